@@ -1,0 +1,10 @@
+"""Tidy metric sets and fairness metrics on dataframes."""
+
+from tidyfair.aggregates import *
+from tidyfair.catalogue import *
+from tidyfair.errors import *
+from tidyfair.fairness import *
+from tidyfair.groups import *
+from tidyfair.metric_sets import *
+from tidyfair.metrics.classification import *
+from tidyfair.tallies import *

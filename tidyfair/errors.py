@@ -1,0 +1,81 @@
+"""What can go wrong, said so that the next step is clear."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "AggregateError",
+    "ArgumentError",
+    "ColumnError",
+    "LabelError",
+    "TidyfairError",
+    "UndefinedError",
+    "UndefinedWarning",
+    "WeightError",
+]
+
+_SHOWN = 10
+
+
+def listed(values: Iterable[object], *, shown: int = _SHOWN) -> str:
+    """Values as a short readable list, cut after `shown`."""
+    texts = [repr(value) for value in values]
+    more = f", … ({len(texts)} in all)" if len(texts) > shown else ""
+    return (", ".join(texts[:shown]) + more) or "nothing"
+
+
+def nearest(name: object, known: Iterable[object]) -> str:
+    """The sentence that offers the nearest spelling, or an empty one."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only when something is already wrong
+
+    by_text = {str(value): value for value in known}
+    close = get_close_matches(str(name), list(by_text), n=1, cutoff=0.6)
+    return f" Did you mean {by_text[close[0]]!r}?" if close else ""
+
+
+class TidyfairError(ValueError):
+    """Base of all errors of the library."""
+
+
+class ArgumentError(TidyfairError):
+    """An argument that does not fit; the message says which and what to write instead."""
+
+    @classmethod
+    def unknown(cls, kind: str, name: object, known: Iterable[object]) -> Self:
+        """An argument, option or choice that does not exist."""
+        known = list(known)
+        return cls(f"Unknown {kind} {name!r}.{nearest(name, known)} Known: {listed(known, shown=30)}.")
+
+
+class ColumnError(TidyfairError):
+    """A column that is missing, doubled or of the wrong kind."""
+
+    @classmethod
+    def missing(cls, name: object, role: str, columns: Iterable[object]) -> Self:
+        """A column that the data does not have."""
+        columns = list(columns)
+        return cls(f"`{role}`: there is no column {name!r}.{nearest(name, columns)} Columns: {listed(columns)}.")
+
+
+class LabelError(TidyfairError):
+    """Labels of truth and estimate that cannot be read without guessing."""
+
+
+class WeightError(TidyfairError):
+    """Case weights that are negative, infinite, missing or all zero."""
+
+
+class AggregateError(TidyfairError):
+    """An aggregate that does not fit its metric or did not return one number."""
+
+
+class UndefinedError(TidyfairError):
+    """A metric has no value and `on_undefined="raise"` was asked for."""
+
+
+class UndefinedWarning(UserWarning):
+    """A metric has no value in some group; it names the metric and the groups."""

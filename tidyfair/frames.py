@@ -1,0 +1,207 @@
+"""The door: opens any frame, gives out checked columns and hands results back in the caller's kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import polars as pl
+from polars.dataframe.group_by import DynamicGroupBy, GroupBy, RollingGroupBy
+from polars.lazyframe.group_by import LazyGroupBy
+
+from tidyfair.errors import ArgumentError, ColumnError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__: list[str] = []
+
+ColumnLike: TypeAlias = "str | pl.Expr"
+PolarsFrame: TypeAlias = "pl.DataFrame | pl.LazyFrame | GroupBy"
+
+WEIGHT = "weight"
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column named by the user, or an expression that makes one; equal when they mean the same."""
+
+    source: str | pl.Expr
+
+    @classmethod
+    def of(cls, source: object, role: str) -> Column:
+        """Accept a name or a polars expression for one column, refuse anything else."""
+        if isinstance(source, str):
+            return cls(source)
+        if not isinstance(source, pl.Expr):
+            msg = f"`{role}` takes a column name or a polars expression, not {source!r}."
+            raise ColumnError(msg)
+        if source.meta.has_multiple_outputs():
+            msg = f"`{role}`: {source} may give several columns; name them one by one."
+            raise ColumnError(msg)
+        # `pl.col("sex")` is the column itself
+        return cls(source.meta.output_name() if source.meta.is_column() else source)
+
+    @property
+    def name(self) -> str:
+        """The name in results."""
+        return self.source if isinstance(self.source, str) else self.source.meta.output_name()
+
+    @property
+    def expr(self) -> pl.Expr:
+        """The column as an expression over the user's frame."""
+        return pl.col(self.source) if isinstance(self.source, str) else self.source
+
+    @property
+    def roots(self) -> list[str]:
+        """The columns of the user's frame that it is made of."""
+        return [self.source] if isinstance(self.source, str) else self.source.meta.root_names()
+
+    def check(self, columns: Sequence[str], role: str) -> None:
+        """Refuse what the frame does not have, what hides a column, and what is not one value a row."""
+        for root in self.roots:
+            if root not in columns:
+                raise ColumnError.missing(root, role, columns)
+        if isinstance(self.source, str):
+            return
+        if self.name in columns:
+            msg = (
+                f"`{role}`: the expression {self.source} is called {self.name!r} like a column of the data; "
+                'give it a name of its own with `.alias("…")`.'
+            )
+            raise ColumnError(msg)
+        if not self.source.meta.is_length_preserving():
+            msg = f"`{role}`: the expression {self.source} does not give one value for each row."
+            raise ColumnError(msg)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Column):
+            return NotImplemented
+        if isinstance(self.source, str) or isinstance(other.source, str):
+            return isinstance(self.source, str) and isinstance(other.source, str) and self.source == other.source
+        return self.source.meta.eq(other.source)
+
+    def __hash__(self) -> int:
+        return hash(self.source if isinstance(self.source, str) else self.source.meta.serialize())
+
+    def __repr__(self) -> str:
+        return repr(self.source) if isinstance(self.source, str) else str(self.source)
+
+
+@dataclass(frozen=True)
+class Source:
+    """An opened frame: where the rows are, what they are grouped by, and which kind of frame to answer with."""
+
+    frame: pl.DataFrame | pl.LazyFrame | Any
+    """A polars frame, or a narwhals frame of another eager kind."""
+    kind: str
+    """`polars`, `pandas` or `pyarrow`."""
+    outer: tuple[Column, ...]
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the user's columns."""
+        if isinstance(self.frame, pl.LazyFrame):
+            return self.frame.collect_schema().names()
+        return list(self.frame.columns)
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows, where it is known without reading them."""
+        return None if isinstance(self.frame, pl.LazyFrame) else len(self.frame)
+
+    def select(self, wanted: Mapping[str, tuple[str, Column]]) -> pl.LazyFrame:
+        """The wanted columns and nothing else, under names of ours: `{name: (role, column)}`.
+
+        NaN becomes null, except in weights, where it is an error later on.
+        """
+        columns = self.columns
+        for role, column in wanted.values():
+            column.check(columns, role)
+        frame = self._as_polars({root for _, column in wanted.values() for root in column.roots})
+        chosen = frame.lazy().select(column.expr.alias(name) for name, (_, column) in wanted.items())
+        schema = chosen.collect_schema()
+        for name, (role, column) in wanted.items():
+            if schema[name].is_nested() or schema[name] == pl.Object:
+                msg = f"`{role}`: the column {column.name!r} has dtype {schema[name]}; it needs one plain value a row."
+                raise ColumnError(msg)
+        floats = [name for name, dtype in schema.items() if dtype.is_float() and name != WEIGHT]
+        return chosen.with_columns(pl.col(floats).fill_nan(None)) if floats else chosen
+
+    def restore(self, result: pl.DataFrame) -> Any:
+        """A result in the caller's kind; lazy input is answered with a polars frame."""
+        if self.kind == "pandas":
+            return result.to_pandas()
+        return result.to_arrow() if self.kind == "pyarrow" else result
+
+    def _as_polars(self, needed: set[str]) -> pl.DataFrame | pl.LazyFrame:
+        if isinstance(self.frame, pl.DataFrame | pl.LazyFrame):
+            return self.frame
+        import narwhals.stable.v2 as nw  # noqa: PLC0415 - other engines pay for the door they use
+
+        frame = self.frame.select(name for name in self.columns if name in needed)
+        # ordered categoricals would lose their levels on the way
+        levels = {name: list(dtype.categories) for name, dtype in frame.schema.items() if isinstance(dtype, nw.Enum)}
+        try:
+            return frame.to_polars().with_columns(pl.col(name).cast(pl.Enum(each)) for name, each in levels.items())
+        except ModuleNotFoundError as error:
+            msg = f"pandas text columns need pyarrow to cross over: pip install 'tidyfair[pandas]' ({error})."
+            raise ColumnError(msg) from error
+        except Exception as error:
+            msg = f"The columns {sorted(needed)} could not be read as plain columns: {error}."
+            raise ColumnError(msg) from error
+
+
+def open_frame(data: object, group_by: ColumnLike | Iterable[ColumnLike] | None = None) -> Source:
+    """Open a frame of any supported kind, grouped or not."""
+    frame, keys = _ungrouped(data)
+    if keys is None:
+        keys = [] if group_by is None else [group_by] if isinstance(group_by, str | pl.Expr) else list(group_by)
+    elif group_by is not None:
+        msg = "The data are already grouped; write the grouping once, on the frame or as `group_by=`."
+        raise ArgumentError(msg)
+    outer = tuple(Column.of(key, "group_by") for key in keys)
+    names = [column.name for column in outer]
+    if twice := {name for name in names if names.count(name) > 1}:
+        msg = f"`group_by`: {sorted(twice)} are given more than once."
+        raise ColumnError(msg)
+    if isinstance(frame, pl.DataFrame | pl.LazyFrame):
+        return Source(frame, "polars", outer)
+    import narwhals.stable.v2 as nw  # noqa: PLC0415 - other engines pay for the door they use
+
+    try:
+        opened = nw.from_native(frame, eager_only=True)
+    except (TypeError, ValueError) as error:
+        kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
+        msg = (
+            f"`data` is a {kind}; tidyfair opens polars frames (eager, lazy, grouped), pandas frames (also grouped) and "
+            f"pyarrow tables. Turn it into one of these first. ({error})"
+        )
+        raise ArgumentError(msg) from error
+    kind = opened.implementation.value
+    return Source(opened, kind if kind in {"pandas", "pyarrow"} else "polars", outer)
+
+
+def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
+    """The frame behind a grouped frame and its keys; None where it is not grouped."""
+    if isinstance(data, GroupBy):
+        if data.predicates is not None:
+            raise ArgumentError(_regroup("having()"))
+        listed = [data.by] if isinstance(data.by, str | pl.Expr) else list(data.by)
+        flat = [key for each in listed for key in ([each] if isinstance(each, str | pl.Expr) else each)]
+        return data.df, [*flat, *(expr.alias(name) for name, expr in data.named_by.items())]
+    if isinstance(data, RollingGroupBy | DynamicGroupBy | LazyGroupBy):
+        raise ArgumentError(_regroup(f"a {type(data).__name__}"))
+    # pandas is recognised by name, so that it need not be installed
+    if type(data).__module__.startswith("pandas.") and type(data).__name__.endswith("GroupBy"):
+        grouped: Any = data
+        keys = [grouped.keys] if isinstance(grouped.keys, str) else grouped.keys
+        named = isinstance(keys, list) and all(isinstance(key, str) for key in keys)  # pyright: ignore[reportUnknownVariableType]
+        if type(data).__name__ != "DataFrameGroupBy" or not named or grouped._selection is not None:
+            raise ArgumentError(_regroup("a pandas groupby on anything but the names of columns"))
+        return grouped.obj, keys
+    return data, None
+
+
+def _regroup(what: str) -> str:
+    return f'{what} cannot be read as outer groups; pass the frame itself and `group_by=["column", …]`.'

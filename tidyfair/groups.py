@@ -1,0 +1,163 @@
+"""Sensitive features: columns whose values are the groups, or conditions that pool rows into two sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, listed, nearest
+from tidyfair.frames import Column
+
+if TYPE_CHECKING:
+    from tidyfair.frames import ColumnLike
+
+__all__ = ["Privileged", "privileged"]
+
+SIDES = pl.Enum(["privileged", "unprivileged", "neither"])
+
+_Condition = tuple[tuple[str, tuple[object, ...]], ...]
+"""Column and admitted values, all of which must hold."""
+
+
+@dataclass(frozen=True)
+class Privileged:
+    """A `by` of two sides: rows that meet one of the conditions, and the others; made by `privileged`."""
+
+    conditions: tuple[_Condition, ...]
+    unprivileged: tuple[_Condition, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that the conditions read, each once."""
+        every = (*self.conditions, *self.unprivileged)
+        return tuple(Column(name) for name in dict.fromkeys(name for condition in every for name, _ in condition))
+
+    @property
+    def text(self) -> str:
+        """The condition as results show it in `.by`."""
+        sides = [_any_text(self.conditions), *([_any_text(self.unprivileged)] if self.unprivileged else [])]
+        return " vs ".join(sides)
+
+    def side(self, cells: pl.DataFrame, internal: Mapping[str, str]) -> pl.Series:
+        """The side of each cell; cells with a null in a condition column, or on neither side, are `neither`."""
+        chosen = self._meets(self.conditions, cells, internal)
+        if self.unprivileged:
+            other = self._meets(self.unprivileged, cells, internal)
+            if (chosen & other).any():
+                msg = f"{self}: some rows are on both sides; make the conditions exclude each other."
+                raise ArgumentError(msg)
+        else:
+            other = ~chosen
+        known = pl.all_horizontal(pl.col(internal[column.name]).is_not_null() for column in self.columns)
+        return cells.select(
+            pl.when(~known).then(pl.lit("neither"))
+            .when(chosen).then(pl.lit("privileged"))
+            .when(other).then(pl.lit("unprivileged"))
+            .otherwise(pl.lit("neither")).cast(SIDES)
+        ).to_series()  # fmt: skip
+
+    def _meets(self, conditions: tuple[_Condition, ...], cells: pl.DataFrame, internal: Mapping[str, str]) -> pl.Series:
+        met = pl.repeat(value=False, n=len(cells), eager=True)
+        for condition in conditions:
+            all_of = pl.repeat(value=True, n=len(cells), eager=True)
+            for name, values in condition:
+                column = cells[internal[name]]
+                seen = column.unique().drop_nulls().to_list()
+                admitted = set(values)
+                if unknown := [value for value in values if value not in seen and len(cells)]:
+                    msg = (
+                        f"{self}: {name!r} is never {unknown[0]!r}.{nearest(unknown[0], seen)} "
+                        f"Its values: {listed(seen)}."
+                    )
+                    raise ArgumentError(msg)
+                # Python equality, so that True = 1 = 1.0 as for labels
+                mask = {value: value in admitted for value in seen}
+                all_of &= pl.Series([mask.get(value, False) for value in column.to_list()], dtype=pl.Boolean)
+            met |= all_of
+        return met
+
+    def __repr__(self) -> str:
+        return f"privileged({self.text})"
+
+
+def privileged(
+    *conditions: Mapping[str, object],
+    unprivileged: Mapping[str, object] | Iterable[Mapping[str, object]] | None = None,
+    **values: object,
+) -> Privileged:
+    """A `by` that pools rows into `privileged` and `unprivileged`, for metrics that compare two sides.
+
+    Args:
+        conditions: Mappings `{column: value}` (or a list of values); a row is privileged when all conditions of one
+            of them hold.
+        unprivileged: The same for the other side; everybody else where it is left out.
+        values: One condition written as keywords.
+
+    Rows with a null in a condition column, or on neither side, are left out and counted as the group `neither`.
+    A column, or a value, that does not occur is an error when the metric is called, as are rows on both sides.
+
+    >>> privileged(sex="male", race=["white", "asian"])
+    privileged(sex=male & race=asian|white)
+    """
+    every = (*conditions, *([values] if values else []))
+    if not every:
+        msg = 'privileged() needs a condition, such as privileged(sex="male") or privileged({"sex": "male"}).'
+        raise ArgumentError(msg)
+    others = () if unprivileged is None else (unprivileged,) if isinstance(unprivileged, Mapping) else unprivileged
+    return Privileged(tuple(map(_condition, every)), tuple(map(_condition, others)))
+
+
+def _condition(mapping: Mapping[str, object]) -> _Condition:
+    def admitted(value: object) -> tuple[object, ...]:
+        several = isinstance(value, Iterable) and not isinstance(value, str | bytes)
+        return tuple(sorted(value, key=repr)) if several else (value,)
+
+    if not isinstance(mapping, Mapping) or not mapping:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f'A condition is a mapping like {{"sex": "male"}}, not {mapping!r}.'
+        raise ArgumentError(msg)
+    return tuple((name, admitted(value)) for name, value in mapping.items())
+
+
+def _any_text(conditions: tuple[_Condition, ...]) -> str:
+    return " or ".join(
+        " & ".join(f"{name}={'|'.join(map(str, values))}" for name, values in condition) for condition in conditions
+    )
+
+
+@dataclass(frozen=True)
+class By:
+    """What a groupwise metric compares: one or more columns, or the two sides of a condition."""
+
+    columns: tuple[Column, ...]
+    sides: Privileged | None = None
+
+    @classmethod
+    def of(cls, features: tuple[object, ...], name: str) -> By:
+        """Read what a factory was called with."""
+        if not features:
+            msg = f'{name}() needs the sensitive feature: {name}("column").'
+            raise ArgumentError(msg)
+        for feature in features:
+            if isinstance(feature, Privileged):
+                if len(features) > 1:
+                    msg = f"{name}: privileged(…) stands alone; add the other columns as conditions of it."
+                    raise ArgumentError(msg)
+                return cls(feature.columns, feature)
+        columns = tuple(Column.of(feature, "by") for feature in features)
+        if len(set(columns)) < len(columns):
+            msg = f"{name}: the same column is given twice."
+            raise ArgumentError(msg)
+        return cls(columns)
+
+    @property
+    def text(self) -> str:
+        """What results show in `.by`."""
+        return self.sides.text if self.sides else ":".join(column.name for column in self.columns)
+
+    def __repr__(self) -> str:
+        return repr(self.sides) if self.sides else ", ".join(map(repr, self.columns))
+
+

@@ -1,0 +1,154 @@
+"""From labels as the user wrote them to events: which labels there are, and which of them is the event."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Number
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, LabelError, listed, nearest
+from tidyfair.tallies import ESTIMATE, LABELS, TRUTH
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidyfair.tallies import Tally
+
+__all__: list[str] = []
+
+AVERAGES = ("macro", "macro_weighted", "micro")
+ESTIMATORS = ("binary", *AVERAGES, "one_vs_rest")
+
+_MOST_LABELS = 1_000
+"""More different numbers than this are taken for a measurement, unless `labels=` lists them."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of a call in level order, and the place of the event where one is read against the rest."""
+
+    values: tuple[Any, ...]
+    event: int | None
+    """Index of the positive label; None for a multi-class reading."""
+
+    def encode(self, tally: Tally) -> pl.DataFrame:
+        """The cells with `truth` and `estimate` as places in `values`; null stays null."""
+        place: dict[Any, int | None] = {value: index for index, value in enumerate(self.values)}
+        places = {TRUTH: place, ESTIMATE: place}
+        if tally.threshold is not None and self.event is not None:
+            # at or above the threshold is the event, below is anything but the event
+            places[ESTIMATE] = {True: self.event, False: 1 if self.event == 0 else 0}
+        return tally.cells.with_columns(
+            pl.Series(name, [places[name].get(value) for value in tally.cells[name].to_list()], dtype=pl.Int32)
+            for name in LABELS
+        )
+
+
+def read_labels(
+    tally: Tally, *, labels: Sequence[object] | None, pos_label: object, estimator: str | None
+) -> Labels:
+    """Find the labels of a call and the event among them; anything in doubt raises and shows what to write."""
+    if estimator is not None and estimator not in ESTIMATORS:
+        raise ArgumentError.unknown("estimator", estimator, ESTIMATORS)
+    values = _seen_labels(tally) if labels is None else _listed_labels(tally, labels)
+    if pos_label is not None and pos_label not in values:
+        # a lone label and another one asked for are a pair; anything else is a slip
+        if labels is not None or len(values) > 1 or len({_sort_of(value) for value in (*values, pos_label)}) > 1:
+            msg = f"`pos_label`: {pos_label!r} is not among the labels {listed(values)}.{nearest(pos_label, values)}"
+            raise LabelError(msg)
+        values = sorted([*values, pos_label])
+    many = len(values) > 2  # noqa: PLR2004
+    all_labels = estimator in AVERAGES or (many and estimator == "one_vs_rest")
+    if all_labels and pos_label is not None:
+        msg = f"`pos_label` reads one label and estimator={estimator!r} reads all of them; give one of the two."
+        raise ArgumentError(msg)
+    if many and tally.threshold is not None and pos_label is None:
+        msg = f"A threshold selects one label against the rest: give `pos_label=`, one of {listed(values)}."
+        raise LabelError(msg)
+    if all_labels and tally.threshold is not None:
+        msg = f"A threshold selects one label against the rest; estimator={estimator!r} reads all labels."
+        raise ArgumentError(msg)
+    if all_labels or (many and pos_label is None and estimator != "binary"):
+        return Labels(tuple(values), None)
+    return Labels(tuple(values), values.index(_event(tally, values) if pos_label is None else pos_label))
+
+
+def _event(tally: Tally, values: list[Any]) -> Any:
+    """The event, where the labels leave no doubt."""
+    if set(values) in ({0, 1}, {-1, 1}):
+        return 1
+    column = tally.truth or tally.estimate
+    msg = (
+        f"Which label of {column.name if column else 'the data'!r} is the event? The labels are {listed(values)}: "
+        f"write {' or '.join(f'`pos_label={value!r}`' for value in reversed(values[-2:]))}."
+    )
+    raise LabelError(msg)
+
+
+def _columns(tally: Tally) -> dict[str, str]:
+    """The columns that hold labels: `truth` or `estimate`, and the user's name; what a threshold made is none."""
+    given = {TRUTH: tally.truth, ESTIMATE: tally.estimate if tally.threshold is None else None}
+    return {name: column.name for name, column in given.items() if column is not None}
+
+
+def _listed_labels(tally: Tally, labels: Sequence[object]) -> list[Any]:
+    values = list(labels)
+    if not values or len(set(values)) < len(values):
+        msg = f"`labels` lists each label once, not {values!r}."
+        raise LabelError(msg)
+    for name, column in _columns(tally).items():
+        if unlisted := [value for value in _values(tally, name) if value not in values]:
+            msg = f"`labels`: the column {column!r} also holds {listed(unlisted)}; list every label."
+            raise LabelError(msg)
+    return values
+
+
+def _seen_labels(tally: Tally) -> list[Any]:
+    """Labels as the dtypes declare them, else as they occur in truth and estimate together."""
+    columns = _columns(tally)
+    seen = {name: _values(tally, name) for name in columns}
+    holds = "; ".join(f"{column!r} holds {listed(seen[name])}" for name, column in columns.items())
+    every = sorted({value for values in seen.values() for value in values}, key=lambda value: (_sort_of(value), value))
+    if len({_sort_of(value) for value in every}) > 1:
+        msg = f"Truth and estimate hold different kinds of labels: {holds}. Cast one of them."
+        raise LabelError(msg)
+    levels = [each for name in columns if (each := _levels(tally.cells.schema[name]))]
+    if levels:
+        declared = max(levels, key=len)
+        if unknown := [value for value in (*every, *(value for each in levels for value in each)) if value not in declared]:
+            msg = (
+                f"Truth and estimate do not have the same levels: {listed(unknown)} is none of {listed(declared)}. "
+                "If all of them are labels, list them as `labels=`."
+            )
+            raise LabelError(msg)
+        return declared
+    if len(every) > _MOST_LABELS and not isinstance(every[0], str):
+        name = max(columns, key=lambda name: len(seen[name]))
+        msg = (
+            f"`{name}`: the column {columns[name]!r} holds {len(seen[name])} different numbers, which looks like a "
+            "measurement; class metrics read labels. If these are labels, list them as `labels=`."
+        )
+        raise LabelError(msg)
+    if every in ([0], [1]):
+        return [0, 1]
+    common = len(seen) < len(LABELS) or not all(seen.values()) or set(seen[TRUTH]) & set(seen[ESTIMATE])
+    if not common and set(every) not in ({0, 1}, {-1, 1}):
+        msg = f"Truth and estimate share no label: {holds}. If they belong together, list all of them as `labels=`."
+        raise LabelError(msg)
+    return every or [False, True]  # without any label every value is undefined, and nothing is in doubt
+
+
+def _values(tally: Tally, name: str) -> list[Any]:
+    return tally.cells[name].drop_nulls().unique().to_list()
+
+
+def _levels(dtype: pl.DataType) -> list[Any]:
+    if isinstance(dtype, pl.Enum):
+        return dtype.categories.to_list()
+    return [False, True] if dtype == pl.Boolean else []
+
+
+def _sort_of(value: object) -> str:
+    return "number" if isinstance(value, Number) else type(value).__name__
