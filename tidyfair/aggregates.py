@@ -14,7 +14,7 @@ import polars as pl
 from tidyfair.errors import AggregateError, ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 __all__ = [
     "Aggregate",
@@ -35,7 +35,7 @@ _REFERENCES = ("range", "overall", "rest", "majority")
 _TIE = 1e-12
 """Values closer than this, relative to their size, are equal: float sums do not agree to the last bit."""
 
-_ESTIMATE, _GROUP, _TEXT = pl.col("estimate"), pl.col("group"), pl.col("text")
+_ESTIMATE, _UNIT, _TEXT = pl.col("estimate"), pl.col("unit"), pl.col("text")
 
 
 def first_largest(value: pl.Expr) -> pl.Expr:
@@ -48,7 +48,7 @@ def first_largest(value: pl.Expr) -> pl.Expr:
 class Aggregate(ABC):
     """How the values of groups become one number, as polars expressions over the groups that have a value.
 
-    Made by `difference()`, `ratio()` and their like. The expressions read the columns `estimate`, `group` and its
+    Made by `difference()`, `ratio()` and their like. The expressions read the columns `estimate`, `unit` and its
     `text`, `size`, `is_reference` and those of `contexts`; rows are in group order.
     """
 
@@ -97,6 +97,10 @@ class Aggregate(ABC):
         """The smallest and the largest number it can give for values between these."""
         return lower, upper
 
+    def referable(self) -> pl.Expr:
+        """Whether what groups are compared with has a value."""
+        return pl.lit(value=True)
+
     def carriers(self) -> tuple[pl.Expr, pl.Expr]:
         """The groups that carry it, the one with the lower value first; null where that is no group."""
         return _TEXT.get(first_largest(-_ESTIMATE)), _TEXT.get(first_largest(_ESTIMATE))
@@ -105,11 +109,11 @@ class Aggregate(ABC):
         """How bad a number is, to find the worst of several metrics or labels."""
         return value
 
-    def combine(self) -> list[pl.Expr]:
-        """Several numbers as one: `value`, `low`, `high` and `level` of the worst, or the mean of all."""
-        carried = [pl.col(name) for name in ("low", "high", "level")]
+    def combine(self, keys: Collection[str]) -> list[pl.Expr]:
+        """Several numbers as one: `value`, `low`, `high` and, unless it is a key, `level` of the worst; or their mean."""
+        carried = [pl.col(name) for name in ("low", "high", "level") if name not in keys]
         if self.across == "mean":
-            return [pl.col("value").mean(), *(each.filter(pl.len() == 1).first() for each in carried)]
+            return [pl.col("value").mean(), *(pl.when(pl.len() == 1).then(each.first()) for each in carried)]
         worst = first_largest(self.severity(pl.col("value")))
         return [each.get(worst) for each in (pl.col("value"), *carried)]
 
@@ -175,6 +179,9 @@ class _Contrast(Aggregate):
         shown = contrast if self.signed else self._unsigned(contrast)
         return shown.get(first_largest(self.severity(contrast)))
 
+    def referable(self) -> pl.Expr:
+        return pl.lit(value=True) if self.to == "range" or self.contexts else self._reference_value().is_not_null()
+
     def carriers(self) -> tuple[pl.Expr, pl.Expr]:
         if self.to == "range":
             return super().carriers()
@@ -202,7 +209,7 @@ class _Contrast(Aggregate):
         return _ESTIMATE.is_not_null() if self.contexts else ~self._is_reference()
 
     def _is_reference(self) -> pl.Expr:
-        return _GROUP == _GROUP.get(first_largest(pl.col("size"))) if self.to == "majority" else pl.col("is_reference")
+        return _UNIT == _UNIT.get(first_largest(pl.col("size"))) if self.to == "majority" else pl.col("is_reference")
 
     def _no_sign(self) -> str:
         return f'{self!r}: a range has no sign; name what to compare with, such as `to="overall"` or `to="<a group>"`.'

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import polars as pl
 
 from tidyfair.aggregates import UserAggregate
+from tidyfair.readings import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,52 +55,62 @@ def _compare(
     undefined_is_null: bool,
     tidy: Tidy,
 ) -> pl.DataFrame:
-    per_metric = ["request", "outer", "level", "metric"]
+    per_metric = ["request", "outer", LEVEL, "metric"]
     per_level, per_outer = per_metric[:3], per_metric[:2]
-    known, counts = pl.col("estimate").is_not_null(), pl.col("status") != "left_out"
+    known, status = pl.col("estimate").is_not_null(), pl.col("status")
+    asked = isinstance(aggregate, UserAggregate)  # once for all metrics, after the rules
     rules = rows.group_by(per_metric, maintain_order=True).agg(
-        counts.sum().alias("groups"),
+        pl.lit(0.0).alias("value") if asked else aggregate.value().cast(pl.Float64).fill_nan(None).alias("value"),
+        *_carriers(aggregate),
+        (status != "left_out").sum().alias("groups"),
         known.sum().alias("known"),
-        (pl.col("status") == "missing_values").any().alias("missing"),
-        ((pl.col("status") == "zero_denominator").any() & undefined_is_null).alias("undefined"),
-        ((pl.col("is_reference") & known).any() | (aggregate.reference is None)).alias("referable"),
+        (status == "missing_values").any().alias("missing"),
+        ((status == "zero_denominator").any() & undefined_is_null).alias("undefined"),
+        aggregate.referable().alias("referable"),
         pl.col("n").filter(known).sum(),
     )
-    valued = rows.filter(known)
-    if isinstance(aggregate, UserAggregate):
-        # it is asked once for all metrics, after the rules
-        rules = rules.with_columns(pl.lit(0.0).alias("value"), pl.lit(None, pl.String).alias("low"), pl.lit(None, pl.String).alias("high"))
-    else:
-        values = valued.group_by(per_metric).agg(_number(aggregate.value()), *_carriers(aggregate))
-        rules = rules.join(values, on=per_metric, how="left", maintain_order="left")
     alone = (pl.col("groups") == 1) & (pl.col("known") == 1) & (aggregate.for_one_group is not None)
-    rules = rules.with_columns(pl.when(alone).then(aggregate.for_one_group).otherwise("value").alias("value")).with_columns(
+    value = pl.when(alone).then(aggregate.for_one_group).otherwise("value")
+    needed = pl.min_horizontal(aggregate.groups_needed, pl.max_horizontal("groups", 1))
+    reason = (
         pl.when("missing").then(pl.lit("missing_values"))
         .when("undefined").then(pl.lit("undefined_group"))
         .when(~pl.col("referable")).then(pl.lit("no_reference"))
-        .when(alone).then(pl.lit("ok"))
-        .when(pl.col("known") < pl.min_horizontal(aggregate.groups_needed, pl.max_horizontal("groups", 1)))
-        .then(pl.lit("too_few_groups"))
-        .when(pl.col("value").is_infinite()).then(pl.lit("infinite"))
-        .when(pl.col("value").is_null()).then(pl.lit("zero_denominator"))
-        .otherwise(pl.lit("ok"))
-        .alias("status")
+        .when(pl.col("known") < needed).then(pl.lit("too_few_groups"))
+        .when(value.is_null()).then(pl.lit("zero_denominator"))
     )  # fmt: skip
+    rules = rules.with_columns(pl.when(reason.is_null()).then(value).alias("value"), reason.alias("reason"))
     levels = _settle(rules, per_level, aggregate, all_needed=True)
     if isinstance(aggregate, UserAggregate):
-        levels = _ask_user(levels, valued, aggregate, tidy)
-    return _settle(levels, per_outer, aggregate, all_needed=undefined_is_null)
+        levels = _ask_user(levels, rows.filter(known), aggregate, tidy)
+    settled = _settle(levels, per_outer, aggregate, all_needed=undefined_is_null)
+    partly = pl.when("partly").then(pl.lit("levels_left_out")).otherwise(pl.lit("ok"))
+    state = pl.when(pl.col("value").is_infinite()).then(pl.lit("infinite")).otherwise(pl.coalesce("reason", partly))
+    return settled.select(*per_outer, "value", "low", "high", LEVEL, "n", state.alias("status"))
+
+
+def _carriers(aggregate: Aggregate) -> list[pl.Expr]:
+    return [each.alias(name) for name, each in zip(("low", "high"), aggregate.carriers(), strict=True)]
+
+
+def _settle(numbers: pl.DataFrame, keys: list[str], aggregate: Aggregate, *, all_needed: bool) -> pl.DataFrame:
+    """Several numbers of a key as one; none, and the reason, where one of them is missing and all are needed."""
+    there = pl.col("value").is_not_null()
+    enough = there.all() if all_needed else there.any()
+    combined = [pl.when(enough).then(each).alias(each.meta.output_name()) for each in aggregate.combine(keys)]
+    reason = pl.when(~enough).then(pl.col("reason").drop_nulls().first()).alias("reason")
+    partly = (enough & ~there.all()).alias("partly")
+    return numbers.group_by(keys, maintain_order=True).agg(*combined, pl.col("n").max(), reason, partly)
 
 
 def _ask_user(levels: pl.DataFrame, valued: pl.DataFrame, aggregate: UserAggregate, tidy: Tidy) -> pl.DataFrame:
     """Put the numbers of a user's aggregate where the rules allow one."""
-    keys = ["request", "outer", "level"]
-    allowed = valued.join(levels.filter(pl.col("status") == "ok"), on=keys, how="semi", maintain_order="left")
+    keys = ["request", "outer", LEVEL]
+    allowed = valued.join(levels.filter(pl.col("reason").is_null()), on=keys, how="semi", maintain_order="left")
     answers: list[tuple[int, int, int, float | None]] = []
     for (request,), rows in allowed.group_by("request", maintain_order=True):
-        name, frame = tidy(request, rows)
-        places = rows.select(pl.struct(keys).alias(_PLACE)).to_series()
-        grouped = frame.with_columns(places).group_by(_PLACE, maintain_order=True)
+        name, frame = tidy(int(request), rows)  # pyright: ignore[reportArgumentType] - a group's key is typed as an object
+        grouped = frame.with_columns(rows.select(pl.struct(keys).alias(_PLACE))).group_by(_PLACE, maintain_order=True)
         if isinstance(aggregate.function, pl.Expr):
             results = grouped.agg(aggregate.function.alias("value")).rows()
         else:
@@ -107,39 +118,8 @@ def _ask_user(levels: pl.DataFrame, valued: pl.DataFrame, aggregate: UserAggrega
         answers += [(*place.values(), aggregate.number(result, name)) for place, result in results]
     values = pl.DataFrame(answers, schema={**allowed.select(keys).schema, "value": pl.Float64}, orient="row")
     extremes = allowed.group_by(keys).agg(_carriers(aggregate))
-    joined = levels.drop("value", "low", "high").join(values, on=keys, how="left", maintain_order="left")
-    undefined = pl.col("value").is_null() & (pl.col("status") == "ok")
-    return joined.join(extremes, on=keys, how="left", maintain_order="left").with_columns(
-        pl.when(undefined).then(pl.lit("zero_denominator")).otherwise("status").alias("status")
+    answered = levels.drop("value", "low", "high").join(values, on=keys, how="left", maintain_order="left")
+    undefined = pl.when(pl.col("value").is_null()).then(pl.lit("zero_denominator"))
+    return answered.join(extremes, on=keys, how="left", maintain_order="left").with_columns(
+        pl.coalesce("reason", undefined).alias("reason")
     )
-
-
-def _number(value: pl.Expr) -> pl.Expr:
-    return value.cast(pl.Float64).fill_nan(None).alias("value")
-
-
-def _carriers(aggregate: Aggregate) -> list[pl.Expr]:
-    return [each.alias(name) for name, each in zip(("low", "high"), aggregate.carriers(), strict=True)]
-
-
-def _settle(values: pl.DataFrame, keys: list[str], aggregate: Aggregate, *, all_needed: bool) -> pl.DataFrame:
-    """Several numbers of a key as one; none where one of them is missing and all are needed."""
-    valued = pl.col("status").is_in(VALUED)
-    value, low, high, level = aggregate.combine()
-    every = values.filter(valued).group_by(keys).agg(value, low, high, *([level] if "level" not in keys else []))
-    status = values.group_by(keys, maintain_order=True).agg(
-        pl.col("n").max(),
-        valued.all().alias("all"),
-        valued.any().alias("any"),
-        pl.col("status").filter(~valued).first().alias("reason"),
-    )
-    there = pl.col("all") | (pl.col("any") & (not all_needed))
-    return status.join(every, on=keys, how="left", maintain_order="left").select(
-        *keys,
-        *(pl.when(there).then(name).alias(name) for name in ("value", "low", "high", *(["level"] if "level" not in keys else []))),
-        "n",
-        pl.when(~there).then("reason")
-        .when(pl.col("value").is_infinite()).then(pl.lit("infinite"))
-        .when(~pl.col("all")).then(pl.lit("levels_left_out"))
-        .otherwise(pl.lit("ok")).alias("status"),
-    )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
@@ -72,20 +73,20 @@ class Formula:
         options = tuple((each.name, each.default) for each in parameters if each.kind is each.KEYWORD_ONLY)
         return cls(function, over_levels, undefined_levels, parts, options)
 
-    @property
+    @cached_property
     def needs(self) -> tuple[str, ...]:
         """The names of its parameters but for the options: statistics and other metrics."""
         options = dict(self.options)
         return tuple(name for name in inspect.signature(self.function).parameters if name not in options)
 
-    @property
+    @cached_property
     def statistics(self) -> frozenset[str]:
         """The names of every statistic it needs, those of its parts included."""
         parts = dict(self.parts)
         own = frozenset(name for name in self.needs if name not in parts)
         return own.union(*(part.statistics for part in parts.values()))
 
-    @property
+    @cached_property
     def reads(self) -> frozenset[str]:
         """Which of `truth` and `estimate` must be there in a row for it to count."""
         return frozenset[str]().union(*(STATISTICS[name] for name in self.statistics))
@@ -122,6 +123,16 @@ class Formula:
             return result, None
 
         return express(self)
+
+    @cached_property
+    def value(self) -> Expr:
+        """The value over columns of statistics in case weights; null where undefined."""
+        return self.express()[0].cast(pl.Float64).fill_nan(None)
+
+    @cached_property
+    def denominator(self) -> Expr | None:
+        """The denominator of a rate, in rows."""
+        return self.express(ROWS)[1]
 
     def on(self, numbers: Mapping[str, Any]) -> float | None:
         """The value on plain numbers, named after statistics or parts; null where it is undefined."""

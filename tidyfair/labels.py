@@ -35,14 +35,18 @@ class Labels:
 
     def encode(self, tally: Tally) -> pl.DataFrame:
         """The cells with `truth` and `estimate` as places in `values`; null stays null."""
-        place: dict[Any, int | None] = {value: index for index, value in enumerate(self.values)}
+        place = {value: index for index, value in enumerate(self.values)}
         places = {TRUTH: place, ESTIMATE: place}
         if tally.threshold is not None and self.event is not None:
             # at or above the threshold is the event, below is anything but the event
             places[ESTIMATE] = {True: self.event, False: 1 if self.event == 0 else 0}
         return tally.cells.with_columns(
-            pl.Series(name, [places[name].get(value) for value in tally.cells[name].to_list()], dtype=pl.Int32)
-            for name in LABELS
+            pl.col(name).replace_strict(
+                pl.Series(values, dtype=tally.cells.schema[name]),
+                pl.Series([places[name][value] for value in values], dtype=pl.Int32),
+                default=None,
+            )
+            for name, values in tally.seen.items()
         )
 
 
@@ -141,7 +145,7 @@ def _seen_labels(tally: Tally) -> list[Any]:
 
 
 def _values(tally: Tally, name: str) -> list[Any]:
-    return tally.cells[name].drop_nulls().unique().to_list()
+    return tally.seen[name]
 
 
 def _levels(dtype: pl.DataType) -> list[Any]:

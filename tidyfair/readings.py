@@ -1,32 +1,32 @@
-"""From counts to values: events, formulas and averages over labels, one row for each group and metric."""
+"""From counts to values: events, formulas and averages over labels, one row for each unit and metric.
+
+A unit is a group of a `by` within an outer group; it is known by its place in a list of all units.
+"""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
 from tidyfair.formulas import ROWS, STATISTICS, other_side
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tidyfair.formulas import Formula
 
 __all__: list[str] = []
 
-IDS = ["by", "outer", "group"]
-"""What a row is about: places in the lists of `by`s, of outer groups, and of groups of that `by`."""
-LEVEL = "level"
-
+UNIT, LEVEL = "unit", "level"
 ONE_LABEL = ("binary", "one_vs_rest")
 """Estimators that read one label against the rest."""
 
-_POSITIVE, _NEGATIVE, _MISSING = 1, 0, -1
 _CELLS = {
-    "tp": (_POSITIVE, _POSITIVE), "fn": (_POSITIVE, _NEGATIVE), "fp": (_NEGATIVE, _POSITIVE), "tn": (_NEGATIVE, _NEGATIVE),
-    "positive_only": (_POSITIVE, _MISSING), "negative_only": (_NEGATIVE, _MISSING),
-    "selected_only": (_MISSING, _POSITIVE), "unselected_only": (_MISSING, _NEGATIVE),
-    "blank": (_MISSING, _MISSING),
+    "tp": (True, True), "fn": (True, False), "fp": (False, True), "tn": (False, False),
+    "positive_only": (True, None), "negative_only": (False, None),
+    "selected_only": (None, True), "unselected_only": (None, False), "blank": (None, None),
 }  # fmt: skip
 """Truth and estimate in the cells of a table of one label against the rest, with those where one is missing."""
 
@@ -44,70 +44,100 @@ _USED = {
 }
 """The statistics whose rows are the rows that a formula uses, by the columns that it reads."""
 
+_VALUES = [UNIT, LEVEL, "metric", "estimate", "n", "denominator", "size", "rows", "weight", "levels_left_out"]
 
-def count_events(cells: pl.DataFrame, levels: Iterable[int], *, steps: bool) -> pl.DataFrame:
-    """The statistics of each level against the rest, one row for each group and level.
 
-    `cells` holds `IDS`, `truth` and `estimate` as places among the labels, `n` rows and, with weights, `w`. Statistics
-    carry their name; counted in rows, their name and `ROWS`.
-    """
-    measures = {"": "w", ROWS: "n"} if "w" in cells.columns else {ROWS: "n"}
+@cache
+def _sums(level: int, *, weighted: bool, steps: bool) -> tuple[pl.Expr, ...]:
+    """The cells of the table of a level against the rest, as sums over coded cells of a tally."""
 
-    def side(name: str, level: int) -> pl.Expr:
-        return (pl.col(name) == level).cast(pl.Int8).fill_null(_MISSING).alias(f"{name}_side")
+    def on_side(name: str, side: bool | None) -> pl.Expr:
+        return pl.col(name).is_null() if side is None else pl.col(name) == level if side else pl.col(name) != level
 
+    measures = {ROWS: "n", "": "w"} if weighted else {ROWS: "n"}
     sums = [
-        pl.col(measure).filter(pl.col("truth_side") == truth, pl.col("estimate_side") == estimate).sum().alias(name + suffix)
+        pl.col(measure).filter(on_side("truth", truth), on_side("estimate", estimate)).sum().alias(f"{name}{suffix} {level}")
         for suffix, measure in measures.items()
         for name, (truth, estimate) in _CELLS.items()
     ]
     if steps:
         away = (pl.col("truth") - pl.col("estimate")).abs().cast(pl.Int64)
         sums += [
-            (pl.col(measure) * away**power).filter(pl.col("truth_side") == _POSITIVE).sum().alias(name + suffix)
+            (pl.col(measure) * away**power).filter(on_side("truth", side=True)).sum().alias(f"{name}{suffix} {level}")
             for suffix, measure in measures.items()
             for power, name in ((1, "absolute_steps"), (2, "squared_steps"))
         ]
-    tables = [
-        cells.lazy()
-        .with_columns(side("truth", level), side("estimate", level))
-        .group_by(IDS)
-        .agg(sums)
-        .with_columns(pl.lit(level, pl.Int32).alias(LEVEL))
-        for level in levels
-    ]
-    table = pl.concat(tables).with_columns(
+    return tuple(sums)
+
+
+@cache
+def _statistics(*, weighted: bool, steps: bool) -> tuple[list[pl.Expr], list[pl.Expr]]:
+    """Margins from cells; then everything as floats, and the rows that formulas use."""
+    margins = [
         pl.sum_horizontal(name + suffix for name in parts).alias(margin + suffix)
-        for suffix in measures
+        for suffix in ([ROWS, ""] if weighted else [ROWS])
         for margin, parts in _MARGINS.items()
-    )
-    statistics = [name for name in STATISTICS if name != "rank" and (steps or not name.endswith("_steps"))]
-    source = "" if "w" in cells.columns else ROWS
-    # floats, because products of large counts overflow integers
-    as_floats = [pl.col(name + source).cast(pl.Float64).alias(name) for name in statistics]
-    used = [
-        pl.sum_horizontal(name + ROWS for name in names).alias(_used(reads)) for reads, names in _USED.items()
     ]
-    return table.with_columns(*as_floats, *used).sort(*IDS, LEVEL).collect()
+    names = [name for name in STATISTICS if name != "rank" and (steps or not name.endswith("_steps"))]
+    # floats, because products of large counts overflow integers
+    floats = [pl.col(name if weighted else name + ROWS).cast(pl.Float64).alias(name) for name in names]
+    used = [pl.sum_horizontal(name + ROWS for name in parts).alias(_used(reads)) for reads, parts in _USED.items()]
+    return margins, floats + used
 
 
-def pool(table: pl.DataFrame, what: Literal["overall", "rest"]) -> pl.DataFrame:
+def count_cells(
+    cells: pl.DataFrame, keys: Sequence[str], levels: Sequence[int], *, steps: bool
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The distinct keys in order, which are the units, and the cells of each level's table against the rest for each.
+
+    `cells` holds the keys, `truth` and `estimate` as places among the labels, `n` rows and, with weights, `w`.
+    """
+    sums = [each for level in levels for each in _sums(level, weighted="w" in cells.columns, steps=steps)]
+    wide = cells.group_by(keys).agg(sums).sort(keys, nulls_last=True)
+    counted = wide.columns[len(keys) :]
+    names = [name.rpartition(" ")[0] for name in counted[: len(counted) // len(levels)]]
+    units, times = pl.Series(range(len(wide)), dtype=pl.Int32), len(levels)
+    long = {name: pl.concat([wide[f"{name} {level}"] for level in levels]) for name in names}
+    return wide[list(keys)], pl.DataFrame({UNIT: repeat(units, times), LEVEL: spread(levels, len(wide)), **long})
+
+
+def add_statistics(cells: pl.DataFrame) -> pl.DataFrame:
+    """The statistics of formulas beside the cells they are made of.
+
+    Statistics carry their name; counted in rows, their name and `ROWS`.
+    """
+    margins, rest = _statistics(weighted="tp" in cells.columns, steps="absolute_steps" + ROWS in cells.columns)
+    return cells.with_columns(margins).with_columns(rest)
+
+
+def repeat(values: pl.Series, times: int) -> pl.Series:
+    """All values, several times over."""
+    return pl.concat([values] * times) if times > 1 else values
+
+
+def spread(values: Iterable[int], length: int) -> pl.Series:
+    """Each value as often as `length` says."""
+    parts = [pl.Series([value], dtype=pl.Int32).new_from_index(0, length) for value in values]
+    return pl.concat(parts) if len(parts) > 1 else parts[0]
+
+
+def pool(table: pl.DataFrame, units: pl.DataFrame, what: Literal["overall", "rest"]) -> pl.DataFrame:
     """The same rows with the statistics of all groups together, or of all other groups."""
-    statistics = [name for name in table.columns if name not in {*IDS, LEVEL}]
-    every = pl.col(statistics)
+    every = pl.exclude(UNIT, LEVEL, "by", "outer")
     if what == "overall":
         pooled = every.sum()
     else:
         # sums of what comes before and after: subtracting floats would leave dust where there is nothing
         before, after = every.cum_sum(), every.cum_sum(reverse=True)
         pooled = before.shift(1, fill_value=0) + after.shift(-1, fill_value=0)
-    return table.with_columns(pooled.over("by", "outer", LEVEL))
+    placed = table.with_columns(units["by"][table[UNIT]], units["outer"][table[UNIT]])
+    return placed.with_columns(pooled.over("by", "outer", LEVEL)).drop("by", "outer")
 
 
 def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: str, *, na_rm: bool) -> pl.DataFrame:
-    """The values of formulas: one row for each formula and group, and label where labels are read one by one.
+    """The values of formulas: one row for each formula and unit, and label where labels are read one by one.
 
-    Columns: `IDS`, `level`, `metric` (the key of the formula), `estimate`, `denominator` and `n` (rows), `size` (weight
+    Columns: `unit`, `level`, `metric` (the key of the formula), `estimate`, `denominator` and `n` (rows), `size` (weight
     of all rows) and `status`.
     """
     own = {key: formula for key, formula in formulas.items() if formula.over_levels}
@@ -115,19 +145,18 @@ def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: st
     found: list[pl.DataFrame] = []
     if own and estimator in ONE_LABEL:
         two_rows = pl.concat([table.with_columns(_rank(pl.lit(0))), other_side(table).with_columns(_rank(pl.lit(1)))])
-        found.append(_values(two_rows, own, [*IDS, LEVEL], summed=True))
+        found.append(_values(two_rows, own, [UNIT, LEVEL], summed=True))
     elif own:
-        found.append(_values(table.with_columns(_rank(pl.col(LEVEL))), own, IDS, summed=True))
+        found.append(_values(table.with_columns(_rank(pl.col(LEVEL))), own, [UNIT], summed=True))
     if labelled and estimator == "micro":
         used = [_used(reads) for reads in _USED]
-        pooled = table.group_by(IDS, maintain_order=True).agg(pl.exclude(LEVEL, *used).sum(), pl.col(used).first())
-        found.append(_values(pooled, labelled, IDS))
+        pooled = table.group_by(UNIT, maintain_order=True).agg(pl.exclude(LEVEL, *used).sum(), pl.col(used).first())
+        found.append(_values(pooled, labelled, [UNIT]))
     elif labelled and estimator in ONE_LABEL:
-        found.append(_values(table, labelled, [*IDS, LEVEL]))
+        found.append(_values(table, labelled, [UNIT, LEVEL]))
     elif labelled:
-        found.append(_average(_values(table, labelled, [*IDS, LEVEL]), labelled, weighted=estimator == "macro_weighted"))
+        found.append(_average(_values(table, labelled, [UNIT, LEVEL]), labelled, weighted=estimator == "macro_weighted"))
     missing = (pl.col("rows") > pl.col("n")) & (not na_rm)
-    estimate = pl.when(~missing).then("estimate").alias("estimate")
     status = (
         pl.when(missing).then(pl.lit("missing_values"))
         .when(pl.col("estimate").is_null()).then(pl.lit("zero_denominator"))
@@ -135,9 +164,7 @@ def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: st
         .when("levels_left_out").then(pl.lit("levels_left_out"))
         .otherwise(pl.lit("ok")).alias("status")
     )  # fmt: skip
-    return pl.concat(found, how="diagonal").select(
-        *IDS, pl.col(LEVEL), "metric", estimate, "denominator", "n", "size", status
-    )
+    return pl.concat(found).with_columns(pl.when(~missing).then("estimate").alias("estimate"), status)
 
 
 def _used(reads: frozenset[str]) -> str:
@@ -158,20 +185,17 @@ def _values(
 
     wanted = {"size": one(pl.col("instances")), "rows": one(pl.col("instances" + ROWS)), "weight": one(pl.col("tp") + pl.col("fn"))}
     for key, formula in formulas.items():
-        value, (_, denominator) = formula.express()[0], formula.express(ROWS)
-        wanted[f"estimate {key}"] = value.cast(pl.Float64).fill_nan(None)
+        wanted[f"estimate {key}"] = formula.value
         wanted[f"n {key}"] = one(pl.col(_used(formula.reads)))
-        wanted[f"denominator {key}"] = wanted[f"n {key}"] if denominator is None else denominator
+        wanted[f"denominator {key}"] = wanted[f"n {key}"] if formula.denominator is None else formula.denominator
     wide = table.group_by(keys, maintain_order=True).agg(**wanted) if summed else table.select(*keys, **wanted)
-    level = [] if LEVEL in keys else [pl.lit(None, pl.Int32).alias(LEVEL)]
-    return pl.concat(
-        wide.select(
-            *keys, *level, pl.lit(key, pl.Int32).alias("metric"), pl.col(f"estimate {key}").alias("estimate"),
-            pl.col(f"denominator {key}").alias("denominator"), pl.col(f"n {key}").alias("n"),
-            "size", "rows", "weight", pl.lit(value=False).alias("levels_left_out"),
-        )
-        for key in formulas
-    )  # fmt: skip
+    absent = {LEVEL: pl.Series([None], dtype=pl.Int32), "levels_left_out": pl.Series([False])}
+    columns = {name: wide[name] for name in (*keys, "size", "rows", "weight")}
+    columns |= {name: each.new_from_index(0, len(wide)) for name, each in absent.items() if name not in columns}
+    long = {name: repeat(column, len(formulas)) for name, column in columns.items()}
+    long["metric"] = spread(formulas, len(wide))
+    long |= {name: pl.concat([wide[f"{name} {key}"] for key in formulas]) for name in ("estimate", "n", "denominator")}
+    return pl.DataFrame({name: long[name] for name in _VALUES})
 
 
 def _average(values: pl.DataFrame, formulas: Mapping[int, Formula], *, weighted: bool) -> pl.DataFrame:
@@ -185,10 +209,11 @@ def _average(values: pl.DataFrame, formulas: Mapping[int, Formula], *, weighted:
     counted = known & (weight > 0)
     complete = (known | (weight == 0)).all() | drops.first()
     mean = (pl.col("estimate") * weight).filter(counted).sum() / (weight * counted).sum()
-    return values.group_by("metric", *IDS, maintain_order=True).agg(
+    averaged = values.group_by("metric", UNIT, maintain_order=True).agg(
         pl.lit(None, pl.Int32).alias(LEVEL),
         pl.when(complete).then(mean).fill_nan(None).alias("estimate"),
+        pl.col("n", "size", "rows", "weight").first(),
         pl.col("n").first().alias("denominator"),
-        pl.col("n", "size", "rows").first(),
         (~(known | (weight == 0))).any().alias("levels_left_out"),
     )
+    return averaged.select(_VALUES)

@@ -11,12 +11,12 @@ from tidyfair.comparisons import NO_LEVEL, VALUED, compare
 from tidyfair.errors import AggregateError, ArgumentError, listed, nearest
 from tidyfair.groups import SIDES
 from tidyfair.labels import AVERAGES, read_labels
-from tidyfair.readings import LEVEL, ONE_LABEL, count_events, evaluate, pool
+from tidyfair.readings import LEVEL, ONE_LABEL, UNIT, add_statistics, count_cells, evaluate, pool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidyfair.aggregates import Aggregate
+    from tidyfair.aggregates import Aggregate, Context
     from tidyfair.formulas import Formula
     from tidyfair.groups import By
     from tidyfair.labels import Labels
@@ -70,7 +70,7 @@ class Evaluated:
     """The values of all requests for each group: what tables, disparities and warnings are made from."""
 
     rows: pl.DataFrame
-    """One row for each request, outer group, group, label and metric, in this order."""
+    """One row for each request, metric, label and unit, in this order."""
     requests: tuple[Request, ...]
     outer: pl.DataFrame
     """The keys of the outer groups; a single row without a name where the data are not grouped."""
@@ -86,8 +86,8 @@ class Evaluated:
             for request in self.requests
         ]
         texts = pl.DataFrame(each, schema=dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row")
-        keys = {key.name: key.gather(rows["outer"]) for key in self.outer if key.name}
-        return keys | {text.name: text.gather(rows["request"]) for text in texts}
+        keys = {key.name: key[rows["outer"]] for key in self.outer if key.name}
+        return keys | {text.name: text[rows["request"]] for text in texts}
 
     def level_text(self, rows: pl.DataFrame) -> pl.Series:
         """The label that a row is about, null for all of them."""
@@ -106,111 +106,131 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
         raise ArgumentError.unknown("on_undefined", reading["on_undefined"], ON_UNDEFINED)
     asked = reading["estimator"]
     labels = read_labels(tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=asked)
-    bys = {by: index for index, by in enumerate(dict.fromkeys([None, *(request.by for request in requests)]))}
     formulas = list(dict.fromkeys(formula for request in requests for _, formula in request.formulas))
-    wanted = pl.DataFrame(
-        [
-            (number, bys[request.by], request.estimator(labels, asked), formulas.index(formula), name, request.min_n)
-            for number, request in enumerate(requests)
-            for name, formula in request.formulas
-        ],
-        schema={
-            "request": pl.Int32, "by": pl.Int32, "estimator": pl.String,
-            "metric": pl.Int32, "name": pl.String, "min_n": pl.Int64,
-        },
-        orient="row",
-    )  # fmt: skip
-    cells, groups, outer, features = _code(tally, labels, list(bys))
-    levels = range(len(labels.values)) if labels.event is None else [labels.event]
     steps = any("absolute_steps" in formula.statistics for formula in formulas)
-    table = count_events(cells, levels, steps=steps).join(groups, on=["by", "group"], maintain_order="left")
-    contexts = sorted({context for request in requests if request.aggregate for context in request.aggregate.contexts})
+    bys = dict.fromkeys(request.by for request in requests)
+    events, units, outer, features = _count_units(tally, labels, list(bys), steps=steps)
+    place = {by: index for index, by in enumerate(bys)}
+    wanted: dict[tuple[str, bool], list[tuple[Request, int]]] = {}
+    for number, request in enumerate(requests):
+        wanted.setdefault((request.estimator(labels, asked), request.by is not None), []).append((request, number))
     found: list[pl.DataFrame] = []
-    for (estimator, grouped), part in wanted.group_by("estimator", pl.col("by") > 0, maintain_order=True):
-        mine = {key: formulas[key] for key in part["metric"].unique(maintain_order=True)}
-        some = table.filter(pl.col("by").is_in(part["by"].unique().to_list()))
-        inside, outside = (some.filter(each).drop("text", "apart") for each in (~pl.col("apart"), pl.col("apart")))
-        values = evaluate(inside, mine, str(estimator), na_rm=reading["na_rm"])
-        for context in contexts if grouped else []:
-            pooled = evaluate(pool(inside, context), mine, str(estimator), na_rm=True)["estimate"]
-            values = values.with_columns(pooled.alias(context))
-        if not outside.is_empty():
-            values = pl.concat([values, evaluate(outside, mine, str(estimator), na_rm=True)], how="diagonal")
-        found.append(values.with_columns(pl.lit(estimator).alias("estimator")))
-    rows = wanted.join(pl.concat(found, how="diagonal"), on=["by", "estimator", "metric"], maintain_order="left")
-    rows = rows.join(groups, on=["by", "group"], how="left", maintain_order="left")
-    return Evaluated(_mark(rows, requests, features), tuple(requests), outer, features, labels, asked)
+    for (estimator, grouped), mine in wanted.items():
+        metrics = {formulas.index(formula): formula for request, _ in mine for _, formula in request.formulas}
+        some = events.filter(pl.Series([by in {request.by for request, _ in mine} for by in place])[units["by"]][events[UNIT]])
+        contexts = {name for request, _ in mine if request.aggregate for name in request.aggregate.contexts}
+        values = _evaluate(some, units, metrics, estimator, sorted(contexts) if grouped else [], na_rm=reading["na_rm"])
+        values = values.with_columns(units["by"][values[UNIT]], pl.lit(estimator).alias("estimator"))
+        asking = [
+            (number, place[request.by], formulas.index(formula), name, request.min_n)
+            for request, number in mine
+            for name, formula in request.formulas
+        ]
+        schema = {"request": pl.Int32, "by": pl.Int32, "metric": pl.Int32, "name": pl.String, "min_n": pl.Int64}
+        asked_for = pl.DataFrame(asking, schema=schema, orient="row")
+        found.append(asked_for.join(values, on=["by", "metric"], maintain_order="left_right"))
+    rows = pl.concat(found, how="diagonal").sort("request", maintain_order=True)
+    return Evaluated(_mark(rows, units, requests, features), tuple(requests), outer, features, labels, asked)
 
 
-def _code(
-    tally: Tally, labels: Labels, bys: Sequence[By | None]
+def _count_units(
+    tally: Tally, labels: Labels, bys: Sequence[By | None], *, steps: bool
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, dict[By, pl.DataFrame]]:
-    """Places instead of keys and labels: the cells once for each `by`, its groups, the outer keys and the group keys."""
+    """Events of every unit; the units (`by`, `outer`, `text`, `apart`); the outer keys; the keys of each `by`'s units."""
     cells = labels.encode(tally)
-    names = {key.column.name: name for key, name in zip(tally.outer, tally.names([key.column for key in tally.outer]), strict=True)}
-    place, outer = pl.zeros(len(cells), pl.Int32, eager=True), pl.DataFrame({"": [0]})
-    if names:
-        place, outer = _places(cells.select(pl.col(name).alias(shown) for shown, name in names.items()))
-    coded = cells.select(place.alias("outer"), "truth", "estimate", *(name for name in ("n", "w") if name in cells.columns))
-    if not names and coded.is_empty():
-        # without rows there still is the one outer group of everything
-        coded = pl.DataFrame({name: [0 if name in {"outer", "n", "w"} else None] for name in coded.columns}, schema=coded.schema)
-    parts, groups = list[pl.DataFrame](), list[pl.DataFrame]()
+    place, outer = _outer_groups(tally)
+    cells = cells.with_columns(place)
+    levels = range(len(labels.values)) if labels.event is None else [labels.event]
+    events, units = list[pl.DataFrame](), list[pl.DataFrame]()
     features: dict[By, pl.DataFrame] = {}
+    first = 0
     for index, by in enumerate(bys):
-        if by is None:
-            group, text, apart = pl.lit(0, pl.Int32), pl.Series([None], dtype=pl.String), pl.Series([False])
-            parts.append(coded.with_columns(pl.lit(index, pl.Int32).alias("by"), group.alias("group")))
-        else:
-            own = tally.names(by.columns)
-            keys = cells.select(own) if by.sides is None else by.sides.side(cells, own).to_frame()
-            place, features[by] = _places(keys)
-            text = features[by].select(pl.concat_str(pl.all().cast(pl.String).fill_null("null"), separator=":")).to_series()
-            apart = text == "neither" if by.sides else pl.repeat(value=False, n=len(text), eager=True)
-            if not cells.is_empty():
-                parts.append(coded.with_columns(pl.lit(index, pl.Int32).alias("by"), place.alias("group")))
-        groups.append(pl.select(by=pl.lit(index, pl.Int32), group=pl.int_range(len(text), dtype=pl.Int32), text=text, apart=apart))
-    return pl.concat(parts), pl.concat(groups), outer, features
+        counted, own = cells, tally.names(by.columns) if by else []
+        if by and by.sides:
+            counted, own = cells.with_columns(by.sides.side(cells, own).alias("side")), ["side"]
+        if not by and not tally.outer and cells.is_empty():
+            # without rows there still is the one group of everything
+            nobody = {name: [0 if name in {"outer", "n", "w"} else None] for name in cells.columns}
+            counted = pl.DataFrame(nobody, schema=cells.schema)
+        keys, table = count_cells(counted, ["outer", *own], levels, steps=steps)
+        text, apart = pl.lit(None, pl.String), pl.lit(value=False)
+        if by:
+            features[by] = keys.select(own).insert_column(0, pl.Series(UNIT, range(first, first + len(keys)), pl.Int32))
+            text = pl.concat_str([pl.col(name).cast(pl.String).fill_null("null") for name in own], separator=":")
+            apart = pl.col("side") == "neither" if by.sides else apart
+        units.append(keys.select(pl.lit(index, pl.Int32).alias("by"), "outer", text.alias("text"), apart.alias("apart")))
+        events.append(table.with_columns(pl.col(UNIT) + first))
+        first += len(keys)
+    return add_statistics(pl.concat(events)), pl.concat(units), outer, features
 
 
-def _places(keys: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
-    """The place of each row among the distinct rows, which come in order and null last."""
-    distinct = keys.unique().sort(keys.columns, nulls_last=True)
-    numbered = distinct.with_row_index("\0place")
-    placed = keys.join(numbered, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
-    return placed["\0place"].cast(pl.Int32), distinct
+def _outer_groups(tally: Tally) -> tuple[pl.Series, pl.DataFrame]:
+    """The place of each cell's outer group among the distinct ones, in order and null last; and these."""
+    names = tally.names([key.column for key in tally.outer])
+    if not names:
+        return pl.Series("outer", [0], dtype=pl.Int32).new_from_index(0, len(tally.cells)), pl.DataFrame({"": [0]})
+    keys = tally.cells[names]
+    distinct = keys.unique().sort(names, nulls_last=True)
+    placed = keys.join(distinct.with_row_index("outer"), on=names, how="left", nulls_equal=True, maintain_order="left")
+    return placed["outer"].cast(pl.Int32), distinct.rename(dict(zip(names, (key.column.name for key in tally.outer), strict=True)))
 
 
-def _mark(rows: pl.DataFrame, requests: Sequence[Request], features: dict[By, pl.DataFrame]) -> pl.DataFrame:
+def _evaluate(
+    events: pl.DataFrame, units: pl.DataFrame, metrics: dict[int, Formula], estimator: str, contexts: list[Context], *, na_rm: bool
+) -> pl.DataFrame:
+    """Values of every unit, beside those of the contexts; units that are not compared are in no context."""
+    apart = units["apart"][events[UNIT]]
+    inside = events.filter(~apart) if apart.any() else events
+    values = evaluate(inside, metrics, estimator, na_rm=na_rm)
+    pooled = [
+        evaluate(pool(inside, units, context), metrics, estimator, na_rm=True)["estimate"].alias(context)
+        for context in contexts
+    ]
+    values = values.with_columns(pooled)
+    if apart.any():
+        outside = evaluate(events.filter(apart), metrics, estimator, na_rm=True)
+        values = pl.concat([values, outside], how="diagonal").sort("metric", UNIT, LEVEL, maintain_order=True)
+    return values
+
+
+def _mark(
+    rows: pl.DataFrame, units: pl.DataFrame, requests: Sequence[Request], features: dict[By, pl.DataFrame]
+) -> pl.DataFrame:
     """Take out the groups that are not compared, and mark those that others are compared with."""
     references = [
-        (number, place)
+        (number, unit)
         for number, request in enumerate(requests)
         if request.by is not None and request.aggregate is not None and request.aggregate.reference is not None
-        for place in _find(request.aggregate.reference, features[request.by], request)
+        for unit in _find(request.aggregate.reference, features[request.by], units, request)
     ]
-    chosen = pl.DataFrame(references, schema={"request": pl.Int32, "group": pl.Int32}, orient="row")
-    marked = rows.join(chosen.with_columns(is_reference=True), on=["request", "group"], how="left", maintain_order="left")
+    marked = rows.with_columns(units[name][rows[UNIT]] for name in ("outer", "text", "apart"))
+    if references:
+        chosen = pl.DataFrame(references, schema={"request": pl.Int32, UNIT: pl.Int32}, orient="row").with_columns(is_reference=True)
+        marked = marked.join(chosen, on=["request", UNIT], how="left", maintain_order="left")
+    else:
+        marked = marked.with_columns(is_reference=None)
     small = pl.col("denominator") < pl.col("min_n")
     return marked.with_columns(
         pl.when("apart").then(pl.lit("left_out")).when(small).then(pl.lit("below_min_n")).otherwise("status").alias("status"),
         pl.when(~(pl.col("apart") | small)).then("estimate").alias("estimate"),
+        pl.when(~pl.col("apart")).then("size").alias("size"),
         pl.col("is_reference").fill_null(value=False),
-        pl.when(estimator="one_vs_rest").then(LEVEL).otherwise(NO_LEVEL).alias(LEVEL),
     )
 
 
-def _find(reference: object, keys: pl.DataFrame, request: Request) -> list[int]:
-    """The place of the group that a user named by its value, its values or its text."""
-    texts = keys.select(pl.concat_str(pl.all().cast(pl.String).fill_null("null"), separator=":")).to_series().to_list()
+def _find(reference: object, keys: pl.DataFrame, units: pl.DataFrame, request: Request) -> list[int]:
+    """The units of the group that a user named by its value, its values or its text."""
     wanted = reference if isinstance(reference, tuple) else (reference,)
-    places = [place for place, values in enumerate(keys.iter_rows()) if values == wanted]
-    places = places or [place for place, text in enumerate(texts) if text == reference]
-    if len(places) == 1 or not texts or (request.by and request.by.sides):
-        return places
+    found = {unit: tuple(values) for unit, *values in keys.iter_rows()}
+    chosen = [unit for unit, values in found.items() if values == wanted]
+    texts = dict(zip(found, units["text"][keys[UNIT]], strict=True))
+    chosen = chosen or [unit for unit, text in texts.items() if text == reference]
+    if (chosen and len({found[unit] for unit in chosen}) == 1) or not found or (request.by and request.by.sides):
+        return chosen
     shown = reference if isinstance(reference, str) else wanted
-    problem = "names several groups; give a tuple of values." if places else f"is no group.{nearest(shown, texts)}"
-    msg = f"{request.name}: `to={shown!r}` {problem} The groups: {listed(texts)}."
+    several = sorted(set(texts.values()))
+    problem = "names several groups; give a tuple of values." if chosen else f"is no group.{nearest(shown, several)}"
+    msg = f"{request.name}: `to={shown!r}` {problem} The groups: {listed(several)}."
     raise AggregateError(msg)
 
 
@@ -226,12 +246,17 @@ def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool) -> pl.DataFra
             return requests[number].name, _tidy_group_frame(evaluated, requests[number], part)
 
         compared = compare(rows.filter(grouped), aggregates, undefined_is_null=undefined_is_null, tidy=tidy)
-        out = rows.filter(grouped, ~pl.col("status").is_in(VALUED)).sort("group")
-        left_out = out.group_by("request", "outer").agg(pl.col("text").unique(maintain_order=True).alias("left_out"))
-        found.append(compared.join(left_out, on=["request", "outer"], how="left"))
-    outers = pl.select(outer=pl.int_range(len(evaluated.outer), dtype=pl.Int32))
-    every = pl.select(request=pl.int_range(len(requests), dtype=pl.Int32)).join(outers, how="cross", maintain_order="left_right")
-    every = every.join(pl.concat(found, how="diagonal"), on=["request", "outer"], how="left", maintain_order="left")
+        out = rows.filter(grouped & ~pl.col("status").is_in(VALUED))
+        if not out.is_empty():
+            texts = pl.col("text").sort_by(UNIT).unique(maintain_order=True).alias("left_out")
+            compared = compared.join(out.group_by("request", "outer").agg(texts), on=["request", "outer"], how="left")
+        found.append(compared)
+    every = pl.concat(found, how="diagonal")
+    if len(every) < len(requests) * len(evaluated.outer):
+        # without rows there is no group to compare, but there is an answer
+        numbers, outers = (pl.DataFrame({name: range(size)}, schema={name: pl.Int32}) for name, size in (("request", len(requests)), ("outer", len(evaluated.outer))))
+        every = numbers.join(outers, how="cross").join(every, on=["request", "outer"], how="left")
+    every = every.sort("request", "outer")
     absent = {"low": pl.String, "high": pl.String, LEVEL: pl.Int32, "left_out": pl.List(pl.String)}
     every = every.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in absent.items() if name not in every.columns)
     return pl.DataFrame(
@@ -250,9 +275,9 @@ EXPLANATION = (".n", ".status", ".group_min", ".group_max", ".level", ".groups_l
 
 def tidy_groups(evaluated: Evaluated) -> pl.DataFrame:
     """The values that disparities are made of, each once, and those of ordinary metrics."""
-    same = ["name", "by", "estimator", "min_n"]
-    first = evaluated.rows.select("request", *same).unique(maintain_order=True).unique(same, keep="first", maintain_order=True)
-    rows = evaluated.rows.join(first, on=["request", *same], how="semi", maintain_order="left")
+    once = ["name", "by", "min_n"]
+    first = evaluated.rows.select("request", *once).unique(maintain_order=True).unique(once, keep="first", maintain_order=True)
+    rows = evaluated.rows.join(first, on=["request", *once], how="semi", maintain_order="left")
     about = evaluated.about(rows) | {".metric": rows["name"]}
     estimator = about.pop(".estimator")
     level = {".level": evaluated.level_text(rows)} if evaluated.labels.event is None else {}
@@ -271,9 +296,11 @@ def _tidy_group_frame(evaluated: Evaluated, request: Request, rows: pl.DataFrame
         ".n": rows["n"], ".denominator": rows["denominator"], ".overall": rows["overall"],
     }  # fmt: skip
     by = request.by
-    keys = evaluated.features[by] if by else pl.DataFrame()
-    names = [column.name for column in by.columns] if by and not by.sides else []
-    return pl.DataFrame({name: key.gather(rows["group"]) for name, key in zip(names, keys, strict=False)} | ours)
+    if by is None or by.sides:
+        return pl.DataFrame(ours)
+    unit, *keys = evaluated.features[by]
+    place = rows[UNIT] - unit[0]
+    return pl.DataFrame({column.name: key[place] for column, key in zip(by.columns, keys, strict=True)} | ours)
 
 
 def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
@@ -286,7 +313,7 @@ def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
     said: list[str] = []
     for (name, by, status), part in rows.group_by("name", "by", "status", maintain_order=True):
         del by
-        places = part.unique(["outer", "group"], maintain_order=True)
+        places = part.unique(UNIT, maintain_order=True)
         text = evaluated.about(places)[".by"][0]
         shown = [
             " ".join(filter(None, [f"{text} {group!r}" if text else "", _outer_text(evaluated.outer, outer)]))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -52,6 +53,12 @@ class Tally:
     def outer(self) -> tuple[Key, ...]:
         """The keys of the outer grouping."""
         return tuple(key for key in self.keys if key.role == "outer")
+
+    @cached_property
+    def seen(self) -> dict[str, list[Any]]:
+        """The labels that occur in truth and in estimate."""
+        found = self.cells.select(pl.col(LABELS).drop_nulls().unique().implode())
+        return {name: found[name][0].to_list() for name in LABELS}
 
     def names(self, columns: Sequence[Column]) -> list[str]:
         """The names in `cells` of the given columns."""
