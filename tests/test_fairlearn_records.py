@@ -1,0 +1,216 @@
+"""Every class-metric number that fairlearn computed on our data: reproduced, or listed with the reason why not.
+
+Where we differ by design the record stands in `references/fairlearn_deviations.txt`, and the test shows that fairlearn's
+number follows from our per-group values by fairlearn's rule, which is named there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import cache
+from typing import Any
+
+import pytest
+from conftest import REFERENCES, records, reference_data
+
+import tidyfair as tf
+
+METRICS: dict[str, tf.Metric] = {
+    "accuracy": tf.accuracy,
+    "precision": tf.precision,
+    "precision_nan": tf.precision,
+    "recall": tf.recall,
+    "recall_nan": tf.recall,
+    "selection_rate": tf.selection_rate,
+    "mean_prediction": tf.selection_rate,  # the mean of 0/1 predictions
+    "true_positive_rate": tf.true_positive_rate,
+    "true_negative_rate": tf.true_negative_rate,
+    "false_positive_rate": tf.false_positive_rate,
+    "false_negative_rate": tf.false_negative_rate,
+    "count": tf.instances,
+    "accuracy_score": tf.accuracy,
+    "zero_one_loss": tf.error_rate,
+    "balanced_accuracy_score": tf.bal_accuracy,
+    "f1_score": tf.f1,
+    "precision_score": tf.precision,
+    "recall_score": tf.recall,
+    "sklearn.metrics.fbeta_score": tf.metric_tweak(tf.f_meas, "fbeta", beta=0.6),
+}
+PARITIES: dict[str, tuple[tf.Metric, ...]] = {
+    "demographic_parity": (tf.selection_rate,),
+    "equal_opportunity": (tf.sens,),
+    "equalized_odds": (tf.sens, tf.fall_out),
+}
+KINDS = {"difference": tf.difference, "ratio": tf.ratio, "group_min": tf.group_minimum, "group_max": tf.group_maximum}
+
+OUT_OF_SCOPE = {
+    "numeric": "reads scores or numbers, not labels",
+    "interval": "a bootstrap interval",
+    "argument": "an error about arguments of fairlearn's own",
+}
+
+
+def scope(record: dict[str, Any]) -> str | None:
+    """Why a record is no number of a class metric."""
+    function, params = record["function"], record["params"]
+    if "case" in params:
+        return "argument"
+    if function.endswith("_ci") or function == "MetricFrame.__init__":
+        return "interval"
+    named = params.get("metric", function)
+    if params.get("y_pred") == "score" or named.startswith(("log_loss", "mean_", "r2_", "roc_auc")):
+        return None if named == "mean_prediction" and params["y_pred"] == "y_pred" else "numeric"
+    return None
+
+
+RECORDS = [record for record in records("fairlearn") if scope(record) is None]
+DATA = {name: reference_data(name) for name in {record["data"] for record in RECORDS}}
+DEVIATIONS = dict(
+    line.split()[:2] for line in (REFERENCES / "fairlearn_deviations.txt").read_text().splitlines() if line[:9] == "fairlearn"
+)
+
+
+class Question:
+    """A record in our words: metrics, how groups are compared, and on what."""
+
+    def __init__(self, record: dict[str, Any]) -> None:
+        params, function = record["params"], record["function"]
+        self.data: str = record["data"]
+        self.by: list[str] = params["sensitive_features"]
+        self.control: list[str] = params.get("control_features") or []
+        self.across = {"worst_case": "worst", "mean": "mean", None: "worst"}[params.get("agg")]
+        self.to = {"between_groups": None, "to_overall": "overall", None: None}[params.get("method")]
+        stem, _, suffix = function.rpartition("_")
+        if function.startswith("MetricFrame."):
+            named, self.kind = params["metric"], function.partition(".")[2]
+        elif function == "make_derived_metric":
+            named, self.kind = params["metric"], params["transform"]
+        elif suffix in {"min", "max"}:
+            named, self.kind = stem.removesuffix("_group"), f"group_{suffix}"
+        else:
+            named, self.kind = stem, suffix
+        self.metrics = PARITIES.get(named) or (METRICS[named],)
+        # count takes no weight in fairlearn
+        self.weights = None if named == "count" else params["sample_weight"]
+
+    def key(self) -> tuple[Any, ...]:
+        return (self.data, tuple(self.by), tuple(self.control), self.weights, self.metrics)
+
+    def ours(self) -> dict[tuple[Any, ...], float | None]:
+        """Our answer, by control features and, for `by_group`, groups."""
+        if self.kind in {"overall", "by_group"}:
+            keys = self.control + (self.by if self.kind == "by_group" else [])
+            result = call(self.metrics[0], self.data, tuple(keys), self.weights)
+            return {tuple(row[key] for key in keys): row[".estimate"] for row in result.to_dicts()}
+        options: dict[str, Any] = {"across": self.across}
+        if self.kind in {"difference", "ratio"}:
+            options["to"] = self.to
+        factory = tf.new_groupwise_metric(tf.metric_set(*self.metrics), "it", KINDS[self.kind](**options))
+        result = call(factory(*self.by), self.data, tuple(self.control), self.weights)
+        return {tuple(row[key] for key in self.control): row[".estimate"] for row in result.to_dicts()}
+
+    def fairlearns(self) -> dict[tuple[Any, ...], float]:
+        """What fairlearn's rules make of our per-group values: 0 for an undefined rate, then NaN-blind aggregates."""
+        answer: dict[tuple[Any, ...], float] = {}
+        per_metric = [self.values(metric) for metric in self.metrics]
+        for control in per_metric[0][1]:
+            numbers: list[float] = []
+            for groups, overalls in per_metric:
+                mine = {group: value for (outer, group), value in groups.items() if outer == control}
+                numbers.append(self.number(list(mine.values()), overalls[control]))
+            # Python's max and min, in which a NaN survives only in the first place
+            worst = max if self.kind == "difference" else min
+            known = [number for number in numbers if not math.isnan(number)]
+            answer[control] = sum(known) / len(known) if self.across == "mean" else worst(numbers)
+        return answer
+
+    def values(self, metric: tf.Metric) -> tuple[dict[tuple[Any, Any], float], dict[tuple[Any, ...], float]]:
+        grouped = call(metric, self.data, (*self.control, *self.by), self.weights).to_dicts()
+        overall = call(metric, self.data, tuple(self.control), self.weights).to_dicts()
+        table = {
+            (tuple(row[key] for key in self.control), tuple(row[key] for key in self.by)): self.filled(metric, row)
+            for row in grouped
+        }
+        return table, {tuple(row[key] for key in self.control): self.filled(metric, row) for row in overall}
+
+    def filled(self, metric: tf.Metric, row: dict[str, Any]) -> float:
+        if row[".estimate"] is None and metric is tf.bal_accuracy:
+            # scikit-learn averages the recalls of the classes that occur
+            where = dict(zip((*self.control, *self.by), (row.get(key) for key in (*self.control, *self.by)), strict=True))
+            each = [
+                only[".estimate"]
+                for rate in (tf.sens, tf.spec)
+                for only in call(rate, self.data, tuple(where), self.weights).to_dicts()
+                if all(only[key] == value for key, value in where.items())
+            ]
+            return next(value for value in each if value is not None)
+        return 0.0 if row[".estimate"] is None else row[".estimate"]
+
+    def number(self, groups: list[float], overall: float) -> float:
+        if self.kind in {"group_min", "group_max"}:
+            return min(groups) if self.kind == "group_min" else max(groups)
+        if self.kind == "difference":
+            return max(groups) - min(groups) if self.to is None else max(abs(group - overall) for group in groups)
+        if self.to is None:
+            return min(groups) / max(groups) if max(groups) else math.nan
+        ratios = [group / overall if overall else math.nan for group in groups]
+        return min(ratio if ratio <= 1 or math.isnan(ratio) else 1 / ratio for ratio in ratios)
+
+
+@cache
+def call(metric: Any, data: str, group_by: tuple[str, ...], weights: str | None) -> Any:
+    return metric(DATA[data], "y_true", "y_pred", group_by=group_by, case_weights=weights, on_undefined="ignore")
+
+
+def expected(record: dict[str, Any], question: Question) -> dict[tuple[Any, ...], float | None]:
+    value = record["value"]
+    if not isinstance(value, list):
+        return {(): number(value)}
+    keys = question.control + (question.by if question.kind == "by_group" else [])
+    return {tuple(row[key] for key in keys): number(row["value"]) for row in value}
+
+
+def number(value: Any) -> float | None:
+    return None if value in (None, "NaN") else float(value)
+
+
+def equal(one: dict[Any, float | None], other: dict[Any, float | None]) -> bool:
+    def same(first: float | None, second: float | None) -> bool:
+        if first is None or second is None or math.isnan(first) or math.isnan(second):
+            return (first is None or math.isnan(first)) and (second is None or math.isnan(second))
+        return math.isclose(first, second, rel_tol=1e-9, abs_tol=1e-12)
+
+    return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["id"])
+def test_record(record: dict[str, Any]) -> None:
+    question = Question(record)
+    ours, theirs = question.ours(), expected(record, question)
+    reason = DEVIATIONS.get(record["id"])
+    if reason is None:
+        assert equal(ours, theirs), (ours, theirs)
+        return
+    assert not equal(ours, theirs), "listed as a deviation, but there is none"
+    if question.kind in {"overall", "by_group"}:
+        # the full product of levels: combinations without a row are NaN
+        absent = theirs.keys() - ours.keys()
+        assert bool(absent) == reason.startswith("empty_cell")
+        assert all(theirs[key] is None for key in absent)
+        differing = [key for key in ours if not equal({key: ours[key]}, {key: theirs[key]})]
+        assert bool(differing) == reason.endswith("zero")
+        assert all(ours[key] is None and theirs[key] == 0 for key in differing)
+    else:
+        assert equal(dict(question.fairlearns()), theirs), (ours, theirs, question.fairlearns())
+
+
+def test_every_deviation_is_one_of_a_record() -> None:
+    assert DEVIATIONS.keys() <= {record["id"] for record in RECORDS}
+    assert len(RECORDS) > 4_000
+
+
+def test_what_is_out_of_scope_is_no_class_metric() -> None:
+    reasons = {reason for record in records("fairlearn") if (reason := scope(record))}
+    assert reasons == OUT_OF_SCOPE.keys()
+    assert list(itertools.chain(METRICS))
