@@ -7,4 +7,5 @@ from tidyfair.fairness import *
 from tidyfair.groups import *
 from tidyfair.metric_sets import *
 from tidyfair.metrics.classification import *
+from tidyfair.tables import *
 from tidyfair.tallies import *

@@ -19,6 +19,7 @@ __all__: list[str] = []
 VALUED = ["ok", "infinite", "levels_left_out"]
 """The states in which there is a number."""
 NO_LEVEL = -1
+"""In place of a label, for what is about all labels (or the event): the last of a list that ends in null."""
 _PLACE = "\0place"
 
 Tidy: TypeAlias = "Callable[[int, pl.DataFrame], tuple[str, pl.DataFrame]]"

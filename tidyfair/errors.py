@@ -32,8 +32,8 @@ def nearest(name: object, known: Iterable[object]) -> str:
     """The sentence that offers the nearest spelling, or an empty one."""
     from difflib import get_close_matches  # noqa: PLC0415 - only when something is already wrong
 
-    by_text = {str(value): value for value in known}
-    close = get_close_matches(str(name), list(by_text), n=1, cutoff=0.6)
+    by_text = {str(value).casefold(): value for value in known}
+    close = get_close_matches(str(name).casefold(), list(by_text), n=1, cutoff=0.6)
     return f" Did you mean {by_text[close[0]]!r}?" if close else ""
 
 

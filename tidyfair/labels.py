@@ -118,7 +118,7 @@ def _seen_labels(tally: Tally) -> list[Any]:
     if len({_sort_of(value) for value in every}) > 1:
         msg = f"Truth and estimate hold different kinds of labels: {holds}. Cast one of them."
         raise LabelError(msg)
-    levels = [each for name in columns if (each := _levels(tally.cells.schema[name]))]
+    levels = [each for name in columns if (each := levels_of(tally.cells.schema[name]))]
     if levels:
         declared = max(levels, key=len)
         if unknown := [value for value in (*every, *(value for each in levels for value in each)) if value not in declared]:
@@ -148,7 +148,8 @@ def _values(tally: Tally, name: str) -> list[Any]:
     return tally.seen[name]
 
 
-def _levels(dtype: pl.DataType) -> list[Any]:
+def levels_of(dtype: pl.DataType) -> list[Any]:
+    """The labels that a dtype declares, or none."""
     if isinstance(dtype, pl.Enum):
         return dtype.categories.to_list()
     return [False, True] if dtype == pl.Boolean else []

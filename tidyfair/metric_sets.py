@@ -159,6 +159,11 @@ class Evaluable(ABC):
         _, reading = self._sorted_out(cast("CallOptions", options))
         return self._report(tally, reading, explain=explain)
 
+    def compute_by_group(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
+        """Read the values of the groups from a tally, as `by_group` does from data."""
+        _, reading = self._sorted_out(cast("CallOptions", options))
+        return tidy_groups(evaluate_requests(tally, self._requests, reading))
+
     @property
     def _requests(self) -> tuple[Request, ...]:
         return tuple(member.request for member in self.members)

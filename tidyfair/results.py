@@ -92,7 +92,7 @@ class Evaluated:
     def level_text(self, rows: pl.DataFrame) -> pl.Series:
         """The label that a row is about, null for all of them."""
         texts = pl.Series(".level", [*map(str, self.labels.values), None], dtype=pl.String)
-        return texts.gather(rows[LEVEL].replace({NO_LEVEL: len(texts) - 1, None: len(texts) - 1}))
+        return texts[rows[LEVEL].fill_null(NO_LEVEL)]
 
     def _shown_estimator(self, request: Request) -> str:
         estimator = request.estimator(self.labels, self.estimator)
@@ -120,7 +120,8 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
         some = events.filter(pl.Series([by in {request.by for request, _ in mine} for by in place])[units["by"]][events[UNIT]])
         contexts = {name for request, _ in mine if request.aggregate for name in request.aggregate.contexts}
         values = _evaluate(some, units, metrics, estimator, sorted(contexts) if grouped else [], na_rm=reading["na_rm"])
-        values = values.with_columns(units["by"][values[UNIT]], pl.lit(estimator).alias("estimator"))
+        level = pl.col(LEVEL) if estimator == "one_vs_rest" else pl.lit(NO_LEVEL, pl.Int32).alias(LEVEL)
+        values = values.with_columns(units["by"][values[UNIT]], pl.lit(estimator).alias("estimator"), level)
         asking = [
             (number, place[request.by], formulas.index(formula), name, request.min_n)
             for request, number in mine

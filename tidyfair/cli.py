@@ -1,0 +1,188 @@
+"""The command line: `tidyfair audit` shows per-group rates and disparities of a file of predictions."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tidyfair.aggregates import difference
+from tidyfair.datasets import lending
+from tidyfair.errors import ArgumentError, TidyfairError, UndefinedWarning
+from tidyfair.fairness import (
+    demographic_parity,
+    equal_opportunity,
+    equalized_odds,
+    new_groupwise_metric,
+    predictive_parity,
+)
+from tidyfair.labels import levels_of
+from tidyfair.metric_sets import metric_set
+from tidyfair.metrics.classification import accuracy, base_rate, precision, selection_rate, sens, spec
+from tidyfair.tallies import LABELS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tidyfair.metric_sets import Metric
+    from tidyfair.tallies import Tally
+
+__all__ = ["main"]
+
+_READERS = {".parquet": pl.scan_parquet, ".csv": pl.scan_csv, ".ndjson": pl.scan_ndjson, ".jsonl": pl.scan_ndjson}
+_RATES: tuple[Metric, ...] = (base_rate, selection_rate, accuracy, sens, spec, precision)
+_PARITIES = (demographic_parity, equal_opportunity, equalized_odds, predictive_parity)
+_MOST_ROWS = 200
+_EXAMPLE: dict[str, Any] = {
+    "truth": "repaid", "estimate": "approved", "pos_label": "yes", "by": ["sex", "race"],
+    "group_by": None, "weights": None, "probs": None, "threshold": None,
+}  # fmt: skip
+_EXAMPLES = """\
+examples:
+  tidyfair audit
+      the example data: simulated decisions on loans
+  tidyfair audit predictions.parquet --truth obs --estimate pred --by race --by sex --by race:sex --group-by fold
+      a file of yours, every disparity for each fold; race:sex are the intersections
+  tidyfair audit scores.csv --truth repaid --pos-label yes --probs score --threshold 0.5 --by sex --output result.csv
+      decisions made from scores, the result written to a file
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; 0 is success, 2 is bad usage or data that cannot be read."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return 2
+    try:
+        _audit(options)
+    except BrokenPipeError:
+        # the reader of the output left, which is no error of ours; nor is what Python flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (TidyfairError, OSError, pl.exceptions.PolarsError) as error:
+        print(f"tidyfair: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tidyfair", description="Group performance and fairness of predictions.")
+    commands = parser.add_subparsers(dest="command", metavar="command")
+    audit = commands.add_parser(
+        "audit", help="per-group rates and disparities of a file of predictions", epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    audit.add_argument("file", nargs="?", type=Path, help="parquet, csv or ndjson; the example data where left out")
+    audit.add_argument("--truth", metavar="COLUMN", help="column of the true labels")
+    audit.add_argument("--estimate", metavar="COLUMN", help="column of the predicted labels")
+    audit.add_argument("--probs", metavar="COLUMN", help="column of scores, used with --threshold")
+    audit.add_argument("--threshold", type=float, metavar="NUMBER", help="scores at or above it are positive")
+    audit.add_argument(
+        "--by", action="append", metavar="COLUMN[:COLUMN]", help="a sensitive feature, or an intersection; repeat for more"
+    )
+    audit.add_argument("--group-by", action="append", metavar="COLUMN", help="outer groups such as folds; repeat for more")
+    audit.add_argument("--pos-label", metavar="LABEL", help="the label that is the event")
+    audit.add_argument("--weights", metavar="COLUMN", help="column of case weights")
+    audit.add_argument("--output", type=Path, metavar="FILE", help="write the disparities to .csv, .parquet or .json")
+    return parser
+
+
+def _audit(options: argparse.Namespace) -> None:
+    if options.file is None:
+        data, given = lending().lazy(), _EXAMPLE | {name: value for name, value in vars(options).items() if value}
+        if not options.output:
+            print("Example data: 5,000 simulated decisions on loans, tidyfair.datasets.lending().\n")
+    else:
+        data, given = _scan(options.file), vars(options)
+    if not given["by"]:
+        msg = "Name at least one sensitive feature with --by."
+        raise ArgumentError(msg)
+    writer = _writer(options.output) if options.output else None
+    names = data.collect_schema().names()
+    features = [[text] if text in names else text.split(":") for text in given["by"]]
+    # without a truth, what can be said is who is selected
+    rates, parities = (_RATES, _PARITIES) if given["truth"] else ((selection_rate,), (demographic_parity,))
+    compared = new_groupwise_metric(metric_set(*rates), "rates", difference())
+    by_group = metric_set(*rates, *(compared(*columns) for columns in features))
+    results = metric_set(*rates, *(parity(*columns) for parity in parities for columns in features))
+    counting = {"group_by": given["group_by"], "case_weights": given["weights"]}
+    counting |= {"probs": given["probs"], "threshold": given["threshold"]}
+    tally = results.tally(data, given["truth"], given["estimate"], **counting)
+    pos_label = None if given["pos_label"] is None else _as_label(given["pos_label"], tally)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UndefinedWarning)
+        result = results.compute(tally, pos_label=pos_label, explain=True)
+    if writer:
+        writer(result)
+    else:
+        outer = [key.column.name for key in tally.outer]
+        _print("Rates by group", _wide(by_group.compute_by_group(tally, pos_label=pos_label), outer))
+        disparities = result.filter(pl.col(".by").is_not_null())
+        said = {".level": disparities[".level"].count(), ".groups_left_out": disparities[".groups_left_out"].list.len().sum()}
+        says_nothing = [name for name, count in said.items() if not count]
+        _print("Disparities, and the groups that carry them", disparities.drop(".n", ".status", *says_nothing))
+    for warning in caught:
+        print(f"note: {str(warning.message).partition(' (on_undefined')[0]}", file=sys.stderr)
+
+
+def _scan(file: Path) -> pl.LazyFrame:
+    if file.suffix not in _READERS:
+        raise ArgumentError.unknown("kind of file", file.suffix, _READERS)
+    return _READERS[file.suffix](file)
+
+
+def _writer(file: Path) -> Callable[[pl.DataFrame], None]:
+    def write_csv(result: pl.DataFrame) -> None:
+        result.with_columns(pl.col(pl.List(pl.String)).list.join(";")).write_csv(file)
+
+    writers: dict[str, Callable[[pl.DataFrame], None]] = {
+        ".csv": write_csv,
+        ".parquet": lambda result: result.write_parquet(file),
+        ".json": lambda result: result.write_json(file),
+    }
+    if file.suffix not in writers:
+        raise ArgumentError.unknown("kind of output", file.suffix, writers)
+    return writers[file.suffix]
+
+
+def _as_label(text: str, tally: Tally) -> object:
+    """The label that a text means: the one that is written so, or the number it is."""
+    values = [value for name in LABELS for value in (*tally.seen[name], *levels_of(tally.cells.schema[name]))]
+    for value in values:
+        if str(value).casefold() == text.casefold() if isinstance(value, bool) else str(value) == text:
+            return value
+    if values and not isinstance(values[0], str):
+        with contextlib.suppress(ValueError):
+            return float(text)
+    return text
+
+
+def _wide(groups: pl.DataFrame, outer: Sequence[str]) -> pl.DataFrame:
+    """Per-group values with one column for each metric, for people to read."""
+    index = [*outer, ".by", ".group", *([".level"] if ".level" in groups.columns else [])]
+    names = groups[".metric"].unique(maintain_order=True).to_list()
+    wanted = [pl.col(".estimate").filter(pl.col(".metric") == name).first().alias(name) for name in names]
+    wide = groups.group_by(index, maintain_order=True).agg(pl.col(".n").max(), *wanted)
+    return wide.with_columns(pl.col(".by").fill_null("all"), pl.col(".group").fill_null("all"))
+
+
+def _print(title: str, table: pl.DataFrame) -> None:
+    box = "UTF8_FULL_CONDENSED" if (sys.stdout.encoding or "").lower().startswith("utf") else "ASCII_FULL_CONDENSED"
+    width = max(80, shutil.get_terminal_size((120, 24)).columns)
+    with pl.Config(
+        tbl_rows=_MOST_ROWS, tbl_cols=-1, tbl_width_chars=width, tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True, tbl_formatting=box, fmt_str_lengths=40, float_precision=3,
+        fmt_table_cell_list_len=10,
+    ):  # fmt: skip
+        print(f"{title}\n{table}")
+    if len(table) > _MOST_ROWS:
+        print(f"({len(table):,} rows in all; --output writes them to a file)")
+    print()

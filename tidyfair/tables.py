@@ -1,0 +1,82 @@
+"""Confusion tables as tidy frames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, overload
+
+import polars as pl
+
+from tidyfair.catalogue import get_metrics
+from tidyfair.frames import open_frame
+from tidyfair.labels import read_labels
+from tidyfair.metrics.classification import instances
+from tidyfair.tallies import ESTIMATE, TRUTH
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Unpack
+
+    from tidyfair.frames import ColumnLike, PolarsFrame
+    from tidyfair.metric_sets import CountOptions
+
+__all__ = ["conf_mat", "conf_mat_summary"]
+
+conf_mat_summary = get_metrics("class")
+"""Every class metric as one set, called like any other."""
+
+
+@overload
+def conf_mat(
+    data: PolarsFrame, truth: ColumnLike, estimate: ColumnLike | None = None, *, pos_label: object = None,
+    labels: Sequence[object] | None = None, **counting: Unpack[CountOptions],
+) -> pl.DataFrame: ...  # fmt: skip
+@overload
+def conf_mat(
+    data: object, truth: ColumnLike, estimate: ColumnLike | None = None, *, pos_label: object = None,
+    labels: Sequence[object] | None = None, **counting: Unpack[CountOptions],
+) -> Any: ...  # fmt: skip
+def conf_mat(
+    data: object, truth: ColumnLike, estimate: ColumnLike | None = None, *, pos_label: object = None,
+    labels: Sequence[object] | None = None, **counting: Unpack[CountOptions],
+) -> Any:  # fmt: skip
+    """Count rows by true and predicted label, for each outer group.
+
+    Args:
+        data: A frame, grouped or not, as a metric takes it.
+        truth: Column of the true labels.
+        estimate: Column of the predicted labels; or `probs` with `threshold`.
+        pos_label: The label that a threshold selects.
+        labels: All labels in order, where the data do not say.
+        counting: `group_by`, `case_weights`, `probs` and `threshold`, as in a call of a metric.
+
+    Returns:
+        A frame of the caller's kind: the outer keys, `.truth`, `.predicted`, `.n` rows and, with case weights, `.weight`.
+        Every pair of labels is there, in level order, also those that do not occur; rows without a label are not counted.
+
+    >>> import polars as pl
+    >>> seen = pl.DataFrame({"truth": [1, 0, 1], "guess": [1, 1, 1]})
+    >>> conf_mat(seen, "truth", "guess").rows()
+    [(0, 0, 0), (0, 1, 1), (1, 0, 0), (1, 1, 2)]
+    """
+    tally = instances.tally(data, truth, estimate, **counting)
+    # no label is the event of a table, unless a threshold selects one
+    estimator = "macro" if tally.threshold is None else None
+    found = read_labels(tally, labels=labels, pos_label=pos_label, estimator=estimator)
+    internal = tally.names([key.column for key in tally.outer])
+    shown = {name: key.column.name for name, key in zip(internal, tally.outer, strict=True)}
+    counts = {"n": ".n", "w": ".weight"} if tally.weights else {"n": ".n"}
+    cells = found.encode(tally).group_by(*internal, TRUTH, ESTIMATE).agg(pl.col(*counts).sum())
+    places = pl.DataFrame({"place": range(len(found.values))}, schema={"place": pl.Int32})
+    pairs = places.rename({"place": TRUTH}).join(places.rename({"place": ESTIMATE}), how="cross")
+    every = cells.select(internal).unique().join(pairs, how="cross") if internal else pairs
+    table = every.join(cells, on=[*internal, TRUTH, ESTIMATE], how="left", nulls_equal=True)
+    table = table.sort(*internal, TRUTH, ESTIMATE, nulls_last=True).with_columns(pl.col(*counts).fill_null(0))
+    values = pl.Series(found.values)
+    result = pl.DataFrame(
+        {
+            **{shown[name]: table[name] for name in internal},
+            ".truth": values[table[TRUTH]], ".predicted": values[table[ESTIMATE]],
+            **{name: table[count] for count, name in counts.items()},
+        }
+    )  # fmt: skip
+    return open_frame(data, counting.get("group_by")).restore(result)
