@@ -46,7 +46,7 @@ def compare(
         _compare(rows.filter(pl.col("request").is_in(requests)), aggregate, undefined_is_null=undefined_is_null, tidy=tidy)
         for aggregate, requests in together.items()
     ]
-    return pl.concat(found)
+    return pl.concat(found) if len(found) > 1 else found[0]
 
 
 def _compare(

@@ -121,24 +121,30 @@ def spread(values: Iterable[int], length: int) -> pl.Series:
     return pl.concat(parts) if len(parts) > 1 else parts[0]
 
 
-def pool(table: pl.DataFrame, units: pl.DataFrame, what: Literal["overall", "rest"]) -> pl.DataFrame:
-    """The same rows with the statistics of all groups together, or of all other groups."""
-    every = pl.exclude(UNIT, LEVEL, "by", "outer")
+def pool(table: pl.DataFrame, parts: list[pl.Series], apart: pl.Series, what: Literal["overall", "rest"]) -> pl.DataFrame:
+    """The same rows with the statistics of all groups together, or of all other groups.
+
+    Rows are together whose `parts` and level are equal; rows `apart` are in nobody's pool.
+    """
+    placed = table.with_columns(apart.alias("apart"), *(part.alias(f"part {index}") for index, part in enumerate(parts)))
+    by = [LEVEL, *(f"part {index}" for index in range(len(parts)))]
+    statistics = pl.col([name for name in table.columns if name not in {UNIT, LEVEL}])
+    every = pl.when(~pl.col("apart")).then(statistics).otherwise(0)
     if what == "overall":
         pooled = every.sum()
     else:
         # sums of what comes before and after: subtracting floats would leave dust where there is nothing
         before, after = every.cum_sum(), every.cum_sum(reverse=True)
         pooled = before.shift(1, fill_value=0) + after.shift(-1, fill_value=0)
-    placed = table.with_columns(units["by"][table[UNIT]], units["outer"][table[UNIT]])
-    return placed.with_columns(pooled.over("by", "outer", LEVEL)).drop("by", "outer")
+    return placed.with_columns(pooled.over(by)).select(table.columns)
 
 
-def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: str, *, na_rm: bool) -> pl.DataFrame:
-    """The values of formulas: one row for each formula and unit, and label where labels are read one by one.
+def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: str) -> pl.DataFrame:
+    """The values of formulas: one block of rows for each formula, in it a row for each unit, or each row of the table
+    where labels are read one by one, in the order of the table.
 
     Columns: `unit`, `level`, `metric` (the key of the formula), `estimate`, `denominator` and `n` (rows), `size` (weight
-    of all rows) and `status`.
+    of all rows), `rows`, `weight` and `levels_left_out`.
     """
     own = {key: formula for key, formula in formulas.items() if formula.over_levels}
     labelled = {key: formula for key, formula in formulas.items() if not formula.over_levels}
@@ -156,15 +162,7 @@ def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: st
         found.append(_values(table, labelled, [UNIT, LEVEL]))
     elif labelled:
         found.append(_average(_values(table, labelled, [UNIT, LEVEL]), labelled, weighted=estimator == "macro_weighted"))
-    missing = (pl.col("rows") > pl.col("n")) & (not na_rm)
-    status = (
-        pl.when(missing).then(pl.lit("missing_values"))
-        .when(pl.col("estimate").is_null()).then(pl.lit("zero_denominator"))
-        .when(pl.col("estimate").is_infinite()).then(pl.lit("infinite"))
-        .when("levels_left_out").then(pl.lit("levels_left_out"))
-        .otherwise(pl.lit("ok")).alias("status")
-    )  # fmt: skip
-    return pl.concat(found).with_columns(pl.when(~missing).then("estimate").alias("estimate"), status)
+    return pl.concat(found)
 
 
 def _used(reads: frozenset[str]) -> str:

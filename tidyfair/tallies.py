@@ -15,6 +15,8 @@ from tidyfair.frames import WEIGHT, Column
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from polars._typing import EngineType
+
     from tidyfair.frames import Source
 
 __all__ = ["Tally"]
@@ -23,6 +25,7 @@ TRUTH, ESTIMATE = "truth", "estimate"
 LABELS = (TRUTH, ESTIMATE)
 _SCORE = "score"
 _LARGEST_CODE = 2**16 - 1
+_FEW_ROWS = 50_000
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,8 @@ def count(
     named = {TRUTH: truth, ESTIMATE: estimate, _SCORE: score, WEIGHT: weights}
     roles = {_SCORE: "probs", WEIGHT: "case_weights"}
     wanted |= {name: (roles.get(name, name), column) for name, column in named.items() if column is not None}
+    # small frames do not repay the start of the streaming engine
+    engine: EngineType = "in-memory" if source.rows is not None and source.rows < _FEW_ROWS else "streaming"
     frame = source.select(wanted)
     schema = frame.collect_schema()
     if score is not None:
@@ -98,14 +103,14 @@ def count(
             msg = f"`probs`: the column {score.name!r} is {schema[_SCORE]}; a threshold needs numbers."
             raise ColumnError(msg)
         frame = frame.with_columns((pl.col(_SCORE) >= threshold).alias(ESTIMATE)).drop(_SCORE)
-    _refuse_continuous(frame, named)
+    _refuse_continuous(frame, named, engine)
     sums = [pl.len().cast(pl.Int64).alias("n")]
     if weights is not None:
         frame = _weighable(frame, weights)
         sums += [pl.col(WEIGHT).sum().alias("w"), pl.col(WEIGHT).cast(pl.Float64).pow(2).sum().alias("w2")]
         sums += [pl.col(WEIGHT).min().alias("least"), pl.col(WEIGHT).count().alias("known")]
     by = [name for name in frame.collect_schema().names() if name != WEIGHT]
-    cells = _grouped(frame, by, sums)
+    cells = _grouped(frame, by, sums, engine)
     if weights is not None:
         _check_weights(cells, weights)
         cells = cells.drop("least", "known")
@@ -114,15 +119,15 @@ def count(
     return Tally(cells.select(*order, *LABELS, pl.exclude(*order, *LABELS)), keys, truth, estimate, threshold, weights)
 
 
-def _grouped(frame: pl.LazyFrame, by: list[str], sums: list[pl.Expr]) -> pl.DataFrame:
+def _grouped(frame: pl.LazyFrame, by: list[str], sums: list[pl.Expr], engine: EngineType) -> pl.DataFrame:
     """Group and sum; keys whose dtype lists all values travel as one small integer, which groups faster."""
     if not by:
-        return frame.select(sums).collect(engine="streaming")
+        return frame.select(sums).collect(engine=engine)
     schema = frame.collect_schema()
     levels = [each for name in by if (each := _levels(schema[name])) is not None]
     size = math.prod(map(len, levels))
     if len(levels) < len(by) or size > _LARGEST_CODE:
-        return frame.group_by(by).agg(sums).collect(engine="streaming")
+        return frame.group_by(by).agg(sums).collect(engine=engine)
     width = pl.UInt8 if size <= 2**8 else pl.UInt16
     code, stride, strides = pl.lit(0, width), 1, list[int]()
     for name, each in zip(by, levels, strict=True):
@@ -131,7 +136,7 @@ def _grouped(frame: pl.LazyFrame, by: list[str], sums: list[pl.Expr]) -> pl.Data
         strides.append(stride)
         stride *= len(each)
     values = [pl.col(WEIGHT)] if WEIGHT in schema else []
-    packed = frame.select(code.alias("code"), *values).group_by("code").agg(sums).collect(engine="streaming")
+    packed = frame.select(code.alias("code"), *values).group_by("code").agg(sums).collect(engine=engine)
     keys = [
         each.gather((packed["code"] // step % len(each)).cast(pl.UInt32)).alias(name)
         for name, each, step in zip(by, levels, strides, strict=True)
@@ -146,14 +151,14 @@ def _levels(dtype: pl.DataType) -> pl.Series | None:
     return pl.Series([False, True, None]) if dtype == pl.Boolean else None
 
 
-def _refuse_continuous(frame: pl.LazyFrame, named: dict[str, Column | None]) -> None:
+def _refuse_continuous(frame: pl.LazyFrame, named: dict[str, Column | None], engine: EngineType) -> None:
     """Numbers that are not whole are no labels; found before they are counted one by one."""
     schema = frame.collect_schema()
     floats = [name for name in LABELS if name in schema and (schema[name].is_float() or schema[name].is_decimal())]
     if not floats:
         return
     broken = (pl.col(floats) != pl.col(floats).round(0)).any()
-    found = frame.select(broken).collect(engine="streaming")
+    found = frame.select(broken).collect(engine=engine)
     for name in floats:
         column = named[name]
         if column is not None and found[name][0]:
