@@ -84,8 +84,8 @@ class Aggregate(ABC):
         """The group it compares with as the user named it, or None."""
         return None
 
-    def bound(self, *, sides: bool, negative: bool) -> Aggregate:
-        """The aggregate as it applies to a `by` (two sides or not) and to metrics that can be negative."""
+    def bound(self, *, sides: bool, negative: str | None) -> Aggregate:
+        """The aggregate as it applies to a `by` (two sides or not), and to a metric that can be negative, if one can."""
         del sides, negative
         return self
 
@@ -117,12 +117,8 @@ class Aggregate(ABC):
         worst = first_largest(self.severity(pl.col("value")))
         return [each.get(worst) for each in (pl.col("value"), *carried)]
 
-    def _refuse_negative(self) -> None:
-        msg = (
-            f"{self!r} means nothing for a metric that can be negative: a share of a negative number is no share. "
-            "Use difference() or another metric."
-        )
-        raise AggregateError(msg)
+    def _means_nothing(self, metric: str) -> str:
+        return f"{self!r} means nothing for {metric}, which can be negative; use difference() or another metric."
 
 
 @dataclass(frozen=True, repr=False)
@@ -162,9 +158,9 @@ class _Contrast(Aggregate):
             return 0, math.inf if self.signed else 1
         return lower - upper if self.signed else 0, upper - lower
 
-    def bound(self, *, sides: bool, negative: bool) -> Aggregate:
+    def bound(self, *, sides: bool, negative: str | None) -> Aggregate:
         if negative and self.kind == "ratio":
-            self._refuse_negative()
+            raise AggregateError(self._means_nothing(negative))
         if self.to is None and sides:
             return replace(self, to=("privileged",), signed=self.signed is not False)
         if self.to is None and self.signed:
@@ -241,10 +237,10 @@ class _Spread(Aggregate):
         width = math.inf if self.kind == "coefficient_of_variation" else (upper - lower) / 2
         return (lower, upper) if self.for_one_group is None else (0, width)
 
-    def bound(self, *, sides: bool, negative: bool) -> Aggregate:
+    def bound(self, *, sides: bool, negative: str | None) -> Aggregate:
         del sides
         if negative and self.kind == "coefficient_of_variation":
-            self._refuse_negative()
+            raise AggregateError(self._means_nothing(negative))
         return self
 
     def value(self) -> pl.Expr:

@@ -41,41 +41,38 @@ class Privileged:
         sides = [_any_text(self.conditions), *([_any_text(self.unprivileged)] if self.unprivileged else [])]
         return " vs ".join(sides)
 
-    def side(self, cells: pl.DataFrame, internal: Mapping[str, str]) -> pl.Series:
-        """The side of each cell; cells with a null in a condition column, or on neither side, are `neither`."""
-        chosen = self._meets(self.conditions, cells, internal)
-        if self.unprivileged:
-            other = self._meets(self.unprivileged, cells, internal)
-            if (chosen & other).any():
-                msg = f"{self}: some rows are on both sides; make the conditions exclude each other."
-                raise ArgumentError(msg)
-        else:
-            other = ~chosen
-        known = pl.all_horizontal(pl.col(internal[column.name]).is_not_null() for column in self.columns)
-        return cells.select(
-            pl.when(~known).then(pl.lit("neither"))
-            .when(chosen).then(pl.lit("privileged"))
-            .when(other).then(pl.lit("unprivileged"))
+    def side(self, keys: pl.DataFrame) -> pl.Series:
+        """The side of each row of keys, which are those of `columns` in order, under any name.
+
+        Rows with a null in a condition column, or on neither side, are `neither`.
+        """
+        keys = keys.rename(dict(zip(keys.columns, (column.name for column in self.columns), strict=True)))
+        chosen, other = self._meets(self.conditions, keys), self._meets(self.unprivileged, keys)
+        if (chosen & other).any():
+            msg = f"{self}: some rows are on both sides; make the conditions exclude each other."
+            raise ArgumentError(msg)
+        other = other if self.unprivileged else ~chosen
+        known = keys.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
+        return pl.select(
+            pl.when(known & chosen).then(pl.lit("privileged"))
+            .when(known & other).then(pl.lit("unprivileged"))
             .otherwise(pl.lit("neither")).cast(SIDES)
         ).to_series()  # fmt: skip
 
-    def _meets(self, conditions: tuple[_Condition, ...], cells: pl.DataFrame, internal: Mapping[str, str]) -> pl.Series:
-        met = pl.repeat(value=False, n=len(cells), eager=True)
+    def _meets(self, conditions: tuple[_Condition, ...], keys: pl.DataFrame) -> pl.Series:
+        met = pl.Series([False]).new_from_index(0, len(keys))
         for condition in conditions:
-            all_of = pl.repeat(value=True, n=len(cells), eager=True)
+            all_of = ~pl.Series([False]).new_from_index(0, len(keys))
             for name, values in condition:
-                column = cells[internal[name]]
-                seen = column.unique().drop_nulls().to_list()
-                admitted = set(values)
-                if unknown := [value for value in values if value not in seen and len(cells)]:
+                seen = keys[name].unique().drop_nulls().to_list()
+                # Python equality, so that True = 1 = 1.0 as for labels
+                if len(keys) and (unknown := [value for value in values if value not in seen]):
                     msg = (
                         f"{self}: {name!r} is never {unknown[0]!r}.{nearest(unknown[0], seen)} "
-                        f"Its values: {listed(seen)}."
+                        f"Its values: {listed(sorted(seen))}."
                     )
                     raise ArgumentError(msg)
-                # Python equality, so that True = 1 = 1.0 as for labels
-                mask = {value: value in admitted for value in seen}
-                all_of &= pl.Series([mask.get(value, False) for value in column.to_list()], dtype=pl.Boolean)
+                all_of &= keys[name].is_in([value for value in seen if value in values]).fill_null(value=False)
             met |= all_of
         return met
 

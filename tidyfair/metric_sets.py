@@ -196,12 +196,7 @@ class Evaluable(ABC):
             if "probs" not in columns:
                 msg = f"`threshold={threshold}` needs the column of scores: `probs=`."
                 raise ArgumentError(msg)
-        there = {*columns, *({"estimate"} if threshold is not None else ())}
-        for metric in _metrics(self.members):
-            for role in sorted(metric.definition.reads - there):
-                way_out = " or scores as `probs=` with `threshold=`" if role == "estimate" else ""
-                msg = f"{metric.name} needs the column of {'predicted' if way_out else 'true'} labels: `{role}=`{way_out}."
-                raise ColumnError(msg)
+        self._check_roles({*columns, *({"estimate"} if threshold is not None else ())})
         return count(
             source,
             self._keys(source.outer),
@@ -211,6 +206,13 @@ class Evaluable(ABC):
             threshold=threshold,
             weights=columns.get("case_weights"),
         )
+
+    def _check_roles(self, there: set[str]) -> None:
+        for metric in _metrics(self.members):
+            for role in sorted(metric.definition.reads - there):
+                way_out = " or scores as `probs=` with `threshold=`" if role == "estimate" else ""
+                msg = f"{metric.name} needs the column of {'predicted' if way_out else 'true'} labels: `{role}=`{way_out}."
+                raise ColumnError(msg)
 
     def _keys(self, outer: tuple[Column, ...]) -> tuple[Key, ...]:
         keys = dict.fromkeys(Key(column, "outer") for column in outer)
@@ -233,6 +235,8 @@ class Evaluable(ABC):
         if tally.weights is not None and tally.cells["n"].sum() and not tally.cells["w"].sum():
             msg = f"`case_weights`: all values of {tally.weights.name!r} are zero."
             raise WeightError(msg)
+        given = {"truth": tally.truth, "estimate": tally.estimate if tally.threshold is None else tally.threshold}
+        self._check_roles({role for role, what in given.items() if what is not None})
         on_undefined = reading["on_undefined"]
         evaluated = evaluate_requests(tally, self._requests, reading)
         results = tidy_results(evaluated, undefined_is_null=on_undefined == "null")
@@ -320,7 +324,7 @@ class GroupwiseMetric(Evaluable):
     @property
     def bound(self) -> Aggregate:
         """The aggregate as it applies to this `by` and these metrics."""
-        negative = any(metric.range[0] < 0 for metric in self.metrics)
+        negative = next((metric.name for metric in self.metrics if metric.range[0] < 0), None)
         return self.aggregate.bound(sides=self.by.sides is not None, negative=negative)
 
     @property

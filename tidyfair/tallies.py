@@ -60,12 +60,16 @@ class Tally:
     @cached_property
     def seen(self) -> dict[str, list[Any]]:
         """The labels that occur in truth and in estimate."""
-        found = self.cells.select(pl.col(LABELS).drop_nulls().unique().implode())
+        found = self.cells.select(pl.col(LABELS).drop_nulls().unique().sort().implode())
         return {name: found[name][0].to_list() for name in LABELS}
 
     def names(self, columns: Sequence[Column]) -> list[str]:
         """The names in `cells` of the given columns."""
         place = {key.column: f"k{index}" for index, key in enumerate(self.keys)}
+        for column in columns:
+            if column not in place:
+                msg = f"The tally was not counted by {column.name!r}; count again with what is to be computed."
+                raise ColumnError(msg)
         return [place[column] for column in columns]
 
     def __add__(self, other: Tally) -> Tally:

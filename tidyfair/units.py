@@ -67,7 +67,7 @@ def count_units(tally: Tally, labels: Labels, bys: Sequence[By | None], *, steps
     for by in bys:
         counted, own = cells, tally.names(by.columns) if by else []
         if by and by.sides:
-            counted, own = cells.with_columns(by.sides.side(cells, own).alias("side")), ["side"]
+            counted, own = cells.with_columns(by.sides.side(cells[own]).alias("side")), ["side"]
         if not by and not tally.outer and cells.is_empty():
             # without rows there still is the one group of everything
             nobody = {name: [0 if name in {"outer", "n", "w"} else None] for name in cells.columns}

@@ -1,0 +1,490 @@
+"""Laws that hold for every metric, by whatever data: equal to plain arithmetic, and indifferent to what means nothing.
+
+The reference is slow and obvious: exact fractions, one label and one group at a time, written from the definitions.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import math
+import pkgutil
+from dataclasses import dataclass
+from fractions import Fraction
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
+
+import polars as pl
+import pytest
+from conftest import records
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+import tidyfair as tf
+from tidyfair import fairness, metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tidyfair.formulas import Expr, Rate
+
+    Member: TypeAlias = tf.Metric | tf.GroupwiseMetric
+
+MODULES: list[ModuleType] = [
+    importlib.import_module(f"{metrics.__name__}.{found.name}") for found in pkgutil.iter_modules(metrics.__path__)
+]
+METRICS: dict[str, tuple[tf.Metric, ModuleType]] = {
+    name: (each, module)
+    for module in MODULES
+    for name in module.__all__
+    if isinstance(each := getattr(module, name), tf.Metric)
+}
+FACTORIES: dict[str, tf.GroupwiseFactory] = {
+    name: each for name in fairness.__all__ if isinstance(each := getattr(fairness, name), tf.GroupwiseFactory)
+}
+
+CLASS: list[tf.Metric] = [metric for metric, _ in METRICS.values() if metric.kind == "class"]
+TWEAKS: list[tf.Metric] = [
+    tf.metric_tweak(tf.kap, "kap_linear", weighting="linear"),
+    tf.metric_tweak(tf.kap, "kap_quadratic", weighting="quadratic"),
+    tf.metric_tweak(tf.f_meas, "f2", beta=2),
+    tf.metric_tweak(tf.ppv, "ppv_at_0.25", prevalence=0.25),
+    tf.metric_tweak(tf.npv, "npv_at_0.25", prevalence=0.25),
+]
+GROUPWISE: list[tf.GroupwiseMetric] = [factory("group") for factory in FACTORIES.values() if factory("group").kind == "class"]
+EVERY = tf.metric_set(*CLASS, *TWEAKS, *GROUPWISE)
+
+COUNTS = {
+    "instances", "positives", "negatives", "predicted_positives", "predicted_negatives",
+    "true_positives", "false_positives", "false_negatives", "true_negatives", "power",
+}  # fmt: skip
+"""The exceptions to scale-freedom: what counts case weights grows with them."""
+
+
+# The reference: one label against the rest
+
+Number: TypeAlias = Fraction | float
+Value: TypeAlias = Number | None
+
+
+class Row(TypedDict):
+    truth: str | None
+    estimate: str | None
+    group: str | None
+    outer: int | None
+    weight: float
+
+
+class Table(NamedTuple):
+    tp: Fraction
+    fp: Fraction
+    fn: Fraction
+    tn: Fraction
+
+
+def rate(numerator: Fraction, denominator: Fraction) -> Fraction | None:
+    return None if denominator == 0 else numerator / denominator
+
+
+def quotient(numerator: Fraction, denominator: Fraction) -> Value:
+    if denominator == 0:
+        return math.inf if numerator > 0 else None
+    return numerator / denominator
+
+
+def of(function: Callable[..., Value], *values: Value) -> Value:
+    return None if None in values else function(*values)
+
+
+def sens(t: Table) -> Fraction | None:
+    return rate(t.tp, t.tp + t.fn)
+
+
+def spec(t: Table) -> Fraction | None:
+    return rate(t.tn, t.tn + t.fp)
+
+
+def fall_out(t: Table) -> Fraction | None:
+    return rate(t.fp, t.tn + t.fp)
+
+
+def miss_rate(t: Table) -> Fraction | None:
+    return rate(t.fn, t.tp + t.fn)
+
+
+def right_when_selected(t: Table) -> Fraction | None:
+    return rate(t.tp, t.tp + t.fp)
+
+
+def right_when_unselected(t: Table) -> Fraction | None:
+    return rate(t.tn, t.tn + t.fn)
+
+
+def f_measure(t: Table, beta: int) -> Value:
+    if sens(t) is None or right_when_selected(t) is None:
+        return None
+    return (1 + beta**2) * t.tp / ((1 + beta**2) * t.tp + beta**2 * t.fn + t.fp)
+
+
+def bayes(likelihood: Fraction, other_likelihood: Fraction, prior: Fraction) -> Value:
+    return rate(likelihood * prior, likelihood * prior + other_likelihood * (1 - prior))
+
+
+def symmetric_extremal_dependence(hits: Fraction, false_alarms: Fraction) -> float:
+    h, f = (min(max(float(each), 1e-9), 1 - 1e-9) for each in (hits, false_alarms))
+    log = math.log
+    return (log(f) - log(h) + log(1 - h) - log(1 - f)) / (log(f) + log(h) + log(1 - h) + log(1 - f))
+
+
+QUARTER = Fraction(1, 4)
+
+ONE_LABEL: dict[str, Callable[[Table], Value]] = {
+    "sens": sens,
+    "spec": spec,
+    "fall_out": fall_out,
+    "miss_rate": miss_rate,
+    "precision": right_when_selected,
+    "negative_predictive_value": right_when_unselected,
+    "false_discovery_rate": lambda t: rate(t.fp, t.tp + t.fp),
+    "false_omission_rate": lambda t: rate(t.fn, t.fn + t.tn),
+    "detection_prevalence": lambda t: rate(t.tp + t.fp, t.tp + t.fp + t.fn + t.tn),
+    "base_rate": lambda t: rate(t.tp + t.fn, t.tp + t.fp + t.fn + t.tn),
+    "threat_score": lambda t: rate(t.tp, t.tp + t.fp + t.fn),
+    "bal_accuracy": lambda t: of(lambda a, b: (a + b) / 2, sens(t), spec(t)),
+    "j_index": lambda t: of(lambda a, b: a + b - 1, sens(t), spec(t)),
+    "markedness": lambda t: of(lambda a, b: a + b - 1, right_when_selected(t), right_when_unselected(t)),
+    # at the prevalence of the data, Bayes' rule counts the same rows
+    "ppv": lambda t: None if None in (sens(t), spec(t)) else right_when_selected(t),
+    "npv": lambda t: None if None in (sens(t), spec(t)) else right_when_unselected(t),
+    "ppv_at_0.25": lambda t: of(lambda a, b: bayes(a, 1 - b, QUARTER), sens(t), spec(t)),
+    "npv_at_0.25": lambda t: of(lambda a, b: bayes(b, 1 - a, 1 - QUARTER), sens(t), spec(t)),
+    "f_meas": lambda t: f_measure(t, 1),
+    "f2": lambda t: f_measure(t, 2),
+    "roc_dist": lambda t: of(lambda a, b: math.hypot(1 - a, 1 - b), sens(t), spec(t)),
+    "sedi": lambda t: of(symmetric_extremal_dependence, sens(t), fall_out(t)),
+    "lift": lambda t: rate(t.tp * (t.tp + t.fp + t.fn + t.tn), (t.tp + t.fp) * (t.tp + t.fn)),
+    "positive_likelihood_ratio": lambda t: of(quotient, sens(t), fall_out(t)),
+    "negative_likelihood_ratio": lambda t: of(quotient, miss_rate(t), spec(t)),
+    "diagnostic_odds_ratio": lambda t: quotient(t.tp * t.tn, t.fp * t.fn),
+    "false_negatives_per_false_positive": lambda t: rate(t.fn, t.fp),
+    "positives": lambda t: t.tp + t.fn,
+    "negatives": lambda t: t.fp + t.tn,
+    "predicted_positives": lambda t: t.tp + t.fp,
+    "predicted_negatives": lambda t: t.fn + t.tn,
+    "true_positives": lambda t: t.tp,
+    "false_positives": lambda t: t.fp,
+    "false_negatives": lambda t: t.fn,
+    "true_negatives": lambda t: t.tn,
+}
+
+
+# The reference: forms of their own for many labels; rows are truth, columns are estimate
+
+Matrix: TypeAlias = list[list[Fraction]]
+
+
+def diagonal(m: Matrix) -> Fraction:
+    return sum((m[i][i] for i in range(len(m))), Fraction())
+
+
+def total(m: Matrix) -> Fraction:
+    return sum(map(sum, m), Fraction())
+
+
+def correlation(m: Matrix) -> Value:
+    s, truth, estimate = total(m), [sum(row) for row in m], [sum(column) for column in zip(*m, strict=True)]
+    covariance = diagonal(m) * s - sum(t * e for t, e in zip(truth, estimate, strict=True))
+    variances = [s**2 - sum(each**2 for each in margin) for margin in (truth, estimate)]
+    return None if 0 in variances else covariance / math.sqrt(variances[0] * variances[1])
+
+
+def kappa(m: Matrix, disagreement: Callable[[int, int], int]) -> Value:
+    truth, estimate = [sum(row) for row in m], [sum(column) for column in zip(*m, strict=True)]
+    pairs = [(i, j) for i in range(len(m)) for j in range(len(m))]
+    observed = sum((disagreement(i, j) * m[i][j] for i, j in pairs), Fraction())
+    chance = rate(sum((disagreement(i, j) * truth[i] * estimate[j] for i, j in pairs), Fraction()), total(m))
+    return None if not chance else 1 - observed / chance
+
+
+ALL_LABELS: dict[str, Callable[[Matrix], Value]] = {
+    "accuracy": lambda m: rate(diagonal(m), total(m)),
+    "error_rate": lambda m: rate(total(m) - diagonal(m), total(m)),
+    "mcc": correlation,
+    "kap": lambda m: kappa(m, lambda i, j: int(i != j)),
+    "kap_linear": lambda m: kappa(m, lambda i, j: abs(i - j)),
+    "kap_quadratic": lambda m: kappa(m, lambda i, j: (i - j) ** 2),
+}
+
+SYNONYMS = {
+    "sensitivity": "sens", "true_positive_rate": "sens", "hit_rate": "sens", "recall": "sens",
+    "specificity": "spec", "true_negative_rate": "spec",
+    "false_positive_rate": "fall_out", "false_negative_rate": "miss_rate",
+    "positive_predictive_value": "precision",
+    "selection_rate": "detection_prevalence", "prevalence": "base_rate",
+    "zero_one_loss": "error_rate", "critical_success_index": "threat_score",
+    "balanced_accuracy": "bal_accuracy", "informedness": "j_index", "youden_index": "j_index",
+    "matthews_corrcoef": "mcc", "cohen_kappa": "kap", "f1": "f_meas", "power": "true_positives",
+}  # fmt: skip
+
+READS: dict[str, tuple[Literal["truth", "estimate"], ...]] = {
+    **dict.fromkeys(("base_rate", "positives", "negatives"), ("truth",)),
+    **dict.fromkeys(("detection_prevalence", "predicted_positives", "predicted_negatives"), ("estimate",)),
+    "instances": (),
+}
+"""What must be known of a row for it to count; both truth and estimate where nothing is said."""
+
+NULL_LEVELS = {
+    "ppv", "npv", "ppv_at_0.25", "npv_at_0.25", "bal_accuracy", "detection_prevalence", "base_rate", "threat_score", "lift",
+    "positive_likelihood_ratio", "negative_likelihood_ratio", "diagnostic_odds_ratio", "false_negatives_per_false_positive",
+}  # fmt: skip
+"""Averages that are null where a label has no value; the others leave the label out."""
+
+
+def weigh(rows: Iterable[Row]) -> Fraction:
+    return sum((Fraction(row["weight"]) for row in rows), Fraction())
+
+
+def used(name: str, rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if all(row[column] is not None for column in READS.get(name, ("truth", "estimate")))]
+
+
+def one_label(name: str, rows: Sequence[Row], label: str) -> Table:
+    def cell(*, truth: bool, estimate: bool) -> Fraction:
+        return weigh(r for r in used(name, rows) if ((r["truth"] == label), (r["estimate"] == label)) == (truth, estimate))
+
+    return Table(
+        cell(truth=True, estimate=True),
+        cell(truth=False, estimate=True),
+        cell(truth=True, estimate=False),
+        cell(truth=False, estimate=False),
+    )
+
+
+def value(name: str, rows: Sequence[Row], labels: Sequence[str], estimator: str) -> float | None:
+    """A metric of some rows; with the estimator `binary`, `labels` is the event alone."""
+    name = SYNONYMS.get(name, name)
+    if name == "instances":
+        found = weigh(rows)
+    elif name in ALL_LABELS and estimator == "binary":
+        t = one_label(name, rows, labels[0])
+        found = ALL_LABELS[name]([[t.tp, t.fn], [t.fp, t.tn]])
+    elif name in ALL_LABELS:
+        cells = [[[r for r in rows if (r["truth"], r["estimate"]) == (t, e)] for e in labels] for t in labels]
+        found = ALL_LABELS[name]([[weigh(cell) for cell in row] for row in cells])
+    else:
+        tables = [one_label(name, rows, label) for label in labels]
+        if estimator in {"binary", "micro"}:
+            found = ONE_LABEL[name](Table(*(sum(cells, Fraction()) for cells in zip(*tables, strict=True))))
+        else:
+            even = estimator == "macro"
+            weights = [Fraction(1) if even else weigh(r for r in used(name, rows) if r["truth"] == each) for each in labels]
+            found = average([ONE_LABEL[name](t) for t in tables], weights, drop=name not in NULL_LEVELS)
+    return None if found is None else float(found)
+
+
+def average(values: Sequence[Value], weights: Sequence[Fraction], *, drop: bool) -> Value:
+    pairs = [(value, weight) for value, weight in zip(values, weights, strict=True) if weight > 0]
+    known = [(value, weight) for value, weight in pairs if value is not None]
+    if not known or (len(known) < len(pairs) and not drop):
+        return None
+    return sum(value * weight for value, weight in known) / sum(weight for _, weight in known)
+
+
+# The reference: groups compared
+
+DEFINITIONS: dict[str, tuple[str, ...]] = {
+    "demographic_parity": ("difference", "detection_prevalence"),
+    "demographic_parity_difference": ("difference", "detection_prevalence"),
+    "demographic_parity_ratio": ("ratio", "detection_prevalence"),
+    "statistical_parity_difference": ("difference", "detection_prevalence"),
+    "disparate_impact": ("ratio", "detection_prevalence"),
+    "equal_opportunity": ("difference", "sens"),
+    "equal_opportunity_difference": ("difference", "sens"),
+    "equal_opportunity_ratio": ("ratio", "sens"),
+    "equalized_odds": ("difference", "sens", "spec"),
+    "equalized_odds_difference": ("difference", "sens", "fall_out"),
+    "equalized_odds_ratio": ("ratio", "sens", "fall_out"),
+    "predictive_parity": ("difference", "precision"),
+    "predictive_equality": ("difference", "fall_out"),
+    "overall_accuracy_equality": ("difference", "accuracy"),
+    "treatment_equality": ("ratio", "false_negatives_per_false_positive"),
+    "conditional_use_accuracy_equality": ("difference", "precision", "negative_predictive_value"),
+}
+"""What a name of the field means; the others say it themselves, as in `spec_group_minimum`."""
+
+AGGREGATES = ("difference", "ratio", "group_minimum", "group_maximum")
+
+
+def meaning(name: str) -> tuple[str, ...]:
+    said = [(each, name.removesuffix(f"_{each}")) for each in AGGREGATES if name.endswith(f"_{each}")]
+    return DEFINITIONS.get(name) or said[0]
+
+
+def compared(aggregate: str, values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    if aggregate in {"group_minimum", "group_maximum"}:
+        return worst(aggregate, known) if known else None
+    if len(values) == len(known) == 1:
+        return 0 if aggregate == "difference" else 1
+    if len(known) < 2:
+        return None
+    low, high = min(known), max(known)
+    return high - low if aggregate == "difference" else None if high == 0 else low / high
+
+
+def worst(aggregate: str, numbers: Sequence[float]) -> float:
+    return max(numbers) if aggregate in {"difference", "group_maximum"} else min(numbers)
+
+
+def disparity(name: str, rows: Sequence[Row], labels: Sequence[str], estimator: str, *, undefined_is_null: bool) -> float | None:
+    aggregate, *names = meaning(name)
+    groups = [[row for row in rows if row["group"] == group] for group in {row["group"] for row in rows}]
+    readings = [([label], "binary") for label in labels] if estimator == "one_vs_rest" else [(labels, estimator)]
+    per_label: list[float | None] = []
+    for some, read_as in readings:
+        values = [[value(metric, group, some, read_as) for group in groups] for metric in names]
+        numbers = [compared(aggregate, each) for each in values]
+        known = [number for number in numbers if number is not None]
+        undefined = undefined_is_null and None in sum(values, [])
+        per_label.append(worst(aggregate, known) if known and len(known) == len(names) and not undefined else None)
+    known = [number for number in per_label if number is not None]
+    return worst(aggregate, known) if known and (len(known) == len(per_label) or not undefined_is_null) else None
+
+
+# Data, and calls on them
+
+
+@dataclass(frozen=True)
+class Case:
+    rows: list[Row]
+    labels: list[str]
+    weights: Literal["none", "whole", "broken"]
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        weight = pl.Float64 if self.weights == "broken" else pl.Int64
+        text = dict.fromkeys(("truth", "estimate", "group"), pl.String)
+        return pl.DataFrame(self.rows, schema={**text, "outer": pl.Int64, "weight": weight})
+
+    def call(self, member: Member | tf.MetricSet, frame: pl.DataFrame | None = None, **options: Any) -> pl.DataFrame:
+        chosen: dict[str, Any] = {"labels": self.labels, "on_undefined": "ignore"}
+        if self.weights != "none":
+            chosen["case_weights"] = "weight"
+        return member(self.frame if frame is None else frame, "truth", "estimate", **{**chosen, **options})
+
+
+WEIGHTS: dict[str, st.SearchStrategy[float]] = {
+    "none": st.just(1),
+    "whole": st.integers(0, 3),
+    "broken": st.sampled_from([0.0, 0.1, 0.3, 0.7, 1.0, 2.5]),
+}
+
+
+def weighs_something(rows: list[Row]) -> bool:
+    return not rows or any(row["weight"] > 0 for row in rows)
+
+
+@st.composite
+def cases(draw: st.DrawFn, *, most_labels: int = 4, weights: Sequence[str] = tuple(WEIGHTS), zeros: bool = True) -> Case:
+    labels = ["no", "yes", "maybe", "never"][: draw(st.integers(2, most_labels))]
+    gaps = [None] if draw(st.booleans()) else []
+    groups = draw(st.sampled_from([["a"], ["a", "b"], ["a", "b", "c"], ["a", "b", None]]))
+    kind: Any = draw(st.sampled_from(weights))
+    row = st.fixed_dictionaries(
+        {
+            "truth": st.sampled_from([*labels, *gaps]),
+            "estimate": st.sampled_from([*labels, *gaps]),
+            "group": st.sampled_from(groups),
+            "outer": st.sampled_from([1, 2, None]),
+            "weight": WEIGHTS[kind].filter(lambda weight: zeros or weight > 0),
+        }
+    )
+    few = draw(st.sampled_from([0, 0, 12]))
+    rows: Any = draw(st.lists(row, min_size=few, max_size=30).filter(weighs_something))
+    return Case(rows, labels, kind)
+
+
+@st.composite
+def readings(draw: st.DrawFn, case: Case) -> dict[str, Any]:
+    """One label against the rest, or all labels in one of the ways there are."""
+    many = len(case.labels) > 2
+    all_labels = ["macro", "macro_weighted", "micro", *([None, "one_vs_rest"] if many else [])]
+    one = st.builds(lambda label: {"pos_label": label}, st.sampled_from(case.labels))
+    return draw(one | st.builds(lambda estimator: {"estimator": estimator}, st.sampled_from(all_labels)))
+
+
+LAW = settings(deadline=None, max_examples=40, database=None, suppress_health_check=list(HealthCheck))
+
+Key: TypeAlias = tuple[object, ...]
+
+
+def numbers(results: pl.DataFrame) -> dict[Key, float | None]:
+    """`.estimate` by all that says what a row is, in the order of the rows."""
+    keys = [name for name in results.columns if name in {"outer", ".metric", ".by"}]
+    return dict(zip(results.select(keys).rows(), results[".estimate"].to_list(), strict=True))
+
+
+def close(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def assert_same(found: pl.DataFrame, expected: pl.DataFrame | dict[Key, float | None]) -> None:
+    got, wanted = numbers(found), numbers(expected) if isinstance(expected, pl.DataFrame) else expected
+    assert list(got) == list(wanted)
+    assert not {key: (got[key], wanted[key]) for key in got if not close(got[key], wanted[key])}
+
+
+def estimator_of(member: Member, reading: dict[str, Any]) -> str:
+    if "pos_label" in reading:
+        return "binary"
+    asked = reading["estimator"]
+    if isinstance(member, tf.Metric):
+        return "macro" if asked in {None, "one_vs_rest"} else asked
+    # an average of shares over labels says nothing: it is 1/K in every group
+    shares = {"detection_prevalence", "base_rate"} & {SYNONYMS.get(each, each) for each in meaning(member.name)}
+    return asked or ("one_vs_rest" if shares else "macro")
+
+
+def by_hand(members: Iterable[Member], case: Case, *, outer: bool, **reading: Any) -> dict[Key, float | None]:
+    places = sorted({row["outer"] for row in case.rows}, key=lambda each: (each is None, each)) if outer else [None]
+    labels = [reading["pos_label"]] if "pos_label" in reading else case.labels
+    undefined_is_null = reading.get("on_undefined") == "null"
+    found: dict[Key, float | None] = {}
+    for member in members:
+        estimator = estimator_of(member, reading)
+        for place in places:
+            rows = [row for row in case.rows if not outer or row["outer"] == place]
+            key = (place,) if outer else ()
+            if isinstance(member, tf.Metric):
+                found[(*key, member.name, None)] = value(member.name, rows, labels, estimator)
+            else:
+                number = disparity(member.name, rows, labels, estimator, undefined_is_null=undefined_is_null)
+                found[(*key, member.name, "group")] = number
+    return found
+
+
+def assert_equals_reference(members: Iterable[Member], case: Case, *, outer: bool, **reading: Any) -> None:
+    group_by = "outer" if outer else None
+    every = tf.metric_set(*members)
+    assert_same(case.call(every, group_by=group_by, **reading), by_hand(every, case, outer=outer, **reading))
+
+
+# Laws
+
+
+def test_the_reference_knows_every_metric_and_no_other() -> None:
+    assert {metric.name for metric in CLASS} == {*ONE_LABEL, *ALL_LABELS, *SYNONYMS, "instances"} - {each.name for each in TWEAKS}
+    assert {metric.name for metric in tf.get_metrics("class")} == {metric.name for metric in CLASS} - SYNONYMS.keys()
+    assert DEFINITIONS.keys() <= FACTORIES.keys()
+
+
+@LAW
+@given(st.data())
+def test_equals_plain_arithmetic(data: st.DataObject) -> None:
+    case = data.draw(cases())
+    reading = data.draw(readings(case))
+    undefined = data.draw(st.sampled_from(["ignore", "null"]))
+    assert_equals_reference(EVERY, case, outer=data.draw(st.booleans()), **reading, on_undefined=undefined)

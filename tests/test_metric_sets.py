@@ -1,0 +1,444 @@
+from __future__ import annotations
+
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from conftest import as_polars
+from polars.testing import assert_frame_equal
+
+import tidyfair as tf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from polars import DataFrame
+
+FAIR = tf.metric_set(
+    tf.accuracy, tf.sens, tf.demographic_parity("sex"), tf.equalized_odds("sex"), tf.equal_opportunity("sex", "race")
+)
+
+
+def value(result: pl.DataFrame, row: int = 0) -> Any:
+    return result[".estimate"][row]
+
+
+# Calling
+
+
+def test_result_is_tidy(loans: DataFrame) -> None:
+    result = FAIR(loans, "truth", "estimate", on_undefined="ignore")
+    assert result.schema == {
+        ".metric": pl.String, ".by": pl.String, ".estimator": pl.String, ".estimate": pl.Float64,
+        ".groups_left_out": pl.List(pl.String),
+    }  # fmt: skip
+    assert result[".metric"].to_list() == [
+        "accuracy", "sens", "demographic_parity", "equalized_odds", "equal_opportunity"
+    ]  # fmt: skip
+    assert result[".by"].to_list() == [None, None, "sex", "sex", "sex:race"]
+    # by hand: 8 of 12 right, 4 of 5 positives found, 4 of 6 women and 3 of 6 men selected
+    assert result[".estimate"][:3].to_list() == pytest.approx([8 / 12, 4 / 5, 1 / 6])
+
+
+def test_every_engine_gives_the_same_in_its_own_kind(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+    data = engine(loans)
+    expected = FAIR(loans, "truth", "estimate", group_by="fold", case_weights="weight", on_undefined="ignore")
+    result = FAIR(data, "truth", "estimate", group_by="fold", case_weights="weight", on_undefined="ignore")
+    if isinstance(data, pl.LazyFrame):
+        assert isinstance(result, pl.DataFrame)
+    else:
+        assert type(result) is type(data)
+    assert_frame_equal(as_polars(result), expected, check_dtypes=False, rel_tol=1e-12)
+    by_group = FAIR.by_group(data, "truth", "estimate")
+    assert_frame_equal(as_polars(by_group), FAIR.by_group(loans, "truth", "estimate"), check_dtypes=False)
+
+
+def test_grouped_frames(loans: DataFrame) -> None:
+    expected = FAIR(loans, "truth", "estimate", group_by="fold", on_undefined="ignore")
+    assert_frame_equal(FAIR(loans.group_by("fold"), "truth", "estimate", on_undefined="ignore"), expected)
+    pandas: Any = loans.to_pandas()
+    found = FAIR(pandas.groupby("fold"), "truth", "estimate", on_undefined="ignore")
+    assert isinstance(found, pd.DataFrame)
+    assert_frame_equal(as_polars(found), expected)
+    named = FAIR(loans.group_by(late=pl.col("fold") > 1), "truth", "estimate", on_undefined="ignore")
+    assert named["late"].unique().sort().to_list() == [False, True]
+    assert named[".estimate"].to_list() == expected[".estimate"].to_list()
+    several = tf.accuracy(loans.group_by(["fold", "race"]), "truth", "estimate")
+    assert several.columns[:2] == ["fold", "race"]
+
+
+def test_rows_are_metric_major_and_outer_groups_sorted_nulls_last(loans: DataFrame) -> None:
+    loans = loans.with_columns(fold=pl.Series([2, None, 1] * 4))
+    result = tf.metric_set(tf.spec, tf.accuracy)(loans, "truth", "estimate", group_by="fold")
+    assert result[".metric"].to_list() == ["spec"] * 3 + ["accuracy"] * 3
+    assert result["fold"].to_list() == [1, 2, None] * 2
+
+
+def test_pipes_and_single_metrics(loans: DataFrame) -> None:
+    assert value(loans.pipe(tf.accuracy, "truth", "estimate")) == pytest.approx(8 / 12)
+    pandas: Any = loans.to_pandas()
+    assert pandas.pipe(tf.accuracy, "truth", "estimate")[".estimate"][0] == pytest.approx(8 / 12)
+    assert loans.pipe(FAIR, "truth", "estimate", on_undefined="ignore").filter(pl.col(".by").is_null()).height == 2
+
+
+def test_the_users_frame_is_unchanged(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+    data, untouched = engine(loans), engine(loans.clone())
+    FAIR(data, "truth", "estimate", group_by="fold", case_weights="weight", on_undefined="ignore")
+    if isinstance(data, pd.DataFrame):
+        pd.testing.assert_frame_equal(data, untouched)
+    elif isinstance(data, pl.LazyFrame):
+        assert_frame_equal(data.collect(), loans)
+    else:
+        assert data.equals(untouched)
+
+
+def test_expressions_name_columns(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+    metric = tf.demographic_parity((pl.col("weight") > 1).alias("heavy"))
+    expected = tf.demographic_parity("heavy")(loans.with_columns(heavy=pl.col("weight") > 1), estimate="estimate")
+    found = metric(engine(loans), estimate=pl.col("estimate"))
+    assert_frame_equal(as_polars(found), expected)
+    late = tf.accuracy(engine(loans), "truth", "estimate", group_by=(pl.col("fold") * 10).alias("tenfold"))
+    assert as_polars(late)["tenfold"].to_list() == [10, 20]
+
+
+def test_explain_says_which_groups(loans: DataFrame) -> None:
+    result = FAIR(loans, "truth", "estimate", explain=True, on_undefined="ignore")
+    assert result.columns[4:] == [".n", ".status", ".group_min", ".group_max", ".level", ".groups_left_out"]
+    parity = result.row(2, named=True)
+    assert (parity[".group_min"], parity[".group_max"], parity[".n"], parity[".status"]) == ("m", "f", 12, "ok")
+    assert result[".groups_left_out"].to_list()[-1] == ["f:b", "f:rare", "m:rare"]
+
+
+def test_by_group(loans: DataFrame) -> None:
+    groups = FAIR.by_group(loans, "truth", "estimate")
+    assert groups.columns == [
+        ".metric", ".by", ".group", ".estimator", ".estimate", ".n", ".denominator", ".status"
+    ]  # fmt: skip
+    # the plain sens, and the sens of equalized odds and of equal opportunity: each once per by
+    assert groups.filter(pl.col(".metric") == "sens")[".by"].unique().to_list().count("sex") == 1
+    rare = groups.filter(pl.col(".group") == "f:rare").row(0, named=True)
+    assert (rare[".estimate"], rare[".n"], rare[".denominator"], rare[".status"]) == (None, 1, 0, "zero_denominator")
+
+
+def test_compute_of_tally_is_the_call(loans: DataFrame) -> None:
+    tally = FAIR.tally(loans, "truth", "estimate", group_by="fold", case_weights="weight")
+    with pytest.warns(tf.UndefinedWarning):
+        found = FAIR.compute(tally)
+    with pytest.warns(tf.UndefinedWarning):
+        expected = FAIR(loans, "truth", "estimate", group_by="fold", case_weights="weight")
+    assert_frame_equal(found, expected)
+    assert_frame_equal(
+        FAIR.compute_by_group(tally), FAIR.by_group(loans, "truth", "estimate", group_by="fold", case_weights="weight")
+    )
+
+
+# Thresholds, missing values, truth not needed
+
+
+def test_threshold_makes_labels(loans: DataFrame) -> None:
+    cut = tf.metric_set(tf.sens, tf.selection_rate, tf.demographic_parity("sex"))
+    by_hand = loans.with_columns(estimate=(pl.col("score") >= 0.55).cast(pl.Int64))
+    expected = cut(by_hand, "truth", "estimate")
+    assert_frame_equal(cut(loans, "truth", probs="score", threshold=0.55), expected)
+    words = loans.with_columns(truth=pl.col("truth").replace_strict({0: "bad", 1: "good"}))
+    assert_frame_equal(cut(words, "truth", probs="score", threshold=0.55, pos_label="good"), expected)
+    # without truth nothing needs a positive label
+    free = tf.demographic_parity("sex")(loans, probs="score", threshold=0.55)
+    assert value(free) == value(expected, 2)
+    # zero is a threshold like any other
+    assert value(tf.selection_rate(loans, probs="score", threshold=0)) == 1.0
+
+
+def test_scores_that_are_missing_select_nobody_and_leave_out_the_row(loans: DataFrame) -> None:
+    holes = loans.with_columns(score=pl.Series([None, float("nan"), *loans["score"][2:]]))
+    rest = loans[2:]
+    assert value(tf.selection_rate(holes, probs="score", threshold=0.5)) == value(
+        tf.selection_rate(rest, probs="score", threshold=0.5)
+    )
+    assert value(tf.selection_rate(holes, probs="score", threshold=0.5, na_rm=False)) is None
+
+
+def test_metrics_use_the_rows_they_can_read(loans: DataFrame) -> None:
+    holes = loans.with_columns(
+        truth=pl.Series([None, *loans["truth"][1:]]), estimate=pl.Series([*loans["estimate"][:-1], None])
+    )
+    several = tf.metric_set(tf.instances, tf.base_rate, tf.selection_rate, tf.sens, tf.ppv)
+    result = several(holes, "truth", "estimate", explain=True)
+    assert result[".n"].to_list() == [12, 11, 11, 10, 10]
+    # ppv by Bayes' rule uses the base rate of the rows it reads, and so equals precision
+    assert value(result, 4) == pytest.approx(value(tf.precision(holes, "truth", "estimate")))
+    strict = several(holes, "truth", "estimate", explain=True, na_rm=False)
+    assert strict[".status"].to_list() == ["ok"] + ["missing_values"] * 4
+    assert strict[".estimate"].to_list() == [12.0, None, None, None, None]
+
+
+def test_missing_values_make_a_disparity_null_when_asked(loans: DataFrame) -> None:
+    holes = loans.with_columns(estimate=pl.Series([None, *loans["estimate"][1:]]))
+    parity = tf.demographic_parity("sex")
+    assert value(parity(holes, estimate="estimate")) is not None
+    strict = parity(holes, estimate="estimate", na_rm=False, explain=True).row(0, named=True)
+    assert (strict[".estimate"], strict[".status"]) == (None, "missing_values")
+
+
+# Right answers in odd places
+
+
+def test_zero_rows(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+    nobody = engine(loans.head(0))
+    result = as_polars(FAIR(nobody, "truth", "estimate", on_undefined="ignore", explain=True))
+    assert result[".estimate"].to_list() == [None] * 5
+    assert result[".status"].to_list() == ["zero_denominator"] * 2 + ["no_groups"] * 3
+    assert as_polars(FAIR(nobody, "truth", "estimate", group_by="fold")).height == 0
+    assert value(as_polars(tf.instances(nobody, "truth", "estimate"))) == 0.0
+    assert as_polars(FAIR.by_group(nobody, "truth", "estimate"))[".by"].to_list() == [None, None]
+
+
+def test_one_row_and_one_group(loans: DataFrame) -> None:
+    one = loans.head(1)
+    result = tf.metric_set(tf.accuracy, tf.demographic_parity("sex"), tf.demographic_parity_ratio("sex"))(
+        one, "truth", "estimate"
+    )
+    assert result[".estimate"].to_list() == [1.0, 0.0, 1.0]
+    women = loans.filter(sex="f")
+    assert value(tf.equalized_odds("sex")(women, "truth", "estimate")) == 0.0
+    # the only group has no positive: there is nothing to compare
+    rare = loans.filter(race="rare")
+    found = tf.equal_opportunity("race")(rare, "truth", "estimate", on_undefined="ignore", explain=True)
+    assert found.select(".estimate", ".status").row(0) == (None, "too_few_groups")
+
+
+def test_a_null_group_is_a_group(loans: DataFrame) -> None:
+    loans = loans.with_columns(sex=pl.when(pl.col("race") == "rare").then(None).otherwise("sex"))
+    groups = tf.demographic_parity("sex").by_group(loans, estimate="estimate")
+    assert groups[".group"].to_list() == ["f", "m", "null"]
+    both = loans.with_columns(sex=pl.when(pl.col("fold") == 1).then(pl.lit("null")).otherwise("sex"))
+    # a group that is called null is another one than the rows without a group
+    assert tf.demographic_parity("sex").by_group(both, estimate="estimate")[".group"].to_list().count("null") == 2
+
+
+def test_nan_keys_are_null_keys() -> None:
+    data = pl.DataFrame({"t": [1, 0, 1, 1], "e": [1, 1, 0, 1], "g": [1.5, float("nan"), None, 1.5]})
+    assert tf.accuracy(data, "t", "e", group_by="g")["g"].to_list() == [1.5, None]
+    assert tf.demographic_parity("g").by_group(data, estimate="e")[".group"].to_list() == ["1.5", "null"]
+
+
+def test_all_null_estimate(loans: DataFrame) -> None:
+    for dtype in (pl.Int64, pl.String, pl.Null):
+        nothing = loans.with_columns(estimate=pl.lit(None, dtype=dtype))
+        result = FAIR(nothing, "truth", "estimate", on_undefined="ignore")
+        assert result[".estimate"].to_list() == [None] * 5
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pl.Series(["u", "v", None] * 4, dtype=pl.Categorical),
+        pl.Series(["v", "u", None] * 4, dtype=pl.Enum(["v", "unused", "u"])),
+        pl.Series([date(2026, 1, 2), date(2026, 1, 1), None] * 4),
+        pl.Series([True, False, None] * 4),
+        pl.Series(["1.10", "2.00", None] * 4).cast(pl.Decimal(10, 2)),
+    ],
+    ids=lambda each: str(each.dtype.base_type()),
+)
+def test_keys_of_any_kind(loans: DataFrame, keys: pl.Series) -> None:
+    loans = loans.with_columns(keys.alias("key"))
+    metric = tf.metric_set(tf.accuracy, tf.demographic_parity("key"))
+    result = tf.accuracy(loans, "truth", "estimate", group_by="key")
+    assert result["key"].dtype == keys.dtype
+    assert result["key"].to_list() == [*sorted(keys.drop_nulls().unique().to_list(), reverse=keys.dtype == pl.Enum(["v", "unused", "u"])), None]
+    for key, estimate in result.select("key", ".estimate").rows():
+        part = loans.filter(pl.col("key").eq_missing(pl.lit(key, dtype=keys.dtype)))
+        assert estimate == value(tf.accuracy(part, "truth", "estimate"))
+    assert metric(loans, "truth", "estimate")[".estimate"].null_count() == 0
+
+
+def test_columns_may_be_called_anything(loans: DataFrame) -> None:
+    names = {"truth": "n", "estimate": "tp", "sex": ".metric", "race": "truth", "weight": "w", "fold": "k0"}
+    odd = loans.rename(names)
+    fair = tf.metric_set(tf.accuracy, tf.demographic_parity(".metric"), tf.demographic_parity("truth", ".metric"))
+    found = fair(odd, "n", "tp", group_by="k0", case_weights="w")
+    plain = tf.metric_set(tf.accuracy, tf.demographic_parity("sex"), tf.demographic_parity("race", "sex"))
+    expected = plain(loans, "truth", "estimate", group_by="fold", case_weights="weight")
+    assert found[".estimate"].to_list() == expected[".estimate"].to_list()
+    assert found[".by"].unique(maintain_order=True).to_list() == [None, ".metric", "truth:.metric"]
+    custom = tf.new_groupwise_metric(tf.sens, "custom", lambda groups: float(groups[".estimate"].max()))
+    assert value(custom(".metric")(odd, "n", "tp")) == value(custom("sex")(loans, "truth", "estimate"))
+
+
+def test_a_hundred_thousand_groups() -> None:
+    size = 200_000
+    data = pl.DataFrame({"t": [0, 1] * (size // 2), "e": [0, 1, 1, 1] * (size // 4), "g": range(size)}).with_columns(
+        pl.col("g") // 2
+    )
+    result = tf.metric_set(tf.accuracy, tf.demographic_parity("g"))(data, "t", "e", explain=True)
+    assert result[".estimate"].to_list() == [0.75, 0.5]
+    assert result[".group_min"][1] == "0"
+    assert tf.accuracy(data, "t", "e", group_by="g").height == size // 2
+
+
+def test_large_totals_do_not_wrap_around() -> None:
+    weight = 2_500_000_000
+    data = pl.DataFrame({"t": [1, 1, 0, 0], "e": [1, 0, 1, 0], "w": pl.Series([weight] * 4, dtype=pl.UInt32)})
+    several = tf.metric_set(tf.instances, tf.mcc, tf.kap, tf.sens)
+    result = several(data, "t", "e", case_weights="w")
+    assert result[".estimate"].to_list() == [10_000_000_000.0, 0.0, 0.0, 0.5]
+    lopsided = data.with_columns(w=pl.Series([4 * weight, weight, weight, 4 * weight]))
+    expected = (16 - 1) / 25
+    assert value(tf.mcc(lopsided, "t", "e", case_weights="w")) == pytest.approx(expected)
+    # more false than true: a difference of unsigned counts would be 4294967295
+    wrong = pl.DataFrame({"t": [1, 0, 1], "e": [0, 1, 0]})
+    assert value(tf.j_index(wrong, "t", "e")) == -1.0
+
+
+def test_zero_weight_is_no_denominator() -> None:
+    data = pl.DataFrame(
+        {"t": [1, 1, 1, 0], "e": [1, 0, 1, 1], "g": ["a", "a", "b", "b"], "w": [0.1, 0.2, 0.0, 0.3]}
+    )
+    gap = tf.equal_opportunity("g")
+    groups = gap.by_group(data, "t", "e", case_weights="w")
+    assert groups[".status"].to_list() == ["ok", "zero_denominator"]
+    assert groups[".denominator"].to_list() == [2, 1]  # in rows
+    rest = tf.equal_opportunity("g", aggregate=tf.difference(to="rest"))
+    assert value(rest(data, "t", "e", case_weights="w", on_undefined="ignore")) is None
+
+
+def test_shuffled_rows_and_columns(loans: DataFrame) -> None:
+    expected = FAIR(loans, "truth", "estimate", group_by="fold", explain=True, on_undefined="ignore")
+    for seed in range(5):
+        shuffled = loans.sample(fraction=1, shuffle=True, seed=seed).select(reversed(loans.columns))
+        found = FAIR(shuffled, "truth", "estimate", group_by="fold", explain=True, on_undefined="ignore")
+        assert_frame_equal(found, expected)
+
+
+# Objects
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        tf.sens, tf.recall, tf.f1, tf.metric_tweak(tf.f_meas, "f2", beta=2), tf.kap, tf.demographic_parity,
+        tf.equalized_odds("sex"), tf.equal_opportunity("sex", "race", min_n=5, name="gap"),
+        tf.demographic_parity((pl.col("age") > 40).alias("old"), aggregate=tf.ratio(to="overall")),
+        tf.demographic_parity(tf.privileged(sex="male", race=["White", "Asian"])),
+        tf.new_groupwise_metric(tf.sens, "own", pl.col(".estimate").max() - pl.col(".estimate").mean())("sex"), FAIR,
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_things_pickle_compare_and_hash(thing: Any) -> None:
+    again = pickle.loads(pickle.dumps(thing))  # noqa: S301 - our own
+    assert again == thing
+    assert hash(again) == hash(thing)
+    assert copy.deepcopy(thing) == thing
+    assert repr(again) == repr(thing)
+
+
+def test_catalogue_metrics_pickle_by_name() -> None:
+    assert pickle.loads(pickle.dumps(tf.sens)) is tf.sens  # noqa: S301 - our own
+    assert pickle.loads(pickle.dumps(tf.recall)) is tf.recall  # noqa: S301 - our own
+
+
+def test_what_is_different_is_unequal() -> None:
+    assert tf.sens != tf.recall
+    assert tf.equalized_odds("sex") != tf.equalized_odds("race")
+    assert tf.equalized_odds("sex") != tf.equalized_odds("sex", min_n=10)
+    old, older = ((pl.col("age") > age).alias("old") for age in (40, 41))
+    assert tf.equalized_odds(old) != tf.equalized_odds(older)
+    assert tf.equalized_odds(old) != tf.equalized_odds("old")
+
+
+def test_things_are_frozen() -> None:
+    thing: Any = tf.sens
+    with pytest.raises(AttributeError):
+        thing.name = "other"
+
+
+def test_two_threads_may_use_one_set(loans: DataFrame) -> None:
+    expected = FAIR(loans, "truth", "estimate", group_by="fold", on_undefined="ignore")
+
+    def call(_: int) -> DataFrame:
+        return FAIR(loans, "truth", "estimate", group_by="fold", on_undefined="ignore")
+
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(call, range(40)):
+            assert_frame_equal(found, expected)
+
+
+def test_reprs_say_what_things_are() -> None:
+    assert repr(tf.sens) == "<class metric sens: maximize, 0 to 1>"
+    assert repr(tf.demographic_parity) == (
+        '<factory of groupwise metrics demographic_parity: difference() of detection_prevalence; '
+        'call demographic_parity("column")>'
+    )
+    assert repr(tf.equalized_odds_ratio("sex", "race")) == (
+        "<groupwise metric equalized_odds_ratio('sex', 'race'): ratio(to='range') of sens, fall_out, maximize>"
+    )
+    sides = tf.equal_opportunity(tf.privileged(sex="m"))
+    assert repr(sides) == (
+        "<groupwise metric equal_opportunity(privileged(sex=m)): "
+        "difference(to=('privileged',), signed=True) of sens, zero>"
+    )
+
+
+def test_sets_are_flat_and_sized() -> None:
+    nested = tf.metric_set(FAIR, tf.metric_set(tf.mcc))
+    assert len(nested) == 6
+    assert [metric.name for metric in nested][-1] == "mcc"
+
+
+# Undefined values
+
+
+def test_one_warning_names_the_metric_and_the_groups(loans: DataFrame) -> None:
+    with pytest.warns(tf.UndefinedWarning) as caught:
+        FAIR(loans, "truth", "estimate")
+    assert len(caught) == 1
+    assert str(caught[0].message) == (
+        "sens has no value (zero denominator) in sex:race 'f:b', sex:race 'f:rare', sex:race 'm:rare'. "
+        '(on_undefined="ignore" silences this.)'
+    )
+    assert caught[0].filename == __file__
+
+
+def test_the_warning_names_ten_groups_at_most() -> None:
+    data = pl.DataFrame({"t": [0] * 12 + [1, 1], "e": [0, 1] * 7, "g": range(14)})
+    with pytest.warns(tf.UndefinedWarning, match="g '9' and 2 more"):
+        tf.equal_opportunity("g")(data, "t", "e")
+
+
+def test_what_undefined_groups_do(loans: DataFrame) -> None:
+    gap = tf.equal_opportunity("race")
+    ignored = gap(loans, "truth", "estimate", on_undefined="ignore")
+    assert ignored[".groups_left_out"].to_list() == [["rare"]]
+    assert value(ignored) == pytest.approx(1 / 4)  # 3 of 4 positives of a are found, the only one of b is
+    nulled = gap(loans, "truth", "estimate", on_undefined="null", explain=True)
+    assert nulled.select(".estimate", ".status").row(0) == (None, "undefined_group")
+
+
+def test_infinite_is_not_undefined() -> None:
+    data = pl.DataFrame({"t": [1, 1, 0, 0], "e": [1, 0, 0, 0]})
+    result = tf.positive_likelihood_ratio(data, "t", "e", explain=True)
+    assert result.select(".estimate", ".status").row(0) == (float("inf"), "infinite")
+    never = tf.positive_likelihood_ratio(data.with_columns(e=pl.lit(0)), "t", "e", on_undefined="ignore")
+    assert value(never) is None
+
+
+def test_labels_in_numpy_backed_pandas_with_holes() -> None:
+    # missing integers are floats in pandas
+    data = pd.DataFrame({"t": [1.0, 0.0, np.nan, 1.0], "e": [1, 0, 1, 0], "g": ["a", None, "b", "a"]})
+    result = tf.metric_set(tf.accuracy, tf.demographic_parity("g"))(data, "t", "e")
+    assert result[".estimate"].tolist() == pytest.approx([2 / 3, 1.0])
+
+
+def test_ordered_categoricals_of_pandas_keep_their_levels() -> None:
+    levels = pd.CategoricalDtype(["low", "middle", "high"], ordered=True)
+    data = pd.DataFrame({"t": ["low", "high", "low"], "e": ["low", "high", "high"]}).astype(levels)
+    # three levels, one of which does not occur: still three labels
+    assert tf.sens(data, "t", "e", on_undefined="ignore")[".estimator"].tolist() == ["macro"]
+    steps = tf.metric_tweak(tf.kap, "kap2", weighting="quadratic")
+    assert steps(data, "t", "e")[".estimate"][0] == pytest.approx(1 - 4 * 3 / (4 * (2 * 2 + 1 * 1)))
