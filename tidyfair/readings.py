@@ -150,7 +150,10 @@ def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: st
     labelled = {key: formula for key, formula in formulas.items() if not formula.over_levels}
     found: list[pl.DataFrame] = []
     if own and estimator in ONE_LABEL:
-        two_rows = pl.concat([table.with_columns(_rank(pl.lit(0))), other_side(table).with_columns(_rank(pl.lit(1)))])
+        # of two labels, the wrong one is one step away
+        steps = [pl.col("fn" + name.partition("_steps")[2]).alias(name) for name in table.columns if "_steps" in name]
+        sides = [each.with_columns(*_rank(pl.lit(rank)), *steps) for rank, each in enumerate((table, other_side(table)))]
+        two_rows = pl.concat(sides)
         found.append(_values(two_rows, own, [UNIT, LEVEL], summed=True))
     elif own:
         found.append(_values(table.with_columns(_rank(pl.col(LEVEL))), own, [UNIT], summed=True))

@@ -1,0 +1,249 @@
+"""Aggregates against plain arithmetic on values of groups that are easy to see."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import Any
+
+import polars as pl
+import pytest
+
+import tidyfair as tf
+
+SHARES = {"a": (1, 10), "b": (4, 10), "c": (12, 20), "d": (2, 4)}
+"""Selected and all rows of each group: rates 0.1, 0.4, 0.6, 0.5."""
+RATES = {group: selected / rows for group, (selected, rows) in SHARES.items()}
+OVERALL = sum(selected for selected, _ in SHARES.values()) / sum(rows for _, rows in SHARES.values())
+
+
+def rows(shares: dict[str, tuple[int, int]]) -> pl.DataFrame:
+    groups = [(group, int(row < selected)) for group, (selected, all_of) in shares.items() for row in range(all_of)]
+    return pl.DataFrame(groups, schema=["group", "estimate"], orient="row")
+
+
+def rest(group: str) -> float:
+    others = [SHARES[other] for other in SHARES if other != group]
+    return sum(selected for selected, _ in others) / sum(count for _, count in others)
+
+
+def explained(aggregate: Any, data: pl.DataFrame | None = None, by: Any = "group") -> dict[str, Any]:
+    frame = rows(SHARES) if data is None else data
+    metric = tf.demographic_parity(by, aggregate=aggregate)
+    return metric(frame, estimate="estimate", explain=True, on_undefined="ignore").row(0, named=True)
+
+
+FARTHEST = min(SHARES, key=lambda group: RATES[group] - rest(group))
+CASES: list[tuple[Any, float, str | None, str | None]] = [
+    (tf.difference(), 0.5, "a", "c"),
+    (tf.difference(to="range"), 0.5, "a", "c"),
+    (tf.difference(to="overall"), OVERALL - 0.1, "a", None),
+    (tf.difference(to="overall", signed=True), 0.1 - OVERALL, "a", None),
+    (tf.difference(to="rest"), abs(RATES["a"] - rest("a")), "a", None),
+    (tf.difference(to="rest", signed=True), RATES["a"] - rest("a"), "a", None),
+    (tf.difference(to="majority"), 0.5, "a", "c"),
+    (tf.difference(to="b"), 0.3, "a", "b"),
+    (tf.difference(to="b", signed=True), -0.3, "a", "b"),
+    (tf.difference(to="a", signed=True), 0.5, "a", "c"),
+    (tf.ratio(), 1 / 6, "a", "c"),
+    (tf.ratio(to="overall"), 0.1 / OVERALL, "a", None),
+    (tf.ratio(to="b"), 0.25, "a", "b"),
+    (tf.ratio(to="b", signed=True), 0.25, "a", "b"),
+    (tf.ratio(to="a"), 1 / 6, "a", "c"),
+    (tf.ratio(to="a", signed=True), 6.0, "a", "c"),
+    (tf.ratio(to="rest"), RATES["a"] / rest("a"), "a", None),
+    (tf.group_minimum(), 0.1, "a", "c"),
+    (tf.group_maximum(), 0.6, "a", "c"),
+    (tf.standard_deviation(), statistics.pstdev(RATES.values()), "a", "c"),
+    (tf.coefficient_of_variation(), statistics.pstdev(RATES.values()) / statistics.fmean(RATES.values()), "a", "c"),
+    (tf.mean_absolute_deviation(), statistics.fmean(abs(rate - 0.4) for rate in RATES.values()), "a", "c"),
+    (pl.col(".estimate").max() - pl.col(".estimate").median(), 0.6 - 0.45, "a", "c"),
+    (lambda groups: float((groups[".estimate"] * groups[".n"]).sum()), 19.0, "a", "c"),
+]
+
+
+@pytest.mark.parametrize(("aggregate", "expected", "low", "high"), CASES, ids=lambda each: repr(each)[:45])
+def test_value_and_the_groups_that_carry_it(aggregate: Any, expected: float, low: str | None, high: str | None) -> None:
+    found = explained(aggregate)
+    assert found[".estimate"] == pytest.approx(expected, rel=1e-12)
+    assert (found[".group_min"], found[".group_max"], found[".status"]) == (low, high, "ok")
+    assert found[".n"] == 44
+
+
+def test_farthest_from_the_rest_was_chosen_by_hand() -> None:
+    assert FARTHEST == "a"
+
+
+def test_directions() -> None:
+    gap = {"sens": tf.sens, "miss_rate": tf.miss_rate}
+
+    def direction(aggregate: Any, metric: str = "sens", by: Any = "g") -> str:
+        return tf.new_groupwise_metric(gap[metric], "it", aggregate)(by).direction
+
+    assert direction(tf.difference()) == "minimize"
+    assert direction(tf.difference(to="overall", signed=True)) == "zero"
+    assert direction(tf.ratio()) == "maximize"
+    assert direction(tf.ratio(to="x", signed=True)) == "one"
+    assert direction(tf.group_minimum()) == "maximize"
+    assert direction(tf.group_maximum(), "miss_rate") == "minimize"
+    assert direction(tf.difference(), by=tf.privileged(g="x")) == "zero"
+    assert tf.new_groupwise_metric(tf.sens, "it", tf.difference(), "maximize")("g").direction == "maximize"
+
+
+def test_references_by_value_tuple_and_text() -> None:
+    data = rows(SHARES).with_columns(number=pl.col("group").replace_strict({"a": 0, "b": 1, "c": 2, "d": 3}))
+    assert explained(tf.difference(to=1, signed=True), data, "number")[".estimate"] == pytest.approx(-0.3)
+    # 0 is a group, not a missing reference
+    assert explained(tf.difference(to=0, signed=True), data, "number")[".estimate"] == pytest.approx(0.5)
+    both = tf.demographic_parity("group", "number", aggregate=tf.difference(to=("b", 1), signed=True))
+    text = tf.demographic_parity("group", "number", aggregate=tf.difference(to="b:1", signed=True))
+    for metric in (both, text):
+        assert metric(data, estimate="estimate")[".estimate"][0] == pytest.approx(-0.3)
+    # a group that is called like a keyword is named by a tuple
+    odd = rows({"rest": (1, 2), "x": (1, 4)})
+    assert explained(tf.difference(to=("rest",), signed=True), odd)[".estimate"] == -0.25
+
+
+def test_a_reference_absent_from_one_outer_group_is_null_there() -> None:
+    data = rows(SHARES).with_columns(fold=pl.col("group").is_in(["a", "b"]))
+    gap = tf.demographic_parity("group", aggregate=tf.difference(to="a"))
+    found = gap(data, estimate="estimate", group_by="fold", explain=True)
+    assert found.select("fold", ".estimate", ".status").rows() == [
+        (False, None, "no_reference"),
+        (True, pytest.approx(0.3), "ok"),
+    ]
+
+
+def test_privileged_is_signed_unless_said_otherwise() -> None:
+    sides = tf.privileged(group=["c", "d"])
+    gap = (1 + 4) / 20 - (12 + 2) / 24
+    assert explained(tf.difference(), by=sides)[".estimate"] == pytest.approx(gap)
+    assert explained(tf.difference(signed=False), by=sides)[".estimate"] == pytest.approx(-gap)
+    found = explained(tf.ratio(), by=sides)
+    assert found[".estimate"] == pytest.approx((5 / 20) / (14 / 24))
+    assert (found[".group_min"], found[".group_max"], found[".by"]) == ("unprivileged", "privileged", "group=c|d")
+
+
+def test_rows_on_neither_side_are_left_out_and_counted() -> None:
+    data = rows(SHARES).with_columns(
+        group=pl.when(pl.int_range(pl.len()) == 0).then(None).otherwise("group")  # the selected one of a
+    )
+    sides = tf.privileged({"group": "c"}, unprivileged=[{"group": "a"}])
+    metric = tf.demographic_parity(sides)
+    found = metric(data, estimate="estimate", explain=True).row(0, named=True)
+    assert found[".estimate"] == pytest.approx(0 / 9 - 12 / 20)
+    assert (found[".n"], found[".groups_left_out"], found[".by"]) == (29, ["neither"], "group=c vs group=a")
+    groups = metric.by_group(data, estimate="estimate")
+    assert groups.select(".group", ".estimate", ".n", ".status").rows() == [
+        ("privileged", 0.6, 20, "ok"),
+        ("unprivileged", 0.0, 9, "ok"),
+        ("neither", None, 15, "left_out"),
+    ]
+    # the rest and the whole are those of the two sides
+    overall = tf.demographic_parity(sides, aggregate=tf.difference(to="overall"))
+    expected = max(abs(0 - 12 / 29), abs(12 / 20 - 12 / 29))
+    assert overall(data, estimate="estimate")[".estimate"][0] == pytest.approx(expected)
+
+
+def test_zeros_in_ratios() -> None:
+    nobody = rows({"a": (0, 5), "b": (0, 5)})
+    found = explained(tf.ratio(), nobody)
+    assert (found[".estimate"], found[".status"]) == (None, "zero_denominator")
+    assert explained(tf.difference(), nobody)[".estimate"] == 0.0
+    one = rows({"a": (0, 5), "b": (1, 5)})
+    assert explained(tf.ratio(), one)[".estimate"] == 0.0
+    found = explained(tf.ratio(to="a", signed=True), one)
+    assert (found[".estimate"], found[".status"]) == (math.inf, "infinite")
+    # against a reference of 0 unsigned is as bad as can be
+    assert explained(tf.ratio(to="a"), one)[".estimate"] == 0.0
+    assert explained(tf.coefficient_of_variation(), nobody)[".status"] == "zero_denominator"
+
+
+def test_several_metrics_combine_as_the_worst_or_the_mean() -> None:
+    data = pl.DataFrame(
+        {
+            "t": [1] * 8 + [0] * 8,
+            "e": [1, 1, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 0],
+            "g": ["a"] * 4 + ["b"] * 4 + ["a"] * 4 + ["b"] * 4,
+        }
+    )  # sens 3/4 and 1/4, fall_out 1/4 and 3/4
+
+    def odds(**options: Any) -> float:
+        both = tf.metric_set(tf.sens, tf.fall_out)
+        return tf.new_groupwise_metric(both, "odds", tf.difference(**options))("g")(data, "t", "e")[".estimate"][0]
+
+    assert odds() == 0.5
+    assert odds(to="a", signed=True) == -0.5
+    # a signed mean of opposite differences is no equality of odds
+    assert odds(to="a", signed=True, across="mean") == 0.0
+    assert odds(across="mean") == 0.5
+    low = tf.new_groupwise_metric(tf.metric_set(tf.sens, tf.spec), "low", tf.group_minimum())
+    assert low("g")(data, "t", "e")[".estimate"][0] == 0.25
+
+
+def test_ties_are_broken_by_group_order() -> None:
+    third = 1 / 3
+    data = pl.DataFrame({"g": ["b", "b", "a", "a", "c"], "e": [1, 0, 1, 0, 1], "w": [third, 1 - third, 0.1 + 0.2, 0.6, 1.0]})
+    found = tf.demographic_parity("g")(data, estimate="e", case_weights="w", explain=True)
+    # 0.3 / 0.9 and 1/3 differ in the last digit only
+    assert found[".group_min"][0] == "a"
+
+
+def test_min_n_reads_the_relevant_denominator() -> None:
+    data = pl.DataFrame({"t": [1, 1, 1, 0, 0, 0, 0, 1], "e": [1, 0, 1, 1, 0, 0, 0, 1], "g": list("aaabbbbb")})
+    gap = tf.equal_opportunity("g", min_n=2)
+    found = gap(data, "t", "e", explain=True).row(0, named=True)
+    assert (found[".estimate"], found[".status"], found[".groups_left_out"]) == (None, "too_few_groups", ["b"])
+    assert gap.by_group(data, "t", "e")[".status"].to_list() == ["ok", "below_min_n"]
+    # all rows are the denominator of a selection rate
+    assert tf.demographic_parity("g", min_n=3)(data, estimate="e")[".estimate"][0] == pytest.approx(2 / 3 - 2 / 5)
+
+
+def test_what_a_users_function_sees() -> None:
+    seen: list[pl.DataFrame] = []
+
+    def spread(groups: pl.DataFrame) -> float:
+        seen.append(groups)
+        return 1.0
+
+    data = pl.DataFrame({"t": [1, 1, 0, 0, 1], "e": [1, 0, 1, 0, 1], "g": [7, 8, 7, 8, 8], "f": [1, 1, 1, 1, 2]})
+    metric = tf.new_groupwise_metric(tf.metric_set(tf.sens, tf.spec), "own", spread)("g")
+    result = metric(data, "t", "e", group_by="f", on_undefined="ignore", explain=True)
+    # not called where the rule already says null: one of two metrics has no value in the second fold
+    assert result.select(".estimate", ".status").rows() == [(1.0, "ok"), (None, "too_few_groups")]
+    (groups,) = seen
+    assert groups.columns == [
+        "g", ".group", ".metric", ".estimator", ".estimate", ".n", ".denominator", ".overall"
+    ]  # fmt: skip
+    assert groups.select("g", ".group", ".metric", ".estimate", ".overall").rows() == [
+        (7, "7", "sens", 1.0, 0.5),
+        (8, "8", "sens", 0.0, 0.5),
+        (7, "7", "spec", 0.0, 0.5),
+        (8, "8", "spec", 1.0, 0.5),
+    ]
+
+
+def test_an_expression_over_many_outer_groups_is_one_query() -> None:
+    data = rows(SHARES).join(pl.DataFrame({"draw": range(300)}), how="cross")
+    metric = tf.demographic_parity("group", aggregate=pl.col(".estimate").max() - pl.col(".overall").first())
+    result = metric(data, estimate="estimate", group_by="draw")
+    assert result[".estimate"].to_list() == pytest.approx([0.6 - OVERALL] * 300)
+
+
+def test_multi_class_disparities_report_the_worst_label() -> None:
+    data = pl.DataFrame({"e": list("xxxyyz") + list("xyyyzz"), "g": ["a"] * 6 + ["b"] * 6}).with_columns(t=pl.col("e"))
+    parity = tf.demographic_parity("g")
+    found = parity(data, "t", "e", explain=True).row(0, named=True)
+    assert found[".estimator"] == "one_vs_rest"
+    assert found[".estimate"] == pytest.approx(2 / 6)
+    assert (found[".level"], found[".group_min"], found[".group_max"]) == ("x", "b", "a")
+    levels = parity.by_group(data, "t", "e")
+    assert levels.filter(pl.col(".group") == "a")[".estimate"].to_list() == pytest.approx([3 / 6, 2 / 6, 1 / 6])
+    mean = tf.demographic_parity("g", aggregate=tf.difference(across="mean"))(data, "t", "e")
+    assert mean[".estimate"][0] == pytest.approx((2 / 6 + 1 / 6 + 1 / 6) / 3)
+    # yardstick's number: the macro average is one third in every group
+    assert parity(data, "t", "e", estimator="macro")[".estimate"][0] == pytest.approx(0, abs=1e-15)
+    one = parity(data, "t", "e", pos_label="z")
+    assert one.select(".estimator", ".estimate").row(0) == ("binary", pytest.approx(1 / 6))
+    every = tf.metric_set(tf.accuracy_difference("g"), tf.equalized_odds("g"))
+    assert every(data, "t", "e", estimator="one_vs_rest")[".estimator"].to_list() == ["one_vs_rest"] * 2

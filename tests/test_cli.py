@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import tidyfair as tf
+from tidyfair.cli import main
+from tidyfair.datasets import lending
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ARGUMENTS = ["--truth", "repaid", "--estimate", "approved", "--pos-label", "yes", "--by", "race", "--by", "race:sex"]
+
+
+@pytest.fixture(params=[".parquet", ".csv", ".ndjson"])
+def file(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    path = tmp_path / f"predictions{request.param}"
+    data = lending(2_000)
+    write: dict[str, Any] = {".parquet": data.write_parquet, ".csv": data.write_csv, ".ndjson": data.write_ndjson}
+    write[request.param](path)
+    return str(path)
+
+
+def test_example_audit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit"]) == 0
+    shown = capsys.readouterr().out
+    assert "Example data: 5,000 simulated decisions" in shown
+    assert "Native" in shown
+    race = tf.demographic_parity("race")(lending(), estimate="approved", pos_label="yes")
+    assert f"{race['.estimate'][0]:.3f}" in shown
+
+
+def test_audit_of_a_file(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", file, *ARGUMENTS]) == 0
+    shown = capsys.readouterr().out
+    assert "race:sex" in shown
+    assert "equalized_odds" in shown
+    output = tmp_path / "result.parquet"
+    assert main(["audit", file, *ARGUMENTS, "--weights", "weight", "--output", str(output)]) == 0
+    assert capsys.readouterr().out == ""
+    found = pl.read_parquet(output)
+    expected = tf.equalized_odds("race", "sex")(
+        lending(2_000), "repaid", "approved", pos_label="yes", case_weights="weight", on_undefined="ignore"
+    )
+    row = found.filter((pl.col(".metric") == "equalized_odds") & (pl.col(".by") == "race:sex"))
+    assert row[".estimate"][0] == pytest.approx(expected[".estimate"][0])
+
+
+def test_group_by_and_every_output(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows: list[int] = []
+    for suffix in (".csv", ".json", ".parquet"):
+        output = tmp_path / f"result{suffix}"
+        assert main(["audit", file, *ARGUMENTS, "--group-by", "fold", "--output", str(output)]) == 0
+        read: Any = {".csv": pl.read_csv, ".json": pl.read_json, ".parquet": pl.read_parquet}[suffix]
+        rows.append(read(output).height)
+    # six rates and four disparities on two features, in ten folds
+    assert rows == [140, 140, 140]
+    assert "note: " in capsys.readouterr().err  # small groups without positives
+
+
+def test_scores_and_labels_of_the_columns_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "numbers.csv"
+    lending(500).with_columns(repaid=(pl.col("repaid") == "yes").cast(pl.Int8)).write_csv(path)
+    call = ["audit", str(path), "--truth", "repaid", "--probs", "score", "--threshold", "0.6", "--by", "sex"]
+    assert main([*call, "--pos-label", "1"]) == 0
+    one = capsys.readouterr().out
+    assert main(call) == 0
+    assert capsys.readouterr().out == one
+    assert main([*call, "--pos-label", "0"]) == 0
+    assert capsys.readouterr().out != one
+
+
+def test_without_truth_only_who_is_selected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "decisions.parquet"
+    lending(500).write_parquet(path)
+    assert main(["audit", str(path), "--estimate", "approved", "--pos-label", "yes", "--by", "sex"]) == 0
+    shown = capsys.readouterr().out
+    assert "selection_rate" in shown
+    assert "equalized_odds" not in shown
+
+
+def test_a_column_may_have_a_colon(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "colon.parquet"
+    lending(500).rename({"sex": "applicant:sex"}).write_parquet(path)
+    assert main(["audit", str(path), "--estimate", "approved", "--pos-label", "yes", "--by", "applicant:sex"]) == 0
+    assert "applicant:sex" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere.parquet", "--by", "sex"], "nowhere.parquet"),
+        (["predictions.xlsx", "--by", "sex"], "kind of file '.xlsx'"),
+        (["--output", "result.docx"], "kind of output '.docx'"),
+        (["--by", "rase"], "Did you mean 'race'?"),
+        (["--pos-label", "YES"], "Did you mean 'yes'?"),
+    ],
+    ids=["no-file", "no-reader", "no-writer", "no-column", "no-label"],
+)
+def test_bad_usage(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_file_needs_a_feature(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", file, "--truth", "repaid", "--estimate", "approved"]) == 2
+    assert "--by" in capsys.readouterr().err
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "audit" in capsys.readouterr().out
+
+
+def test_the_installed_command_runs() -> None:
+    command = [sys.executable, "-m", "tidyfair", "audit", "--by", "sex"]
+    result = subprocess.run(command, capture_output=True, check=True, encoding="utf-8")  # noqa: S603 - our own command
+    assert "demographic_parity" in result.stdout

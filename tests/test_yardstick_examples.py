@@ -1,0 +1,155 @@
+"""yardstick's own data and what it answers on them, edges included; skipped where they are absent.
+
+Every class, fairness and confusion-table record is reproduced, but for those that `deviation` lists with the reason.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from functools import cache
+from typing import Any
+
+import polars as pl
+import pytest
+from conftest import SHARED
+
+import tidyfair as tf
+
+pytestmark = pytest.mark.skipif(not SHARED.exists(), reason="yardstick's data are not here")
+
+OWN_FORM = {"accuracy", "kap", "mcc"}
+
+
+def load() -> list[dict[str, Any]]:
+    if not SHARED.exists():
+        return []
+    with gzip.open(SHARED / "yardstick_records.json.gz", "rt") as file:
+        found = json.load(file)
+    sections = {"class", "fairness", "edge", "edge_fairness", "conf_mat", "metric_set"}
+    return [record for record in found if record["section"] in sections and record["kind"] == "class"]
+
+
+RECORDS = load()
+
+
+@cache
+def data(name: str) -> pl.DataFrame:
+    return pl.read_parquet(SHARED / f"{name}.parquet")
+
+
+def levels(record: dict[str, Any]) -> list[str]:
+    dtype = data(record["data"]).schema[record["columns"]["truth"]]
+    return dtype.categories.to_list() if isinstance(dtype, pl.Enum) else []
+
+
+def metric(record: dict[str, Any]) -> Any:
+    params = record["params"]
+    if "aggregate" in params:
+        parts = [getattr(tf, name) for name in params["fn"]]
+        pooled: dict[str, Any] = {
+            "diff_range": pl.col(".estimate").max() - pl.col(".estimate").min(),
+            "ratio_range": pl.col(".estimate").min() / pl.col(".estimate").max(),
+        }
+        # yardstick's functions see the rows of all metrics together
+        aggregate = tf.difference() if params["aggregate"] == "max_metric_diff" else pooled[params["aggregate"]]
+        return tf.new_groupwise_metric(tf.metric_set(*parts), record["metric"], aggregate)(params["by"])
+    if record["section"] == "metric_set":
+        return tf.metric_set(*dict.fromkeys(tweaked(row[".metric"], params) for row in record["values"]))
+    if record["metric"] == "summary.conf_mat":
+        return tf.metric_set(*(tweaked(row[".metric"], params) for row in record["values"]))
+    return tweaked(record["metric"], params)
+
+
+def tweaked(name: str, params: dict[str, Any]) -> tf.Metric:
+    found: tf.Metric = getattr(tf, name)
+    options = {key: value for key, value in params["options"].items() if key in dict(found.definition.options)}
+    return tf.metric_tweak(found, name, **options) if options else found
+
+
+def call(record: dict[str, Any], frame: pl.DataFrame) -> pl.DataFrame:
+    params, columns = record["params"], record["columns"]
+    options: dict[str, Any] = {"case_weights": columns["case_weights"], "group_by": params["group"] or None}
+    if record["metric"] == "conf_mat":
+        return tf.conf_mat(frame, columns["truth"], columns["estimate"], **options)
+    names = levels(record)
+    averaged = params["estimator"] not in (None, "binary")
+    if averaged or len(names) > 2:
+        own = all(name in OWN_FORM for name in params.get("fn", [record["metric"]]))
+        options["estimator"] = None if own else params["estimator"] or "macro"
+    else:
+        options["pos_label"] = names[1 if params["event_level"] == "second" else 0]
+    return metric(record)(
+        frame, columns["truth"], columns["estimate"], na_rm=params["na_rm"], on_undefined="null", **options
+    )
+
+
+def cells(record: dict[str, Any], table: pl.DataFrame) -> tuple[dict[Any, float], dict[Any, float]]:
+    count = ".weight" if record["columns"]["case_weights"] else ".n"
+    keys = record["params"]["group"]
+    found = {tuple(row[:-1]): row[-1] for row in table.select(*keys, ".predicted", ".truth", count).rows()}
+    theirs = {
+        (*(row["key"][key] for key in keys), row["Prediction"], row["Truth"]): row["n"] for row in record["values"]
+    }
+    return found, theirs
+
+
+def estimates(record: dict[str, Any], table: pl.DataFrame) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    keys = record["params"]["group"]
+    found = {
+        (*(row[key] for key in keys), row[".metric"], row[".by"], row[".estimator"]): row[".estimate"]
+        for row in table.to_dicts()
+    }
+    theirs = {
+        (*(row["key"][key] for key in keys), row[".metric"], by(row), row[".estimator"]): row[".estimate"]
+        for row in record["values"]
+    }
+    return found, theirs
+
+
+def by(row: dict[str, Any]) -> str | None:
+    return None if row.get(".by") in (None, "NA") else row[".by"]
+
+
+def deviation(record: dict[str, Any]) -> str | None:
+    """Why our answer is another one, by design."""
+    frame, columns = data(record["data"]), record["columns"]
+    weights = columns["case_weights"]
+    if record.get("error"):
+        return "an error about R, or about arguments that we do not have"
+    if weights and (frame.schema[weights] == pl.String or frame[weights].null_count() or not frame[weights].sum()):
+        return "weights must be there: yardstick drops rows without one, and divides by zero"
+    if weights and frame[weights].min() < 0:  # pyright: ignore[reportOperatorIssue, reportOptionalOperand] - numbers by now
+        return "weights must not be negative: yardstick takes them"
+    measured = {record["metric"], *record["params"].get("fn", []), *(row.get(".metric") for row in record["values"])}
+    if "detection_prevalence" in measured and frame[columns["truth"]].null_count() and record["params"]["na_rm"]:
+        return "who is selected does not depend on the truth: rows without one count"
+    return None
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["id"])
+def test_record(record: dict[str, Any]) -> None:
+    reason = deviation(record)
+    if reason and reason.startswith("an error"):
+        return
+    if reason and reason.startswith("weights"):
+        with pytest.raises(tf.WeightError):
+            call(record, data(record["data"]))
+        return
+    frame = data(record["data"])
+    if reason:
+        frame = frame.filter(pl.col(record["columns"]["truth"]).is_not_null())
+    table = call(record, frame)
+    found, theirs = cells(record, table) if record["metric"] == "conf_mat" else estimates(record, table)
+    assert found.keys() == theirs.keys()
+    for key, value in theirs.items():
+        undefined = value in ("NA", "NaN", None)
+        assert found[key] == (None if undefined else pytest.approx(float(value), rel=1e-9, abs=1e-12)), key
+
+
+def test_equalized_odds_of_hpc_cv() -> None:
+    result = tf.metric_set(tf.sens, tf.equalized_odds("Resample"))(data("hpc_cv"), truth="obs", estimate="pred")
+    assert result.select(".metric", ".by", ".estimator", pl.col(".estimate").round(3)).rows() == [
+        ("sens", None, "macro", 0.560),
+        ("equalized_odds", "Resample", "macro", 0.103),
+    ]

@@ -1,0 +1,6 @@
+"""`python -m tidyfair` is the command line."""
+
+from tidyfair.cli import main
+
+if __name__ == "__main__":
+    raise SystemExit(main())
