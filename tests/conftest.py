@@ -68,4 +68,10 @@ def engine(request: pytest.FixtureRequest) -> Callable[[pl.DataFrame], Any]:
 
 def as_polars(frame: Any) -> pl.DataFrame:
     """A result of any kind as a polars frame, for comparison."""
-    return frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(pl.from_arrow(frame)) if not hasattr(frame, "iloc") else pl.from_pandas(frame)
+    return (
+        frame
+        if isinstance(frame, pl.DataFrame)
+        else pl.DataFrame(pl.from_arrow(frame))
+        if not hasattr(frame, "iloc")
+        else pl.from_pandas(frame)
+    )

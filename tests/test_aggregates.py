@@ -183,7 +183,9 @@ def test_several_metrics_combine_as_the_worst_or_the_mean() -> None:
 
 def test_ties_are_broken_by_group_order() -> None:
     third = 1 / 3
-    data = pl.DataFrame({"g": ["b", "b", "a", "a", "c"], "e": [1, 0, 1, 0, 1], "w": [third, 1 - third, 0.1 + 0.2, 0.6, 1.0]})
+    data = pl.DataFrame(
+        {"g": ["b", "b", "a", "a", "c"], "e": [1, 0, 1, 0, 1], "w": [third, 1 - third, 0.1 + 0.2, 0.6, 1.0]}
+    )
     found = tf.demographic_parity("g")(data, estimate="e", case_weights="w", explain=True)
     # 0.3 / 0.9 and 1/3 differ in the last digit only
     assert found[".group_min"][0] == "a"

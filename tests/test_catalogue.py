@@ -38,7 +38,12 @@ def test_public_names_are_those_of_the_modules() -> None:
 def test_conf_mat(loans: pl.DataFrame) -> None:
     table = tf.conf_mat(loans, "truth", "estimate", group_by="sex", case_weights="weight")
     assert table.columns == ["sex", ".truth", ".predicted", ".n", ".weight"]
-    assert table.filter(sex="f").select(".truth", ".predicted", ".n").rows() == [(0, 0, 1), (0, 1, 2), (1, 0, 1), (1, 1, 2)]
+    assert table.filter(sex="f").select(".truth", ".predicted", ".n").rows() == [
+        (0, 0, 1),
+        (0, 1, 2),
+        (1, 0, 1),
+        (1, 1, 2),
+    ]
     assert table[".weight"].sum() == loans["weight"].sum()
     # pairs that do not occur are there, rows without a label are not
     holes = pl.DataFrame({"t": ["a", "b", None], "e": ["a", "a", "a"]})

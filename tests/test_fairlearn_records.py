@@ -1,7 +1,7 @@
 """Every class-metric number that fairlearn computed on our data: reproduced, or listed with the reason why not.
 
-Where we differ by design the record stands in `references/fairlearn_deviations.txt`, and the test shows that fairlearn's
-number follows from our per-group values by fairlearn's rule, which is named there.
+Where we differ by design the record stands in `references/fairlearn_deviations.txt`, and the test shows that
+fairlearn's number follows from our per-group values by fairlearn's rule, which is named there.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def scope(record: dict[str, Any]) -> str | None:
 RECORDS = [record for record in records("fairlearn") if scope(record) is None]
 DATA = {name: reference_data(name) for name in {record["data"] for record in RECORDS}}
 DEVIATIONS = dict(
-    line.split()[:2] for line in (REFERENCES / "fairlearn_deviations.txt").read_text().splitlines() if line[:9] == "fairlearn"
+    line.split()[:2]
+    for line in (REFERENCES / "fairlearn_deviations.txt").read_text().splitlines()
+    if line[:9] == "fairlearn"
 )
 
 
@@ -137,7 +139,9 @@ class Question:
     def filled(self, metric: tf.Metric, row: dict[str, Any]) -> float:
         if row[".estimate"] is None and metric is tf.bal_accuracy:
             # scikit-learn averages the recalls of the classes that occur
-            where = dict(zip((*self.control, *self.by), (row.get(key) for key in (*self.control, *self.by)), strict=True))
+            where = dict(
+                zip((*self.control, *self.by), (row.get(key) for key in (*self.control, *self.by)), strict=True)
+            )
             each = [
                 only[".estimate"]
                 for rate in (tf.sens, tf.spec)

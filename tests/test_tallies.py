@@ -19,7 +19,9 @@ def test_cells(loans: DataFrame) -> None:
     assert tally.cells.columns == ["k0", "k1", "truth", "estimate", "n", "w", "w2"]
     assert tally.cells["n"].sum() == loans.height
     assert tally.cells["n"].dtype == pl.Int64
-    cell = tally.cells.row(by_predicate=(pl.col("k0") == 1) & (pl.col("k1") == "f") & (pl.col("truth") == 1), named=True)
+    cell = tally.cells.row(
+        by_predicate=(pl.col("k0") == 1) & (pl.col("k1") == "f") & (pl.col("truth") == 1), named=True
+    )
     assert (cell["n"], cell["w"], cell["w2"]) == (2, 1.5, 1.25)
 
 
@@ -34,7 +36,9 @@ def test_only_what_is_needed_is_read(loans: DataFrame) -> None:
 def test_halves_add_up_to_the_whole(loans: DataFrame) -> None:
     whole = FAIR.tally(loans, "truth", "estimate")
     # the second half has a group that the first has not, and the other way round
-    halves = [FAIR.tally(part, "truth", "estimate") for part in (loans.filter(race="a"), loans.filter(pl.col("race") != "a"))]
+    halves = [
+        FAIR.tally(part, "truth", "estimate") for part in (loans.filter(race="a"), loans.filter(pl.col("race") != "a"))
+    ]
     for merged in (halves[0] + halves[1], halves[1] + halves[0]):
         assert_frame_equal(merged.cells, whole.cells, check_row_order=False)
         assert_frame_equal(FAIR.compute(merged), FAIR.compute(whole))
@@ -51,17 +55,19 @@ ENUMS = {"sex": pl.Enum(["m", "f"]), "race": pl.Enum(["a", "b", "rare", "unused"
 @pytest.mark.parametrize("labels", [pl.Boolean, pl.Enum(["0", "1"])], ids=["Boolean", "Enum"])
 def test_packed_keys_count_the_same(loans: DataFrame, labels: Any) -> None:
     # keys whose dtype lists its values are counted as one small integer
-    holes = loans.with_columns(sex=pl.when(pl.col("fold") == 2).then("sex"), estimate=pl.when(pl.col("race") != "b").then("estimate"))
+    holes = loans.with_columns(
+        sex=pl.when(pl.col("fold") == 2).then("sex"), estimate=pl.when(pl.col("race") != "b").then("estimate")
+    )
     plain = holes.with_columns(pl.col("truth", "estimate").cast(pl.String))
-    packed = (holes if labels == pl.Boolean else plain).with_columns(pl.col("truth", "estimate").cast(labels), *(pl.col(name).cast(dtype) for name, dtype in ENUMS.items()))
+    packed = (holes if labels == pl.Boolean else plain).with_columns(
+        pl.col("truth", "estimate").cast(labels), *(pl.col(name).cast(dtype) for name, dtype in ENUMS.items())
+    )
     found = FAIR.tally(packed, "truth", "estimate", case_weights="weight").cells
     expected = FAIR.tally(plain, "truth", "estimate", case_weights="weight").cells
     in_words = {"0": "0", "1": "1", "false": "0", "true": "1"}
     as_text = pl.col("k0", "k1").cast(pl.String), pl.col("truth", "estimate").cast(pl.String).replace(in_words)
     assert found["k0"].dtype == ENUMS["sex"]
-    assert_frame_equal(
-        found.with_columns(as_text), expected.with_columns(as_text), check_row_order=False
-    )
+    assert_frame_equal(found.with_columns(as_text), expected.with_columns(as_text), check_row_order=False)
 
 
 def test_whole_weights_are_exact() -> None:
@@ -84,4 +90,6 @@ def test_a_lazy_frame_is_collected_as_cells(tmp_path: Any, loans: DataFrame) -> 
     lazy = pl.scan_parquet(file)
     with pytest.warns(tf.UndefinedWarning):
         found = tf.equal_opportunity("race")(lazy, "truth", "estimate")
-    assert found.to_dicts() == tf.equal_opportunity("race")(loans, "truth", "estimate", on_undefined="ignore").to_dicts()
+    assert (
+        found.to_dicts() == tf.equal_opportunity("race")(loans, "truth", "estimate", on_undefined="ignore").to_dicts()
+    )

@@ -55,7 +55,10 @@ def metric(record: dict[str, Any]) -> Any:
         aggregate = tf.difference() if params["aggregate"] == "max_metric_diff" else pooled[params["aggregate"]]
         return tf.new_groupwise_metric(tf.metric_set(*parts), record["metric"], aggregate)(params["by"])
     if record["section"] == "metric_set":
-        return tf.metric_set(*dict.fromkeys(tweaked(row[".metric"], params) for row in record["values"]))
+        members = dict.fromkeys((row[".metric"], by(row)) for row in record["values"])
+        return tf.metric_set(
+            *(getattr(tf, name)(feature) if feature else tweaked(name, params) for name, feature in members)
+        )
     if record["metric"] == "summary.conf_mat":
         return tf.metric_set(*(tweaked(row[".metric"], params) for row in record["values"]))
     return tweaked(record["metric"], params)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sized
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
 
@@ -85,7 +85,7 @@ class Aggregate(ABC):
         return None
 
     def bound(self, *, sides: bool, negative: str | None) -> Aggregate:
-        """The aggregate as it applies to a `by` (two sides or not), and to a metric that can be negative, if one can."""
+        """The aggregate as it applies to a `by` (two sides or not), and to metrics of which one can be negative."""
         del sides, negative
         return self
 
@@ -110,7 +110,7 @@ class Aggregate(ABC):
         return value
 
     def combine(self, keys: Collection[str]) -> list[pl.Expr]:
-        """Several numbers as one: `value`, `low`, `high` and, unless it is a key, `level` of the worst; or their mean."""
+        """Several numbers as one, the worst or the mean: `value`, `low`, `high` and, unless it is a key, `level`."""
         carried = [pl.col(name) for name in ("low", "high", "level") if name not in keys]
         if self.across == "mean":
             return [pl.col("value").mean(), *(pl.when(pl.len() == 1).then(each.first()) for each in carried)]
@@ -131,7 +131,7 @@ class _Contrast(Aggregate):
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.to, list):
-            object.__setattr__(self, "to", tuple(self.to))  # pyright: ignore[reportUnknownArgumentType] - equal means equal hash
+            object.__setattr__(self, "to", tuple(cast("list[object]", self.to)))  # what is equal must hash equal
         if self.signed and self.to == "range":
             raise AggregateError(self._no_sign())
 
@@ -205,7 +205,7 @@ class _Contrast(Aggregate):
         return _ESTIMATE.is_not_null() if self.contexts else ~self._is_reference()
 
     def _is_reference(self) -> pl.Expr:
-        return _UNIT == _UNIT.get(first_largest(pl.col("size"))) if self.to == "majority" else pl.col("is_reference")
+        return _UNIT.eq(_UNIT.get(first_largest(pl.col("size")))) if self.to == "majority" else pl.col("is_reference")
 
     def _no_sign(self) -> str:
         return f'{self!r}: a range has no sign; name what to compare with, such as `to="overall"` or `to="<a group>"`.'
@@ -265,7 +265,7 @@ class UserAggregate(Aggregate):
     """A user's polars expression, or function of the tidy per-group frame, in place of one of ours."""
 
     kind: str = "user"
-    function: Callable[[pl.DataFrame], float] | pl.Expr = pl.col(".estimate")
+    function: Callable[[pl.DataFrame], float] | pl.Expr = field(kw_only=True)
 
     @property
     def for_one_group(self) -> float | None:
@@ -283,10 +283,9 @@ class UserAggregate(Aggregate):
         """What came back for one outer group as a number, or an error that says what it is instead."""
         if result is None and isinstance(self.function, pl.Expr):
             return None  # an expression says so where it has no value
-        if isinstance(result, Real) and not isinstance(result, bool):
+        if isinstance(result, Real) and type(result) is not bool:
             return None if math.isnan(result) else float(result)
-        sized = isinstance(result, Sized) and not isinstance(result, str)
-        shown = f"{len(result)} values" if sized else repr(result)
+        shown = f"{len(result)} values" if isinstance(result, Sized) and type(result) is not str else repr(result)
         msg = f"{name}: the aggregate {self!r} returned {shown} ({type(result).__name__}); it must return one number."
         raise AggregateError(msg)
 
@@ -301,7 +300,9 @@ class UserAggregate(Aggregate):
         return hash(self.function.meta.serialize() if isinstance(self.function, pl.Expr) else self.function)
 
     def __repr__(self) -> str:
-        return str(self.function) if isinstance(self.function, pl.Expr) else getattr(self.function, "__name__", "function")
+        return (
+            str(self.function) if isinstance(self.function, pl.Expr) else getattr(self.function, "__name__", "function")
+        )
 
 
 def difference(to: object = None, *, signed: bool | None = None, across: Across = "worst") -> Aggregate:
@@ -387,10 +388,12 @@ def as_aggregate(given: object, name: str) -> Aggregate:
     if isinstance(given, pl.Expr):
         return UserAggregate(function=given)
     if callable(given):
+        function = cast("Callable[[pl.DataFrame], float]", given)
         if getattr(given, "__module__", None) == __name__:
             written = getattr(given, "__name__", "")
             msg = f"{name}: `aggregate={written}` lacks its brackets; write `aggregate={written}()`."
             raise AggregateError(msg)
-        return UserAggregate(function=given)
-    msg = f"{name}: an aggregate is difference(), ratio() or their like, a polars expression or a function, not {given!r}."
+        return UserAggregate(function=function)
+    takes = "difference(), ratio() or their like, a polars expression or a function"
+    msg = f"{name}: an aggregate is {takes}, not {given!r}."
     raise AggregateError(msg)

@@ -86,9 +86,14 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("--probs", metavar="COLUMN", help="column of scores, used with --threshold")
     audit.add_argument("--threshold", type=float, metavar="NUMBER", help="scores at or above it are positive")
     audit.add_argument(
-        "--by", action="append", metavar="COLUMN[:COLUMN]", help="a sensitive feature, or an intersection; repeat for more"
+        "--by",
+        action="append",
+        metavar="COLUMN[:COLUMN]",
+        help="a sensitive feature, or an intersection; repeat for more",
     )
-    audit.add_argument("--group-by", action="append", metavar="COLUMN", help="outer groups such as folds; repeat for more")
+    audit.add_argument(
+        "--group-by", action="append", metavar="COLUMN", help="outer groups such as folds; repeat for more"
+    )
     audit.add_argument("--pos-label", metavar="LABEL", help="the label that is the event")
     audit.add_argument("--weights", metavar="COLUMN", help="column of case weights")
     audit.add_argument("--output", type=Path, metavar="FILE", help="write the disparities to .csv, .parquet or .json")
@@ -126,7 +131,10 @@ def _audit(options: argparse.Namespace) -> None:
         outer = [key.column.name for key in tally.outer]
         _print("Rates by group", _wide(by_group.compute_by_group(tally, pos_label=pos_label), outer))
         disparities = result.filter(pl.col(".by").is_not_null())
-        said = {".level": disparities[".level"].count(), ".groups_left_out": disparities[".groups_left_out"].list.len().sum()}
+        said = {
+            ".level": disparities[".level"].count(),
+            ".groups_left_out": disparities[".groups_left_out"].list.len().sum(),
+        }
         says_nothing = [name for name, count in said.items() if not count]
         _print("Disparities, and the groups that carry them", disparities.drop(".n", ".status", *says_nothing))
     for warning in caught:

@@ -35,15 +35,17 @@ def compare(
 ) -> pl.DataFrame:
     """One row for each request and outer group: `value`, `status`, `low` and `high` group, `level` and `n` rows.
 
-    `rows` holds the values of the groups: `request`, `outer`, `level`, `metric`, `group`, `estimate`, `n`, `size`,
-    `status`, `is_reference`, and the contexts of the aggregates. Requests with equal aggregates are worked out together,
-    so that thousands of outer groups cost one query. `tidy` makes the frame that a user's function sees.
+    `rows` holds the values of the groups: `request`, `outer`, `level`, `metric`, `unit`, `text`, `estimate`, `n`,
+    `size`, `status`, `is_reference`, and the contexts of the aggregates. Requests with equal aggregates are worked out
+    together. `tidy` makes the frame that a user's function sees.
     """
     together: dict[Aggregate, list[int]] = {}
     for request, aggregate in aggregates.items():
         together.setdefault(aggregate, []).append(request)
     found = [
-        _compare(rows.filter(pl.col("request").is_in(requests)), aggregate, undefined_is_null=undefined_is_null, tidy=tidy)
+        _compare(
+            rows.filter(pl.col("request").is_in(requests)), aggregate, undefined_is_null=undefined_is_null, tidy=tidy
+        )
         for aggregate, requests in together.items()
     ]
     return pl.concat(found) if len(found) > 1 else found[0]
@@ -110,7 +112,7 @@ def _ask_user(levels: pl.DataFrame, valued: pl.DataFrame, aggregate: UserAggrega
     allowed = valued.join(levels.filter(pl.col("reason").is_null()), on=keys, how="semi", maintain_order="left")
     answers: list[tuple[int, int, int, float | None]] = []
     for (request,), rows in allowed.group_by("request", maintain_order=True):
-        name, frame = tidy(int(request), rows)  # pyright: ignore[reportArgumentType] - a group's key is typed as an object
+        name, frame = tidy(int(str(request)), rows)
         grouped = frame.with_columns(rows.select(pl.struct(keys).alias(_PLACE))).group_by(_PLACE, maintain_order=True)
         if isinstance(aggregate.function, pl.Expr):
             results = grouped.agg(aggregate.function.alias("value")).rows()

@@ -28,8 +28,8 @@ def lending(rows: int = 5_000, seed: int = 1) -> pl.DataFrame:
         seed: The same seed and number of rows give the same data.
 
     Returns:
-        A frame with `repaid` and `approved` (Enum `no`, `yes`; approved where the score is at least 0.5), `score` (0 to 1,
-        the predicted probability of repayment), `sex`, `race` and `age_band` (Enums), `fold` (1 to 10) and `weight`
+        A frame with `repaid` and `approved` (Enum `no`, `yes`; approved where the score is at least 0.5), `score` (0 to
+        1, the predicted probability of repayment), `sex`, `race` and `age_band` (Enums), `fold` (1 to 10) and `weight`
         (survey weight, mean about 1).
 
     Raises:
@@ -41,7 +41,7 @@ def lending(rows: int = 5_000, seed: int = 1) -> pl.DataFrame:
     if rows < 0:
         msg = f"`rows` is a number of zero or more, not {rows!r}."
         raise ArgumentError(msg)
-    import numpy as np  # noqa: PLC0415 - nothing else in the library needs it at import
+    import numpy as np
 
     generator = np.random.default_rng(seed)
 
@@ -62,7 +62,10 @@ def lending(rows: int = 5_000, seed: int = 1) -> pl.DataFrame:
     bias = np.array([0.1, -0.6, -0.2, 0.1, -0.3])[race]
     noise = np.where(sex == 0, 0.9, 0.6) * logistic()
     score = 1 / (1 + np.exp(-(0.9 * ability + bias + noise)))
-    answers, names = pl.Enum(["no", "yes"]), {"sex": ["female", "male"], "race": list(_RACES), "age_band": list(_AGE_BANDS)}
+    answers, names = (
+        pl.Enum(["no", "yes"]),
+        {"sex": ["female", "male"], "race": list(_RACES), "age_band": list(_AGE_BANDS)},
+    )
 
     def labelled(codes: np.ndarray, levels: list[str]) -> pl.Series:
         return pl.Series(levels, dtype=pl.Enum(levels)).gather(pl.Series(codes))

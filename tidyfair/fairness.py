@@ -154,13 +154,21 @@ base_rate_difference = new_groupwise_metric(base_rate, "base_rate_difference", d
 base_rate_ratio = new_groupwise_metric(base_rate, "base_rate_ratio", ratio())
 error_rate_difference = new_groupwise_metric(error_rate, "error_rate_difference", difference())
 error_rate_ratio = new_groupwise_metric(error_rate, "error_rate_ratio", ratio())
-false_discovery_rate_difference = new_groupwise_metric(false_discovery_rate, "false_discovery_rate_difference", difference())
+false_discovery_rate_difference = new_groupwise_metric(
+    false_discovery_rate, "false_discovery_rate_difference", difference()
+)
 false_discovery_rate_ratio = new_groupwise_metric(false_discovery_rate, "false_discovery_rate_ratio", ratio())
-false_negative_rate_difference = new_groupwise_metric(false_negative_rate, "false_negative_rate_difference", difference())
+false_negative_rate_difference = new_groupwise_metric(
+    false_negative_rate, "false_negative_rate_difference", difference()
+)
 false_negative_rate_ratio = new_groupwise_metric(false_negative_rate, "false_negative_rate_ratio", ratio())
-false_omission_rate_difference = new_groupwise_metric(false_omission_rate, "false_omission_rate_difference", difference())
+false_omission_rate_difference = new_groupwise_metric(
+    false_omission_rate, "false_omission_rate_difference", difference()
+)
 false_omission_rate_ratio = new_groupwise_metric(false_omission_rate, "false_omission_rate_ratio", ratio())
-false_positive_rate_difference = new_groupwise_metric(false_positive_rate, "false_positive_rate_difference", difference())
+false_positive_rate_difference = new_groupwise_metric(
+    false_positive_rate, "false_positive_rate_difference", difference()
+)
 false_positive_rate_ratio = new_groupwise_metric(false_positive_rate, "false_positive_rate_ratio", ratio())
 selection_rate_difference = new_groupwise_metric(selection_rate, "selection_rate_difference", difference())
 selection_rate_ratio = new_groupwise_metric(selection_rate, "selection_rate_ratio", ratio())

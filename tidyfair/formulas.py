@@ -35,7 +35,7 @@ STATISTICS: dict[str, frozenset[str]] = {
 _WHEN_COMPLETE = {"positives": "tp fn", "negatives": "fp tn", "selected": "tp fp", "unselected": "fn tn"}
 """What the margins are in a formula that reads both truth and estimate, and so leaves out rows without one of them."""
 
-OTHER_SIDE = {
+_OTHER_SIDE = {
     "tp": "tn", "tn": "tp", "fp": "fn", "fn": "fp",
     "positives": "negatives", "negatives": "positives", "selected": "unselected", "unselected": "selected",
 }  # fmt: skip
@@ -68,7 +68,8 @@ class Formula:
         parameters = inspect.signature(function).parameters.values()
         needs = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY]
         if unknown := [name for name in needs if name not in STATISTICS and name not in known]:
-            raise ArgumentError.unknown(f"statistic of {function.__name__}()", unknown[0], [*STATISTICS, *known])
+            kind = f"statistic of {function.__name__}()"
+            raise ArgumentError.unknown(kind, unknown[0], [*STATISTICS, *known])
         parts = tuple((name, known[name]) for name in needs if name not in STATISTICS)
         options = tuple((each.name, each.default) for each in parameters if each.kind is each.KEYWORD_ONLY)
         return cls(function, over_levels, undefined_levels, parts, options)
@@ -96,7 +97,8 @@ class Formula:
         known = dict(self.options)
         for option in options:
             if option not in known:
-                raise ArgumentError.unknown(f"option of {name}", option, known)
+                kind = f"option of {name}"
+                raise ArgumentError.unknown(kind, option, known)
         return replace(self, options=tuple({**known, **options}.items()))
 
     def express(self, suffix: Literal["", "_rows"] = "", given: Collection[str] = ()) -> tuple[Expr, Expr | None]:
@@ -116,7 +118,9 @@ class Formula:
                     return pl.sum_horizontal(pl.col(cell + suffix) for cell in complete[name].split())
                 return pl.col(name + suffix)
 
-            result = formula.function(**{name: value(name) for name in formula.needs}, **dict[str, Any](formula.options))
+            result = formula.function(
+                **{name: value(name) for name in formula.needs}, **dict[str, Any](formula.options)
+            )
             if isinstance(result, tuple):
                 numerator, denominator = result
                 return pl.when(denominator != 0).then(numerator / denominator), denominator
@@ -137,9 +141,8 @@ class Formula:
     def on(self, numbers: Mapping[str, Any]) -> float | None:
         """The value on plain numbers, named after statistics or parts; null where it is undefined."""
         frame = pl.DataFrame(dict(numbers), strict=False).with_columns(pl.all().cast(pl.Float64))
-        if self.over_levels and len(frame) == 1:
-            frame = pl.concat([frame, other_side(frame)])
-        frame = frame.with_columns(rank=pl.int_range(pl.len()).cast(pl.Float64))
+        one_label = self.over_levels and len(frame) == 1
+        frame = two_sides(frame) if one_label else ranked(frame, pl.int_range(pl.len()))
         parts = dict(self.parts)
         missing = [name for name in self.needs if name not in frame.columns and name not in parts]
         missing += sorted(
@@ -151,7 +154,21 @@ class Formula:
         return frame.select(self.express(given=frame.columns)[0].fill_nan(None)).item()
 
 
-def other_side(frame: pl.DataFrame) -> pl.DataFrame:
-    """The same counts seen from the rest: true positives become true negatives, and so on."""
-    names = {name + suffix: other + suffix for suffix in ("", ROWS) for name, other in OTHER_SIDE.items()}
-    return frame.with_columns(pl.col(other).alias(name) for name, other in names.items() if {name, other} <= {*frame.columns})
+def two_sides(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows of one label against the rest, and below them the same counts seen from the rest."""
+    names = {name + suffix: other + suffix for suffix in ("", ROWS) for name, other in _OTHER_SIDE.items()}
+    there = {name: other for name, other in names.items() if {name, other} <= {*frame.columns}}
+    rest = frame.with_columns(pl.col(other).alias(name) for name, other in there.items())
+    both = pl.concat([ranked(frame, pl.lit(0)), ranked(rest, pl.lit(1))])
+    # of two labels, the wrong one is one step away
+    return both.with_columns(
+        pl.col("fn" + suffix).alias(f"{kind}_steps{suffix}")
+        for suffix in ("", ROWS)
+        for kind in ("absolute", "squared")
+        if "fn" + suffix in both.columns
+    )
+
+
+def ranked(frame: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:
+    """The rows with the place of their label among the labels."""
+    return frame.with_columns(place.cast(pl.Float64).alias("rank"), place.cast(pl.Int64).alias("rank" + ROWS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
 from polars.dataframe.group_by import DynamicGroupBy, GroupBy, RollingGroupBy
@@ -12,7 +12,7 @@ from polars.lazyframe.group_by import LazyGroupBy
 from tidyfair.errors import ArgumentError, ColumnError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__: list[str] = []
 
@@ -130,14 +130,13 @@ class Source:
 
     def restore(self, result: pl.DataFrame) -> Any:
         """A result in the caller's kind; lazy input is answered with a polars frame."""
-        if self.kind == "pandas":
-            return result.to_pandas()
-        return result.to_arrow() if self.kind == "pyarrow" else result
+        kinds: dict[str, Callable[[], Any]] = {"pandas": result.to_pandas, "pyarrow": result.to_arrow}
+        return kinds[self.kind]() if self.kind in kinds else result
 
     def _as_polars(self, needed: set[str]) -> pl.DataFrame | pl.LazyFrame:
         if isinstance(self.frame, pl.DataFrame | pl.LazyFrame):
             return self.frame
-        import narwhals.stable.v2 as nw  # noqa: PLC0415 - other engines pay for the door they use
+        import narwhals.stable.v2 as nw
 
         frame = self.frame.select(name for name in self.columns if name in needed)
         # ordered categoricals would lose their levels on the way
@@ -167,19 +166,18 @@ def open_frame(data: object, group_by: ColumnLike | Iterable[ColumnLike] | None 
         raise ColumnError(msg)
     if isinstance(frame, pl.DataFrame | pl.LazyFrame):
         return Source(frame, "polars", outer)
-    import narwhals.stable.v2 as nw  # noqa: PLC0415 - other engines pay for the door they use
+    import narwhals.stable.v2 as nw
 
     try:
-        opened = nw.from_native(frame, eager_only=True)
+        opened = nw.from_native(cast("Any", frame), eager_only=True)
     except (TypeError, ValueError) as error:
         kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
         msg = (
-            f"`data` is a {kind}; tidyfair opens polars frames (eager, lazy, grouped), pandas frames (also grouped) and "
-            f"pyarrow tables. Turn it into one of these first. ({error})"
+            f"`data` is a {kind}; tidyfair opens polars frames (eager, lazy, grouped), pandas frames (also grouped) "
+            f"and pyarrow tables. Turn it into one of these first. ({error})"
         )
         raise ArgumentError(msg) from error
-    kind = opened.implementation.value
-    return Source(opened, kind if kind in {"pandas", "pyarrow"} else "polars", outer)
+    return Source(opened, opened.implementation.value, outer)
 
 
 def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
@@ -187,17 +185,20 @@ def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
     if isinstance(data, GroupBy):
         if data.predicates is not None:
             raise ArgumentError(_regroup("having()"))
-        listed = [data.by] if isinstance(data.by, str | pl.Expr) else list(data.by)
-        flat = [key for each in listed for key in ([each] if isinstance(each, str | pl.Expr) else each)]
-        return data.df, [*flat, *(expr.alias(name) for name, expr in data.named_by.items())]
+        keys = list[Any]()
+        for each in cast("tuple[Any, ...]", data.by):
+            keys += [each] if isinstance(each, str | pl.Expr) else list(each)
+        named_by = cast("dict[str, pl.Expr]", data.named_by)
+        return data.df, [*keys, *(expr.alias(name) for name, expr in named_by.items())]
     if isinstance(data, RollingGroupBy | DynamicGroupBy | LazyGroupBy):
         raise ArgumentError(_regroup(f"a {type(data).__name__}"))
     # pandas is recognised by name, so that it need not be installed
     if type(data).__module__.startswith("pandas.") and type(data).__name__.endswith("GroupBy"):
         grouped: Any = data
-        keys = [grouped.keys] if isinstance(grouped.keys, str) else grouped.keys
-        named = isinstance(keys, list) and all(isinstance(key, str) for key in keys)  # pyright: ignore[reportUnknownVariableType]
-        if type(data).__name__ != "DataFrameGroupBy" or not named or grouped._selection is not None:
+        keys: Any = [grouped.keys] if isinstance(grouped.keys, str) else grouped.keys
+        named = isinstance(keys, list) and all(isinstance(key, str) for key in cast("list[object]", keys))
+        chosen = grouped._selection is not None  # noqa: SLF001 - there is no public way to ask
+        if type(data).__name__ != "DataFrameGroupBy" or not named or chosen:
             raise ArgumentError(_regroup("a pandas groupby on anything but the names of columns"))
         return grouped.obj, keys
     return data, None

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import cast
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed, nearest
 from tidyfair.frames import Column
-
-if TYPE_CHECKING:
-    from tidyfair.frames import ColumnLike
 
 __all__ = ["Privileged", "privileged"]
 
@@ -103,14 +100,19 @@ def privileged(
     if not every:
         msg = 'privileged() needs a condition, such as privileged(sex="male") or privileged({"sex": "male"}).'
         raise ArgumentError(msg)
-    others = () if unprivileged is None else (unprivileged,) if isinstance(unprivileged, Mapping) else unprivileged
+    others = list[Mapping[str, object]]()
+    if unprivileged is not None:
+        one = isinstance(unprivileged, Mapping)
+        others += (
+            [cast("Mapping[str, object]", unprivileged)] if one else cast("list[Mapping[str, object]]", unprivileged)
+        )
     return Privileged(tuple(map(_condition, every)), tuple(map(_condition, others)))
 
 
 def _condition(mapping: Mapping[str, object]) -> _Condition:
     def admitted(value: object) -> tuple[object, ...]:
         several = isinstance(value, Iterable) and not isinstance(value, str | bytes)
-        return tuple(sorted(value, key=repr)) if several else (value,)
+        return tuple(sorted(cast("Iterable[object]", value), key=repr)) if several else (value,)
 
     if not isinstance(mapping, Mapping) or not mapping:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f'A condition is a mapping like {{"sex": "male"}}, not {mapping!r}.'
@@ -156,5 +158,3 @@ class By:
 
     def __repr__(self) -> str:
         return repr(self.sides) if self.sides else ", ".join(map(repr, self.columns))
-
-

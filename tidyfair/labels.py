@@ -50,9 +50,7 @@ class Labels:
         )
 
 
-def read_labels(
-    tally: Tally, *, labels: Sequence[object] | None, pos_label: object, estimator: str | None
-) -> Labels:
+def read_labels(tally: Tally, *, labels: Sequence[object] | None, pos_label: object, estimator: str | None) -> Labels:
     """Find the labels of a call and the event among them; anything in doubt raises and shows what to write."""
     if estimator is not None and estimator not in ESTIMATORS:
         raise ArgumentError.unknown("estimator", estimator, ESTIMATORS)
@@ -62,7 +60,8 @@ def read_labels(
         if labels is not None or len(values) > 1 or len({_sort_of(value) for value in (*values, pos_label)}) > 1:
             msg = f"`pos_label`: {pos_label!r} is not among the labels {listed(values)}.{nearest(pos_label, values)}"
             raise LabelError(msg)
-        values = sorted([*values, pos_label])
+        pair: list[Any] = [*values, pos_label]
+        values = sorted(pair)
     many = len(values) > 2  # noqa: PLR2004
     all_labels = estimator in AVERAGES or (many and estimator == "one_vs_rest")
     if all_labels and pos_label is not None:
@@ -121,7 +120,9 @@ def _seen_labels(tally: Tally) -> list[Any]:
     levels = [each for name in columns if (each := levels_of(tally.cells.schema[name]))]
     if levels:
         declared = max(levels, key=len)
-        if unknown := [value for value in (*every, *(value for each in levels for value in each)) if value not in declared]:
+        if unknown := [
+            value for value in (*every, *(value for each in levels for value in each)) if value not in declared
+        ]:
             msg = (
                 f"Truth and estimate do not have the same levels: {listed(unknown)} is none of {listed(declared)}. "
                 "If all of them are labels, list them as `labels=`."

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tidyfair.aggregates import Aggregate, Direction
     from tidyfair.formulas import Expr, Rate
     from tidyfair.frames import ColumnLike, PolarsFrame, Source
+    from tidyfair.groups import Privileged
 
     Kind: TypeAlias = Literal["class", "prob", "numeric"]
 
@@ -65,7 +66,7 @@ class ReadOptions(TypedDict, total=False):
     na_rm: bool
     """Whether rows without a truth or estimate are left out (True), or make the metric null."""
     on_undefined: Literal["warn", "ignore", "null", "raise"]
-    """Whether groups without a value are left out of disparities (with a warning, or silently), make them null, or raise."""
+    """Whether groups without a value are left out (with a warning, or silently), make disparities null, or raise."""
 
 
 class CallOptions(CountOptions, ReadOptions, total=False):
@@ -139,7 +140,7 @@ class Evaluable(ABC):
 
         Columns: outer keys, `.metric`, `.by` and `.group` (null for ordinary metrics), `.level` (with more than two
         labels), `.estimator`, `.estimate`, `.n` and `.denominator` in rows, and `.status`, which says why a value is
-        null: `zero_denominator`, `missing_values`, `below_min_n`, `left_out`; else `ok`, `infinite` or `levels_left_out`.
+        null (`zero_denominator`, `missing_values`, `below_min_n`, `left_out`), or `ok`, `infinite`, `levels_left_out`.
         """
         counting, reading = self._sorted_out(options)
         source = open_frame(data, options.get("group_by"))
@@ -150,7 +151,7 @@ class Evaluable(ABC):
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[CountOptions],
     ) -> Tally:  # fmt: skip
-        """Count the rows, and leave the reading for `compute`; tallies of parts of the data add up to that of the whole."""
+        """Count the rows, and leave the reading for `compute`; tallies of parts of the data add up to the whole's."""
         counting, _ = self._sorted_out(cast("CallOptions", options))
         return self._count(open_frame(data, options.get("group_by")), truth, estimate, counting)
 
@@ -175,7 +176,8 @@ class Evaluable(ABC):
             if name not in known:
                 owner = next((each for each in _metrics(self.members) if name in dict(each.definition.options)), None)
                 if owner:
-                    msg = f'{name!r} is an option of a metric; fix it with `metric_tweak({owner.name}, "a name", {name}=…)`.'
+                    way_out = f'fix it with `metric_tweak({owner.name}, "a name", {name}=…)`'
+                    msg = f"{name!r} is an option of a metric; {way_out}."
                     raise ArgumentError(msg)
                 raise ArgumentError.unknown("argument", name, ["data", "truth", "estimate", *known])
         counting = {name: given[name] for name in CountOptions.__annotations__ if name in given}
@@ -183,11 +185,16 @@ class Evaluable(ABC):
         return cast("CountOptions", counting), cast("Reading", reading)
 
     def _count(self, source: Source, truth: object, estimate: object, options: CountOptions) -> Tally:
-        given = {"truth": truth, "estimate": estimate, "probs": options.get("probs"), "case_weights": options.get("case_weights")}
+        given = {
+            "truth": truth,
+            "estimate": estimate,
+            "probs": options.get("probs"),
+            "case_weights": options.get("case_weights"),
+        }
         columns = {name: Column.of(value, name) for name, value in given.items() if value is not None}
         threshold = options.get("threshold")
         if threshold is not None:
-            if isinstance(threshold, bool) or not isinstance(threshold, int | float):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+            if isinstance(cast("object", threshold), bool) or not isinstance(cast("object", threshold), int | float):
                 msg = f"`threshold` is one number, not {threshold!r}."
                 raise ArgumentError(msg)
             if "estimate" in columns:
@@ -211,7 +218,8 @@ class Evaluable(ABC):
         for metric in _metrics(self.members):
             for role in sorted(metric.definition.reads - there):
                 way_out = " or scores as `probs=` with `threshold=`" if role == "estimate" else ""
-                msg = f"{metric.name} needs the column of {'predicted' if way_out else 'true'} labels: `{role}=`{way_out}."
+                kind = "predicted" if role == "estimate" else "true"
+                msg = f"{metric.name} needs the column of {kind} labels: `{role}=`{way_out}."
                 raise ColumnError(msg)
 
     def _keys(self, outer: tuple[Column, ...]) -> tuple[Key, ...]:
@@ -224,8 +232,8 @@ class Evaluable(ABC):
             if isinstance(member, GroupwiseMetric):
                 if both := [column.name for column in member.by.columns if column in outer]:
                     msg = (
-                        f"{member.name}: the data are grouped by {both[0]!r}, so that each part holds a single group of it; "
-                        f"group by another column, or compare another one."
+                        f"{member.name}: the data are grouped by {both[0]!r}, so that each part holds a single group "
+                        "of it; group by another column, or compare another one."
                     )
                     raise ColumnError(msg)
                 keys |= dict.fromkeys(Key(column, "by") for column in member.by.columns)
@@ -282,7 +290,7 @@ class Metric(Evaluable):
         return Request(self.name, ((self.name, self.definition),))
 
     def formula(self, **numbers: float | Sequence[float]) -> float | None:
-        """The formula on plain numbers, one for each statistic (or list, one value for each label); None is undefined."""
+        """The formula on plain numbers, one for each statistic (or a list, one for each label); None is undefined."""
         return self.definition.on(numbers)
 
     def alias(self, name: str) -> Self:
@@ -397,7 +405,9 @@ class GroupwiseFactory:
 
     def __repr__(self) -> str:
         metrics = ", ".join(metric.name for metric in self.metrics)
-        return f'<factory of groupwise metrics {self.name}: {self.aggregate!r} of {metrics}; call {self.name}("column")>'
+        return (
+            f'<factory of groupwise metrics {self.name}: {self.aggregate!r} of {metrics}; call {self.name}("column")>'
+        )
 
 
 @dataclass(frozen=True)
@@ -452,14 +462,15 @@ def metric_set(*metrics: Metric | GroupwiseMetric | MetricSet) -> MetricSet:
         names = [next(member.name for member in members if member.kind == kind) for kind in sorted(kinds)]
         msg = f"Numeric metrics do not mix with others in a set: {listed(names)} read different columns. Make two sets."
         raise ArgumentError(msg)
-    seen: set[tuple[str, By | None]] = set()
+    seen = set[tuple[str, str | None]]()
     for member in members:
-        by = member.by if isinstance(member, GroupwiseMetric) else None
-        if (member.name, by and by.text) in seen:
-            what = f"{member.name} by {by.text}" if by else member.name
-            msg = f"The set has two metrics {what}; give one of them another name with `{'name=' if by else 'metric_tweak'}`."
+        by = member.by.text if isinstance(member, GroupwiseMetric) else None
+        if (member.name, by) in seen:
+            what = f"{member.name} by {by}" if by else member.name
+            way_out = "name=" if by else "metric_tweak"
+            msg = f"The set has two metrics {what}; give one of them another name with `{way_out}`."
             raise ArgumentError(msg)
-        seen.add((member.name, by and by.text))
+        seen.add((member.name, by))
     return MetricSet(tuple(members))
 
 
@@ -487,9 +498,9 @@ def class_metric(
 ) -> Callable[[Callable[..., Expr | Rate]], Metric]:
     """Turn a formula into a metric of predicted labels.
 
-    The function's name is the metric's, its parameters are statistics (`tp`, `fp`, `fn`, `tn`, `positives`, `negatives`,
-    `selected`, `unselected`, `instances`) or metrics that its module knows, its keyword-only parameters are options. It
-    returns an expression, or numerator and denominator.
+    The function's name is the metric's, its parameters are statistics (`tp`, `fp`, `fn`, `tn`, `positives`,
+    `negatives`, `selected`, `unselected`, `instances`) or metrics that its module knows, its keyword-only parameters
+    are options. It returns an expression, or numerator and denominator.
 
     Args:
         direction: Whether larger values are better.

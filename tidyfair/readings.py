@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from tidyfair.formulas import ROWS, STATISTICS, other_side
+from tidyfair.formulas import ROWS, STATISTICS, ranked, two_sides
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -51,12 +51,15 @@ _VALUES = [UNIT, LEVEL, "metric", "estimate", "n", "denominator", "size", "rows"
 def _sums(level: int, *, weighted: bool, steps: bool) -> tuple[pl.Expr, ...]:
     """The cells of the table of a level against the rest, as sums over coded cells of a tally."""
 
-    def on_side(name: str, side: bool | None) -> pl.Expr:
+    def on_side(name: str, *, side: bool | None) -> pl.Expr:
         return pl.col(name).is_null() if side is None else pl.col(name) == level if side else pl.col(name) != level
 
     measures = {ROWS: "n", "": "w"} if weighted else {ROWS: "n"}
     sums = [
-        pl.col(measure).filter(on_side("truth", truth), on_side("estimate", estimate)).sum().alias(f"{name}{suffix} {level}")
+        pl.col(measure)
+        .filter(on_side("truth", side=truth), on_side("estimate", side=estimate))
+        .sum()
+        .alias(f"{name}{suffix} {level}")
         for suffix, measure in measures.items()
         for name, (truth, estimate) in _CELLS.items()
     ]
@@ -121,12 +124,16 @@ def spread(values: Iterable[int], length: int) -> pl.Series:
     return pl.concat(parts) if len(parts) > 1 else parts[0]
 
 
-def pool(table: pl.DataFrame, parts: list[pl.Series], apart: pl.Series, what: Literal["overall", "rest"]) -> pl.DataFrame:
+def pool(
+    table: pl.DataFrame, parts: list[pl.Series], apart: pl.Series, what: Literal["overall", "rest"]
+) -> pl.DataFrame:
     """The same rows with the statistics of all groups together, or of all other groups.
 
     Rows are together whose `parts` and level are equal; rows `apart` are in nobody's pool.
     """
-    placed = table.with_columns(apart.alias("apart"), *(part.alias(f"part {index}") for index, part in enumerate(parts)))
+    placed = table.with_columns(
+        apart.alias("apart"), *(part.alias(f"part {index}") for index, part in enumerate(parts))
+    )
     by = [LEVEL, *(f"part {index}" for index in range(len(parts)))]
     statistics = pl.col([name for name in table.columns if name not in {UNIT, LEVEL}])
     every = pl.when(~pl.col("apart")).then(statistics).otherwise(0)
@@ -140,23 +147,19 @@ def pool(table: pl.DataFrame, parts: list[pl.Series], apart: pl.Series, what: Li
 
 
 def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: str) -> pl.DataFrame:
-    """The values of formulas: one block of rows for each formula, in it a row for each unit, or each row of the table
-    where labels are read one by one, in the order of the table.
+    """The values of formulas, in blocks: those with a multi-class form of their own first, then the others.
 
-    Columns: `unit`, `level`, `metric` (the key of the formula), `estimate`, `denominator` and `n` (rows), `size` (weight
-    of all rows), `rows`, `weight` and `levels_left_out`.
+    A block has one row for each unit or, where labels are read one by one, for each row of the table, in its order.
+    Columns: `unit`, `level`, `metric` (the key of the formula), `estimate`, `denominator` and `n` (rows), `size`
+    (weight of all rows), `rows`, `weight` and `levels_left_out`.
     """
     own = {key: formula for key, formula in formulas.items() if formula.over_levels}
     labelled = {key: formula for key, formula in formulas.items() if not formula.over_levels}
     found: list[pl.DataFrame] = []
     if own and estimator in ONE_LABEL:
-        # of two labels, the wrong one is one step away
-        steps = [pl.col("fn" + name.partition("_steps")[2]).alias(name) for name in table.columns if "_steps" in name]
-        sides = [each.with_columns(*_rank(pl.lit(rank)), *steps) for rank, each in enumerate((table, other_side(table)))]
-        two_rows = pl.concat(sides)
-        found.append(_values(two_rows, own, [UNIT, LEVEL], summed=True))
+        found.append(_values(two_sides(table), own, [UNIT, LEVEL], summed=True))
     elif own:
-        found.append(_values(table.with_columns(_rank(pl.col(LEVEL))), own, [UNIT], summed=True))
+        found.append(_values(ranked(table, pl.col(LEVEL)), own, [UNIT], summed=True))
     if labelled and estimator == "micro":
         used = [_used(reads) for reads in _USED]
         pooled = table.group_by(UNIT, maintain_order=True).agg(pl.exclude(LEVEL, *used).sum(), pl.col(used).first())
@@ -164,16 +167,14 @@ def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: st
     elif labelled and estimator in ONE_LABEL:
         found.append(_values(table, labelled, [UNIT, LEVEL]))
     elif labelled:
-        found.append(_average(_values(table, labelled, [UNIT, LEVEL]), labelled, weighted=estimator == "macro_weighted"))
+        found.append(
+            _average(_values(table, labelled, [UNIT, LEVEL]), labelled, weighted=estimator == "macro_weighted")
+        )
     return pl.concat(found)
 
 
 def _used(reads: frozenset[str]) -> str:
     return "used by " + " and ".join(sorted(reads))
-
-
-def _rank(place: pl.Expr) -> list[pl.Expr]:
-    return [place.cast(pl.Float64).alias("rank"), place.cast(pl.Int64).alias("rank" + ROWS)]
 
 
 def _values(
@@ -184,7 +185,11 @@ def _values(
     def one(expr: pl.Expr) -> pl.Expr:
         return expr.first() if summed else expr
 
-    wanted = {"size": one(pl.col("instances")), "rows": one(pl.col("instances" + ROWS)), "weight": one(pl.col("tp") + pl.col("fn"))}
+    wanted = {
+        "size": one(pl.col("instances")),
+        "rows": one(pl.col("instances" + ROWS)),
+        "weight": one(pl.col("tp") + pl.col("fn")),
+    }
     for key, formula in formulas.items():
         wanted[f"estimate {key}"] = formula.value
         wanted[f"n {key}"] = one(pl.col(_used(formula.reads)))

@@ -99,7 +99,7 @@ class Evaluated:
 
 
 def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Reading) -> Evaluated:
-    """Work out every metric of every group, in a number of queries that does not depend on how many groups there are."""
+    """Work out every metric of every group, in a number of queries that does not depend on the number of groups."""
     if reading["on_undefined"] not in ON_UNDEFINED:
         raise ArgumentError.unknown("on_undefined", reading["on_undefined"], ON_UNDEFINED)
     asked = reading["estimator"]
@@ -128,36 +128,49 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
             pieces.append(block.slice((first - ungrouped * (request.by is not None)) * tall, size * tall))
             described.append((number, name, estimator, request.min_n))
     rows = pl.concat(pieces, how="diagonal" if len({tuple(piece.columns) for piece in pieces}) > 1 else "vertical")
-    piece = pl.concat([pl.Series([place], dtype=pl.Int32).new_from_index(0, len(each)) for place, each in enumerate(pieces)])
+    piece = pl.concat(
+        [pl.Series([place], dtype=pl.Int32).new_from_index(0, len(each)) for place, each in enumerate(pieces)]
+    )
     schema = {"request": pl.Int32, "name": pl.String, "estimator": pl.String, "min_n": pl.Int64}
     rows = rows.hstack([column[piece] for column in pl.DataFrame(described, schema=schema, orient="row")])
     return Evaluated(_mark(rows, units, requests, na_rm=reading["na_rm"]), tuple(requests), units, labels, asked)
 
 
 def _blocks(
-    events: pl.DataFrame, units: Units, requests: list[Request], formulas: list[Formula], estimator: str, *, grouped: bool
+    events: pl.DataFrame,
+    units: Units,
+    requests: list[Request],
+    formulas: list[Formula],
+    estimator: str,
+    *,
+    grouped: bool,
 ) -> dict[tuple[str, bool, Formula], pl.DataFrame]:
     """The values of the formulas of some requests, beside those of the contexts they ask for."""
     wanted = {formulas.index(formula): formula for request in requests for _, formula in request.formulas}
     values = evaluate(events, wanted, estimator)
-    contexts = {name for request in requests if request.aggregate for name in request.aggregate.contexts}
+    contexts = {context: None for request in requests if request.aggregate for context in request.aggregate.contexts}
     if contexts:
         unit = events[UNIT]
-        first = [first for by, (first, _) in units.spans.items() if by is not None]
-        of_by = pl.Series([sum(place >= start for start in first) for place in range(len(units.outer))])
-        parts = [units.outer[unit], of_by[unit]]
-        pooled = {name: evaluate(pool(events, parts, units.apart[unit], name), wanted, estimator) for name in sorted(contexts)}
-        values = values.hstack([each["estimate"].alias(name) for name, each in pooled.items()])
+        sizes = enumerate(size for _, size in units.spans.values())
+        by = pl.concat([pl.Series([place], dtype=pl.Int32).new_from_index(0, size) for place, size in sizes])
+        for context in contexts:
+            pooled = pool(events, [units.outer[unit], by[unit]], units.apart[unit], context)
+            values = values.hstack([evaluate(pooled, wanted, estimator)["estimate"].alias(context)])
     # evaluate() puts formulas with a form of their own first
     order = sorted(wanted, key=lambda key: not wanted[key].over_levels)
     height = len(values) // len(order)
-    return {(estimator, grouped, wanted[key]): values[place * height : (place + 1) * height] for place, key in enumerate(order)}
+    return {
+        (estimator, grouped, wanted[key]): values[place * height : (place + 1) * height]
+        for place, key in enumerate(order)
+    }
 
 
 def _mark(rows: pl.DataFrame, units: Units, requests: Sequence[Request], *, na_rm: bool) -> pl.DataFrame:
-    """Say what state each value is in, take out the groups that are not compared, mark those others are compared with."""
+    """The state of each value; groups that are not compared taken out, those others are compared with marked."""
     unit = rows[UNIT]
-    rows = rows.hstack([units.outer[unit].alias("outer"), units.text[unit].alias("text"), units.apart[unit].alias("apart")])
+    rows = rows.hstack(
+        [units.outer[unit].alias("outer"), units.text[unit].alias("text"), units.apart[unit].alias("apart")]
+    )
     references = [
         (number, place, True)
         for number, request in enumerate(requests)
@@ -207,11 +220,16 @@ def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool) -> pl.DataFra
     every = pl.concat(found, how="diagonal")
     if len(every) < len(requests) * len(evaluated.units.outer_keys):
         # without rows there is no group to compare, but there is an answer
-        numbers, outers = (pl.DataFrame({name: range(size)}, schema={name: pl.Int32}) for name, size in (("request", len(requests)), ("outer", len(evaluated.units.outer_keys))))
+        numbers, outers = (
+            pl.DataFrame({name: range(size)}, schema={name: pl.Int32})
+            for name, size in (("request", len(requests)), ("outer", len(evaluated.units.outer_keys)))
+        )
         every = numbers.join(outers, how="cross").join(every, on=["request", "outer"], how="left")
     every = every.sort("request", "outer")
     absent = {"low": pl.String, "high": pl.String, LEVEL: pl.Int32, "left_out": pl.List(pl.String)}
-    every = every.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in absent.items() if name not in every.columns)
+    every = every.with_columns(
+        pl.lit(None, dtype).alias(name) for name, dtype in absent.items() if name not in every.columns
+    )
     return pl.DataFrame(
         {
             **evaluated.about(every), ".estimate": every["value"],
@@ -266,13 +284,17 @@ def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
     for (name, text, status), part in rows.with_columns(by).group_by("name", ".by", "status", maintain_order=True):
         places = part.unique(UNIT, maintain_order=True)
         shown = [
-            " ".join(filter(None, [f"{text} {group!r}" if text else "", _outer_text(evaluated.units.outer_keys, outer)]))
+            " ".join(
+                filter(None, [f"{text} {group!r}" if text else "", _outer_text(evaluated.units.outer_keys, outer)])
+            )
             for group, outer in places.head(_SHOWN).select("text", "outer").rows()
         ]
         more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
         said.append(f"{name} {reasons[str(status)]}{' in ' if any(shown) else ''}{', '.join(shown)}{more}")
     ratios = results.filter(pl.col(".by").is_not_null() & (pl.col(".status") == "zero_denominator"))
-    said += [f"{name} by {by} is 0/0" for name, by in ratios.select(".metric", ".by").unique(maintain_order=True).rows()]
+    said += [
+        f"{name} by {by} is 0/0" for name, by in ratios.select(".metric", ".by").unique(maintain_order=True).rows()
+    ]
     return said
 
 

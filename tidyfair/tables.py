@@ -50,8 +50,9 @@ def conf_mat(
         counting: `group_by`, `case_weights`, `probs` and `threshold`, as in a call of a metric.
 
     Returns:
-        A frame of the caller's kind: the outer keys, `.truth`, `.predicted`, `.n` rows and, with case weights, `.weight`.
-        Every pair of labels is there, in level order, also those that do not occur; rows without a label are not counted.
+        A frame of the caller's kind: the outer keys, `.truth`, `.predicted`, `.n` rows and, with case weights,
+        `.weight`. Every pair of labels is there, in level order, also those that do not occur; rows without a label are
+        not counted.
 
     >>> import polars as pl
     >>> seen = pl.DataFrame({"truth": [1, 0, 1], "guess": [1, 1, 1]})

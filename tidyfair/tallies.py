@@ -171,7 +171,8 @@ def _refuse_continuous(frame: pl.LazyFrame, named: dict[str, Column | None], eng
                 if name == ESTIMATE
                 else "give the column of labels"
             )
-            msg = f"`{name}`: the column {column.name!r} holds numbers that are not whole, but class metrics read labels; {way_out}."
+            found_out = f"the column {column.name!r} holds numbers that are not whole, but class metrics read labels"
+            msg = f"`{name}`: {found_out}; {way_out}."
             raise ColumnError(msg)
 
 

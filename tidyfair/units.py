@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
@@ -41,7 +41,7 @@ class Units:
         """The units of the group that a user named by its value, its values or its text."""
         first, size = self.spans[by]
         texts = self.text[first : first + size].to_list()
-        wanted = reference if isinstance(reference, tuple) else (reference,)
+        wanted = cast("tuple[object, ...]", reference) if isinstance(reference, tuple) else (reference,)
         groups = self.keys[by].rows()
         chosen = [place for place, values in enumerate(groups) if values == wanted]
         chosen = chosen or [place for place, text in enumerate(texts) if text == reference]
@@ -49,7 +49,9 @@ class Units:
             return [first + place for place in chosen]
         shown = reference if isinstance(reference, str) else wanted
         several = list(dict.fromkeys(texts))
-        problem = "names several groups; give a tuple of values." if chosen else f"is no group.{nearest(shown, several)}"
+        problem = (
+            "names several groups; give a tuple of values." if chosen else f"is no group.{nearest(shown, several)}"
+        )
         msg = f"{name}: `to={shown!r}` {problem} The groups: {listed(several)}."
         raise AggregateError(msg)
 

@@ -12,7 +12,7 @@ from typing import Literal
 import polars as pl
 
 from tidyfair.errors import ArgumentError
-from tidyfair.formulas import Expr, Rate
+from tidyfair.formulas import Expr, Rate  # noqa: TC001 - part of what a reader of a formula sees
 from tidyfair.metric_sets import class_metric, metric_tweak
 
 __all__ = [
@@ -444,7 +444,7 @@ matthews_corrcoef = mcc.alias("matthews_corrcoef")
 
 @class_metric(range=(-1, 1), over_levels=True)
 def kap(
-    tp: Expr, fp: Expr, fn: Expr, tn: Expr, rank: Expr, absolute_steps: Expr, squared_steps: Expr,
+    tp: Expr, fp: Expr, fn: Expr, rank: Expr, absolute_steps: Expr, squared_steps: Expr,
     *, weighting: Literal["none", "linear", "quadratic"] = "none",
 ) -> Expr:  # fmt: skip
     """Agreement beyond chance (Cohen's kappa); with `weighting`, near misses of ordered labels count as partly right.
