@@ -30,6 +30,7 @@ __all__ = [
 Direction: TypeAlias = Literal["maximize", "minimize", "zero", "one"]
 Across: TypeAlias = Literal["worst", "mean"]
 Context: TypeAlias = Literal["overall", "rest"]
+CONTEXTS: tuple[Context, ...] = ("overall", "rest")
 
 _REFERENCES = ("range", "overall", "rest", "majority")
 _TIE = 1e-12
@@ -130,8 +131,9 @@ class _Contrast(Aggregate):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.to, list):
-            object.__setattr__(self, "to", tuple(cast("list[object]", self.to)))  # what is equal must hash equal
+        named: object = self.to
+        if isinstance(named, list):
+            object.__setattr__(self, "to", tuple(cast("list[object]", named)))  # what is equal must hash equal
         if self.signed and self.to == "range":
             raise AggregateError(self._no_sign())
 
@@ -283,7 +285,7 @@ class UserAggregate(Aggregate):
         """What came back for one outer group as a number, or an error that says what it is instead."""
         if result is None and isinstance(self.function, pl.Expr):
             return None  # an expression says so where it has no value
-        if isinstance(result, Real) and type(result) is not bool:
+        if not isinstance(result, bool) and isinstance(result, Real):
             return None if math.isnan(result) else float(result)
         shown = f"{len(result)} values" if isinstance(result, Sized) and type(result) is not str else repr(result)
         msg = f"{name}: the aggregate {self!r} returned {shown} ({type(result).__name__}); it must return one number."

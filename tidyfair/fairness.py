@@ -108,7 +108,8 @@ def new_groupwise_metric(
     >>> npv_gap("sex")
     <groupwise metric npv_gap('sex'): difference(to='range') of npv, minimize>
     """
-    members = fn.members if isinstance(fn, Metric | MetricSet) else ()  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+    given: object = fn
+    members = fn.metrics if isinstance(fn, MetricSet) else (given,)
     metrics = tuple(member for member in members if isinstance(member, Metric))
     if not metrics or len(metrics) < len(members):
         msg = f"{name}: a groupwise metric is made of a metric or a set of ordinary metrics, not {fn!r}."

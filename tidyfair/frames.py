@@ -200,7 +200,7 @@ def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
         chosen = grouped._selection is not None  # noqa: SLF001 - there is no public way to ask
         if type(data).__name__ != "DataFrameGroupBy" or not named or chosen:
             raise ArgumentError(_regroup("a pandas groupby on anything but the names of columns"))
-        return grouped.obj, keys
+        return grouped.obj, cast("list[Any]", keys)
     return data, None
 
 

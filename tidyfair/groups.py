@@ -111,8 +111,9 @@ def privileged(
 
 def _condition(mapping: Mapping[str, object]) -> _Condition:
     def admitted(value: object) -> tuple[object, ...]:
-        several = isinstance(value, Iterable) and not isinstance(value, str | bytes)
-        return tuple(sorted(cast("Iterable[object]", value), key=repr)) if several else (value,)
+        if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+            return tuple(sorted(cast("Iterable[object]", value), key=repr))
+        return (value,)
 
     if not isinstance(mapping, Mapping) or not mapping:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f'A condition is a mapping like {{"sex": "male"}}, not {mapping!r}.'

@@ -1,263 +1,32 @@
-"""Metrics, groupwise metrics and metric sets: frozen callables on dataframes, all called the same way."""
+"""Metrics, groupwise metrics and metric sets: frozen callables on dataframes."""
 
 from __future__ import annotations
 
 import sys
-import warnings
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 from tidyfair.aggregates import as_aggregate
-from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning, WeightError, listed
+from tidyfair.calls import Evaluable
+from tidyfair.errors import ArgumentError, listed
 from tidyfair.formulas import Formula
-from tidyfair.frames import Column, open_frame
 from tidyfair.groups import By
-from tidyfair.results import (
-    EXPLANATION,
-    RESERVED,
-    Reading,
-    Request,
-    complaints,
-    evaluate_requests,
-    tidy_groups,
-    tidy_results,
-)
-from tidyfair.tallies import Key, Tally, count
+from tidyfair.results import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Self, TypeAlias, Unpack
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Self, TypeAlias
 
     import polars as pl
 
     from tidyfair.aggregates import Aggregate, Direction
     from tidyfair.formulas import Expr, Rate
-    from tidyfair.frames import ColumnLike, PolarsFrame, Source
+    from tidyfair.frames import ColumnLike
     from tidyfair.groups import Privileged
 
     Kind: TypeAlias = Literal["class", "prob", "numeric"]
 
 __all__ = ["GroupwiseFactory", "GroupwiseMetric", "Metric", "MetricSet", "class_metric", "metric_set", "metric_tweak"]
-
-
-class CountOptions(TypedDict, total=False):
-    """What decides how rows are counted."""
-
-    probs: ColumnLike | None
-    """Column of scores, from which `threshold` makes labels."""
-    group_by: ColumnLike | Iterable[ColumnLike] | None
-    """Columns whose groups (folds, models, months) each get rows of their own."""
-    case_weights: ColumnLike | None
-    """Column of weights, finite numbers of zero or more."""
-    threshold: float | None
-    """Scores at or above it select the event."""
-
-
-class ReadOptions(TypedDict, total=False):
-    """What decides how counts are read."""
-
-    pos_label: object
-    """The label that is the event; needed unless labels are Boolean, 0/1 or -1/1."""
-    labels: Sequence[object] | None
-    """All labels in order, where the data do not say."""
-    estimator: Literal["binary", "macro", "macro_weighted", "micro", "one_vs_rest"] | None
-    """How more than two labels are read; `one_vs_rest` compares groups label by label."""
-    na_rm: bool
-    """Whether rows without a truth or estimate are left out (True), or make the metric null."""
-    on_undefined: Literal["warn", "ignore", "null", "raise"]
-    """Whether groups without a value are left out (with a warning, or silently), make disparities null, or raise."""
-
-
-class CallOptions(CountOptions, ReadOptions, total=False):
-    """Everything but the data, the truth and the estimate."""
-
-    explain: bool
-    """Whether to add `.n`, `.status`, `.group_min`, `.group_max`, `.level` and `.groups_left_out`."""
-
-
-_DEFAULTS: Reading = {"pos_label": None, "labels": None, "estimator": None, "na_rm": True, "on_undefined": "warn"}
-
-
-class Evaluable(ABC):
-    """What can be called on a dataframe: a metric, a groupwise metric or a set of them."""
-
-    @property
-    @abstractmethod
-    def members(self) -> tuple[Metric | GroupwiseMetric, ...]:
-        """The metrics it reports, in order."""
-
-    @overload
-    def __call__(
-        self, data: PolarsFrame, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
-    ) -> pl.DataFrame: ...  # fmt: skip
-    @overload
-    def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any: ...  # fmt: skip
-    def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """Evaluate on a dataframe.
-
-        Args:
-            data: A polars, pandas or pyarrow frame, grouped or not.
-            truth: Column of the true labels.
-            estimate: Column of the predicted labels.
-            options: `probs`, `group_by`, `case_weights`, `threshold`, `pos_label`, `labels`, `estimator`, `na_rm`,
-                `on_undefined` and `explain`; `CallOptions` says what they mean.
-
-        Returns:
-            A tidy frame of the caller's kind with one row for each metric and outer group: the outer keys, `.metric`,
-            `.by`, `.estimator`, `.estimate` (null where undefined), and what `explain` adds.
-
-        Raises:
-            TidyfairError: For anything that cannot be read without guessing.
-        """
-        counting, reading = self._sorted_out(options)
-        source = open_frame(data, options.get("group_by"))
-        tally = self._count(source, truth, estimate, counting)
-        return source.restore(self._report(tally, reading, explain=options.get("explain", False)))
-
-    @overload
-    def by_group(
-        self, data: PolarsFrame, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
-    ) -> pl.DataFrame: ...  # fmt: skip
-    @overload
-    def by_group(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any: ...  # fmt: skip
-    def by_group(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """The values of the groups that disparities are made of; takes what a call takes.
-
-        Columns: outer keys, `.metric`, `.by` and `.group` (null for ordinary metrics), `.level` (with more than two
-        labels), `.estimator`, `.estimate`, `.n` and `.denominator` in rows, and `.status`, which says why a value is
-        null (`zero_denominator`, `missing_values`, `below_min_n`, `left_out`), or `ok`, `infinite`, `levels_left_out`.
-        """
-        counting, reading = self._sorted_out(options)
-        source = open_frame(data, options.get("group_by"))
-        tally = self._count(source, truth, estimate, counting)
-        return source.restore(tidy_groups(evaluate_requests(tally, self._requests, reading)))
-
-    def tally(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CountOptions],
-    ) -> Tally:  # fmt: skip
-        """Count the rows, and leave the reading for `compute`; tallies of parts of the data add up to the whole's."""
-        counting, _ = self._sorted_out(cast("CallOptions", options))
-        return self._count(open_frame(data, options.get("group_by")), truth, estimate, counting)
-
-    def compute(self, tally: Tally, *, explain: bool = False, **options: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Read a tally: `f.compute(f.tally(data, …), …)` is `f(data, …)`."""
-        _, reading = self._sorted_out(cast("CallOptions", options))
-        return self._report(tally, reading, explain=explain)
-
-    def compute_by_group(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Read the values of the groups from a tally, as `by_group` does from data."""
-        _, reading = self._sorted_out(cast("CallOptions", options))
-        return tidy_groups(evaluate_requests(tally, self._requests, reading))
-
-    @property
-    def _requests(self) -> tuple[Request, ...]:
-        return tuple(member.request for member in self.members)
-
-    def _sorted_out(self, options: CallOptions) -> tuple[CountOptions, Reading]:
-        given = cast("dict[str, Any]", options)
-        known = CallOptions.__annotations__
-        for name in given:
-            if name not in known:
-                owner = next((each for each in _metrics(self.members) if name in dict(each.definition.options)), None)
-                if owner:
-                    way_out = f'fix it with `metric_tweak({owner.name}, "a name", {name}=…)`'
-                    msg = f"{name!r} is an option of a metric; {way_out}."
-                    raise ArgumentError(msg)
-                raise ArgumentError.unknown("argument", name, ["data", "truth", "estimate", *known])
-        counting = {name: given[name] for name in CountOptions.__annotations__ if name in given}
-        reading = {name: given.get(name, default) for name, default in _DEFAULTS.items()}
-        return cast("CountOptions", counting), cast("Reading", reading)
-
-    def _count(self, source: Source, truth: object, estimate: object, options: CountOptions) -> Tally:
-        given = {
-            "truth": truth,
-            "estimate": estimate,
-            "probs": options.get("probs"),
-            "case_weights": options.get("case_weights"),
-        }
-        columns = {name: Column.of(value, name) for name, value in given.items() if value is not None}
-        threshold = options.get("threshold")
-        if threshold is not None:
-            if isinstance(cast("object", threshold), bool) or not isinstance(cast("object", threshold), int | float):
-                msg = f"`threshold` is one number, not {threshold!r}."
-                raise ArgumentError(msg)
-            if "estimate" in columns:
-                msg = "`estimate` and `threshold` both say what is predicted: give the labels or the scores, not both."
-                raise ArgumentError(msg)
-            if "probs" not in columns:
-                msg = f"`threshold={threshold}` needs the column of scores: `probs=`."
-                raise ArgumentError(msg)
-        self._check_roles({*columns, *({"estimate"} if threshold is not None else ())})
-        return count(
-            source,
-            self._keys(source.outer),
-            truth=columns.get("truth"),
-            estimate=columns.get("estimate"),
-            score=columns.get("probs") if threshold is not None else None,
-            threshold=threshold,
-            weights=columns.get("case_weights"),
-        )
-
-    def _check_roles(self, there: set[str]) -> None:
-        for metric in _metrics(self.members):
-            for role in sorted(metric.definition.reads - there):
-                way_out = " or scores as `probs=` with `threshold=`" if role == "estimate" else ""
-                kind = "predicted" if role == "estimate" else "true"
-                msg = f"{metric.name} needs the column of {kind} labels: `{role}=`{way_out}."
-                raise ColumnError(msg)
-
-    def _keys(self, outer: tuple[Column, ...]) -> tuple[Key, ...]:
-        keys = dict.fromkeys(Key(column, "outer") for column in outer)
-        for column in outer:
-            if column.name in RESERVED:
-                msg = f"`group_by`: results have a column {column.name!r} of their own; rename yours first."
-                raise ColumnError(msg)
-        for member in self.members:
-            if isinstance(member, GroupwiseMetric):
-                if both := [column.name for column in member.by.columns if column in outer]:
-                    msg = (
-                        f"{member.name}: the data are grouped by {both[0]!r}, so that each part holds a single group "
-                        "of it; group by another column, or compare another one."
-                    )
-                    raise ColumnError(msg)
-                keys |= dict.fromkeys(Key(column, "by") for column in member.by.columns)
-        return tuple(keys)
-
-    def _report(self, tally: Tally, reading: Reading, *, explain: bool) -> pl.DataFrame:
-        if tally.weights is not None and tally.cells["n"].sum() and not tally.cells["w"].sum():
-            msg = f"`case_weights`: all values of {tally.weights.name!r} are zero."
-            raise WeightError(msg)
-        given = {"truth": tally.truth, "estimate": tally.estimate if tally.threshold is None else tally.threshold}
-        self._check_roles({role for role, what in given.items() if what is not None})
-        on_undefined = reading["on_undefined"]
-        evaluated = evaluate_requests(tally, self._requests, reading)
-        results = tidy_results(evaluated, undefined_is_null=on_undefined == "null")
-        said = complaints(evaluated, results) if on_undefined in {"warn", "raise"} else []
-        if said and on_undefined == "raise":
-            raise UndefinedError("; ".join(said) + ".")
-        if said:
-            # the caller of __call__ or compute
-            warnings.warn("; ".join(said) + '. (on_undefined="ignore" silences this.)', UndefinedWarning, stacklevel=3)
-        if explain:
-            return results
-        shown = ".groups_left_out" if results[".groups_left_out"].list.len().sum() else None
-        return results.drop(name for name in EXPLANATION if name != shown)
 
 
 @dataclass(frozen=True)
@@ -280,14 +49,9 @@ class Metric(Evaluable):
         object.__setattr__(self, "__module__", function.__module__)
 
     @property
-    def members(self) -> tuple[Metric]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def request(self) -> Request:
+    def requests(self) -> tuple[Request]:
         """What it asks of a tally."""
-        return Request(self.name, ((self.name, self.definition),))
+        return (Request(self.name, ((self.name, self.definition),)),)
 
     def formula(self, **numbers: float | Sequence[float]) -> float | None:
         """The formula on plain numbers, one for each statistic (or a list, one for each label); None is undefined."""
@@ -336,11 +100,6 @@ class GroupwiseMetric(Evaluable):
         return self.aggregate.bound(sides=self.by.sides is not None, negative=negative)
 
     @property
-    def members(self) -> tuple[GroupwiseMetric]:
-        """Itself."""
-        return (self,)
-
-    @property
     def kind(self) -> Kind:
         """What its metrics read."""
         return self.metrics[0].kind
@@ -357,11 +116,11 @@ class GroupwiseMetric(Evaluable):
         return self.bound.range(lower, upper)
 
     @property
-    def request(self) -> Request:
+    def requests(self) -> tuple[Request]:
         """What it asks of a tally."""
         formulas = tuple((metric.name, metric.definition) for metric in self.metrics)
         label_by_label = any(metric.constant_average for metric in self.metrics)
-        return Request(self.name, formulas, self.by, self.bound, self.min_n, label_by_label)
+        return (Request(self.name, formulas, self.by, self.bound, self.min_n, label_by_label),)
 
     def __repr__(self) -> str:
         metrics = ", ".join(metric.name for metric in self.metrics)
@@ -417,9 +176,9 @@ class MetricSet(Evaluable):
     metrics: tuple[Metric | GroupwiseMetric, ...]
 
     @property
-    def members(self) -> tuple[Metric | GroupwiseMetric, ...]:
-        """The metrics, in the order in which they were asked for."""
-        return self.metrics
+    def requests(self) -> tuple[Request, ...]:
+        """What its metrics ask of a tally, in order."""
+        return tuple(request for metric in self.metrics for request in metric.requests)
 
     def __iter__(self) -> Iterator[Metric | GroupwiseMetric]:
         return iter(self.metrics)
@@ -450,10 +209,10 @@ def metric_set(*metrics: Metric | GroupwiseMetric | MetricSet) -> MetricSet:
         if isinstance(each, GroupwiseFactory):
             msg = f'{each.name} compares the groups of a column: did you mean `{each.name}("col")`?'
             raise ArgumentError(msg)
-        if not isinstance(each, Evaluable):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        if not isinstance(each, Metric | GroupwiseMetric | MetricSet):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             msg = f"A metric set takes metrics, groupwise metrics and metric sets, not {each!r}."
             raise ArgumentError(msg)
-        members += each.members
+        members += each.metrics if isinstance(each, MetricSet) else [each]
     if not members:
         msg = "A metric set needs at least one metric, such as `metric_set(accuracy)`."
         raise ArgumentError(msg)
@@ -516,8 +275,3 @@ def class_metric(
         return Metric(function.__name__, definition, "class", direction, range, constant_average)
 
     return define
-
-
-def _metrics(members: Iterable[Metric | GroupwiseMetric]) -> Iterator[Metric]:
-    for member in members:
-        yield from member.metrics if isinstance(member, GroupwiseMetric) else (member,)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 import polars as pl
 
+from tidyfair.aggregates import CONTEXTS
 from tidyfair.comparisons import NO_LEVEL, VALUED, compare
 from tidyfair.errors import ArgumentError
 from tidyfair.labels import AVERAGES, read_labels
@@ -148,12 +149,12 @@ def _blocks(
     """The values of the formulas of some requests, beside those of the contexts they ask for."""
     wanted = {formulas.index(formula): formula for request in requests for _, formula in request.formulas}
     values = evaluate(events, wanted, estimator)
-    contexts = {context: None for request in requests if request.aggregate for context in request.aggregate.contexts}
-    if contexts:
+    asked = {context for request in requests if request.aggregate for context in request.aggregate.contexts}
+    if asked:
         unit = events[UNIT]
         sizes = enumerate(size for _, size in units.spans.values())
         by = pl.concat([pl.Series([place], dtype=pl.Int32).new_from_index(0, size) for place, size in sizes])
-        for context in contexts:
+        for context in (each for each in CONTEXTS if each in asked):
             pooled = pool(events, [units.outer[unit], by[unit]], units.apart[unit], context)
             values = values.hstack([evaluate(pooled, wanted, estimator)["estimate"].alias(context)])
     # evaluate() puts formulas with a form of their own first

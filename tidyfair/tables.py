@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
+    from tidyfair.calls import CountOptions
     from tidyfair.frames import ColumnLike, PolarsFrame
-    from tidyfair.metric_sets import CountOptions
 
 __all__ = ["conf_mat", "conf_mat_summary"]
 
