@@ -154,7 +154,9 @@ def _blocks(
         unit = events[UNIT]
         sizes = enumerate(size for _, size in units.spans.values())
         by = pl.concat([pl.Series([place], dtype=pl.Int32).new_from_index(0, size) for place, size in sizes])
-        for context in (each for each in CONTEXTS if each in asked):
+        for context in CONTEXTS:
+            if context not in asked:
+                continue
             pooled = pool(events, [units.outer[unit], by[unit]], units.apart[unit], context)
             values = values.hstack([evaluate(pooled, wanted, estimator)["estimate"].alias(context)])
     # evaluate() puts formulas with a form of their own first
