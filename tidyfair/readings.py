@@ -187,20 +187,25 @@ def _values(
 
     wanted = {
         "size": one(pl.col("instances")),
-        "rows": one(pl.col("instances" + ROWS)),
-        "weight": one(pl.col("tp") + pl.col("fn")),
+        "rows": one(pl.col(_used(frozenset()))),
     }
     for key, formula in formulas.items():
         wanted[f"estimate {key}"] = formula.value
         wanted[f"n {key}"] = one(pl.col(_used(formula.reads)))
+        # how often a label is true among the rows that the formula reads
+        true = pl.col("tp") + pl.col("fn") if "estimate" in formula.reads else pl.col("positives")
+        wanted[f"weight {key}"] = one(true)
         wanted[f"denominator {key}"] = wanted[f"n {key}"] if formula.denominator is None else formula.denominator
     wide = table.group_by(keys, maintain_order=True).agg(**wanted) if summed else table.select(*keys, **wanted)
     absent = {LEVEL: pl.Series([None], dtype=pl.Int32), "levels_left_out": pl.Series([False])}
-    columns = {name: wide[name] for name in (*keys, "size", "rows", "weight")}
+    columns = {name: wide[name] for name in (*keys, "size", "rows")}
     columns |= {name: each.new_from_index(0, len(wide)) for name, each in absent.items() if name not in columns}
     long = {name: repeat(column, len(formulas)) for name, column in columns.items()}
     long["metric"] = spread(formulas, len(wide))
-    long |= {name: pl.concat([wide[f"{name} {key}"] for key in formulas]) for name in ("estimate", "n", "denominator")}
+    long |= {
+        name: pl.concat([wide[f"{name} {key}"] for key in formulas])
+        for name in ("estimate", "n", "denominator", "weight")
+    }
     return pl.DataFrame({name: long[name] for name in _VALUES})
 
 

@@ -290,7 +290,7 @@ def ppv(sens: Expr, spec: Expr, base_rate: Expr, *, prevalence: float | None = N
     `prevalence` is that of the data unless given, and the value then equals `precision`. Null where sens or spec is,
     or where nothing is predicted positive. Altman & Bland (1994), Diagnostic tests 2.
 
-    >>> ppv.formula(sens=0.9, spec=0.9, base_rate=0.1)
+    >>> ppv.formula(sens=0.5, spec=0.5, base_rate=0.5)
     0.5
     """
     share = _share(base_rate, prevalence)
@@ -304,7 +304,7 @@ def npv(sens: Expr, spec: Expr, base_rate: Expr, *, prevalence: float | None = N
     `prevalence` is that of the data unless given. Null where sens or spec is, or where nothing is predicted negative.
     Altman & Bland (1994), Diagnostic tests 2.
 
-    >>> npv.formula(sens=0.9, spec=0.9, base_rate=0.9)
+    >>> npv.formula(sens=0.5, spec=0.5, base_rate=0.5)
     0.5
     """
     share = _share(base_rate, prevalence)
@@ -356,8 +356,8 @@ def sedi(sens: Expr, fall_out: Expr) -> Expr:
 
     Null where sens or fall_out is. Ferro & Stephenson (2011), Extremal dependence indices.
 
-    >>> sedi.formula(sens=0.5, fall_out=0.5)
-    0.0
+    >>> round(sedi.formula(sens=0.75, fall_out=0.25), 4)
+    0.6563
     """
     hit, false_alarm = sens.clip(1e-9, 1 - 1e-9), fall_out.clip(1e-9, 1 - 1e-9)
     no_hit, no_alarm = (1 - hit).log(), (1 - false_alarm).log()
@@ -371,8 +371,8 @@ def lift(precision: Expr, base_rate: Expr) -> Expr:
 
     Null without predicted or without actual positives.
 
-    >>> lift.formula(precision=0.6, base_rate=0.2)
-    3.0
+    >>> lift.formula(precision=0.5, base_rate=0.25)
+    2.0
     """
     return precision / base_rate
 
@@ -435,8 +435,8 @@ def mcc(tp: Expr, fp: Expr, fn: Expr, tn: Expr) -> Expr:
     >>> mcc.formula(tp=4, fp=1, fn=1, tn=4)
     0.6
     """
-    variances = ((tp + fp) * (fn + tn)).sum().sqrt() * ((tp + fn) * (fp + tn)).sum().sqrt()
-    return (tp * tn - fp * fn).sum() / variances
+    variances = ((tp + fp) * (fn + tn)).sum() * ((tp + fn) * (fp + tn)).sum()
+    return (tp * tn - fp * fn).sum() / variances.sqrt()
 
 
 matthews_corrcoef = mcc.alias("matthews_corrcoef")
@@ -463,6 +463,8 @@ def kap(
         observed = absolute_steps.sum()
         by_chance = (below_truth * (total - below_estimate) + below_estimate * (total - below_truth)).sum()
     elif weighting == "quadratic":
+        # counted from the first label that occurs, so that a single one gives 0 and not the dust of float sums
+        rank -= rank.filter(truth + estimate > 0).min()
         observed = squared_steps.sum()
         squares = ((truth + estimate) * rank**2).sum() * total
         by_chance = squares - 2 * (truth * rank).sum() * (estimate * rank).sum()
