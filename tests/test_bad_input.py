@@ -172,6 +172,14 @@ def test_what_a_factory_takes(loans: DataFrame) -> None:
     assert message(lambda: tf.new_groupwise_metric(tf.sens, "gap", odd)) == snapshot(
         "AggregateError: gap: `aggregate=difference` lacks its brackets; write `aggregate=difference()`."
     )
+    odd = "better"
+    assert message(lambda: tf.new_groupwise_metric(tf.sens, "gap", tf.difference(), odd)) == snapshot(
+        "ArgumentError: Unknown direction 'better'. Known: 'minimize', 'maximize', 'zero', 'one'."
+    )
+    odd = 1
+    assert message(lambda: tf.new_groupwise_metric(tf.sens, odd, tf.difference())) == snapshot(
+        "ArgumentError: A groupwise metric needs a name in words, not 1."
+    )
     odd = "range"
     assert message(lambda: tf.new_groupwise_metric(tf.sens, "gap", odd)) == snapshot(
         "AggregateError: gap: an aggregate is difference(), ratio() or their like, a polars expression or a function, not 'range'."

@@ -1,5 +1,6 @@
 """Tidy metric sets and fairness metrics on dataframes."""
 
+from tidyfair import datasets as datasets
 from tidyfair.aggregates import *
 from tidyfair.catalogue import *
 from tidyfair.errors import *

@@ -114,6 +114,11 @@ def new_groupwise_metric(
     if not metrics or len(metrics) < len(members):
         msg = f"{name}: a groupwise metric is made of a metric or a set of ordinary metrics, not {fn!r}."
         raise ArgumentError(msg)
+    if direction not in (None, "minimize", "maximize", "zero", "one"):
+        raise ArgumentError.unknown("direction", direction, ["minimize", "maximize", "zero", "one"])
+    if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"A groupwise metric needs a name in words, not {name!r}."
+        raise ArgumentError(msg)
     if len(kinds := {metric.kind for metric in metrics}) > 1:
         msg = f"{name}: the metrics of a groupwise metric are of one kind, not {listed(sorted(kinds))}."
         raise ArgumentError(msg)

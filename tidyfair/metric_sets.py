@@ -90,14 +90,12 @@ class GroupwiseMetric(Evaluable):
     own_direction: Direction | None = None
     min_n: int = 0
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_bound", self.bound)  # refuses an aggregate that does not fit
+    bound: Aggregate = field(init=False, repr=False, compare=False)
+    """The aggregate as it applies to this `by` and these metrics."""
 
-    @property
-    def bound(self) -> Aggregate:
-        """The aggregate as it applies to this `by` and these metrics."""
+    def __post_init__(self) -> None:
         negative = next((metric.name for metric in self.metrics if metric.range[0] < 0), None)
-        return self.aggregate.bound(sides=self.by.sides is not None, negative=negative)
+        object.__setattr__(self, "bound", self.aggregate.bound(sides=self.by.sides is not None, negative=negative))
 
     @property
     def kind(self) -> Kind:
