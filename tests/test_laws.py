@@ -519,7 +519,7 @@ def test_the_reference_knows_every_metric_and_no_other() -> None:
     assert DEFINITIONS.keys() <= FACTORIES.keys()
 
 
-@LAW
+@settings(LAW, max_examples=120)
 @given(cases(), st.sampled_from([{}, {"on_undefined": "null"}, {"na_rm": False}]))
 def test_equals_plain_arithmetic(case: Case, undefined_or_missing: dict[str, object]) -> None:
     assert_equals_reference(EVERY, case.but(**undefined_or_missing))
@@ -545,6 +545,9 @@ CORNERS = {
     "truth known where the estimate is not": corner(
         ("no", None), ("yes", "no"), ("no", "no"), labels=3, estimator="macro_weighted"
     ),
+    "an average of pooled counts, asked for without missing values": corner(
+        ("no", "no"), ("yes", "no"), labels=3, estimator="micro"
+    ).but(na_rm=False),
     "agreement on a single label, whose weight is no binary fraction": corner(
         ("never", "never"), labels=4, weight=0.1, estimator="macro"
     ),

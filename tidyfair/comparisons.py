@@ -86,7 +86,9 @@ def _compare(
     levels = _settle(rules, per_level, aggregate, all_needed=True)
     if isinstance(aggregate, UserAggregate):
         levels = _ask_user(levels, rows.filter(known), aggregate, tidy)
-    settled = _settle(levels, per_outer, aggregate, all_needed=undefined_is_null)
+    # without levels there is one number for each outer group already
+    one = (levels[LEVEL] == NO_LEVEL).all()
+    settled = levels if one else _settle(levels, per_outer, aggregate, all_needed=undefined_is_null)
     partly = pl.when("partly").then(pl.lit("levels_left_out")).otherwise(pl.lit("ok"))
     state = pl.when(pl.col("value").is_infinite()).then(pl.lit("infinite")).otherwise(pl.coalesce("reason", partly))
     return settled.select(*per_outer, "value", "low", "high", LEVEL, "n", state.alias("status"))

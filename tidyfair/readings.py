@@ -48,8 +48,11 @@ _VALUES = [UNIT, LEVEL, "metric", "estimate", "n", "denominator", "size", "rows"
 
 
 @cache
-def _sums(level: int, *, weighted: bool, steps: bool) -> tuple[pl.Expr, ...]:
-    """The cells of the table of a level against the rest, as sums over coded cells of a tally."""
+def _sums(level: int, *, weighted: bool, steps: bool, complete: bool) -> tuple[pl.Expr, ...]:
+    """The cells of the table of a level against the rest, as sums over coded cells of a tally.
+
+    Where every row has truth and estimate, those without are left out.
+    """
 
     def on_side(name: str, *, side: bool | None) -> pl.Expr:
         return pl.col(name).is_null() if side is None else pl.col(name) == level if side else pl.col(name) != level
@@ -62,6 +65,7 @@ def _sums(level: int, *, weighted: bool, steps: bool) -> tuple[pl.Expr, ...]:
         .alias(f"{name}{suffix} {level}")
         for suffix, measure in measures.items()
         for name, (truth, estimate) in _CELLS.items()
+        if not complete or None not in (truth, estimate)
     ]
     if steps:
         away = (pl.col("truth") - pl.col("estimate")).abs().cast(pl.Int64)
@@ -74,10 +78,11 @@ def _sums(level: int, *, weighted: bool, steps: bool) -> tuple[pl.Expr, ...]:
 
 
 @cache
-def _statistics(*, weighted: bool, steps: bool) -> tuple[list[pl.Expr], list[pl.Expr]]:
+def _statistics(*, weighted: bool, steps: bool, complete: bool) -> tuple[list[pl.Expr], list[pl.Expr]]:
     """Margins from cells; then everything as floats, and the rows that formulas use."""
+    there = [name for name, sides in _CELLS.items() if not complete or None not in sides]
     margins = [
-        pl.sum_horizontal(name + suffix for name in parts).alias(margin + suffix)
+        pl.sum_horizontal(name + suffix for name in parts if name in there).alias(margin + suffix)
         for suffix in ([ROWS, ""] if weighted else [ROWS])
         for margin, parts in _MARGINS.items()
     ]
@@ -95,7 +100,8 @@ def count_cells(
 
     `cells` holds the keys, `truth` and `estimate` as places among the labels, `n` rows and, with weights, `w`.
     """
-    sums = [each for level in levels for each in _sums(level, weighted="w" in cells.columns, steps=steps)]
+    weighted, complete = "w" in cells.columns, not (cells["truth"].null_count() or cells["estimate"].null_count())
+    sums = [each for level in levels for each in _sums(level, weighted=weighted, steps=steps, complete=complete)]
     wide = cells.group_by(keys).agg(sums).sort(keys, nulls_last=True)
     counted = wide.columns[len(keys) :]
     names = [name.rpartition(" ")[0] for name in counted[: len(counted) // len(levels)]]
@@ -109,7 +115,10 @@ def add_statistics(cells: pl.DataFrame) -> pl.DataFrame:
 
     Statistics carry their name; counted in rows, their name and `ROWS`.
     """
-    margins, rest = _statistics(weighted="tp" in cells.columns, steps="absolute_steps" + ROWS in cells.columns)
+    there = {name: name + ROWS in cells.columns for name in ("absolute_steps", "blank")}
+    margins, rest = _statistics(
+        weighted="tp" in cells.columns, steps=there["absolute_steps"], complete=not there["blank"]
+    )
     return cells.with_columns(margins).with_columns(rest)
 
 

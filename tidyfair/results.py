@@ -106,7 +106,7 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
     asked = reading["estimator"]
     labels = read_labels(tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=asked)
     formulas = list(dict.fromkeys(formula for request in requests for _, formula in request.formulas))
-    steps = any("absolute_steps" in formula.statistics for formula in formulas)
+    steps = labels.event is None and any("absolute_steps" in formula.statistics for formula in formulas)
     # what is not grouped comes first, so that it and the rest are two runs of units
     bys = sorted(dict.fromkeys(request.by for request in requests), key=lambda by: by is not None)
     units, events = count_units(tally, labels, bys, steps=steps)

@@ -90,7 +90,8 @@ def count_units(tally: Tally, labels: Labels, bys: Sequence[By | None], *, steps
 
 
 def _texts(keys: pl.DataFrame) -> pl.Series:
-    return keys.select(pl.concat_str(pl.all().cast(pl.String).fill_null("null"), separator=":")).to_series()
+    texts = [key.cast(pl.String).fill_null("null") if key.null_count() else key.cast(pl.String) for key in keys]
+    return texts[0] if len(texts) == 1 else pl.select(pl.concat_str(texts, separator=":")).to_series()
 
 
 def _outer_groups(tally: Tally) -> tuple[pl.Series, pl.DataFrame]:
