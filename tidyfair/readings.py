@@ -94,14 +94,15 @@ def _statistics(*, weighted: bool, steps: bool, complete: bool) -> tuple[list[pl
 
 
 def count_cells(
-    cells: pl.DataFrame, keys: Sequence[str], levels: Sequence[int], *, steps: bool
+    cells: pl.DataFrame, keys: Sequence[str], levels: Sequence[int], *, steps: bool, complete: bool
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The distinct keys in order, which are the units, and the cells of each level's table against the rest for each.
 
-    `cells` holds the keys, `truth` and `estimate` as places among the labels, `n` rows and, with weights, `w`.
+    `cells` holds the keys, `truth` and `estimate` as places among the labels, `n` rows and, with weights, `w`;
+    `complete` cells have both truth and estimate.
     """
-    weighted, complete = "w" in cells.columns, not (cells["truth"].null_count() or cells["estimate"].null_count())
-    sums = [each for level in levels for each in _sums(level, weighted=weighted, steps=steps, complete=complete)]
+    options = {"weighted": "w" in cells.columns, "steps": steps, "complete": complete}
+    sums = [each for level in levels for each in _sums(level, **options)]
     wide = cells.group_by(keys).agg(sums).sort(keys, nulls_last=True)
     counted = wide.columns[len(keys) :]
     names = [name.rpartition(" ")[0] for name in counted[: len(counted) // len(levels)]]

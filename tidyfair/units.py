@@ -61,6 +61,7 @@ def count_units(tally: Tally, labels: Labels, bys: Sequence[By | None], *, steps
     cells = labels.encode(tally)
     place, outer_keys = _outer_groups(tally)
     cells = cells.with_columns(place)
+    complete = not (cells["truth"].null_count() or cells["estimate"].null_count())
     levels = range(len(labels.values)) if labels.event is None else [labels.event]
     events, outer, text, apart = list[pl.DataFrame](), list[pl.Series](), list[pl.Series](), list[pl.Series]()
     spans: dict[By | None, tuple[int, int]] = {}
@@ -74,7 +75,7 @@ def count_units(tally: Tally, labels: Labels, bys: Sequence[By | None], *, steps
             # without rows there still is the one group of everything
             nobody = {name: [0 if name in {"outer", "n", "w"} else None] for name in cells.columns}
             counted = pl.DataFrame(nobody, schema=cells.schema)
-        found, table = count_cells(counted, ["outer", *own], levels, steps=steps)
+        found, table = count_cells(counted, ["outer", *own], levels, steps=steps, complete=complete)
         size = len(found)
         events.append(table.with_columns(table[UNIT] + first))
         outer.append(found["outer"])
