@@ -114,6 +114,22 @@ def test_a_reference_absent_from_one_outer_group_is_null_there() -> None:
     ]
 
 
+@pytest.mark.parametrize("to", ["a", "majority", "overall", "rest", "range"])
+def test_one_group_differs_from_nobody(to: str) -> None:
+    alone = rows({"a": (1, 4)})
+    assert explained(tf.difference(to=to), alone)[".estimate"] == 0.0
+    assert explained(tf.ratio(to=to), alone)[".estimate"] == 1.0
+
+
+def test_a_side_without_rows() -> None:
+    data = rows(SHARES).with_columns(fold=pl.col("group").replace_strict({"a": 1, "b": 2, "c": 2, "d": 2}))
+    gap = tf.demographic_parity(tf.privileged(group=["a", "b"]))
+    found = gap(data, estimate="estimate", group_by="fold", explain=True)
+    assert found.select(".estimate", ".status").rows() == [(0.0, "ok"), (pytest.approx(14 / 24 - 0.4), "ok")]
+    other = tf.demographic_parity(tf.privileged(group="c"))(data, estimate="estimate", group_by="fold", explain=True)
+    assert other.select(".estimate", ".status").row(0) == (None, "no_reference")
+
+
 def test_privileged_is_signed_unless_said_otherwise() -> None:
     sides = tf.privileged(group=["c", "d"])
     gap = (1 + 4) / 20 - (12 + 2) / 24

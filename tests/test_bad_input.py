@@ -64,6 +64,109 @@ def test_no_estimate(loans: DataFrame) -> None:
     )
 
 
+def test_scores_and_threshold_come_together(loans: DataFrame) -> None:
+    assert message(lambda: FAIR(loans, "truth", probs="score")) == snapshot(
+        "ArgumentError: `probs` are scores, and class metrics read labels: add `threshold=` to make labels of them."
+    )
+    assert message(lambda: FAIR(loans, "truth", "estimate", probs="score")) == snapshot(
+        "ArgumentError: `probs` are scores, and class metrics read labels: add `threshold=` to make labels of them."
+    )
+    assert message(lambda: FAIR(loans, "truth", probs="score", threshold=math.nan)) == snapshot(
+        "ArgumentError: `threshold` is one number, not nan."
+    )
+
+
+def test_arguments_of_the_wrong_kind(loans: DataFrame) -> None:
+    loose: Any = FAIR
+    assert message(lambda: loose(loans, "truth", "estimate", group_by=0)) == snapshot(
+        "ColumnError: `group_by` takes a column name or a polars expression, not a int."
+    )
+    assert message(lambda: loose(loans, "truth", "estimate", labels=3)) == snapshot(
+        "LabelError: `labels` lists each label once, not 3."
+    )
+    assert message(lambda: loose(loans, "truth", "estimate", pos_label=pl.lit(1))) == snapshot(
+        "LabelError: `pos_label` is one label, not a Expr."
+    )
+    difference: Any = tf.difference
+    assert message(lambda: difference(to=pl.col("a"))) == snapshot(
+        "AggregateError: difference: `to=` names a group by its value, not by a Expr."
+    )
+    assert message(lambda: difference(to={"a": 1})) == snapshot(
+        "AggregateError: difference: `to=` names a group by its value, not by a dict."
+    )
+    assert message(lambda: difference(to="a", signed="yes")) == snapshot(
+        "ArgumentError: Unknown signed 'yes'. Known: True, False."
+    )
+    assert message(lambda: tf.sens.formula(tp=[1, 2], fn=[1, 2])) == snapshot(
+        "ArgumentError: sens takes one number for each statistic: it is worked out label by label."
+    )
+
+
+def test_a_factory_is_called_with_its_feature_first(loans: DataFrame) -> None:
+    call: Any = tf.demographic_parity
+    assert message(lambda: call(loans, "truth", "estimate")) == snapshot(
+        'ArgumentError: demographic_parity is a factory: write `demographic_parity("column")(data, …)` with the sensitive feature first.'
+    )
+    assert message(lambda: call("sex", truth="truth")) == snapshot(
+        'ArgumentError: demographic_parity is a factory: write `demographic_parity("column")(data, …)` with the sensitive feature first.'
+    )
+    assert message(lambda: call(["sex", "race"])) == snapshot(
+        "ColumnError: `by` takes a column name or a polars expression, not a list. Write several columns one by one."
+    )
+    together: Any = [tf.sens, tf.spec]
+    assert message(lambda: tf.metric_set(together)).endswith("Write them one by one, without brackets.")
+
+
+def test_counting_and_reading_take_their_own_options(loans: DataFrame) -> None:
+    tally: Any = tf.sens.tally
+    compute: Any = tf.sens.compute
+    counted = tf.sens.tally(loans, "truth", "estimate")
+    assert message(lambda: tally(loans, "truth", "estimate", pos_label=1)) == snapshot(
+        "ArgumentError: 'pos_label' belongs to reading: give it to `compute`."
+    )
+    assert message(lambda: compute(counted, case_weights="weight")) == snapshot(
+        "ArgumentError: 'case_weights' belongs to counting: give it to `tally`."
+    )
+    assert message(lambda: compute(loans)) == snapshot(
+        "ArgumentError: What is computed is what `tally` has counted; to count and compute at once, call the metric itself."
+    )
+    loose: Any = FAIR
+    assert message(lambda: loose(loans, "truth", "estimate", na_rm="yes")) == snapshot(
+        "ArgumentError: `na_rm` is True or False, not 'yes'."
+    )
+
+
+def test_conf_mat_needs_both_sides(loans: DataFrame) -> None:
+    table: Any = tf.conf_mat
+    assert message(lambda: table(loans, "truth")) == snapshot(
+        "ColumnError: conf_mat needs the labels of both sides: `estimate=` is missing."
+    )
+    assert message(lambda: table(loans, None, "estimate")) == snapshot(
+        "ColumnError: conf_mat needs the labels of both sides: `truth=` is missing."
+    )
+
+
+def test_aggregates_that_fail(loans: DataFrame) -> None:
+    odd = tf.demographic_parity("sex", aggregate=pl.col("estimate").max())
+    assert message(lambda: odd(loans, estimate="estimate")) == snapshot(
+        "AggregateError: demographic_parity: the aggregate col(\"estimate\").max() failed: unable to find column \"estimate\". Its columns: 'sex', '.group', '.metric', '.estimator', '.estimate', '.n', '.denominator', '.overall'."
+    )
+
+    def broken(_: DataFrame) -> float:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        tf.demographic_parity("sex", aggregate=broken)(loans, estimate="estimate")
+    assert "in the aggregate of demographic_parity" in caught.value.__notes__[0]
+
+
+def test_expressions_that_do_not_fit(loans: DataFrame) -> None:
+    odd = tf.demographic_parity((pl.col("sex") + 1).alias("odd"))
+    assert message(lambda: odd(loans, estimate="estimate")).startswith(
+        "ColumnError: An expression does not fit the data (`by`: "
+    )
+
+
 def test_which_label_is_the_event(loans: DataFrame) -> None:
     words = loans.with_columns(pl.col("truth", "estimate").replace_strict({0: "no", 1: "yes"}))
     assert message(lambda: FAIR(words, "truth", "estimate")) == snapshot(
@@ -83,7 +186,7 @@ def test_which_label_is_the_event(loans: DataFrame) -> None:
         "LabelError: `pos_label`: '1' is not among the labels 0, 1. Did you mean 1?"
     )
     assert message(lambda: tf.sens(loans, "race", "race", estimator="binary")) == snapshot(
-        "LabelError: Which label of 'race' is the event? The labels are 'a', 'b', 'rare': write `pos_label='rare'` or `pos_label='b'`."
+        "LabelError: Which label of 'race' is the event? The labels are 'a', 'b', 'rare': write `pos_label=` one of them."
     )
 
 
@@ -188,14 +291,14 @@ def test_what_a_factory_takes(loans: DataFrame) -> None:
         'ArgumentError: demographic_parity() needs the sensitive feature: demographic_parity("column").'
     )
     assert message(lambda: tf.demographic_parity("sex", "sex")) == snapshot(
-        "ArgumentError: demographic_parity: the same column is given twice."
+        "ArgumentError: demographic_parity: two columns of the same name."
     )
     assert message(lambda: tf.demographic_parity(tf.privileged(sex="m"), "race")) == snapshot(
         "ArgumentError: demographic_parity: privileged(…) stands alone; add the other columns as conditions of it."
     )
     odd = 3
     assert message(lambda: tf.demographic_parity(odd)) == snapshot(
-        "ColumnError: `by` takes a column name or a polars expression, not 3."
+        "ColumnError: `by` takes a column name or a polars expression, not a int."
     )
     assert message(lambda: tf.demographic_parity("sex", min_n=-1)) == snapshot(
         "ArgumentError: demographic_parity: `min_n` is a number of rows, not -1."
@@ -241,6 +344,14 @@ def test_weights(loans: DataFrame, bad: float | None, said: str) -> None:
         f"WeightError: `case_weights`: some values of 'weight' are {said}; "
         "weights are finite numbers of zero or more: fill or filter these rows first."
     )
+
+
+@pytest.mark.parametrize("weight", [2**62, 1e200, 1e-90], ids=str)
+def test_weights_that_cannot_be_summed(loans: DataFrame, weight: float) -> None:
+    # sums of integers would wrap around, products of floats leave what a float can hold
+    heavy = loans.with_columns(weight=pl.lit(weight))
+    with pytest.raises(tf.WeightError, match="too large or too small"):
+        FAIR(heavy, "truth", "estimate", case_weights="weight")
 
 
 def test_weights_without_weight(loans: DataFrame) -> None:
@@ -333,7 +444,7 @@ def test_unknown_arguments_and_options(loans: DataFrame) -> None:
 def test_frames_that_cannot_be_opened(loans: DataFrame) -> None:
     odd: Any = {"truth": [1]}
     assert message(lambda: FAIR(odd, "truth", "estimate")) == snapshot(
-        "ArgumentError: `data` is a builtins.dict; tidyfair opens polars frames (eager, lazy, grouped), pandas frames (also grouped) and pyarrow tables. Turn it into one of these first. (Unsupported dataframe type, got: <class 'dict'>)"
+        "ArgumentError: `data` is a builtins.dict; tidyfair opens polars frames (eager, lazy, grouped), pandas frames (also grouped) and pyarrow tables. Turn it into one of these first."
     )
     assert message(lambda: FAIR(loans.group_by("fold").having(pl.len() > 1), "truth", "estimate")) == snapshot(
         'ArgumentError: having() cannot be read as outer groups; pass the frame itself and `group_by=["column", …]`.'
@@ -374,6 +485,15 @@ def test_privileged_conditions(loans: DataFrame) -> None:
     assert gap({"sex": "m"}, unprivileged={"race": "a"}) == snapshot(
         "ArgumentError: privileged(sex=m vs race=a): some rows are on both sides; make the conditions exclude each other."
     )
+    assert gap(sex=[]) == snapshot(
+        "ArgumentError: A condition names a column and the values that it admits, not 'sex': ()."
+    )
+    assert gap({"sex": "m"}, unprivileged=[]) == snapshot(
+        "ArgumentError: privileged(): `unprivileged=` needs a condition; leave it out for everybody else."
+    )
+    assert gap({5: "m"}) == snapshot(
+        "ArgumentError: A condition names a column and the values that it admits, not 5: ('m',)."
+    )
     assert message(tf.privileged) == snapshot(
         'ArgumentError: privileged() needs a condition, such as privileged(sex="male") or privileged({"sex": "male"}).'
     )
@@ -400,8 +520,17 @@ def test_formulas_of_ones_own() -> None:
         return tpp
 
     assert message(lambda: tf.class_metric()(hits)) == snapshot(
-        "ArgumentError: Unknown statistic of hits() 'tpp'. Did you mean 'tp'? Known: 'tp', 'fp', 'fn', 'tn', 'absolute_steps', 'squared_steps', 'positives', 'negatives', 'selected', 'unselected', 'instances', 'rank'."
+        "ArgumentError: hits(): the parameter 'tpp' is no statistic, and its module knows no metric of that name; import it there. Did you mean 'tp'? Statistics: 'tp', 'fp', 'fn', 'tn', 'positives', 'negatives', 'selected', 'unselected', 'instances'."
     )
+
+    def half(tp: pl.Expr) -> Any:
+        del tp
+        return 0.5
+
+    assert message(lambda: tf.class_metric()(half)) == snapshot(
+        "ArgumentError: half() must return an expression of its parameters, or numerator and denominator, not 0.5."
+    )
+    assert message(lambda: tf.metric_tweak(tf.f_meas, "f2", beta="2")).startswith("ArgumentError: f_meas cannot use")
 
 
 def test_tallies_that_do_not_fit(loans: DataFrame) -> None:

@@ -107,6 +107,22 @@ def test_bad_usage(arguments: list[str], said: str, capsys: pytest.CaptureFixtur
     assert said in capsys.readouterr().err
 
 
+def test_messages_speak_of_flags(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", file, "--truth", "repaid", "--estimate", "approved", "--by", "sex"]) == 2
+    assert "write `--pos-label 'yes'` or `--pos-label 'no'`" in capsys.readouterr().err
+
+
+def test_more_than_two_labels_are_compared_one_by_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "three.parquet"
+    lending(300).select("sex", truth="age_band", estimate="age_band").write_parquet(path)
+    output = tmp_path / "result.parquet"
+    call = ["audit", str(path), "--truth", "truth", "--estimate", "estimate", "--by", "sex", "--by", "sex"]
+    assert main([*call, "--output", str(output)]) == 0
+    found = pl.read_parquet(output).filter(pl.col(".by") == "sex")
+    assert set(found[".estimator"]) == {"one_vs_rest"}
+    assert capsys.readouterr().out == ""
+
+
 def test_a_file_needs_a_feature(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", file, "--truth", "repaid", "--estimate", "approved"]) == 2
     assert "--by" in capsys.readouterr().err

@@ -87,10 +87,15 @@ def test_label_order_matters_to_weighted_kappa_only() -> None:
     data = pl.DataFrame({"t": ["low", "mid", "high", "high"], "e": ["mid", "mid", "high", "low"]})
     linear = tf.metric_tweak(tf.kap, "linear", weighting="linear")
     in_order = linear(data, "t", "e", labels=["low", "mid", "high"])[".estimate"][0]
-    alphabetical = linear(data, "t", "e")[".estimate"][0]
+    alphabetical = linear(data, "t", "e", labels=["high", "low", "mid"])[".estimate"][0]
     # steps of disagreement 1 + 2; margins 1 1 2 and 1 2 1 give 3.5 by chance
     assert in_order == pytest.approx(1 - 3 / 3.5)
     assert alphabetical != pytest.approx(in_order)
+    # words have no order of their own
+    with pytest.raises(tf.LabelError, match="list them in order"):
+        linear(data, "t", "e")
+    # without weighting none is needed
+    assert tf.kap(data, "t", "e")[".estimate"][0] is not None
 
 
 def test_one_vs_rest_on_two_labels_is_binary() -> None:

@@ -151,6 +151,7 @@ def test_threshold_makes_labels(loans: DataFrame) -> None:
     # without truth nothing needs a positive label
     free = tf.demographic_parity("sex")(loans, probs="score", threshold=0.55)
     assert value(free) == value(expected, 2)
+    assert free.equals(tf.demographic_parity("sex")(loans, probs="score", threshold=0.55, pos_label="good"))
     # zero is a threshold like any other
     assert value(tf.selection_rate(loans, probs="score", threshold=0)) == 1.0
 
@@ -197,6 +198,14 @@ def test_zero_rows(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None
     assert as_polars(FAIR(nobody, "truth", "estimate", group_by="fold")).height == 0
     assert value(as_polars(tf.instances(nobody, "truth", "estimate"))) == 0.0
     assert as_polars(FAIR.by_group(nobody, "truth", "estimate"))[".by"].to_list() == [None, None]
+
+
+def test_zero_rows_of_words() -> None:
+    nobody = pl.DataFrame(schema={"t": pl.String, "e": pl.String, "g": pl.String})
+    result = tf.metric_set(tf.sens, tf.demographic_parity("g"))(
+        nobody, "t", "e", pos_label="yes", on_undefined="ignore"
+    )
+    assert result[".estimate"].to_list() == [None, None]
 
 
 def test_one_row_and_one_group(loans: DataFrame) -> None:
@@ -259,6 +268,32 @@ def test_keys_of_any_kind(loans: DataFrame, keys: pl.Series) -> None:
         part = loans.filter(pl.col("key").eq_missing(pl.lit(key, dtype=keys.dtype)))
         assert estimate == value(tf.accuracy(part, "truth", "estimate"))
     assert metric(loans, "truth", "estimate")[".estimate"].null_count() == 0
+
+
+def test_durations_are_groups(loans: DataFrame) -> None:
+    waits = loans.with_columns(wait=pl.duration(days=pl.col("fold")))
+    groups = tf.demographic_parity("wait").by_group(waits, estimate="estimate")
+    assert groups[".group"].to_list() == ["1d", "2d"]
+
+
+def test_age_bands_of_pandas_are_groups_in_order() -> None:
+    data: Any = pd.DataFrame({"t": [1, 0, 1, 0], "e": [1, 0, 0, 1], "age": [9, 70, 25, 30]})
+    data["band"] = pd.cut(data["age"], [0, 10, 40, 100])
+    groups: Any = tf.demographic_parity("band").by_group(data, estimate="e")
+    assert groups[".group"].tolist() == ["(0, 10]", "(10, 40]", "(40, 100]"]
+    ordered = data.astype({"t": pd.CategoricalDtype([0, 1], ordered=True)})
+    assert tf.sens(ordered, "t", "e")[".estimate"][0] == tf.sens(data, "t", "e")[".estimate"][0]
+
+
+def test_expressions_with_python_functions(loans: DataFrame) -> None:
+    shout = pl.col("sex").map_elements(str.upper, return_dtype=pl.String).alias("loud")
+    found = tf.metric_set(tf.demographic_parity(shout), tf.equal_opportunity(shout))(loans, "truth", "estimate")
+    quiet = tf.metric_set(tf.demographic_parity("sex"), tf.equal_opportunity("sex"))(loans, "truth", "estimate")
+    assert found[".estimate"].to_list() == quiet[".estimate"].to_list()
+
+
+def test_an_outer_key_without_a_name(loans: DataFrame) -> None:
+    assert tf.accuracy(loans.rename({"fold": ""}), "truth", "estimate", group_by="").columns[0] == ""
 
 
 def test_columns_may_be_called_anything(loans: DataFrame) -> None:

@@ -39,9 +39,17 @@ def test_halves_add_up_to_the_whole(loans: DataFrame) -> None:
     halves = [
         FAIR.tally(part, "truth", "estimate") for part in (loans.filter(race="a"), loans.filter(pl.col("race") != "a"))
     ]
-    for merged in (halves[0] + halves[1], halves[1] + halves[0]):
+    for merged in (halves[0] + halves[1], halves[1] + halves[0], sum(halves[1:], halves[0])):
         assert_frame_equal(merged.cells, whole.cells, check_row_order=False)
         assert_frame_equal(FAIR.compute(merged), FAIR.compute(whole))
+
+
+def test_sum_adds_tallies_up(loans: DataFrame) -> None:
+    halves = [tf.accuracy.tally(part, "truth", "estimate") for part in (loans[:5], loans[5:])]
+    total: Any = sum(halves)
+    assert_frame_equal(tf.accuracy.compute(total), tf.accuracy(loans, "truth", "estimate"))
+    with pytest.raises(TypeError):
+        _: Any = halves[0] + 3  # pyright: ignore[reportOperatorIssue]
 
 
 def test_a_key_that_is_needed_twice_is_counted_once(loans: DataFrame) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sized
+from collections.abc import Hashable, Sized
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
@@ -36,7 +36,7 @@ _REFERENCES = ("range", "overall", "rest", "majority")
 _TIE = 1e-12
 """Values closer than this, relative to their size, are equal: float sums do not agree to the last bit."""
 
-_ESTIMATE, _UNIT, _TEXT = pl.col("estimate"), pl.col("unit"), pl.col("text")
+_ESTIMATE, _TEXT = pl.col("estimate"), pl.col("text")
 
 
 def first_largest(value: pl.Expr) -> pl.Expr:
@@ -49,8 +49,8 @@ def first_largest(value: pl.Expr) -> pl.Expr:
 class Aggregate(ABC):
     """How the values of groups become one number, as polars expressions over the groups that have a value.
 
-    Made by `difference()`, `ratio()` and their like. The expressions read the columns `estimate`, `unit` and its
-    `text`, `size`, `is_reference` and those of `contexts`; rows are in group order.
+    Made by `difference()`, `ratio()` and their like. The expressions read the columns `estimate`, `text` and those that
+    `prepare` adds; rows are in group order.
     """
 
     kind: str
@@ -98,6 +98,11 @@ class Aggregate(ABC):
         """The smallest and the largest number it can give for values between these."""
         return lower, upper
 
+    def prepare(self, rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+        """Rows with what the expressions read beside the values; groups of equal `keys` are compared."""
+        del keys
+        return rows
+
     def referable(self) -> pl.Expr:
         """Whether what groups are compared with has a value."""
         return pl.lit(value=True)
@@ -134,6 +139,11 @@ class _Contrast(Aggregate):
         named: object = self.to
         if isinstance(named, list):
             object.__setattr__(self, "to", tuple(cast("list[object]", named)))  # what is equal must hash equal
+        elif not isinstance(named, Hashable) or isinstance(named, pl.Expr):
+            msg = f"{self.kind}: `to=` names a group by its value, not by a {type(named).__name__}."
+            raise AggregateError(msg)
+        if self.signed not in (None, True, False):
+            raise ArgumentError.unknown("signed", self.signed, [True, False])
         if self.signed and self.to == "range":
             raise AggregateError(self._no_sign())
 
@@ -145,7 +155,7 @@ class _Contrast(Aggregate):
 
     @property
     def for_one_group(self) -> float | None:
-        return None if self.reference is not None else 0.0 if self.kind == "difference" else 1.0
+        return 0.0 if self.kind == "difference" else 1.0
 
     @property
     def contexts(self) -> tuple[Context, ...]:
@@ -169,24 +179,46 @@ class _Contrast(Aggregate):
             raise AggregateError(self._no_sign())
         return replace(self, to="range" if self.to is None else self.to, signed=bool(self.signed))
 
+    def prepare(self, rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+        if self.to == "range":
+            return rows
+        if self.contexts:
+            beside = rows.with_columns(
+                pl.col(self.contexts[0]).alias("reference"), pl.lit(None, pl.String).alias("reference_text")
+            )
+        else:
+            chosen = pl.col("is_reference")
+            if self.to == "majority":
+                largest = rows.group_by(keys).agg(pl.col("unit").get(first_largest(pl.col("size"))).alias("largest"))
+                rows = rows.join(largest, on=keys, how="left", maintain_order="left")
+                chosen = pl.col("unit") == pl.col("largest")
+            own = rows.filter(chosen).select(*keys, reference="estimate", reference_text="text", other="unit")
+            beside = rows.join(own, on=keys, how="left", maintain_order="left")
+            # a group is not compared with itself
+            beside = beside.with_columns(compared=pl.when(pl.col("unit") != pl.col("other")).then("estimate"))
+        compared = pl.col("compared" if "compared" in beside.columns else "estimate")
+        reference = pl.col("reference")
+        contrast = compared - reference if self.kind == "difference" else compared / reference
+        return beside.with_columns(contrast.fill_nan(None).alias("contrast")).with_columns(
+            self.severity(pl.col("contrast")).alias("severity")
+        )
+
     def value(self) -> pl.Expr:
         if self.to == "range":
             low, high = _ESTIMATE.min(), _ESTIMATE.max()
             return high - low if self.kind == "difference" else low / high
-        contrast = self._contrast()
-        shown = contrast if self.signed else self._unsigned(contrast)
-        return shown.get(first_largest(self.severity(contrast)))
+        farthest = pl.col("contrast").get(first_largest(pl.col("severity")))
+        return farthest if self.signed else self._unsigned(farthest)
 
     def referable(self) -> pl.Expr:
-        return pl.lit(value=True) if self.to == "range" or self.contexts else self._reference_value().is_not_null()
+        return pl.lit(value=True) if self.to == "range" or self.contexts else pl.col("reference").is_not_null().any()
 
     def carriers(self) -> tuple[pl.Expr, pl.Expr]:
         if self.to == "range":
             return super().carriers()
-        farthest = first_largest(self.severity(self._contrast()))
-        group = _TEXT.filter(self._compared()).get(farthest)
-        other = pl.lit(None, pl.String) if self.contexts else _TEXT.filter(self._is_reference()).first()
-        higher = (_ESTIMATE - self._reference_value()).filter(self._compared()).get(farthest) >= 0
+        farthest = first_largest(pl.col("severity"))
+        group, other = _TEXT.get(farthest), pl.col("reference_text").get(farthest)
+        higher = (pl.col("reference") <= _ESTIMATE).get(farthest)
         return pl.when(higher).then(other).otherwise(group), pl.when(higher).then(group).otherwise(other)
 
     def severity(self, value: pl.Expr) -> pl.Expr:
@@ -195,26 +227,14 @@ class _Contrast(Aggregate):
     def _unsigned(self, contrast: pl.Expr) -> pl.Expr:
         return contrast.abs() if self.kind == "difference" else pl.min_horizontal(contrast, 1 / contrast)
 
-    def _contrast(self) -> pl.Expr:
-        reference = self._reference_value()
-        contrast = _ESTIMATE - reference if self.kind == "difference" else _ESTIMATE / reference
-        return contrast.fill_nan(None).filter(self._compared())
-
-    def _reference_value(self) -> pl.Expr:
-        return pl.col(self.contexts[0]) if self.contexts else _ESTIMATE.filter(self._is_reference()).first()
-
-    def _compared(self) -> pl.Expr:
-        return _ESTIMATE.is_not_null() if self.contexts else ~self._is_reference()
-
-    def _is_reference(self) -> pl.Expr:
-        return _UNIT.eq(_UNIT.get(first_largest(pl.col("size")))) if self.to == "majority" else pl.col("is_reference")
-
     def _no_sign(self) -> str:
         return f'{self!r}: a range has no sign; name what to compare with, such as `to="overall"` or `to="<a group>"`.'
 
     def __repr__(self) -> str:
         across = None if self.across == "worst" else self.across
-        options = {"to": self.to, "signed": self.signed or None, "across": across}
+        # unsigned is what a comparison is unless it is between two sides
+        signed = self.signed or (False if self.signed is False and self.to in (None, ("privileged",)) else None)
+        options = {"to": self.to, "signed": signed, "across": across}
         return f"{self.kind}({', '.join(f'{name}={value!r}' for name, value in options.items() if value is not None)})"
 
 
@@ -299,7 +319,7 @@ class UserAggregate(Aggregate):
         return self.function is other.function
 
     def __hash__(self) -> int:
-        return hash(self.function.meta.serialize() if isinstance(self.function, pl.Expr) else self.function)
+        return hash(tuple(self.function.meta.root_names()) if isinstance(self.function, pl.Expr) else self.function)
 
     def __repr__(self) -> str:
         return (

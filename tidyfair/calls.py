@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import ABC, abstractmethod
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning, WeightError
@@ -12,7 +14,7 @@ from tidyfair.results import EXPLANATION, RESERVED, complaints, evaluate_request
 from tidyfair.tallies import Key, Tally, count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from typing import Unpack
 
     import polars as pl
@@ -24,40 +26,31 @@ __all__: list[str] = []
 
 
 class CountOptions(TypedDict, total=False):
-    """What decides how rows are counted."""
+    """What decides how rows are counted; the call says what each means."""
 
     probs: ColumnLike | None
-    """Column of scores, from which `threshold` makes labels."""
     group_by: ColumnLike | Iterable[ColumnLike] | None
-    """Columns whose groups (folds, models, months) each get rows of their own."""
     case_weights: ColumnLike | None
-    """Column of weights, finite numbers of zero or more."""
     threshold: float | None
-    """Scores at or above it select the event."""
 
 
 class ReadOptions(TypedDict, total=False):
-    """What decides how counts are read."""
+    """What decides how counts are read; the call says what each means."""
 
     pos_label: object
-    """The label that is the event; needed unless labels are Boolean, 0/1 or -1/1."""
     labels: Sequence[object] | None
-    """All labels in order, where the data do not say."""
     estimator: Literal["binary", "macro", "macro_weighted", "micro", "one_vs_rest"] | None
-    """How more than two labels are read; `one_vs_rest` compares groups label by label."""
     na_rm: bool
-    """Whether rows without a truth or estimate are left out (True), or make the metric null."""
     on_undefined: Literal["warn", "ignore", "null", "raise"]
-    """Whether groups without a value are left out (with a warning, or silently), make disparities null, or raise."""
 
 
 class CallOptions(CountOptions, ReadOptions, total=False):
-    """Everything but the data, the truth and the estimate."""
+    """Everything but the data, the truth and the estimate; the call says what each means."""
 
     explain: bool
-    """Whether to add `.n`, `.status`, `.group_min`, `.group_max`, `.level` and `.groups_left_out`."""
 
 
+_NO_TALLY = "What is computed is what `tally` has counted; to count and compute at once, call the metric itself."
 _DEFAULTS: Reading = {"pos_label": None, "labels": None, "estimator": None, "na_rm": True, "on_undefined": "warn"}
 
 
@@ -89,8 +82,19 @@ class Evaluable(ABC):
             data: A polars, pandas or pyarrow frame, grouped or not.
             truth: Column of the true labels.
             estimate: Column of the predicted labels.
-            options: `probs`, `group_by`, `case_weights`, `threshold`, `pos_label`, `labels`, `estimator`, `na_rm`,
-                `on_undefined` and `explain`; `CallOptions` says what they mean.
+            options: All that follows, each by its name.
+            group_by: Columns whose groups (folds, models, months) each get rows of their own.
+            case_weights: Column of weights, finite numbers of zero or more.
+            probs: Column of scores, from which `threshold` makes labels in place of `estimate`.
+            threshold: Scores at or above it select the event.
+            pos_label: The label that is the event; needed unless labels are Boolean, 0/1 or -1/1.
+            labels: All labels in order, where the data do not say.
+            estimator: How more than two labels are read: "macro" (the default), "macro_weighted" or "micro" averages,
+                or "one_vs_rest", which compares groups label by label; "binary" insists on one label against the rest.
+            na_rm: Whether rows without a truth or estimate are left out (True), or make the metric null.
+            on_undefined: Whether groups without a value are left out with a warning ("warn") or silently ("ignore"),
+                make disparities null ("null"), or raise ("raise").
+            explain: Whether to add `.n`, `.status`, `.group_min`, `.group_max`, `.level` and `.groups_left_out`.
 
         Returns:
             A tidy frame of the caller's kind with one row for each metric and outer group: the outer keys, `.metric`,
@@ -134,62 +138,66 @@ class Evaluable(ABC):
         **options: Unpack[CountOptions],
     ) -> Tally:  # fmt: skip
         """Count the rows, and leave the reading for `compute`; tallies of parts of the data add up to the whole's."""
-        counting, _ = self._sorted_out(cast("CallOptions", options))
+        counting, _ = self._sorted_out(cast("CallOptions", options), CountOptions)
         return self._count(open_frame(data, options.get("group_by")), truth, estimate, counting)
 
     def compute(self, tally: Tally, *, explain: bool = False, **options: Unpack[ReadOptions]) -> pl.DataFrame:
         """Read a tally: `f.compute(f.tally(data, …), …)` is `f(data, …)`."""
-        _, reading = self._sorted_out(cast("CallOptions", options))
+        _, reading = self._sorted_out(cast("CallOptions", options), ReadOptions)
+        if not isinstance(tally, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+            raise ArgumentError(_NO_TALLY)
         return self._report(tally, reading, explain=explain)
 
     def compute_by_group(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
         """Read the values of the groups from a tally, as `by_group` does from data."""
-        _, reading = self._sorted_out(cast("CallOptions", options))
+        _, reading = self._sorted_out(cast("CallOptions", options), ReadOptions)
+        if not isinstance(tally, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+            raise ArgumentError(_NO_TALLY)
         return tidy_groups(evaluate_requests(tally, self.requests, reading))
 
-    def _sorted_out(self, options: CallOptions) -> tuple[CountOptions, Reading]:
+    def _sorted_out(
+        self, options: CallOptions, accepted: type[CallOptions | CountOptions | ReadOptions] = CallOptions
+    ) -> tuple[CountOptions, Reading]:
+        """Options for counting and for reading; what is not accepted here is an error that says where it belongs."""
         given = cast("dict[str, Any]", options)
-        known = CallOptions.__annotations__
-        for name in given:
-            if name not in known:
-                formulas = [each for request in self.requests for each in request.formulas]
-                owner = next((metric for metric, formula in formulas if name in dict(formula.options)), None)
-                if owner:
-                    way_out = f'fix it with `metric_tweak({owner}, "a name", {name}=…)`'
-                    msg = f"{name!r} is an option of a metric; {way_out}."
-                    raise ArgumentError(msg)
-                raise ArgumentError.unknown("argument", name, ["data", "truth", "estimate", *known])
+        known = accepted.__annotations__
+        for name in (each for each in given if each not in known):
+            formulas = [each for request in self.requests for each in request.formulas]
+            owner = next((metric for metric, formula in formulas if name in dict(formula.options)), None)
+            if owner:
+                way_out = f'fix it with `metric_tweak({owner}, "a name", {name}=…)`'
+                msg = f"{name!r} is an option of a metric; {way_out}."
+                raise ArgumentError(msg)
+            if name in CallOptions.__annotations__:
+                step = (
+                    "counting: give it to `tally`"
+                    if name in CountOptions.__annotations__
+                    else "reading: give it to `compute`"
+                )
+                msg = f"{name!r} belongs to {step}."
+                raise ArgumentError(msg)
+            raise ArgumentError.unknown("argument", name, ["data", "truth", "estimate", *known])
         counting = {name: given[name] for name in CountOptions.__annotations__ if name in given}
         reading = {name: given.get(name, default) for name, default in _DEFAULTS.items()}
+        if not isinstance(reading["na_rm"], bool):
+            msg = f"`na_rm` is True or False, not {reading['na_rm']!r}."
+            raise ArgumentError(msg)
         return cast("CountOptions", counting), cast("Reading", reading)
 
     def _count(self, source: Source, truth: object, estimate: object, options: CountOptions) -> Tally:
-        given = {
-            "truth": truth,
-            "estimate": estimate,
-            "probs": options.get("probs"),
-            "case_weights": options.get("case_weights"),
-        }
+        scores, weights = options.get("probs"), options.get("case_weights")
+        given = {"truth": truth, "estimate": estimate, "probs": scores, "case_weights": weights}
         columns = {name: Column.of(value, name) for name, value in given.items() if value is not None}
         threshold = options.get("threshold")
-        if threshold is not None:
-            if isinstance(cast("object", threshold), bool) or not isinstance(cast("object", threshold), int | float):
-                msg = f"`threshold` is one number, not {threshold!r}."
-                raise ArgumentError(msg)
-            if "estimate" in columns:
-                msg = "`estimate` and `threshold` both say what is predicted: give the labels or the scores, not both."
-                raise ArgumentError(msg)
-            if "probs" not in columns:
-                msg = f"`threshold={threshold}` needs the column of scores: `probs=`."
-                raise ArgumentError(msg)
+        _check_threshold(threshold, columns)
         self._check_roles({*columns, *({"estimate"} if threshold is not None else ())})
         return count(
             source,
             self._keys(source.outer),
             truth=columns.get("truth"),
             estimate=columns.get("estimate"),
-            score=columns.get("probs") if threshold is not None else None,
-            threshold=threshold,
+            score=columns.get("probs"),
+            threshold=None if threshold is None else float(threshold),
             weights=columns.get("case_weights"),
         )
 
@@ -237,3 +245,20 @@ class Evaluable(ABC):
             return results
         shown = ".groups_left_out" if results[".groups_left_out"].list.len().sum() else None
         return results.drop(name for name in EXPLANATION if name != shown)
+
+
+def _check_threshold(threshold: object, columns: Collection[str]) -> None:
+    """Scores and a threshold come together, in place of predicted labels."""
+    number = not isinstance(threshold, bool) and isinstance(threshold, Real) and not math.isnan(threshold)
+    if threshold is not None and not number:
+        msg = f"`threshold` is one number, not {threshold!r}."
+        raise ArgumentError(msg)
+    if threshold is not None and "estimate" in columns:
+        msg = "`estimate` and `threshold` both say what is predicted: give the labels or the scores, not both."
+        raise ArgumentError(msg)
+    if threshold is not None and "probs" not in columns:
+        msg = f"`threshold={threshold}` needs the column of scores: `probs=`."
+        raise ArgumentError(msg)
+    if threshold is None and "probs" in columns:
+        msg = "`probs` are scores, and class metrics read labels: add `threshold=` to make labels of them."
+        raise ArgumentError(msg)

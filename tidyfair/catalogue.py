@@ -33,34 +33,38 @@ def get_metrics(kind: Literal["class"] = "class") -> MetricSet:
 
 
 def catalogue() -> pl.DataFrame:
-    """Every metric and groupwise metric: `name`, `kind`, `direction`, `lower` and `upper` end of the range, `aliases`.
+    """Every metric and groupwise metric with its direction and range, as a tidy frame.
 
-    Groupwise metrics have kind `groupwise`, and say in `metrics` and `aggregate` what they compare and how.
+    Columns: `name`, `kind`, `direction`, `lower` and `upper` end of the range, `aliases`, `options` with their
+    defaults, which `metric_tweak` can fix; for kind `groupwise` also what is compared and how.
 
-    >>> catalogue().filter(name="sens").row(0)
-    ('sens', 'class', 'maximize', 0.0, 1.0, ['hit_rate', 'recall', 'sensitivity', 'true_positive_rate'], None, None)
+    >>> catalogue().filter(name="f_meas").select("lower", "upper", "options").row(0)
+    (0.0, 1.0, ['beta=1'])
     """
     aliases: dict[str, list[str]] = {}
     for metric in _metrics():
         if _is_alias(metric) and metric.base:
             aliases.setdefault(metric.base.name, []).append(metric.name)
-    rows: list[tuple[object, ...]] = [
-        (metric.name, metric.kind, metric.direction, *metric.range, aliases.get(metric.name, []), None, None)
-        for metric in _metrics()
-        if not _is_alias(metric)
-    ]
-    for name in fairness.__all__:
-        factory = getattr(fairness, name)
-        if isinstance(factory, GroupwiseFactory):
-            example = factory("group")
-            lower, upper = example.range
-            metrics = [metric.name for metric in factory.metrics]
-            rows.append((name, "groupwise", example.direction, lower, upper, [], metrics, repr(factory.aggregate)))
-    schema = {
-        "name": pl.String, "kind": pl.String, "direction": pl.String, "lower": pl.Float64, "upper": pl.Float64,
-        "aliases": pl.List(pl.String), "metrics": pl.List(pl.String), "aggregate": pl.String,
-    }  # fmt: skip
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    rows = [
+        {
+            "name": metric.name, "kind": metric.kind, "direction": metric.direction,
+            "lower": metric.range[0], "upper": metric.range[1], "aliases": aliases.get(metric.name, []),
+            "options": [f"{name}={value!r}" for name, value in metric.definition.options],
+        }
+        for metric in _metrics() if not _is_alias(metric)
+    ]  # fmt: skip
+    factories = [each for name in fairness.__all__ if isinstance(each := getattr(fairness, name), GroupwiseFactory)]
+    rows += [
+        {
+            "name": each.name, "kind": "groupwise", "direction": each("a column").direction,
+            "lower": each("a column").range[0], "upper": each("a column").range[1], "aliases": [], "options": [],
+            "metrics": [metric.name for metric in each.metrics], "aggregate": repr(each.aggregate),
+        }
+        for each in factories
+    ]  # fmt: skip
+    text, texts = pl.String, pl.List(pl.String)
+    schema = {"name": text, "kind": text, "direction": text, "lower": pl.Float64, "upper": pl.Float64}
+    return pl.DataFrame(rows, {**schema, "aliases": texts, "options": texts, "metrics": texts, "aggregate": text})
 
 
 def _metrics() -> Iterator[Metric]:

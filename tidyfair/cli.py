@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import shutil
 import sys
 import warnings
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,13 +70,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # the reader of the output left, which is no error of ours; nor is what Python flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (TidyfairError, OSError, pl.exceptions.PolarsError) as error:
-        print(f"tidyfair: {error}", file=sys.stderr)
+        print(f"tidyfair: {_as_flags(str(error))}", file=sys.stderr)
         return 2
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tidyfair", description="Group performance and fairness of predictions.")
+    parser.add_argument("--version", action="version", version=f"tidyfair {version('tidyfair')}")
     commands = parser.add_subparsers(dest="command", metavar="command")
     audit = commands.add_parser(
         "audit", help="per-group rates and disparities of a file of predictions", epilog=_EXAMPLES,
@@ -96,7 +99,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     audit.add_argument("--pos-label", metavar="LABEL", help="the label that is the event")
     audit.add_argument("--weights", metavar="COLUMN", help="column of case weights")
-    audit.add_argument("--output", type=Path, metavar="FILE", help="write the disparities to .csv, .parquet or .json")
+    audit.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write the metrics and disparities to .csv, .parquet or .json instead of printing them",
+    )
     return parser
 
 
@@ -112,7 +120,7 @@ def _audit(options: argparse.Namespace) -> None:
         raise ArgumentError(msg)
     writer = _writer(options.output) if options.output else None
     names = data.collect_schema().names()
-    features = [[text] if text in names else text.split(":") for text in given["by"]]
+    features = [[text] if text in names else text.split(":") for text in dict.fromkeys(given["by"])]
     # without a truth, what can be said is who is selected
     rates, parities = (_RATES, _PARITIES) if given["truth"] else ((selection_rate,), (demographic_parity,))
     compared = new_groupwise_metric(metric_set(*rates), "rates", difference())
@@ -121,15 +129,18 @@ def _audit(options: argparse.Namespace) -> None:
     counting = {"group_by": given["group_by"], "case_weights": given["weights"]}
     counting |= {"probs": given["probs"], "threshold": given["threshold"]}
     tally = results.tally(data, given["truth"], given["estimate"], **counting)
-    pos_label = None if given["pos_label"] is None else _as_label(given["pos_label"], tally)
+    # of more than two labels, disparities of averages can hide those that cancel
+    reading: dict[str, Any] = {"estimator": "one_vs_rest"}
+    if given["pos_label"] is not None:
+        reading = {"pos_label": _as_label(given["pos_label"], tally)}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UndefinedWarning)
-        result = results.compute(tally, pos_label=pos_label, explain=True)
+        result = results.compute(tally, explain=True, **reading)
     if writer:
         writer(result)
     else:
         outer = [key.column.name for key in tally.outer]
-        _print("Rates by group", _wide(by_group.compute_by_group(tally, pos_label=pos_label), outer))
+        _print("Rates by group", _wide(by_group.compute_by_group(tally, **reading), outer))
         disparities = result.filter(pl.col(".by").is_not_null())
         said = {
             ".level": disparities[".level"].count(),
@@ -171,6 +182,15 @@ def _as_label(text: str, tally: Tally) -> object:
         with contextlib.suppress(ValueError):
             return float(text)
     return text
+
+
+def _as_flags(message: str) -> str:
+    """A message of the library in the words of the command line."""
+    flags = {"case_weights": "weights", "group_by": "group-by", "pos_label": "pos-label"}
+    named = "|".join(["truth", "estimate", "probs", "threshold", "by", *flags])
+    return re.sub(
+        rf"`({named})(=?)", lambda found: f"`--{flags.get(found[1], found[1])}{' ' * bool(found[2])}", message
+    )
 
 
 def _wide(groups: pl.DataFrame, outer: Sequence[str]) -> pl.DataFrame:

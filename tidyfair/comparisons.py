@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import polars as pl
 
 from tidyfair.aggregates import UserAggregate
+from tidyfair.errors import AggregateError, listed
 from tidyfair.readings import LEVEL
 
 if TYPE_CHECKING:
@@ -62,18 +63,24 @@ def _compare(
     per_level, per_outer = per_metric[:3], per_metric[:2]
     known, status = pl.col("estimate").is_not_null(), pl.col("status")
     asked = isinstance(aggregate, UserAggregate)  # once for all metrics, after the rules
-    rules = rows.group_by(per_metric, maintain_order=True).agg(
-        pl.lit(0.0).alias("value") if asked else aggregate.value().cast(pl.Float64).fill_nan(None).alias("value"),
-        *_carriers(aggregate),
-        (status != "left_out").sum().alias("groups"),
-        known.sum().alias("known"),
-        (status == "missing_values").any().alias("missing"),
-        ((status == "zero_denominator").any() & undefined_is_null).alias("undefined"),
-        aggregate.referable().alias("referable"),
-        pl.col("n").filter(known).sum(),
+    rules = (
+        aggregate.prepare(rows, per_metric)
+        .group_by(per_metric, maintain_order=True)
+        .agg(
+            pl.lit(0.0).alias("value") if asked else aggregate.value().cast(pl.Float64).fill_nan(None).alias("value"),
+            *_carriers(aggregate),
+            (status != "left_out").sum().alias("groups"),
+            known.sum().alias("known"),
+            (status == "missing_values").any().alias("missing"),
+            ((status == "zero_denominator").any() & undefined_is_null).alias("undefined"),
+            aggregate.referable().alias("referable"),
+            pl.col("n").filter(known).sum(),
+        )
     )
-    alone = (pl.col("groups") == 1) & (pl.col("known") == 1) & (aggregate.for_one_group is not None)
-    value = pl.when(alone).then(aggregate.for_one_group).otherwise("value")
+    alone = (pl.col("groups") == 1) & (pl.col("known") == 1) & pl.col("referable")
+    value = pl.col("value")
+    if aggregate.for_one_group is not None:
+        value = pl.when(alone).then(aggregate.for_one_group).otherwise(value)
     needed = pl.min_horizontal(aggregate.groups_needed, pl.max_horizontal("groups", 1))
     reason = (
         pl.when("missing").then(pl.lit("missing_values"))
@@ -116,10 +123,18 @@ def _ask_user(levels: pl.DataFrame, valued: pl.DataFrame, aggregate: UserAggrega
     for (request,), rows in allowed.group_by("request", maintain_order=True):
         name, frame = tidy(int(str(request)), rows)
         grouped = frame.with_columns(rows.select(pl.struct(keys).alias(_PLACE))).group_by(_PLACE, maintain_order=True)
-        if isinstance(aggregate.function, pl.Expr):
-            results = grouped.agg(aggregate.function.alias("value")).rows()
-        else:
-            results = [(place, aggregate.function(part.drop(_PLACE))) for (place,), part in grouped]
+        try:
+            if isinstance(aggregate.function, pl.Expr):
+                results = grouped.agg(aggregate.function.alias("value")).rows()
+            else:
+                results = [(place, aggregate.function(part.drop(_PLACE))) for (place,), part in grouped]
+        except pl.exceptions.PolarsError as error:
+            reason = str(error).partition("\n")[0].partition(";")[0]
+            msg = f"{name}: the aggregate {aggregate!r} failed: {reason}. Its columns: {listed(frame.columns)}."
+            raise AggregateError(msg) from error
+        except Exception as error:
+            error.add_note(f"in the aggregate of {name}, whose columns are {listed(frame.columns)}")
+            raise
         answers += [(*place.values(), aggregate.number(result, name)) for place, result in results]
     values = pl.DataFrame(answers, schema={**allowed.select(keys).schema, "value": pl.Float64}, orient="row")
     extremes = allowed.group_by(keys).agg(_carriers(aggregate))

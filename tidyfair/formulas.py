@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, listed, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -30,6 +30,8 @@ STATISTICS: dict[str, frozenset[str]] = {
     "positives": _TRUTH, "negatives": _TRUTH, "selected": _ESTIMATE, "unselected": _ESTIMATE,
     "instances": frozenset(), "rank": frozenset(),
 }  # fmt: skip
+_OF_ORDER = {"absolute_steps", "squared_steps", "rank"}
+"""Statistics of labels in an order, for weighted kappa."""
 """The statistics of one label against the rest, and the columns without which a row does not count in them."""
 
 _WHEN_COMPLETE = {"positives": "tp fn", "negatives": "fp tn", "selected": "tp fp", "unselected": "fn tn"}
@@ -68,8 +70,12 @@ class Formula:
         parameters = inspect.signature(function).parameters.values()
         needs = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY]
         if unknown := [name for name in needs if name not in STATISTICS and name not in known]:
-            kind = f"statistic of {function.__name__}()"
-            raise ArgumentError.unknown(kind, unknown[0], [*STATISTICS, *known])
+            msg = (
+                f"{function.__name__}(): the parameter {unknown[0]!r} is no statistic, and its module knows no metric "
+                f"of that name; import it there.{nearest(unknown[0], [*STATISTICS, *known])} "
+                f"Statistics: {listed(name for name in STATISTICS if name not in _OF_ORDER)}."
+            )
+            raise ArgumentError(msg)
         parts = tuple((name, known[name]) for name in needs if name not in STATISTICS)
         options = tuple((each.name, each.default) for each in parameters if each.kind is each.KEYWORD_ONLY)
         return cls(function, over_levels, undefined_levels, parts, options)
@@ -118,15 +124,26 @@ class Formula:
                     return pl.sum_horizontal(pl.col(cell + suffix) for cell in complete[name].split())
                 return pl.col(name + suffix)
 
-            result = formula.function(
-                **{name: value(name) for name in formula.needs}, **dict[str, Any](formula.options)
-            )
-            if isinstance(result, tuple):
-                numerator, denominator = result
-                return pl.when(denominator != 0).then(numerator / denominator), denominator
-            return result, None
+            arguments: dict[str, Any] = {name: value(name) for name in formula.needs}
+            result: object = formula.function(**arguments, **dict[str, Any](formula.options))
+            match result:
+                case pl.Expr():
+                    return result, None
+                case (pl.Expr() as numerator, pl.Expr() as denominator):
+                    return pl.when(denominator != 0).then(numerator / denominator), denominator
+                case _:
+                    msg = (
+                        f"{formula.function.__name__}() must return an expression of its parameters, or numerator and "
+                        f"denominator, not {result!r}."
+                    )
+                    raise ArgumentError(msg)
 
         return express(self)
+
+    @cached_property
+    def counts_steps(self) -> bool:
+        """Whether it reads how many levels apart truth and estimate are, with its options."""
+        return not {"absolute_steps", "squared_steps"}.isdisjoint(self.value.meta.root_names())
 
     @cached_property
     def value(self) -> Expr:
@@ -151,7 +168,11 @@ class Formula:
         if missing:
             msg = f"{self.function.__name__} needs the number {missing[0]!r}."
             raise ArgumentError(msg)
-        return frame.select(self.express(given=frame.columns)[0].fill_nan(None)).item()
+        values = frame.select(self.express(given=frame.columns)[0].fill_nan(None)).to_series()
+        if len(values) != 1:
+            msg = f"{self.function.__name__} takes one number for each statistic: it is worked out label by label."
+            raise ArgumentError(msg)
+        return values.item()
 
 
 def two_sides(frame: pl.DataFrame) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -12,7 +13,7 @@ from polars.lazyframe.group_by import LazyGroupBy
 from tidyfair.errors import ArgumentError, ColumnError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__: list[str] = []
 
@@ -20,6 +21,8 @@ ColumnLike: TypeAlias = "str | pl.Expr"
 PolarsFrame: TypeAlias = "pl.DataFrame | pl.LazyFrame | GroupBy"
 
 WEIGHT = "weight"
+_EAGER = ("pandas", "pyarrow")
+_PLAIN = (pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Null)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +37,8 @@ class Column:
         if isinstance(source, str):
             return cls(source)
         if not isinstance(source, pl.Expr):
-            msg = f"`{role}` takes a column name or a polars expression, not {source!r}."
+            one_by_one = " Write several columns one by one." if type(source) in (list, tuple) else ""
+            msg = f"`{role}` takes a column name or a polars expression, not a {type(source).__name__}.{one_by_one}"
             raise ColumnError(msg)
         if source.meta.has_multiple_outputs():
             msg = f"`{role}`: {source} may give several columns; name them one by one."
@@ -70,7 +74,7 @@ class Column:
                 'give it a name of its own with `.alias("…")`.'
             )
             raise ColumnError(msg)
-        if not self.source.meta.is_length_preserving():
+        if not _keeps_rows(self.source):
             msg = f"`{role}`: the expression {self.source} does not give one value for each row."
             raise ColumnError(msg)
 
@@ -82,10 +86,19 @@ class Column:
         return self.source.meta.eq(other.source)
 
     def __hash__(self) -> int:
-        return hash(self.source if isinstance(self.source, str) else self.source.meta.serialize())
+        # not the serialized form, which expressions that hold a Python function do not have
+        return hash(self.source if isinstance(self.source, str) else tuple(self.source.meta.root_names()))
 
     def __repr__(self) -> str:
         return repr(self.source) if isinstance(self.source, str) else str(self.source)
+
+
+def _keeps_rows(expr: pl.Expr) -> bool:
+    """Whether an expression gives one value for each row, as far as can be said without the data."""
+    try:
+        return expr.meta.is_length_preserving()
+    except pl.exceptions.PolarsError:
+        return True  # polars cannot look into Python functions
 
 
 @dataclass(frozen=True)
@@ -120,9 +133,17 @@ class Source:
             column.check(columns, role)
         frame = self._as_polars({root for _, column in wanted.values() for root in column.roots})
         chosen = frame.lazy().select(column.expr.alias(name) for name, (_, column) in wanted.items())
-        schema = chosen.collect_schema()
+        try:
+            schema = chosen.collect_schema()
+        except pl.exceptions.PolarsError as error:
+            made = [f"`{role}`: {column}" for role, column in wanted.values() if not isinstance(column.source, str)]
+            if not made:
+                raise
+            msg = f"An expression does not fit the data ({'; '.join(made)}): {error}"
+            raise ColumnError(msg) from error
         for name, (role, column) in wanted.items():
-            if schema[name].is_nested() or schema[name] == pl.Object:
+            kind = schema[name]
+            if not (kind.is_numeric() or kind.is_temporal() or isinstance(kind, _PLAIN)):
                 msg = f"`{role}`: the column {column.name!r} has dtype {schema[name]}; it needs one plain value a row."
                 raise ColumnError(msg)
         floats = [name for name, dtype in schema.items() if dtype.is_float() and name != WEIGHT]
@@ -130,7 +151,7 @@ class Source:
 
     def restore(self, result: pl.DataFrame) -> Any:
         """A result in the caller's kind; lazy input is answered with a polars frame."""
-        kinds: dict[str, Callable[[], Any]] = {"pandas": result.to_pandas, "pyarrow": result.to_arrow}
+        kinds: dict[str, Callable[[], Any]] = dict(zip(_EAGER, (result.to_pandas, result.to_arrow), strict=True))
         return kinds[self.kind]() if self.kind in kinds else result
 
     def _as_polars(self, needed: set[str]) -> pl.DataFrame | pl.LazyFrame:
@@ -139,10 +160,15 @@ class Source:
         import narwhals.stable.v2 as nw
 
         frame = self.frame.select(name for name in self.columns if name in needed)
-        # ordered categoricals would lose their levels on the way
+        # ordered categoricals would lose their levels on the way; those of numbers are the numbers
         levels = {name: list(dtype.categories) for name, dtype in frame.schema.items() if isinstance(dtype, nw.Enum)}
+        plain: dict[object, Any] = {bool: nw.Boolean(), int: nw.Int64()}
+        kinds: dict[str, set[object]] = {name: {type(each) for each in values} for name, values in levels.items()}
+        numbers = {name: plain[kind.pop()] for name, kind in kinds.items() if len(kind) == 1 and kind <= plain.keys()}
         try:
-            return frame.to_polars().with_columns(pl.col(name).cast(pl.Enum(each)) for name, each in levels.items())
+            frame = frame.with_columns(nw.col(name).cast(numbers.get(name, nw.String())) for name in levels)
+            enums = {name: pl.Enum(map(str, values)) for name, values in levels.items() if name not in numbers}
+            return frame.to_polars().with_columns(pl.col(name).cast(dtype) for name, dtype in enums.items())
         except ModuleNotFoundError as error:
             msg = f"pandas text columns need pyarrow to cross over: pip install 'tidyfair[pandas]' ({error})."
             raise ColumnError(msg) from error
@@ -155,7 +181,8 @@ def open_frame(data: object, group_by: ColumnLike | Iterable[ColumnLike] | None 
     """Open a frame of any supported kind, grouped or not."""
     frame, keys = _ungrouped(data)
     if keys is None:
-        keys = [] if group_by is None else [group_by] if isinstance(group_by, str | pl.Expr) else list(group_by)
+        several = isinstance(group_by, Iterable) and not isinstance(group_by, str | pl.Expr)
+        keys = [] if group_by is None else list(cast("Iterable[Any]", group_by)) if several else [group_by]
     elif group_by is not None:
         msg = "The data are already grouped; write the grouping once, on the frame or as `group_by=`."
         raise ArgumentError(msg)
@@ -171,10 +198,13 @@ def open_frame(data: object, group_by: ColumnLike | Iterable[ColumnLike] | None 
     try:
         opened = nw.from_native(cast("Any", frame), eager_only=True)
     except (TypeError, ValueError) as error:
-        kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
+        module = type(frame).__module__.partition(".")[0]
+        if module in _EAGER:
+            msg = f"The {module} frame cannot be read: {error}"
+            raise ColumnError(msg) from error
         msg = (
-            f"`data` is a {kind}; tidyfair opens polars frames (eager, lazy, grouped), pandas frames (also grouped) "
-            f"and pyarrow tables. Turn it into one of these first. ({error})"
+            f"`data` is a {module}.{type(frame).__name__}; tidyfair opens polars frames (eager, lazy, grouped), pandas "
+            "frames (also grouped) and pyarrow tables. Turn it into one of these first."
         )
         raise ArgumentError(msg) from error
     return Source(opened, opened.implementation.value, outer)
@@ -187,7 +217,7 @@ def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
             raise ArgumentError(_regroup("having()"))
         keys = list[Any]()
         for each in cast("tuple[Any, ...]", data.by):
-            keys += [each] if isinstance(each, str | pl.Expr) else list(each)
+            keys += each if type(each) in (list, tuple) else [each]
         named_by = cast("dict[str, pl.Expr]", data.named_by)
         return data.df, [*keys, *(expr.alias(name) for name, expr in named_by.items())]
     if isinstance(data, RollingGroupBy | DynamicGroupBy | LazyGroupBy):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -106,6 +106,9 @@ def privileged(
         others += (
             [cast("Mapping[str, object]", unprivileged)] if one else cast("list[Mapping[str, object]]", unprivileged)
         )
+    if unprivileged is not None and not others:
+        msg = "privileged(): `unprivileged=` needs a condition; leave it out for everybody else."
+        raise ArgumentError(msg)
     return Privileged(tuple(map(_condition, every)), tuple(map(_condition, others)))
 
 
@@ -118,7 +121,12 @@ def _condition(mapping: Mapping[str, object]) -> _Condition:
     if not isinstance(mapping, Mapping) or not mapping:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f'A condition is a mapping like {{"sex": "male"}}, not {mapping!r}.'
         raise ArgumentError(msg)
-    return tuple((name, admitted(value)) for name, value in mapping.items())
+    condition = tuple((name, admitted(value)) for name, value in mapping.items())
+    for name, values in condition:
+        if not isinstance(name, str) or not values or not all(isinstance(value, Hashable) for value in values):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+            msg = f"A condition names a column and the values that it admits, not {name!r}: {values!r}."
+            raise ArgumentError(msg)
+    return condition
 
 
 def _any_text(conditions: tuple[_Condition, ...]) -> str:
@@ -147,8 +155,8 @@ class By:
                     raise ArgumentError(msg)
                 return cls(feature.columns, feature)
         columns = tuple(Column.of(feature, "by") for feature in features)
-        if len(set(columns)) < len(columns):
-            msg = f"{name}: the same column is given twice."
+        if len({column.name for column in columns}) < len(columns):
+            msg = f"{name}: two columns of the same name."
             raise ArgumentError(msg)
         return cls(columns)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from numbers import Number
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -32,6 +33,8 @@ class Labels:
     values: tuple[Any, ...]
     event: int | None
     """Index of the positive label; None for a multi-class reading."""
+    in_order: bool = True
+    """Whether their order means something: listed, declared by the dtype, or numbers."""
 
     def encode(self, tally: Tally) -> pl.DataFrame:
         """The cells with `truth` and `estimate` as places in `values`; null stays null."""
@@ -54,7 +57,16 @@ def read_labels(tally: Tally, *, labels: Sequence[object] | None, pos_label: obj
     """Find the labels of a call and the event among them; anything in doubt raises and shows what to write."""
     if estimator is not None and estimator not in ESTIMATORS:
         raise ArgumentError.unknown("estimator", estimator, ESTIMATORS)
+    if not isinstance(pos_label, Hashable) or isinstance(pos_label, pl.Expr):
+        msg = f"`pos_label` is one label, not a {type(pos_label).__name__}."
+        raise LabelError(msg)
     values = _seen_labels(tally) if labels is None else _listed_labels(tally, labels)
+    declared = labels is not None or any(levels_of(tally.cells.schema[name]) for name in _columns(tally))
+    in_order = declared or not any(isinstance(value, str) for value in values)
+    if not values:
+        # without any label every value is undefined, and nothing is in doubt
+        either: list[Any] = [False, True] if pos_label is None else [pos_label]
+        values = either
     if pos_label is not None and pos_label not in values:
         # a lone label and another one asked for are a pair; anything else is a slip
         if labels is not None or len(values) > 1 or len({_sort_of(value) for value in (*values, pos_label)}) > 1:
@@ -74,7 +86,7 @@ def read_labels(tally: Tally, *, labels: Sequence[object] | None, pos_label: obj
         msg = f"A threshold selects one label against the rest; estimator={estimator!r} reads all labels."
         raise ArgumentError(msg)
     if all_labels or (many and pos_label is None and estimator != "binary"):
-        return Labels(tuple(values), None)
+        return Labels(tuple(values), None, in_order)
     return Labels(tuple(values), values.index(_event(tally, values) if pos_label is None else pos_label))
 
 
@@ -83,9 +95,11 @@ def _event(tally: Tally, values: list[Any]) -> Any:
     if set(values) in ({0, 1}, {-1, 1}):
         return 1
     column = tally.truth or tally.estimate
+    several = len(values) > 2  # noqa: PLR2004
+    choices = ["`pos_label=` one of them"] if several else [f"`pos_label={value!r}`" for value in reversed(values)]
     msg = (
         f"Which label of {column.name if column else 'the data'!r} is the event? The labels are {listed(values)}: "
-        f"write {' or '.join(f'`pos_label={value!r}`' for value in reversed(values[-2:]))}."
+        f"write {' or '.join(choices)}."
     )
     raise LabelError(msg)
 
@@ -97,12 +111,14 @@ def _columns(tally: Tally) -> dict[str, str]:
 
 
 def _listed_labels(tally: Tally, labels: Sequence[object]) -> list[Any]:
-    values = list(labels)
-    if not values or len(set(values)) < len(values):
-        msg = f"`labels` lists each label once, not {values!r}."
+    given = cast("object", labels)
+    several = isinstance(given, Iterable) and not isinstance(given, str)
+    values = list(cast("Iterable[Any]", given)) if several else []
+    if not values or not all(isinstance(value, Hashable) for value in values) or len(set(values)) < len(values):
+        msg = f"`labels` lists each label once, not {labels!r}."
         raise LabelError(msg)
     for name, column in _columns(tally).items():
-        if unlisted := [value for value in _values(tally, name) if value not in values]:
+        if unlisted := [value for value in tally.seen[name] if value not in values]:
             msg = f"`labels`: the column {column!r} also holds {listed(unlisted)}; list every label."
             raise LabelError(msg)
     return values
@@ -111,7 +127,7 @@ def _listed_labels(tally: Tally, labels: Sequence[object]) -> list[Any]:
 def _seen_labels(tally: Tally) -> list[Any]:
     """Labels as the dtypes declare them, else as they occur in truth and estimate together."""
     columns = _columns(tally)
-    seen = {name: _values(tally, name) for name in columns}
+    seen = {name: tally.seen[name] for name in columns}
     holds = "; ".join(f"{column!r} holds {listed(seen[name])}" for name, column in columns.items())
     every = sorted({value for values in seen.values() for value in values}, key=lambda value: (_sort_of(value), value))
     if len({_sort_of(value) for value in every}) > 1:
@@ -142,11 +158,7 @@ def _seen_labels(tally: Tally) -> list[Any]:
     if not common and set(every) not in ({0, 1}, {-1, 1}):
         msg = f"Truth and estimate share no label: {holds}. If they belong together, list all of them as `labels=`."
         raise LabelError(msg)
-    return every or [False, True]  # without any label every value is undefined, and nothing is in doubt
-
-
-def _values(tally: Tally, name: str) -> list[Any]:
-    return tally.seen[name]
+    return every
 
 
 def levels_of(dtype: pl.DataType) -> list[Any]:

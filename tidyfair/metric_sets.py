@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 from tidyfair.aggregates import as_aggregate
 from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.formulas import Formula
-from tidyfair.groups import By
+from tidyfair.groups import By, Privileged
 from tidyfair.results import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Self, TypeAlias
+    from typing import Never, Self, TypeAlias
 
     import polars as pl
 
     from tidyfair.aggregates import Aggregate, Direction
     from tidyfair.formulas import Expr, Rate
     from tidyfair.frames import ColumnLike
-    from tidyfair.groups import Privileged
 
     Kind: TypeAlias = Literal["class", "prob", "numeric"]
 
@@ -64,7 +64,11 @@ class Metric(Evaluable):
     def tweaked(self, name: str, options: dict[str, object]) -> Self:
         """The same metric with options fixed, under another name."""
         definition = self.definition.with_options(self.name, options)
-        definition.express()  # refuses values that do not fit
+        try:
+            definition.express()
+        except (TypeError, OverflowError) as error:
+            msg = f"{self.name} cannot use the options {options!r}: {error}."
+            raise ArgumentError(msg) from error
         return replace(self, name=name, definition=definition, base=self.base or self)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
@@ -140,6 +144,7 @@ class GroupwiseFactory:
         aggregate: Aggregate | pl.Expr | Callable[[pl.DataFrame], float] | None = None,
         name: str | None = None,
         min_n: int = 0,
+        **call: Never,
     ) -> GroupwiseMetric:
         """Compare the groups of one or more columns, or the two sides of `privileged(…)`.
 
@@ -148,17 +153,21 @@ class GroupwiseFactory:
             aggregate: Another aggregate than the factory's.
             name: Another name for `.metric`.
             min_n: Groups whose denominator has fewer rows are left out.
+            call: Nothing else; the arguments of a call belong to the metric that this makes.
 
         Raises:
             ColumnError, AggregateError: If the feature or the aggregate does not fit.
         """
         name = name or self.name
-        if not isinstance(min_n, int) or min_n < 0:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        if call or any(hasattr(feature, "columns") and not isinstance(feature, Privileged) for feature in by):
+            msg = f'{name} is a factory: write `{name}("column")(data, …)` with the sensitive feature first.'
+            raise ArgumentError(msg)
+        if isinstance(min_n, bool) or not isinstance(min_n, Integral) or min_n < 0:
             msg = f"{name}: `min_n` is a number of rows, not {min_n!r}."
             raise ArgumentError(msg)
         chosen = self.aggregate if aggregate is None else as_aggregate(aggregate, name)
         direction = self.direction if aggregate is None else None
-        return GroupwiseMetric(name, self.metrics, By.of(by, name), chosen, direction, min_n)
+        return GroupwiseMetric(name, self.metrics, By.of(by, name), chosen, direction, int(min_n))
 
     def __repr__(self) -> str:
         metrics = ", ".join(metric.name for metric in self.metrics)
@@ -208,7 +217,9 @@ def metric_set(*metrics: Metric | GroupwiseMetric | MetricSet) -> MetricSet:
             msg = f'{each.name} compares the groups of a column: did you mean `{each.name}("col")`?'
             raise ArgumentError(msg)
         if not isinstance(each, Metric | GroupwiseMetric | MetricSet):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            msg = f"A metric set takes metrics, groupwise metrics and metric sets, not {each!r}."
+            listed_together = type(each) in (list, tuple)
+            way_out = " Write them one by one, without brackets." if listed_together else ""
+            msg = f"A metric set takes metrics, groupwise metrics and metric sets, not {each!r}.{way_out}"
             raise ArgumentError(msg)
         members += each.metrics if isinstance(each, MetricSet) else [each]
     if not members:
@@ -242,6 +253,9 @@ def metric_tweak(metric: Metric, name: str, **options: object) -> Metric:
     if not isinstance(metric, Metric):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"metric_tweak() takes a metric with options, such as f_meas, not {metric!r}."
         raise ArgumentError(msg)
+    if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"metric_tweak() gives a metric a name in words, not {name!r}."
+        raise ArgumentError(msg)
     return metric.tweaked(name, options)
 
 
@@ -270,6 +284,7 @@ def class_metric(
     def define(function: Callable[..., Expr | Rate]) -> Metric:
         known = {name: each.definition for name, each in function.__globals__.items() if isinstance(each, Metric)}
         definition = Formula.of(function, known, over_levels=over_levels, undefined_levels=undefined_levels)
+        definition.express()  # refuses what is no formula
         return Metric(function.__name__, definition, "class", direction, range, constant_average)
 
     return define

@@ -68,7 +68,7 @@ def _sums(level: int, *, weighted: bool, steps: bool, complete: bool) -> tuple[p
         if not complete or None not in (truth, estimate)
     ]
     if steps:
-        away = (pl.col("truth") - pl.col("estimate")).abs().cast(pl.Int64)
+        away = (pl.col("truth") - pl.col("estimate")).abs().cast(pl.Float64)
         sums += [
             (pl.col(measure) * away**power).filter(on_side("truth", side=True)).sum().alias(f"{name}{suffix} {level}")
             for suffix, measure in measures.items()

@@ -9,10 +9,10 @@ import polars as pl
 
 from tidyfair.aggregates import CONTEXTS
 from tidyfair.comparisons import NO_LEVEL, VALUED, compare
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, LabelError, listed
 from tidyfair.labels import AVERAGES, read_labels
 from tidyfair.readings import LEVEL, ONE_LABEL, UNIT, evaluate, pool
-from tidyfair.units import count_units
+from tidyfair.units import UNGROUPED, count_units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +29,7 @@ __all__: list[str] = []
 RESERVED = frozenset(
     {".metric", ".by", ".estimator", ".threshold", ".estimate", ".lower", ".upper", ".std_error", ".method", ".n"}
     | {".status", ".group_min", ".group_max", ".level", ".groups_left_out", ".group", ".denominator", ".overall"}
+    | {".truth", ".predicted", ".weight"}
 )
 """Names of the columns of results, which no outer key may have."""
 
@@ -85,7 +86,7 @@ class Evaluated:
             for request in self.requests
         ]
         texts = pl.DataFrame(each, schema=dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row")
-        keys = {key.name: key[rows["outer"]] for key in self.units.outer_keys if key.name}
+        keys = {key.name: key[rows["outer"]] for key in self.units.outer_keys if key.name != UNGROUPED}
         return keys | {text.name: text[rows["request"]] for text in texts}
 
     def level_text(self, rows: pl.DataFrame) -> pl.Series:
@@ -106,7 +107,14 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
     asked = reading["estimator"]
     labels = read_labels(tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=asked)
     formulas = list(dict.fromkeys(formula for request in requests for _, formula in request.formulas))
-    steps = labels.event is None and any("absolute_steps" in formula.statistics for formula in formulas)
+    stepping = [name for request in requests for name, formula in request.formulas if formula.counts_steps]
+    steps = bool(stepping) and labels.event is None
+    if steps and not labels.in_order:
+        msg = (
+            f"{stepping[0]} counts how many levels truth and estimate are apart, but {listed(labels.values)} have no "
+            "order: list them in order as `labels=[…]`, or make the columns Enums."
+        )
+        raise LabelError(msg)
     # what is not grouped comes first, so that it and the rest are two runs of units
     bys = sorted(dict.fromkeys(request.by for request in requests), key=lambda by: by is not None)
     units, events = count_units(tally, labels, bys, steps=steps)
@@ -302,5 +310,5 @@ def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
 
 
 def _outer_text(outer: pl.DataFrame, place: int) -> str:
-    keys = ", ".join(f"{name}={value!r}" for name, value in outer.row(place, named=True).items() if name)
+    keys = ", ".join(f"{name}={value!r}" for name, value in outer.row(place, named=True).items() if name != UNGROUPED)
     return f"({keys})" if keys else ""

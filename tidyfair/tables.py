@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 import polars as pl
 
 from tidyfair.catalogue import get_metrics
+from tidyfair.errors import ColumnError
 from tidyfair.frames import open_frame
 from tidyfair.labels import read_labels
 from tidyfair.metrics.classification import instances
@@ -60,6 +61,10 @@ def conf_mat(
     [(0, 0, 0), (0, 1, 1), (1, 0, 0), (1, 1, 2)]
     """
     tally = instances.tally(data, truth, estimate, **counting)
+    for role, there in (("truth", tally.truth), ("estimate", tally.estimate or tally.threshold is not None)):
+        if not there:
+            msg = f"conf_mat needs the labels of both sides: `{role}=` is missing."
+            raise ColumnError(msg)
     # no label is the event of a table, unless a threshold selects one
     estimator = "macro" if tally.threshold is None else None
     found = read_labels(tally, labels=labels, pos_label=pos_label, estimator=estimator)

@@ -26,6 +26,8 @@ LABELS = (TRUTH, ESTIMATE)
 _SCORE = "score"
 _LARGEST_CODE = 2**16 - 1
 _FEW_ROWS = 50_000
+_MOST_WHOLE = 2**63
+_LEAST = 1e-75
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Key:
     role: Literal["outer", "by"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tally:
     """Counts of rows by keys and labels: all that class metrics need to know of the data.
 
@@ -72,14 +74,24 @@ class Tally:
                 raise ColumnError(msg)
         return [place[column] for column in columns]
 
+    def __radd__(self, other: object) -> Tally:
+        """So that `sum()` adds tallies up."""
+        return self if other == 0 else NotImplemented
+
     def __add__(self, other: Tally) -> Tally:
         """Merge by key, never by position."""
+        if not isinstance(other, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+            return NotImplemented
         mine = (self.keys, self.truth, self.estimate, self.threshold, self.weights)
         if mine != (other.keys, other.truth, other.estimate, other.threshold, other.weights):
             msg = "Only tallies of the same columns, keys, weights and threshold can be added."
             raise ArgumentError(msg)
         by = [f"k{index}" for index in range(len(self.keys))] + list(LABELS)
-        both = pl.concat([self.cells, other.cells], how="vertical_relaxed")
+        try:
+            both = pl.concat([self.cells, other.cells], how="vertical_relaxed")
+        except pl.exceptions.PolarsError as error:
+            msg = f"The columns of the two tallies do not have the same kind of values: {error}"
+            raise ArgumentError(msg) from error
         return Tally(both.group_by(by).agg(pl.exclude(by).sum()), *mine)
 
 
@@ -114,7 +126,14 @@ def count(
         sums += [pl.col(WEIGHT).sum().alias("w"), pl.col(WEIGHT).cast(pl.Float64).pow(2).sum().alias("w2")]
         sums += [pl.col(WEIGHT).min().alias("least"), pl.col(WEIGHT).count().alias("known")]
     by = [name for name in frame.collect_schema().names() if name != WEIGHT]
-    cells = _grouped(frame, by, sums, engine)
+    try:
+        cells = _grouped(frame, by, sums, engine)
+    except pl.exceptions.PolarsError as error:
+        made = [f"`{role}`: {column}" for role, column in wanted.values() if not isinstance(column.source, str)]
+        if not made:
+            raise
+        msg = f"An expression does not fit the data ({'; '.join(made)}): {error}"
+        raise ColumnError(msg) from error
     if weights is not None:
         _check_weights(cells, weights)
         cells = cells.drop("least", "known")
@@ -182,7 +201,7 @@ def _weighable(frame: pl.LazyFrame, weights: Column) -> pl.LazyFrame:
         msg = f"`case_weights`: the column {weights.name!r} is {dtype}; weights are numbers."
         raise WeightError(msg)
     whole = dtype.is_integer() or dtype == pl.Boolean
-    return frame.with_columns(pl.col(WEIGHT).cast(pl.Int64 if whole else pl.Float64))
+    return frame.with_columns(pl.col(WEIGHT).cast(pl.Int64 if whole else pl.Float64, strict=False))
 
 
 def _check_weights(cells: pl.DataFrame, weights: Column) -> None:
@@ -191,6 +210,13 @@ def _check_weights(cells: pl.DataFrame, weights: Column) -> None:
         "NaN or infinite": not cells["w"].is_finite().all(),
         "negative": (cells["least"] < 0).any(),
     }
+    # no sum of n weights is larger than this; whole ones are summed in 64 bits, and formulas multiply four sums
+    rows, total, squares = (float(str(cells[name].cast(pl.Float64).sum())) for name in ("n", "w", "w2"))
+    largest = math.sqrt(rows * squares)
+    if not any(found.values()) and (
+        (largest >= _MOST_WHOLE and cells["w"].dtype == pl.Int64) or not (total == 0 or _LEAST < total < 1 / _LEAST)
+    ):
+        found["too large or too small to be summed"] = True
     for what, there in found.items():
         if there:
             msg = (

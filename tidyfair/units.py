@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+UNGROUPED = "\0ungrouped"
+"""The column of outer keys where the data are not grouped, which no user's column is called."""
+
 
 @dataclass(frozen=True)
 class Units:
@@ -40,13 +43,17 @@ class Units:
     def find(self, by: By, reference: object, name: str) -> list[int]:
         """The units of the group that a user named by its value, its values or its text."""
         first, size = self.spans[by]
-        texts = self.text[first : first + size].to_list()
+        groups = self.keys[by].with_columns(self.text[first : first + size].alias("\0text")).unique(maintain_order=True)
         wanted = cast("tuple[object, ...]", reference) if isinstance(reference, tuple) else (reference,)
-        groups = self.keys[by].rows()
-        chosen = [place for place, values in enumerate(groups) if values == wanted]
-        chosen = chosen or [place for place, text in enumerate(texts) if text == reference]
-        if len({groups[place] for place in chosen}) == 1 or not groups or by.sides:
-            return [first + place for place in chosen]
+        chosen = [group for group in groups.rows() if group[:-1] == wanted]
+        chosen = chosen or [group for group in groups.rows() if group[-1] == reference]
+        if len(chosen) == 1:
+            keys = self.keys[by].with_row_index("\0place", offset=first)
+            own = pl.DataFrame([chosen[0][:-1]], schema=self.keys[by].schema, orient="row")
+            return keys.join(own, on=own.columns, how="semi", nulls_equal=True)["\0place"].to_list()
+        if groups.is_empty() or by.sides:
+            return []
+        texts = groups["\0text"].to_list()
         shown = reference if isinstance(reference, str) else wanted
         several = list(dict.fromkeys(texts))
         problem = (
@@ -91,7 +98,8 @@ def count_units(tally: Tally, labels: Labels, bys: Sequence[By | None], *, steps
 
 
 def _texts(keys: pl.DataFrame) -> pl.Series:
-    texts = [key.cast(pl.String).fill_null("null") if key.null_count() else key.cast(pl.String) for key in keys]
+    texts = [key.dt.to_string("polars") if key.dtype == pl.Duration else key.cast(pl.String) for key in keys]
+    texts = [text.fill_null("null") if text.null_count() else text for text in texts]
     return texts[0] if len(texts) == 1 else pl.select(pl.concat_str(texts, separator=":")).to_series()
 
 
@@ -99,7 +107,9 @@ def _outer_groups(tally: Tally) -> tuple[pl.Series, pl.DataFrame]:
     """The place of each cell's outer group among the distinct ones, in order and null last; and these."""
     names = tally.names([key.column for key in tally.outer])
     if not names:
-        return pl.Series("outer", [0], dtype=pl.Int32).new_from_index(0, len(tally.cells)), pl.DataFrame({"": [0]})
+        return pl.Series("outer", [0], dtype=pl.Int32).new_from_index(0, len(tally.cells)), pl.DataFrame(
+            {UNGROUPED: [0]}
+        )
     keys = tally.cells[names]
     distinct = keys.unique().sort(names, nulls_last=True)
     placed = keys.join(distinct.with_row_index("outer"), on=names, how="left", nulls_equal=True, maintain_order="left")

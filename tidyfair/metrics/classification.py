@@ -330,7 +330,7 @@ def f_meas(precision: Expr, recall: Expr, *, beta: float = 1) -> Expr:
     >>> f_meas.formula(precision=0.5, recall=0.5)
     0.5
     """
-    if beta < 0:
+    if not 0 <= beta < math.inf:
         msg = f"`beta` is a number of zero or more, not {beta!r}."
         raise ArgumentError(msg)
     mean = (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
