@@ -178,16 +178,15 @@ class Formula:
 def two_sides(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows of one label against the rest, and below them the same counts seen from the rest."""
     names = {name + suffix: other + suffix for suffix in ("", ROWS) for name, other in _OTHER_SIDE.items()}
-    there = {name: other for name, other in names.items() if {name, other} <= {*frame.columns}}
-    rest = frame.with_columns(pl.col(other).alias(name) for name, other in there.items())
-    both = pl.concat([ranked(frame, pl.lit(0)), ranked(rest, pl.lit(1))])
-    # of two labels, the wrong one is one step away
-    return both.with_columns(
-        pl.col("fn" + suffix).alias(f"{kind}_steps{suffix}")
-        for suffix in ("", ROWS)
-        for kind in ("absolute", "squared")
-        if "fn" + suffix in both.columns
-    )
+    other = {name: names[name] if names.get(name) in frame.columns else name for name in frame.columns}
+    both = {name: pl.concat([frame[name], frame[other[name]]]) for name in frame.columns}
+    for suffix, dtype in (("", pl.Float64), (ROWS, pl.Int64)):
+        sides = [pl.Series([rank], dtype=dtype).new_from_index(0, len(frame)) for rank in (0, 1)]
+        both["rank" + suffix] = pl.concat(sides)
+        if "fn" + suffix in both:
+            # of two labels, the wrong one is one step away
+            both["absolute_steps" + suffix] = both["squared_steps" + suffix] = both["fn" + suffix]
+    return pl.DataFrame(both)
 
 
 def ranked(frame: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:

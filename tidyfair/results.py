@@ -92,7 +92,7 @@ class Evaluated:
     def level_text(self, rows: pl.DataFrame) -> pl.Series:
         """The label that a row is about, null for all of them."""
         texts = pl.Series(".level", [*map(str, self.labels.values), None], dtype=pl.String)
-        return texts[rows[LEVEL].fill_null(NO_LEVEL)]
+        return texts[_filled(rows[LEVEL], NO_LEVEL)]
 
     def _shown_estimator(self, request: Request) -> str:
         estimator = request.estimator(self.labels, self.estimator)
@@ -244,11 +244,15 @@ def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool) -> pl.DataFra
     return pl.DataFrame(
         {
             **evaluated.about(every), ".estimate": every["value"],
-            ".n": every["n"].fill_null(0), ".status": every["status"].fill_null("no_groups"),
+            ".n": _filled(every["n"], 0), ".status": _filled(every["status"], "no_groups"),
             ".group_min": every["low"], ".group_max": every["high"], ".level": evaluated.level_text(every),
-            ".groups_left_out": every["left_out"].fill_null([]),
+            ".groups_left_out": _filled(every["left_out"], []),
         }
     )  # fmt: skip
+
+
+def _filled(column: pl.Series, value: object) -> pl.Series:
+    return column.fill_null(value) if column.null_count() else column
 
 
 EXPLANATION = (".n", ".status", ".group_min", ".group_max", ".level", ".groups_left_out")
@@ -289,6 +293,18 @@ def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
         "zero_denominator": "has no value (zero denominator)",
         "levels_left_out": "is an average without the labels that have no value",
     }
+    said: list[str] = []
+    if (evaluated.rows["status"] != "ok").any():
+        said += _places(evaluated, reasons)
+    if (results[".status"] == "zero_denominator").any():
+        ratios = results.filter(pl.col(".by").is_not_null() & (pl.col(".status") == "zero_denominator"))
+        pairs = ratios.select(".metric", ".by").unique(maintain_order=True).rows()
+        said += [f"{name} by {by} is 0/0" for name, by in pairs]
+    return said
+
+
+def _places(evaluated: Evaluated, reasons: dict[str, str]) -> list[str]:
+    """Which metrics are in one of the states, and in which groups."""
     rows = evaluated.rows.filter(pl.col("status").is_in(list(reasons)))
     said: list[str] = []
     by = evaluated.about(rows)[".by"]
@@ -302,10 +318,6 @@ def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
         ]
         more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
         said.append(f"{name} {reasons[str(status)]}{' in ' if any(shown) else ''}{', '.join(shown)}{more}")
-    ratios = results.filter(pl.col(".by").is_not_null() & (pl.col(".status") == "zero_denominator"))
-    said += [
-        f"{name} by {by} is 0/0" for name, by in ratios.select(".metric", ".by").unique(maintain_order=True).rows()
-    ]
     return said
 
 
