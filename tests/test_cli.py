@@ -99,8 +99,9 @@ def test_a_column_may_have_a_colon(tmp_path: Path, capsys: pytest.CaptureFixture
         (["--output", "result.docx"], "kind of output '.docx'"),
         (["--by", "rase"], "Did you mean 'race'?"),
         (["--pos-label", "YES"], "Did you mean 'yes'?"),
+        (["--probs", "score"], "`--probs` needs `--threshold`"),
     ],
-    ids=["no-file", "no-reader", "no-writer", "no-column", "no-label"],
+    ids=["no-file", "no-reader", "no-writer", "no-column", "no-label", "no-threshold"],
 )
 def test_bad_usage(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", *arguments]) == 2

@@ -190,13 +190,15 @@ class Evaluable(ABC):
         columns = {name: Column.of(value, name) for name, value in given.items() if value is not None}
         threshold = options.get("threshold")
         _check_threshold(threshold, columns)
+        if "probs" in columns:
+            columns["probs"].check(source.columns, "probs")
         self._check_roles({*columns, *({"estimate"} if threshold is not None else ())})
         return count(
             source,
             self._keys(source.outer),
             truth=columns.get("truth"),
             estimate=columns.get("estimate"),
-            score=columns.get("probs"),
+            score=None if threshold is None else columns.get("probs"),
             threshold=None if threshold is None else float(threshold),
             weights=columns.get("case_weights"),
         )
@@ -204,8 +206,12 @@ class Evaluable(ABC):
     def _check_roles(self, there: set[str]) -> None:
         for name, formula in (each for request in self.requests for each in request.formulas):
             for role in sorted(formula.reads - there):
-                way_out = " or scores as `probs=` with `threshold=`" if role == "estimate" else ""
-                kind = "predicted" if role == "estimate" else "true"
+                kind, way_out = "true", ""
+                if role == "estimate":
+                    scores = (
+                        "`threshold=` to make labels of" if "probs" in there else "scores as `probs=` with `threshold=`"
+                    )
+                    kind, way_out = "predicted", f", or {scores}" + (" `probs`" if "probs" in there else "")
                 msg = f"{name} needs the column of {kind} labels: `{role}=`{way_out}."
                 raise ColumnError(msg)
 
@@ -258,7 +264,4 @@ def _check_threshold(threshold: object, columns: Collection[str]) -> None:
         raise ArgumentError(msg)
     if threshold is not None and "probs" not in columns:
         msg = f"`threshold={threshold}` needs the column of scores: `probs=`."
-        raise ArgumentError(msg)
-    if threshold is None and "probs" in columns:
-        msg = "`probs` are scores, and class metrics read labels: add `threshold=` to make labels of them."
         raise ArgumentError(msg)

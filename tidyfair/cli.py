@@ -118,6 +118,9 @@ def _audit(options: argparse.Namespace) -> None:
     if not given["by"]:
         msg = "Name at least one sensitive feature with --by."
         raise ArgumentError(msg)
+    if given["probs"] and given["threshold"] is None:
+        msg = "`probs` needs `threshold`: scores at or above it are positive."
+        raise ArgumentError(msg)
     writer = _writer(options.output) if options.output else None
     names = data.collect_schema().names()
     features = [[text] if text in names else text.split(":") for text in dict.fromkeys(given["by"])]
