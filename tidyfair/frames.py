@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -13,7 +14,7 @@ from polars.lazyframe.group_by import LazyGroupBy
 from tidyfair.errors import ArgumentError, ColumnError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
 __all__: list[str] = []
 
@@ -93,6 +94,19 @@ class Column:
         return repr(self.source) if isinstance(self.source, str) else str(self.source)
 
 
+@contextmanager
+def blaming_expressions(wanted: Mapping[str, tuple[str, Column]]) -> Generator[None]:
+    """Where a query with expressions of the user fails, say so; other errors of the engine come through as they are."""
+    try:
+        yield
+    except pl.exceptions.PolarsError as error:
+        made = [f"`{role}`: {column}" for role, column in wanted.values() if not isinstance(column.source, str)]
+        if not made:
+            raise
+        msg = f"An expression does not fit the data ({'; '.join(made)}): {error}"
+        raise ColumnError(msg) from error
+
+
 def _keeps_rows(expr: pl.Expr) -> bool:
     """Whether an expression gives one value for each row, as far as can be said without the data."""
     try:
@@ -133,14 +147,8 @@ class Source:
             column.check(columns, role)
         frame = self._as_polars({root for _, column in wanted.values() for root in column.roots})
         chosen = frame.lazy().select(column.expr.alias(name) for name, (_, column) in wanted.items())
-        try:
+        with blaming_expressions(wanted):
             schema = chosen.collect_schema()
-        except pl.exceptions.PolarsError as error:
-            made = [f"`{role}`: {column}" for role, column in wanted.values() if not isinstance(column.source, str)]
-            if not made:
-                raise
-            msg = f"An expression does not fit the data ({'; '.join(made)}): {error}"
-            raise ColumnError(msg) from error
         for name, (role, column) in wanted.items():
             kind = schema[name]
             if not (kind.is_numeric() or kind.is_temporal() or isinstance(kind, _PLAIN)):

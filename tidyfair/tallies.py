@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError
-from tidyfair.frames import WEIGHT, Column
+from tidyfair.frames import WEIGHT, Column, blaming_expressions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,14 +126,8 @@ def count(
         sums += [pl.col(WEIGHT).sum().alias("w"), pl.col(WEIGHT).cast(pl.Float64).pow(2).sum().alias("w2")]
         sums += [pl.col(WEIGHT).min().alias("least"), pl.col(WEIGHT).count().alias("known")]
     by = [name for name in frame.collect_schema().names() if name != WEIGHT]
-    try:
+    with blaming_expressions(wanted):
         cells = _grouped(frame, by, sums, engine)
-    except pl.exceptions.PolarsError as error:
-        made = [f"`{role}`: {column}" for role, column in wanted.values() if not isinstance(column.source, str)]
-        if not made:
-            raise
-        msg = f"An expression does not fit the data ({'; '.join(made)}): {error}"
-        raise ColumnError(msg) from error
     if weights is not None:
         _check_weights(cells, weights)
         cells = cells.drop("least", "known")

@@ -42,8 +42,9 @@ def medians(*calls: Callable[[], object], runs: int) -> list[float]:
     return [statistics.median(each) for each in seconds]
 
 
-def by_hand(data: pl.DataFrame, *keys: str) -> Callable[[], object]:
-    query = data.lazy().group_by(*keys, "repaid", "approved").len()
+def by_hand(data: pl.DataFrame, *keys: str, weights: str | None = None) -> Callable[[], object]:
+    sums = [pl.len()] if weights is None else [pl.len(), pl.col(weights).sum()]
+    query = data.lazy().group_by(*keys, "repaid", "approved").agg(sums)
     return lambda: query.collect(engine="streaming")
 
 
@@ -77,7 +78,7 @@ def main() -> None:
     compare(first + "Boolean labels", lambda: one(flags, "repaid", "approved"), by_hand(flags, "race"), runs)
     numbers = flags.with_columns(pl.col("repaid", "approved").cast(pl.Int64))
     compare(first + "Int64 labels", lambda: one(numbers, "repaid", "approved"), by_hand(numbers, "race"), runs)
-    weighed = by_hand(data, "race")
+    weighed = by_hand(data, "race", weights="weight")
     compare(
         first + "Enum, weights",
         lambda: one(data, "repaid", "approved", pos_label="yes", case_weights="weight"),
