@@ -361,6 +361,9 @@ def test_weights_without_weight(loans: DataFrame) -> None:
     assert message(lambda: FAIR(nothing, "truth", "estimate", case_weights="weight")) == snapshot(
         "WeightError: `case_weights`: all values of 'weight' are zero."
     )
+    assert message(lambda: FAIR.by_group(nothing, "truth", "estimate", case_weights="weight")) == snapshot(
+        "WeightError: `case_weights`: all values of 'weight' are zero."
+    )
     assert message(lambda: FAIR(loans, "truth", "estimate", case_weights="sex")) == snapshot(
         "WeightError: `case_weights`: the column 'sex' is String; weights are numbers."
     )

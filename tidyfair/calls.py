@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tidyfair.frames import ColumnLike, PolarsFrame, Source
-    from tidyfair.results import Reading, Request
+    from tidyfair.results import Evaluated, Reading, Request
 
 __all__: list[str] = []
 
@@ -50,7 +50,7 @@ class CallOptions(CountOptions, ReadOptions, total=False):
     explain: bool
 
 
-_NO_TALLY = "What is computed is what `tally` has counted; to count and compute at once, call the metric itself."
+_FROM_SCORES = "scores as `probs=` with `threshold=`"
 _DEFAULTS: Reading = {"pos_label": None, "labels": None, "estimator": None, "na_rm": True, "on_undefined": "warn"}
 
 
@@ -131,7 +131,7 @@ class Evaluable(ABC):
         counting, reading = self._sorted_out(options)
         source = open_frame(data, options.get("group_by"))
         tally = self._count(source, truth, estimate, counting)
-        return source.restore(tidy_groups(evaluate_requests(tally, self.requests, reading)))
+        return source.restore(tidy_groups(self._evaluate(tally, reading)))
 
     def tally(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
@@ -144,16 +144,12 @@ class Evaluable(ABC):
     def compute(self, tally: Tally, *, explain: bool = False, **options: Unpack[ReadOptions]) -> pl.DataFrame:
         """Read a tally: `f.compute(f.tally(data, …), …)` is `f(data, …)`."""
         _, reading = self._sorted_out(cast("CallOptions", options), ReadOptions)
-        if not isinstance(tally, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            raise ArgumentError(_NO_TALLY)
         return self._report(tally, reading, explain=explain)
 
     def compute_by_group(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
         """Read the values of the groups from a tally, as `by_group` does from data."""
         _, reading = self._sorted_out(cast("CallOptions", options), ReadOptions)
-        if not isinstance(tally, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            raise ArgumentError(_NO_TALLY)
-        return tidy_groups(evaluate_requests(tally, self.requests, reading))
+        return tidy_groups(self._evaluate(tally, reading))
 
     def _sorted_out(
         self, options: CallOptions, accepted: type[CallOptions | CountOptions | ReadOptions] = CallOptions
@@ -206,13 +202,11 @@ class Evaluable(ABC):
     def _check_roles(self, there: set[str]) -> None:
         for name, formula in (each for request in self.requests for each in request.formulas):
             for role in sorted(formula.reads - there):
-                kind, way_out = "true", ""
+                what = "true labels: `truth=`"
                 if role == "estimate":
-                    scores = (
-                        "`threshold=` to make labels of" if "probs" in there else "scores as `probs=` with `threshold=`"
-                    )
-                    kind, way_out = "predicted", f", or {scores}" + (" `probs`" if "probs" in there else "")
-                msg = f"{name} needs the column of {kind} labels: `{role}=`{way_out}."
+                    made = "`threshold=` to make labels of `probs`" if "probs" in there else _FROM_SCORES
+                    what = f"predicted labels: `estimate=`, or {made}"
+                msg = f"{name} needs the column of {what}."
                 raise ColumnError(msg)
 
     def _keys(self, outer: tuple[Column, ...]) -> tuple[Key, ...]:
@@ -232,14 +226,21 @@ class Evaluable(ABC):
             keys |= dict.fromkeys(Key(column, "by") for column in features)
         return tuple(keys)
 
-    def _report(self, tally: Tally, reading: Reading, *, explain: bool) -> pl.DataFrame:
+    def _evaluate(self, tally: Tally, reading: Reading) -> Evaluated:
+        """The values of all groups, after the checks that need the whole of the data."""
+        if not isinstance(tally, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+            msg = "What is computed is what `tally` has counted; to count and compute at once, call the metric itself."
+            raise ArgumentError(msg)
         if tally.weights is not None and tally.cells["n"].sum() and not tally.cells["w"].sum():
             msg = f"`case_weights`: all values of {tally.weights.name!r} are zero."
             raise WeightError(msg)
         given = {"truth": tally.truth, "estimate": tally.estimate if tally.threshold is None else tally.threshold}
         self._check_roles({role for role, what in given.items() if what is not None})
+        return evaluate_requests(tally, self.requests, reading)
+
+    def _report(self, tally: Tally, reading: Reading, *, explain: bool) -> pl.DataFrame:
         on_undefined = reading["on_undefined"]
-        evaluated = evaluate_requests(tally, self.requests, reading)
+        evaluated = self._evaluate(tally, reading)
         results = tidy_results(evaluated, undefined_is_null=on_undefined == "null")
         said = complaints(evaluated, results) if on_undefined in {"warn", "raise"} else []
         if said and on_undefined == "raise":
