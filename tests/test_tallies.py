@@ -44,12 +44,19 @@ def test_halves_add_up_to_the_whole(loans: DataFrame) -> None:
         assert_frame_equal(FAIR.compute(merged), FAIR.compute(whole))
 
 
+def test_merged_weights_do_not_wrap_around() -> None:
+    data = pl.DataFrame({"t": [1], "e": [1], "w": [2**62 + 1]})
+    half = tf.accuracy.tally(data, "t", "e", case_weights="w")
+    with pytest.raises(tf.WeightError, match="rescale them"):
+        _ = half + half
+
+
 def test_sum_adds_tallies_up(loans: DataFrame) -> None:
     halves = [tf.accuracy.tally(part, "truth", "estimate") for part in (loans[:5], loans[5:])]
     total: Any = sum(halves)
     assert_frame_equal(tf.accuracy.compute(total), tf.accuracy(loans, "truth", "estimate"))
     with pytest.raises(TypeError):
-        _: Any = halves[0] + 3  # pyright: ignore[reportOperatorIssue]
+        total = total + 3
 
 
 def test_a_key_that_is_needed_twice_is_counted_once(loans: DataFrame) -> None:

@@ -1,6 +1,7 @@
 """yardstick's own data and what it answers on them, edges included; skipped where they are absent.
 
-Every class, fairness and confusion-table record is reproduced, but for those that `deviation` lists with the reason.
+Every class, fairness and confusion-table record is reproduced, but for those that `deviation` lists with the reason; left
+out are errors about R, or about arguments that we do not have.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def load() -> list[dict[str, Any]]:
     with gzip.open(SHARED / "yardstick_records.json.gz", "rt") as file:
         found = json.load(file)
     sections = {"class", "fairness", "edge", "edge_fairness", "conf_mat", "metric_set"}
-    return [record for record in found if record["section"] in sections and record["kind"] == "class"]
+    ours = [record for record in found if record["section"] in sections and record["kind"] == "class"]
+    return [record for record in ours if not record.get("error")]
 
 
 RECORDS = load()
@@ -118,8 +120,6 @@ def deviation(record: dict[str, Any]) -> str | None:
     """Why our answer is another one, by design."""
     frame, columns = data(record["data"]), record["columns"]
     weights = columns["case_weights"]
-    if record.get("error"):
-        return "an error about R, or about arguments that we do not have"
     if weights and (frame.schema[weights] == pl.String or frame[weights].null_count() or not frame[weights].sum()):
         return "weights must be there: yardstick drops rows without one, and divides by zero"
     if weights and frame[weights].min() < 0:  # pyright: ignore[reportOperatorIssue, reportOptionalOperand] - numbers by now
@@ -133,8 +133,6 @@ def deviation(record: dict[str, Any]) -> str | None:
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["id"])
 def test_record(record: dict[str, Any]) -> None:
     reason = deviation(record)
-    if reason and reason.startswith("an error"):
-        return
     if reason and reason.startswith("weights"):
         with pytest.raises(tf.WeightError):
             call(record, data(record["data"]))

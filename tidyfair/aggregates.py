@@ -255,7 +255,7 @@ class _Spread(Aggregate):
         return None if self.kind in {"group_minimum", "group_maximum"} else 0.0
 
     def range(self, lower: float, upper: float) -> tuple[float, float]:
-        # k values at the ends: half the width is as far from their mean as values get; one against k - 1 is sqrt(k - 1)
+        # values at both ends are half the width from their mean; relative to it, they may be any number of times as far
         width = math.inf if self.kind == "coefficient_of_variation" else (upper - lower) / 2
         return (lower, upper) if self.for_one_group is None else (0, width)
 

@@ -22,6 +22,7 @@ __all__: list[str] = []
 AVERAGES = ("macro", "macro_weighted", "micro")
 ESTIMATORS = ("binary", *AVERAGES, "one_vs_rest")
 
+_PAIR = 2
 _MOST_LABELS = 1_000
 """More different numbers than this are taken for a measurement, unless `labels=` lists them."""
 
@@ -74,7 +75,7 @@ def read_labels(tally: Tally, *, labels: Sequence[object] | None, pos_label: obj
             raise LabelError(msg)
         pair: list[Any] = [*values, pos_label]
         values = sorted(pair)
-    many = len(values) > 2  # noqa: PLR2004
+    many = len(values) > _PAIR
     all_labels = estimator in AVERAGES or (many and estimator == "one_vs_rest")
     if all_labels and pos_label is not None:
         msg = f"`pos_label` reads one label and estimator={estimator!r} reads all of them; give one of the two."
@@ -95,7 +96,7 @@ def _event(tally: Tally, values: list[Any]) -> Any:
     if set(values) in ({0, 1}, {-1, 1}):
         return 1
     column = tally.truth or tally.estimate
-    several = len(values) > 2  # noqa: PLR2004
+    several = len(values) > _PAIR
     choices = ["`pos_label=` one of them"] if several else [f"`pos_label={value!r}`" for value in reversed(values)]
     msg = (
         f"Which label of {column.name if column else 'the data'!r} is the event? The labels are {listed(values)}: "

@@ -92,7 +92,10 @@ class Tally:
         except pl.exceptions.PolarsError as error:
             msg = f"The columns of the two tallies do not have the same kind of values: {error}"
             raise ArgumentError(msg) from error
-        return Tally(both.group_by(by).agg(pl.exclude(by).sum()), *mine)
+        cells = both.group_by(by).agg(pl.exclude(by).sum())
+        if self.weights is not None:
+            _check_total(cells, self.weights)
+        return Tally(cells, *mine)
 
 
 def count(
@@ -204,13 +207,6 @@ def _check_weights(cells: pl.DataFrame, weights: Column) -> None:
         "NaN or infinite": not cells["w"].is_finite().all(),
         "negative": (cells["least"] < 0).any(),
     }
-    # no sum of n weights is larger than this; whole ones are summed in 64 bits, and formulas multiply four sums
-    rows, total, squares = (float(str(cells[name].cast(pl.Float64).sum())) for name in ("n", "w", "w2"))
-    largest = math.sqrt(rows * squares)
-    if not any(found.values()) and (
-        (largest >= _MOST_WHOLE and cells["w"].dtype == pl.Int64) or not (total == 0 or _LEAST < total < 1 / _LEAST)
-    ):
-        found["too large or too small to be summed"] = True
     for what, there in found.items():
         if there:
             msg = (
@@ -218,3 +214,14 @@ def _check_weights(cells: pl.DataFrame, weights: Column) -> None:
                 "weights are finite numbers of zero or more: fill or filter these rows first."
             )
             raise WeightError(msg)
+    _check_total(cells, weights)
+
+
+def _check_total(cells: pl.DataFrame, weights: Column) -> None:
+    """Whole weights are summed in 64 bits, and formulas multiply four sums: beyond that numbers would be wrong."""
+    rows, total, squares = cells.select(pl.col("n", "w", "w2").cast(pl.Float64).sum()).row(0)
+    # no sum of so many weights is larger, by the inequality of Cauchy and Schwarz
+    wraps = cells.schema["w"].is_integer() and math.sqrt(rows * squares) >= _MOST_WHOLE
+    if wraps or (total != 0 and not _LEAST < total < 1 / _LEAST):
+        msg = f"`case_weights`: the values of {weights.name!r} are too large or too small to be summed; rescale them."
+        raise WeightError(msg)
