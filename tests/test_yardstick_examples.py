@@ -1,7 +1,7 @@
 """yardstick's own data and what it answers on them, edges included; skipped where they are absent.
 
-Every class, fairness and confusion-table record is reproduced, but for those that `deviation` lists with the reason; left
-out are errors about R, or about arguments that we do not have.
+Every class, fairness and confusion-table record is reproduced, but for those that `deviation` lists with the reason;
+errors about R, or about arguments that we do not have, are left out.
 """
 
 from __future__ import annotations
