@@ -1,7 +1,7 @@
 """yardstick's own data and what it answers on them, edges included; skipped where they are absent.
 
-Every class, fairness and confusion-table record is reproduced, but for those that `deviation` lists with the reason;
-errors about R, or about arguments that we do not have, are left out.
+Every record but those of curves is reproduced, but for those that `deviation` lists with the reason; errors about R, or
+about arguments that we do not have, are left out.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ def load() -> list[dict[str, Any]]:
         return []
     with gzip.open(SHARED / "yardstick_records.json.gz", "rt") as file:
         found = json.load(file)
-    sections = {"class", "fairness", "edge", "edge_fairness", "conf_mat", "metric_set"}
-    ours = [record for record in found if record["section"] in sections and record["kind"] == "class"]
-    return [record for record in ours if not record.get("error")]
+    return [record for record in found if record["section"] != "edge_curve" and not record.get("error")]
 
 
 RECORDS = load()
@@ -75,18 +73,24 @@ def tweaked(name: str, params: dict[str, Any]) -> tf.Metric:
 def call(record: dict[str, Any], frame: pl.DataFrame) -> pl.DataFrame:
     params, columns = record["params"], record["columns"]
     options: dict[str, Any] = {"case_weights": columns["case_weights"], "group_by": params["group"] or None}
+    truth, estimate = columns["truth"], columns["estimate"]
+    if record["kind"] in ("prob", "ordered_prob", "mixed"):
+        scores = list(estimate)
+        estimate = scores.pop(0) if record["kind"] == "mixed" else None
+        options["probs"] = scores[0] if len(scores) == 1 else scores
     if record["metric"] == "conf_mat":
         return tf.conf_mat(frame, columns["truth"], columns["estimate"], **options)
     names = levels(record)
     averaged = params["estimator"] not in (None, "binary")
-    if averaged or len(names) > 2:
+    if record["kind"] == "numeric":
+        pass
+    elif averaged or len(names) > 2:
         own = all(name in OWN_FORM for name in params.get("fn", [record["metric"]]))
-        options["estimator"] = None if own else params["estimator"] or "macro"
+        scored = record["kind"] in ("prob", "ordered_prob")
+        options["estimator"] = None if own or (scored and not params["estimator"]) else params["estimator"] or "macro"
     else:
         options["pos_label"] = names[1 if params["event_level"] == "second" else 0]
-    return metric(record)(
-        frame, columns["truth"], columns["estimate"], na_rm=params["na_rm"], on_undefined="null", **options
-    )
+    return metric(record)(frame, truth, estimate, na_rm=params["na_rm"], on_undefined="null", **options)
 
 
 def cells(record: dict[str, Any], table: pl.DataFrame) -> tuple[dict[Any, float], dict[Any, float]]:

@@ -1,7 +1,7 @@
-"""Every class and class-fairness number that yardstick computed on our data, reproduced.
+"""Every number that yardstick computed on our data, reproduced.
 
-Differences by design are none on these records once `on_undefined="null"` asks for yardstick's rule, and the macro
-average for multi-class demographic parity, which yardstick uses and which is always 0.
+Once `on_undefined="null"` asks for yardstick's rule, and the macro average for multi-class demographic parity, which
+yardstick uses and which is always 0, one difference is left by design, which `test_weights_of_brier_class` states.
 """
 
 from __future__ import annotations
@@ -18,10 +18,18 @@ OURS = {
     "demographic_parity_ratio": tf.new_groupwise_metric(
         tf.detection_prevalence, "demographic_parity_ratio", tf.ratio()
     ),
+    "roc_auc_difference": tf.new_groupwise_metric(tf.roc_auc, "roc_auc_difference", tf.difference()),
+    "brier_difference": tf.new_groupwise_metric(tf.brier_class, "brier_difference", tf.difference()),
+    "rmse_difference": tf.new_groupwise_metric(tf.rmse, "rmse_difference", tf.difference()),
 }
 OWN_MULTICLASS_FORM = {"accuracy", "kap", "mcc"}
-COLUMNS = {"binary": ("y_true", "y_pred"), "multiclass": ("y_multi", "pred_multi")}
-RECORDS = [record for record in records("yardstick") if record["params"]["task"] in COLUMNS]
+COLUMNS = {
+    "binary": ("y_true", "y_pred"),
+    "multiclass": ("y_multi", "pred_multi"),
+    "binary_prob": ("y_true", None),
+    "numeric": ("y_reg", "pred_reg"),
+}
+RECORDS = records("yardstick")
 DATA = {name: reference_data(name) for name in {record["data"] for record in RECORDS}}
 
 
@@ -36,6 +44,8 @@ def call(record: dict[str, Any], *, on_undefined: Any) -> list[dict[str, Any]]:
         options["labels"] = [0, 1, 2, 3]
         if name not in OWN_MULTICLASS_FORM:
             options["estimator"] = params.get("estimator", "macro")
+    if params["task"] == "binary_prob":
+        options["probs"] = "score"
     result = metric(
         DATA[record["data"]],
         *COLUMNS[params["task"]],
@@ -48,11 +58,15 @@ def call(record: dict[str, Any], *, on_undefined: Any) -> list[dict[str, Any]]:
 
 
 def test_there_are_records_of_every_kind() -> None:
-    assert len(RECORDS) == 1_440
-    assert {record["metric"] for record in RECORDS} >= {"kap", "sedi", "equalized_odds", "fpr_difference"}
+    assert len(RECORDS) == 1_856
+    assert {record["metric"] for record in RECORDS} >= {"kap", "equalized_odds", "roc_auc", "ccc", "rmse_difference"}
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["id"])
+SOFTMAX = [record for record in RECORDS if record["metric"] == "brier_class" and record["params"]["weights"]]
+"""yardstick weighs cases of the Brier score by the softmax of their weights."""
+
+
+@pytest.mark.parametrize("record", [each for each in RECORDS if each not in SOFTMAX], ids=lambda record: record["id"])
 def test_record(record: dict[str, Any]) -> None:
     results = call(record, on_undefined="null")
     assert len(results) == len(record["values"])
@@ -79,3 +93,19 @@ def test_undefined_groups_are_left_out_unless_asked_otherwise() -> None:
     assert others > 0
     assert found[".estimate"] is not None
     assert found[".groups_left_out"] == ["rare"]
+
+
+@pytest.mark.parametrize("record", SOFTMAX, ids=lambda record: record["id"])
+def test_weights_of_brier_class(record: dict[str, Any]) -> None:
+    # ours are proportional, so that their scale means nothing; with the softmax of the weights it is yardstick's number
+    weight = (pl.col("weight") - pl.col("weight").max()).exp()
+    frame = DATA[record["data"]]
+    outer = None if record["params"]["group"] == "none" else record["params"]["group"]
+    frame = frame.with_columns(softmax=weight.over(outer) if outer else weight)
+    options: dict[str, Any] = {"probs": "score", "group_by": outer}
+    theirs = tf.brier_class(frame, "y_true", case_weights="softmax", **options)
+    for expected, found in zip(record["values"], theirs.to_dicts(), strict=True):
+        assert found[".estimate"] == pytest.approx(expected[".estimate"], rel=1e-9)
+    ours = tf.brier_class(frame, "y_true", case_weights="weight", **options)
+    scaled = tf.brier_class(frame, "y_true", case_weights=(pl.col("weight") * 100).alias("scaled"), **options)
+    assert ours[".estimate"].to_list() == pytest.approx(scaled[".estimate"].to_list(), rel=1e-12)

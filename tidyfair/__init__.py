@@ -3,10 +3,15 @@
 from tidyfair import datasets as datasets
 from tidyfair.aggregates import *
 from tidyfair.catalogue import *
+from tidyfair.cuts import *
 from tidyfair.errors import *
 from tidyfair.fairness import *
+from tidyfair.formulas import *
 from tidyfair.groups import *
 from tidyfair.metric_sets import *
 from tidyfair.metrics.classification import *
+from tidyfair.metrics.probability import *
+from tidyfair.metrics.regression import *
+from tidyfair.partitions import *
 from tidyfair.tables import *
 from tidyfair.tallies import *

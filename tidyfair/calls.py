@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from abc import ABC, abstractmethod
-from numbers import Real
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 
-from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning, WeightError
+import polars as pl
+
+from tidyfair.cuts import Cut, SelectionWarning
+from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning, WeightError, listed
 from tidyfair.frames import Column, open_frame
 from tidyfair.results import EXPLANATION, RESERVED, complaints, evaluate_requests, tidy_groups, tidy_results
-from tidyfair.tallies import Key, Tally, count
+from tidyfair.sums import Needs
+from tidyfair.tallies import Key, Scores, Tally, count
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Sequence
     from typing import Unpack
 
-    import polars as pl
-
+    from tidyfair.cuts import Threshold
     from tidyfair.frames import ColumnLike, PolarsFrame, Source
     from tidyfair.results import Evaluated, Reading, Request
 
@@ -28,10 +30,12 @@ __all__: list[str] = []
 class CountOptions(TypedDict, total=False):
     """What decides how rows are counted; the call says what each means."""
 
-    probs: ColumnLike | None
+    probs: ColumnLike | Sequence[ColumnLike] | Mapping[Any, ColumnLike] | None
     group_by: ColumnLike | Iterable[ColumnLike] | None
     case_weights: ColumnLike | None
-    threshold: float | None
+    threshold: Threshold | None
+    top_k: int | Sequence[int] | None
+    top_fraction: float | Sequence[float] | None
 
 
 class ReadOptions(TypedDict, total=False):
@@ -39,7 +43,7 @@ class ReadOptions(TypedDict, total=False):
 
     pos_label: object
     labels: Sequence[object] | None
-    estimator: Literal["binary", "macro", "macro_weighted", "micro", "one_vs_rest"] | None
+    estimator: Literal["binary", "macro", "macro_weighted", "micro", "hand_till", "one_vs_rest"] | None
     na_rm: bool
     on_undefined: Literal["warn", "ignore", "null", "raise"]
 
@@ -50,6 +54,8 @@ class CallOptions(CountOptions, ReadOptions, total=False):
     explain: bool
 
 
+_SHOWN = 10
+_NO_SCORES = "`probs`: the mapping from labels to columns is empty."
 _FROM_SCORES = "scores as `probs=` with `threshold=`"
 _DEFAULTS: Reading = {"pos_label": None, "labels": None, "estimator": None, "na_rm": True, "on_undefined": "warn"}
 
@@ -80,25 +86,31 @@ class Evaluable(ABC):
 
         Args:
             data: A polars, pandas or pyarrow frame, grouped or not.
-            truth: Column of the true labels.
-            estimate: Column of the predicted labels.
+            truth: Column of the true labels, or numbers.
+            estimate: Column of the predicted labels, or numbers.
             options: All that follows, each by its name.
             group_by: Columns whose groups (folds, models, months) each get rows of their own.
             case_weights: Column of weights, finite numbers of zero or more.
-            probs: Column of scores, from which `threshold` makes labels in place of `estimate`.
-            threshold: Scores at or above it select the event.
+            probs: Column of scores (probabilities of the event); with more than two labels a list of columns in the order
+                of the labels, or a mapping from label to column.
+            threshold: Scores at or above it select the event, in place of `estimate`. A list adds `.threshold`, and
+                `{"sex": {"female": 0.4, "male": 0.5}}` is a threshold for each group.
+            top_k: So many rows with the highest scores are selected in each outer group; rows that tie with the last of
+                them too, and a `SelectionWarning` says so.
+            top_fraction: The same for a share of the rows, or of their weight.
             pos_label: The label that is the event; needed unless labels are Boolean, 0/1 or -1/1.
             labels: All labels in order, where the data do not say.
             estimator: How more than two labels are read: "macro" (the default), "macro_weighted" or "micro" averages,
-                or "one_vs_rest", which compares groups label by label; "binary" insists on one label against the rest.
-            na_rm: Whether rows without a truth or estimate are left out (True), or make the metric null.
+                "hand_till" (the default of roc_auc), or "one_vs_rest", which compares groups label by label; "binary"
+                insists on one label against the rest.
+            na_rm: Whether rows without a truth, estimate or score are left out (True), or make the metric null.
             on_undefined: Whether groups without a value are left out with a warning ("warn") or silently ("ignore"),
                 make disparities null ("null"), or raise ("raise").
             explain: Whether to add `.n`, `.status`, `.group_min`, `.group_max`, `.level` and `.groups_left_out`.
 
         Returns:
-            A tidy frame of the caller's kind with one row for each metric and outer group: the outer keys, `.metric`,
-            `.by`, `.estimator`, `.estimate` (null where undefined), and what `explain` adds.
+            A tidy frame of the caller's kind with one row for each metric and outer group (and threshold of a list): the
+            outer keys, `.metric`, `.by`, `.estimator`, `.estimate` (null where undefined), and what `explain` adds.
 
         Raises:
             TidyfairError: For anything that cannot be read without guessing.
@@ -126,12 +138,13 @@ class Evaluable(ABC):
 
         Columns: outer keys, `.metric`, `.by` and `.group` (null for ordinary metrics), `.level` (with more than two
         labels), `.estimator`, `.estimate`, `.n` and `.denominator` in rows, and `.status`, which says why a value is
-        null (`zero_denominator`, `missing_values`, `below_min_n`, `left_out`), or `ok`, `infinite`, `levels_left_out`.
+        null (`zero_denominator`, `one_class`, `constant`, `missing_values`, `below_min_n`, `left_out` …), or `ok`,
+        `infinite`, `levels_left_out`.
         """
         counting, reading = self._sorted_out(options)
         source = open_frame(data, options.get("group_by"))
         tally = self._count(source, truth, estimate, counting)
-        return source.restore(tidy_groups(self._evaluate(tally, reading)))
+        return source.restore(self._groups(tally, reading))
 
     def tally(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
@@ -149,7 +162,7 @@ class Evaluable(ABC):
     def compute_by_group(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
         """Read the values of the groups from a tally, as `by_group` does from data."""
         _, reading = self._sorted_out(cast("CallOptions", options), ReadOptions)
-        return tidy_groups(self._evaluate(tally, reading))
+        return self._groups(tally, reading)
 
     def _sorted_out(
         self, options: CallOptions, accepted: type[CallOptions | CountOptions | ReadOptions] = CallOptions
@@ -181,32 +194,71 @@ class Evaluable(ABC):
         return cast("CountOptions", counting), cast("Reading", reading)
 
     def _count(self, source: Source, truth: object, estimate: object, options: CountOptions) -> Tally:
-        scores, weights = options.get("probs"), options.get("case_weights")
-        given = {"truth": truth, "estimate": estimate, "probs": scores, "case_weights": weights}
+        weights = options.get("case_weights")
+        given = {"truth": truth, "estimate": estimate, "case_weights": weights}
         columns = {name: Column.of(value, name) for name, value in given.items() if value is not None}
-        threshold = options.get("threshold")
-        _check_threshold(threshold, columns)
-        if "probs" in columns:
-            columns["probs"].check(source.columns, "probs")
-        self._check_roles({*columns, *({"estimate"} if threshold is not None else ())})
-        return count(
+        scores = _scores(options.get("probs"))
+        for column in scores.columns if scores else ():
+            column.check(source.columns, "probs")
+        roles = {*columns, *(["probs"] if scores else [])}
+        cut = Cut.of(cast("Mapping[str, object]", options), roles)
+        if cut is not None and scores is not None and scores.several:
+            msg = f"`{cut.way}` cuts one column of scores, that of the event; give `probs=` one column."
+            raise ArgumentError(msg)
+        self._check_roles({*roles, *({"estimate"} if cut is not None else ())})
+        tally = count(
             source,
             self._keys(source.outer),
             truth=columns.get("truth"),
             estimate=columns.get("estimate"),
-            score=None if threshold is None else columns.get("probs"),
-            threshold=None if threshold is None else float(threshold),
+            scores=scores,
+            cut=cut,
             weights=columns.get("case_weights"),
+            needs=self._needs,
         )
+        self._check_probabilities(tally)
+        return tally
+
+    @property
+    def _needs(self) -> Needs:
+        """What its formulas read beside counts of labels."""
+        formulas = [formula for request in self.requests for _, formula in request.formulas]
+        scored = [formula for formula in formulas if formula.kind == "prob"]
+        statistics = frozenset[str]().union(*(formula.statistics for formula in formulas))
+        return Needs(
+            terms=frozenset().union(*(formula.all_terms for formula in formulas)),
+            numbers=any(formula.kind == "numeric" for formula in formulas),
+            scores=bool(scored),
+            sides=any(formula.over_levels and formula.way == "sums" for formula in scored),
+            moments=any(name.startswith(("truth_mean", "truth_var", "estimate_", "covar")) for name in statistics),
+            rows=any(formula.way != "sums" and formula.kind != "class" for formula in formulas),
+        )
+
+    def _check_probabilities(self, tally: Tally) -> None:
+        """Refuse scores that are no probabilities where a metric needs them to be."""
+        asking = [name for request in self.requests for name, formula in request.formulas if formula.probabilities]
+        for place, column in enumerate(tally.scores.columns if asking and tally.scores else ()):
+            ends = tally.cells.select(pl.col(f"least s{place}").min(), pl.col(f"most s{place}").max())
+            low, high = ends.row(0)
+            if low is not None and (low < 0 or high > 1):
+                msg = (
+                    f"`probs`: {column.name!r} holds values from {low:g} to {high:g}, but {asking[0]} needs "
+                    "probabilities, between 0 and 1. Turn scores into probabilities first, or take metrics of their "
+                    "order, such as roc_auc."
+                )
+                raise ColumnError(msg)
 
     def _check_roles(self, there: set[str]) -> None:
         for name, formula in (each for request in self.requests for each in request.formulas):
             for role in sorted(formula.reads - there):
-                what = "true labels: `truth=`"
-                if role == "estimate":
+                what = {"truth": "true labels", "probs": "scores"}.get(role, "predicted labels")
+                way_out = f"`{role}=`"
+                if formula.kind == "numeric":
+                    what = f"{'true' if role == 'truth' else 'predicted'} numbers"
+                elif role == "estimate":
                     made = "`threshold=` to make labels of `probs`" if "probs" in there else _FROM_SCORES
-                    what = f"predicted labels: `estimate=`, or {made}"
-                msg = f"{name} needs the column of {what}."
+                    way_out += f", or {made}"
+                msg = f"{name} needs the column of {what}: {way_out}."
                 raise ColumnError(msg)
 
     def _keys(self, outer: tuple[Column, ...]) -> tuple[Key, ...]:
@@ -226,7 +278,7 @@ class Evaluable(ABC):
             keys |= dict.fromkeys(Key(column, "by") for column in features)
         return tuple(keys)
 
-    def _evaluate(self, tally: Tally, reading: Reading) -> Evaluated:
+    def _evaluate(self, tally: Tally, reading: Reading) -> list[Evaluated]:
         """The values of all groups, after the checks that need the whole of the data."""
         if not isinstance(tally, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             msg = "What is computed is what `tally` has counted; to count and compute at once, call the metric itself."
@@ -234,19 +286,41 @@ class Evaluable(ABC):
         if tally.weights is not None and tally.cells["n"].sum() and not tally.cells["w"].sum():
             msg = f"`case_weights`: all values of {tally.weights.name!r} are zero."
             raise WeightError(msg)
-        given = {"truth": tally.truth, "estimate": tally.estimate if tally.threshold is None else tally.threshold}
+        given = {"truth": tally.truth, "estimate": tally.estimate or tally.cut, "probs": tally.scores}
         self._check_roles({role for role, what in given.items() if what is not None})
+        if not tally.needs.covers(self._needs):
+            msg = "The tally was not counted for all of these metrics; count again with what is to be computed."
+            raise ArgumentError(msg)
         return evaluate_requests(tally, self.requests, reading)
+
+    def _groups(self, tally: Tally, reading: Reading) -> pl.DataFrame:
+        found = [tidy_groups(evaluated) for evaluated in self._evaluate(tally, reading)]
+        return pl.concat(found, how="diagonal_relaxed") if len(found) > 1 else found[0]
 
     def _report(self, tally: Tally, reading: Reading, *, explain: bool) -> pl.DataFrame:
         on_undefined = reading["on_undefined"]
-        evaluated = self._evaluate(tally, reading)
-        results = tidy_results(evaluated, undefined_is_null=on_undefined == "null")
-        said = complaints(evaluated, results) if on_undefined in {"warn", "raise"} else []
+        parts, said = list[pl.DataFrame](), list[str]()
+        for evaluated in self._evaluate(tally, reading):
+            part = tidy_results(evaluated, undefined_is_null=on_undefined == "null")
+            parts.append(part)
+            said += complaints(evaluated, part) if on_undefined in {"warn", "raise"} else []
+        results = parts[0]
+        if len(parts) > 1:
+            # metrics keep the order in which they were asked
+            place = {
+                (request.name, request.by.text if request.by else None): index
+                for index, request in enumerate(self.requests)
+            }
+            both = pl.concat(parts, how="vertical_relaxed")
+            order = [place[pair] for pair in both.select(".metric", ".by").rows()]
+            results = both[pl.Series(order).arg_sort()] if len(both) else both
         if said and on_undefined == "raise":
             raise UndefinedError("; ".join(said) + ".")
+        # the caller of __call__ or compute
+        if remarks := tally.remarks():
+            shown = remarks[:_SHOWN] + ([f"and {len(remarks) - _SHOWN} more"] if len(remarks) > _SHOWN else [])
+            warnings.warn("; ".join(shown) + ".", SelectionWarning, stacklevel=3)
         if said:
-            # the caller of __call__ or compute
             warnings.warn("; ".join(said) + '. (on_undefined="ignore" silences this.)', UndefinedWarning, stacklevel=3)
         if explain:
             return results
@@ -254,15 +328,21 @@ class Evaluable(ABC):
         return results.drop(name for name in EXPLANATION if name != shown)
 
 
-def _check_threshold(threshold: object, columns: Collection[str]) -> None:
-    """Scores and a threshold come together, in place of predicted labels."""
-    number = not isinstance(threshold, bool) and isinstance(threshold, Real) and not math.isnan(threshold)
-    if threshold is not None and not number:
-        msg = f"`threshold` is one number, not {threshold!r}."
-        raise ArgumentError(msg)
-    if threshold is not None and "estimate" in columns:
-        msg = "`estimate` and `threshold` both say what is predicted: give the labels or the scores, not both."
-        raise ArgumentError(msg)
-    if threshold is not None and "probs" not in columns:
-        msg = f"`threshold={threshold}` needs the column of scores: `probs=`."
-        raise ArgumentError(msg)
+def _scores(probs: object) -> Scores | None:
+    """The columns of scores as they were given: one, a list in the order of the labels, or a mapping from labels."""
+    if probs is None:
+        return None
+    if isinstance(probs, Mapping):
+        mapping = cast("Mapping[Any, object]", probs)
+        columns = tuple(Column.of(value, "probs") for value in mapping.values())
+        if not columns:
+            raise ColumnError(_NO_SCORES)
+        return Scores(columns, tuple(mapping), several=True)
+    if isinstance(probs, Iterable) and not isinstance(probs, str | pl.Expr):
+        columns = tuple(Column.of(value, "probs") for value in cast("Iterable[object]", probs))
+        names = [column.name for column in columns]
+        if len(columns) < len(("one", "other")) or len(set(names)) < len(names):
+            msg = f"`probs` lists one column for each label, not {listed(names)}; a single column stands without brackets."
+            raise ColumnError(msg)
+        return Scores(columns, several=True)
+    return Scores((Column.of(probs, "probs"),))

@@ -9,7 +9,7 @@ import polars as pl
 from tidyfair import fairness
 from tidyfair.errors import ArgumentError
 from tidyfair.metric_sets import GroupwiseFactory, Metric, MetricSet, metric_set
-from tidyfair.metrics import classification
+from tidyfair.metrics import classification, probability, regression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["catalogue", "get_metrics"]
 
-_MODULES: tuple[ModuleType, ...] = (classification,)
+_MODULES: tuple[ModuleType, ...] = (classification, probability, regression)
 
 
-def get_metrics(kind: Literal["class"] = "class") -> MetricSet:
+def get_metrics(kind: Literal["class", "prob", "numeric"] = "class") -> MetricSet:
     """All metrics of a kind as one set, without aliases.
 
     >>> [metric.name for metric in get_metrics("class")][:3]

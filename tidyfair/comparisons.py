@@ -19,6 +19,8 @@ __all__: list[str] = []
 
 VALUED = ["ok", "infinite", "levels_left_out"]
 """The states in which there is a number."""
+STATED = [*VALUED, "left_out", "missing_values", "below_min_n"]
+"""The states of a group other than having no value, which goes by the reason for it."""
 NO_LEVEL = -1
 """In place of a label, for what is about all labels (or the event): the last of a list that ends in null."""
 _PLACE = "\0place"
@@ -72,7 +74,7 @@ def _compare(
             (status != "left_out").sum().alias("groups"),
             known.sum().alias("known"),
             (status == "missing_values").any().alias("missing"),
-            ((status == "zero_denominator").any() & undefined_is_null).alias("undefined"),
+            ((~status.is_in(STATED)).any() & undefined_is_null).alias("undefined"),
             aggregate.referable().alias("referable"),
             pl.col("n").filter(known).sum(),
         )

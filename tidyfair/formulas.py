@@ -3,36 +3,60 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Collection
     from typing import Self
 
-__all__: list[str] = []
+__all__ = ["statistic"]
 
 Expr: TypeAlias = pl.Expr
 Rate: TypeAlias = tuple[pl.Expr, pl.Expr]
 """Numerator and denominator; a denominator of zero makes the value null."""
+Kind: TypeAlias = Literal["class", "prob", "numeric"]
+Way: TypeAlias = Literal["sums", "rows", "arrays"]
 
 ROWS = "_rows"
 """Suffix of a statistic counted in rows; without it, in case weights."""
 
 _BOTH, _TRUTH, _ESTIMATE = frozenset({"truth", "estimate"}), frozenset({"truth"}), frozenset({"estimate"})
+_SCORED, _NOTHING = frozenset({"truth", "probs"}), frozenset[str]()
 STATISTICS: dict[str, frozenset[str]] = {
     "tp": _BOTH, "fp": _BOTH, "fn": _BOTH, "tn": _BOTH, "absolute_steps": _BOTH, "squared_steps": _BOTH,
     "positives": _TRUTH, "negatives": _TRUTH, "selected": _ESTIMATE, "unselected": _ESTIMATE,
-    "instances": frozenset(), "rank": frozenset(),
+    "instances": _NOTHING, "rank": _NOTHING,
 }  # fmt: skip
+"""The statistics of one label against the rest, and the columns without which a row does not count in them."""
 _OF_ORDER = {"absolute_steps", "squared_steps", "rank"}
 """Statistics of labels in an order, for weighted kappa."""
-"""The statistics of one label against the rest, and the columns without which a row does not count in them."""
+
+SUMS: dict[Kind, dict[str, frozenset[str]]] = {
+    "class": STATISTICS,
+    "prob": {"positives": _SCORED, "negatives": _SCORED, "instances": _NOTHING, "rank": _NOTHING},
+    "numeric": {
+        "instances": _NOTHING, "weight_squares": _NOTHING,
+        "truth_mean": _TRUTH, "truth_variation": _TRUTH, "truth_minimum": _TRUTH, "truth_maximum": _TRUTH,
+        "estimate_mean": _ESTIMATE, "estimate_variation": _ESTIMATE, "covariation": _BOTH,
+    },
+}  # fmt: skip
+"""What is known of a group without looking at its rows again: sums that merge. A kind's own statistics come on top."""
+
+ROW_COLUMNS: dict[Kind, dict[str, frozenset[str]]] = {
+    "class": {},
+    "prob": dict.fromkeys(["score", "hits", "false_alarms", "hit_squares", "false_alarm_squares", "place"], _SCORED),
+    "numeric": {"truth": _TRUTH, "estimate": _ESTIMATE, "weight": _NOTHING, "weighted": _NOTHING},
+}
+"""What formulas over rows read. Scores come as their distinct values, falling, with the weight of those who have the
+event (`hits`) and who have not (`false_alarms`), the sums of squared weights, and the `place` of the score: the share of
+its outer group at or below it. Numbers come row by row, as they stand in the data."""
 
 _WHEN_COMPLETE = {"positives": "tp fn", "negatives": "fp tn", "selected": "tp fp", "unselected": "fn tn"}
 """What the margins are in a formula that reads both truth and estimate, and so leaves out rows without one of them."""
@@ -45,40 +69,116 @@ _OTHER_SIDE = {
 
 
 @dataclass(frozen=True)
+class Statistic:
+    """A quantity of a row that formulas need the sum of, as a function of its columns; made by `statistic`."""
+
+    function: Callable[..., Expr]
+    cumulative: bool = False
+    options: tuple[tuple[str, object], ...] = ()
+    alias: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name by which formulas ask for its sum."""
+        return self.alias or self.function.__name__
+
+    @property
+    def column(self) -> str:
+        """The name of its sum among those of others; the same quantity with other options is another one."""
+        own = f" {id(self.function)}" if self.alias else ""
+        return f"{self.name}({', '.join(f'{name}={value!r}' for name, value in self.options)}){own}"
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The columns that must be there in a row for it to count."""
+        options = dict(self.options)
+        names = [name for name in inspect.signature(self.function).parameters if name not in options]
+        return frozenset("probs" if name == "score" else name for name in names)
+
+    def of(self, **columns: Expr) -> Expr:
+        """The quantity over columns given by the names of its parameters."""
+        known = inspect.signature(self.function).parameters
+        arguments = {name: column for name, column in columns.items() if name in known}
+        return self.function(**arguments, **dict[str, Any](self.options))
+
+    def with_options(self, options: Mapping[str, object]) -> Statistic:
+        """The same statistic with the options that it has set to those of a formula."""
+        return replace(self, options=tuple((name, options.get(name, value)) for name, value in self.options))
+
+
+def statistic(function: Callable[..., Expr] | None = None, *, cumulative: bool = False) -> Any:
+    """Turn a function of `truth` and `score` (of `truth` and `estimate` for numbers) into a statistic of formulas.
+
+    The function returns an expression for a row; formulas that have a parameter of its name get its weighted sum. For
+    scores, `truth` is 1 where the row has the label that `score` is the probability of, else 0; `cumulative` ones read
+    labels in order, up to and including each. Keyword-only parameters are options, shared with the metric.
+    """
+    if function is None:
+        return partial(statistic, cumulative=cumulative)
+    parameters = inspect.signature(function).parameters.values()
+    options = tuple((each.name, each.default) for each in parameters if each.kind is each.KEYWORD_ONLY)
+    return Statistic(function, cumulative, options)
+
+
+@dataclass(frozen=True)
 class Formula:
     """A function of statistics, with its options fixed."""
 
-    function: Callable[..., Expr | Rate]
+    function: Callable[..., Any]
+    kind: Kind = "class"
+    way: Way = "sums"
+    """What it is worked out from: sums, the rows of a group as expressions, or as arrays."""
     over_levels: bool = False
     """Whether it sums over the rows of all labels itself, instead of being evaluated label by label."""
     undefined_levels: Literal["drop", "null"] = "drop"
     """Whether an average over labels leaves out labels without a value, or has none itself."""
+    undefined: str = "zero_denominator"
+    """Why it has no value where it has none."""
+    average: str | None = None
+    """The one average over labels that it is, or the one it is unless asked otherwise."""
+    probabilities: bool = False
+    """Whether scores must be probabilities."""
+    against: Literal["rest", "pairs"] | None = None
+    """Whether it compares the rows of a group with those of the others."""
     parts: tuple[tuple[str, Formula], ...] = field(default=(), repr=False)
     """Parameters that are other metrics."""
+    terms: tuple[tuple[str, Statistic], ...] = field(default=(), repr=False)
+    """Parameters that are sums of a quantity of rows."""
     options: tuple[tuple[str, object], ...] = ()
 
     @classmethod
     def of(
         cls,
         function: Callable[..., Expr | Rate],
+        kind: Kind,
         known: Mapping[str, Formula],
-        *,
-        over_levels: bool,
-        undefined_levels: Literal["drop", "null"],
+        terms: Mapping[str, Statistic],
+        **settings: Any,
     ) -> Self:
         """Read the parameters of a function: statistics, metrics among `known`, and keyword-only options."""
         parameters = inspect.signature(function).parameters.values()
         needs = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY]
-        if unknown := [name for name in needs if name not in STATISTICS and name not in known]:
+        sums, rows = SUMS[kind], ROW_COLUMNS[kind]
+        parts = {name: known[name] for name in needs if name in known and name not in sums}
+        parts = {name: part for name, part in parts.items() if name not in terms and part.kind == kind}
+        if unknown := [name for name in needs if name not in {*sums, *rows, *terms, *parts}]:
+            vocabulary = [name for name in (*sums, *terms, *rows) if name not in _OF_ORDER]
             msg = (
                 f"{function.__name__}(): the parameter {unknown[0]!r} is no statistic, and its module knows no metric "
-                f"of that name; import it there.{nearest(unknown[0], [*STATISTICS, *known])} "
-                f"Statistics: {listed(name for name in STATISTICS if name not in _OF_ORDER)}."
+                f"of that name; import it there.{nearest(unknown[0], [*vocabulary, *known])} "
+                f"Statistics: {listed(vocabulary, shown=30)}."
             )
             raise ArgumentError(msg)
-        parts = tuple((name, known[name]) for name in needs if name not in STATISTICS)
+        ways = {"rows" if name in rows else parts[name].way if name in parts else "sums" for name in needs}
+        if len(ways) > 1:
+            msg = f"{function.__name__}(): a formula is over sums or over rows, not both: {listed(needs)}."
+            raise ArgumentError(msg)
         options = tuple((each.name, each.default) for each in parameters if each.kind is each.KEYWORD_ONLY)
-        return cls(function, over_levels, undefined_levels, parts, options)
+        own = tuple((name, terms[name].with_options(dict(options))) for name in needs if name in terms)
+        way: Any = ways.pop() if ways else "sums"
+        return cls(
+            function, kind, way, parts=tuple(parts.items()), terms=own, options=_frozen(dict(options)), **settings
+        )
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
@@ -89,14 +189,23 @@ class Formula:
     @cached_property
     def statistics(self) -> frozenset[str]:
         """The names of every statistic it needs, those of its parts included."""
-        parts = dict(self.parts)
-        own = frozenset(name for name in self.needs if name not in parts)
-        return own.union(*(part.statistics for part in parts.values()))
+        elsewhere = {*dict(self.parts), *dict(self.terms)}
+        own = frozenset(name for name in self.needs if name not in elsewhere)
+        return own.union(*(part.statistics for _, part in self.parts))
+
+    @cached_property
+    def all_terms(self) -> frozenset[Statistic]:
+        """The quantities it needs the sum of, those of its parts included."""
+        return frozenset(term for _, term in self.terms).union(*(part.all_terms for _, part in self.parts))
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """Which of `truth` and `estimate` must be there in a row for it to count."""
-        return frozenset[str]().union(*(STATISTICS[name] for name in self.statistics))
+        """Which of `truth`, `estimate` and `probs` must be there in a row for it to count."""
+        if self.way == "arrays":
+            return _SCORED if self.kind == "prob" else _BOTH
+        sources = SUMS[self.kind] | ROW_COLUMNS[self.kind]
+        own = (sources[name] for name in self.statistics)
+        return _NOTHING.union(*own, *(term.reads for term in self.all_terms))
 
     def with_options(self, name: str, options: Mapping[str, object]) -> Self:
         """The same formula with other options."""
@@ -105,24 +214,30 @@ class Formula:
             if option not in known:
                 kind = f"option of {name}"
                 raise ArgumentError.unknown(kind, option, known)
-        return replace(self, options=tuple({**known, **options}.items()))
+        chosen = {**known, **options}
+        terms = tuple((name, term.with_options(chosen)) for name, term in self.terms)
+        # an option of a metric is one of the metrics that it is made of
+        parts = tuple((name, part.with_options(name, _shared(options, part))) for name, part in self.parts)
+        return replace(self, options=_frozen(chosen), terms=terms, parts=parts)
 
     def express(self, suffix: Literal["", "_rows"] = "", given: Collection[str] = ()) -> tuple[Expr, Expr | None]:
         """Value and, for a rate, denominator, as expressions over columns named after the statistics.
 
         Statistics and parts in `given` are read from columns of their name instead of being worked out.
         """
-        complete = _WHEN_COMPLETE if self.reads == _BOTH else {}
+        complete = _WHEN_COMPLETE if self.kind == "class" and self.reads == _BOTH else {}
 
         def express(formula: Formula) -> tuple[Expr, Expr | None]:
-            parts = dict(formula.parts)
+            parts, terms = dict(formula.parts), dict(formula.terms)
 
             def value(name: str) -> Expr:
-                if name in parts and name not in given:
+                if name in given:
+                    return pl.col(name)
+                if name in parts:
                     return express(parts[name])[0]
-                if name in complete and name not in given:
+                if name in complete:
                     return pl.sum_horizontal(pl.col(cell + suffix) for cell in complete[name].split())
-                return pl.col(name + suffix)
+                return pl.col((terms[name].column if name in terms else name) + suffix)
 
             arguments: dict[str, Any] = {name: value(name) for name in formula.needs}
             result: object = formula.function(**arguments, **dict[str, Any](formula.options))
@@ -143,17 +258,35 @@ class Formula:
     @cached_property
     def counts_steps(self) -> bool:
         """Whether it reads how many levels apart truth and estimate are, with its options."""
+        if self.kind != "class" or self.way != "sums":
+            return False
         return not {"absolute_steps", "squared_steps"}.isdisjoint(self.value.meta.root_names())
+
+    @cached_property
+    def column(self) -> str:
+        """Where its values stand beside the sums of a group, if it is worked out from rows."""
+        return f"{self.function.__name__}({self.options}) {id(self.function)}"
+
+    @cached_property
+    def over_rows(self) -> Expr:
+        """The value over the rows of a group."""
+        return self.express()[0].cast(pl.Float64).fill_nan(None)
 
     @cached_property
     def value(self) -> Expr:
         """The value over columns of statistics in case weights; null where undefined."""
-        return self.express()[0].cast(pl.Float64).fill_nan(None)
+        if self.way == "sums":
+            return self.over_rows
+        return pl.col(self.column).first() if self.over_levels else pl.col(self.column)
 
     @cached_property
     def denominator(self) -> Expr | None:
-        """The denominator of a rate, in rows."""
-        return self.express(ROWS)[1]
+        """The denominator of a rate, in rows; None where it is not a number of rows."""
+        denominator = self.express(ROWS)[1] if self.way == "sums" else None
+        if self.kind == "class" or denominator is None:
+            return denominator
+        counted = {"positives_rows", "negatives_rows", "instances_rows"}
+        return denominator if counted.issuperset(denominator.meta.root_names()) and not self.over_levels else None
 
     def on(self, numbers: Mapping[str, Any]) -> float | None:
         """The value on plain numbers, named after statistics or parts; null where it is undefined."""
@@ -163,7 +296,10 @@ class Formula:
         parts = dict(self.parts)
         missing = [name for name in self.needs if name not in frame.columns and name not in parts]
         missing += sorted(
-            name for part in parts if part not in frame.columns for name in parts[part].statistics - {*frame.columns}
+            name
+            for part in parts
+            if part not in frame.columns
+            for name in {*parts[part].statistics, *dict(parts[part].terms)} - {*frame.columns}
         )
         if missing:
             msg = f"{self.function.__name__} needs the number {missing[0]!r}."
@@ -173,6 +309,21 @@ class Formula:
             msg = f"{self.function.__name__} takes one number for each statistic: it is worked out label by label."
             raise ArgumentError(msg)
         return values.item()
+
+
+def _frozen(options: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
+    """Options that can be compared and hashed: lists and mappings as tuples."""
+
+    def freeze(value: object) -> object:
+        if isinstance(value, Mapping):
+            return tuple(cast("Mapping[object, object]", value).items())
+        return tuple(cast("list[object]", value)) if isinstance(value, list) else value
+
+    return tuple((name, freeze(value)) for name, value in options.items())
+
+
+def _shared(options: Mapping[str, object], part: Formula) -> dict[str, object]:
+    return {name: value for name, value in options.items() if name in dict(part.options)}
 
 
 def two_sides(frame: pl.DataFrame) -> pl.DataFrame:

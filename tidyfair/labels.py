@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 AVERAGES = ("macro", "macro_weighted", "micro")
-ESTIMATORS = ("binary", *AVERAGES, "one_vs_rest")
+ESTIMATORS = ("binary", *AVERAGES, "hand_till", "one_vs_rest")
 
 _PAIR = 2
 _MOST_LABELS = 1_000
@@ -37,21 +37,46 @@ class Labels:
     in_order: bool = True
     """Whether their order means something: listed, declared by the dtype, or numbers."""
 
+    @property
+    def levels(self) -> list[int]:
+        """The places of the labels that are read against the rest."""
+        return list(range(len(self.values))) if self.event is None else [self.event]
+
     def encode(self, tally: Tally) -> pl.DataFrame:
         """The cells with `truth` and `estimate` as places in `values`; null stays null."""
-        place = {value: index for index, value in enumerate(self.values)}
-        places = {TRUTH: place, ESTIMATE: place}
-        if tally.threshold is not None and self.event is not None:
-            # at or above the threshold is the event, below is anything but the event
-            places[ESTIMATE] = {True: self.event, False: 1 if self.event == 0 else 0}
+        if tally.needs.numbers:
+            return tally.cells
+        places = self._places(tally)
         return tally.cells.with_columns(
             pl.col(name).replace_strict(
                 pl.Series(values, dtype=tally.cells.schema[name]),
-                pl.Series([places[name][value] for value in values], dtype=pl.Int32),
+                pl.Series([places[name].get(value) for value in values], dtype=pl.Int32),
                 default=None,
             )
             for name, values in tally.seen.items()
         )
+
+    def place_of(self, tally: Tally, truth: pl.Series) -> pl.Series:
+        """The places in `values` of true labels, row by row."""
+        places, values = self._places(tally)[TRUTH], tally.seen[TRUTH]
+        if isinstance(truth.dtype, pl.Enum) or truth.dtype == pl.Boolean:
+            # the dtype lists the labels: a look-up
+            every = levels_of(truth.dtype)
+            table = pl.Series([places.get(value) for value in every], dtype=pl.Int32)
+            return table.gather(truth.to_physical().cast(pl.UInt32))
+        old = pl.Series(values, dtype=truth.dtype)
+        return truth.replace_strict(old, pl.Series([places[value] for value in values], dtype=pl.Int32), default=None)
+
+    def _places(self, tally: Tally) -> dict[str, dict[Any, int]]:
+        place = {value: index for index, value in enumerate(self.values)}
+        if tally.cut is None or self.event is None:
+            return {TRUTH: place, ESTIMATE: place}
+        # at or above the threshold is the event, below is anything but the event
+        return {TRUTH: place, ESTIMATE: {True: self.event, False: 1 if self.event == 0 else 0}}
+
+
+NUMBERS = Labels((), 0)
+"""In place of labels where truth and estimate are numbers."""
 
 
 def read_labels(tally: Tally, *, labels: Sequence[object] | None, pos_label: object, estimator: str | None) -> Labels:
@@ -76,14 +101,14 @@ def read_labels(tally: Tally, *, labels: Sequence[object] | None, pos_label: obj
         pair: list[Any] = [*values, pos_label]
         values = sorted(pair)
     many = len(values) > _PAIR
-    all_labels = estimator in AVERAGES or (many and estimator == "one_vs_rest")
+    all_labels = estimator in {*AVERAGES, "hand_till"} or (many and estimator == "one_vs_rest")
     if all_labels and pos_label is not None:
         msg = f"`pos_label` reads one label and estimator={estimator!r} reads all of them; give one of the two."
         raise ArgumentError(msg)
-    if many and tally.threshold is not None and pos_label is None:
+    if many and tally.cut is not None and pos_label is None:
         msg = f"A threshold selects one label against the rest: give `pos_label=`, one of {listed(values)}."
         raise LabelError(msg)
-    if all_labels and tally.threshold is not None:
+    if all_labels and tally.cut is not None:
         msg = f"A threshold selects one label against the rest; estimator={estimator!r} reads all labels."
         raise ArgumentError(msg)
     if all_labels or (many and pos_label is None and estimator != "binary"):
@@ -107,7 +132,7 @@ def _event(tally: Tally, values: list[Any]) -> Any:
 
 def _columns(tally: Tally) -> dict[str, str]:
     """The columns that hold labels: `truth` or `estimate`, and the user's name; what a threshold made is none."""
-    given = {TRUTH: tally.truth, ESTIMATE: tally.estimate if tally.threshold is None else None}
+    given = {TRUTH: tally.truth, ESTIMATE: tally.estimate if tally.cut is None else None}
     return {name: column.name for name, column in given.items() if column is not None}
 
 

@@ -5,23 +5,27 @@ A unit is a group of a `by` within an outer group; it is known by its place in a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from tidyfair.formulas import ROWS, STATISTICS, ranked, two_sides
+from tidyfair.formulas import ROWS, STATISTICS, Kind, ranked, two_sides
+from tidyfair.sums import ACTUAL, PREDICTED, REST, SCORE, UP_TO, centred, is_sum, merged, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tidyfair.formulas import Formula
+    from tidyfair.formulas import Formula, Statistic
 
 __all__: list[str] = []
 
 UNIT, LEVEL = "unit", "level"
-ONE_LABEL = ("binary", "one_vs_rest")
-"""Estimators that read one label against the rest."""
+ONE_LABEL = ("binary", "one_vs_rest", "standard")
+"""Estimators that read one label against the rest, or no label."""
+HAND_TILL = "hand_till"
+"""The average of each label against each other label, after Hand and Till (2001)."""
 
 _CELLS = {
     "tp": (True, True), "fn": (True, False), "fp": (False, True), "tn": (False, False),
@@ -44,7 +48,9 @@ _USED = {
 }
 """The statistics whose rows are the rows that a formula uses, by the columns that it reads."""
 
-_VALUES = [UNIT, LEVEL, "metric", "estimate", "n", "denominator", "size", "rows", "weight", "levels_left_out"]
+_VALUES = [
+    UNIT, LEVEL, "metric", "estimate", "n", "denominator", "size", "rows", "weight", "levels_left_out", "reason",
+]  # fmt: skip
 
 
 @cache
@@ -90,25 +96,168 @@ def _statistics(*, weighted: bool, steps: bool, complete: bool) -> tuple[list[pl
     # floats, because products of large counts overflow integers
     floats = [pl.col(name if weighted else name + ROWS).cast(pl.Float64).alias(name) for name in names]
     used = [pl.sum_horizontal(name + ROWS for name in parts).alias(_used(reads)) for reads, parts in _USED.items()]
-    return margins, floats + used
+    instances = "instances" if weighted else "instances" + ROWS
+    totals = [pl.col(instances).cast(pl.Float64).alias("size"), pl.col("instances" + ROWS).alias("rows")]
+    return margins, floats + used + totals
+
+
+@dataclass(frozen=True)
+class Table:
+    """Which rows of a group count, and what is known of them: formulas with the same needs share a table."""
+
+    kind: Kind
+    reads: frozenset[str] = frozenset()
+    """The columns that must be there in a row for it to count; those of labels differ by statistic."""
+    sides: bool = False
+    """Whether one label is read from both sides, for formulas over all labels."""
+    pairs: bool = False
+    """Whether labels are read against each other label instead of the rest."""
+
+    @classmethod
+    def of(cls, formula: Formula, estimator: str) -> Table:
+        """The table that a formula reads."""
+        if formula.kind == "class":
+            return cls("class")
+        sides = formula.kind == "prob" and formula.over_levels and estimator in ONE_LABEL
+        return cls(formula.kind, formula.reads, sides, estimator == HAND_TILL)
 
 
 def count_cells(
-    cells: pl.DataFrame, keys: Sequence[str], levels: Sequence[int], *, steps: bool, complete: bool
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The distinct keys in order, which are the units, and the cells of each level's table against the rest for each.
+    cells: pl.DataFrame,
+    keys: Sequence[str],
+    levels: Sequence[int],
+    tables: Mapping[Table, frozenset[Statistic]],
+    scores: Mapping[int, str],
+    *,
+    steps: bool,
+    complete: bool,
+) -> tuple[pl.DataFrame, dict[Table, pl.DataFrame]]:
+    """The distinct keys in order, which are the units, and for each table what is known of each unit and level.
 
-    `cells` holds the keys, `truth` and `estimate` as places among the labels, `n` rows and, with weights, `w`;
-    `complete` cells have both truth and estimate.
+    `cells` holds the keys, `truth` and `estimate` as places among the labels, `n` rows and, with weights, `w`, and the
+    sums that the tables need; `complete` cells have both truth and estimate; `scores` names the score of each level.
     """
-    options = {"weighted": "w" in cells.columns, "steps": steps, "complete": complete}
-    sums = [each for level in levels for each in _sums(level, **options)]
-    wide = cells.group_by(keys).agg(sums).sort(keys, nulls_last=True)
-    counted = wide.columns[len(keys) :]
-    names = [name.rpartition(" ")[0] for name in counted[: len(counted) // len(levels)]]
-    units, times = pl.Series(range(len(wide)), dtype=pl.Int32), len(levels)
-    long = {name: pl.concat([wide[f"{name} {level}"] for level in levels]) for name in names}
-    return wide[list(keys)], pl.DataFrame({UNIT: repeat(units, times), LEVEL: spread(levels, len(wide)), **long})
+    weighted = "w" in cells.columns
+    sums: dict[Table, list[pl.Expr]] = {}
+    for table, terms in tables.items():
+        if table.kind == "class":
+            options = {"weighted": weighted, "steps": steps, "complete": complete}
+            sums[table] = [each for level in levels for each in _sums(level, **options)]
+        elif table.kind == "prob":
+            sums[table] = [
+                each
+                for side in ([REST, ""] if table.sides else [""])
+                for level in levels
+                for each in _score_sums(table, terms, level, side, scores, weighted=weighted)
+            ]
+        else:
+            sums[table] = _number_sums(table, cells)
+    wanted = [
+        each.alias(f"{place} {each.meta.output_name()}") for place, table in enumerate(tables) for each in sums[table]
+    ]
+    wide = centred(cells, keys).group_by(keys).agg(wanted).sort(keys, nulls_last=True)
+    units = pl.Series(range(len(wide)), dtype=pl.Int32)
+    found: dict[Table, pl.DataFrame] = {}
+    for place, table in enumerate(tables):
+        counted = [name for name in wide.columns if name.startswith(f"{place} ")]
+        sides = 2 if table.sides else 1
+        mine = levels if table.kind != "numeric" else [0]
+        times = len(mine) * sides
+        each = len(counted) // times
+        names = [name.removeprefix(f"{place} ").rpartition(" ")[0] for name in counted[:each]]
+        long = {
+            name: pl.concat([wide[counted[run * each + index]] for run in range(times)])
+            for index, name in enumerate(names)
+        }
+        level = repeat(spread(mine, len(wide)), sides)
+        extra = {"rank": spread(range(sides), len(wide) * len(mine)).cast(pl.Float64)} if table.sides else {}
+        found[table] = pl.DataFrame({UNIT: repeat(units, times), LEVEL: level, **long, **extra})
+    return wide[list(keys)], found
+
+
+_PRESENT = {"truth": "truth", "estimate": "estimate", "probs": SCORE}
+"""The column of cells that says whether a row has what a formula reads."""
+
+
+def _measures(*, weighted: bool) -> dict[str, str]:
+    return {ROWS: "n", "": "w" if weighted else "n"}
+
+
+def _there(table: Table) -> pl.Expr:
+    return pl.all_horizontal(True, *(pl.col(_PRESENT[role]).is_not_null() for role in sorted(table.reads)))
+
+
+def _score_sums(
+    table: Table, terms: frozenset[Statistic], level: int, side: str, scores: Mapping[int, str], *, weighted: bool
+) -> list[pl.Expr]:
+    """What is known of the scores of a level, or of what is left to anything else."""
+    there = _there(table)
+    true = (pl.col("truth") != level) if side else (pl.col("truth") == level)
+    sums = [
+        pl.col(measure)
+        .filter(there & condition)
+        .sum()
+        .cast(pl.Int64 if suffix else pl.Float64)
+        .alias(f"{name}{suffix} {side}{level}")
+        for suffix, measure in _measures(weighted=weighted).items()
+        for name, condition in (("positives", true), ("negatives", ~true), ("instances", pl.lit(value=True)))
+    ]
+    sums += [
+        pl.col("n").sum().alias(f"rows {side}{level}"),
+        pl.col("w" if weighted else "n").sum().cast(pl.Float64).alias(f"size {side}{level}"),
+    ]
+    for term in sorted(terms, key=lambda term: term.column):
+        name = scores[level]
+        score = _other(name) if side else name if table.sides or not term.cumulative else UP_TO + name
+        value = pl.when(true).then(pl.col(f"{term.column} {score} 1")).otherwise(pl.col(f"{term.column} {score} 0"))
+        sums.append(value.filter(there).sum().alias(f"{term.column} {side}{level}"))
+    return sums
+
+
+def _other(name: str) -> str:
+    return name.removeprefix(REST) if name.startswith(REST) else REST + name
+
+
+def _number_sums(table: Table, cells: pl.DataFrame) -> list[pl.Expr]:
+    """The sums of numbers over the cells that have what the table reads."""
+    counts = {"rows": pl.col("n").sum(), "size": pl.col("w" if "w" in cells.columns else "n").sum().cast(pl.Float64)}
+    names = [name for name in cells.columns[cells.columns.index("n") :] if name not in {"w", "w2"}]
+    kept = cells.columns
+    there = _there(table)
+    weight = {
+        "w": pl.col("w" if "w" in kept else "n").cast(pl.Float64),
+        "w2": pl.col("w2" if "w2" in kept else "n").cast(pl.Float64),
+    }
+    sums = [each.alias(f"{name} 0") for name, each in counts.items()]
+    sums += [weight[name].filter(there).sum().alias(f"{name} 0") for name in ("w", "w2")]
+    sums += [merge(pl.col(name).filter(there)).alias(f"{name} 0") for name, merge in merged(names).items()]
+    return sums
+
+
+def derived(table: Table, known: pl.DataFrame) -> pl.DataFrame:
+    """What formulas read, worked out from sums that merge; `known` is what is known of each unit and level."""
+    if table.kind == "class":
+        return add_statistics(known)
+    used = pl.col("instances_rows" if table.kind == "prob" else "n").alias(_used(table.reads))
+    if table.kind == "prob":
+        return known.with_columns(used, pl.col("positives").alias("true"))
+    weight = pl.col("w")
+    columns = {
+        "instances": weight, "instances_rows": pl.col("n"), "weight_squares": pl.col("w2"), "true": pl.lit(1.0),
+        "truth_minimum": pl.col(f"least {ACTUAL}"), "truth_maximum": pl.col(f"most {ACTUAL}"),
+    }  # fmt: skip
+    if "product" in known.columns:
+        moved, constant = dict[str, pl.Expr](), dict[str, pl.Expr]()
+        for name, number in (("truth", ACTUAL), ("estimate", PREDICTED)):
+            moved[name] = pl.col(f"{name}_shift") / weight
+            constant[name] = pl.col(f"least {number}") == pl.col(f"most {number}")
+            spread_out = (pl.col(f"{name}_square") - moved[name] * pl.col(f"{name}_shift")).clip(0)
+            columns[f"{name}_mean"] = pl.col(f"{name}_centre") + moved[name]
+            # what is constant has no spread at all, not one of rounding errors
+            columns[f"{name}_variation"] = pl.when(constant[name]).then(0.0).otherwise(spread_out)
+        product = pl.col("product") - moved["truth"] * pl.col("estimate_shift")
+        columns["covariation"] = pl.when(constant["truth"] | constant["estimate"]).then(0.0).otherwise(product)
+    return known.with_columns(used, **columns)
 
 
 def add_statistics(cells: pl.DataFrame) -> pl.DataFrame:
@@ -137,23 +286,25 @@ def spread(values: Iterable[int], length: int) -> pl.Series:
 def pool(
     table: pl.DataFrame, parts: list[pl.Series], apart: pl.Series, what: Literal["overall", "rest"]
 ) -> pl.DataFrame:
-    """The same rows with the statistics of all groups together, or of all other groups.
+    """The same rows with what is known of all groups together, or of all other groups.
 
     Rows are together whose `parts` and level are equal; rows `apart` are in nobody's pool.
     """
     placed = table.with_columns(
         apart.alias("apart"), *(part.alias(f"part {index}") for index, part in enumerate(parts))
     )
-    by = [LEVEL, *(f"part {index}" for index in range(len(parts)))]
-    statistics = pl.col([name for name in table.columns if name not in {UNIT, LEVEL}])
-    every = pl.when(~pl.col("apart")).then(statistics).otherwise(0)
+    by = [name for name in (LEVEL, "rank") if name in table.columns]
+    by += [f"part {index}" for index in range(len(parts))]
+    names = [name for name in table.columns if name not in {UNIT, LEVEL, "rank"}]
+    placed = centred(placed, by).with_columns(
+        pl.when("apart").then(0 if is_sum(name) else None).otherwise(name).alias(name) for name in names
+    )
     if what == "overall":
-        pooled = every.sum()
+        pooled = [merge(pl.col(name)).alias(name) for name, merge in merged(names).items()]
     else:
         # sums of what comes before and after: subtracting floats would leave dust where there is nothing
-        before, after = every.cum_sum(), every.cum_sum(reverse=True)
-        pooled = before.shift(1, fill_value=0) + after.shift(-1, fill_value=0)
-    return placed.with_columns(pooled.over(by)).select(table.columns)
+        pooled = [running(name) for name in names]
+    return placed.with_columns(each.over(by) for each in pooled).select(table.columns)
 
 
 def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: str) -> pl.DataFrame:
@@ -167,19 +318,19 @@ def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: st
     labelled = {key: formula for key, formula in formulas.items() if not formula.over_levels}
     found: list[pl.DataFrame] = []
     if own and estimator in ONE_LABEL:
-        found.append(_values(two_sides(table), own, [UNIT, LEVEL], summed=True))
+        sides = table if "rank" in table.columns else two_sides(table)
+        found.append(_values(sides, own, [UNIT, LEVEL], summed=True))
     elif own:
         found.append(_values(ranked(table, pl.col(LEVEL)), own, [UNIT], summed=True))
     if labelled and estimator == "micro":
-        used = [_used(reads) for reads in _USED]
+        used = [name for name in table.columns if name.startswith(_used(frozenset())) or name in {"size", "rows"}]
         pooled = table.group_by(UNIT, maintain_order=True).agg(pl.exclude(LEVEL, *used).sum(), pl.col(used).first())
         found.append(_values(pooled, labelled, [UNIT]))
     elif labelled and estimator in ONE_LABEL:
         found.append(_values(table, labelled, [UNIT, LEVEL]))
     elif labelled:
-        found.append(
-            _average(_values(table, labelled, [UNIT, LEVEL]), labelled, weighted=estimator == "macro_weighted")
-        )
+        values = _values(table, labelled, [UNIT, LEVEL])
+        found.append(_average(values, labelled, estimator))
     return pl.concat(found)
 
 
@@ -195,17 +346,19 @@ def _values(
     def one(expr: pl.Expr) -> pl.Expr:
         return expr.first() if summed else expr
 
-    wanted = {
-        "size": one(pl.col("instances")),
-        "rows": one(pl.col(_used(frozenset()))),
-    }
+    wanted = {"size": one(pl.col("size")), "rows": one(pl.col("rows"))}
     for key, formula in formulas.items():
         wanted[f"estimate {key}"] = formula.value
         wanted[f"n {key}"] = one(pl.col(_used(formula.reads)))
         # how often a label is true among the rows that the formula reads
-        true = pl.col("tp") + pl.col("fn") if "estimate" in formula.reads else pl.col("positives")
+        of_both = formula.kind == "class" and "estimate" in formula.reads
+        true = pl.col("tp") + pl.col("fn") if of_both else pl.col("positives" if formula.kind == "class" else "true")
         wanted[f"weight {key}"] = one(true)
         wanted[f"denominator {key}"] = wanted[f"n {key}"] if formula.denominator is None else formula.denominator
+        if formula.way == "arrays":
+            given = pl.col(formula.column + " reason")
+            given = given.drop_nulls().first() if summed else given
+            wanted[f"reason {key}"] = pl.coalesce(given, pl.lit(formula.undefined))
     wide = table.group_by(keys, maintain_order=True).agg(**wanted) if summed else table.select(*keys, **wanted)
     absent = {LEVEL: pl.Series([None], dtype=pl.Int32), "levels_left_out": pl.Series([False])}
     columns = {name: wide[name] for name in (*keys, "size", "rows")}
@@ -216,17 +369,23 @@ def _values(
         name: pl.concat([wide[f"{name} {key}"] for key in formulas])
         for name in ("estimate", "n", "denominator", "weight")
     }
+    reasons = {key: pl.Series([formula.undefined]) for key, formula in formulas.items()}
+    long["reason"] = pl.concat(
+        wide[name] if (name := f"reason {key}") in wide.columns else reason.new_from_index(0, len(wide))
+        for key, reason in reasons.items()
+    )
     return pl.DataFrame({name: long[name] for name in _VALUES})
 
 
-def _average(values: pl.DataFrame, formulas: Mapping[int, Formula], *, weighted: bool) -> pl.DataFrame:
+def _average(values: pl.DataFrame, formulas: Mapping[int, Formula], estimator: str) -> pl.DataFrame:
     """The mean over labels, each counting the same or as often as it is true.
 
     Labels without a value are left out where the formula says so; else the mean has none, unless they weigh nothing.
     """
-    weight = pl.col("weight") if weighted else pl.lit(1.0)
+    weight = pl.col("weight") if estimator == "macro_weighted" else pl.lit(1.0)
     known = pl.col("estimate").is_not_null()
-    drops = pl.col("metric").is_in([key for key, formula in formulas.items() if formula.undefined_levels == "drop"])
+    lenient = [key for key, formula in formulas.items() if formula.undefined_levels == "drop" or estimator == HAND_TILL]
+    drops = pl.col("metric").is_in(lenient)
     counted = known & (weight > 0)
     complete = (known | (weight == 0)).all() | drops.first()
     mean = (pl.col("estimate") * weight).filter(counted).sum() / (weight * counted).sum()
@@ -236,5 +395,6 @@ def _average(values: pl.DataFrame, formulas: Mapping[int, Formula], *, weighted:
         pl.col("n", "size", "rows", "weight").first(),
         pl.col("n").first().alias("denominator"),
         (~(known | (weight == 0))).any().alias("levels_left_out"),
+        pl.col("reason").filter(~known).first(),
     )
     return averaged.select(_VALUES)

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 import polars as pl
 
-from tidyfair.aggregates import CONTEXTS
-from tidyfair.comparisons import NO_LEVEL, VALUED, compare
-from tidyfair.errors import ArgumentError, LabelError, listed
-from tidyfair.labels import AVERAGES, read_labels
-from tidyfair.readings import LEVEL, ONE_LABEL, UNIT, evaluate, pool
-from tidyfair.units import UNGROUPED, count_units
+from tidyfair.aggregates import CONTEXTS, Context
+from tidyfair.comparisons import NO_LEVEL, STATED, VALUED, compare
+from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
+from tidyfair.labels import AVERAGES, NUMBERS, read_labels
+from tidyfair.partitions import class_values, row_values
+from tidyfair.readings import HAND_TILL, LEVEL, ONE_LABEL, UNIT, Table, derived, evaluate, pool
+from tidyfair.tallies import THRESHOLD
+from tidyfair.units import UNGROUPED, cells_of, count_units, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from tidyfair.aggregates import Aggregate
-    from tidyfair.formulas import Formula
+    from tidyfair.formulas import Formula, Kind, Statistic
     from tidyfair.groups import By
     from tidyfair.labels import Labels
     from tidyfair.tallies import Tally
@@ -29,7 +31,7 @@ __all__: list[str] = []
 RESERVED = frozenset(
     {".metric", ".by", ".estimator", ".threshold", ".estimate", ".lower", ".upper", ".std_error", ".method", ".n"}
     | {".status", ".group_min", ".group_max", ".level", ".groups_left_out", ".group", ".denominator", ".overall"}
-    | {".truth", ".predicted", ".weight"}
+    | {".truth", ".predicted", ".weight", ".top_k", ".top_fraction"}
 )
 """Names of the columns of results, which no outer key may have."""
 
@@ -42,7 +44,7 @@ class Reading(TypedDict):
 
     pos_label: object
     labels: Sequence[object] | None
-    estimator: Literal["binary", "macro", "macro_weighted", "micro", "one_vs_rest"] | None
+    estimator: Literal["binary", "macro", "macro_weighted", "micro", "hand_till", "one_vs_rest"] | None
     na_rm: bool
     on_undefined: Literal["warn", "ignore", "null", "raise"]
 
@@ -59,13 +61,27 @@ class Request:
     label_by_label: bool = False
     """Whether more than two labels are compared one against the rest unless asked otherwise."""
 
-    def estimator(self, labels: Labels, asked: str | None) -> str:
-        """How its labels are read."""
+    @property
+    def kind(self) -> Kind:
+        """What its first metric reads."""
+        return self.formulas[0][1].kind
+
+    def estimator(self, formula: Formula, labels: Labels, asked: str | None) -> str:
+        """How labels are read by one of its formulas."""
+        if formula.kind == "numeric":
+            return "standard"
         if labels.event is not None:
             return "binary"
-        if self.by is None:
-            return asked if asked in AVERAGES else "macro"
-        return asked or ("one_vs_rest" if self.label_by_label else "macro")
+        if self.by is not None and (asked == "one_vs_rest" or (asked is None and self.label_by_label)):
+            return "one_vs_rest"
+        if formula.average not in (None, HAND_TILL):
+            return formula.average  # it is an average of its own
+        if asked == "micro" and formula.way == "rows":
+            msg = f'{self.name} depends on the order of scores, which labels do not share: take "macro".'
+            raise ArgumentError(msg)
+        if asked in AVERAGES:
+            return asked
+        return formula.average or "macro"
 
 
 @dataclass(frozen=True)
@@ -78,6 +94,8 @@ class Evaluated:
     units: Units
     labels: Labels
     estimator: str | None
+    cut: str | None = None
+    """What the column of a list of cuts is called."""
 
     def about(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
         """The columns that say what a row is about: outer keys, then `.metric`, `.by` and `.estimator`."""
@@ -86,8 +104,17 @@ class Evaluated:
             for request in self.requests
         ]
         texts = pl.DataFrame(each, schema=dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row")
-        keys = {key.name: key[rows["outer"]] for key in self.units.outer_keys if key.name != UNGROUPED}
-        return keys | {text.name: text[rows["request"]] for text in texts}
+        hidden = {UNGROUPED, THRESHOLD}
+        keys = {key.name: key[rows["outer"]] for key in self.units.outer_keys if key.name not in hidden}
+        return keys | {text.name: text[rows["request"]] for text in texts} | self.threshold(rows)
+
+    def threshold(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
+        """The value of a list of cuts that each row is about, if there is one."""
+        if self.cut is None:
+            return {}
+        if THRESHOLD not in self.units.outer_keys.columns:
+            return {self.cut: pl.Series([None], dtype=pl.Float64).new_from_index(0, len(rows))}
+        return {self.cut: self.units.outer_keys[THRESHOLD][rows["outer"]]}
 
     def level_text(self, rows: pl.DataFrame) -> pl.Series:
         """The label that a row is about, null for all of them."""
@@ -95,17 +122,39 @@ class Evaluated:
         return texts[_filled(rows[LEVEL], NO_LEVEL)]
 
     def _shown_estimator(self, request: Request) -> str:
-        estimator = request.estimator(self.labels, self.estimator)
-        own = request.formulas[0][1].over_levels
-        return "multiclass" if own and estimator not in ONE_LABEL else estimator
+        first = request.formulas[0][1]
+        estimator = request.estimator(first, self.labels, self.estimator)
+        return "multiclass" if first.over_levels and estimator not in ONE_LABEL else estimator
 
 
-def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Reading) -> Evaluated:
-    """Work out every metric of every group, in a number of queries that does not depend on the number of groups."""
+def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Reading) -> list[Evaluated]:
+    """Work out every metric of every group, in a number of queries that does not depend on the number of groups.
+
+    With a list of cuts, class metrics are read at each of them, and the others once.
+    """
     if reading["on_undefined"] not in ON_UNDEFINED:
         raise ArgumentError.unknown("on_undefined", reading["on_undefined"], ON_UNDEFINED)
+    labels = NUMBERS
+    if not tally.needs.numbers:
+        listed_labels = reading["labels"]
+        if listed_labels is None and tally.scores is not None and tally.needs.scores:
+            listed_labels = tally.scores.labels
+        labels = read_labels(
+            tally, labels=listed_labels, pos_label=reading["pos_label"], estimator=reading["estimator"]
+        )
+    if tally.cut is None or not tally.cut.several:
+        return [_evaluate(tally, tuple(requests), labels, reading)]
+    cut = f".{tally.cut.way}"
+    of_labels = tuple(request for request in requests if request.kind == "class")
+    others = tuple(request for request in requests if request.kind != "class")
+    found = [_evaluate(tally.at_each_cut(), of_labels, labels, reading, cut)] if of_labels else []
+    return [*found, _evaluate(tally, others, labels, reading, cut)] if others else found
+
+
+def _evaluate(
+    tally: Tally, requests: tuple[Request, ...], labels: Labels, reading: Reading, cut: str | None = None
+) -> Evaluated:
     asked = reading["estimator"]
-    labels = read_labels(tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=asked)
     formulas = list(dict.fromkeys(formula for request in requests for _, formula in request.formulas))
     stepping = [name for request in requests for name, formula in request.formulas if formula.counts_steps]
     steps = bool(stepping) and labels.event is None
@@ -115,25 +164,35 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
             "order: list them in order as `labels=[…]`, or make the columns Enums."
         )
         raise LabelError(msg)
+    together: dict[tuple[str, bool, Table], list[tuple[Request, Formula]]] = {}
+    for request in requests:
+        for _, formula in request.formulas:
+            estimator = request.estimator(formula, labels, asked)
+            key = (estimator, request.by is not None, Table.of(formula, estimator))
+            together.setdefault(key, []).append((request, formula))
+    tables: dict[Table, frozenset[Statistic]] = {}
+    for (_, _, table), pairs in together.items():
+        tables[table] = tables.get(table, frozenset()).union(*(formula.all_terms for _, formula in pairs))
+    _check_order(tally, labels, tables)
     # what is not grouped comes first, so that it and the rest are two runs of units
     bys = sorted(dict.fromkeys(request.by for request in requests), key=lambda by: by is not None)
-    units, events = count_units(tally, labels, bys, steps=steps)
-    height = 1 if labels.event is not None else len(labels.values)
+    scores = _scores_of_levels(tally, labels) if any(table.kind == "prob" for table in tables) else {}
+    units, known = count_units(tally, labels, bys, tables, scores, steps=steps)
     ungrouped = units.spans[None][1] if None in units.spans else 0
-    runs = {False: events[: ungrouped * height], True: events[ungrouped * height :]}
-    together: dict[tuple[str, bool], list[Request]] = {}
-    for request in requests:
-        together.setdefault((request.estimator(labels, asked), request.by is not None), []).append(request)
     blocks: dict[tuple[str, bool, Formula], pl.DataFrame] = {}
-    for (estimator, grouped), mine in together.items():
-        blocks |= _blocks(runs[grouped], units, mine, formulas, estimator, grouped=grouped)
+    for (estimator, grouped, table), mine in together.items():
+        height = _height(table, labels)
+        run = slice(ungrouped * height, None) if grouped else slice(0, ungrouped * height)
+        work = _Work(tally, labels, units, scores, table, [by for by in bys if (by is not None) == grouped])
+        blocks |= _blocks(work, known[table][run], mine, formulas, estimator, grouped=grouped)
     pieces: list[pl.DataFrame] = []
     described: list[tuple[int, str, str, int]] = []
     for number, request in enumerate(requests):
-        estimator, (first, size) = request.estimator(labels, asked), units.spans[request.by]
+        first, size = units.spans[request.by]
         for name, formula in request.formulas:
+            estimator = request.estimator(formula, labels, asked)
             block = blocks[estimator, request.by is not None, formula]
-            tall = height if estimator in ONE_LABEL else 1
+            tall = len(labels.levels) if estimator in ONE_LABEL and formula.kind != "numeric" else 1
             pieces.append(block.slice((first - ungrouped * (request.by is not None)) * tall, size * tall))
             described.append((number, name, estimator, request.min_n))
     rows = pl.concat(pieces, how="diagonal" if len({tuple(piece.columns) for piece in pieces}) > 1 else "vertical")
@@ -142,36 +201,136 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
     )
     schema = {"request": pl.Int32, "name": pl.String, "estimator": pl.String, "min_n": pl.Int64}
     rows = rows.hstack([column[piece] for column in pl.DataFrame(described, schema=schema, orient="row")])
-    return Evaluated(_mark(rows, units, requests, na_rm=reading["na_rm"]), tuple(requests), units, labels, asked)
+    return Evaluated(_mark(rows, units, requests, na_rm=reading["na_rm"]), requests, units, labels, asked, cut)
+
+
+def _height(table: Table, labels: Labels) -> int:
+    """How many rows a table has for each unit."""
+    return 1 if table.kind == "numeric" else len(labels.levels) * (2 if table.sides else 1)
+
+
+def _scores_of_levels(tally: Tally, labels: Labels) -> dict[int, str]:
+    """The name of the score of each label that is read."""
+    scores = tally.scores
+    if scores is None:
+        return {}
+    if not scores.several:
+        if labels.event is None:
+            msg = (
+                f"`probs`: {scores.columns[0].name!r} is one column of scores, and the labels {listed(labels.values)} "
+                "are read all together; give a column for each label, as `probs={label: column}`."
+            )
+            raise ColumnError(msg)
+        return {labels.event: "0"}
+    if len(scores.columns) != len(labels.values):
+        msg = (
+            f"`probs`: {len(scores.columns)} columns of scores for the {len(labels.values)} labels "
+            f"{listed(labels.values)}; give one for each, as `probs={{label: column}}`."
+        )
+        raise ColumnError(msg)
+    names = [column.name for column in scores.columns]
+    texts = [str(value) for value in labels.values]
+    if scores.labels is not None:
+        if unknown := [value for value in scores.labels if value not in labels.values]:
+            msg = f"`probs`: {listed(unknown)} is none of the labels {listed(labels.values)}."
+            raise ColumnError(msg)
+        places = [scores.labels.index(value) for value in labels.values]
+    else:
+        meant = [
+            next((place for place, text in enumerate(texts) if name in (text, f".pred_{text}")), None) for name in names
+        ]
+        in_doubt = not labels.in_order and None in meant
+        if in_doubt or (None not in meant and meant != sorted(place for place in meant if place is not None)):
+            pairs = ", ".join(f"{value!r}: …" for value in labels.values)
+            msg = (
+                f"`probs`: the columns {listed(names)} are not clearly in the order of the labels "
+                f"{listed(labels.values)}; write `probs={{{pairs}}}`."
+            )
+            raise ColumnError(msg)
+        places = list(range(len(names)))
+    return {level: str(places[level]) for level in labels.levels}
+
+
+def _check_order(tally: Tally, labels: Labels, tables: Mapping[Table, frozenset[Statistic]]) -> None:
+    """Statistics up to a label need labels, and their columns, in one order."""
+    if labels.event is not None or not any(term.cumulative for terms in tables.values() for term in terms):
+        return
+    given = tally.scores.labels if tally.scores else None
+    if not labels.in_order or (given is not None and list(given) != list(labels.values)):
+        msg = (
+            f"ranked_prob_score reads labels in order, but {listed(labels.values)} have none that the columns of "
+            "`probs` share: list labels and columns in order, `labels=[…]` and `probs=[…]`."
+        )
+        raise LabelError(msg)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What is needed to work out the formulas of a table that are not over sums."""
+
+    tally: Tally
+    labels: Labels
+    units: Units
+    scores: Mapping[int, str]
+    table: Table
+    bys: list[By | None]
+
+    def values(self, formulas: Collection[Formula], whose: Literal["own", "overall", "rest"]) -> pl.DataFrame | None:
+        """Their values in the rows of the table, in columns named by the formulas."""
+        formulas = [formula for formula in formulas if formula.way != "sums"]
+        if not formulas:
+            return None
+        found = [self._of(by, formulas, whose) for by in self.bys]
+        return pl.concat(found)
+
+    def _of(self, by: By | None, formulas: list[Formula], whose: Literal["own", "overall", "rest"]) -> pl.DataFrame:
+        labels, table = self.labels, self.table
+        if table.kind == "class":
+            cells = cells_of(self.tally, labels, self.units, by)
+            size = self.units.spans[by][1]
+            return class_values(cells, formulas, labels.levels, labels.event, labels.values, whose, size)
+        rows = rows_of(self.tally, labels, self.units, by, table.reads)
+        levels = [(level, self.scores[level]) for level in labels.levels] if table.kind == "prob" else [(0, "0")]
+        values = row_values(rows, formulas, levels, labels.values, whose, pairs=table.pairs)
+        return pl.concat([values] * 2) if table.sides else values
 
 
 def _blocks(
-    events: pl.DataFrame,
-    units: Units,
-    requests: list[Request],
+    work: _Work,
+    known: pl.DataFrame,
+    pairs: list[tuple[Request, Formula]],
     formulas: list[Formula],
     estimator: str,
     *,
     grouped: bool,
 ) -> dict[tuple[str, bool, Formula], pl.DataFrame]:
-    """The values of the formulas of some requests, beside those of the contexts they ask for."""
-    wanted = {formulas.index(formula): formula for request in requests for _, formula in request.formulas}
-    values = evaluate(events, wanted, estimator)
-    asked = {context for request in requests if request.aggregate for context in request.aggregate.contexts}
+    """The values of some formulas over one table, beside those of the contexts that their aggregates ask for."""
+    units, table = work.units, work.table
+    wanted = {formulas.index(formula): formula for _, formula in pairs}
+
+    def values(known: pl.DataFrame, whose: Literal["own", "overall", "rest"]) -> pl.DataFrame:
+        of_rows = work.values(wanted.values(), whose)
+        there = derived(table, known)
+        return evaluate(there if of_rows is None else there.hstack(of_rows), wanted, estimator)
+
+    found = values(known, "own")
+    asked: set[Context] = {
+        context for request, _ in pairs if request.aggregate for context in request.aggregate.contexts
+    }
     if asked:
-        unit = events[UNIT]
+        unit = known[UNIT]
         sizes = enumerate(size for _, size in units.spans.values())
         by = pl.concat([pl.Series([place], dtype=pl.Int32).new_from_index(0, size) for place, size in sizes])
         for context in CONTEXTS:
             if context not in asked:
                 continue
-            pooled = pool(events, [units.outer[unit], by[unit]], units.apart[unit], context)
-            values = values.hstack([evaluate(pooled, wanted, estimator)["estimate"].alias(context)])
+            pooled = pool(known, [units.outer[unit], by[unit]], units.apart[unit], context)
+            found = found.hstack([values(pooled, context)["estimate"].alias(context)])
     # evaluate() puts formulas with a form of their own first
     order = sorted(wanted, key=lambda key: not wanted[key].over_levels)
-    height = len(values) // len(order)
+    height = len(found) // len(order)
     return {
-        (estimator, grouped, wanted[key]): values[place * height : (place + 1) * height]
+        (estimator, grouped, wanted[key]): found[place * height : (place + 1) * height]
         for place, key in enumerate(order)
     }
 
@@ -196,7 +355,7 @@ def _mark(rows: pl.DataFrame, units: Units, requests: Sequence[Request], *, na_r
         pl.when("apart").then(pl.lit("left_out"))
         .when((pl.col("rows") > pl.col("n")) & (not na_rm)).then(pl.lit("missing_values"))
         .when(pl.col("denominator") < pl.col("min_n")).then(pl.lit("below_min_n"))
-        .when(pl.col("estimate").is_null()).then(pl.lit("zero_denominator"))
+        .when(pl.col("estimate").is_null()).then("reason")
         .when(pl.col("estimate").is_infinite()).then(pl.lit("infinite"))
         .when("levels_left_out").then(pl.lit("levels_left_out"))
         .otherwise(pl.lit("ok"))
@@ -263,11 +422,13 @@ def tidy_groups(evaluated: Evaluated) -> pl.DataFrame:
     """The values that disparities are made of, each once, and those of ordinary metrics."""
     rows = evaluated.rows.unique(["name", "estimator", "min_n", UNIT, LEVEL], keep="first", maintain_order=True)
     about = evaluated.about(rows) | {".metric": rows["name"]}
-    estimator = about.pop(".estimator")
+    estimator, threshold = about.pop(".estimator"), evaluated.threshold(rows)
+    about = {name: column for name, column in about.items() if name not in threshold}
     level = {".level": evaluated.level_text(rows)} if evaluated.labels.event is None else {}
     return pl.DataFrame(
         {
-            **about, ".group": rows["text"], **level, ".estimator": estimator, ".estimate": rows["estimate"],
+            **about, ".group": rows["text"], **level, ".estimator": estimator, **threshold,
+            ".estimate": rows["estimate"],
             ".n": rows["n"], ".denominator": rows["denominator"], ".status": rows["status"],
         }
     )  # fmt: skip
@@ -287,14 +448,22 @@ def _tidy_group_frame(evaluated: Evaluated, request: Request, rows: pl.DataFrame
     return pl.DataFrame({column.name: key[place] for column, key in zip(by.columns, keys, strict=True)} | ours)
 
 
+_REASONS = {
+    "zero_denominator": "has no value (zero denominator)",
+    "levels_left_out": "is an average without the labels that have no value",
+}
+
+
 def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
     """What a reader should be told once: which metric has no value, and where."""
-    reasons = {
-        "zero_denominator": "has no value (zero denominator)",
-        "levels_left_out": "is an average without the labels that have no value",
-    }
     said: list[str] = []
-    if (evaluated.rows["status"] != "ok").any():
+    states = evaluated.rows["status"]
+    if (states != "ok").any():
+        reasons = {
+            state: _REASONS.get(state, f"has no value ({state.replace('_', ' ')})")
+            for state in states.unique(maintain_order=True)
+            if state not in STATED or state == "levels_left_out"
+        }
         said += _places(evaluated, reasons)
     if (results[".status"] == "zero_denominator").any():
         ratios = results.filter(pl.col(".by").is_not_null() & (pl.col(".status") == "zero_denominator"))
@@ -322,5 +491,7 @@ def _places(evaluated: Evaluated, reasons: dict[str, str]) -> list[str]:
 
 
 def _outer_text(outer: pl.DataFrame, place: int) -> str:
-    keys = ", ".join(f"{name}={value!r}" for name, value in outer.row(place, named=True).items() if name != UNGROUPED)
+    row = outer.row(place, named=True)
+    named = {"threshold" if name == THRESHOLD else name: value for name, value in row.items() if name != UNGROUPED}
+    keys = ", ".join(f"{name}={value!r}" for name, value in named.items())
     return f"({keys})" if keys else ""

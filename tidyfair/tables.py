@@ -48,7 +48,8 @@ def conf_mat(
         estimate: Column of the predicted labels; or `probs` with `threshold`.
         pos_label: The label that a threshold selects.
         labels: All labels in order, where the data do not say.
-        counting: `group_by`, `case_weights`, `probs` and `threshold`, as in a call of a metric.
+        counting: `group_by`, `case_weights`, `probs` and `threshold`, as in a call of a metric;
+            a list of thresholds adds `.threshold`.
 
     Returns:
         A frame of the caller's kind: the outer keys, `.truth`, `.predicted`, `.n` rows and, with case weights,
@@ -61,15 +62,19 @@ def conf_mat(
     [(0, 0, 0), (0, 1, 1), (1, 0, 0), (1, 1, 2)]
     """
     tally = instances.tally(data, truth, estimate, **counting)
-    for role, there in (("truth", tally.truth), ("estimate", tally.estimate or tally.threshold is not None)):
+    cut = f".{tally.cut.way}" if tally.cut and tally.cut.several else None
+    for role, there in (("truth", tally.truth), ("estimate", tally.estimate or tally.cut is not None)):
         if not there:
             msg = f"conf_mat needs the labels of both sides: `{role}=` is missing."
             raise ColumnError(msg)
     # no label is the event of a table, unless a threshold selects one
-    estimator = "macro" if tally.threshold is None else None
+    estimator = "macro" if tally.cut is None else None
     found = read_labels(tally, labels=labels, pos_label=pos_label, estimator=estimator)
+    tally = tally.at_each_cut()
     internal = tally.names([key.column for key in tally.outer])
     shown = {name: key.column.name for name, key in zip(internal, tally.outer, strict=True)}
+    if cut is not None:
+        shown[internal[-1]] = cut
     counts = {"n": ".n", "w": ".weight"} if tally.weights else {"n": ".n"}
     cells = found.encode(tally).group_by(*internal, TRUTH, ESTIMATE).agg(pl.col(*counts).sum())
     places = pl.DataFrame({"place": range(len(found.values))}, schema={"place": pl.Int32})

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
+from tidyfair.cuts import ESTIMATE, Cut
 from tidyfair.errors import ArgumentError, ColumnError, WeightError
 from tidyfair.frames import WEIGHT, Column, blaming_expressions
+from tidyfair.sums import (
+    ACTUAL,
+    MEASURE,
+    PREDICTED,
+    SCORE,
+    Needs,
+    centred,
+    digits_lost,
+    merged,
+    moments,
+    own_centres,
+    summed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,13 +35,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Tally"]
 
-TRUTH, ESTIMATE = "truth", "estimate"
+TRUTH = "truth"
 LABELS = (TRUTH, ESTIMATE)
-_SCORE = "score"
+THRESHOLD = "\0threshold"
+"""The column of the value of a list of cuts, among the keys."""
 _LARGEST_CODE = 2**16 - 1
 _FEW_ROWS = 50_000
 _MOST_WHOLE = 2**63
 _LEAST = 1e-75
+_SAMPLE = 1_000
 
 
 @dataclass(frozen=True)
@@ -35,7 +51,17 @@ class Key:
     """A column that the tally is counted by, and what it is for."""
 
     column: Column
-    role: Literal["outer", "by"]
+    role: Literal["outer", "by", "threshold"]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The columns of scores: one, or one for each label."""
+
+    columns: tuple[Column, ...]
+    labels: tuple[Any, ...] | None = None
+    """The labels that a mapping gave them."""
+    several: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,21 +69,25 @@ class Tally:
     """Counts of rows by keys and labels: all that class metrics need to know of the data.
 
     `cells` has one row per combination that occurs: the keys as `k0`, `k1`, …, then `truth` and `estimate` (null where
-    missing or not given), `n` rows and, with case weights, their sum `w` and the sum of their squares `w2`.
-    Tallies of two halves of the data add up to the tally of the whole.
+    missing or not given; where they are numbers, only whether they are there), `n` rows and, with case weights, their
+    sum `w` and the sum of their squares `w2`, and the sums that probability and regression metrics need. `rows` are kept
+    for metrics that depend on their order. Tallies of two halves of the data add up to the tally of the whole.
     """
 
     cells: pl.DataFrame
     keys: tuple[Key, ...]
     truth: Column | None
     estimate: Column | None
-    threshold: float | None = None
+    cut: Cut | None = None
     weights: Column | None = None
+    scores: Scores | None = None
+    needs: Needs = Needs()
+    rows: pl.DataFrame | None = None
 
     @property
     def outer(self) -> tuple[Key, ...]:
         """The keys of the outer grouping."""
-        return tuple(key for key in self.keys if key.role == "outer")
+        return tuple(key for key in self.keys if key.role != "by")
 
     @cached_property
     def seen(self) -> dict[str, list[Any]]:
@@ -74,6 +104,71 @@ class Tally:
                 raise ColumnError(msg)
         return [place[column] for column in columns]
 
+    def at_each_cut(self) -> Tally:
+        """The tally in which a list of cuts is one more key, and the estimate is whether the score reaches it."""
+        if self.cut is None or not self.cut.several:
+            return self
+        by = [*(f"k{index}" for index in range(len(self.keys))), TRUTH]
+        sums = [name for name in ("n", "w", "w2") if name in self.cells.columns]
+        cells = self.cells.group_by(*by, ESTIMATE).agg(pl.col(sums).sum())
+        known = cells.filter(pl.col(ESTIMATE).is_not_null())
+        distinct = known.select(by).unique(maintain_order=True)
+        place = known.join(distinct.with_row_index("place"), on=by, how="left", nulls_equal=True)["place"].to_numpy()
+        import numpy as np
+
+        values, height = self.cut.values, len(distinct)
+        code = place.astype(np.int64) * (len(values) + 1) + known[ESTIMATE].to_numpy()
+        ascending = np.array(self.cut.ascending)
+        long = {name: distinct[name].gather(np.tile(np.arange(height), 2 * len(values))) for name in by}
+        for name in sums:
+            dense = np.zeros(height * (len(values) + 1), dtype=known[name].to_numpy().dtype)
+            dense[code] = known[name].to_numpy()
+            dense = dense.reshape(height, -1)
+            # both sides are summed, because subtracting floats would leave dust where there is nothing
+            below = dense.cumsum(axis=1)[:, ascending]
+            above = dense[:, ::-1].cumsum(axis=1)[:, ::-1][:, ascending + 1]
+            long[name] = pl.Series(name, np.concatenate([below.T.ravel(), above.T.ravel()]))
+        side = np.repeat([False, True], height * len(values))
+        value = np.tile(np.repeat(np.array(values), height), 2)
+        decided = pl.DataFrame({**long, ESTIMATE: side, THRESHOLD: value}).filter(pl.col("n") > 0)
+        missing = cells.filter(pl.col(ESTIMATE).is_null()).with_columns(pl.lit(None, pl.Boolean).alias(ESTIMATE))
+        missing = missing.join(pl.DataFrame({THRESHOLD: values}), how="cross")
+        name = f"k{len(self.keys)}"
+        every = pl.concat([decided, missing.select(decided.columns)]).rename({THRESHOLD: name})
+        keys = (*self.keys, Key(Column(THRESHOLD), "threshold"))
+        order = [f"k{index}" for index in range(len(keys))]
+        return replace(self, cells=every.select(*order, *LABELS, *sums), keys=keys, needs=Needs(), rows=None)
+
+    def remarks(self) -> list[str]:
+        """Where the cut selects another number of rows than it was asked for."""
+        if self.cut is None or self.cut.way == "threshold":
+            return []
+        tally = self.at_each_cut()
+        by = tally.names([key.column for key in tally.outer])
+        table = (
+            tally.cells.filter(pl.col(ESTIMATE).is_not_null())
+            .group_by(by or pl.lit(0).alias("\0one"))
+            .agg(pl.col("n").filter(pl.col(ESTIMATE)).sum().alias("selected"), pl.col("n").sum().alias("rows"))
+            .sort(by, nulls_last=True)
+            if by
+            else tally.cells.filter(pl.col(ESTIMATE).is_not_null()).select(
+                pl.col("n").filter(pl.col(ESTIMATE)).sum().alias("selected"), pl.col("n").sum().alias("rows")
+            )
+        )
+        shown = {name: key.column.name for name, key in zip(by, tally.outer, strict=True) if key.role == "outer"}
+        texts = [", ".join(f"{text}={row[name]!r}" for name, text in shown.items()) for row in table.to_dicts()]
+        value = table[by[-1]] if self.cut.several else pl.Series([self.cut.values[0]]).new_from_index(0, len(table))
+        if self.cut.way == "top_fraction" and self.weights is not None:
+            return []  # shares of weights hardly ever fit exactly
+        return self.cut.remarks(
+            pl.DataFrame(
+                {
+                    "group": [f" ({text})" if text else "" for text in texts],
+                    "value": value, "n": table["selected"], "rows": table["rows"],
+                }
+            )
+        )  # fmt: skip
+
     def __radd__(self, other: object) -> Tally:
         """So that `sum()` adds tallies up."""
         return self if other == 0 else NotImplemented
@@ -82,20 +177,36 @@ class Tally:
         """Merge by key, never by position."""
         if not isinstance(other, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             return NotImplemented
-        mine = (self.keys, self.truth, self.estimate, self.threshold, self.weights)
-        if mine != (other.keys, other.truth, other.estimate, other.threshold, other.weights):
-            msg = "Only tallies of the same columns, keys, weights and threshold can be added."
+        if self._definition != other._definition:
+            msg = "Only tallies of the same columns, keys, weights, threshold and metrics can be added."
             raise ArgumentError(msg)
-        by = [f"k{index}" for index in range(len(self.keys))] + list(LABELS)
+        if self.cut is not None and self.cut.way != "threshold":
+            msg = f"`{self.cut.way}` ranks all rows together, so tallies of parts do not add up; count them at once."
+            raise ArgumentError(msg)
+        by = self._names
         try:
             both = pl.concat([self.cells, other.cells], how="vertical_relaxed")
+            rows = None
+            if self.rows is not None and other.rows is not None:
+                rows = pl.concat([self.rows, other.rows], how="vertical_relaxed")
         except pl.exceptions.PolarsError as error:
             msg = f"The columns of the two tallies do not have the same kind of values: {error}"
             raise ArgumentError(msg) from error
-        cells = both.group_by(by).agg(pl.exclude(by).sum())
+        merges = merged(name for name in both.columns if name not in by)
+        merging = [merge(pl.col(name)) for name, merge in merges.items()]
+        cells = centred(both, by).group_by(by).agg(merging) if by else centred(both).select(merging)
         if self.weights is not None:
             _check_total(cells, self.weights)
-        return Tally(cells, *mine)
+        return replace(self, cells=cells, rows=rows)
+
+    @property
+    def _names(self) -> list[str]:
+        """The columns that cells are counted by."""
+        return [name for name in self.cells.columns[: self.cells.columns.index("n")]]
+
+    @property
+    def _definition(self) -> tuple[object, ...]:
+        return (self.keys, self.truth, self.estimate, self.cut, self.weights, self.scores, self.needs)
 
 
 def count(
@@ -104,47 +215,139 @@ def count(
     *,
     truth: Column | None,
     estimate: Column | None,
-    score: Column | None = None,
-    threshold: float | None = None,
+    scores: Scores | None = None,
+    cut: Cut | None = None,
     weights: Column | None = None,
+    needs: Needs = Needs(),  # noqa: B008 - frozen
 ) -> Tally:
-    """Count the rows of a frame in one pass; with a threshold the labels are made from the score."""
+    """Count the rows of a frame in one pass; with a cut the labels are made from the score."""
     wanted = {f"k{index}": ("group_by" if key.role == "outer" else "by", key.column) for index, key in enumerate(keys)}
-    named = {TRUTH: truth, ESTIMATE: estimate, _SCORE: score, WEIGHT: weights}
-    roles = {_SCORE: "probs", WEIGHT: "case_weights"}
+    numbers = {TRUTH: ACTUAL, ESTIMATE: PREDICTED} if needs.numbers else {TRUTH: TRUTH, ESTIMATE: ESTIMATE}
+    named = {numbers[TRUTH]: truth, numbers[ESTIMATE]: estimate, WEIGHT: weights}
+    roles = {ACTUAL: TRUTH, PREDICTED: ESTIMATE, WEIGHT: "case_weights"}
     wanted |= {name: (roles.get(name, name), column) for name, column in named.items() if column is not None}
+    reads_scores = scores is not None and (needs.scores or cut is not None)
+    if scores is not None and reads_scores:
+        wanted |= {f"s{place}": ("probs", column) for place, column in enumerate(scores.columns)}
+    groups = {f"t{index}": ("threshold", column) for index, column in enumerate(cut.by if cut else ())}
     # small frames do not repay the start of the streaming engine
     engine: EngineType = "in-memory" if source.rows is not None and source.rows < _FEW_ROWS else "streaming"
-    frame = source.select(wanted)
+    frame = source.select(wanted | groups)
     schema = frame.collect_schema()
-    if score is not None:
-        if not schema[_SCORE].is_numeric():
-            msg = f"`probs`: the column {score.name!r} is {schema[_SCORE]}; a threshold needs numbers."
-            raise ColumnError(msg)
-        frame = frame.with_columns((pl.col(_SCORE) >= threshold).alias(ESTIMATE)).drop(_SCORE)
-    _refuse_continuous(frame, named, engine)
-    sums = [pl.len().cast(pl.Int64).alias("n")]
+    for name, (role, column) in wanted.items():
+        if name in {ACTUAL, PREDICTED} or role == "probs":
+            _check_numbers(schema[name], role, column.name, decided=cut is not None and not needs.scores)
+    frame = frame.with_columns(pl.col(name).cast(pl.Float64) for name in (ACTUAL, PREDICTED) if name in schema)
     if weights is not None:
         frame = _weighable(frame, weights)
-        sums += [pl.col(WEIGHT).sum().alias("w"), pl.col(WEIGHT).cast(pl.Float64).pow(2).sum().alias("w2")]
-        sums += [pl.col(WEIGHT).min().alias("least"), pl.col(WEIGHT).count().alias("known")]
-    by = [name for name in frame.collect_schema().names() if name != WEIGHT]
-    with blaming_expressions(wanted):
-        cells = _grouped(frame, by, sums, engine)
+    if cut is not None:
+        outer = [f"k{index}" for index, key in enumerate(keys) if key.role == "outer"]
+        with blaming_expressions(wanted):
+            frame = cut.decide(frame, outer, list(groups), [column.name for column in cut.by]).drop(list(groups))
+    if not needs.numbers:
+        _refuse_continuous(frame, {TRUTH: truth, ESTIMATE: estimate}, engine)
+    rows = None
+    if needs.rows:
+        # read once, counted from memory
+        with blaming_expressions(wanted):
+            rows = frame.collect(engine=engine)
+        frame = rows.lazy()
+    cells = _cells(frame, wanted, needs, scores if reads_scores and needs.scores else None, cut, engine)
     if weights is not None:
         _check_weights(cells, weights)
         cells = cells.drop("least", "known")
     cells = cells.with_columns(pl.lit(None).alias(name) for name in LABELS if name not in cells.columns)
-    order = [f"k{index}" for index in range(len(keys))]
-    return Tally(cells.select(*order, *LABELS, pl.exclude(*order, *LABELS)), keys, truth, estimate, threshold, weights)
+    order = [*(f"k{index}" for index in range(len(keys))), *LABELS]
+    order += [SCORE] if SCORE in cells.columns else []
+    cells = cells.select(*order, pl.exclude(order))
+    _check_finite(cells, {name: column for name, (_, column) in wanted.items()}, wanted)
+    return Tally(cells, keys, truth, estimate, cut, weights, scores, needs, rows)
 
 
-def _grouped(frame: pl.LazyFrame, by: list[str], sums: list[pl.Expr], engine: EngineType) -> pl.DataFrame:
+def _cells(
+    frame: pl.LazyFrame,
+    wanted: dict[str, tuple[str, Column]],
+    needs: Needs,
+    scores: Scores | None,
+    cut: Cut | None,
+    engine: EngineType,
+) -> pl.DataFrame:
+    """One row for each combination of keys and labels, with everything that is summed."""
+    columns = frame.collect_schema().names()
+    sums = [pl.len().cast(pl.Int64).alias("n")]
+    if WEIGHT in columns:
+        sums += [pl.col(WEIGHT).sum().alias("w"), pl.col(WEIGHT).cast(pl.Float64).pow(2).sum().alias("w2")]
+        sums += [pl.col(WEIGHT).min().alias("least"), pl.col(WEIGHT).count().alias("known")]
+    count = 0
+    if scores is not None:
+        # what is there is a key, as missing labels are
+        count = len(scores.columns)
+        there = pl.all_horizontal(pl.col(f"s{place}").is_not_null() for place in range(count))
+        frame = frame.with_columns(pl.when(there).then(statement=True).alias(SCORE))
+    numbers = {name: number for name, number in ((TRUTH, ACTUAL), (ESTIMATE, PREDICTED)) if number in columns}
+    if needs.numbers:
+        missing = [name for name in (ACTUAL, PREDICTED) if name not in columns]
+        frame = frame.with_columns(
+            *(pl.lit(None, pl.Float64).alias(name) for name in missing),
+            *(
+                pl.when(pl.col(number).is_not_null()).then(statement=True).alias(name)
+                for name, number in numbers.items()
+            ),
+        )
+    measure = pl.col(WEIGHT).cast(pl.Float64) if WEIGHT in columns else pl.lit(1.0)
+    if needs.anything:
+        sums += summed(needs, count)
+        frame = frame.with_columns(measure.alias(MEASURE))
+    values = {WEIGHT, MEASURE, ACTUAL, PREDICTED, *(f"s{place}" for place in range(len(columns)))}
+    by = [name for name in frame.collect_schema().names() if name not in values]
+    with blaming_expressions(wanted):
+        if not needs.moments:
+            return _grouped(frame, by, sums, engine, cut)
+        sample = frame.select(ACTUAL, PREDICTED).head(_SAMPLE).collect().median()
+        centres = [pl.lit(each.fill_null(0.0).item()) for each in sample]
+        named = [centre.alias(name) for name, centre in zip(("truth_centre", "estimate_centre"), centres, strict=True)]
+        cells = _grouped(frame, by, [*sums, *moments(*centres)], engine, cut).with_columns(named)
+        if not digits_lost(cells):
+            return cells
+        # the groups lie far apart: each is summed about its own means
+        placed = own_centres(cells, by)
+        frame = (
+            frame.join(placed.lazy(), on=by, how="left", nulls_equal=True)
+            if by
+            else frame.with_columns(pl.lit(each.item()).alias(each.name) for each in placed)
+        )
+        again = moments(pl.col("truth_centre"), pl.col("estimate_centre"))
+        centred_sums = [*sums, *again, pl.col("truth_centre", "estimate_centre").first()]
+        return _grouped(frame, by, centred_sums, engine, cut)
+
+
+def _check_numbers(dtype: pl.DataType, role: str, name: str, *, decided: bool) -> None:
+    if dtype.is_numeric() or (dtype == pl.Null):
+        return
+    needed = {"probs": "a threshold needs numbers" if decided else "scores are numbers"}
+    msg = f"`{role}`: the column {name!r} is {dtype}; {needed.get(role, 'regression metrics read numbers')}."
+    raise ColumnError(msg)
+
+
+def _check_finite(cells: pl.DataFrame, columns: dict[str, Column], wanted: dict[str, tuple[str, Column]]) -> None:
+    for name, column in columns.items():
+        ends = [f"{end} {name}" for end in ("least", "most")]
+        if ends[0] in cells.columns and cells.select(pl.col(ends).is_infinite().any()).row(0) != (False, False):
+            msg = f"`{wanted[name][0]}`: the column {column.name!r} holds infinite values; metrics need finite numbers."
+            raise ColumnError(msg)
+
+
+def _grouped(
+    frame: pl.LazyFrame, by: list[str], sums: list[pl.Expr], engine: EngineType, cut: Cut | None
+) -> pl.DataFrame:
     """Group and sum; keys whose dtype lists all values travel as one small integer, which groups faster."""
     if not by:
         return frame.select(sums).collect(engine=engine)
     schema = frame.collect_schema()
-    levels = [each for name in by if (each := _levels(schema[name])) is not None]
+    known = {ESTIMATE: cut.codes if cut else None}
+    levels = [
+        each for name in by if (each := _levels(schema[name]) if known.get(name) is None else known[name]) is not None
+    ]
     size = math.prod(map(len, levels))
     if len(levels) < len(by) or size > _LARGEST_CODE:
         return frame.group_by(by).agg(sums).collect(engine=engine)
@@ -155,7 +358,7 @@ def _grouped(frame: pl.LazyFrame, by: list[str], sums: list[pl.Expr], engine: En
         code += physical * pl.lit(stride, width)
         strides.append(stride)
         stride *= len(each)
-    values = [pl.col(WEIGHT)] if WEIGHT in schema else []
+    values = [name for name in schema if name not in by]
     packed = frame.select(code.alias("code"), *values).group_by("code").agg(sums).collect(engine=engine)
     keys = [
         each.gather((packed["code"] // step % len(each)).cast(pl.UInt32)).alias(name)

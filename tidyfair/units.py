@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
-from tidyfair.errors import AggregateError, listed, nearest
-from tidyfair.readings import UNIT, add_statistics, count_cells
+from tidyfair.errors import AggregateError, ArgumentError, listed, nearest
+from tidyfair.frames import WEIGHT
+from tidyfair.labels import levels_of
+from tidyfair.partitions import Rows
+from tidyfair.readings import UNIT, count_cells
+from tidyfair.sums import ACTUAL, PREDICTED
+from tidyfair.tallies import LABELS, TRUTH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from tidyfair.formulas import Statistic
     from tidyfair.groups import By
     from tidyfair.labels import Labels
+    from tidyfair.readings import Table
     from tidyfair.tallies import Tally
 
 __all__: list[str] = []
+
+_MOST_CODES = 2**22
 
 UNGROUPED = "\0ungrouped"
 """The column of outer keys where the data are not grouped, which no user's column is called."""
@@ -63,14 +73,23 @@ class Units:
         raise AggregateError(msg)
 
 
-def count_units(tally: Tally, labels: Labels, bys: Sequence[By | None], *, steps: bool) -> tuple[Units, pl.DataFrame]:
-    """The units, and their events: for each `by` in turn, one row for each level and unit."""
+def count_units(
+    tally: Tally,
+    labels: Labels,
+    bys: Sequence[By | None],
+    tables: Mapping[Table, frozenset[Statistic]],
+    scores: Mapping[int, str],
+    *,
+    steps: bool,
+) -> tuple[Units, dict[Table, pl.DataFrame]]:
+    """The units, and what each table knows of them: for each `by` in turn, one row for each level and unit."""
     cells = labels.encode(tally)
     place, outer_keys = _outer_groups(tally)
     cells = cells.with_columns(place)
     complete = not (cells["truth"].null_count() or cells["estimate"].null_count())
-    levels = range(len(labels.values)) if labels.event is None else [labels.event]
-    events, outer, text, apart = list[pl.DataFrame](), list[pl.Series](), list[pl.Series](), list[pl.Series]()
+    levels = labels.levels
+    known: dict[Table, list[pl.DataFrame]] = {table: [] for table in tables}
+    outer, text, apart = list[pl.Series](), list[pl.Series](), list[pl.Series]()
     spans: dict[By | None, tuple[int, int]] = {}
     keys: dict[By, pl.DataFrame] = {}
     first = 0
@@ -80,11 +99,15 @@ def count_units(tally: Tally, labels: Labels, bys: Sequence[By | None], *, steps
             counted, own = cells.with_columns(by.sides.side(cells[own]).alias("side")), ["side"]
         if not by and not tally.outer and cells.is_empty():
             # without rows there still is the one group of everything
-            nobody = {name: [0 if name in {"outer", "n", "w"} else None] for name in cells.columns}
+            nobody = {
+                name: [0 if name == "outer" or dtype.is_numeric() and name not in LABELS else None]
+                for name, dtype in cells.schema.items()
+            }
             counted = pl.DataFrame(nobody, schema=cells.schema)
-        found, table = count_cells(counted, ["outer", *own], levels, steps=steps, complete=complete)
+        found, counts = count_cells(counted, ["outer", *own], levels, tables, scores, steps=steps, complete=complete)
         size = len(found)
-        events.append(table.with_columns(table[UNIT] + first))
+        for table, each in counts.items():
+            known[table].append(each.with_columns(each[UNIT] + first))
         outer.append(found["outer"])
         text.append(_texts(found[own]) if own else pl.Series([None], dtype=pl.String).new_from_index(0, size))
         neither = found["side"] == "neither" if by and by.sides else pl.Series([False]).new_from_index(0, size)
@@ -94,7 +117,96 @@ def count_units(tally: Tally, labels: Labels, bys: Sequence[By | None], *, steps
             keys[by] = found[own]
         first += size
     units = Units(pl.concat(outer), pl.concat(text), pl.concat(apart), spans, keys, outer_keys)
-    return units, add_statistics(pl.concat(events))
+    return units, {table: pl.concat(each) for table, each in known.items()}
+
+
+def rows_of(tally: Tally, labels: Labels, units: Units, by: By | None, reads: frozenset[str]) -> Rows:
+    """The rows that have what is read, each with the place of its unit among those of a `by`."""
+    if tally.rows is None:
+        msg = "The tally has kept no rows; count again with the metrics that are to be computed."
+        raise ArgumentError(msg)
+    present = {"truth": ACTUAL if tally.needs.numbers else TRUTH, "estimate": PREDICTED}
+    needed = [present[role] for role in sorted(reads) if role in present]
+    if "probs" in reads and tally.scores:
+        needed += [f"s{place}" for place in range(len(tally.scores.columns))]
+    frame = tally.rows
+    if any(frame[name].null_count() for name in needed):
+        frame = frame.filter(pl.all_horizontal(pl.col(needed).is_not_null()))
+    names = tally.names([key.column for key in tally.outer])
+    shown = units.outer_keys.rename(dict(zip(units.outer_keys.columns, names, strict=True))) if names else None
+    outer = (
+        _place(frame[names], shown)
+        if shown is not None
+        else pl.Series([0], dtype=pl.Int32).new_from_index(0, len(frame))
+    )
+    first, size = units.spans[by]
+    unit, outer_of_unit = outer, units.outer[first : first + size]
+    if by:
+        own = frame[tally.names(by.columns)]
+        if by.sides:
+            own = by.sides.side(own).alias("side").to_frame()
+        if names:
+            placed = units.keys[by].with_columns(outer_of_unit.alias("outer"))
+            unit = _place(own.with_columns(outer.alias("outer")), placed)
+        else:
+            unit = _place(own, units.keys[by])
+    counted = [*needed, *([WEIGHT] if WEIGHT in frame.columns else [])]
+    if not tally.needs.numbers and TRUTH in frame.columns:
+        place = labels.place_of(tally, frame[TRUTH])
+        frame = frame.with_columns(place.alias(TRUTH))
+    arrays = (outer.to_numpy(), unit.to_numpy(), outer_of_unit.to_numpy(), units.apart[first : first + size].to_numpy())
+    return Rows(frame.select(list(dict.fromkeys(counted))), *arrays)
+
+
+def cells_of(tally: Tally, labels: Labels, units: Units, by: By | None) -> pl.DataFrame:
+    """The cells of a tally by unit: `unit`, `truth` and `estimate` as places among the labels, `n` and `w`."""
+    cells = labels.encode(tally)
+    place, _ = _outer_groups(tally)
+    keys, distinct = place.alias("outer").to_frame(), units.outer[slice_of(units, by)].alias("outer").to_frame()
+    if by:
+        own = cells[tally.names(by.columns)]
+        own = by.sides.side(own).alias("side").to_frame() if by.sides else own
+        keys, distinct = own.with_columns(place.alias("outer")), units.keys[by].with_columns(distinct["outer"])
+    sums = [name for name in ("n", "w") if name in cells.columns]
+    placed = cells.select(TRUTH, "estimate", *sums).with_columns(_place(keys, distinct).alias(UNIT))
+    outer = units.outer[slice_of(units, by)][placed[UNIT]].alias("outer")
+    apart = units.apart[slice_of(units, by)][placed[UNIT]].alias("apart")
+    return placed.with_columns(outer, apart).group_by(UNIT, "outer", "apart", *LABELS).agg(pl.col(sums).sum())
+
+
+def slice_of(units: Units, by: By | None) -> slice:
+    """Where the units of a `by` stand among all units."""
+    first, size = units.spans[by]
+    return slice(first, first + size)
+
+
+def _place(keys: pl.DataFrame, distinct: pl.DataFrame) -> pl.Series:
+    """The place of each row of keys among the distinct ones."""
+    distinct = distinct.select(keys.columns)
+    codes = [_codes(keys[name]) for name in keys.columns]
+    sizes = [len(levels_of(keys.schema[name])) + 1 for name in keys.columns]
+    if all(code is not None for code in codes) and math.prod(sizes) <= _MOST_CODES:
+        # columns that list their values: a look-up instead of a join
+        def packed(frame: pl.DataFrame) -> pl.Series:
+            total = pl.Series([0], dtype=pl.Int32).new_from_index(0, len(frame))
+            for name, size in zip(keys.columns, sizes, strict=True):
+                code = _codes(frame[name])
+                total = total * size + (code if code is not None else 0)
+            return total
+
+        table = pl.Series([-1], dtype=pl.Int32).new_from_index(0, math.prod(sizes))
+        table = table.scatter(packed(distinct), pl.Series(range(len(distinct)), dtype=pl.Int32))
+        return table.gather(packed(keys))
+    index = distinct.with_row_index("\0place")
+    joined = keys.join(index, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
+    return joined["\0place"].cast(pl.Int32)
+
+
+def _codes(column: pl.Series) -> pl.Series | None:
+    """The place of each value among those its dtype lists, the null after them."""
+    if not levels_of(column.dtype):
+        return None
+    return column.to_physical().cast(pl.Int32).fill_null(len(levels_of(column.dtype)))
 
 
 def _texts(keys: pl.DataFrame) -> pl.Series:

@@ -1,0 +1,516 @@
+"""Metrics of scores. A metric is its formula; parameters are sums over rows, or what stands at each distinct score.
+
+`positives`, `negatives` and `instances` are in case weights, over rows with truth and score; a statistic is a quantity of a
+row whose weighted sum formulas read. Metrics of the order of scores read each distinct score of a group, falling:
+`hits` and `false_alarms` are the weights of those with and without the event who have it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError
+from tidyfair.formulas import Expr, Rate, statistic
+from tidyfair.metric_sets import array_metric, prob_metric
+from tidyfair.partitions import Undefined
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = [
+    "auc_roc",
+    "average_precision",
+    "balance_for_negative_class",
+    "balance_for_positive_class",
+    "brier_class",
+    "brier_score",
+    "calibration_in_the_large",
+    "calibration_intercept",
+    "calibration_ratio",
+    "calibration_slope",
+    "classification_cost",
+    "ece",
+    "expected_calibration_error",
+    "expected_calibration_error_debiased",
+    "expected_calibration_error_if_calibrated",
+    "gain_capture",
+    "generalized_false_negative_rate",
+    "generalized_false_positive_rate",
+    "generalized_true_negative_rate",
+    "generalized_true_positive_rate",
+    "log_loss",
+    "mean_score",
+    "mn_log_loss",
+    "pr_auc",
+    "ranked_prob_score",
+    "roc_auc",
+    "roc_aunp",
+    "roc_aunu",
+]
+
+_EPSILON = 2.0**-52
+"""Probabilities closer to 0 or 1 than this are taken to be so far from it, as yardstick does."""
+_SLACK = 1e-9
+_MOST_STEPS = 100
+_CONVERGED = 1e-12
+_STEEPEST = 1e4
+
+
+# Quantities of a row
+
+
+@statistic
+def squared_error(truth: Expr, score: Expr) -> Expr:
+    """Squared distance of the score from the truth."""
+    return (truth - score) ** 2
+
+
+@statistic(cumulative=True)
+def squared_error_up_to(truth: Expr, score: Expr) -> Expr:
+    """Squared distance of the probability of a label or one before it from whether it was one of these."""
+    return (truth - score) ** 2
+
+
+@statistic
+def surprise(truth: Expr, score: Expr) -> Expr:
+    """Negative logarithm of the probability of what was true."""
+    return -truth * score.clip(_EPSILON, 1 - _EPSILON).log()
+
+
+@statistic
+def score_total(score: Expr) -> Expr:
+    """The score."""
+    return score
+
+
+@statistic
+def positive_score(truth: Expr, score: Expr) -> Expr:
+    """The score of those with the event."""
+    return truth * score
+
+
+@statistic
+def negative_score(truth: Expr, score: Expr) -> Expr:
+    """The score of those without the event."""
+    return (1 - truth) * score
+
+
+# How good probabilities are
+
+
+@prob_metric(direction="minimize", over_levels=True)
+def brier_class(squared_error: Expr, instances: Expr) -> Rate:
+    """Mean squared distance of probabilities from the truth (Brier, 1950), halved over labels; binary mean (y - p)².
+
+    Weights count in proportion; 0 is perfect; null without rows.
+
+    >>> brier_class.formula(squared_error=2.5, instances=10)
+    0.25
+    """
+    return squared_error.sum() / 2, instances.first()
+
+
+brier_score = brier_class.alias("brier_score")
+
+
+@prob_metric(direction="minimize", over_levels=True, range=(0, math.inf))
+def mn_log_loss(surprise: Expr, instances: Expr, *, sum: bool = False) -> Rate | Expr:  # noqa: A002 - yardstick's name
+    """Mean negative logarithm of the probability of the true label (Good, 1952); with `sum`, the total.
+
+    Probabilities of 0 count as 2.2e-16; null without rows.
+
+    >>> mn_log_loss.formula(surprise=[1.0, 2.0], instances=[10, 10])
+    0.3
+    """
+    return surprise.sum() if sum else (surprise.sum(), instances.first())
+
+
+log_loss = mn_log_loss.alias("log_loss")
+
+
+@prob_metric(direction="minimize", over_levels=True)
+def ranked_prob_score(squared_error_up_to: Expr, instances: Expr, rank: Expr) -> Rate:
+    """Mean squared distance of cumulated probabilities from the truth, for ordered labels (Epstein, 1969).
+
+    Divided by the number of labels less one; weights count in proportion; null without rows.
+
+    >>> ranked_prob_score.formula(squared_error_up_to=[1.0, 3.0, 0.0], instances=[10, 10, 10])
+    0.2
+    """
+    # up to the last label everything is certain
+    return squared_error_up_to.filter(rank < rank.max()).sum() / rank.max(), instances.first()
+
+
+@array_metric(direction="minimize", range=(0, math.inf), over_levels=True)
+def classification_cost(
+    truth: np.ndarray[Any, Any],
+    score: np.ndarray[Any, Any],
+    weight: np.ndarray[Any, Any] | None = None,
+    *,
+    labels: Any = None,
+    costs: Any = None,
+) -> float:
+    """Expected cost of a decision drawn from the probabilities; 1 for every wrong label unless `costs` says otherwise.
+
+    `costs` maps pairs `(truth, estimate)` to costs; pairs it does not list cost nothing. Null without rows.
+
+    >>> import polars as pl
+    >>> data = pl.DataFrame({"y": [1, 0], "p": [0.75, 0.5]})
+    >>> classification_cost(data, "y", probs="p")[".estimate"].item()
+    0.375
+    """
+    import numpy as np
+
+    table = 1 - np.eye(len(labels))
+    if costs is not None:
+        table = np.zeros((len(labels), len(labels)))
+        for (true, predicted), cost in dict(costs).items():
+            if true not in labels or predicted not in labels:
+                msg = f"classification_cost: `costs` names {(true, predicted)!r}, but the labels are {list(labels)!r}."
+                raise ArgumentError(msg)
+            table[list(labels).index(true), list(labels).index(predicted)] = cost
+    return float(np.average((table[truth] * score).sum(axis=1), weights=weight))
+
+
+# How well the order of scores tells labels apart
+
+
+@prob_metric(probabilities=False, undefined="one_class", average="hand_till")
+def roc_auc(hits: Expr, false_alarms: Expr) -> Rate:
+    """Probability that one with the event scores higher than one without, ties counting half (Hanley and McNeil, 1982).
+
+    More than two labels: the mean over pairs of labels (Hand and Till, 2001), or `estimator="macro"` or
+    `"macro_weighted"` of each against the rest. Null with one class only.
+
+    >>> roc_auc.formula(hits=[2, 1, 0], false_alarms=[0, 1, 2])
+    0.9444444444444444
+    """
+    above = hits.cum_sum() - hits / 2
+    return (false_alarms * above).sum(), hits.sum() * false_alarms.sum()
+
+
+auc_roc = roc_auc.alias("auc_roc")
+
+
+@prob_metric(probabilities=False, undefined="one_class", average="macro")
+def roc_aunu(roc_auc: Expr) -> Expr:
+    """Mean of the areas under the ROC curves of each label against the rest (Ferri et al., 2009); null with one class.
+
+    >>> roc_aunu.formula(roc_auc=0.75)
+    0.75
+    """
+    return roc_auc
+
+
+@prob_metric(probabilities=False, undefined="one_class", average="macro_weighted")
+def roc_aunp(roc_auc: Expr) -> Expr:
+    """The same, each label weighing as often as it is true (Ferri et al., 2009); null with one class.
+
+    >>> roc_aunp.formula(roc_auc=0.75)
+    0.75
+    """
+    return roc_auc
+
+
+@prob_metric(probabilities=False, undefined="one_class", range=(-1, 1))
+def gain_capture(roc_auc: Expr) -> Expr:
+    """How much of the possible gain over chance the order captures: 2 AUC - 1, the Gini coefficient of a classifier.
+
+    Null with one class only.
+
+    >>> gain_capture.formula(roc_auc=0.75)
+    0.5
+    """
+    return 2 * roc_auc - 1
+
+
+@prob_metric(probabilities=False, undefined="no_events")
+def average_precision(hits: Expr, false_alarms: Expr) -> Rate:
+    """Mean precision over the hits, as the threshold falls; null without events.
+
+    >>> average_precision.formula(hits=[1, 0, 1], false_alarms=[0, 1, 0])
+    0.8333333333333333
+    """
+    selected = hits.cum_sum() + false_alarms.cum_sum()
+    return (hits * hits.cum_sum() / selected).sum(), hits.sum()
+
+
+@prob_metric(probabilities=False, undefined="no_events")
+def pr_auc(hits: Expr, false_alarms: Expr) -> Rate:
+    """Area under the precision-recall curve by trapezoids, which begins at precision 1; null without events.
+
+    >>> pr_auc.formula(hits=[1, 0, 1], false_alarms=[0, 1, 0])
+    0.7916666666666667
+    """
+    precision = hits.cum_sum() / (hits.cum_sum() + false_alarms.cum_sum())
+    return (hits * (precision + precision.shift(1).fill_null(1.0)) / 2).sum(), hits.sum()
+
+
+# How well scores fit the truth on average
+
+
+@prob_metric()
+def mean_score(score_total: Expr, instances: Expr) -> Rate:
+    """Mean score; it needs no truth; null without rows.
+
+    >>> mean_score.formula(score_total=3, instances=10)
+    0.3
+    """
+    return score_total, instances
+
+
+@prob_metric()
+def balance_for_positive_class(positive_score: Expr, positives: Expr) -> Rate:
+    """Mean score of those with the event (Kleinberg et al., 2016), the generalized true positive rate; null without.
+
+    >>> balance_for_positive_class.formula(positive_score=3, positives=4)
+    0.75
+    """
+    return positive_score, positives
+
+
+generalized_true_positive_rate = balance_for_positive_class.alias("generalized_true_positive_rate")
+
+
+@prob_metric(direction="minimize")
+def balance_for_negative_class(negative_score: Expr, negatives: Expr) -> Rate:
+    """Mean score of those without the event (Kleinberg et al., 2016), the generalized false positive rate; null without.
+
+    >>> balance_for_negative_class.formula(negative_score=1, negatives=4)
+    0.25
+    """
+    return negative_score, negatives
+
+
+generalized_false_positive_rate = balance_for_negative_class.alias("generalized_false_positive_rate")
+
+
+@prob_metric(direction="minimize")
+def generalized_false_negative_rate(positive_score: Expr, positives: Expr) -> Rate:
+    """Mean of 1 less the score of those with the event; null without.
+
+    >>> generalized_false_negative_rate.formula(positive_score=3, positives=4)
+    0.25
+    """
+    return positives - positive_score, positives
+
+
+@prob_metric()
+def generalized_true_negative_rate(negative_score: Expr, negatives: Expr) -> Rate:
+    """Mean of 1 less the score of those without the event; null without.
+
+    >>> generalized_true_negative_rate.formula(negative_score=1, negatives=4)
+    0.75
+    """
+    return negatives - negative_score, negatives
+
+
+@prob_metric(direction="zero", range=(-1, 1))
+def calibration_in_the_large(positives: Expr, score_total: Expr, instances: Expr) -> Rate:
+    """Share of events less mean score: above 0, risks are underestimated; null without rows.
+
+    >>> calibration_in_the_large.formula(positives=4, score_total=3, instances=10)
+    0.1
+    """
+    return positives - score_total, instances
+
+
+@prob_metric(direction="one", range=(0, math.inf))
+def calibration_ratio(positives: Expr, score_total: Expr) -> Rate:
+    """Events over the number that the scores expect (observed over expected); null where they expect none.
+
+    >>> calibration_ratio.formula(positives=4, score_total=5)
+    0.8
+    """
+    return positives, score_total
+
+
+# How well they fit everywhere
+
+
+Binning = Literal["width", "count"]
+Edges = Literal["common", "own"]
+
+
+def _in_bins(
+    values: Expr, weight: Expr, score: Expr, place: Expr, *, bins: int, binning: Binning, edges: Edges
+) -> list[Expr]:
+    """The sum of values in each bin of the score; a score on an inner edge belongs to the bin above it."""
+    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"expected_calibration_error: `bins` is a number of bins, not {bins!r}."
+        raise ArgumentError(msg)
+    if binning not in ("width", "count"):
+        raise ArgumentError.unknown("binning", binning, ["width", "count"])
+    if edges not in ("common", "own"):
+        raise ArgumentError.unknown("edges", edges, ["common", "own"])
+    if binning == "count":
+        # the share at or below a score ends its bin, so that equal scores stay together
+        share = place if edges == "common" else weight.cum_sum(reverse=True) / weight.sum()
+        number = (share * bins - _SLACK).floor()
+    else:
+        share = score if edges == "common" else (score - score.min()) / (score.max() - score.min())
+        number = (share * bins + _SLACK).floor()
+    number = number.fill_nan(0).clip(0, bins - 1)
+    return [values.filter(number == each).sum() for each in range(bins)]
+
+
+@prob_metric(direction="minimize")
+def expected_calibration_error(
+    hits: Expr, false_alarms: Expr, score: Expr, place: Expr, *, bins: int = 10, binning: Binning = "width",
+    edges: Edges = "common",
+) -> Rate:  # fmt: skip
+    """Mean distance between share of events and mean score, over bins of the score (Naeini et al., 2015).
+
+    `bins` of equal `"width"`, or of equal `"count"`; edges are common to all groups of an outer group, unless
+    `edges="own"`. It is biased up in small groups: see `expected_calibration_error_if_calibrated`. Null without rows.
+
+    >>> expected_calibration_error.formula(hits=[3, 1], false_alarms=[1, 3], score=[0.75, 0.5], place=[1.0, 0.5])
+    0.125
+    """
+    weight = hits + false_alarms
+    gaps = _in_bins(hits - score * weight, weight, score, place, bins=bins, binning=binning, edges=edges)
+    return pl.sum_horizontal(each.abs() for each in gaps), weight.sum()
+
+
+ece = expected_calibration_error.alias("ece")
+
+
+@prob_metric(direction="minimize")
+def expected_calibration_error_if_calibrated(
+    hits: Expr,
+    false_alarms: Expr,
+    hit_squares: Expr,
+    false_alarm_squares: Expr,
+    score: Expr,
+    place: Expr,
+    *,
+    bins: int = 10,
+    binning: Binning = "width",
+    edges: Edges = "common",
+) -> Rate:
+    """The expected calibration error to be expected of perfectly calibrated scores, from chance alone.
+
+    By the normal approximation in each bin: √(2/π) of the standard error of its share of events.
+
+    >>> ones = {"hit_squares": [3, 1], "false_alarm_squares": [1, 3], "place": [1.0, 0.5]}
+    >>> expected_calibration_error_if_calibrated.formula(hits=[3, 1], false_alarms=[1, 3], score=[0.5, 0.1], **ones)
+    0.15957691216057307
+    """
+    weight, variance = hits + false_alarms, score * (1 - score) * (hit_squares + false_alarm_squares)
+    variances = _in_bins(variance, weight, score, place, bins=bins, binning=binning, edges=edges)
+    return math.sqrt(2 / math.pi) * pl.sum_horizontal(each.sqrt() for each in variances), weight.sum()
+
+
+@prob_metric(direction="minimize", range=(-1, 1))
+def expected_calibration_error_debiased(
+    expected_calibration_error: Expr,
+    expected_calibration_error_if_calibrated: Expr,
+    *,
+    bins: int = 10,
+    binning: Binning = "width",
+    edges: Edges = "common",
+) -> Expr:
+    """The expected calibration error less what chance alone makes of calibrated scores; about 0 or below is no evidence.
+
+    >>> expected_calibration_error_debiased.formula(
+    ...     expected_calibration_error=0.25, expected_calibration_error_if_calibrated=0.125
+    ... )
+    0.125
+    """
+    del bins, binning, edges  # those of the parts
+    return expected_calibration_error - expected_calibration_error_if_calibrated
+
+
+def _recalibrated(
+    truth: np.ndarray[Any, Any], score: np.ndarray[Any, Any], weight: np.ndarray[Any, Any] | None, *, slope: bool
+) -> tuple[float, float]:
+    """Intercept and slope of the logistic regression of the truth on the logit of the score, by Newton's method."""
+    import numpy as np
+
+    weight = np.ones(len(score)) if weight is None else weight
+    kept = weight > 0
+    truth, score, weight = truth[kept], score[kept], weight[kept]
+    if ((score <= 0) | (score >= 1)).any():
+        raise Undefined("scores_of_0_or_1")  # noqa: EM101 - the reason as results show it
+    logit = np.log(score) - np.log1p(-score)
+    ones, zeros = logit[truth == 1], logit[truth == 0]
+    if not len(ones) or not len(zeros):
+        raise Undefined("one_class")  # noqa: EM101
+    if slope and logit.min() == logit.max():
+        raise Undefined("constant")  # noqa: EM101
+    if slope and (ones.min() >= zeros.max() or ones.max() <= zeros.min()):
+        raise Undefined("separation")  # noqa: EM101
+    centre, scale = np.average(logit, weights=weight), 1.0
+    if slope:
+        scale = np.sqrt(np.average((logit - centre) ** 2, weights=weight))
+    x = (logit - centre) / scale
+    design = np.stack([np.ones_like(x), x], axis=1) if slope else np.ones((len(x), 1))
+    offset = np.zeros_like(x) if slope else logit
+    share = np.average(truth, weights=weight)
+    beta = np.zeros(design.shape[1])
+    beta[0] = np.log(share / (1 - share)) - np.average(offset, weights=weight)
+
+    def loss(beta: np.ndarray[Any, Any]) -> float:
+        linear = offset + design @ beta
+        return float((weight * (np.logaddexp(0, linear) - truth * linear)).sum())
+
+    current = loss(beta)
+    for _ in range(_MOST_STEPS):
+        fitted = 1 / (1 + np.exp(-(offset + design @ beta)))
+        gradient = design.T @ (weight * (truth - fitted))
+        curvature = (design * (weight * fitted * (1 - fitted))[:, None]).T @ design
+        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
+        size = 1.0
+        while (proposed := loss(beta + size * step)) > current * (1 + _EPSILON) and size > _CONVERGED:
+            size /= 2
+        beta, moved, current = beta + size * step, np.abs(size * step).max(), proposed
+        if np.abs(beta).max() > _STEEPEST:
+            raise Undefined("separation")  # noqa: EM101
+        if moved < _CONVERGED * max(1.0, np.abs(beta).max()):
+            break
+    if not slope:
+        return float(beta[0]), 1.0
+    return float(beta[0] - beta[1] * centre / scale), float(beta[1] / scale)
+
+
+@array_metric(direction="one", range=(-math.inf, math.inf))
+def calibration_slope(
+    truth: np.ndarray[Any, Any], score: np.ndarray[Any, Any], weight: np.ndarray[Any, Any] | None = None
+) -> float:
+    """Slope of the logistic regression of the truth on the logit of the score (Cox, 1958); below 1, scores are too bold.
+
+    Null, and the status says why: one class, constant scores, scores of 0 or 1, or scores that separate the classes.
+
+    >>> import polars as pl
+    >>> data = pl.DataFrame({"y": [1, 0] * 4 + [1], "p": [0.8, 0.2] * 4 + [0.2]})
+    >>> calibration_slope(data, "y", probs="p")[".estimate"].is_null().item()
+    True
+    """
+    return _recalibrated(truth, score, weight, slope=True)[1]
+
+
+@array_metric(direction="zero", range=(-math.inf, math.inf))
+def calibration_intercept(
+    truth: np.ndarray[Any, Any],
+    score: np.ndarray[Any, Any],
+    weight: np.ndarray[Any, Any] | None = None,
+    *,
+    slope: Literal["fitted", "one"] = "fitted",
+) -> float:
+    """Intercept of the same regression; with `slope="one"`, of that whose slope is 1 (calibration in the large, in logits).
+
+    Null as `calibration_slope` is.
+
+    >>> import polars as pl
+    >>> data = pl.DataFrame({"y": [1, 0, 1, 0], "p": [0.5, 0.5, 0.5, 0.5]})
+    >>> from tidyfair import metric_tweak
+    >>> given_slope = metric_tweak(calibration_intercept, "intercept_given_slope", slope="one")
+    >>> given_slope(data, "y", probs="p")[".estimate"].item()
+    0.0
+    """
+    if slope not in ("fitted", "one"):
+        raise ArgumentError.unknown("slope", slope, ["fitted", "one"])
+    return _recalibrated(truth, score, weight, slope=slope == "fitted")[0]

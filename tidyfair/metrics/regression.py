@@ -1,0 +1,475 @@
+"""Metrics of predicted numbers. A metric is its formula; parameters are sums over rows, or the rows as they stand.
+
+`instances` is the number (weight) of rows with truth and prediction; means and variation (sums of squared distances from
+the mean, and `covariation` of products) are summed about a centre, so that large means lose nothing. Errors are truth
+less estimate throughout.
+"""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError
+from tidyfair.formulas import Expr, Rate, statistic
+from tidyfair.metric_sets import numeric_metric
+
+__all__ = [
+    "ccc",
+    "concordance_correlation",
+    "gini_coef",
+    "huber_loss",
+    "huber_loss_pseudo",
+    "iic",
+    "mae",
+    "mape",
+    "mase",
+    "mean_absolute_error",
+    "mean_prediction",
+    "mean_squared_error",
+    "mean_truth",
+    "median_absolute_error",
+    "mpe",
+    "msd",
+    "mse",
+    "pinball_loss",
+    "poisson_log_loss",
+    "r2_score",
+    "residual_bias",
+    "rmse",
+    "rmse_relative",
+    "rpd",
+    "rpiq",
+    "rsq",
+    "rsq_trad",
+    "smape",
+]
+
+_SMALLEST_RATE = 1e-15
+_SHIFT = 10
+"""So far up a factorial is worked out by its series, and divided down from there."""
+
+
+# Quantities of a row
+
+
+@statistic
+def error(truth: Expr, estimate: Expr) -> Expr:
+    """Truth less estimate."""
+    return truth - estimate
+
+
+@statistic
+def absolute_error(truth: Expr, estimate: Expr) -> Expr:
+    """Distance of truth and estimate."""
+    return (truth - estimate).abs()
+
+
+@statistic
+def square_error(truth: Expr, estimate: Expr) -> Expr:
+    """Its square."""
+    return (truth - estimate) ** 2
+
+
+@statistic
+def relative_error(truth: Expr, estimate: Expr) -> Expr:
+    """Error over truth."""
+    return (truth - estimate) / truth
+
+
+@statistic
+def absolute_relative_error(truth: Expr, estimate: Expr) -> Expr:
+    """Its size."""
+    return ((truth - estimate) / truth).abs()
+
+
+@statistic
+def symmetric_relative_error(truth: Expr, estimate: Expr) -> Expr:
+    """Distance over the mean size of truth and estimate."""
+    return (truth - estimate).abs() / ((truth.abs() + estimate.abs()) / 2)
+
+
+@statistic
+def huber(truth: Expr, estimate: Expr, *, delta: float = 1.0) -> Expr:
+    """Half the squared error, linear beyond delta."""
+    size = (truth - estimate).abs()
+    return pl.when(size <= delta).then(size**2 / 2).otherwise(delta * (size - delta / 2))
+
+
+@statistic
+def pseudo_huber(truth: Expr, estimate: Expr, *, delta: float = 1.0) -> Expr:
+    """A smooth form of the same."""
+    return delta**2 * ((1 + ((truth - estimate) / delta) ** 2).sqrt() - 1)
+
+
+@statistic
+def pinball(truth: Expr, estimate: Expr, *, quantile: float = 0.5) -> Expr:
+    """Error, tilted so that a quantile of the truth has the smallest sum."""
+    gap = truth - estimate
+    return pl.when(gap >= 0).then(quantile * gap).otherwise((quantile - 1) * gap)
+
+
+@statistic
+def overestimate(truth: Expr, estimate: Expr) -> Expr:
+    """How far the estimate lies above the truth."""
+    return (estimate - truth).clip(lower_bound=0)
+
+
+@statistic
+def underestimate(truth: Expr, estimate: Expr) -> Expr:
+    """How far the estimate lies below the truth."""
+    return (truth - estimate).clip(lower_bound=0)
+
+
+@statistic
+def overestimated(truth: Expr, estimate: Expr) -> Expr:
+    """1 where the estimate lies above the truth."""
+    return (estimate > truth).cast(pl.Float64)
+
+
+@statistic
+def poisson_surprise(truth: Expr, estimate: Expr) -> Expr:
+    """Negative logarithm of the Poisson probability of a count; NaN for what is no count."""
+    count = truth.floor()
+    rate = estimate.clip(lower_bound=_SMALLEST_RATE)
+    high = count + 1 + _SHIFT
+    series = 1 / (12 * high) - 1 / (360 * high**3) + 1 / (1260 * high**5) - 1 / (1680 * high**7)
+    factorial = (high - 0.5) * high.log() - high + math.log(2 * math.pi) / 2 + series
+    below = count + 1
+    for step in range(1, _SHIFT):
+        below = below * (count + 1 + step)
+    return pl.when(truth >= 0).then(rate - count * rate.log() + factorial - below.log()).otherwise(math.nan)
+
+
+def _positive(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0 or math.isinf(value):
+        msg = f"`{name}` is a number above 0, not {value!r}."
+        raise ArgumentError(msg)
+
+
+# Errors on average
+
+
+@numeric_metric()
+def mae(absolute_error: Expr, instances: Expr) -> Rate:
+    """Mean absolute error, in units of the truth; null without rows.
+
+    >>> mae.formula(absolute_error=6, instances=4)
+    1.5
+    """
+    return absolute_error, instances
+
+
+mean_absolute_error = mae.alias("mean_absolute_error")
+
+
+@numeric_metric()
+def mse(square_error: Expr, instances: Expr) -> Rate:
+    """Mean squared error, in squared units of the truth; null without rows.
+
+    >>> mse.formula(square_error=6, instances=4)
+    1.5
+    """
+    return square_error, instances
+
+
+mean_squared_error = mse.alias("mean_squared_error")
+
+
+@numeric_metric()
+def rmse(mse: Expr) -> Expr:
+    """Root of the mean squared error, in units of the truth; null without rows.
+
+    >>> rmse.formula(mse=2.25)
+    1.5
+    """
+    return mse.sqrt()
+
+
+@numeric_metric(undefined="constant")
+def rmse_relative(rmse: Expr, truth_minimum: Expr, truth_maximum: Expr) -> Rate:
+    """Root mean squared error over the range of the truth; null where the truth is constant.
+
+    >>> rmse_relative.formula(rmse=1.5, truth_minimum=2, truth_maximum=8)
+    0.25
+    """
+    return rmse, truth_maximum - truth_minimum
+
+
+@numeric_metric(direction="zero", range=(-math.inf, math.inf))
+def msd(error: Expr, instances: Expr) -> Rate:
+    """Mean signed difference, truth less estimate, in units of the truth; null without rows.
+
+    >>> msd.formula(error=-2, instances=4)
+    -0.5
+    """
+    return error, instances
+
+
+@numeric_metric(direction="zero", range=(-math.inf, math.inf))
+def residual_bias(error: Expr, instances: Expr) -> Rate:
+    """How far estimates lie above the truth on average, in its units: the negative of `msd`; null without rows.
+
+    >>> residual_bias.formula(error=-2, instances=4)
+    0.5
+    """
+    return -error, instances
+
+
+@numeric_metric()
+def mape(absolute_relative_error: Expr, instances: Expr) -> Rate:
+    """Mean absolute error relative to the truth, in percent; infinite where a truth is 0, null where the estimate is too.
+
+    >>> mape.formula(absolute_relative_error=1, instances=4)
+    25.0
+    """
+    return 100 * absolute_relative_error, instances
+
+
+@numeric_metric(direction="zero", range=(-math.inf, math.inf))
+def mpe(relative_error: Expr, instances: Expr) -> Rate:
+    """Mean signed error relative to the truth, in percent; infinite where a truth is 0, null where the estimate is too.
+
+    >>> mpe.formula(relative_error=-1, instances=4)
+    -25.0
+    """
+    return 100 * relative_error, instances
+
+
+@numeric_metric(range=(0, 200))
+def smape(symmetric_relative_error: Expr, instances: Expr) -> Rate:
+    """Mean absolute error relative to the mean size of truth and estimate, in percent; null where both are 0.
+
+    >>> smape.formula(symmetric_relative_error=1, instances=4)
+    25.0
+    """
+    return 100 * symmetric_relative_error, instances
+
+
+@numeric_metric()
+def huber_loss(huber: Expr, instances: Expr, *, delta: float = 1.0) -> Rate:
+    """Mean of half the squared error, linear beyond `delta` (Huber, 1964); null without rows.
+
+    >>> huber_loss.formula(huber=6, instances=4)
+    1.5
+    """
+    _positive("delta", delta)
+    return huber, instances
+
+
+@numeric_metric()
+def huber_loss_pseudo(pseudo_huber: Expr, instances: Expr, *, delta: float = 1.0) -> Rate:
+    """A smooth form of the Huber loss (Hartley and Zisserman, 2003); null without rows.
+
+    >>> huber_loss_pseudo.formula(pseudo_huber=6, instances=4)
+    1.5
+    """
+    _positive("delta", delta)
+    return pseudo_huber, instances
+
+
+@numeric_metric()
+def pinball_loss(pinball: Expr, instances: Expr, *, quantile: float = 0.5) -> Rate:
+    """Mean quantile loss of estimates of a `quantile` of the truth (Koenker and Bassett, 1978); null without rows.
+
+    >>> pinball_loss.formula(pinball=6, instances=4)
+    1.5
+    """
+    if isinstance(quantile, bool) or not isinstance(quantile, int | float) or not 0 <= quantile <= 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"`quantile` is a number from 0 to 1, not {quantile!r}."
+        raise ArgumentError(msg)
+    return pinball, instances
+
+
+@numeric_metric(undefined="negative_truth", range=(-math.inf, math.inf))
+def poisson_log_loss(poisson_surprise: Expr, instances: Expr) -> Rate:
+    """Mean negative logarithm of the Poisson probability of the truth, which counts whole; null where one is negative.
+
+    >>> poisson_log_loss.formula(poisson_surprise=6, instances=4)
+    1.5
+    """
+    return poisson_surprise, instances
+
+
+def _weighted_median(values: Expr, weight: Expr) -> Expr:
+    """Halfway between the values at which half of the weight is reached and passed."""
+    kept = weight > 0
+    order = values.filter(kept).sort()
+    share = weight.filter(kept).sort_by(values.filter(kept)).cum_sum() / weight.sum()
+    slack = 1e-12
+    return (order.filter(share >= 1 / 2 - slack).first() + order.filter(share > 1 / 2 + slack).first()) / 2
+
+
+@numeric_metric()
+def median_absolute_error(truth: Expr, estimate: Expr, weight: Expr) -> Expr:
+    """Median of the absolute errors, in units of the truth; null without rows.
+
+    >>> median_absolute_error.formula(truth=[1, 2, 3], estimate=[1, 4, 4], weight=[1, 1, 1])
+    1.0
+    """
+    return _weighted_median((truth - estimate).abs(), weight)
+
+
+@numeric_metric(undefined="constant")
+def mase(truth: Expr, estimate: Expr, weight: Expr, *, m: int = 1, mae_train: float | None = None) -> Rate:
+    """Mean absolute error over that of predicting each truth by the one `m` rows before (Hyndman and Koehler, 2006).
+
+    It reads rows in their order, and its denominator (unless `mae_train` gives it) without weights. Null where the truth
+    does not change.
+
+    >>> mase.formula(truth=[1, 2, 4], estimate=[1, 3, 4], weight=[1, 1, 1])
+    0.2222222222222222
+    """
+    if isinstance(m, bool) or not isinstance(m, int) or m < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"mase: `m` is a number of rows, 1 or more, not {m!r}."
+        raise ArgumentError(msg)
+    if mae_train is not None:
+        _positive("mae_train", mae_train)
+    naive = (truth - truth.shift(m)).abs().mean() if mae_train is None else pl.lit(float(mae_train))
+    return ((truth - estimate).abs() * weight).sum() / weight.sum(), naive
+
+
+# What the numbers are on average
+
+
+@numeric_metric(direction="zero", range=(-math.inf, math.inf))
+def mean_prediction(estimate_mean: Expr) -> Expr:
+    """Mean estimate, in its units; it needs no truth; null without rows.
+
+    >>> mean_prediction.formula(estimate_mean=1.5)
+    1.5
+    """
+    return estimate_mean
+
+
+@numeric_metric(direction="zero", range=(-math.inf, math.inf))
+def mean_truth(truth_mean: Expr) -> Expr:
+    """Mean truth, in its units; it needs no estimate; null without rows.
+
+    >>> mean_truth.formula(truth_mean=1.5)
+    1.5
+    """
+    return truth_mean
+
+
+# How well numbers go together
+
+
+@numeric_metric(direction="maximize", range=(0, 1), undefined="constant")
+def rsq(covariation: Expr, truth_variation: Expr, estimate_variation: Expr) -> Rate:
+    """Squared correlation of truth and estimate; null where one of them is constant.
+
+    >>> rsq.formula(covariation=3, truth_variation=4, estimate_variation=9)
+    0.25
+    """
+    return (covariation / truth_variation.sqrt() / estimate_variation.sqrt()).pow(2).clip(0, 1), pl.lit(1.0)
+
+
+@numeric_metric(direction="maximize", range=(-math.inf, 1), undefined="constant")
+def rsq_trad(square_error: Expr, truth_variation: Expr) -> Rate:
+    """1 less squared errors over squared distances of the truth from its mean; null where the truth is constant.
+
+    >>> rsq_trad.formula(square_error=1, truth_variation=4)
+    0.75
+    """
+    return truth_variation - square_error, truth_variation
+
+
+r2_score = rsq_trad.alias("r2_score")
+
+
+@numeric_metric(direction="maximize", range=(-1, 1), undefined="constant")
+def ccc(
+    covariation: Expr, truth_variation: Expr, estimate_variation: Expr, truth_mean: Expr, estimate_mean: Expr,
+    instances: Expr, weight_squares: Expr, *, bias: bool = False,
+) -> Rate:  # fmt: skip
+    """Concordance correlation (Lin, 1989): how close truth and estimate lie to the line of equality.
+
+    Variances are unbiased unless `bias` is set, as Lin had them. Null where both are constant and equal.
+
+    >>> values = {"truth_mean": 1, "estimate_mean": 2, "instances": 4, "weight_squares": 4}
+    >>> ccc.formula(covariation=3, truth_variation=6, estimate_variation=3, **values)
+    0.5
+    """
+    # the frequency of weights cancels, as it should
+    freedom = instances - weight_squares / instances
+    if bias:
+        freedom = freedom * instances / (instances - 1)
+    spread = truth_variation + estimate_variation
+    return 2 * covariation, spread + freedom * (truth_mean - estimate_mean) ** 2
+
+
+concordance_correlation = ccc.alias("concordance_correlation")
+
+
+@numeric_metric(direction="maximize", undefined="constant")
+def rpd(truth_variation: Expr, instances: Expr, weight_squares: Expr, rmse: Expr) -> Expr:
+    """Standard deviation of the truth over the root mean squared error; infinite without any error, null below two rows.
+
+    >>> rpd.formula(truth_variation=12, instances=4, weight_squares=4, rmse=1)
+    2.0
+    """
+    return (truth_variation / (instances - weight_squares / instances)).sqrt() / rmse
+
+
+@numeric_metric(direction="maximize", undefined="constant")
+def rpiq(truth: Expr, estimate: Expr, weight: Expr, weighted: Expr) -> Expr:
+    """Interquartile range of the truth over the root mean squared error (Bellon-Maurel et al., 2010).
+
+    Infinite without any error, null where the truth is constant too. Quartiles interpolate between the sorted values; with weights, between their cumulated shares.
+
+    >>> rpiq.formula(truth=[1, 2, 3, 4, 5], estimate=[2, 3, 4, 5, 6], weight=[1] * 5, weighted=[0] * 5)
+    2.0
+    """
+    order = truth.sort()
+    share = weight.sort_by(truth).cum_sum() / weight.sum()
+
+    def quartile(at: float) -> Expr:
+        above = (share < at).sum().clip(0, truth.len() - 1)
+        before = (above - 1).clip(lower_bound=0)
+        low, high = order.get(before), order.get(above)
+        reach = share.get(above) - share.get(before)
+        part = pl.when(reach > 0).then((at - share.get(before)) / reach).otherwise(1.0).clip(0, 1)
+        return low + (high - low) * part
+
+    plain = truth.quantile(0.75, "linear") - truth.quantile(0.25, "linear")
+    spread = pl.when(weighted.any()).then(quartile(0.75) - quartile(0.25)).otherwise(plain)
+    return spread / (((truth - estimate) ** 2 * weight).sum() / weight.sum()).sqrt()
+
+
+@numeric_metric(direction="maximize", range=(-1, 1), undefined="constant")
+def iic(
+    covariation: Expr, truth_variation: Expr, estimate_variation: Expr, overestimate: Expr, underestimate: Expr,
+    overestimated: Expr, instances: Expr,
+) -> Rate:  # fmt: skip
+    """Index of ideality of correlation (Toropova and Toropov, 2017): correlation, less where errors lean to one side.
+
+    Null where truth or estimate is constant, or errors all lie on one side.
+
+    >>> sides = {"overestimate": 1, "underestimate": 2, "overestimated": 2, "instances": 4}
+    >>> iic.formula(covariation=3, truth_variation=4, estimate_variation=9, **sides)
+    0.25
+    """
+    over, under = overestimate / overestimated, underestimate / (instances - overestimated)
+    correlation = (covariation / truth_variation.sqrt() / estimate_variation.sqrt()).clip(-1, 1)
+    return correlation * pl.min_horizontal(over, under), pl.max_horizontal(over, under)
+
+
+@numeric_metric(direction="maximize", range=(-1, 1), undefined="constant")
+def gini_coef(truth: Expr, estimate: Expr, weight: Expr) -> Rate:
+    """How well the order of estimates concentrates the truth, over how well its own order does; null where constant.
+
+    >>> gini_coef.formula(truth=[1, 2, 3], estimate=[0.1, 0.2, 0.3], weight=[1, 1, 1])
+    1.0
+    """
+
+    def gini(order: list[Expr]) -> Expr:
+        # twice the area between the curve of concentration and the diagonal
+        passed = weight.sort_by(order, descending=True) / weight.sum()
+        gained = (truth * weight).sort_by(order, descending=True).cum_sum() / (truth * weight).sum()
+        return (passed * (gained + gained.shift(1).fill_null(0.0) - 1)).sum()
+
+    best = gini([truth])
+    # dust of rounding is no concentration
+    return gini([estimate, truth]), pl.when(truth.min() < truth.max()).then(best).otherwise(0.0)

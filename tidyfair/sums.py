@@ -1,0 +1,171 @@
+"""What is summed beside the counting of rows, how such sums merge, and what they are about.
+
+Numbers are summed about a centre, so that means of a billion lose nothing. Each cell carries its centre; sums about
+different centres are moved to a common one before they are added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tidyfair.formulas import Statistic
+
+__all__: list[str] = []
+
+ACTUAL, PREDICTED = "actual", "predicted"
+"""Truth and estimate where they are numbers."""
+SCORE = "score"
+"""The key that says whether a row has all its scores."""
+MEASURE = "measure"
+REST, UP_TO = "~", "<"
+"""Before the name of a score: the probability of anything else, and of this label or one before it."""
+
+_MOMENTS = ("truth_shift", "truth_square", "estimate_shift", "estimate_square", "product")
+_CENTRES = ("truth_centre", "estimate_centre")
+_LEAST, _MOST = "least ", "most "
+_LOST = 1e4
+"""A mean so many times farther from the centre than the spread is wide (squared) costs digits that matter."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a call reads beside counts of labels."""
+
+    terms: frozenset[Statistic] = frozenset()
+    """Quantities of rows to be summed."""
+    numbers: bool = False
+    """Whether truth and estimate are numbers."""
+    scores: bool = False
+    """Whether scores are read other than by a cut."""
+    sides: bool = False
+    """Whether the sums of a score are also needed for its complement."""
+    moments: bool = False
+    """Whether means and variation of truth and estimate are needed."""
+    rows: bool = False
+    """Whether some metrics can only be had from the rows themselves."""
+
+    @property
+    def anything(self) -> bool:
+        """Whether labels alone are not enough."""
+        return self.numbers or self.scores or self.rows
+
+    def covers(self, other: Needs) -> bool:
+        """Whether what was counted for these needs is enough for others."""
+        flags = ("scores", "sides", "moments", "rows")
+        enough = all(getattr(self, name) or not getattr(other, name) for name in flags)
+        return enough and self.terms >= other.terms and self.numbers == other.numbers
+
+
+def score_names(count: int, *, sides: bool) -> dict[str, pl.Expr]:
+    """The scores by name; with sides, their complements too."""
+    plain = {str(place): pl.col(f"s{place}").cast(pl.Float64) for place in range(count)}
+    return plain | {REST + name: 1 - score for name, score in plain.items() if sides}
+
+
+def summed(needs: Needs, scores: int) -> list[pl.Expr]:
+    """Sums over the rows of a cell, weighted by the column `measure`; and the extremes, which show what is no number."""
+    weight, sums = pl.col(MEASURE), list[pl.Expr]()
+    if needs.scores:
+        named = score_names(scores, sides=needs.sides)
+        up_to = {
+            f"{UP_TO}{place}": pl.sum_horizontal(f"s{each}" for each in range(place + 1)) for place in range(scores)
+        }
+        for term in sorted(needs.terms, key=lambda term: term.column):
+            columns = named | up_to if term.cumulative else named
+            sums += [
+                (term.of(truth=pl.lit(float(side)), score=score) * weight).sum().alias(f"{term.column} {name} {side}")
+                for name, score in columns.items()
+                for side in (0, 1)
+            ]
+        sums += [each for place in range(scores) for each in _extremes(f"s{place}")]
+    if needs.numbers:
+        truth, estimate = pl.col(ACTUAL), pl.col(PREDICTED)
+        sums += [
+            (term.of(truth=truth, estimate=estimate) * weight).sum().alias(term.column)
+            for term in sorted(needs.terms, key=lambda term: term.column)
+        ]
+        sums += [*_extremes(ACTUAL), *_extremes(PREDICTED)]
+    return sums
+
+
+def _extremes(name: str) -> list[pl.Expr]:
+    return [pl.col(name).min().alias(_LEAST + name), pl.col(name).max().alias(_MOST + name)]
+
+
+def moments(truth_centre: pl.Expr, estimate_centre: pl.Expr) -> list[pl.Expr]:
+    """First and second moments of the rows of a cell about the centres."""
+    weight = pl.col(MEASURE)
+    truth, estimate = pl.col(ACTUAL) - truth_centre, pl.col(PREDICTED) - estimate_centre
+    values = (truth, truth * truth, estimate, estimate * estimate, truth * estimate)
+    return [(value * weight).sum().alias(name) for name, value in zip(_MOMENTS, values, strict=True)]
+
+
+def digits_lost(cells: pl.DataFrame) -> bool:
+    """Whether some cell is so far from the centre that its spread cannot be told any more."""
+
+    def far(shift: str, square: str) -> pl.Expr:
+        distance = pl.col(shift) ** 2 / pl.col("w" if "w" in cells.columns else "n")
+        return (distance > _LOST * (pl.col(square) - distance)) & (distance > 0)
+
+    lost = far("truth_shift", "truth_square") | far("estimate_shift", "estimate_square")
+    return bool(cells.select(lost.any()).item())
+
+
+def own_centres(cells: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """The means of each cell, to be summed about the next time."""
+    weight = pl.col("w" if "w" in cells.columns else "n")
+    means = [
+        (pl.col(centre) + pl.col(shift) / weight).fill_nan(None).fill_null(pl.col(centre)).alias(centre)
+        for centre, shift in zip(_CENTRES, ("truth_shift", "estimate_shift"), strict=True)
+    ]
+    return cells.select(*by, *means)
+
+
+def centred(cells: pl.DataFrame, together: Sequence[str] = ()) -> pl.DataFrame:
+    """The same cells, moved to one centre for those that are `together`; their sums may then be added."""
+    if "product" not in cells.columns:
+        return cells
+    weight = pl.col("w" if "w" in cells.columns else "n").cast(pl.Float64)
+    first = {name: pl.col(name).first().over(together) if together else pl.col(name).first() for name in _CENTRES}
+    truth, estimate = (pl.col(name) - first[name] for name in _CENTRES)
+    shift, square = pl.col("truth_shift"), pl.col("truth_square")
+    other, other_square = pl.col("estimate_shift"), pl.col("estimate_square")
+    return cells.with_columns(
+        truth_shift=shift + weight * truth,
+        truth_square=square + 2 * truth * shift + weight * truth**2,
+        estimate_shift=other + weight * estimate,
+        estimate_square=other_square + 2 * estimate * other + weight * estimate**2,
+        product=pl.col("product") + truth * other + estimate * shift + weight * truth * estimate,
+        **first,
+    )
+
+
+def is_sum(name: str) -> bool:
+    """Whether columns of that name are added up where cells are together."""
+    return name not in _CENTRES and not name.startswith((_LEAST, _MOST))
+
+
+def merged(names: Iterable[str]) -> dict[str, Callable[[pl.Expr], pl.Expr]]:
+    """How the values of columns become one where cells are together."""
+    ends = {_LEAST: pl.Expr.min, _MOST: pl.Expr.max}
+    kinds = ((name, name.partition(" ")[0] + " ") for name in names)
+    return {name: pl.Expr.first if name in _CENTRES else ends.get(kind, pl.Expr.sum) for name, kind in kinds}
+
+
+def running(name: str) -> pl.Expr:
+    """The values of all rows but this one as one; columns must be `centred`."""
+    column = pl.col(name)
+    if name in _CENTRES:
+        return column
+    if is_sum(name):
+        before, after = column.cum_sum(), column.cum_sum(reverse=True)
+        return (before.shift(1, fill_value=0) + after.shift(-1, fill_value=0)).alias(name)
+    if name.startswith(_LEAST):
+        return pl.min_horizontal(column.cum_min().shift(1), column.cum_min(reverse=True).shift(-1)).alias(name)
+    return pl.max_horizontal(column.cum_max().shift(1), column.cum_max(reverse=True).shift(-1)).alias(name)
