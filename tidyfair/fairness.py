@@ -119,8 +119,9 @@ def new_groupwise_metric(
     if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"A groupwise metric needs a name in words, not {name!r}."
         raise ArgumentError(msg)
-    if len(kinds := {metric.kind for metric in metrics}) > 1:
-        msg = f"{name}: the metrics of a groupwise metric are of one kind, not {listed(sorted(kinds))}."
+    kinds = {metric.kind for metric in metrics}
+    if "numeric" in kinds and len(kinds) > 1:
+        msg = f"{name}: numeric metrics do not mix with others, here {listed(sorted(kinds))}: they read other columns."
         raise ArgumentError(msg)
     return GroupwiseFactory(name, metrics, as_aggregate(aggregate, name), direction)
 

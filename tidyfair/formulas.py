@@ -286,7 +286,8 @@ class Formula:
         if self.kind == "class" or denominator is None:
             return denominator
         counted = {"positives_rows", "negatives_rows", "instances_rows"}
-        return denominator if counted.issuperset(denominator.meta.root_names()) and not self.over_levels else None
+        read = denominator.meta.root_names()
+        return denominator if read and counted.issuperset(read) and not self.over_levels else None
 
     def on(self, numbers: Mapping[str, Any]) -> float | None:
         """The value on plain numbers, named after statistics or parts; null where it is undefined."""

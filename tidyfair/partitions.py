@@ -287,6 +287,8 @@ class _Scores:
             ends = np.concatenate([[0], np.cumsum(kept)])[ends]
             rows = rows[kept]
         sizes = np.diff(ends)
+        if not len(rows):
+            return pl.DataFrame(schema={_UNIT: pl.Int64})
         units = segment.units[sizes > 0]
         starts = ends[:-1][sizes > 0]
         if self.packed is not None:
@@ -307,7 +309,7 @@ class _Scores:
         new[starts] = True
         first = np.flatnonzero(new)
         last = np.append(first[1:], len(score)) - 1
-        length = np.add.reduceat(new, starts, dtype=np.int64) if len(starts) else starts
+        length = np.add.reduceat(new, starts, dtype=np.int64)
         distinct = score[first].view(np.float64) if self.packed is not None else score[first]
 
         def at_each(values: np.ndarray[Any, Any] | None, power: int) -> tuple[Any, Any]:
@@ -371,22 +373,25 @@ def _asked(
     if formula.kind == "numeric":
         truth, estimate = rows.frame[ACTUAL].to_numpy()[taken], rows.frame[PREDICTED].to_numpy()[taken]
     elif formula.over_levels:
+        names, shown = _sides(rows, level, score, labels)
         truth = rows.frame["truth"].to_numpy()[taken]
-        estimate = np.stack([score_values(rows, each)[taken] for each in _columns_of(rows, score, labels)], axis=1)
+        truth = (truth == level).astype(np.int64) if names[0].startswith(REST) else truth
+        estimate = np.stack([score_values(rows, each)[taken] for each in names], axis=1)
         if "labels" in inspect.signature(formula.function).parameters:
-            options["labels"] = list(labels)
+            options["labels"] = shown
     else:
         truth = (rows.frame["truth"].to_numpy()[taken] == level).astype(np.int64)
         estimate = score_values(rows, score)[taken]
     return ask(formula, lambda: formula.function(truth, estimate, **weighing(formula, weight), **options), len(truth))
 
 
-def _columns_of(rows: Rows, score: str, labels: Sequence[object]) -> list[str]:
+def _sides(rows: Rows, level: int, score: str, labels: Sequence[object]) -> tuple[list[str], list[object]]:
+    """The scores of all labels; where there is one, those of the rest and of the event."""
     names = [name.removeprefix("s") for name in rows.frame.columns if name[:1] == "s" and name[1:].isdigit()]
     if len(names) == len(labels):
-        return names
-    name = score
-    return [REST + name, name] if not name.startswith(REST) else [name, name.removeprefix(REST)]
+        return names, list(labels)
+    others = [label for place, label in enumerate(labels) if place != level]
+    return [REST + score, score], [others[0] if len(others) == 1 else tuple(others), labels[level]]
 
 
 WEIGHTS = ("sample_weight", "case_weights", "weight", "weights")

@@ -208,8 +208,9 @@ def _score_sums(
     ]
     for term in sorted(terms, key=lambda term: term.column):
         name = scores[level]
-        score = _other(name) if side else name if table.sides or not term.cumulative else UP_TO + name
-        value = pl.when(true).then(pl.col(f"{term.column} {score} 1")).otherwise(pl.col(f"{term.column} {score} 0"))
+        score = _other(name) if side else UP_TO + name if term.cumulative and not table.sides else name
+        running = term.cumulative and not table.sides
+        value = pl.when(pl.col("truth") <= level if running else true).then(pl.col(f"{term.column} {score} 1")).otherwise(pl.col(f"{term.column} {score} 0"))
         sums.append(value.filter(there).sum().alias(f"{term.column} {side}{level}"))
     return sums
 

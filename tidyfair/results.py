@@ -145,6 +145,10 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
     if tally.cut is None or not tally.cut.several:
         return [_evaluate(tally, tuple(requests), labels, reading)]
     cut = f".{tally.cut.way}"
+    for request in requests:
+        if len({formula.kind for _, formula in request.formulas}) > 1:
+            msg = f"{request.name} compares metrics of labels and of scores, so it takes one {tally.cut.way} at a time."
+            raise ArgumentError(msg)
     of_labels = tuple(request for request in requests if request.kind == "class")
     others = tuple(request for request in requests if request.kind != "class")
     found = [_evaluate(tally.at_each_cut(), of_labels, labels, reading, cut)] if of_labels else []

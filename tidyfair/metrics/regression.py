@@ -47,6 +47,7 @@ __all__ = [
 ]
 
 _SMALLEST_RATE = 1e-15
+_SLACK = 1e-12
 _SHIFT = 10
 """So far up a factorial is worked out by its series, and divided down from there."""
 
@@ -297,8 +298,7 @@ def _weighted_median(values: Expr, weight: Expr) -> Expr:
     kept = weight > 0
     order = values.filter(kept).sort()
     share = weight.filter(kept).sort_by(values.filter(kept)).cum_sum() / weight.sum()
-    slack = 1e-12
-    return (order.filter(share >= 1 / 2 - slack).first() + order.filter(share > 1 / 2 + slack).first()) / 2
+    return (order.filter(share >= 1 / 2 - _SLACK).first() + order.filter(share > 1 / 2 + _SLACK).first()) / 2
 
 
 @numeric_metric()
@@ -357,13 +357,13 @@ def mean_truth(truth_mean: Expr) -> Expr:
 
 
 @numeric_metric(direction="maximize", range=(0, 1), undefined="constant")
-def rsq(covariation: Expr, truth_variation: Expr, estimate_variation: Expr) -> Rate:
+def rsq(covariation: Expr, truth_variation: Expr, estimate_variation: Expr) -> Expr:
     """Squared correlation of truth and estimate; null where one of them is constant.
 
     >>> rsq.formula(covariation=3, truth_variation=4, estimate_variation=9)
     0.25
     """
-    return (covariation / truth_variation.sqrt() / estimate_variation.sqrt()).pow(2).clip(0, 1), pl.lit(1.0)
+    return (covariation / truth_variation.sqrt() / estimate_variation.sqrt()).pow(2).clip(0, 1)
 
 
 @numeric_metric(direction="maximize", range=(-math.inf, 1), undefined="constant")
@@ -410,7 +410,9 @@ def rpd(truth_variation: Expr, instances: Expr, weight_squares: Expr, rmse: Expr
     >>> rpd.formula(truth_variation=12, instances=4, weight_squares=4, rmse=1)
     2.0
     """
-    return (truth_variation / (instances - weight_squares / instances)).sqrt() / rmse
+    freedom = instances - weight_squares / instances
+    # a single row has no spread
+    return pl.when(freedom > _SLACK * instances).then((truth_variation / freedom).sqrt() / rmse)
 
 
 @numeric_metric(direction="maximize", undefined="constant")
@@ -422,12 +424,13 @@ def rpiq(truth: Expr, estimate: Expr, weight: Expr, weighted: Expr) -> Expr:
     >>> rpiq.formula(truth=[1, 2, 3, 4, 5], estimate=[2, 3, 4, 5, 6], weight=[1] * 5, weighted=[0] * 5)
     2.0
     """
-    order = truth.sort()
-    share = weight.sort_by(truth).cum_sum() / weight.sum()
+    kept = weight > 0
+    order = truth.filter(kept).sort()
+    share = weight.filter(kept).sort_by(truth.filter(kept)).cum_sum() / weight.sum()
 
     def quartile(at: float) -> Expr:
-        above = (share < at).sum().clip(0, truth.len() - 1)
-        before = (above - 1).clip(lower_bound=0)
+        above = pl.min_horizontal((share < at).sum().cast(pl.Int64), order.len().cast(pl.Int64) - 1)
+        before = pl.max_horizontal(above - 1, 0)
         low, high = order.get(before), order.get(above)
         reach = share.get(above) - share.get(before)
         part = pl.when(reach > 0).then((at - share.get(before)) / reach).otherwise(1.0).clip(0, 1)
