@@ -108,7 +108,11 @@ def call(record: dict[str, Any], frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def reads(record: dict[str, Any], name: str) -> bool:
-    return name in {record["metric"], *record["params"].get("fn", []), *(row.get(".metric") for row in record["values"])}
+    return name in {
+        record["metric"],
+        *record["params"].get("fn", []),
+        *(row.get(".metric") for row in record["values"]),
+    }
 
 
 def cells(record: dict[str, Any], table: pl.DataFrame) -> tuple[dict[Any, float], dict[Any, float]]:

@@ -4,12 +4,14 @@ from tidyfair import datasets as datasets
 from tidyfair.aggregates import *
 from tidyfair.catalogue import *
 from tidyfair.cuts import *
+from tidyfair.defaults import *
 from tidyfair.errors import *
 from tidyfair.fairness import *
 from tidyfair.formulas import *
 from tidyfair.groups import *
 from tidyfair.metric_sets import *
 from tidyfair.metrics.classification import *
+from tidyfair.metrics.curves import *
 from tidyfair.metrics.probability import *
 from tidyfair.metrics.regression import *
 from tidyfair.partitions import *

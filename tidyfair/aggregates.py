@@ -282,6 +282,17 @@ class _Spread(Aggregate):
         return f"{self.kind}({'' if self.across == 'worst' else f'across={self.across!r}'})"
 
 
+@dataclass(frozen=True, repr=False)
+class FarthestPair(_Spread):
+    """The largest of values that pairs of groups share: it is carried by both groups of the pair."""
+
+    kind: str = "group_maximum"
+
+    def carriers(self) -> tuple[pl.Expr, pl.Expr]:
+        largest = _TEXT.filter(_ESTIMATE.max() == _ESTIMATE)
+        return largest.first(), largest.last()
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class UserAggregate(Aggregate):
     """A user's polars expression, or function of the tidy per-group frame, in place of one of ours."""

@@ -211,7 +211,7 @@ def _search(scores: pl.Series, cuts: list[float]) -> pl.Series:
         base = np.searchsorted(bucket_of_cut, buckets - 1, side="left").astype(np.uint16)
         edge = np.full(_BUCKETS + 2, math.inf)
         edge[bucket_of_cut + 1] = edges
-        place = np.floor((np.clip(values, low - 1 / scale, high) - low) * scale).astype(np.int32) + 1
+        place = np.floor((np.clip(values, low - 0.5 / scale, high) - low) * scale).astype(np.int32) + 1
         codes = base[place] + (values >= edge[place])
     found = pl.Series(codes.astype(np.uint16))
     return found if known is None else pl.select(pl.when(known).then(found)).to_series()

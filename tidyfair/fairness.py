@@ -5,11 +5,12 @@ The plain names are differences between the largest and the smallest group, unle
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
 
-from tidyfair.aggregates import as_aggregate, difference, group_maximum, group_minimum, ratio
+from tidyfair.aggregates import FarthestPair, as_aggregate, difference, group_maximum, group_minimum, ratio
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.metric_sets import GroupwiseFactory, Metric, MetricSet, metric_set
+from tidyfair.metric_sets import GroupwiseFactory, Metric, MetricSet, metric_set, prob_metric
 from tidyfair.metrics.classification import (
     accuracy,
     bal_accuracy,
@@ -32,6 +33,30 @@ from tidyfair.metrics.classification import (
     true_negative_rate,
     true_positive_rate,
 )
+from tidyfair.metrics.distances import (
+    area_between_roc_curves,
+    area_between_roc_curves_debiased,
+    area_between_roc_curves_if_equal,
+    background_negative_auc,
+    background_positive_auc,
+    score_distance,
+    score_distance_debiased,
+    score_distance_if_equal,
+    score_transport,
+    score_transport_debiased,
+    score_transport_if_equal,
+)
+from tidyfair.metrics.probability import (
+    balance_for_negative_class,
+    balance_for_positive_class,
+    brier_class,
+    calibration_in_the_large,
+    expected_calibration_error_debiased,
+    mean_score,
+    mn_log_loss,
+    roc_auc,
+)
+from tidyfair.metrics.regression import mae, mean_prediction, residual_bias, rmse, rsq
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,14 +64,24 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tidyfair.aggregates import Aggregate, Direction
+    from tidyfair.partitions import Sample
 
 __all__ = [
+    "abroca",
+    "abroca_debiased",
+    "abroca_if_equal",
     "accuracy_difference",
     "accuracy_group_minimum",
     "accuracy_ratio",
+    "auc_parity",
     "bal_accuracy_group_minimum",
     "base_rate_difference",
     "base_rate_ratio",
+    "bnsp_auc",
+    "bpsn_auc",
+    "brier_class_difference",
+    "calibration_error_parity",
+    "calibration_parity",
     "conditional_use_accuracy_equality",
     "demographic_parity",
     "demographic_parity_difference",
@@ -70,12 +105,32 @@ __all__ = [
     "false_omission_rate_ratio",
     "false_positive_rate_difference",
     "false_positive_rate_ratio",
+    "generalized_equalized_odds_difference",
+    "kolmogorov_smirnov",
+    "kolmogorov_smirnov_debiased",
+    "kolmogorov_smirnov_if_equal",
+    "mae_difference",
+    "mae_ratio",
+    "mean_prediction_difference",
+    "mean_score_difference",
+    "mn_log_loss_difference",
+    "negative_class_balance",
+    "new_between_group_metric",
     "new_groupwise_metric",
     "overall_accuracy_equality",
+    "positive_class_balance",
     "precision_group_minimum",
     "predictive_equality",
     "predictive_parity",
     "recall_group_minimum",
+    "residual_bias_difference",
+    "rmse_difference",
+    "rmse_group_maximum",
+    "rmse_ratio",
+    "roc_auc_difference",
+    "roc_auc_group_minimum",
+    "roc_auc_ratio",
+    "rsq_difference",
     "selection_rate_difference",
     "selection_rate_ratio",
     "statistical_parity_difference",
@@ -84,6 +139,9 @@ __all__ = [
     "true_negative_rate_ratio",
     "true_positive_rate_difference",
     "true_positive_rate_ratio",
+    "wasserstein_distance",
+    "wasserstein_distance_debiased",
+    "wasserstein_distance_if_equal",
 ]
 
 
@@ -124,6 +182,41 @@ def new_groupwise_metric(
         msg = f"{name}: numeric metrics do not mix with others, here {listed(sorted(kinds))}: they read other columns."
         raise ArgumentError(msg)
     return GroupwiseFactory(name, metrics, as_aggregate(aggregate, name), direction)
+
+
+def new_between_group_metric(
+    fn: Metric | Callable[[Sample, Sample], float],
+    name: str,
+    aggregate: Aggregate | pl.Expr | Callable[[pl.DataFrame], float],
+    *,
+    against: Literal["rest", "pairs"] = "rest",
+    direction: Direction | None = None,
+    range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
+) -> GroupwiseFactory:
+    """Make a metric of what a group and the others have between them, such as the distance of their scores.
+
+    Args:
+        fn: A function of two samples, each with the arrays `truth` (1 for the event), `score` and `weight` (None without
+            weights), which returns a number; it raises `Undefined("reason")` where there is none.
+        name: What `.metric` says.
+        aggregate: How the values of groups become one number.
+        against: Each group is compared with the `"rest"`, or with each other group (`"pairs"`): its value is then that
+            of the largest of its pairs.
+        direction: `"minimize"`, `"maximize"`, `"zero"` or `"one"`; the aggregate's own unless given.
+        range: Smallest and largest possible value.
+
+    >>> def mean_distance(one, other):
+    ...     return abs(one.score.mean() - other.score.mean())
+    >>> mean_score_distance = new_between_group_metric(mean_distance, "mean_score_distance", group_maximum())
+    >>> mean_score_distance("race")
+    <groupwise metric mean_score_distance('race'): group_maximum() of mean_score_distance, minimize>
+    """
+    if isinstance(fn, Metric):
+        metric = replace(fn, name=name)
+    else:
+        made = prob_metric(direction=direction or "minimize", range=range, probabilities=False, against=against)(fn)
+        metric = replace(made, name=name)
+    return GroupwiseFactory(name, (metric,), as_aggregate(aggregate, name), direction)
 
 
 # Definitions of the field
@@ -192,3 +285,58 @@ error_rate_group_maximum = new_groupwise_metric(error_rate, "error_rate_group_ma
 f1_group_minimum = new_groupwise_metric(f1, "f1_group_minimum", group_minimum())
 precision_group_minimum = new_groupwise_metric(precision, "precision_group_minimum", group_minimum())
 recall_group_minimum = new_groupwise_metric(recall, "recall_group_minimum", group_minimum())
+
+# Scores, compared
+
+auc_parity = new_groupwise_metric(roc_auc, "auc_parity", difference())
+roc_auc_difference = new_groupwise_metric(roc_auc, "roc_auc_difference", difference())
+roc_auc_ratio = new_groupwise_metric(roc_auc, "roc_auc_ratio", ratio())
+roc_auc_group_minimum = new_groupwise_metric(roc_auc, "roc_auc_group_minimum", group_minimum())
+brier_class_difference = new_groupwise_metric(brier_class, "brier_class_difference", difference())
+mn_log_loss_difference = new_groupwise_metric(mn_log_loss, "mn_log_loss_difference", difference())
+mean_score_difference = new_groupwise_metric(mean_score, "mean_score_difference", difference())
+# calibration in the large, because that is not biased in small groups
+calibration_parity = new_groupwise_metric(calibration_in_the_large, "calibration_parity", difference())
+calibration_error_parity = new_groupwise_metric(
+    expected_calibration_error_debiased, "calibration_error_parity", difference()
+)
+positive_class_balance = new_groupwise_metric(balance_for_positive_class, "positive_class_balance", difference())
+negative_class_balance = new_groupwise_metric(balance_for_negative_class, "negative_class_balance", difference())
+generalized_equalized_odds_difference = new_groupwise_metric(
+    metric_set(balance_for_positive_class, balance_for_negative_class),
+    "generalized_equalized_odds_difference",
+    difference(signed=False),
+)
+
+# Scores of a group and of the others
+
+kolmogorov_smirnov = new_between_group_metric(score_distance, "kolmogorov_smirnov", group_maximum())
+kolmogorov_smirnov_if_equal = new_between_group_metric(
+    score_distance_if_equal, "kolmogorov_smirnov_if_equal", group_maximum()
+)
+kolmogorov_smirnov_debiased = new_between_group_metric(
+    score_distance_debiased, "kolmogorov_smirnov_debiased", group_maximum()
+)
+wasserstein_distance = new_between_group_metric(score_transport, "wasserstein_distance", group_maximum())
+wasserstein_distance_if_equal = new_between_group_metric(
+    score_transport_if_equal, "wasserstein_distance_if_equal", group_maximum()
+)
+wasserstein_distance_debiased = new_between_group_metric(
+    score_transport_debiased, "wasserstein_distance_debiased", group_maximum()
+)
+abroca = new_between_group_metric(area_between_roc_curves, "abroca", FarthestPair())
+abroca_if_equal = new_between_group_metric(area_between_roc_curves_if_equal, "abroca_if_equal", FarthestPair())
+abroca_debiased = new_between_group_metric(area_between_roc_curves_debiased, "abroca_debiased", FarthestPair())
+bpsn_auc = new_between_group_metric(background_positive_auc, "bpsn_auc", group_minimum())
+bnsp_auc = new_between_group_metric(background_negative_auc, "bnsp_auc", group_minimum())
+
+# Numbers, compared
+
+mean_prediction_difference = new_groupwise_metric(mean_prediction, "mean_prediction_difference", difference())
+residual_bias_difference = new_groupwise_metric(residual_bias, "residual_bias_difference", difference())
+mae_difference = new_groupwise_metric(mae, "mae_difference", difference())
+mae_ratio = new_groupwise_metric(mae, "mae_ratio", ratio())
+rmse_difference = new_groupwise_metric(rmse, "rmse_difference", difference())
+rmse_ratio = new_groupwise_metric(rmse, "rmse_ratio", ratio())
+rsq_difference = new_groupwise_metric(rsq, "rsq_difference", difference())
+rmse_group_maximum = new_groupwise_metric(rmse, "rmse_group_maximum", group_maximum())

@@ -165,6 +165,15 @@ def row_values(
     ).with_columns(pl.selectors.float().fill_nan(None))
 
 
+def sorted_scores(rows: Rows, level: int, score: str) -> Iterator[pl.DataFrame]:
+    """The distinct scores of each unit, falling, and the weights of those with and without the event at each."""
+    reader = _Scores.of(rows, [], level, None, score)
+    for segment in rows.segments("own"):
+        found = reader.read(segment)
+        if not found.is_empty():
+            yield found.select(pl.col(_UNIT).cast(pl.Int64), "score", "hits", "false_alarms")
+
+
 def _level_values(
     rows: Rows,
     formulas: Sequence[Formula],
@@ -178,6 +187,9 @@ def _level_values(
     """The values of one level against the rest, or against another one."""
     import numpy as np
 
+    if whose != "own" and (two := next((each for each in formulas if each.against), None)) is not None:
+        msg = f"{two.function.__name__} compares a group with others already; aggregate it without `to=`."
+        raise ArgumentError(msg)
     ordered = [formula for formula in formulas if formula.way == "rows"]
     by_array = [formula for formula in formulas if formula.way == "arrays" and formula.against is None]
     between = [formula for formula in formulas if formula.against is not None]
@@ -525,7 +537,7 @@ def class_values(
                 found[formula.column][index, place], reasons[formula.column][index, place] = ask(
                     formula,
                     lambda: formula.function(truth, estimate, **arguments),
-                    len(truth),  # noqa: B023 - called at once
+                    len(truth),
                 )
     values = {name: pl.Series(each.ravel()).fill_nan(None) for name, each in found.items()}
     texts = {f"{name} reason": pl.Series(each.ravel().tolist(), dtype=pl.String) for name, each in reasons.items()}

@@ -210,7 +210,11 @@ def _score_sums(
         name = scores[level]
         score = _other(name) if side else UP_TO + name if term.cumulative and not table.sides else name
         running = term.cumulative and not table.sides
-        value = pl.when(pl.col("truth") <= level if running else true).then(pl.col(f"{term.column} {score} 1")).otherwise(pl.col(f"{term.column} {score} 0"))
+        value = (
+            pl.when(pl.col("truth") <= level if running else true)
+            .then(pl.col(f"{term.column} {score} 1"))
+            .otherwise(pl.col(f"{term.column} {score} 0"))
+        )
         sums.append(value.filter(there).sum().alias(f"{term.column} {side}{level}"))
     return sums
 

@@ -180,7 +180,7 @@ def _evaluate(
     _check_order(tally, labels, tables)
     # what is not grouped comes first, so that it and the rest are two runs of units
     bys = sorted(dict.fromkeys(request.by for request in requests), key=lambda by: by is not None)
-    scores = _scores_of_levels(tally, labels) if any(table.kind == "prob" for table in tables) else {}
+    scores = scores_of_levels(tally, labels) if any(table.kind == "prob" for table in tables) else {}
     units, known = count_units(tally, labels, bys, tables, scores, steps=steps)
     ungrouped = units.spans[None][1] if None in units.spans else 0
     blocks: dict[tuple[str, bool, Formula], pl.DataFrame] = {}
@@ -213,7 +213,7 @@ def _height(table: Table, labels: Labels) -> int:
     return 1 if table.kind == "numeric" else len(labels.levels) * (2 if table.sides else 1)
 
 
-def _scores_of_levels(tally: Tally, labels: Labels) -> dict[int, str]:
+def scores_of_levels(tally: Tally, labels: Labels) -> dict[int, str]:
     """The name of the score of each label that is read."""
     scores = tally.scores
     if scores is None:

@@ -113,7 +113,10 @@ class Tally:
         cells = self.cells.group_by(*by, ESTIMATE).agg(pl.col(sums).sum())
         known = cells.filter(pl.col(ESTIMATE).is_not_null())
         distinct = known.select(by).unique(maintain_order=True)
-        place = known.join(distinct.with_row_index("place"), on=by, how="left", nulls_equal=True)["place"].to_numpy()
+        placed = known.join(
+            distinct.with_row_index("place"), on=by, how="left", nulls_equal=True, maintain_order="left"
+        )
+        place = placed["place"].to_numpy()
         import numpy as np
 
         values, height = self.cut.values, len(distinct)

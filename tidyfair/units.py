@@ -100,7 +100,7 @@ def count_units(
         if not by and not tally.outer and cells.is_empty():
             # without rows there still is the one group of everything
             nobody = {
-                name: [0 if name == "outer" or dtype.is_numeric() and name not in LABELS else None]
+                name: [0 if name == "outer" or (dtype.is_numeric() and name not in LABELS) else None]
                 for name, dtype in cells.schema.items()
             }
             counted = pl.DataFrame(nobody, schema=cells.schema)

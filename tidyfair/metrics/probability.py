@@ -434,15 +434,15 @@ def _recalibrated(
     kept = weight > 0
     truth, score, weight = truth[kept], score[kept], weight[kept]
     if ((score <= 0) | (score >= 1)).any():
-        raise Undefined("scores_of_0_or_1")  # noqa: EM101 - the reason as results show it
+        raise Undefined("scores_of_0_or_1")
     logit = np.log(score) - np.log1p(-score)
     ones, zeros = logit[truth == 1], logit[truth == 0]
     if not len(ones) or not len(zeros):
-        raise Undefined("one_class")  # noqa: EM101
+        raise Undefined("one_class")
     if slope and logit.min() == logit.max():
-        raise Undefined("constant")  # noqa: EM101
+        raise Undefined("constant")
     if slope and (ones.min() >= zeros.max() or ones.max() <= zeros.min()):
-        raise Undefined("separation")  # noqa: EM101
+        raise Undefined("separation")
     centre, scale = np.average(logit, weights=weight), 1.0
     if slope:
         scale = np.sqrt(np.average((logit - centre) ** 2, weights=weight))
@@ -468,7 +468,7 @@ def _recalibrated(
             size /= 2
         beta, moved, current = beta + size * step, np.abs(size * step).max(), proposed
         if np.abs(beta).max() > _STEEPEST:
-            raise Undefined("separation")  # noqa: EM101
+            raise Undefined("separation")
         if moved < _CONVERGED * max(1.0, np.abs(beta).max()):
             break
     if not slope:

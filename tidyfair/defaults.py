@@ -1,0 +1,148 @@
+"""Sets ready to use: the usual metrics for the kind of the truth, and disparities along the threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast, overload
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError
+from tidyfair.frames import Column, open_frame
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.metrics.classification import accuracy, kap
+from tidyfair.metrics.probability import mn_log_loss, roc_auc
+from tidyfair.metrics.regression import mae, rmse, rsq
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from tidyfair.calls import CallOptions
+    from tidyfair.frames import ColumnLike, PolarsFrame
+
+__all__ = ["ThresholdCurve", "default_metrics", "threshold_curve"]
+
+_OF_LABELS, _OF_SCORES, _OF_NUMBERS = (
+    metric_set(accuracy, kap),
+    metric_set(mn_log_loss, roc_auc),
+    metric_set(rmse, rsq, mae),
+)
+_PAIRS = ({0, 1}, {-1, 1}, {0}, {1}, {-1})
+_MOST = 2
+_STEPS = 100
+
+
+@overload
+def default_metrics(
+    data: PolarsFrame, truth: ColumnLike, estimate: ColumnLike | None = None, **options: Unpack[CallOptions]
+) -> pl.DataFrame: ...
+@overload
+def default_metrics(
+    data: object, truth: ColumnLike, estimate: ColumnLike | None = None, **options: Unpack[CallOptions]
+) -> Any: ...
+def default_metrics(
+    data: object, truth: ColumnLike, estimate: ColumnLike | None = None, **options: Unpack[CallOptions]
+) -> Any:
+    """Evaluate the usual metrics for the kind of the truth.
+
+    Labels: accuracy and kap, and with `probs` mn_log_loss and roc_auc. Numbers: rmse, rsq and mae. Takes what a metric
+    takes, and answers as a metric set does.
+
+    Raises:
+        ArgumentError: For whole numbers of more than two values, which may be labels or a measurement: list `labels=`, or
+            take `metric_set(rmse, rsq, mae)`.
+
+    >>> import polars as pl
+    >>> seen = pl.DataFrame({"y": [1.5, 2.0, 4.0], "guess": [1.0, 2.5, 4.0]})
+    >>> default_metrics(seen, "y", "guess")[".metric"].to_list()
+    ['rmse', 'rsq', 'mae']
+    """
+    source = open_frame(data, options.get("group_by"))
+    scored = options.get("probs") is not None
+    if not scored and _are_numbers(source, truth, options):
+        return _OF_NUMBERS(data, truth, estimate, **options)
+    decided = estimate is not None or any(
+        options.get(way) is not None for way in ("threshold", "top_k", "top_fraction")
+    )
+    if not scored:
+        return _OF_LABELS(data, truth, estimate, **options)
+    chosen = metric_set(_OF_LABELS, _OF_SCORES) if decided else _OF_SCORES
+    return chosen(data, truth, estimate, **options)
+
+
+def _are_numbers(source: Any, truth: ColumnLike, options: CallOptions) -> bool:
+    """Whether the truth is a measurement, where the column leaves no doubt."""
+    column = Column.of(truth, "truth")
+    frame: pl.LazyFrame = source.select({"truth": ("truth", column)})
+    dtype = frame.collect_schema()["truth"]
+    if not dtype.is_numeric() or options.get("labels") is not None:
+        return False
+    value = pl.col("truth")
+    broken, values = (
+        frame.select((value != value.round(0)).any(), value.drop_nulls().unique().head(_MOST + 1).implode())
+        .collect()
+        .row(0)
+    )
+    if broken:
+        return True
+    if set(values) in _PAIRS or not values:
+        return False
+    msg = (
+        f"`truth`: the column {column.name!r} holds whole numbers, which may be labels or a measurement: give `labels=`, or "
+        "`pos_label=` by way of `metric_set(accuracy, kap)`, or take `metric_set(rmse, rsq, mae)`."
+    )
+    raise ArgumentError(msg)
+
+
+@dataclass(frozen=True)
+class ThresholdCurve:
+    """Metrics as functions of the threshold, as a callable on dataframes; made by `threshold_curve`."""
+
+    metrics: MetricSet
+    thresholds: tuple[float, ...]
+
+    @overload
+    def __call__(
+        self, data: PolarsFrame, truth: ColumnLike | None = None, **options: Unpack[CallOptions]
+    ) -> pl.DataFrame: ...
+    @overload
+    def __call__(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any: ...
+    def __call__(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any:
+        """Evaluate at every threshold in one pass; takes what a metric takes but `estimate` and `threshold`."""
+        if "threshold" in options:
+            msg = (
+                "The thresholds of a threshold curve are given when it is made: `threshold_curve(metric, [0.1, 0.2])`."
+            )
+            raise ArgumentError(msg)
+        return self.metrics(data, truth, **options, threshold=self.thresholds)
+
+    def __repr__(self) -> str:
+        return f"<threshold curve at {len(self.thresholds)} thresholds of {self.metrics!r}>"
+
+
+def threshold_curve(
+    metrics: Metric | GroupwiseMetric | MetricSet, thresholds: Iterable[float] | None = None
+) -> ThresholdCurve:
+    """Metrics and disparities as functions of the threshold.
+
+    Args:
+        metrics: A metric of labels, or a set; metrics of scores in it have null as their `.threshold`.
+        thresholds: Where to cut the scores; 0 to 1 in steps of 0.01 where left out.
+
+    >>> import polars as pl
+    >>> from tidyfair import demographic_parity
+    >>> seen = pl.DataFrame({"p": [0.2, 0.6, 0.4, 0.9], "sex": ["f", "f", "m", "m"]})
+    >>> parity = threshold_curve(demographic_parity("sex"), [0.3, 0.5, 0.7])
+    >>> parity(seen, probs="p", pos_label=1)[".estimate"].to_list()
+    [0.5, 0.0, 0.5]
+    """
+    if isinstance(metrics, GroupwiseFactory) or not isinstance(metrics, Metric | GroupwiseMetric | MetricSet):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"threshold_curve() takes a metric or a metric set, not {metrics!r}."
+        raise ArgumentError(msg)
+    chosen = (
+        [step / _STEPS for step in range(_STEPS + 1)]
+        if thresholds is None
+        else list(cast("Iterable[float]", thresholds))
+    )
+    return ThresholdCurve(metrics if isinstance(metrics, MetricSet) else metric_set(metrics), tuple(chosen))

@@ -1,0 +1,274 @@
+"""Curves of scores as tidy frames. A curve is its formula: its columns over what is selected at each score and above.
+
+`tp` and `fp` are the weights of those with and without the event at or above a score, `positives` and `negatives` those of
+all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, UndefinedWarning
+from tidyfair.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
+from tidyfair.frames import open_frame
+from tidyfair.labels import read_labels
+from tidyfair.metrics.probability import roc_auc
+from tidyfair.partitions import sorted_scores
+from tidyfair.results import scores_of_levels
+from tidyfair.units import UNGROUPED, count_units, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Unpack
+
+    from tidyfair.frames import ColumnLike, PolarsFrame
+
+__all__ = ["Curve", "calibration_curve", "gain_curve", "lift_curve", "pr_curve", "roc_curve"]
+
+_PLACE = ["unit", "level"]
+
+
+class CurveOptions(TypedDict, total=False):
+    """What a curve takes beside data and truth; the call says what each means."""
+
+    probs: ColumnLike | Sequence[ColumnLike] | Mapping[Any, ColumnLike]
+    group_by: ColumnLike | Iterable[ColumnLike] | None
+    case_weights: ColumnLike | None
+    pos_label: object
+    labels: Sequence[object] | None
+    thresholds: Sequence[float] | None
+    bins: int
+    binning: Literal["width", "count"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What changes as the threshold falls, as a callable on dataframes."""
+
+    name: str
+    function: Callable[..., dict[str, Expr]]
+    rising: bool = False
+    """Whether its points come with rising scores, and end with one at which everybody is selected."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "__doc__", self.function.__doc__)
+
+    @overload
+    def __call__(self, data: PolarsFrame, truth: ColumnLike, **options: Unpack[CurveOptions]) -> pl.DataFrame: ...
+    @overload
+    def __call__(self, data: object, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any: ...
+    def __call__(self, data: object, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any:
+        """Work out the curve of each outer group and, with more than two labels, of each label against the rest.
+
+        Args:
+            data: A polars, pandas or pyarrow frame, grouped or not.
+            truth: Column of the true labels.
+            options: All that follows, each by its name.
+            probs: Column of scores; with more than two labels a list of columns in their order, or a mapping.
+            group_by: Columns whose groups each get a curve.
+            case_weights: Column of weights.
+            pos_label: The label that is the event; needed unless labels are Boolean, 0/1 or -1/1.
+            labels: All labels in order, where the data do not say.
+            thresholds: Points of the curve, in place of every distinct score.
+
+        Returns:
+            A tidy frame of the caller's kind: outer keys, `.level` with more than two labels, `.threshold`, and the
+            columns of the curve. Rows without truth or score are left out. What has no value (a rate without events) is
+            null, and an `UndefinedWarning` names the groups.
+        """
+        given = cast("dict[str, Any]", options)
+        thresholds = _thresholds(given.pop("thresholds", None))
+        points, about = _points(self.name, data, truth, given)
+        extra = [math.inf, *([-math.inf] if self.rising else []), *(thresholds or [])]
+        ends = points.select(_PLACE).unique(maintain_order=True)
+        added = ends.join(pl.DataFrame({"score": extra}), how="cross").with_columns(
+            hits=0.0, false_alarms=0.0, added=True
+        )
+        points = pl.concat([points.with_columns(added=False), added.select(*points.columns, "added")])
+        # what is added at a score comes after those who have it
+        points = points.sort(*_PLACE, "score", "added", descending=[False, False, True, False], maintain_order=True)
+        hits, alarms = pl.col("hits"), pl.col("false_alarms")
+        named = {
+            "tp": hits.cum_sum().over(_PLACE), "fp": alarms.cum_sum().over(_PLACE),
+            "positives": hits.sum().over(_PLACE), "negatives": alarms.sum().over(_PLACE),
+        }  # fmt: skip
+        points = points.with_columns(**named)
+        if thresholds is not None:
+            points = points.filter("added")
+        if self.rising:
+            points = points.sort(*_PLACE, "score", maintain_order=True)
+        columns = self.function(**{name: pl.col(name) for name in named})
+        values = points.select(*_PLACE, pl.col("score").alias(".threshold"), **columns)
+        values = values.with_columns(pl.col(list(columns)).fill_nan(None))
+        _warn(self.name, points)
+        return about(values)
+
+    def __repr__(self) -> str:
+        return f"<curve {self.name}>"
+
+
+def curve(*, rising: bool = False) -> Callable[[Callable[..., dict[str, Expr]]], Curve]:
+    """Turn a formula of columns into a curve."""
+    return lambda function: Curve(function.__name__, function, rising)
+
+
+@curve(rising=True)
+def roc_curve(tp: Expr, fp: Expr, positives: Expr, negatives: Expr) -> dict[str, Expr]:
+    """Receiver operating characteristic: `specificity` and `sensitivity` at each threshold, from low to high.
+
+    >>> import polars as pl
+    >>> seen = pl.DataFrame({"y": [1, 0, 1], "p": [0.9, 0.4, 0.3]})
+    >>> roc_curve(seen, "y", probs="p")["sensitivity"].to_list()
+    [1.0, 1.0, 0.5, 0.5, 0.0]
+    """
+    return {"specificity": 1 - fp / negatives, "sensitivity": tp / positives}
+
+
+@curve()
+def pr_curve(tp: Expr, fp: Expr, positives: Expr, negatives: Expr) -> dict[str, Expr]:
+    """`recall` and `precision` at each threshold, from high to low; it starts at precision 1.
+
+    >>> import polars as pl
+    >>> seen = pl.DataFrame({"y": [1, 0, 1], "p": [0.9, 0.4, 0.3]})
+    >>> pr_curve(seen, "y", probs="p")["precision"].to_list()
+    [1.0, 1.0, 0.5, 0.6666666666666666]
+    """
+    del negatives
+    return {"recall": tp / positives, "precision": pl.when(tp + fp > 0).then(tp / (tp + fp)).otherwise(1.0)}
+
+
+@curve()
+def gain_curve(tp: Expr, fp: Expr, positives: Expr, negatives: Expr) -> dict[str, Expr]:
+    """Gain: `.percent_found` of the events among the `.percent_tested` with the highest scores, and both as weights.
+
+    >>> import polars as pl
+    >>> seen = pl.DataFrame({"y": [1, 0, 1, 0], "p": [0.9, 0.4, 0.3, 0.1]})
+    >>> gain_curve(seen, "y", probs="p")[".percent_found"].to_list()
+    [0.0, 50.0, 50.0, 100.0, 100.0]
+    """
+    tested = tp + fp
+    return {
+        ".n": tested, ".n_events": tp,
+        ".percent_tested": 100 * tested / (positives + negatives), ".percent_found": 100 * tp / positives,
+    }  # fmt: skip
+
+
+@curve()
+def lift_curve(tp: Expr, fp: Expr, positives: Expr, negatives: Expr) -> dict[str, Expr]:
+    """`.lift`: how many times more frequent the event is among the `.percent_tested` with the highest scores.
+
+    >>> import polars as pl
+    >>> seen = pl.DataFrame({"y": [1, 0, 1, 0], "p": [0.9, 0.4, 0.3, 0.1]})
+    >>> lift_curve(seen, "y", probs="p")[".lift"].round(2).to_list()
+    [None, 2.0, 1.0, 1.33, 1.0]
+    """
+    tested, every = tp + fp, positives + negatives
+    return {
+        ".n": tested, ".n_events": tp, ".percent_tested": 100 * tested / every,
+        ".lift": (tp / tested) / (positives / every),
+    }  # fmt: skip
+
+
+def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any:
+    """Share of events and mean score in bins of the score; takes what a curve takes, and how to bin.
+
+    Args:
+        data: A polars, pandas or pyarrow frame, grouped or not.
+        truth: Column of the true labels.
+        options: As for a curve, with `bins` (10) and `binning` in place of thresholds: `"width"` are bins of equal width
+            between 0 and 1, `"count"` of equal weight in each outer group.
+
+    Returns:
+        A tidy frame: outer keys, `.level` with more than two labels, `.bin` (from 1), `.mean_score`, `.event_rate`, and
+        `.n`, the weight of the bin. Bins without rows have no row.
+
+    >>> import polars as pl
+    >>> seen = pl.DataFrame({"y": [1, 0, 1, 0], "p": [0.9, 0.4, 0.9, 0.1]})
+    >>> calibration_curve(seen, "y", probs="p", bins=2).rows()
+    [(1, 0.25, 0.0, 2.0), (2, 0.9, 1.0, 2.0)]
+    """
+    given = cast("dict[str, Any]", options)
+    bins, binning = given.pop("bins", 10), given.pop("binning", "width")
+    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
+        msg = f"`bins` is a number of bins, not {bins!r}."
+        raise ArgumentError(msg)
+    if binning not in ("width", "count"):
+        raise ArgumentError.unknown("binning", binning, ["width", "count"])
+    points, about = _points("calibration_curve", data, truth, given)
+    low, high = points["score"].min(), points["score"].max()
+    if binning == "width" and isinstance(low, float) and isinstance(high, float) and (low < 0 or high > 1):
+        msg = f'`probs`: scores from {low:g} to {high:g} are no probabilities; take binning="count".'
+        raise ArgumentError(msg)
+    weight, score = pl.col("hits") + pl.col("false_alarms"), pl.col("score")
+    share = score if binning == "width" else weight.cum_sum(reverse=True).over(_PLACE) / weight.sum().over(_PLACE)
+    slack = 1e-9 if binning == "width" else -1e-9
+    number = (share * bins + slack).floor().clip(0, bins - 1).cast(pl.Int64) + 1
+    binned = points.with_columns(number.alias(".bin")).group_by(*_PLACE, ".bin").agg(
+        ((score * weight).sum() / weight.sum()).alias(".mean_score"),
+        (pl.col("hits").sum() / weight.sum()).alias(".event_rate"),
+        weight.sum().alias(".n"),
+    )  # fmt: skip
+    return about(binned.sort(*_PLACE, ".bin"))
+
+
+def _thresholds(given: object) -> list[float] | None:
+    if given is None:
+        return None
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
+    values = list(cast("Iterable[object]", given)) if several else []
+    if not values or not all(isinstance(each, Real) and not math.isnan(each) for each in values):
+        msg = f"`thresholds` is a list of numbers, not {given!r}."
+        raise ArgumentError(msg)
+    return sorted({float(cast("float", each)) for each in values})
+
+
+def _points(
+    name: str, data: object, truth: ColumnLike, given: dict[str, Any]
+) -> tuple[pl.DataFrame, Callable[[pl.DataFrame], Any]]:
+    """The distinct scores of each outer group and level, falling, and how to say what values are about."""
+    known = {*CurveOptions.__annotations__}
+    reading = {option: given.pop(option, None) for option in ("pos_label", "labels")}
+    for option in given:
+        if option not in ("probs", "group_by", "case_weights"):
+            raise ArgumentError.unknown(f"argument of {name}", option, ["data", "truth", *sorted(known)])
+    tally = roc_auc.tally(data, truth, **given)
+    labels = read_labels(
+        tally,
+        labels=reading["labels"] or (tally.scores.labels if tally.scores else None),
+        pos_label=reading["pos_label"],
+        estimator=None,
+    )
+    units, _ = count_units(tally, labels, [None], {}, {}, steps=False)
+    rows = rows_of(tally, labels, units, None, frozenset({"truth", "probs"}))
+    found = [
+        part.with_columns(pl.lit(level, pl.Int64).alias("level"))
+        for level, score in scores_of_levels(tally, labels).items()
+        for part in sorted_scores(rows, level, score)
+    ]
+    points = pl.concat(found).select(*_PLACE, "score", "hits", "false_alarms").sort(_PLACE, maintain_order=True)
+    source = open_frame(data, given.get("group_by"))
+
+    def about(values: pl.DataFrame) -> Any:
+        outer = units.outer[values["unit"]]
+        keys = {key.name: key[outer] for key in units.outer_keys if key.name != UNGROUPED}
+        if labels.event is None:
+            keys[".level"] = pl.Series(list(map(str, labels.values)), dtype=pl.String)[values["level"]]
+        return source.restore(pl.DataFrame(keys | {each.name: each for each in values.drop(_PLACE)}))
+
+    return points, about
+
+
+def _warn(name: str, points: pl.DataFrame) -> None:
+    import warnings
+
+    ends = points.group_by(_PLACE, maintain_order=True).agg(pl.col("positives", "negatives").first())
+    lacking = ends.filter((pl.col("positives") == 0) | (pl.col("negatives") == 0))
+    if len(lacking):
+        msg = f"{name}: {len(lacking)} of {len(ends)} curves have one class only, so that some of their rates are null."
+        warnings.warn(msg, UndefinedWarning, stacklevel=3)

@@ -1,0 +1,247 @@
+"""What a group and the others have between them: distances of their scores, areas between their ROC curves.
+
+A metric here is a function of two samples, each with `truth` (1 for the event), `score` and `weight` (or None); `fairness`
+makes the metrics of a sensitive feature from them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tidyfair.metric_sets import prob_metric
+from tidyfair.partitions import Sample, Undefined
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    import numpy as np
+
+    Floats: TypeAlias = np.ndarray[Any, Any]
+
+__all__ = [
+    "area_between_roc_curves",
+    "area_between_roc_curves_debiased",
+    "area_between_roc_curves_if_equal",
+    "background_negative_auc",
+    "background_positive_auc",
+    "score_distance",
+    "score_distance_debiased",
+    "score_distance_if_equal",
+    "score_transport",
+    "score_transport_debiased",
+    "score_transport_if_equal",
+]
+
+_FEW_VALUES = 200
+_DRAWS = 4_000
+_CHORDS = 40
+_MEAN_OF_KOLMOGOROV = math.sqrt(math.pi / 2) * math.log(2)
+_MEAN_OF_ABSOLUTE = math.sqrt(2 / math.pi)
+
+
+def _weights(sample: Sample) -> Floats:
+    import numpy as np
+
+    return np.ones(len(sample.score)) if sample.weight is None else sample.weight
+
+
+def _size(weight: Floats) -> float:
+    """As many rows of equal weight are worth the same (Kish, 1965)."""
+    return float(weight.sum() ** 2 / (weight**2).sum())
+
+
+def _shares(one: Sample, other: Sample) -> tuple[Floats, Floats, Floats, Floats]:
+    """The distinct scores, and the shares of each sample, and of both together, at or below them."""
+    import numpy as np
+
+    values, place = np.unique(np.concatenate([one.score, other.score]), return_inverse=True)
+    first = np.bincount(place[: len(one.score)], _weights(one), len(values))
+    second = np.bincount(place[len(one.score) :], _weights(other), len(values))
+    both = np.cumsum(first + second)
+    return values, np.cumsum(first) / first.sum(), np.cumsum(second) / second.sum(), both / both[-1]
+
+
+def _harmonic(one: Sample, other: Sample) -> float:
+    """The size of a sample that is as uncertain as the difference of the two."""
+    sizes = [_size(_weights(sample)) for sample in (one, other)]
+    return sizes[0] * sizes[1] / (sizes[0] + sizes[1])
+
+
+@prob_metric(direction="minimize", probabilities=False, against="rest")
+def score_distance(one: Sample, other: Sample) -> float:
+    """Largest distance between the distribution functions of the scores of a group and of the rest (Kolmogorov, Smirnov)."""
+    import numpy as np
+
+    _, first, second, _ = _shares(one, other)
+    return float(np.abs(first - second).max())
+
+
+@prob_metric(direction="minimize", probabilities=False, against="rest")
+def score_distance_if_equal(one: Sample, other: Sample) -> float:
+    """The distance to be expected by chance if the scores of the group and the rest had one distribution.
+
+    The mean of Kolmogorov's distribution, corrected for small samples (Stephens, 1970); with few distinct scores, that of
+    a Brownian bridge at these, from draws that are always the same.
+    """
+    import numpy as np
+
+    *_, both = _shares(one, other)
+    size, root = _harmonic(one, other), math.sqrt(_harmonic(one, other))
+    del size
+    if len(both) > _FEW_VALUES:
+        return min(1.0, _MEAN_OF_KOLMOGOROV / (root + 0.12 + 0.11 / root))
+    steps = np.sqrt(np.diff(both, prepend=0.0).clip(0))
+    walk = np.cumsum(np.random.default_rng(0).standard_normal((_DRAWS, len(both))) * steps, axis=1)
+    bridge = walk - both * walk[:, -1:]
+    return min(1.0, float(np.abs(bridge).max(axis=1).mean()) / root)
+
+
+@prob_metric(direction="minimize", probabilities=False, range=(-1, 1), against="rest")
+def score_distance_debiased(one: Sample, other: Sample) -> float:
+    """The distance less what chance makes of equal distributions; about 0 or below is no evidence of a difference."""
+    return _of(score_distance, one, other) - _of(score_distance_if_equal, one, other)
+
+
+@prob_metric(direction="minimize", probabilities=False, range=(0, math.inf), against="rest")
+def score_transport(one: Sample, other: Sample) -> float:
+    """Wasserstein distance: how far the scores of a group must be moved on average to be those of the rest."""
+    import numpy as np
+
+    values, first, second, _ = _shares(one, other)
+    return float((np.abs(first - second)[:-1] * np.diff(values)).sum())
+
+
+@prob_metric(direction="minimize", probabilities=False, range=(0, math.inf), against="rest")
+def score_transport_if_equal(one: Sample, other: Sample) -> float:
+    """The Wasserstein distance to be expected by chance if the group and the rest had one distribution.
+
+    By the normal approximation at each score: √(2/π) of the standard error of the difference of the shares below it.
+    """
+    import numpy as np
+
+    values, _, _, both = _shares(one, other)
+    error = np.sqrt((both * (1 - both)).clip(0) / _harmonic(one, other))
+    return float(_MEAN_OF_ABSOLUTE * (error[:-1] * np.diff(values)).sum())
+
+
+@prob_metric(direction="minimize", probabilities=False, range=(-math.inf, math.inf), against="rest")
+def score_transport_debiased(one: Sample, other: Sample) -> float:
+    """The Wasserstein distance less what chance makes of equal distributions; about 0 or below is no evidence."""
+    return _of(score_transport, one, other) - _of(score_transport_if_equal, one, other)
+
+
+def _of(metric: Any, one: Sample, other: Sample) -> float:
+    return metric.definition.function(one, other)
+
+
+def _split(sample: Sample) -> tuple[Sample, Sample]:
+    """Those with the event, and those without."""
+    import numpy as np
+
+    event = sample.truth.astype(bool)
+    parts: list[Sample] = []
+    for side in (event, ~event):
+        taken = np.flatnonzero(side)
+        if not len(taken):
+            raise Undefined("one_class")
+        weight = None if sample.weight is None else sample.weight[taken]
+        parts.append(Sample(sample.truth[taken], sample.score[taken], weight))
+    return parts[0], parts[1]
+
+
+def _roc(sample: Sample) -> tuple[Floats, Floats]:
+    """The corners of a ROC curve, as false alarms and hits, from (0, 0) to (1, 1)."""
+    import numpy as np
+
+    hits, false_alarms = _split(sample)
+    _, below, below_without, _ = _shares(hits, false_alarms)
+    # selected are those at or above a score, so all but those below the next
+    corners = [
+        np.concatenate([[0.0], 1 - np.concatenate([[0.0], share[:-1]])[::-1]]) for share in (below_without, below)
+    ]
+    return corners[0], corners[1]
+
+
+def _heights(alarms: Floats, hits: Floats, at: Floats, *, right: bool) -> Floats:
+    """The height of a ROC curve at some rates of false alarms, just right or left of them."""
+    import numpy as np
+
+    distinct, first = np.unique(alarms, return_index=True)
+    last = np.append(first[1:], len(alarms)) - 1
+    low, high = hits[first], hits[last]
+    after = np.searchsorted(distinct, at, side="right" if right else "left").clip(1, len(distinct) - 1)
+    start, end = after - 1, after
+    part = (at - distinct[start]) / (distinct[end] - distinct[start])
+    return high[start] + (low[end] - high[start]) * part.clip(0, 1)
+
+
+@prob_metric(direction="minimize", probabilities=False, against="pairs")
+def area_between_roc_curves(one: Sample, other: Sample) -> float:
+    """ABROCA (Gardner et al., 2019): area between the ROC curves of two groups, exact where they cross."""
+    import numpy as np
+
+    curves = [_roc(one), _roc(other)]
+    at = np.unique(np.concatenate([curves[0][0], curves[1][0]]))
+    (first, second), (first_end, second_end) = (
+        [_heights(*curve, at[:-1] if right else at[1:], right=right) for curve in curves] for right in (True, False)
+    )
+    start, end = first - second, first_end - second_end
+    size = np.abs(start) + np.abs(end)
+    crossing = start * end < 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(crossing, (start**2 + end**2) / (2 * size), size / 2)
+    return float((mean * np.diff(at)).sum())
+
+
+@prob_metric(direction="minimize", probabilities=False, against="pairs")
+def area_between_roc_curves_if_equal(one: Sample, other: Sample) -> float:
+    """The area to be expected by chance if scores, given the truth, had the same distribution in both groups.
+
+    By the normal approximation along the ROC curve of both together: √(2/π) of the standard error of the distance between
+    the curves across it.
+    """
+    import numpy as np
+
+    both = Sample(*(np.concatenate(pair) for pair in ((one.truth, other.truth), (one.score, other.score))), weight=None)
+    if one.weight is not None and other.weight is not None:
+        both = Sample(both.truth, both.score, np.concatenate([one.weight, other.weight]))
+    alarms, hits = _roc(both)
+    # chords of equal length along the curve: single steps go straight up or across, which is not its direction
+    length = np.concatenate([[0.0], np.cumsum(np.diff(alarms) + np.diff(hits))])
+    at = np.linspace(0, length[-1], _CHORDS + 1)
+    alarms, hits = np.interp(at, length, alarms), np.interp(at, length, hits)
+    (ones, zeros), (other_ones, other_zeros) = _split(one), _split(other)
+    middle_hits, middle_alarms = (hits[1:] + hits[:-1]) / 2, (alarms[1:] + alarms[:-1]) / 2
+    across = middle_hits * (1 - middle_hits) / _harmonic(ones, other_ones) * np.diff(alarms) ** 2
+    along = middle_alarms * (1 - middle_alarms) / _harmonic(zeros, other_zeros) * np.diff(hits) ** 2
+    return float(_MEAN_OF_ABSOLUTE * np.sqrt(across + along).sum())
+
+
+@prob_metric(direction="minimize", probabilities=False, range=(-1, 1), against="pairs")
+def area_between_roc_curves_debiased(one: Sample, other: Sample) -> float:
+    """The area less what chance makes of equal curves; about 0 or below is no evidence of a difference."""
+    return _of(area_between_roc_curves, one, other) - _of(area_between_roc_curves_if_equal, one, other)
+
+
+def _auc(hits: Sample, false_alarms: Sample) -> float:
+    import numpy as np
+
+    order = np.argsort(false_alarms.score, kind="stable")
+    score = false_alarms.score[order]
+    total = np.concatenate([[0.0], np.cumsum(_weights(false_alarms)[order])])
+    below, upto = (total[np.searchsorted(score, hits.score, side=side)] for side in ("left", "right"))
+    weight = _weights(hits)
+    return float((weight * (below + upto)).sum() / 2 / (weight.sum() * total[-1]))
+
+
+@prob_metric(probabilities=False, against="rest")
+def background_positive_auc(one: Sample, other: Sample) -> float:
+    """BPSN AUC (Borkan et al., 2019): how well those with the event in the rest stand above those without in the group."""
+    return _auc(_split(other)[0], _split(one)[1])
+
+
+@prob_metric(probabilities=False, against="rest")
+def background_negative_auc(one: Sample, other: Sample) -> float:
+    """BNSP AUC (Borkan et al., 2019): how well those with the event in the group stand above those without in the rest."""
+    return _auc(_split(one)[0], _split(other)[1])
