@@ -56,17 +56,6 @@ class Labels:
             for name, values in tally.seen.items()
         )
 
-    def place_of(self, tally: Tally, truth: pl.Series) -> pl.Series:
-        """The places in `values` of true labels, row by row."""
-        places, values = self._places(tally)[TRUTH], tally.seen[TRUTH]
-        if isinstance(truth.dtype, pl.Enum) or truth.dtype == pl.Boolean:
-            # the dtype lists the labels: a look-up
-            every = levels_of(truth.dtype)
-            table = pl.Series([places.get(value) for value in every], dtype=pl.Int32)
-            return table.gather(truth.to_physical().cast(pl.UInt32))
-        old = pl.Series(values, dtype=truth.dtype)
-        return truth.replace_strict(old, pl.Series([places[value] for value in values], dtype=pl.Int32), default=None)
-
     def _places(self, tally: Tally) -> dict[str, dict[Any, int]]:
         place = {value: index for index, value in enumerate(self.values)}
         if tally.cut is None or self.event is None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Undefined"]
 
-_CHUNK = 2**18
+_CHUNK = 2**16
 _UNIT = "unit"
 _PACKABLE = 2.0
 """Doubles from zero to below this leave the highest bit free, so that the truth fits beside the score."""
@@ -57,17 +59,43 @@ class Rows:
     """The rows that count for a table of statistics, and the unit of each."""
 
     frame: pl.DataFrame
-    """`truth` as a place among the labels and scores `s0` …, or `actual` and `predicted`; and weights."""
-    outer: np.ndarray[Any, Any]
+    """`truth` and scores `s0` …, or `actual` and `predicted`; and weights."""
+    labels: tuple[Any, ...]
+    """The labels, in order; none where truth is a number."""
     unit: np.ndarray[Any, Any]
-    """The place of the unit among those of its `by`; -1 where it is not compared with others."""
+    """The place of the unit among those of its `by`."""
     outer_of_unit: np.ndarray[Any, Any]
     apart: np.ndarray[Any, Any]
+    """Whether a unit is not compared with others."""
 
     @cached_property
     def weight(self) -> Floats | None:
         """The weights of all rows, if they have any."""
         return self.frame[WEIGHT].cast(pl.Float64).to_numpy() if WEIGHT in self.frame.columns else None
+
+    @cached_property
+    def outer(self) -> np.ndarray[Any, Any]:
+        """The outer group of each row."""
+        return self.outer_of_unit[self.unit]
+
+    @cached_property
+    def place(self) -> np.ndarray[Any, Any]:
+        """The place of each row's label."""
+        import numpy as np
+
+        places = np.zeros(len(self.frame), dtype=np.int64)
+        for level in range(1, len(self.labels)):
+            places[self.event(level)] = level
+        return places
+
+    def event(self, level: int) -> np.ndarray[Any, Any]:
+        """Whether each row has a label."""
+        return (self.frame["truth"] == self.labels[level]).to_numpy()
+
+    def score(self, name: str) -> Floats:
+        """A score by its name; `~` is its complement."""
+        values = self.frame[f"s{name.removeprefix(REST)}"].cast(pl.Float64).to_numpy()
+        return 1 - values if name.startswith(REST) else values
 
     def segments(self, whose: Literal["own", "overall", "rest"]) -> Iterator[Segment]:
         """Runs of whole groups: those of the units, of their outer groups, or of everybody else in these."""
@@ -103,18 +131,23 @@ class Segment:
 
 
 def _runs(codes: np.ndarray[Any, Any], count: int) -> Iterator[Segment]:
+    """The rows of each code, together; those below 0 belong to nobody."""
     import numpy as np
 
-    sizes = np.bincount(codes[codes >= 0] if (codes < 0).any() else codes, minlength=count)
-    narrow = codes.astype(np.int16) if count < np.iinfo(np.int16).max else codes
-    order = np.argsort(narrow, kind="stable")[len(codes) - sizes.sum() :] if count > 1 else np.flatnonzero(codes >= 0)
+    left_out = bool(len(codes)) and codes.min() < 0
+    sizes = np.bincount(codes[codes >= 0] if left_out else codes, minlength=count)
+    # sorting small integers takes one pass
+    dtype = np.int8 if count < np.iinfo(np.int8).max else np.int16 if count < np.iinfo(np.int16).max else np.int64
+    order = None if count == 1 and not left_out else np.argsort(codes.astype(dtype), kind="stable")
+    first, before = 0, len(codes) - int(sizes.sum())
     ends = np.concatenate([[0], np.cumsum(sizes)])
-    first = 0
     while first < count:
-        last = int(np.searchsorted(ends, ends[first] + _CHUNK, side="left"))
+        last = int(np.searchsorted(ends, ends[first] + _CHUNK, side="right")) - 1
         last = min(max(last, first + 1), count)
         inside = ends[first : last + 1]
-        yield Segment(np.arange(first, last), order[inside[0] : inside[-1]], inside - inside[0])
+        start, stop = before + inside[0], before + inside[-1]
+        taken = np.arange(start, stop) if order is None else order[start:stop]
+        yield Segment(np.arange(first, last), taken, inside - inside[0])
         first = last
 
 
@@ -204,11 +237,15 @@ def _level_values(
             _Numbers(rows) if formulas[0].kind == "numeric" else _Scores.of(rows, ordered, level, other, score)
         )
         wanted = [formula.over_rows.alias(formula.column) for formula in ordered]
-        for segment in rows.segments(whose):
-            if not len(segment.rows):
-                continue
-            for name, unit, values in _aggregated(reader.read(segment), wanted):
-                found[name][unit] = values
+
+        def worked_out(segment: Segment) -> pl.DataFrame | None:
+            return _aggregated(reader.read(segment), wanted) if len(segment.rows) else None
+
+        # numpy and polars let go of the interpreter, so that segments go side by side
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            for values in threads.map(worked_out, rows.segments(whose)):
+                for formula in ordered if values is not None else ():
+                    found[formula.column][values[_UNIT].to_numpy()] = values[formula.column].fill_null(math.nan).to_numpy()
     if by_array:
         for segment in rows.segments(whose):
             for unit, start, end in zip(segment.units, segment.ends[:-1], segment.ends[1:], strict=True):
@@ -222,18 +259,12 @@ def _level_values(
     return found
 
 
-def _aggregated(frame: pl.DataFrame, wanted: list[pl.Expr]) -> Iterator[tuple[str, Any, Any]]:
+def _aggregated(frame: pl.DataFrame, wanted: list[pl.Expr]) -> pl.DataFrame | None:
     if frame.is_empty():
-        return
-    alone = frame[_UNIT][0] == frame[_UNIT][-1]
-    values = (
-        frame.select(pl.col(_UNIT).first(), *wanted)
-        if alone
-        else frame.group_by(_UNIT, maintain_order=True).agg(wanted)
-    )
-    unit = values[_UNIT].to_numpy()
-    for name in values.columns[1:]:
-        yield name, unit, values[name].fill_null(float("nan")).to_numpy()
+        return None
+    if frame[_UNIT][0] == frame[_UNIT][-1]:
+        return frame.select(pl.col(_UNIT).first(), *wanted)
+    return frame.group_by(_UNIT, maintain_order=True).agg(wanted)
 
 
 @dataclass(frozen=True)
@@ -268,27 +299,17 @@ class _Scores:
     """Whether a row counts; None for all."""
     squares: bool
     place: Floats | None
-    packed: np.ndarray[Any, Any] | None
-    """Score and event as one integer, where they fit: sorted at once."""
 
     @classmethod
     def of(cls, rows: Rows, formulas: Sequence[Formula], level: int, other: int | None, score: str) -> _Scores:
-        import numpy as np
-
-        values = score_values(rows, score)
-        truth = rows.frame["truth"].to_numpy()
-        event = truth == level
+        values, event = rows.score(score), rows.event(level)
         needs = frozenset[str]().union(*(formula.statistics for formula in formulas))
         squares = not needs.isdisjoint({"hit_squares", "false_alarm_squares"})
-        counts = None if other is None else event | (truth == other)
+        counts = None if other is None else event | rows.event(other)
         if rows.weight is not None and (rows.weight == 0).any():
             counts = rows.weight > 0 if counts is None else counts & (rows.weight > 0)
         place = _places(values, rows) if "place" in needs else None
-        packed = None
-        if rows.weight is None and place is None and len(values) and values.min() >= 0 and values.max() < _PACKABLE:
-            # adding zero makes the negative zero positive
-            packed = ((values + 0.0).view(np.uint64) << np.uint64(1)) | event
-        return cls(values, event, rows.weight, counts, squares, place, packed)
+        return cls(values, event, rows.weight, counts, squares, place)
 
     def read(self, segment: Segment) -> pl.DataFrame:
         import numpy as np
@@ -303,15 +324,17 @@ class _Scores:
             return pl.DataFrame(schema={_UNIT: pl.Int64})
         units = segment.units[sizes > 0]
         starts = ends[:-1][sizes > 0]
-        if self.packed is not None:
-            key = self.packed[rows]
+        score = self.score[rows]
+        packed = self.weight is None and self.place is None and score.min() >= 0 and score.max() < _PACKABLE
+        if packed:
+            # score and event as one integer, sorted at once; adding zero makes a negative zero positive
+            key = ((score + 0.0).view(np.uint64) << np.uint64(1)) | self.event[rows]
             for start, end in zip(starts, ends[1:][sizes > 0], strict=True):
                 key[start:end].sort()
-            event, score = key & np.uint64(1), key >> np.uint64(1)
+            event, score = (key & np.uint64(1)).astype(bool), (key >> np.uint64(1)).view(np.float64)
             weight = taken = None
         else:
             unit = np.repeat(np.arange(len(sizes)), sizes)
-            score = self.score[rows]
             order = np.lexsort((score, unit)) if len(units) > 1 else np.argsort(score, kind="stable")
             taken = rows[order]
             score, event = score[order], self.event[taken]
@@ -322,7 +345,6 @@ class _Scores:
         first = np.flatnonzero(new)
         last = np.append(first[1:], len(score)) - 1
         length = np.add.reduceat(new, starts, dtype=np.int64)
-        distinct = score[first].view(np.float64) if self.packed is not None else score[first]
 
         def at_each(values: np.ndarray[Any, Any] | None, power: int) -> tuple[Any, Any]:
             if values is None:
@@ -336,19 +358,13 @@ class _Scores:
 
         hits, false_alarms = at_each(weight, 1)
         columns = {
-            _UNIT: np.repeat(units, length), "score": distinct, "hits": hits, "false_alarms": false_alarms,
+            _UNIT: np.repeat(units, length), "score": score[first], "hits": hits, "false_alarms": false_alarms,
         }  # fmt: skip
         if self.squares:
             columns["hit_squares"], columns["false_alarm_squares"] = at_each(weight, 2)
         if self.place is not None and taken is not None:
             columns["place"] = self.place[taken[first]]
         return pl.DataFrame({name: values[::-1] for name, values in columns.items()})
-
-
-def score_values(rows: Rows, name: str) -> Floats:
-    """A score by its name; `~` is its complement."""
-    values = rows.frame[f"s{name.removeprefix(REST)}"].cast(pl.Float64).to_numpy()
-    return 1 - values if name.startswith(REST) else values
 
 
 def _places(values: Floats, rows: Rows) -> Floats:
@@ -386,14 +402,13 @@ def _asked(
         truth, estimate = rows.frame[ACTUAL].to_numpy()[taken], rows.frame[PREDICTED].to_numpy()[taken]
     elif formula.over_levels:
         names, shown = _sides(rows, level, score, labels)
-        truth = rows.frame["truth"].to_numpy()[taken]
-        truth = (truth == level).astype(np.int64) if names[0].startswith(REST) else truth
-        estimate = np.stack([score_values(rows, each)[taken] for each in names], axis=1)
+        truth = rows.event(level)[taken].astype(np.int64) if names[0].startswith(REST) else rows.place[taken]
+        estimate = np.stack([rows.score(each)[taken] for each in names], axis=1)
         if "labels" in inspect.signature(formula.function).parameters:
             options["labels"] = shown
     else:
-        truth = (rows.frame["truth"].to_numpy()[taken] == level).astype(np.int64)
-        estimate = score_values(rows, score)[taken]
+        truth = rows.event(level)[taken].astype(np.int64)
+        estimate = rows.score(score)[taken]
     return ask(formula, lambda: formula.function(truth, estimate, **weighing(formula, weight), **options), len(truth))
 
 
@@ -456,8 +471,8 @@ def _compared(formula: Formula, rows: Rows, level: int, score: str) -> tuple[Flo
 
     count = len(rows.outer_of_unit)
     values, reasons = np.full(count, np.nan), np.full(count, None, dtype=object)
-    scores = score_values(rows, score)
-    event = (rows.frame["truth"].to_numpy() == level) if "truth" in rows.frame.columns else np.zeros(len(scores))
+    scores = rows.score(score)
+    event = rows.event(level) if "truth" in rows.frame.columns else np.zeros(len(scores))
     counts = rows.weight > 0 if rows.weight is not None else np.ones(len(scores), dtype=bool)
 
     def sample(chosen: np.ndarray[Any, Any]) -> Sample:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -18,6 +18,8 @@ from tidyfair.tallies import LABELS, TRUTH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import numpy as np
 
     from tidyfair.formulas import Statistic
     from tidyfair.groups import By
@@ -122,6 +124,8 @@ def count_units(
 
 def rows_of(tally: Tally, labels: Labels, units: Units, by: By | None, reads: frozenset[str]) -> Rows:
     """The rows that have what is read, each with the place of its unit among those of a `by`."""
+    import numpy as np
+
     if tally.rows is None:
         msg = "The tally has kept no rows; count again with the metrics that are to be computed."
         raise ArgumentError(msg)
@@ -132,43 +136,36 @@ def rows_of(tally: Tally, labels: Labels, units: Units, by: By | None, reads: fr
     frame = tally.rows
     if any(frame[name].null_count() for name in needed):
         frame = frame.filter(pl.all_horizontal(pl.col(needed).is_not_null()))
+    place = slice_of(units, by)
+    outer_of_unit = units.outer[place]
     names = tally.names([key.column for key in tally.outer])
-    shown = units.outer_keys.rename(dict(zip(units.outer_keys.columns, names, strict=True))) if names else None
-    outer = (
-        _place(frame[names], shown)
-        if shown is not None
-        else pl.Series([0], dtype=pl.Int32).new_from_index(0, len(frame))
-    )
-    first, size = units.spans[by]
-    unit, outer_of_unit = outer, units.outer[first : first + size]
+    rows, distinct = list[pl.Series](), list[pl.Series]()
+    if names:
+        rows += [frame[name] for name in names]
+        distinct += units.outer_keys[outer_of_unit].get_columns()
     if by:
         own = frame[tally.names(by.columns)]
-        if by.sides:
-            own = by.sides.side(own).alias("side").to_frame()
-        if names:
-            placed = units.keys[by].with_columns(outer_of_unit.alias("outer"))
-            unit = _place(own.with_columns(outer.alias("outer")), placed)
-        else:
-            unit = _place(own, units.keys[by])
+        rows += [by.sides.side(own)] if by.sides else own.get_columns()
+        distinct += units.keys[by].get_columns()
     counted = [*needed, *([WEIGHT] if WEIGHT in frame.columns else [])]
-    if not tally.needs.numbers and TRUTH in frame.columns:
-        place = labels.place_of(tally, frame[TRUTH])
-        frame = frame.with_columns(place.alias(TRUTH))
-    arrays = (outer.to_numpy(), unit.to_numpy(), outer_of_unit.to_numpy(), units.apart[first : first + size].to_numpy())
-    return Rows(frame.select(list(dict.fromkeys(counted))), *arrays)
+    unit = _place(rows, distinct) if rows else np.zeros(len(frame), dtype=np.int8)
+    values = () if tally.needs.numbers else labels.values
+    columns = frame.select(list(dict.fromkeys(counted)))
+    return Rows(columns, values, unit, outer_of_unit.to_numpy(), units.apart[place].to_numpy())
 
 
 def cells_of(tally: Tally, labels: Labels, units: Units, by: By | None) -> pl.DataFrame:
     """The cells of a tally by unit: `unit`, `truth` and `estimate` as places among the labels, `n` and `w`."""
     cells = labels.encode(tally)
     place, _ = _outer_groups(tally)
-    keys, distinct = place.alias("outer").to_frame(), units.outer[slice_of(units, by)].alias("outer").to_frame()
+    keys, distinct = [place], [units.outer[slice_of(units, by)]]
     if by:
         own = cells[tally.names(by.columns)]
-        own = by.sides.side(own).alias("side").to_frame() if by.sides else own
-        keys, distinct = own.with_columns(place.alias("outer")), units.keys[by].with_columns(distinct["outer"])
+        keys += [by.sides.side(own)] if by.sides else own.get_columns()
+        distinct += units.keys[by].get_columns()
     sums = [name for name in ("n", "w") if name in cells.columns]
-    placed = cells.select(TRUTH, "estimate", *sums).with_columns(_place(keys, distinct).alias(UNIT))
+    unit = pl.Series(_place(keys, distinct)).alias(UNIT)
+    placed = cells.select(TRUTH, "estimate", *sums).with_columns(unit)
     outer = units.outer[slice_of(units, by)][placed[UNIT]].alias("outer")
     apart = units.apart[slice_of(units, by)][placed[UNIT]].alias("apart")
     return placed.with_columns(outer, apart).group_by(UNIT, "outer", "apart", *LABELS).agg(pl.col(sums).sum())
@@ -180,33 +177,32 @@ def slice_of(units: Units, by: By | None) -> slice:
     return slice(first, first + size)
 
 
-def _place(keys: pl.DataFrame, distinct: pl.DataFrame) -> pl.Series:
+def _place(keys: list[pl.Series], distinct: list[pl.Series]) -> np.ndarray[Any, Any]:
     """The place of each row of keys among the distinct ones."""
-    distinct = distinct.select(keys.columns)
-    codes = [_codes(keys[name]) for name in keys.columns]
-    sizes = [len(levels_of(keys.schema[name])) + 1 for name in keys.columns]
-    if all(code is not None for code in codes) and math.prod(sizes) <= _MOST_CODES:
+    import numpy as np
+
+    count = len(distinct[0])
+    sizes = [len(levels_of(key.dtype)) + 1 for key in keys]
+    if min(sizes) > 1 and math.prod(sizes) <= _MOST_CODES:
         # columns that list their values: a look-up instead of a join
-        def packed(frame: pl.DataFrame) -> pl.Series:
-            total = pl.Series([0], dtype=pl.Int32).new_from_index(0, len(frame))
-            for name, size in zip(keys.columns, sizes, strict=True):
-                code = _codes(frame[name])
-                total = total * size + (code if code is not None else 0)
-            return total
-
-        table = pl.Series([-1], dtype=pl.Int32).new_from_index(0, math.prod(sizes))
-        table = table.scatter(packed(distinct), pl.Series(range(len(distinct)), dtype=pl.Int32))
-        return table.gather(packed(keys))
-    index = distinct.with_row_index("\0place")
-    joined = keys.join(index, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
-    return joined["\0place"].cast(pl.Int32)
+        table = np.full(math.prod(sizes), -1, dtype=np.int16 if count <= np.iinfo(np.int16).max else np.int32)
+        table[_codes(distinct, sizes)] = np.arange(count)
+        return table[_codes(keys, sizes)]
+    names = [f"k{index}" for index in range(len(keys))]
+    rows, known = (pl.DataFrame(dict(zip(names, each, strict=True))) for each in (keys, distinct))
+    joined = rows.join(known.with_row_index("place"), on=names, how="left", nulls_equal=True, maintain_order="left")
+    return joined["place"].cast(pl.Int32).to_numpy()
 
 
-def _codes(column: pl.Series) -> pl.Series | None:
-    """The place of each value among those its dtype lists, the null after them."""
-    if not levels_of(column.dtype):
-        return None
-    return column.to_physical().cast(pl.Int32).fill_null(len(levels_of(column.dtype)))
+def _codes(keys: list[pl.Series], sizes: list[int]) -> np.ndarray[Any, Any]:
+    """One integer for each row, from the places of its values among those their dtypes list, the null after them."""
+    codes: Any = 0
+    for column, size in zip(keys, sizes, strict=True):
+        physical = column.to_physical()
+        physical = physical.cast(pl.UInt8) if physical.dtype == pl.Boolean else physical
+        place = physical.cast(pl.Int32).fill_null(size - 1) if physical.null_count() else physical
+        codes = place.to_numpy() if len(keys) == 1 else codes * size + place.cast(pl.Int32).to_numpy()
+    return codes
 
 
 def _texts(keys: pl.DataFrame) -> pl.Series:

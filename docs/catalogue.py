@@ -1,0 +1,262 @@
+"""Writes a page for each kind of metric from the definitions; `--check` says which pages are stale, and exits 1."""  # noqa: INP001 - a script
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import re
+import sys
+from itertools import chain
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+from tidyfair import catalogue, defaults, fairness
+from tidyfair.formulas import Statistic
+from tidyfair.metric_sets import GroupwiseFactory, Metric
+from tidyfair.metrics import classification, curves, distances, probability, regression
+from tidyfair.metrics.curves import Curve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import ModuleType
+
+FOLDER = Path(__file__).parent / "pages" / "metrics"
+_PAGE_OF = {"class": "labels.md", "prob": "scores.md", "numeric": "numbers.md"}
+_HEADERS = {"Args": "It takes:", "Returns": "It gives:", "Raises": "It raises:"}
+_TOOLS = re.compile(r"\s+# (fmt|noqa|pyright|type): ?.*$", re.MULTILINE)
+_DEFINED = re.compile(
+    r"^# (?P<section>.+)\n\n|(?P<note>(?:^# .+\n)*)^(?:def )?(?P<name>\w+)(?: = |\()", re.MULTILINE
+)  # fmt: skip
+_LOANS = """\
+>>> from tidyfair import *
+>>> from tidyfair.datasets import lending
+>>> loans = lending()"""
+
+INTRODUCTIONS: dict[str, tuple[ModuleType, str]] = {
+    "labels.md": (classification, f"""\
+# Metrics of labels
+
+A class metric compares a column of true labels with a column of predicted labels. Name the label that is the event by
+`pos_label`, unless the labels say it themselves. Null means that there is no value, such as a rate of nobody;
+`explain=True` gives the reason.
+
+```python
+{_LOANS}
+>>> sens(loans, "repaid", "approved", pos_label="yes").rows()
+[('sens', None, 'binary', 0.7154106116048092)]
+>>> nobody = loans.filter(approved="no")
+>>> precision(nobody, "repaid", "approved", pos_label="yes", explain=True)[".status"].to_list()
+['zero_denominator']
+
+```"""),
+    "scores.md": (probability, f"""\
+# Metrics of scores
+
+A metric of scores compares a column of true labels with a column of scores, given as `probs=`. With more than two labels,
+`probs` is a list of columns in their order, or a mapping. Null means that there is no value, such as an area under the
+curve where all have the event; `explain=True` gives the reason.
+
+```python
+{_LOANS}
+>>> roc_auc(loans, "repaid", probs="score", pos_label="yes").rows()
+[('roc_auc', None, 'binary', 0.7697029822640645)]
+>>> repaid = loans.filter(repaid="yes")
+>>> roc_auc(repaid, "repaid", probs="score", pos_label="yes", explain=True)[".status"].to_list()
+['one_class']
+
+```"""),
+    "numbers.md": (regression, """\
+# Metrics of numbers
+
+A numeric metric compares a column of true numbers with a column of predicted numbers. Rows in which one of them is
+missing are left out. Null means that there is no value, such as a correlation with a constant; `explain=True` gives the
+reason.
+
+```python
+>>> import polars as pl
+>>> from tidyfair import *
+>>> houses = pl.DataFrame({"price": [200, 300, 400, 500], "guess": [210, 280, 430, 500]})
+>>> mae(houses, "price", "guess").rows()
+[('mae', None, 'numeric', 15.0)]
+>>> rsq(houses.head(1), "price", "guess", explain=True)[".status"].to_list()
+['constant']
+
+```"""),
+    "fairness.md": (fairness, f"""\
+# Fairness metrics
+
+A fairness metric compares a metric between the groups of a column. Call it with the column; what it gives is called on
+data like any metric, and reads what the compared metrics read. Null means that fewer than two of several groups have a
+value, or that what they are compared with has none. Make your own with `new_groupwise_metric` and
+`new_between_group_metric`.
+
+```python
+{_LOANS}
+>>> demographic_parity("race")(loans, estimate="approved", pos_label="yes").rows()
+[('demographic_parity', 'race', 'binary', 0.15205579836358978)]
+>>> kolmogorov_smirnov("sex")(loans, "repaid", probs="score", pos_label="yes")[".estimate"].round(4).item()
+0
+
+```"""),
+    "curves.md": (curves, f"""\
+# Curves
+
+A curve reads a column of true labels and a column of scores, and gives a tidy frame with a row for each point. Call it
+like a metric of scores. Null means that a point has no value, such as a rate of events where there are none.
+
+```python
+{_LOANS}
+>>> pr_curve(loans, "repaid", probs="score", pos_label="yes", thresholds=[0.5, 0.7])[".threshold"].to_list()
+[inf, 0.7, 0.5]
+
+```"""),
+}  # fmt: skip
+
+
+def pages() -> dict[str, str]:
+    """The text of every page by file name."""
+    return {name: "\n\n".join(part.strip("\n") for part in _parts(name) if part) + "\n" for name in INTRODUCTIONS}
+
+
+def _parts(page: str) -> Iterator[str]:
+    """What stands on a page, in the order of its module."""
+    module, introduction = INTRODUCTIONS[page]
+    yield introduction
+    for each in (module, distances) if module is fairness else (module,):
+        yield str(each.__doc__).partition("\n\n")[2]
+    if module is curves:
+        yield f"## Calling a curve\n\n{_prose(inspect.cleandoc(str(Curve.__call__.__doc__)))}"
+    shown: dict[str, str] = {}
+    table: list[str] = []
+    notes: list[str] = []
+    for found in chain(_DEFINED.finditer(inspect.getsource(module)), [None]):
+        if found is None or found["section"]:
+            yield from ["\n".join(table), *notes]
+            notes, table = [], []
+        if found and found["section"]:
+            yield f"## {found['section']}"
+        elif found and found["name"] in module.__all__:
+            value = getattr(module, found["name"])
+            if isinstance(value, GroupwiseFactory) and not value.metrics[0].definition.against:
+                table += [] if table else ["| name | of | compared by | direction | range |\n|---|---|---|---|---|"]
+                table.append(_row(value))
+                notes += [f"`{value.name}` is {found['note'][2:].strip()}."] if found["note"] else []
+            else:
+                yield from _entry(value, shown)
+    if module is curves:
+        yield "## Metrics along the threshold"
+        yield from _entry(defaults.threshold_curve, {})
+
+
+def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
+    """Heading, aliases, prose, facts, formula with what it uses, example; nothing for an alias or another thing."""
+    aliases, parts, terms, facts = "", "", tuple[tuple[str, Statistic], ...](), ""
+    match value:
+        case Metric() if f"#{value.name}" in _link(value.name, ""):
+            definition, name, function = value.definition, value.name, value.definition.function
+            aliases = ", ".join(f"`{each}`" for each in catalogue().filter(name=name)["aliases"].item())
+            reads = ", ".join(each for each in ("truth", "estimate", "probs") if each in definition.reads) or "no column"
+            facts = f"Direction: {value.direction}. Range: {_range(value)}. Reads: {reads}."
+            options = ", ".join(f"`{option}={default!r}`" for option, default in definition.options)
+            facts += f" Options: {options}." if options else ""
+            parts = ", ".join(_link(part, "") for part, _ in definition.parts)
+            terms = definition.terms
+        case GroupwiseFactory():
+            name, made, function = value.name, value("a column"), value.metrics[0].definition.function
+            pairs = value.metrics[0].definition.against == "pairs"
+            facts = f"Between {'two groups' if pairs else 'a group and the rest'}, compared by `{value.aggregate!r}`."
+            facts += f" Direction: {made.direction}. Range: {_range(made)}. Reads: truth, probs."
+        case Curve():
+            name, function = value.name, value.function
+            facts = f"Points come with {'rising' if value.rising else 'falling'} scores. Reads: truth, probs."
+        case FunctionType() if value.__name__.endswith("_curve"):
+            name, function = value.__name__, value
+        case _:
+            return
+    prose, mark, example = inspect.cleandoc(str(function.__doc__)).partition(">>> ")
+    yield from [f"### {name}", f"Also called {aliases}." if aliases else "", _prose(prose), facts]
+    shown[function.__name__] = name
+    yield from [_code(function), *_uses(function, name, shown), f"Made of {parts}." if parts else ""]
+    for _, term in terms:
+        yield from _used(term.function, term.name, name, shown)
+    yield f"```python\n{mark}{example}\n\n```" if mark else ""
+
+
+def _uses(function: Callable[..., Any], heading: str, shown: dict[str, str]) -> Iterator[str]:
+    """Private numbers and functions of its module that a function uses, each in full where it is used first."""
+    around: dict[str, Any] = inspect.unwrap(function).__globals__
+    for name in dict.fromkeys(_names(function.__code__)):
+        value = around.get(name)
+        value = value.definition.function if isinstance(value, Metric) else value
+        if isinstance(value, int | float):
+            yield f"`{name}` is {value!r}."
+        elif isinstance(value, FunctionType) and value.__module__ == function.__module__ and name not in shown:
+            shown[name] = heading
+            yield from _used(value, name, heading, shown)
+        elif name in shown and shown[name] != heading:
+            yield f"`{name}` is shown under [{shown[name]}](#{shown[name]})."
+
+
+def _used(function: Callable[..., Any], name: str, heading: str, shown: dict[str, str]) -> Iterator[str]:
+    """A statistic or helper: name, meaning, body, and what it uses in turn."""
+    yield f"`{name}`: {inspect.cleandoc(function.__doc__ or '')}".removesuffix(": ")
+    yield from [_code(function), *_uses(function, heading, shown)]
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for inner in code.co_consts:
+        yield from _names(inner) if isinstance(inner, CodeType) else ()
+
+
+def _code(function: Callable[..., Any]) -> str:
+    """A function as it is executed, without decorators, docstring and words to tools."""
+    source = inspect.getsource(function)
+    [node] = ast.parse(source).body
+    text = str(ast.get_source_segment(source, node))
+    doc = rf'\n    (?P<quotes>""").*?(?P=quotes)\n+'
+    return f"```python\n{_TOOLS.sub('', re.sub(doc, chr(10), text, count=1, flags=re.DOTALL))}\n```"
+
+
+def _prose(text: str) -> str:
+    """Prose of a docstring, with its lists of arguments as lists."""
+    text = re.sub(r"\n {5,}", " ", text)
+    text = re.sub(r"^ {4}(\w+): ", r"- `\1`: ", text, flags=re.MULTILINE)
+    text = re.sub(r"^ {4}", "", text, flags=re.MULTILINE)
+    return re.sub(r"^(Args|Returns|Raises):\n", lambda found: f"{_HEADERS[found[1]]}\n\n", text, flags=re.MULTILINE)
+
+
+def _row(factory: GroupwiseFactory) -> str:
+    made = factory("a column")
+    compared = ", ".join(_link(metric.name) for metric in factory.metrics)
+    return f"| `{factory.name}` | {compared} | `{factory.aggregate!r}` | {made.direction} | {_range(made)} |"
+
+
+def _link(name: str, page: str | None = None) -> str:
+    """A link to where a metric or alias stands, on its page unless another is given."""
+    rows = catalogue().select("name", "kind", "aliases").rows()
+    heading, kind = next((own, kind) for own, kind, aliases in rows if name in (own, *(aliases or ())))
+    return f"[{name}]({_PAGE_OF[kind] if page is None else page}#{heading})"
+
+
+def _range(metric: Any) -> str:
+    return " to ".join(f"{end:g}".replace("inf", "∞") if math.isinf(end) else f"{end:g}" for end in metric.range)
+
+
+def main() -> int:
+    """Write the pages, or say which are stale."""
+    paths = {FOLDER / name: text for name, text in pages().items()}
+    stale = [path for path, text in paths.items() if not path.is_file() or path.read_text("utf-8") != text]
+    for path in stale:
+        if "--check" in sys.argv[1:]:
+            sys.stdout.write(f"{path.name} is stale: run `python docs/catalogue.py`.\n")
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(paths[path], "utf-8")
+    return int(bool(stale) and "--check" in sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

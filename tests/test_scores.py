@@ -1,0 +1,848 @@
+"""Metrics of scores equal scikit-learn, scipy or plain arithmetic, group by group, whatever ties, weights and gaps."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn import linear_model, metrics
+
+import tidyfair as tf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+LAW = settings(
+    deadline=None,
+    max_examples=40,
+    database=None,
+    phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+# Data
+
+
+class Part(NamedTuple):
+    """What counts of a group: rows with truth, score and a weight above zero."""
+
+    y: list[int]
+    p: list[float]
+    w: list[float]
+
+
+@dataclass(frozen=True)
+class Case:
+    rows: list[dict[str, Any]]
+    weighted: bool
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        schema = {"truth": pl.Int64, "score": pl.Float64, "group": pl.String, "outer": pl.Int64, "weight": pl.Float64}
+        return pl.DataFrame(self.rows, schema=schema)
+
+    @property
+    def counting(self) -> dict[str, Any]:
+        return {"probs": "score", **({"case_weights": "weight"} if self.weighted else {})}
+
+    def part(self, *groups: str) -> Part:
+        kept = [
+            (row["truth"], row["score"], row["weight"] if self.weighted else 1.0)
+            for row in self.rows
+            if row["group"] in groups and row["truth"] is not None and row["score"] is not None
+        ]
+        kept = [row for row in kept if row[2] > 0]
+        return Part(*(list(column) for column in zip(*kept, strict=True))) if kept else Part([], [], [])
+
+    @property
+    def groups(self) -> list[str]:
+        return sorted({row["group"] for row in self.rows})
+
+
+COARSE = st.integers(0, 10).map(lambda k: k / 10)
+FREE = st.floats(0, 1).map(lambda p: p + 0.0)
+INNER = st.one_of(st.integers(1, 9).map(lambda k: k / 10), st.floats(0.001, 0.999))
+
+
+@st.composite
+def cases(draw: st.DrawFn, *, scores: st.SearchStrategy[float] | None = None, most: int = 40, least: int = 1) -> Case:
+    score = draw(st.sampled_from([COARSE, FREE])) if scores is None else scores
+    gaps = [st.none()] if draw(st.booleans()) else []
+    weighted = draw(st.booleans())
+    row = st.fixed_dictionaries(
+        {
+            "truth": st.one_of(st.integers(0, 1), *gaps),
+            "score": st.one_of(score, *gaps),
+            "group": st.sampled_from("abc"),
+            "outer": st.sampled_from([1, 2]),
+            "weight": st.sampled_from([0.0, 0.1, 0.5, 1.0, 1.0, 2.0, 3.0]),
+        }
+    )
+    rows = draw(st.lists(row, min_size=least, max_size=most))
+    if weighted and not any(row["weight"] for row in rows):
+        weighted = False  # weights that are all zero are an error
+    return Case(rows, weighted)
+
+
+# Values of groups
+
+
+def close(found: float | None, expected: float | None, tolerance: float = 1e-9) -> bool:
+    if found is None or expected is None:
+        return found is expected
+    return math.isclose(found, expected, rel_tol=tolerance, abs_tol=1e-12)
+
+
+Values = dict[str, tuple[float | None, str]]
+
+
+def values(results: pl.DataFrame, key: str) -> Values:
+    pairs = zip(results[".estimate"], results[".status"], strict=True)
+    return dict(zip(results[key].to_list(), pairs, strict=True))
+
+
+def compared_and_parted(metric: tf.Metric, case: Case) -> Values:
+    """The values of the groups of a disparity, which are those of the same groups as parts of the data."""
+    gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("group")
+    compared = values(gap.by_group(case.frame, "truth", **case.counting), ".group")
+    parted = values(metric.by_group(case.frame, "truth", group_by="group", **case.counting), "group")
+    assert list(compared) == list(parted) == case.groups
+    for group, (value, status) in compared.items():
+        assert close(value, parted[group][0])
+        assert status == parted[group][1]
+    return compared
+
+
+def assert_equals(metric: tf.Metric, case: Case, reference: Callable[[Part], float | None], status: str) -> None:
+    for group, (value, state) in compared_and_parted(metric, case).items():
+        expected = reference(case.part(group))
+        assert close(value, expected), (group, value, expected)
+        assert state == (status if expected is None else "infinite" if math.isinf(expected) else "ok")
+
+
+def mean(values: Sequence[float], weights: Sequence[float]) -> float | None:
+    return sum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights) if sum(weights) else None
+
+
+def both_classes(part: Part) -> bool:
+    return set(part.y) == {0, 1}
+
+
+# References
+
+
+def roc_auc(part: Part) -> float | None:
+    return metrics.roc_auc_score(part.y, part.p, sample_weight=part.w) if both_classes(part) else None
+
+
+def average_precision(part: Part) -> float | None:
+    return metrics.average_precision_score(part.y, part.p, sample_weight=part.w) if 1 in part.y else None
+
+
+def pr_auc(part: Part) -> float | None:
+    if 1 not in part.y:
+        return None
+    rows = list(zip(*part, strict=True))
+    events = sum(w for y, _, w in rows if y)
+    area, recall, precision = 0.0, 0.0, 1.0
+    for cut in sorted({*part.p}, reverse=True):
+        hits = sum(w for y, p, w in rows if y and p >= cut)
+        now = hits / events, hits / sum(w for _, p, w in rows if p >= cut)
+        area += (now[0] - recall) * (now[1] + precision) / 2
+        recall, precision = now
+    return area
+
+
+def log_loss(part: Part) -> float | None:
+    return metrics.log_loss(part.y, part.p, sample_weight=part.w, labels=[0, 1]) if part.y else None
+
+
+def brier(part: Part) -> float | None:
+    if not part.y:
+        return None
+    return metrics.brier_score_loss(part.y, part.p, sample_weight=part.w, labels=[0, 1], pos_label=1)
+
+
+AGAINST_SKLEARN: dict[str, tuple[tf.Metric, Callable[[Part], float | None], str]] = {
+    "roc_auc": (tf.roc_auc, roc_auc, "one_class"),
+    "average_precision": (tf.average_precision, average_precision, "no_events"),
+    "pr_auc": (tf.pr_auc, pr_auc, "no_events"),
+    "mn_log_loss": (tf.mn_log_loss, log_loss, "zero_denominator"),
+    "brier_class": (tf.brier_class, brier, "zero_denominator"),
+    "gain_capture": (
+        tf.gain_capture,
+        lambda part: None if (auc := roc_auc(part)) is None else 2 * auc - 1,
+        "one_class",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AGAINST_SKLEARN)
+@LAW
+@given(case=cases())
+def test_equals_scikit_learn_in_each_group(name: str, case: Case) -> None:
+    assert_equals(AGAINST_SKLEARN[name][0], case, *AGAINST_SKLEARN[name][1:])
+
+
+ONE_CLASS = pl.DataFrame(
+    {
+        "truth": [1, 0, 1, 1, 1, 0, 0, None],
+        "score": [0.9, 0.4, 0.4, 0.3, 0.5, 0.2, 0.6, 0.7],
+        "group": ["both", "both", "both", "events", "events", "none", "none", "none"],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("metric", "status", "without"),
+    [
+        (tf.roc_auc, "one_class", ["events", "none"]),
+        (tf.gain_capture, "one_class", ["events", "none"]),
+        (tf.average_precision, "no_events", ["none"]),
+        (tf.pr_auc, "no_events", ["none"]),
+        (tf.balance_for_positive_class, "zero_denominator", ["none"]),
+        (tf.balance_for_negative_class, "zero_denominator", ["events"]),
+    ],
+    ids=lambda each: each.name if isinstance(each, tf.Metric) else None,
+)
+def test_a_group_of_one_class_has_no_value_and_is_named(metric: tf.Metric, status: str, without: list[str]) -> None:
+    gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("group")
+    found = values(gap.by_group(ONE_CLASS, "truth", probs="score"), ".group")
+    assert {group for group, (value, _) in found.items() if value is None} == {*without}
+    assert {found[group][1] for group in without} == {status}
+    reason = status.replace("_", " ")
+    for call, text in ((gap, "group {!r}"), (metric, "(group={!r})")):
+        outer = {} if call is gap else {"group_by": "group"}
+        with pytest.warns(tf.UndefinedWarning) as said:
+            results = call(ONE_CLASS, "truth", probs="score", **outer)
+        assert len(said) == 1
+        message = str(said[0].message)
+        assert message.startswith(f"{metric.name} has no value ({reason})")
+        assert all((text.format(group) in message) == (group in without) for group in ("both", "events", "none"))
+        assert results[".estimate"].null_count() == (len(without) if outer else int(len(without) > 1))
+
+
+# More than two labels
+
+
+LABELS = ["low", "mid", "high"]
+PROBS = {label: f"p_{label}" for label in LABELS}
+
+
+class Many(NamedTuple):
+    truth: np.ndarray[Any, Any]
+    probs: np.ndarray[Any, Any]
+    weight: np.ndarray[Any, Any]
+
+
+@st.composite
+def many(draw: st.DrawFn) -> tuple[pl.DataFrame, bool]:
+    """Rows of three labels and their probabilities; every label is true somewhere in the only complete group."""
+    weighted = draw(st.booleans())
+    parts = st.tuples(*[st.integers(0, 4)] * 3).filter(any)
+    row = st.fixed_dictionaries(
+        {
+            "truth": st.sampled_from([*LABELS, None]),
+            "parts": parts,
+            "weight": st.sampled_from([0.0, 0.5, 1.0, 3.0] if weighted else [1.0]),
+            "group": st.sampled_from("ab"),
+        }
+    )
+    rows = draw(st.lists(row, max_size=25))
+    rows += [{"truth": label, "parts": draw(parts), "weight": 1.0, "group": "a"} for label in LABELS]
+    columns = {
+        column: [row["parts"][place] / sum(row["parts"]) for row in rows] for place, column in enumerate(PROBS.values())
+    }
+    plain = {name: [row[name] for row in rows] for name in ("truth", "weight", "group")}
+    return pl.DataFrame(plain | columns), weighted
+
+
+def many_parts(data: pl.DataFrame) -> dict[str, Many]:
+    kept = data.filter(pl.col("truth").is_not_null(), pl.col("weight") > 0)
+    return {
+        str(group): Many(
+            np.array([LABELS.index(each) for each in part["truth"]]),
+            part.select(PROBS.values()).to_numpy(),
+            part["weight"].to_numpy(),
+        )
+        for (group,), part in kept.group_by("group")
+    }
+
+
+def assert_many(
+    metric: tf.Metric,
+    drawn: tuple[pl.DataFrame, bool],
+    reference: Callable[[Many], float],
+    *,
+    complete: bool = False,
+    **options: Any,
+) -> None:
+    data, weighted = drawn
+    counting = {"probs": PROBS, "labels": LABELS, **({"case_weights": "weight"} if weighted else {}), **options}
+    gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("group")
+    compared = values(gap.by_group(data, "truth", **counting), ".group")
+    parted = values(metric.by_group(data, "truth", group_by="group", **counting), "group")
+    for group, part in many_parts(data).items():
+        if complete and len({*part.truth}) < len(LABELS):
+            continue
+        for found in (compared, parted):
+            assert close(found[group][0], reference(part)), group
+            assert found[group][1] == "ok"
+
+
+def hand_till(part: Many) -> float:
+    """The mean over pairs of labels, both ways; scikit-learn has it without weights only."""
+    areas: list[float] = []
+    for one, other in itertools.permutations(range(3), 2):
+        kept = np.isin(part.truth, [one, other])
+        areas.append(
+            metrics.roc_auc_score(part.truth[kept] == one, part.probs[kept, one], sample_weight=part.weight[kept])
+        )
+    return sum(areas) / len(areas)
+
+
+@LAW
+@given(many())
+def test_hand_and_till(drawn: tuple[pl.DataFrame, bool]) -> None:
+    def sklearn(part: Many) -> float:
+        return metrics.roc_auc_score(part.truth, part.probs, multi_class="ovo", average="macro")
+
+    assert_many(tf.roc_auc, drawn, hand_till, complete=True)
+    assert_many(tf.roc_auc, drawn, hand_till, complete=True, estimator="hand_till")
+    equal = drawn[0].filter(pl.col("weight") > 0).with_columns(weight=1.0)
+    assert_many(tf.roc_auc, (equal, False), sklearn, complete=True)
+
+
+@pytest.mark.parametrize(("estimator", "average"), [("macro", "macro"), ("macro_weighted", "weighted")])
+@LAW
+@given(drawn=many())
+def test_each_label_against_the_rest(estimator: str, average: str, drawn: tuple[pl.DataFrame, bool]) -> None:
+    def sklearn(part: Many) -> float:
+        return metrics.roc_auc_score(
+            part.truth, part.probs, multi_class="ovr", average=average, sample_weight=part.weight
+        )
+
+    assert_many(tf.roc_auc, drawn, sklearn, complete=True, estimator=estimator)
+    own = tf.roc_aunu if estimator == "macro" else tf.roc_aunp
+    assert_many(own, drawn, sklearn, complete=True)
+
+
+def one_hot(part: Many) -> np.ndarray[Any, Any]:
+    return np.eye(3)[part.truth]
+
+
+@LAW
+@given(many())
+def test_probabilities_of_three_labels(drawn: tuple[pl.DataFrame, bool]) -> None:
+    def average(rows: np.ndarray[Any, Any], part: Many) -> float:
+        return float((rows * part.weight).sum() / part.weight.sum())
+
+    def ranked(part: Many) -> float:
+        gaps = np.cumsum(part.probs, axis=1)[:, :2] - np.cumsum(one_hot(part), axis=1)[:, :2]
+        return average((gaps**2).sum(axis=1) / 2, part)
+
+    assert_many(
+        tf.mn_log_loss,
+        drawn,
+        lambda part: metrics.log_loss(part.truth, part.probs, sample_weight=part.weight, labels=range(3)),
+    )
+    halved = (lambda part: average(((part.probs - one_hot(part)) ** 2).sum(axis=1) / 2, part))
+    assert_many(tf.brier_class, drawn, halved)
+    assert_many(tf.ranked_prob_score, drawn, ranked)
+    assert_many(tf.classification_cost, drawn, lambda part: average(1 - (part.probs * one_hot(part)).sum(axis=1), part))
+
+
+# What fits on average
+
+
+def sums(part: Part) -> tuple[float, float, float, float, float]:
+    rows = list(zip(*part, strict=True))
+    positives, negatives = (sum(w for y, _, w in rows if y == side) for side in (1, 0))
+    ones, zeros = (sum(w * p for y, p, w in rows if y == side) for side in (1, 0))
+    return positives, negatives, ones, zeros, positives + negatives
+
+
+def quotient(numerator: float, denominator: float) -> float | None:
+    return numerator / denominator if denominator else None
+
+
+ARITHMETIC: dict[str, Callable[[float, float, float, float, float], float | None]] = {
+    "balance_for_positive_class": lambda pos, _neg, ones, _zeros, _n: quotient(ones, pos),
+    "generalized_true_positive_rate": lambda pos, _neg, ones, _zeros, _n: quotient(ones, pos),
+    "generalized_false_negative_rate": lambda pos, _neg, ones, _zeros, _n: quotient(pos - ones, pos),
+    "balance_for_negative_class": lambda _pos, neg, _ones, zeros, _n: quotient(zeros, neg),
+    "generalized_false_positive_rate": lambda _pos, neg, _ones, zeros, _n: quotient(zeros, neg),
+    "generalized_true_negative_rate": lambda _pos, neg, _ones, zeros, _n: quotient(neg - zeros, neg),
+    "calibration_in_the_large": lambda pos, _neg, ones, zeros, n: quotient(pos - ones - zeros, n),
+    "calibration_ratio": lambda pos, _neg, ones, zeros, _n: quotient(pos, ones + zeros),
+}
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+@LAW
+@given(case=cases())
+def test_equals_plain_arithmetic(name: str, case: Case) -> None:
+    assert_equals(getattr(tf, name), case, lambda part: ARITHMETIC[name](*sums(part)), "zero_denominator")
+
+
+@LAW
+@given(cases())
+def test_the_mean_score_needs_no_truth(case: Case) -> None:
+    found = tf.mean_score.by_group(case.frame, group_by="group", **case.counting, pos_label=1)
+    without = Case([{**row, "truth": 1} for row in case.rows], case.weighted)
+    for group, (value, _) in values(found, "group").items():
+        part = without.part(group)
+        assert close(value, mean(part.p, part.w))
+
+
+@LAW
+@given(cases(), st.sampled_from([None, {(1, 0): 5.0, (0, 1): 0.5}, {(1, 1): -0.25, (0, 1): 2.0}]))
+def test_expected_costs(case: Case, costs: dict[tuple[int, int], float] | None) -> None:
+    table = {(1, 0): 1.0, (0, 1): 1.0} if costs is None else costs
+
+    def expected(part: Part) -> float | None:
+        each = [
+            p * table.get((y, 1), 0.0) + (1 - p) * table.get((y, 0), 0.0) for y, p in zip(part.y, part.p, strict=True)
+        ]
+        return mean(each, part.w)
+
+    metric = tf.metric_tweak(tf.classification_cost, "cost", costs=costs)
+    assert_equals(metric, case, expected, "zero_denominator")
+
+
+# Calibration in bins
+
+
+TWENTIETHS = st.integers(0, 20).map(lambda k: k / 20)
+
+
+def in_bins(part: Part, bins: int, share: Callable[[Fraction], Fraction], *, upper: bool) -> dict[int, Part]:
+    """The rows of each bin; a share on an edge belongs to the bin above it, or with `upper` to that which it ends."""
+    found: dict[int, Part] = {}
+    for y, p, w in zip(*part, strict=True):
+        reach = share(Fraction(round(p * 20), 20)) * bins
+        place = math.ceil(reach) - 1 if upper else math.floor(reach)
+        mine = found.setdefault(min(max(place, 0), bins - 1), Part([], [], []))
+        for column, value in zip(mine, (y, p, w), strict=True):
+            column.append(value)
+    return found
+
+
+def share_at_or_below(part: Part) -> Callable[[Fraction], Fraction]:
+    weights = [(Fraction(round(p * 20), 20), Fraction(round(w * 10), 10)) for p, w in zip(part.p, part.w, strict=True)]
+    return lambda score: sum((w for p, w in weights if p <= score), Fraction(0)) / sum(w for _, w in weights)
+
+
+def share_of_range(part: Part) -> Callable[[Fraction], Fraction]:
+    scores = [Fraction(round(p * 20), 20) for p in part.p]
+    low, wide = min(scores), max(scores) - min(scores)
+    return lambda score: (score - low) / wide if wide else Fraction(0)
+
+
+def binned_error(bins: dict[int, Part]) -> float | None:
+    total = sum(sum(part.w) for part in bins.values())
+    gaps = [abs(sum(w * (y - p) for y, p, w in zip(*part, strict=True))) for part in bins.values()]
+    return sum(gaps) / total if total else None
+
+
+@pytest.mark.parametrize("binning", ["width", "count"])
+@pytest.mark.parametrize("edges", ["common", "own"])
+@LAW
+@given(case=cases(scores=TWENTIETHS), bins=st.sampled_from([1, 3, 5, 10, 20]))
+def test_expected_calibration_error(binning: str, edges: str, case: Case, bins: int) -> None:
+    metric = tf.metric_tweak(tf.ece, "error", bins=bins, binning=binning, edges=edges)
+    gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("group")
+    everybody = case.part(*case.groups)
+    compared = values(gap.by_group(case.frame, "truth", **case.counting), ".group")
+    parted = values(metric.by_group(case.frame, "truth", group_by="group", **case.counting), "group")
+    for group in case.groups:
+        part = case.part(group)
+        for found, whose in ((compared, everybody), (parted, part)):
+            seen = whose if edges == "common" else part
+            share: Callable[[Fraction], Fraction] = lambda score: score  # noqa: E731 - one of three
+            if part.y and binning == "count":
+                share = share_at_or_below(seen)
+            elif part.y and edges == "own":
+                share = share_of_range(seen)
+            expected = binned_error(in_bins(part, bins, share, upper=binning == "count"))
+            assert close(found[group][0], expected), (group, found[group], expected)
+
+
+@LAW
+@given(cases(scores=TWENTIETHS), st.sampled_from([1, 4, 10]), st.sampled_from(["width", "count"]))
+def test_calibration_curve(case: Case, bins: int, binning: Any) -> None:
+    curve = tf.calibration_curve(case.frame, "truth", group_by="group", bins=bins, binning=binning, **case.counting)
+    expected: list[tuple[Any, ...]] = []
+    for group in case.groups:
+        part = case.part(group)
+        share = share_at_or_below(part) if binning == "count" else lambda score: score
+        for place, mine in sorted(in_bins(part, bins, share, upper=binning == "count").items()):
+            expected.append((group, place + 1, mean(mine.p, mine.w), mean([*map(float, mine.y)], mine.w), sum(mine.w)))
+    assert curve.columns == ["group", ".bin", ".mean_score", ".event_rate", ".n"]
+    assert [row[:2] for row in curve.rows()] == [row[:2] for row in expected]
+    for found, wanted in zip(curve.rows(), expected, strict=True):
+        assert found[2:] == pytest.approx(wanted[2:], rel=1e-9, abs=1e-12)
+
+
+# Calibration as a line
+
+
+def logit(p: float) -> float:
+    return math.log(p) - math.log1p(-p)
+
+
+def why_no_line(part: Part) -> str | None:
+    if not part.y:
+        return "zero_denominator"
+    if any(p in (0.0, 1.0) for p in part.p):
+        return "scores_of_0_or_1"
+    if not both_classes(part):
+        return "one_class"
+    if len({*part.p}) == 1:
+        return "constant"
+    ones, zeros = ([p for y, p in zip(part.y, part.p, strict=True) if y == side] for side in (1, 0))
+    return "separation" if min(ones) >= max(zeros) or max(ones) <= min(zeros) else None
+
+
+@LAW
+@given(cases(scores=st.one_of(INNER, INNER, st.sampled_from([0.0, 1.0])), most=60, least=10))
+def test_where_there_is_no_line_the_status_says_why(case: Case) -> None:
+    for metric in (tf.calibration_slope, tf.calibration_intercept):
+        for group, (value, status) in compared_and_parted(metric, case).items():
+            reason = why_no_line(case.part(group))
+            assert (value is None) == (reason is not None)
+            assert status == (reason or "ok")
+
+
+@pytest.mark.parametrize("reason", ["scores_of_0_or_1", "one_class", "constant", "separation"])
+def test_reasons_why_there_is_no_line(reason: str) -> None:
+    y, p = {
+        "scores_of_0_or_1": ([1, 0, 1, 0], [1.0, 0.5, 0.2, 0.3]),
+        "one_class": ([1, 1, 1], [0.2, 0.5, 0.9]),
+        "constant": ([1, 0, 1], [0.5, 0.5, 0.5]),
+        "separation": ([0, 0, 1, 1], [0.1, 0.5, 0.5, 0.9]),
+    }[reason]
+    data = pl.DataFrame({"truth": y, "score": p})
+    with pytest.warns(tf.UndefinedWarning, match=reason.replace("_", " ")):
+        found = tf.calibration_slope(data, "truth", probs="score", explain=True)
+    assert found.select(".estimate", ".status").row(0) == (None, reason)
+
+
+@LAW
+@given(cases(scores=INNER, most=60, least=20))
+def test_the_line_is_that_of_the_logistic_regression(case: Case) -> None:
+    slopes = compared_and_parted(tf.calibration_slope, case)
+    intercepts = compared_and_parted(tf.calibration_intercept, case)
+    for group in case.groups:
+        part = case.part(group)
+        if why_no_line(part):
+            continue
+        slope, intercept = slopes[group][0], intercepts[group][0]
+        assert slope is not None
+        assert intercept is not None
+        x, y, w = np.array([logit(p) for p in part.p]), np.array(part.y), np.array(part.w)
+        # at the maximum of the likelihood residuals go with nothing
+        left = w * (y - 1 / (1 + np.exp(-(intercept + slope * x))))
+        assert abs(left.sum()) < 1e-7 * w.sum()
+        assert abs((left * (x - x.mean())).sum()) < 1e-7 * (w * abs(x - x.mean())).sum()
+        fitted = linear_model.LogisticRegression(C=np.inf, tol=1e-12, max_iter=10_000, solver="newton-cholesky")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it grumbles where it cannot improve any more
+            fitted.fit(x[:, None], y, sample_weight=w)
+        if fitted.n_iter_[0] < 10_000 and abs(slope) < 50:
+            assert slope == pytest.approx(fitted.coef_[0, 0], rel=1e-5, abs=1e-6)
+            assert intercept == pytest.approx(fitted.intercept_[0], rel=1e-5, abs=1e-6)
+
+
+@LAW
+@given(cases(scores=INNER))
+def test_the_intercept_given_a_slope_of_one_balances_the_mean(case: Case) -> None:
+    given_slope = tf.metric_tweak(tf.calibration_intercept, "given_slope", slope="one")
+    for group, (value, _) in compared_and_parted(given_slope, case).items():
+        part = case.part(group)
+        if not both_classes(part):
+            assert value is None
+            continue
+        assert value is not None
+        shifted = [1 / (1 + math.exp(-(logit(p) + value))) for p in part.p]
+        assert mean(shifted, part.w) == pytest.approx(mean([*map(float, part.y)], part.w), abs=1e-9)
+
+
+# Curves
+
+
+def curve_of(curve: tf.Curve, case: Case, group: str) -> pl.DataFrame:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tf.UndefinedWarning)  # of groups of one class
+        found = curve(case.frame, "truth", group_by="group", **case.counting)
+    return found.filter(group=group).drop("group")
+
+
+def columns(found: pl.DataFrame) -> list[list[float]]:
+    return [found[name].to_list() for name in found.columns]
+
+
+@LAW
+@given(cases())
+def test_roc_curve_is_that_of_scikit_learn(case: Case) -> None:
+    for group in case.groups:
+        part = case.part(group)
+        if not both_classes(part):
+            continue
+        found = curve_of(tf.roc_curve, case, group)
+        assert found.columns == [".threshold", "specificity", "sensitivity"]
+        assert found.row(0) == pytest.approx((-math.inf, 0, 1))
+        threshold, specificity, sensitivity = columns(found[1:].reverse())
+        fpr, tpr, cuts = metrics.roc_curve(part.y, part.p, sample_weight=part.w, drop_intermediate=False)
+        assert threshold == list(cuts)
+        assert specificity == pytest.approx(list(1 - fpr), rel=1e-9, abs=1e-12)
+        assert sensitivity == pytest.approx(list(tpr), rel=1e-9, abs=1e-12)
+
+
+@LAW
+@given(cases())
+def test_pr_curve_is_that_of_scikit_learn(case: Case) -> None:
+    for group in case.groups:
+        part = case.part(group)
+        if 1 not in part.y:
+            continue
+        found = curve_of(tf.pr_curve, case, group)
+        precision, recall, cuts = metrics.precision_recall_curve(part.y, part.p, sample_weight=part.w)
+        threshold, found_recall, found_precision = columns(found)
+        assert threshold == [math.inf, *cuts[::-1]]
+        assert found_recall == pytest.approx(list(recall[::-1]), rel=1e-9, abs=1e-12)
+        assert found_precision == pytest.approx(list(precision[::-1]), rel=1e-9, abs=1e-12)
+
+
+@LAW
+@given(cases())
+def test_gain_and_lift(case: Case) -> None:
+    for group in case.groups:
+        rows = list(zip(*(part := case.part(group)), strict=True))
+        if 1 not in part.y:
+            continue
+        every, events = sum(part.w), sum(w for y, _, w in rows if y)
+        gain, lift = (curve_of(curve, case, group) for curve in (tf.gain_curve, tf.lift_curve))
+        cuts = [math.inf, *sorted({*part.p}, reverse=True)]
+        assert gain[".threshold"].to_list() == lift[".threshold"].to_list() == cuts
+        for cut, one, other in zip(cuts, gain.rows(named=True), lift.rows(named=True), strict=True):
+            tested = sum(w for _, p, w in rows if p >= cut)
+            found = sum(w for y, p, w in rows if y and p >= cut)
+            wanted = (tested, found, 100 * tested / every, 100 * found / events)
+            names = (".n", ".n_events", ".percent_tested", ".percent_found")
+            assert [one[name] for name in names] == pytest.approx(wanted, rel=1e-9, abs=1e-12)
+            assert [other[name] for name in names[:3]] == pytest.approx(wanted[:3], rel=1e-9, abs=1e-12)
+            lifted = (found / tested) / (events / every) if tested else None
+            assert close(other[".lift"], lifted)
+
+
+def test_a_curve_of_one_class_is_null_where_it_has_no_rate_and_says_so() -> None:
+    with pytest.warns(tf.UndefinedWarning, match="roc_curve: 2 of 3 curves have one class only"):
+        found = tf.roc_curve(ONE_CLASS, "truth", probs="score", group_by="group")
+    for group, lacking in (("events", "specificity"), ("none", "sensitivity")):
+        curve = found.filter(group=group)
+        assert curve[lacking].is_null().all()
+        assert not curve.drop(lacking).null_count().pipe(lambda nulls: any(nulls.row(0)))
+
+
+@LAW
+@given(cases(), st.lists(st.floats(-0.5, 1.5), min_size=1, max_size=5, unique=True))
+def test_curves_at_thresholds(case: Case, thresholds: list[float]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tf.UndefinedWarning)
+        found = tf.roc_curve(case.frame, "truth", group_by="group", thresholds=thresholds, **case.counting)
+    for group in case.groups:
+        rows = list(zip(*(part := case.part(group)), strict=True))
+        if not both_classes(part):
+            continue
+        curve = found.filter(group=group)
+        inside = curve.filter(pl.col(".threshold").is_in(thresholds))
+        assert inside[".threshold"].to_list() == sorted(thresholds)
+        positives, negatives, *_ = sums(part)
+        for cut, specificity, sensitivity in inside.drop("group").rows():
+            assert close(specificity, sum(w for y, p, w in rows if not y and p < cut) / negatives)
+            assert close(sensitivity, sum(w for y, p, w in rows if y and p >= cut) / positives)
+
+
+# A group and the others
+
+
+def others(case: Case, group: str) -> Part:
+    return case.part(*(each for each in case.groups if each != group))
+
+
+def between(factory: tf.GroupwiseFactory, case: Case) -> Values:
+    return values(factory("group").by_group(case.frame, "truth", **case.counting), ".group")
+
+
+@LAW
+@given(cases())
+def test_distances_of_scores_are_those_of_scipy(case: Case) -> None:
+    distances, transports = between(tf.kolmogorov_smirnov, case), between(tf.wasserstein_distance, case)
+    for group in case.groups:
+        one, other = case.part(group), others(case, group)
+        if not one.y or not other.y:
+            assert distances[group][0] is transports[group][0] is None
+            continue
+        below = [
+            [sum(w for p, w in zip(part.p, part.w, strict=True) if p <= cut) / sum(part.w) for cut in (*one.p, *other.p)]
+            for part in (one, other)
+        ]
+        farthest = max(abs(a - b) for a, b in zip(*below, strict=True))
+        assert close(distances[group][0], farthest)
+        if not case.weighted:
+            assert close(distances[group][0], float(stats.ks_2samp(one.p, other.p, method="asymp").statistic))
+        assert close(transports[group][0], float(stats.wasserstein_distance(one.p, other.p, one.w, other.w)))
+
+
+def area_between(one: Part, other: Part) -> float:
+    """By summing up the distances on a fine grid, within which both curves are straight."""
+    curves = [metrics.roc_curve(p.y, p.p, sample_weight=p.w, drop_intermediate=False)[:2] for p in (one, other)]
+    ends = np.unique(np.concatenate([curve[0] for curve in curves]))
+    total = 0.0
+    for start, end in itertools.pairwise(ends):
+        inside = start + (end - start) * (np.arange(2000) + 0.5) / 2000
+        heights = [np.interp(inside, *curve) for curve in curves]
+        total += float(np.abs(heights[0] - heights[1]).mean() * (end - start))
+    return total
+
+
+@settings(LAW, max_examples=25)
+@given(cases(least=8))
+def test_abroca_is_the_area_between_roc_curves(case: Case) -> None:
+    found = between(tf.abroca, case)
+    valued = [group for group in case.groups if both_classes(case.part(group))]
+    areas = {
+        pair: area_between(case.part(pair[0]), case.part(pair[1])) for pair in itertools.combinations(valued, 2)
+    }
+    for group in case.groups:
+        mine = [area for pair, area in areas.items() if group in pair]
+        assert (found[group][0] is None) == (not mine)
+        assert found[group][0] == (pytest.approx(max(mine), abs=1e-5) if mine else None)
+    number = tf.abroca("group")(case.frame, "truth", on_undefined="ignore", **case.counting)[".estimate"].item()
+    if areas:
+        assert number == pytest.approx(max(areas.values()), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "area"),
+    [
+        ([0.9, 0.1], [0.1, 0.9], 1.0),  # perfect and reversed
+        ([0.9, 0.1], [0.5, 0.5], 0.5),  # perfect and the diagonal
+        ([0.5, 0.5], [0.5, 0.5], 0.0),
+    ],
+)
+def test_abroca_by_hand(one: list[float], other: list[float], area: float) -> None:
+    data = pl.DataFrame({"truth": [1, 0, 1, 0], "score": one + other, "group": [*"aabb"]})
+    assert tf.abroca("group")(data, "truth", probs="score")[".estimate"].item() == area
+
+
+def test_abroca_of_curves_that_cross_by_hand() -> None:
+    # one is half way up at once, and stays there; the other is the diagonal
+    data = pl.DataFrame(
+        {"truth": [1, 0, 1, 1, 0], "score": [0.9, 0.5, 0.1, 0.5, 0.5], "group": [*"aaabb"]},
+    )
+    assert tf.abroca("group")(data, "truth", probs="score")[".estimate"].item() == 0.25
+
+
+@LAW
+@given(cases())
+def test_aucs_against_the_background(case: Case) -> None:
+    found = {1: between(tf.bnsp_auc, case), 0: between(tf.bpsn_auc, case)}
+    for group in case.groups:
+        inside, outside = case.part(group), others(case, group)
+        for side, results in found.items():
+            rows = [row for row in zip(*inside, strict=True) if row[0] == side]
+            rows += [row for row in zip(*outside, strict=True) if row[0] != side]
+            mixed = Part(*(list(column) for column in zip(*rows, strict=True))) if rows else Part([], [], [])
+            # a group without any row has nothing to be compared
+            expected = roc_auc(mixed) if both_classes(mixed) else None
+            assert close(results[group][0], expected), (group, side)
+
+
+# What chance makes
+
+
+SIMULATIONS, SIZE = 300, 60
+
+
+def simulated(kind: str) -> pl.DataFrame:
+    """Data sets of two groups that do not differ, and whose scores are calibrated."""
+    random = np.random.default_rng(20)
+    rows = SIMULATIONS * 2 * SIZE
+    score = random.beta(1.5, 1.5, rows)
+    if kind == "coarse":
+        score = np.round(score, 1)
+    weight = random.exponential(1.0, rows) + 0.1 if kind == "weighted" else np.ones(rows)
+    return pl.DataFrame(
+        {
+            "data": np.repeat(np.arange(SIMULATIONS), 2 * SIZE),
+            "group": np.tile(np.repeat(["a", "b"], SIZE), SIMULATIONS),
+            "truth": (random.random(rows) < score).astype(int),
+            "score": score,
+            "weight": weight,
+        }
+    )
+
+
+@pytest.mark.parametrize("kind", ["free", "coarse", "weighted"])
+@pytest.mark.parametrize("name", ["kolmogorov_smirnov", "wasserstein_distance", "abroca"])
+def test_what_is_to_be_expected_of_equal_groups(name: str, kind: str) -> None:
+    data = simulated(kind)
+    plain, if_equal = getattr(tf, name)("group"), getattr(tf, f"{name}_if_equal")("group")
+    options: dict[str, Any] = {"probs": "score", "group_by": "data"}
+    if kind == "weighted":
+        options["case_weights"] = "weight"
+    seen = plain(data, "truth", **options)[".estimate"].mean()
+    # what is expected hardly differs between data sets
+    expected = if_equal(data.filter(pl.col("data") < 30), "truth", **options)[".estimate"].mean()
+    assert expected == pytest.approx(seen, rel=0.1)
+
+
+@pytest.mark.parametrize("kind", ["free", "coarse", "weighted"])
+@pytest.mark.parametrize("binning", ["width", "count"])
+def test_what_is_to_be_expected_of_calibrated_scores(binning: str, kind: str) -> None:
+    data = simulated(kind)
+    options: dict[str, Any] = {"probs": "score", "group_by": ["data", "group"]}
+    if kind == "weighted":
+        options["case_weights"] = "weight"
+    plain, expected = (
+        tf.metric_tweak(metric, metric.name + binning, binning=binning)(data, "truth", **options)[".estimate"].mean()
+        for metric in (tf.expected_calibration_error, tf.expected_calibration_error_if_calibrated)
+    )
+    assert expected == pytest.approx(plain, rel=0.1)
+
+
+@settings(LAW, max_examples=15)
+@given(cases(least=8))
+def test_debiased_is_the_rest(case: Case) -> None:
+    for name in ("kolmogorov_smirnov", "wasserstein_distance"):
+        plain, if_equal, debiased = (
+            between(getattr(tf, name + suffix), case) for suffix in ("", "_if_equal", "_debiased")
+        )
+        for group, (value, _) in debiased.items():
+            one, other = plain[group][0], if_equal[group][0]
+            assert close(value, None if one is None or other is None else one - other)
+    # a group's area is that of its farthest pair, and the farthest of the debiased pairs may be another one
+    two = Case([row for row in case.rows if row["group"] != "c"], case.weighted)
+    if two.part(*"ab").y:
+        plain, if_equal, debiased = (between(getattr(tf, "abroca" + each), two) for each in ("", "_if_equal", "_debiased"))
+        for group, (value, _) in debiased.items():
+            one, other = plain[group][0], if_equal[group][0]
+            assert close(value, None if one is None or other is None else one - other)
+    both = tf.metric_set(tf.ece, tf.expected_calibration_error_if_calibrated, tf.expected_calibration_error_debiased)
+    found = both(case.frame, "truth", group_by="group", on_undefined="ignore", **case.counting)
+    for group in case.groups:
+        one, chance, rest = found.filter(group=group)[".estimate"].to_list()
+        assert close(rest, None if one is None or chance is None else one - chance)
