@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
-import math
 import re
 import sys
 from itertools import chain
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tidyfair import catalogue, defaults, fairness
@@ -20,15 +19,12 @@ from tidyfair.metrics.curves import Curve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import ModuleType
 
 FOLDER = Path(__file__).parent / "pages" / "metrics"
 _PAGE_OF = {"class": "labels.md", "prob": "scores.md", "numeric": "numbers.md"}
 _HEADERS = {"Args": "It takes:", "Returns": "It gives:", "Raises": "It raises:"}
 _TOOLS = re.compile(r"\s+# (fmt|noqa|pyright|type): ?.*$", re.MULTILINE)
-_DEFINED = re.compile(
-    r"^# (?P<section>.+)\n\n|(?P<note>(?:^# .+\n)*)^(?:def )?(?P<name>\w+)(?: = |\()", re.MULTILINE
-)  # fmt: skip
+_DEFINED = re.compile(r"^# (?P<section>.+)\n\n|(?P<note>(?:^# .+\n)*)^(?:def )?(?P<name>\w+)(?: = |\()", re.MULTILINE)
 _LOANS = """\
 >>> from tidyfair import *
 >>> from tidyfair.datasets import lending
@@ -44,60 +40,53 @@ A class metric compares a column of true labels with a column of predicted label
 
 ```python
 {_LOANS}
->>> sens(loans, "repaid", "approved", pos_label="yes").rows()
-[('sens', None, 'binary', 0.7154106116048092)]
+>>> sens(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).item()
+0.7154
 >>> nobody = loans.filter(approved="no")
->>> precision(nobody, "repaid", "approved", pos_label="yes", explain=True)[".status"].to_list()
-['zero_denominator']
+>>> precision(nobody, "repaid", "approved", pos_label="yes", on_undefined="ignore", explain=True)[".status"].item()
+'zero_denominator'
 
 ```"""),
     "scores.md": (probability, f"""\
 # Metrics of scores
 
-A metric of scores compares a column of true labels with a column of scores, given as `probs=`. With more than two labels,
-`probs` is a list of columns in their order, or a mapping. Null means that there is no value, such as an area under the
-curve where all have the event; `explain=True` gives the reason.
+A metric of scores compares a column of true labels with a column of scores, given as `probs=`. With more than two
+labels, `probs` is a list of columns in their order, or a mapping. Null means that there is no value, such as an area
+under the curve where all have the event; `explain=True` gives the reason.
 
 ```python
 {_LOANS}
->>> roc_auc(loans, "repaid", probs="score", pos_label="yes").rows()
-[('roc_auc', None, 'binary', 0.7697029822640645)]
->>> repaid = loans.filter(repaid="yes")
->>> roc_auc(repaid, "repaid", probs="score", pos_label="yes", explain=True)[".status"].to_list()
-['one_class']
+>>> roc_auc(loans, "repaid", probs="score", pos_label="yes")[".estimate"].round(4).item()
+0.7629
 
 ```"""),
     "numbers.md": (regression, """\
 # Metrics of numbers
 
-A numeric metric compares a column of true numbers with a column of predicted numbers. Rows in which one of them is
-missing are left out. Null means that there is no value, such as a correlation with a constant; `explain=True` gives the
-reason.
+A numeric metric compares a column of true numbers with a column of predicted numbers. Rows without one of them are left
+out. Null means that there is no value, such as a correlation with a constant; `explain=True` gives the reason.
 
 ```python
 >>> import polars as pl
 >>> from tidyfair import *
 >>> houses = pl.DataFrame({"price": [200, 300, 400, 500], "guess": [210, 280, 430, 500]})
 >>> mae(houses, "price", "guess").rows()
-[('mae', None, 'numeric', 15.0)]
->>> rsq(houses.head(1), "price", "guess", explain=True)[".status"].to_list()
-['constant']
+[('mae', None, 'standard', 15.0)]
 
 ```"""),
     "fairness.md": (fairness, f"""\
 # Fairness metrics
 
-A fairness metric compares a metric between the groups of a column. Call it with the column; what it gives is called on
-data like any metric, and reads what the compared metrics read. Null means that fewer than two of several groups have a
-value, or that what they are compared with has none. Make your own with `new_groupwise_metric` and
-`new_between_group_metric`.
+A fairness metric compares a metric between the groups of a column. Call it with the column, and what it gives on data.
+It reads what the compared metrics read. Null means that fewer than two of several groups have a value, or that what
+they are compared with has none. `new_groupwise_metric` and `new_between_group_metric` make more.
 
 ```python
 {_LOANS}
->>> demographic_parity("race")(loans, estimate="approved", pos_label="yes").rows()
-[('demographic_parity', 'race', 'binary', 0.15205579836358978)]
+>>> demographic_parity("race")(loans, estimate="approved", pos_label="yes")[".estimate"].round(4).item()
+0.1521
 >>> kolmogorov_smirnov("sex")(loans, "repaid", probs="score", pos_label="yes")[".estimate"].round(4).item()
-0
+0.06
 
 ```"""),
     "curves.md": (curves, f"""\
@@ -124,8 +113,7 @@ def _parts(page: str) -> Iterator[str]:
     """What stands on a page, in the order of its module."""
     module, introduction = INTRODUCTIONS[page]
     yield introduction
-    for each in (module, distances) if module is fairness else (module,):
-        yield str(each.__doc__).partition("\n\n")[2]
+    yield str(module.__doc__).partition("\n\n")[2]
     if module is curves:
         yield f"## Calling a curve\n\n{_prose(inspect.cleandoc(str(Curve.__call__.__doc__)))}"
     shown: dict[str, str] = {}
@@ -144,10 +132,11 @@ def _parts(page: str) -> Iterator[str]:
                 table.append(_row(value))
                 notes += [f"`{value.name}` is {found['note'][2:].strip()}."] if found["note"] else []
             else:
+                if module is fairness and not shown and isinstance(value, GroupwiseFactory):
+                    yield str(distances.__doc__).partition("\n\n")[2]
                 yield from _entry(value, shown)
     if module is curves:
-        yield "## Metrics along the threshold"
-        yield from _entry(defaults.threshold_curve, {})
+        yield from ["## Metrics along the threshold", *_entry(defaults.threshold_curve, {})]
 
 
 def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
@@ -157,16 +146,17 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
         case Metric() if f"#{value.name}" in _link(value.name, ""):
             definition, name, function = value.definition, value.name, value.definition.function
             aliases = ", ".join(f"`{each}`" for each in catalogue().filter(name=name)["aliases"].item())
-            reads = ", ".join(each for each in ("truth", "estimate", "probs") if each in definition.reads) or "no column"
-            facts = f"Direction: {value.direction}. Range: {_range(value)}. Reads: {reads}."
+            reads = ", ".join(each for each in ("truth", "estimate", "probs") if each in definition.reads)
+            facts = f"Direction: {value.direction}. Range: {_range(value)}. Reads: {reads or 'no column'}."
             options = ", ".join(f"`{option}={default!r}`" for option, default in definition.options)
             facts += f" Options: {options}." if options else ""
+            facts += f" Average over labels: `{definition.average}`." if definition.average else ""
             parts = ", ".join(_link(part, "") for part, _ in definition.parts)
             terms = definition.terms
         case GroupwiseFactory():
             name, made, function = value.name, value("a column"), value.metrics[0].definition.function
-            pairs = value.metrics[0].definition.against == "pairs"
-            facts = f"Between {'two groups' if pairs else 'a group and the rest'}, compared by `{value.aggregate!r}`."
+            facts = "two groups" if value.metrics[0].definition.against == "pairs" else "a group and the rest"
+            facts = f"Between {facts}, compared by `{value.aggregate!r}`."
             facts += f" Direction: {made.direction}. Range: {_range(made)}. Reads: truth, probs."
         case Curve():
             name, function = value.name, value.function
@@ -178,9 +168,10 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
     prose, mark, example = inspect.cleandoc(str(function.__doc__)).partition(">>> ")
     yield from [f"### {name}", f"Also called {aliases}." if aliases else "", _prose(prose), facts]
     shown[function.__name__] = name
-    yield from [_code(function), *_uses(function, name, shown), f"Made of {parts}." if parts else ""]
-    for _, term in terms:
-        yield from _used(term.function, term.name, name, shown)
+    yield _code(function)
+    # what functions that are no formula use is plumbing
+    yield from [*(() if value is function else _uses(function, name, shown)), f"Made of {parts}." if parts else ""]
+    yield from chain.from_iterable(_used(term.function, term.name, name, shown) for _, term in terms)
     yield f"```python\n{mark}{example}\n\n```" if mark else ""
 
 
@@ -214,10 +205,9 @@ def _names(code: CodeType) -> Iterator[str]:
 def _code(function: Callable[..., Any]) -> str:
     """A function as it is executed, without decorators, docstring and words to tools."""
     source = inspect.getsource(function)
-    [node] = ast.parse(source).body
-    text = str(ast.get_source_segment(source, node))
-    doc = rf'\n    (?P<quotes>""").*?(?P=quotes)\n+'
-    return f"```python\n{_TOOLS.sub('', re.sub(doc, chr(10), text, count=1, flags=re.DOTALL))}\n```"
+    text = str(ast.get_source_segment(source, ast.parse(source).body[0]))
+    text = re.sub(r'\n    """.*?"""\n+', "\n", text, count=1, flags=re.DOTALL)
+    return f"```python\n{_TOOLS.sub('', text)}\n```"
 
 
 def _prose(text: str) -> str:
@@ -229,33 +219,30 @@ def _prose(text: str) -> str:
 
 
 def _row(factory: GroupwiseFactory) -> str:
-    made = factory("a column")
-    compared = ", ".join(_link(metric.name) for metric in factory.metrics)
+    made, compared = factory("a column"), ", ".join(_link(metric.name) for metric in factory.metrics)
     return f"| `{factory.name}` | {compared} | `{factory.aggregate!r}` | {made.direction} | {_range(made)} |"
 
 
 def _link(name: str, page: str | None = None) -> str:
     """A link to where a metric or alias stands, on its page unless another is given."""
-    rows = catalogue().select("name", "kind", "aliases").rows()
-    heading, kind = next((own, kind) for own, kind, aliases in rows if name in (own, *(aliases or ())))
-    return f"[{name}]({_PAGE_OF[kind] if page is None else page}#{heading})"
+    row = next(row for row in catalogue().iter_rows(named=True) if name in (row["name"], *row["aliases"]))
+    return f"[{name}]({_PAGE_OF[row['kind']] if page is None else page}#{row['name']})"
 
 
 def _range(metric: Any) -> str:
-    return " to ".join(f"{end:g}".replace("inf", "∞") if math.isinf(end) else f"{end:g}" for end in metric.range)
+    return " to ".join(f"{end:g}".replace("inf", "∞") for end in metric.range)
 
 
 def main() -> int:
     """Write the pages, or say which are stale."""
     paths = {FOLDER / name: text for name, text in pages().items()}
     stale = [path for path, text in paths.items() if not path.is_file() or path.read_text("utf-8") != text]
+    if "--check" in sys.argv[1:]:
+        sys.stdout.writelines(f"{path.name} is stale: run `python docs/catalogue.py`.\n" for path in stale)
+        return int(bool(stale))
     for path in stale:
-        if "--check" in sys.argv[1:]:
-            sys.stdout.write(f"{path.name} is stale: run `python docs/catalogue.py`.\n")
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(paths[path], "utf-8")
-    return int(bool(stale) and "--check" in sys.argv[1:])
+        path.write_text(paths[path], "utf-8")
+    return 0
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import math
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import polars as pl
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LAW = settings(
     deadline=None,
-    max_examples=40,
+    max_examples=25,
     database=None,
     phases=[Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow],
@@ -223,7 +223,7 @@ def test_a_group_of_one_class_has_no_value_and_is_named(metric: tf.Metric, statu
     assert {found[group][1] for group in without} == {status}
     reason = status.replace("_", " ")
     for call, text in ((gap, "group {!r}"), (metric, "(group={!r})")):
-        outer = {} if call is gap else {"group_by": "group"}
+        outer: dict[str, Any] = {} if call is gap else {"group_by": "group"}
         with pytest.warns(tf.UndefinedWarning) as said:
             results = call(ONE_CLASS, "truth", probs="score", **outer)
         assert len(said) == 1
@@ -259,7 +259,7 @@ def many(draw: st.DrawFn) -> tuple[pl.DataFrame, bool]:
             "group": st.sampled_from("ab"),
         }
     )
-    rows = draw(st.lists(row, max_size=25))
+    rows: list[dict[str, Any]] = draw(st.lists(cast("Any", row), max_size=25))
     rows += [{"truth": label, "parts": draw(parts), "weight": 1.0, "group": "a"} for label in LABELS]
     columns = {
         column: [row["parts"][place] / sum(row["parts"]) for row in rows] for place, column in enumerate(PROBS.values())
@@ -289,7 +289,12 @@ def assert_many(
     **options: Any,
 ) -> None:
     data, weighted = drawn
-    counting = {"probs": PROBS, "labels": LABELS, **({"case_weights": "weight"} if weighted else {}), **options}
+    counting: dict[str, Any] = {
+        "probs": PROBS,
+        "labels": LABELS,
+        **({"case_weights": "weight"} if weighted else {}),
+        **options,
+    }
     gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("group")
     compared = values(gap.by_group(data, "truth", **counting), ".group")
     parted = values(metric.by_group(data, "truth", group_by="group", **counting), "group")
@@ -348,6 +353,9 @@ def test_probabilities_of_three_labels(drawn: tuple[pl.DataFrame, bool]) -> None
     def average(rows: np.ndarray[Any, Any], part: Many) -> float:
         return float((rows * part.weight).sum() / part.weight.sum())
 
+    def halved(part: Many) -> float:
+        return average(((part.probs - one_hot(part)) ** 2).sum(axis=1) / 2, part)
+
     def ranked(part: Many) -> float:
         gaps = np.cumsum(part.probs, axis=1)[:, :2] - np.cumsum(one_hot(part), axis=1)[:, :2]
         return average((gaps**2).sum(axis=1) / 2, part)
@@ -357,7 +365,6 @@ def test_probabilities_of_three_labels(drawn: tuple[pl.DataFrame, bool]) -> None
         drawn,
         lambda part: metrics.log_loss(part.truth, part.probs, sample_weight=part.weight, labels=range(3)),
     )
-    halved = (lambda part: average(((part.probs - one_hot(part)) ** 2).sum(axis=1) / 2, part))
     assert_many(tf.brier_class, drawn, halved)
     assert_many(tf.ranked_prob_score, drawn, ranked)
     assert_many(tf.classification_cost, drawn, lambda part: average(1 - (part.probs * one_hot(part)).sum(axis=1), part))
@@ -434,8 +441,9 @@ def in_bins(part: Part, bins: int, share: Callable[[Fraction], Fraction], *, upp
         reach = share(Fraction(round(p * 20), 20)) * bins
         place = math.ceil(reach) - 1 if upper else math.floor(reach)
         mine = found.setdefault(min(max(place, 0), bins - 1), Part([], [], []))
-        for column, value in zip(mine, (y, p, w), strict=True):
-            column.append(value)
+        mine.y.append(y)
+        mine.p.append(p)
+        mine.w.append(w)
     return found
 
 
@@ -556,7 +564,7 @@ def test_the_line_is_that_of_the_logistic_regression(case: Case) -> None:
         left = w * (y - 1 / (1 + np.exp(-(intercept + slope * x))))
         assert abs(left.sum()) < 1e-7 * w.sum()
         assert abs((left * (x - x.mean())).sum()) < 1e-7 * (w * abs(x - x.mean())).sum()
-        fitted = linear_model.LogisticRegression(C=np.inf, tol=1e-12, max_iter=10_000, solver="newton-cholesky")
+        fitted: Any = linear_model.LogisticRegression(C=np.inf, tol=1e-12, max_iter=10_000, solver="newton-cholesky")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it grumbles where it cannot improve any more
             fitted.fit(x[:, None], y, sample_weight=w)
@@ -696,13 +704,17 @@ def test_distances_of_scores_are_those_of_scipy(case: Case) -> None:
             assert distances[group][0] is transports[group][0] is None
             continue
         below = [
-            [sum(w for p, w in zip(part.p, part.w, strict=True) if p <= cut) / sum(part.w) for cut in (*one.p, *other.p)]
+            [
+                sum(w for p, w in zip(part.p, part.w, strict=True) if p <= cut) / sum(part.w)
+                for cut in (*one.p, *other.p)
+            ]
             for part in (one, other)
         ]
         farthest = max(abs(a - b) for a, b in zip(*below, strict=True))
         assert close(distances[group][0], farthest)
         if not case.weighted:
-            assert close(distances[group][0], float(stats.ks_2samp(one.p, other.p, method="asymp").statistic))
+            ks: Any = stats.ks_2samp(one.p, other.p, method="asymp")
+            assert close(distances[group][0], float(ks[0]))
         assert close(transports[group][0], float(stats.wasserstein_distance(one.p, other.p, one.w, other.w)))
 
 
@@ -723,9 +735,7 @@ def area_between(one: Part, other: Part) -> float:
 def test_abroca_is_the_area_between_roc_curves(case: Case) -> None:
     found = between(tf.abroca, case)
     valued = [group for group in case.groups if both_classes(case.part(group))]
-    areas = {
-        pair: area_between(case.part(pair[0]), case.part(pair[1])) for pair in itertools.combinations(valued, 2)
-    }
+    areas = {pair: area_between(case.part(pair[0]), case.part(pair[1])) for pair in itertools.combinations(valued, 2)}
     for group in case.groups:
         mine = [area for pair, area in areas.items() if group in pair]
         assert (found[group][0] is None) == (not mine)
@@ -837,7 +847,9 @@ def test_debiased_is_the_rest(case: Case) -> None:
     # a group's area is that of its farthest pair, and the farthest of the debiased pairs may be another one
     two = Case([row for row in case.rows if row["group"] != "c"], case.weighted)
     if two.part(*"ab").y:
-        plain, if_equal, debiased = (between(getattr(tf, "abroca" + each), two) for each in ("", "_if_equal", "_debiased"))
+        plain, if_equal, debiased = (
+            between(getattr(tf, "abroca" + each), two) for each in ("", "_if_equal", "_debiased")
+        )
         for group, (value, _) in debiased.items():
             one, other = plain[group][0], if_equal[group][0]
             assert close(value, None if one is None or other is None else one - other)

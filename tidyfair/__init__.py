@@ -8,12 +8,12 @@ from tidyfair.defaults import *
 from tidyfair.errors import *
 from tidyfair.fairness import *
 from tidyfair.formulas import *
+from tidyfair.functions import *
 from tidyfair.groups import *
 from tidyfair.metric_sets import *
 from tidyfair.metrics.classification import *
 from tidyfair.metrics.curves import *
 from tidyfair.metrics.probability import *
 from tidyfair.metrics.regression import *
-from tidyfair.partitions import *
 from tidyfair.tables import *
 from tidyfair.tallies import *

@@ -11,6 +11,7 @@ import polars as pl
 
 from tidyfair.cuts import Cut, SelectionWarning
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning, WeightError, listed
+from tidyfair.formulas import Statistic
 from tidyfair.frames import Column, open_frame
 from tidyfair.results import EXPLANATION, RESERVED, complaints, evaluate_requests, tidy_groups, tidy_results
 from tidyfair.sums import Needs
@@ -91,8 +92,8 @@ class Evaluable(ABC):
             options: All that follows, each by its name.
             group_by: Columns whose groups (folds, models, months) each get rows of their own.
             case_weights: Column of weights, finite numbers of zero or more.
-            probs: Column of scores (probabilities of the event); with more than two labels a list of columns in the order
-                of the labels, or a mapping from label to column.
+            probs: Column of scores (probabilities of the event); with more than two labels a list of columns in the
+                order of the labels, or a mapping from label to column.
             threshold: Scores at or above it select the event, in place of `estimate`. A list adds `.threshold`, and
                 `{"sex": {"female": 0.4, "male": 0.5}}` is a threshold for each group.
             top_k: So many rows with the highest scores are selected in each outer group; rows that tie with the last of
@@ -109,8 +110,8 @@ class Evaluable(ABC):
             explain: Whether to add `.n`, `.status`, `.group_min`, `.group_max`, `.level` and `.groups_left_out`.
 
         Returns:
-            A tidy frame of the caller's kind with one row for each metric and outer group (and threshold of a list): the
-            outer keys, `.metric`, `.by`, `.estimator`, `.estimate` (null where undefined), and what `explain` adds.
+            A tidy frame of the caller's kind with one row for each metric and outer group (and threshold of a list):
+            the outer keys, `.metric`, `.by`, `.estimator`, `.estimate` (null where undefined), and what `explain` adds.
 
         Raises:
             TidyfairError: For anything that cannot be read without guessing.
@@ -206,7 +207,8 @@ class Evaluable(ABC):
             msg = f"`{cut.way}` cuts one column of scores, that of the event; give `probs=` one column."
             raise ArgumentError(msg)
         self._check_roles({*roles, *({"estimate"} if cut is not None else ())})
-        tally = count(
+        self._check_numbers(options, cut)
+        return count(
             source,
             self._keys(source.outer),
             truth=columns.get("truth"),
@@ -216,8 +218,6 @@ class Evaluable(ABC):
             weights=columns.get("case_weights"),
             needs=self._needs,
         )
-        self._check_probabilities(tally)
-        return tally
 
     @property
     def _needs(self) -> Needs:
@@ -226,7 +226,7 @@ class Evaluable(ABC):
         scored = [formula for formula in formulas if formula.kind == "prob"]
         statistics = frozenset[str]().union(*(formula.statistics for formula in formulas))
         return Needs(
-            terms=frozenset().union(*(formula.all_terms for formula in formulas)),
+            terms=frozenset[Statistic]().union(*(formula.all_terms for formula in formulas)),
             numbers=any(formula.kind == "numeric" for formula in formulas),
             scores=bool(scored),
             sides=any(formula.over_levels and formula.way == "sums" for formula in scored),
@@ -247,6 +247,17 @@ class Evaluable(ABC):
                     "order, such as roc_auc."
                 )
                 raise ColumnError(msg)
+
+    def _check_numbers(self, options: Mapping[str, object], cut: Cut | None) -> None:
+        """Refuse what means nothing for numbers, and weights that a formula would not see."""
+        formulas = [each for request in self.requests for each in request.formulas if each[1].kind == "numeric"]
+        if formulas and cut is not None:
+            msg = f"`{cut.way}` makes labels of scores, but {formulas[0][0]} reads numbers."
+            raise ArgumentError(msg)
+        for name, formula in formulas:
+            if options.get("case_weights") is not None and formula.way == "rows" and "weight" not in formula.statistics:
+                msg = f"{name} takes no weights; leave out `case_weights=`, or give its function a parameter `weight`."
+                raise ArgumentError(msg)
 
     def _check_roles(self, there: set[str]) -> None:
         for name, formula in (each for request in self.requests for each in request.formulas):
@@ -283,11 +294,13 @@ class Evaluable(ABC):
         if not isinstance(tally, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             msg = "What is computed is what `tally` has counted; to count and compute at once, call the metric itself."
             raise ArgumentError(msg)
-        if tally.weights is not None and tally.cells["n"].sum() and not tally.cells["w"].sum():
-            msg = f"`case_weights`: all values of {tally.weights.name!r} are zero."
-            raise WeightError(msg)
+        check_weights(tally)
+        if tally.needs.numbers and (asked := [name for name in ("pos_label", "labels", "estimator") if reading[name]]):
+            msg = f"`{asked[0]}` is about labels, but {self.requests[0].name} reads numbers."
+            raise ArgumentError(msg)
         given = {"truth": tally.truth, "estimate": tally.estimate or tally.cut, "probs": tally.scores}
         self._check_roles({role for role, what in given.items() if what is not None})
+        self._check_probabilities(tally)
         if not tally.needs.covers(self._needs):
             msg = "The tally was not counted for all of these metrics; count again with what is to be computed."
             raise ArgumentError(msg)
@@ -328,6 +341,13 @@ class Evaluable(ABC):
         return results.drop(name for name in EXPLANATION if name != shown)
 
 
+def check_weights(tally: Tally) -> None:
+    """Refuse weights that are all zero."""
+    if tally.weights is not None and tally.cells["n"].sum() and not tally.cells["w"].sum():
+        msg = f"`case_weights`: all values of {tally.weights.name!r} are zero."
+        raise WeightError(msg)
+
+
 def _scores(probs: object) -> Scores | None:
     """The columns of scores as they were given: one, a list in the order of the labels, or a mapping from labels."""
     if probs is None:
@@ -342,7 +362,7 @@ def _scores(probs: object) -> Scores | None:
         columns = tuple(Column.of(value, "probs") for value in cast("Iterable[object]", probs))
         names = [column.name for column in columns]
         if len(columns) < len(("one", "other")) or len(set(names)) < len(names):
-            msg = f"`probs` lists one column for each label, not {listed(names)}; a single column stands without brackets."
+            msg = f"`probs` lists one column for each label, not {listed(names)}; one column stands without brackets."
             raise ColumnError(msg)
         return Scores(columns, several=True)
     return Scores((Column.of(probs, "probs"),))

@@ -28,6 +28,7 @@ _CUT = "cut"
 _WAYS = ("threshold", "top_k", "top_fraction")
 _MOST_CUTS = 2**15
 _BUCKETS = 2**12
+_MOST_ROWS = 2.0**62
 _SLACK = 1e-9
 """A share of rows this close to a whole number of them is that number."""
 
@@ -62,12 +63,14 @@ class Cut:
             msg = f"`estimate` and `{way}` both say what is predicted: give the labels or the scores, not both."
             raise ArgumentError(msg)
         if "probs" not in roles:
-            msg = f"`{way}={value}` needs the column of scores: `probs=`."
+            msg = f"`{way}` needs the column of scores: `probs=`."
             raise ArgumentError(msg)
         if way == "threshold" and isinstance(value, Mapping):
             return _by_group(cast("Mapping[Any, Any]", value))
+        # arrays without dimensions say that they can be iterated
         several = isinstance(value, Iterable) and not isinstance(value, str | bytes)
-        values = list(cast("Iterable[object]", value)) if several else [value]
+        several = several and getattr(cast("object", value), "ndim", 1) > 0
+        values: list[object] = list(cast("Iterable[object]", value)) if several else [value]
         checked = tuple(_number(way, each) for each in values)
         if not checked or len(set(checked)) < len(checked) or len(checked) > _MOST_CUTS:
             msg = f"`{way}` lists each value once, not {listed(values)}."
@@ -119,11 +122,17 @@ class Cut:
         for place, value in enumerate(self.values):
             if weighted:
                 known = pl.col(SCORE).is_not_null()
-                order = pl.col(WEIGHT).filter(known).sort_by(pl.col(SCORE).filter(known), descending=True)
+                # of equal scores the lightest first, so that the order of rows means nothing
+                weight, falling = pl.col(WEIGHT).filter(known), pl.col(SCORE).filter(known)
+                order = weight.sort_by(falling, weight, descending=[True, False])
                 reached = order.cast(pl.Float64).cum_sum() / order.cast(pl.Float64).sum() <= value + _SLACK
                 size = reached.sum()
             else:
-                size = pl.lit(value) if self.way == "top_k" else (pl.col(SCORE).count() * value + _SLACK).floor()
+                size = (
+                    pl.lit(min(value, _MOST_ROWS))
+                    if self.way == "top_k"
+                    else (pl.col(SCORE).count() * value + _SLACK).floor()
+                )
             size = pl.min_horizontal(size.cast(pl.Int64), pl.col(SCORE).count().cast(pl.Int64))
             # nobody is selected by a cut that no score reaches
             cut = pl.when(size > 0).then(score.get(pl.max_horizontal(size - 1, 0), null_on_oob=True))
@@ -133,26 +142,32 @@ class Cut:
             placed = frame.join(found.lazy(), on=outer, how="left", nulls_equal=True)
         else:
             found = frame.select(cuts).collect()
-            placed = frame.with_columns(pl.lit(each) for each in found)
+            placed = frame.with_columns(pl.lit(each.item(), pl.Float64).alias(each.name) for each in found)
         reached = [pl.col(SCORE) >= pl.col(f"{_CUT} {place}") for place in range(len(self.values))]
         known = pl.col(SCORE).is_not_null()
         estimate = pl.sum_horizontal(reached).cast(pl.UInt16) if self.several else reached[0]
-        return placed.with_columns(pl.when(known).then(estimate).alias(ESTIMATE)).drop(pl.col(f"^{_CUT} .*$"))
+        return placed.with_columns(pl.when(known).then(estimate).alias(ESTIMATE)).drop(
+            [each.meta.output_name() for each in cuts]
+        )
 
-    def remarks(self, selected: pl.DataFrame) -> list[str]:
-        """Where another number of rows than asked is selected; one row for each outer group and value.
+    def remarks(self, table: pl.DataFrame, *, weighed: bool) -> list[str]:
+        """Where another number of rows than asked is selected, or more than the share of weights asked for.
 
-        `selected` has `place` of outer group, `value`, `n` selected, `rows` with a score, and `group`, its text.
+        `table` has one row for each outer group and value: `group` (its text), `value`, `selected` and `all`.
         """
-        if self.way == "threshold":
-            return []
         said: list[str] = []
-        for group, value, n, rows in selected.select("group", "value", "n", "rows").rows():
-            wanted = int(value) if self.way == "top_k" else math.floor(value * rows + _SLACK)
-            if n != wanted:
-                why = f"rows tie at the cut, and equal scores are decided alike, so {n} are selected"
-                why = why if n > wanted else f"there are only {n} rows with a score"
-                said.append(f"{self.way}={value:g}{group} asks for {wanted} rows: {why}")
+        for group, value, selected, every in table.select("group", "value", "selected", "all").rows():
+            asked = f"{self.way}={value:g}{group} asks for"
+            tie = "rows tie at the cut, and equal scores are decided alike, so"
+            if weighed:
+                if selected > value * every * (1 + _SLACK):
+                    said.append(f"{asked} {value:.3g} of the weight: {tie} {selected / every:.3g} is selected")
+                continue
+            wanted = int(value) if self.way == "top_k" else math.floor(value * every + _SLACK)
+            if selected > wanted:
+                said.append(f"{asked} {wanted} rows: {tie} {selected} are selected")
+            elif selected < wanted:
+                said.append(f"{asked} {wanted} rows: there are only {selected} rows with a score")
         return said
 
     def __repr__(self) -> str:
@@ -166,7 +181,7 @@ def _number(way: str, value: object) -> float:
     if way == "threshold" and not number:
         msg = f"`threshold` is a number, a list of numbers or a mapping by group, not {value!r}."
         raise ArgumentError(msg)
-    if way == "top_k" and not (number and isinstance(value, Integral) and value >= 1):
+    if way == "top_k" and not (number and isinstance(value, Integral) and int(value) >= 1):
         msg = f"`top_k` is a number of rows, 1 or more, not {value!r}."
         raise ArgumentError(msg)
     if way == "top_fraction" and not (number and 0 < cast("float", value) <= 1):
@@ -181,12 +196,18 @@ def _by_group(mapping: Mapping[Any, Any]) -> Cut:
         msg = f"`threshold` by group names the column and the threshold of each of its groups, {shape}."
         raise ArgumentError(msg)
     ((names, groups),) = mapping.items()
-    columns = tuple(Column.of(name, "threshold") for name in (names if isinstance(names, tuple) else (names,)))
-    chosen = [(key if isinstance(key, tuple) else (key,), _number("threshold", value)) for key, value in groups.items()]
+    named = cast("tuple[object, ...]", names if isinstance(names, tuple) else (names,))
+    columns = tuple(Column.of(name, "threshold") for name in named)
+    keys = [
+        # in frames NaN is null, and so it is here
+        tuple(None if part != part else part for part in (cast("Any", key) if isinstance(key, tuple) else (key,)))  # noqa: PLR0124
+        for key in groups
+    ]
+    chosen = tuple(zip(keys, (_number("threshold", value) for value in groups.values()), strict=True))
     if any(len(key) != len(columns) for key, _ in chosen) or not chosen:
         msg = f"`threshold` by group needs one value for each of {listed(column.name for column in columns)}, {shape}."
         raise ArgumentError(msg)
-    return Cut("threshold", by=columns, groups=tuple(cast("Any", chosen)))
+    return Cut("threshold", by=columns, groups=chosen)
 
 
 def _search(scores: pl.Series, cuts: list[float]) -> pl.Series:

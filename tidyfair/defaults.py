@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import polars as pl
 
@@ -50,8 +50,8 @@ def default_metrics(
     takes, and answers as a metric set does.
 
     Raises:
-        ArgumentError: For whole numbers of more than two values, which may be labels or a measurement: list `labels=`, or
-            take `metric_set(rmse, rsq, mae)`.
+        ArgumentError: For whole numbers of more than two values, which may be labels or a measurement: list `labels=`,
+            or take `metric_set(rmse, rsq, mae)`.
 
     >>> import polars as pl
     >>> seen = pl.DataFrame({"y": [1.5, 2.0, 4.0], "guess": [1.0, 2.5, 4.0]})
@@ -67,6 +67,9 @@ def default_metrics(
     )
     if not scored:
         return _OF_LABELS(data, truth, estimate, **options)
+    if thresholds is not None and (isinstance(thresholds, str) or not isinstance(thresholds, Iterable)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"threshold_curve() takes a list of thresholds, not {thresholds!r}."
+        raise ArgumentError(msg)
     chosen = metric_set(_OF_LABELS, _OF_SCORES) if decided else _OF_SCORES
     return chosen(data, truth, estimate, **options)
 
@@ -79,18 +82,15 @@ def _are_numbers(source: Any, truth: ColumnLike, options: CallOptions) -> bool:
     if not dtype.is_numeric() or options.get("labels") is not None:
         return False
     value = pl.col("truth")
-    broken, values = (
-        frame.select((value != value.round(0)).any(), value.drop_nulls().unique().head(_MOST + 1).implode())
-        .collect()
-        .row(0)
-    )
+    several = value.drop_nulls().unique().head(_MOST + 1).implode().alias("values")
+    broken, values = frame.select((value != value.round(0)).any(), several).collect().row(0)
     if broken:
         return True
     if set(values) in _PAIRS or not values:
         return False
     msg = (
-        f"`truth`: the column {column.name!r} holds whole numbers, which may be labels or a measurement: give `labels=`, or "
-        "`pos_label=` by way of `metric_set(accuracy, kap)`, or take `metric_set(rmse, rsq, mae)`."
+        f"`truth`: the column {column.name!r} holds whole numbers, which may be labels or a measurement: list the "
+        "labels as `labels=`, or take `metric_set(rmse, rsq, mae)`."
     )
     raise ArgumentError(msg)
 
@@ -115,7 +115,13 @@ class ThresholdCurve:
                 "The thresholds of a threshold curve are given when it is made: `threshold_curve(metric, [0.1, 0.2])`."
             )
             raise ArgumentError(msg)
-        return self.metrics(data, truth, **options, threshold=self.thresholds)
+        given: CallOptions = {**options, "threshold": self.thresholds}
+        return self.metrics(data, truth, **given)
+
+    def by_group(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any:
+        """The values of groups at every threshold, as `by_group` of the metrics gives them."""
+        given: CallOptions = {**options, "threshold": self.thresholds}
+        return self.metrics.by_group(data, truth, **given)
 
     def __repr__(self) -> str:
         return f"<threshold curve at {len(self.thresholds)} thresholds of {self.metrics!r}>"
@@ -140,9 +146,8 @@ def threshold_curve(
     if isinstance(metrics, GroupwiseFactory) or not isinstance(metrics, Metric | GroupwiseMetric | MetricSet):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"threshold_curve() takes a metric or a metric set, not {metrics!r}."
         raise ArgumentError(msg)
-    chosen = (
-        [step / _STEPS for step in range(_STEPS + 1)]
-        if thresholds is None
-        else list(cast("Iterable[float]", thresholds))
-    )
+    if thresholds is not None and (isinstance(thresholds, str) or not isinstance(thresholds, Iterable)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"threshold_curve() takes a list of thresholds, not {thresholds!r}."
+        raise ArgumentError(msg)
+    chosen = [step / _STEPS for step in range(_STEPS + 1)] if thresholds is None else list(thresholds)
     return ThresholdCurve(metrics if isinstance(metrics, MetricSet) else metric_set(metrics), tuple(chosen))

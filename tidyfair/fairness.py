@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tidyfair.aggregates import Aggregate, Direction
-    from tidyfair.partitions import Sample
+    from tidyfair.functions import Sample
 
 __all__ = [
     "abroca",
@@ -196,8 +196,8 @@ def new_between_group_metric(
     """Make a metric of what a group and the others have between them, such as the distance of their scores.
 
     Args:
-        fn: A function of two samples, each with the arrays `truth` (1 for the event), `score` and `weight` (None without
-            weights), which returns a number; it raises `Undefined("reason")` where there is none.
+        fn: A function of two samples, each with the arrays `truth` (whether a row has the event), `score` and `weight`
+            (None without weights), which returns a number; it raises `Undefined("reason")` where there is none.
         name: What `.metric` says.
         aggregate: How the values of groups become one number.
         against: Each group is compared with the `"rest"`, or with each other group (`"pairs"`): its value is then that
@@ -211,11 +211,13 @@ def new_between_group_metric(
     >>> mean_score_distance("race")
     <groupwise metric mean_score_distance('race'): group_maximum() of mean_score_distance, minimize>
     """
-    if isinstance(fn, Metric):
-        metric = replace(fn, name=name)
-    else:
-        made = prob_metric(direction=direction or "minimize", range=range, probabilities=False, against=against)(fn)
-        metric = replace(made, name=name)
+    if not isinstance(fn, Metric) and not callable(fn):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"{name}: a function of two samples is asked for, not {fn!r}."
+        raise ArgumentError(msg)
+    if against not in ("rest", "pairs"):
+        raise ArgumentError.unknown("against", against, ["rest", "pairs"])
+    define = prob_metric(direction=direction or "minimize", range=range, probabilities=False, against=against)
+    metric = fn.alias(name) if isinstance(fn, Metric) else replace(define(fn), name=name)
     return GroupwiseFactory(name, (metric,), as_aggregate(aggregate, name), direction)
 
 

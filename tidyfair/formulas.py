@@ -55,8 +55,8 @@ ROW_COLUMNS: dict[Kind, dict[str, frozenset[str]]] = {
     "numeric": {"truth": _TRUTH, "estimate": _ESTIMATE, "weight": _NOTHING, "weighted": _NOTHING},
 }
 """What formulas over rows read. Scores come as their distinct values, falling, with the weight of those who have the
-event (`hits`) and who have not (`false_alarms`), the sums of squared weights, and the `place` of the score: the share of
-its outer group at or below it. Numbers come row by row, as they stand in the data."""
+event (`hits`) and who have not (`false_alarms`), the sums of squared weights, and the `place` of the score: the share
+of its outer group at or below it. Numbers come row by row, as they stand in the data."""
 
 _WHEN_COMPLETE = {"positives": "tp fn", "negatives": "fp tn", "selected": "tp fp", "unselected": "fn tn"}
 """What the margins are in a formula that reads both truth and estimate, and so leaves out rows without one of them."""
@@ -140,6 +140,10 @@ class Formula:
     """Whether scores must be probabilities."""
     against: Literal["rest", "pairs"] | None = None
     """Whether it compares the rows of a group with those of the others."""
+    min_n: int = 0
+    """The fewest rows of a group that others are compared with."""
+    ignores_truth: bool = False
+    """Whether, as a function of arrays, it reads scores alone."""
     parts: tuple[tuple[str, Formula], ...] = field(default=(), repr=False)
     """Parameters that are other metrics."""
     terms: tuple[tuple[str, Statistic], ...] = field(default=(), repr=False)
@@ -202,7 +206,7 @@ class Formula:
     def reads(self) -> frozenset[str]:
         """Which of `truth`, `estimate` and `probs` must be there in a row for it to count."""
         if self.way == "arrays":
-            return _SCORED if self.kind == "prob" else _BOTH
+            return _SCORED - _TRUTH if self.ignores_truth else _SCORED if self.kind == "prob" else _BOTH
         sources = SUMS[self.kind] | ROW_COLUMNS[self.kind]
         own = (sources[name] for name in self.statistics)
         return _NOTHING.union(*own, *(term.reads for term in self.all_terms))
@@ -215,6 +219,15 @@ class Formula:
                 kind = f"option of {name}"
                 raise ArgumentError.unknown(kind, option, known)
         chosen = {**known, **options}
+        for option, value in options.items():
+            if isinstance(known[option], bool) and not isinstance(value, bool):
+                msg = f"{name}: the option `{option}` is True or False, not {value!r}."
+                raise ArgumentError(msg)
+        try:
+            hash(_frozen(chosen))
+        except TypeError as error:
+            msg = f"{name}: options are plain values, lists or mappings, not {options!r}."
+            raise ArgumentError(msg) from error
         terms = tuple((name, term.with_options(chosen)) for name, term in self.terms)
         # an option of a metric is one of the metrics that it is made of
         parts = tuple((name, part.with_options(name, _shared(options, part))) for name, part in self.parts)
@@ -265,7 +278,7 @@ class Formula:
     @cached_property
     def column(self) -> str:
         """Where its values stand beside the sums of a group, if it is worked out from rows."""
-        return f"{self.function.__name__}({self.options}) {id(self.function)}"
+        return f"{name_of(self.function)}({self.options}) {self.min_n} {id(self.function)}"
 
     @cached_property
     def over_rows(self) -> Expr:
@@ -310,6 +323,11 @@ class Formula:
             msg = f"{self.function.__name__} takes one number for each statistic: it is worked out label by label."
             raise ArgumentError(msg)
         return values.item()
+
+
+def name_of(function: object) -> str:
+    """What a function is called; objects that can be called have no name of their own."""
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def _frozen(options: Mapping[str, object]) -> tuple[tuple[str, object], ...]:

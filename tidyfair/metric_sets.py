@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,8 +13,8 @@ from tidyfair.aggregates import as_aggregate
 from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.formulas import ROW_COLUMNS, SUMS, Formula, Kind, Statistic, statistic
+from tidyfair.functions import WEIGHTS
 from tidyfair.groups import By, Privileged
-from tidyfair.partitions import WEIGHTS
 from tidyfair.results import Request
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Metric(Evaluable):
     def __post_init__(self) -> None:
         function = self.definition.function
         object.__setattr__(self, "__doc__", function.__doc__)
-        object.__setattr__(self, "__module__", function.__module__)
+        object.__setattr__(self, "__module__", getattr(function, "__module__", __name__))
 
     @property
     def requests(self) -> tuple[Request]:
@@ -89,8 +89,11 @@ class Metric(Evaluable):
     def __reduce__(self) -> str | tuple[Any, ...]:
         # by name, as functions do; what has no module-level name of its own is made again from what has
         module = sys.modules.get(self.__module__)
-        if self.base is None or getattr(module, self.name, None) is self:
+        if getattr(module, self.name, None) is self:
             return self.name
+        if self.base is None:
+            # made of a user's function, which pickles if it can be found by its name
+            return Metric, tuple(getattr(self, each.name) for each in fields(self))
         return Metric.tweaked, (self.base, self.name, dict(self.definition.options))
 
     def __repr__(self) -> str:
@@ -135,7 +138,13 @@ class GroupwiseMetric(Evaluable):
     @property
     def requests(self) -> tuple[Request]:
         """What it asks of a tally."""
-        formulas = tuple((metric.name, metric.definition) for metric in self.metrics)
+        formulas = tuple(
+            (
+                metric.name,
+                replace(metric.definition, min_n=self.min_n) if metric.definition.against else metric.definition,
+            )
+            for metric in self.metrics
+        )
         label_by_label = any(metric.constant_average for metric in self.metrics)
         return (Request(self.name, formulas, self.by, self.bound, self.min_n, label_by_label),)
 
@@ -312,6 +321,7 @@ def prob_metric(
     average: str | None = None,
     probabilities: bool = True,
     against: Literal["rest", "pairs"] | None = None,
+    truth: bool = True,
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a formula into a metric of scores.
 
@@ -326,6 +336,7 @@ def prob_metric(
         average: The average over labels that it is, or is unless asked otherwise; the macro average if left out.
         probabilities: Whether scores must lie between 0 and 1.
         against: A function of two samples instead: those of a group and of the rest, or of two groups.
+        truth: Whether such a function reads the truth.
     """
     settings: dict[str, Any] = {
         "over_levels": over_levels, "undefined": undefined, "average": average, "probabilities": probabilities,
@@ -334,7 +345,8 @@ def prob_metric(
 
     def define(function: Callable[..., Any]) -> Metric:
         if against is not None:
-            return _arrayed(function, function.__name__, "prob", direction, range, settings | {"against": against})
+            two = settings | {"against": against, "ignores_truth": not truth}
+            return _arrayed(function, function.__name__, "prob", direction, range, two)
         return _defined(function, "prob", direction, range, settings)
 
     return define
@@ -392,7 +404,7 @@ def _defined(
     terms: Mapping[str, Statistic] | None = None,
 ) -> Metric:
     """A metric from its formula, which is checked."""
-    around = function.__globals__
+    around: dict[str, Any] = getattr(function, "__globals__", {})
     known = {key: each.definition for key, each in around.items() if isinstance(each, Metric)}
     statistics = {key: each for key, each in around.items() if isinstance(each, Statistic)} | dict(terms or {})
     definition = Formula.of(function, kind, known, statistics, **settings)
@@ -432,9 +444,9 @@ def new_class_metric(
 
     Args:
         fn: A function whose parameters are statistics (`tp`, `fp` …) and which returns an expression, or numerator and
-            denominator: fast. Or a function of true and predicted labels such as scikit-learn's, with `sample_weight` if
-            it takes weights: slow, because it is asked group by group. It sees 1 for the event (each label in turn) and
-            0 for the rest; with `over_levels`, all labels as they are.
+            denominator: fast. Or a function of true and predicted labels such as scikit-learn's, with `sample_weight`
+            if it takes weights: slow, because it is asked group by group. It sees 1 for the event (each label in turn)
+            and 0 for the rest; with `over_levels`, all labels as they are.
         name: What `.metric` says.
         direction: Whether larger values are better.
         range: Smallest and largest possible value.
@@ -496,9 +508,10 @@ def new_numeric_metric(
     """Make a metric of predicted numbers from a formula over sums or rows, or from a function of two arrays.
 
     Args:
-        fn: A function of sums (see `numeric_metric`, and the names in `statistics`), or of the rows of a group (`truth`,
-            `estimate`, `weight`), which returns an expression, or numerator and denominator: fast. Or a function of true
-            and predicted numbers such as scikit-learn's, with `sample_weight` if it takes weights: slow.
+        fn: A function of sums (see `numeric_metric`, and the names in `statistics`), or of the rows of a group
+            (`truth`, `estimate`, `weight`), which returns an expression, or numerator and denominator: fast. Or a
+            function of true and predicted numbers such as scikit-learn's, with `sample_weight` if it takes weights:
+            slow.
         name: What `.metric` says.
         direction: Whether larger values are better.
         range: Smallest and largest possible value.
@@ -536,7 +549,8 @@ def _new(
     parameters = inspect.signature(function).parameters.values()
     asked = {each.name for each in parameters if each.kind is not each.KEYWORD_ONLY and each.default is each.empty}
     vocabulary = {*SUMS[kind], *ROW_COLUMNS[kind], *terms}
-    if asked & vocabulary:
+    # scores have a truth in arrays only; there `score` is one of the two
+    if asked & vocabulary and not (kind == "prob" and "truth" in asked):
         is_rows = asked <= set(ROW_COLUMNS[kind])
         try:
             return _defined(function, kind, direction, range, settings, name=name, terms=terms)
@@ -544,7 +558,10 @@ def _new(
             # `truth` and `estimate` may be arrays as well as columns
             if not is_rows or kind != "numeric":
                 raise
-    if len([each for each in parameters if each.kind is not each.KEYWORD_ONLY]) < len(("truth", "estimate")):
-        msg = f"{made}: a function of arrays takes two of them, the truth and what is predicted."
+    places = [each for each in parameters if each.kind is not each.KEYWORD_ONLY]
+    needed = [each for each in parameters if each.default is each.empty and each.name not in WEIGHTS]
+    several = {each.kind for each in places} & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    if not several and (len(places) < len(("truth", "estimate")) or len(needed) > len(("truth", "estimate"))):
+        msg = f"{made}: a function of arrays takes two of them, the truth and what is predicted, not {listed(asked)}."
         raise ArgumentError(msg)
     return _arrayed(function, name, kind, direction, range, settings)

@@ -184,7 +184,9 @@ def _measures(*, weighted: bool) -> dict[str, str]:
 
 
 def _there(table: Table) -> pl.Expr:
-    return pl.all_horizontal(True, *(pl.col(_PRESENT[role]).is_not_null() for role in sorted(table.reads)))
+    return pl.all_horizontal(
+        pl.lit(value=True), *(pl.col(_PRESENT[role]).is_not_null() for role in sorted(table.reads))
+    )
 
 
 def _score_sums(

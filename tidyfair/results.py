@@ -10,8 +10,9 @@ import polars as pl
 from tidyfair.aggregates import CONTEXTS, Context
 from tidyfair.comparisons import NO_LEVEL, STATED, VALUED, compare
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
+from tidyfair.functions import class_values, row_values
 from tidyfair.labels import AVERAGES, NUMBERS, read_labels
-from tidyfair.partitions import class_values, row_values
+from tidyfair.partitions import Level, Whose
 from tidyfair.readings import HAND_TILL, LEVEL, ONE_LABEL, UNIT, Table, derived, evaluate, pool
 from tidyfair.tallies import THRESHOLD
 from tidyfair.units import UNGROUPED, cells_of, count_units, rows_of
@@ -76,8 +77,8 @@ class Request:
             return "one_vs_rest"
         if formula.average not in (None, HAND_TILL):
             return formula.average  # it is an average of its own
-        if asked == "micro" and formula.way == "rows":
-            msg = f'{self.name} depends on the order of scores, which labels do not share: take "macro".'
+        if asked == "micro" and formula.way != "sums":
+            msg = f'{self.name} is no sum over labels, so it has no micro average: take "macro".'
             raise ArgumentError(msg)
         if asked in AVERAGES:
             return asked
@@ -137,8 +138,11 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
     labels = NUMBERS
     if not tally.needs.numbers:
         listed_labels = reading["labels"]
-        if listed_labels is None and tally.scores is not None and tally.needs.scores:
+        if listed_labels is None and tally.scores is not None and tally.scores.labels is not None:
             listed_labels = tally.scores.labels
+            if without := [label for label in tally.seen["truth"] if label not in listed_labels]:
+                msg = f"`probs`: there is no column for {listed(without)}; give one for each label."
+                raise ColumnError(msg)
         labels = read_labels(
             tally, labels=listed_labels, pos_label=reading["pos_label"], estimator=reading["estimator"]
         )
@@ -279,7 +283,7 @@ class _Work:
     table: Table
     bys: list[By | None]
 
-    def values(self, formulas: Collection[Formula], whose: Literal["own", "overall", "rest"]) -> pl.DataFrame | None:
+    def values(self, formulas: Collection[Formula], whose: Whose) -> pl.DataFrame | None:
         """Their values in the rows of the table, in columns named by the formulas."""
         formulas = [formula for formula in formulas if formula.way != "sums"]
         if not formulas:
@@ -287,15 +291,17 @@ class _Work:
         found = [self._of(by, formulas, whose) for by in self.bys]
         return pl.concat(found)
 
-    def _of(self, by: By | None, formulas: list[Formula], whose: Literal["own", "overall", "rest"]) -> pl.DataFrame:
+    def _of(self, by: By | None, formulas: list[Formula], whose: Whose) -> pl.DataFrame:
         labels, table = self.labels, self.table
         if table.kind == "class":
             cells = cells_of(self.tally, labels, self.units, by)
-            size = self.units.spans[by][1]
-            return class_values(cells, formulas, labels.levels, labels.event, labels.values, whose, size)
+            all_labels = labels.values if labels.event is None else None
+            return class_values(cells, formulas, labels.levels, all_labels, whose, self.units.spans[by][1])
         rows = rows_of(self.tally, labels, self.units, by, table.reads)
-        levels = [(level, self.scores[level]) for level in labels.levels] if table.kind == "prob" else [(0, "0")]
-        values = row_values(rows, formulas, levels, labels.values, whose, pairs=table.pairs)
+        levels = (
+            [Level(level, self.scores[level]) for level in labels.levels] if table.kind == "prob" else [Level(0, "")]
+        )
+        values = row_values(rows, formulas, levels, whose, pairs=table.pairs)
         return pl.concat([values] * 2) if table.sides else values
 
 
@@ -312,7 +318,7 @@ def _blocks(
     units, table = work.units, work.table
     wanted = {formulas.index(formula): formula for _, formula in pairs}
 
-    def values(known: pl.DataFrame, whose: Literal["own", "overall", "rest"]) -> pl.DataFrame:
+    def values(known: pl.DataFrame, whose: Whose) -> pl.DataFrame:
         of_rows = work.values(wanted.values(), whose)
         there = derived(table, known)
         return evaluate(there if of_rows is None else there.hstack(of_rows), wanted, estimator)
@@ -359,6 +365,7 @@ def _mark(rows: pl.DataFrame, units: Units, requests: Sequence[Request], *, na_r
         pl.when("apart").then(pl.lit("left_out"))
         .when((pl.col("rows") > pl.col("n")) & (not na_rm)).then(pl.lit("missing_values"))
         .when(pl.col("denominator") < pl.col("min_n")).then(pl.lit("below_min_n"))
+        .when(pl.col("estimate").is_null() & (pl.col("n") == 0)).then(pl.lit("zero_denominator"))
         .when(pl.col("estimate").is_null()).then("reason")
         .when(pl.col("estimate").is_infinite()).then(pl.lit("infinite"))
         .when("levels_left_out").then(pl.lit("levels_left_out"))
@@ -464,7 +471,7 @@ def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
     states = evaluated.rows["status"]
     if (states != "ok").any():
         reasons = {
-            state: _REASONS.get(state, f"has no value ({state.replace('_', ' ')})")
+            state: _REASONS.get(state, f"has no value ({state if ':' in state else state.replace('_', ' ')})")
             for state in states.unique(maintain_order=True)
             if state not in STATED or state == "levels_left_out"
         }

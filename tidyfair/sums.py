@@ -29,6 +29,7 @@ REST, UP_TO = "~", "<"
 _MOMENTS = ("truth_shift", "truth_square", "estimate_shift", "estimate_square", "product")
 _CENTRES = ("truth_centre", "estimate_centre")
 _LEAST, _MOST = "least ", "most "
+_HARDLY = 1e-12
 _LOST = 1e4
 """A mean so many times farther from the centre than the spread is wide (squared) costs digits that matter."""
 
@@ -69,7 +70,7 @@ def score_names(count: int, *, sides: bool) -> dict[str, pl.Expr]:
 
 
 def summed(needs: Needs, scores: int) -> list[pl.Expr]:
-    """Sums over the rows of a cell, weighted by the column `measure`; and the extremes, which show what is no number."""
+    """Sums over the rows of a cell, weighted by the column `measure`; and extremes, which show what is not finite."""
     weight, sums = pl.col(MEASURE), list[pl.Expr]()
     if needs.scores:
         named = score_names(scores, sides=needs.sides)
@@ -83,19 +84,21 @@ def summed(needs: Needs, scores: int) -> list[pl.Expr]:
                 for name, score in columns.items()
                 for side in (0, 1)
             ]
-        sums += [each for place in range(scores) for each in _extremes(f"s{place}")]
+        sums += [each for place in range(scores) for each in _extremes(f"s{place}", weight)]
     if needs.numbers:
         truth, estimate = pl.col(ACTUAL), pl.col(PREDICTED)
         sums += [
             (term.of(truth=truth, estimate=estimate) * weight).sum().alias(term.column)
             for term in sorted(needs.terms, key=lambda term: term.column)
         ]
-        sums += [*_extremes(ACTUAL), *_extremes(PREDICTED)]
+        sums += [*_extremes(ACTUAL, weight), *_extremes(PREDICTED, weight)]
     return sums
 
 
-def _extremes(name: str) -> list[pl.Expr]:
-    return [pl.col(name).min().alias(_LEAST + name), pl.col(name).max().alias(_MOST + name)]
+def _extremes(name: str, weight: pl.Expr) -> list[pl.Expr]:
+    """The ends of what counts; what is infinite spoils sums even if it weighs nothing."""
+    counts = pl.col(name).filter((weight > 0) | pl.col(name).is_infinite())
+    return [counts.min().alias(_LEAST + name), counts.max().alias(_MOST + name)]
 
 
 def moments(truth_centre: pl.Expr, estimate_centre: pl.Expr) -> list[pl.Expr]:
@@ -111,6 +114,7 @@ def digits_lost(cells: pl.DataFrame) -> bool:
 
     def far(shift: str, square: str) -> pl.Expr:
         distance = pl.col(shift) ** 2 / pl.col("w" if "w" in cells.columns else "n")
+        distance = distance.fill_nan(0.0)
         return (distance > _LOST * (pl.col(square) - distance)) & (distance > 0)
 
     lost = far("truth_shift", "truth_square") | far("estimate_shift", "estimate_square")
@@ -132,7 +136,15 @@ def centred(cells: pl.DataFrame, together: Sequence[str] = ()) -> pl.DataFrame:
     if "product" not in cells.columns:
         return cells
     weight = pl.col("w" if "w" in cells.columns else "n").cast(pl.Float64)
-    first = {name: pl.col(name).first().over(together) if together else pl.col(name).first() for name in _CENTRES}
+    # the centre of the heaviest cell, because what hardly counts may lie far off
+    complete = pl.all_horizontal(pl.col(name).is_not_null() for name in ("truth", "estimate") if name in cells.columns)
+    heaviest = (
+        pl.when(complete).then(weight).otherwise(weight * _HARDLY).arg_max()
+        if "truth" in cells.columns
+        else weight.arg_max()
+    )
+    chosen = {name: pl.col(name).get(heaviest) for name in _CENTRES}
+    first = {name: each.over(together) if together else each for name, each in chosen.items()}
     truth, estimate = (pl.col(name) - first[name] for name in _CENTRES)
     shift, square = pl.col("truth_shift"), pl.col("truth_square")
     other, other_square = pl.col("estimate_shift"), pl.col("estimate_square")

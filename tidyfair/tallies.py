@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -70,8 +70,8 @@ class Tally:
 
     `cells` has one row per combination that occurs: the keys as `k0`, `k1`, …, then `truth` and `estimate` (null where
     missing or not given; where they are numbers, only whether they are there), `n` rows and, with case weights, their
-    sum `w` and the sum of their squares `w2`, and the sums that probability and regression metrics need. `rows` are kept
-    for metrics that depend on their order. Tallies of two halves of the data add up to the tally of the whole.
+    sum `w` and the sum of their squares `w2`, and the sums that probability and regression metrics need. `rows` are
+    kept for metrics that depend on their order. Tallies of two halves of the data add up to the tally of the whole.
     """
 
     cells: pl.DataFrame
@@ -81,7 +81,7 @@ class Tally:
     cut: Cut | None = None
     weights: Column | None = None
     scores: Scores | None = None
-    needs: Needs = Needs()
+    needs: Needs = field(default_factory=Needs)
     rows: pl.DataFrame | None = None
 
     @property
@@ -126,7 +126,7 @@ class Tally:
         for name in sums:
             dense = np.zeros(height * (len(values) + 1), dtype=known[name].to_numpy().dtype)
             dense[code] = known[name].to_numpy()
-            dense = dense.reshape(height, -1)
+            dense = dense.reshape(height, len(values) + 1)
             # both sides are summed, because subtracting floats would leave dust where there is nothing
             below = dense.cumsum(axis=1)[:, ascending]
             above = dense[:, ::-1].cumsum(axis=1)[:, ::-1][:, ascending + 1]
@@ -143,34 +143,22 @@ class Tally:
         return replace(self, cells=every.select(*order, *LABELS, *sums), keys=keys, needs=Needs(), rows=None)
 
     def remarks(self) -> list[str]:
-        """Where the cut selects another number of rows than it was asked for."""
+        """Where the cut selects more or less than it was asked for."""
         if self.cut is None or self.cut.way == "threshold":
             return []
         tally = self.at_each_cut()
         by = tally.names([key.column for key in tally.outer])
-        table = (
-            tally.cells.filter(pl.col(ESTIMATE).is_not_null())
-            .group_by(by or pl.lit(0).alias("\0one"))
-            .agg(pl.col("n").filter(pl.col(ESTIMATE)).sum().alias("selected"), pl.col("n").sum().alias("rows"))
-            .sort(by, nulls_last=True)
-            if by
-            else tally.cells.filter(pl.col(ESTIMATE).is_not_null()).select(
-                pl.col("n").filter(pl.col(ESTIMATE)).sum().alias("selected"), pl.col("n").sum().alias("rows")
-            )
+        measure = "w" if self.cut.way == "top_fraction" and self.weights is not None else "n"
+        known = tally.cells.filter(pl.col(ESTIMATE).is_not_null()).with_columns(
+            pl.lit(self.cut.values[0]).alias("value")
         )
-        shown = {name: key.column.name for name, key in zip(by, tally.outer, strict=True) if key.role == "outer"}
-        texts = [", ".join(f"{text}={row[name]!r}" for name, text in shown.items()) for row in table.to_dicts()]
-        value = table[by[-1]] if self.cut.several else pl.Series([self.cut.values[0]]).new_from_index(0, len(table))
-        if self.cut.way == "top_fraction" and self.weights is not None:
-            return []  # shares of weights hardly ever fit exactly
-        return self.cut.remarks(
-            pl.DataFrame(
-                {
-                    "group": [f" ({text})" if text else "" for text in texts],
-                    "value": value, "n": table["selected"], "rows": table["rows"],
-                }
-            )
-        )  # fmt: skip
+        known = known.with_columns(pl.col(by[-1]).alias("value")) if self.cut.several else known
+        selected = pl.col(measure).filter(pl.col(ESTIMATE)).sum().alias("selected")
+        table = known.group_by(*by, "value").agg(selected, pl.col(measure).sum().alias("all")).sort(by, nulls_last=True)
+        names = [key.column.name for key in tally.outer if key.role == "outer"]
+        texts = [", ".join(f"{name}={part!r}" for name, part in zip(names, row, strict=False)) for row in table.rows()]
+        groups = pl.Series("group", [f" ({text})" if text else "" for text in texts], dtype=pl.String)
+        return self.cut.remarks(table.with_columns(groups), weighed=measure == "w")
 
     def __radd__(self, other: object) -> Tally:
         """So that `sum()` adds tallies up."""
@@ -205,7 +193,7 @@ class Tally:
     @property
     def _names(self) -> list[str]:
         """The columns that cells are counted by."""
-        return [name for name in self.cells.columns[: self.cells.columns.index("n")]]
+        return self.cells.columns[: self.cells.columns.index("n")]
 
     @property
     def _definition(self) -> tuple[object, ...]:
@@ -240,7 +228,9 @@ def count(
     for name, (role, column) in wanted.items():
         if name in {ACTUAL, PREDICTED} or role == "probs":
             _check_numbers(schema[name], role, column.name, decided=cut is not None and not needs.scores)
-    frame = frame.with_columns(pl.col(name).cast(pl.Float64) for name in (ACTUAL, PREDICTED) if name in schema)
+    frame = frame.with_columns(
+        pl.col(name).cast(pl.Float64) for name in wanted if name in {ACTUAL, PREDICTED} or wanted[name][0] == "probs"
+    )
     if weights is not None:
         frame = _weighable(frame, weights)
     if cut is not None:

@@ -1,12 +1,13 @@
 """Curves of scores as tidy frames. A curve is its formula: its columns over what is selected at each score and above.
 
-`tp` and `fp` are the weights of those with and without the event at or above a score, `positives` and `negatives` those of
-all.
+`tp` and `fp` are the weights of those with and without the event at or above a score, `positives` and `negatives` those
+of all.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Real
@@ -14,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, UndefinedWarning
+from tidyfair.calls import check_weights
+from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning
 from tidyfair.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
 from tidyfair.frames import open_frame
 from tidyfair.labels import read_labels
 from tidyfair.metrics.probability import roc_auc
-from tidyfair.partitions import sorted_scores
+from tidyfair.partitions import Level, sorted_scores
 from tidyfair.results import scores_of_levels
 from tidyfair.units import UNGROUPED, count_units, rows_of
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Curve", "calibration_curve", "gain_curve", "lift_curve", "pr_curve", "roc_curve"]
 
 _PLACE = ["unit", "level"]
+_SHOWN = 10
 
 
 class CurveOptions(TypedDict, total=False):
@@ -84,9 +87,8 @@ class Curve:
         """
         given = cast("dict[str, Any]", options)
         thresholds = _thresholds(given.pop("thresholds", None))
-        points, about = _points(self.name, data, truth, given)
+        points, ends, about = _points(self.name, data, truth, given)
         extra = [math.inf, *([-math.inf] if self.rising else []), *(thresholds or [])]
-        ends = points.select(_PLACE).unique(maintain_order=True)
         added = ends.join(pl.DataFrame({"score": extra}), how="cross").with_columns(
             hits=0.0, false_alarms=0.0, added=True
         )
@@ -106,8 +108,11 @@ class Curve:
         columns = self.function(**{name: pl.col(name) for name in named})
         values = points.select(*_PLACE, pl.col("score").alias(".threshold"), **columns)
         values = values.with_columns(pl.col(list(columns)).fill_nan(None))
-        _warn(self.name, points)
-        return about(values)
+        _warn(self.name, points, about)
+        return about(values, restored=True)
+
+    def __reduce__(self) -> str:
+        return self.name
 
     def __repr__(self) -> str:
         return f"<curve {self.name}>"
@@ -181,8 +186,8 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
     Args:
         data: A polars, pandas or pyarrow frame, grouped or not.
         truth: Column of the true labels.
-        options: As for a curve, with `bins` (10) and `binning` in place of thresholds: `"width"` are bins of equal width
-            between 0 and 1, `"count"` of equal weight in each outer group.
+        options: As for a curve, with `bins` (10) and `binning` in place of thresholds: `"width"` are bins of equal
+            width between 0 and 1, `"count"` of equal weight in each outer group.
 
     Returns:
         A tidy frame: outer keys, `.level` with more than two labels, `.bin` (from 1), `.mean_score`, `.event_rate`, and
@@ -200,7 +205,7 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
         raise ArgumentError(msg)
     if binning not in ("width", "count"):
         raise ArgumentError.unknown("binning", binning, ["width", "count"])
-    points, about = _points("calibration_curve", data, truth, given)
+    points, _, about = _points("calibration_curve", data, truth, given)
     low, high = points["score"].min(), points["score"].max()
     if binning == "width" and isinstance(low, float) and isinstance(high, float) and (low < 0 or high > 1):
         msg = f'`probs`: scores from {low:g} to {high:g} are no probabilities; take binning="count".'
@@ -214,7 +219,7 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
         (pl.col("hits").sum() / weight.sum()).alias(".event_rate"),
         weight.sum().alias(".n"),
     )  # fmt: skip
-    return about(binned.sort(*_PLACE, ".bin"))
+    return about(binned.sort(*_PLACE, ".bin"), restored=True)
 
 
 def _thresholds(given: object) -> list[float] | None:
@@ -225,19 +230,25 @@ def _thresholds(given: object) -> list[float] | None:
     if not values or not all(isinstance(each, Real) and not math.isnan(each) for each in values):
         msg = f"`thresholds` is a list of numbers, not {given!r}."
         raise ArgumentError(msg)
-    return sorted({float(cast("float", each)) for each in values})
+    return sorted({float(cast("float", each)) for each in values if not math.isinf(cast("float", each))})
 
 
 def _points(
     name: str, data: object, truth: ColumnLike, given: dict[str, Any]
-) -> tuple[pl.DataFrame, Callable[[pl.DataFrame], Any]]:
-    """The distinct scores of each outer group and level, falling, and how to say what values are about."""
-    known = {*CurveOptions.__annotations__}
+) -> tuple[pl.DataFrame, pl.DataFrame, Callable[..., Any]]:
+    """The distinct scores of each outer group and level, falling; all of these; and how to say what they are about."""
+    own = ("bins", "binning") if name == "calibration_curve" else ("thresholds",)
     reading = {option: given.pop(option, None) for option in ("pos_label", "labels")}
+    counting = ("probs", "group_by", "case_weights")
     for option in given:
-        if option not in ("probs", "group_by", "case_weights"):
-            raise ArgumentError.unknown(f"argument of {name}", option, ["data", "truth", *sorted(known)])
+        if option not in counting:
+            kind = f"argument of {name}"
+            raise ArgumentError.unknown(kind, option, ["data", "truth", *counting, *reading, *own])
+    if given.get("probs") is None:
+        msg = f"{name} needs the column of scores: `probs=`."
+        raise ColumnError(msg)
     tally = roc_auc.tally(data, truth, **given)
+    check_weights(tally)
     labels = read_labels(
         tally,
         labels=reading["labels"] or (tally.scores.labels if tally.scores else None),
@@ -246,29 +257,36 @@ def _points(
     )
     units, _ = count_units(tally, labels, [None], {}, {}, steps=False)
     rows = rows_of(tally, labels, units, None, frozenset({"truth", "probs"}))
+    floats = dict.fromkeys(["score", "hits", "false_alarms"], pl.Float64())
+    schema = {"unit": pl.Int64(), **floats, "level": pl.Int64()}
     found = [
         part.with_columns(pl.lit(level, pl.Int64).alias("level"))
         for level, score in scores_of_levels(tally, labels).items()
-        for part in sorted_scores(rows, level, score)
+        for part in sorted_scores(rows, Level(level, score))
     ]
-    points = pl.concat(found).select(*_PLACE, "score", "hits", "false_alarms").sort(_PLACE, maintain_order=True)
+    points = pl.concat([pl.DataFrame(schema=schema), *found]).sort(_PLACE, maintain_order=True)
+    every = pl.DataFrame({"unit": range(len(units.outer))}, schema={"unit": pl.Int64})
+    every = every.join(pl.DataFrame({"level": labels.levels}, schema={"level": pl.Int64}), how="cross")
     source = open_frame(data, given.get("group_by"))
 
-    def about(values: pl.DataFrame) -> Any:
+    def about(values: pl.DataFrame, *, restored: bool = False) -> Any:
         outer = units.outer[values["unit"]]
         keys = {key.name: key[outer] for key in units.outer_keys if key.name != UNGROUPED}
         if labels.event is None:
             keys[".level"] = pl.Series(list(map(str, labels.values)), dtype=pl.String)[values["level"]]
-        return source.restore(pl.DataFrame(keys | {each.name: each for each in values.drop(_PLACE)}))
+        told = pl.DataFrame(keys | {each.name: each for each in values.drop(_PLACE)})
+        return source.restore(told) if restored else told
 
-    return points, about
+    return points, every, about
 
 
-def _warn(name: str, points: pl.DataFrame) -> None:
-    import warnings
-
+def _warn(name: str, points: pl.DataFrame, about: Callable[..., Any]) -> None:
+    """Name the curves that have one class only."""
     ends = points.group_by(_PLACE, maintain_order=True).agg(pl.col("positives", "negatives").first())
-    lacking = ends.filter((pl.col("positives") == 0) | (pl.col("negatives") == 0))
-    if len(lacking):
-        msg = f"{name}: {len(lacking)} of {len(ends)} curves have one class only, so that some of their rates are null."
-        warnings.warn(msg, UndefinedWarning, stacklevel=3)
+    lacking = ends.filter((pl.col("positives") == 0) | (pl.col("negatives") == 0)).select(_PLACE)
+    if lacking.is_empty():
+        return
+    named = [", ".join(f"{key}={value!r}" for key, value in row.items()) for row in about(lacking).to_dicts()]
+    where = f" of {'; '.join(named[:_SHOWN])}{' …' if len(named) > _SHOWN else ''}" if any(named) else ""
+    msg = f"{name}{where} has one class only, so that rates are null."
+    warnings.warn(msg, UndefinedWarning, stacklevel=3)

@@ -1,7 +1,7 @@
 """What a group and the others have between them: distances of their scores, areas between their ROC curves.
 
-A metric here is a function of two samples, each with `truth` (1 for the event), `score` and `weight` (or None); `fairness`
-makes the metrics of a sensitive feature from them.
+A metric is a function of two samples, those of a group and of the others, each with `truth` (whether a row has the
+event), `score` and `weight` (or None). It is null where there is no other group.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tidyfair.functions import Sample, Undefined
 from tidyfair.metric_sets import prob_metric
-from tidyfair.partitions import Sample, Undefined
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -35,12 +35,13 @@ __all__ = [
 
 _FEW_VALUES = 200
 _DRAWS = 4_000
-_CHORDS = 40
+_CHORDS = 16
 _MEAN_OF_KOLMOGOROV = math.sqrt(math.pi / 2) * math.log(2)
 _MEAN_OF_ABSOLUTE = math.sqrt(2 / math.pi)
 
 
 def _weights(sample: Sample) -> Floats:
+    """The weights of its rows, 1 without."""
     import numpy as np
 
     return np.ones(len(sample.score)) if sample.weight is None else sample.weight
@@ -68,27 +69,26 @@ def _harmonic(one: Sample, other: Sample) -> float:
     return sizes[0] * sizes[1] / (sizes[0] + sizes[1])
 
 
-@prob_metric(direction="minimize", probabilities=False, against="rest")
+@prob_metric(direction="minimize", probabilities=False, against="rest", truth=False)
 def score_distance(one: Sample, other: Sample) -> float:
-    """Largest distance between the distribution functions of the scores of a group and of the rest (Kolmogorov, Smirnov)."""
+    """Largest distance between the distribution functions of scores (Kolmogorov, 1933; Smirnov, 1948)."""
     import numpy as np
 
     _, first, second, _ = _shares(one, other)
     return float(np.abs(first - second).max())
 
 
-@prob_metric(direction="minimize", probabilities=False, against="rest")
+@prob_metric(direction="minimize", probabilities=False, against="rest", truth=False)
 def score_distance_if_equal(one: Sample, other: Sample) -> float:
     """The distance to be expected by chance if the scores of the group and the rest had one distribution.
 
-    The mean of Kolmogorov's distribution, corrected for small samples (Stephens, 1970); with few distinct scores, that of
-    a Brownian bridge at these, from draws that are always the same.
+    The mean of Kolmogorov's distribution, corrected for small samples (Stephens, 1970); with few distinct scores, that
+    of a Brownian bridge at these, from draws that are always the same.
     """
     import numpy as np
 
     *_, both = _shares(one, other)
-    size, root = _harmonic(one, other), math.sqrt(_harmonic(one, other))
-    del size
+    root = math.sqrt(_harmonic(one, other))
     if len(both) > _FEW_VALUES:
         return min(1.0, _MEAN_OF_KOLMOGOROV / (root + 0.12 + 0.11 / root))
     steps = np.sqrt(np.diff(both, prepend=0.0).clip(0))
@@ -97,22 +97,22 @@ def score_distance_if_equal(one: Sample, other: Sample) -> float:
     return min(1.0, float(np.abs(bridge).max(axis=1).mean()) / root)
 
 
-@prob_metric(direction="minimize", probabilities=False, range=(-1, 1), against="rest")
+@prob_metric(direction="minimize", probabilities=False, range=(-1, 1), against="rest", truth=False)
 def score_distance_debiased(one: Sample, other: Sample) -> float:
     """The distance less what chance makes of equal distributions; about 0 or below is no evidence of a difference."""
     return _of(score_distance, one, other) - _of(score_distance_if_equal, one, other)
 
 
-@prob_metric(direction="minimize", probabilities=False, range=(0, math.inf), against="rest")
+@prob_metric(direction="minimize", probabilities=False, range=(0, math.inf), against="rest", truth=False)
 def score_transport(one: Sample, other: Sample) -> float:
-    """Wasserstein distance: how far the scores of a group must be moved on average to be those of the rest."""
+    """Wasserstein distance: how far scores must be moved on average to be those of the rest (Vaserstein, 1969)."""
     import numpy as np
 
     values, first, second, _ = _shares(one, other)
     return float((np.abs(first - second)[:-1] * np.diff(values)).sum())
 
 
-@prob_metric(direction="minimize", probabilities=False, range=(0, math.inf), against="rest")
+@prob_metric(direction="minimize", probabilities=False, range=(0, math.inf), against="rest", truth=False)
 def score_transport_if_equal(one: Sample, other: Sample) -> float:
     """The Wasserstein distance to be expected by chance if the group and the rest had one distribution.
 
@@ -125,29 +125,31 @@ def score_transport_if_equal(one: Sample, other: Sample) -> float:
     return float(_MEAN_OF_ABSOLUTE * (error[:-1] * np.diff(values)).sum())
 
 
-@prob_metric(direction="minimize", probabilities=False, range=(-math.inf, math.inf), against="rest")
+@prob_metric(direction="minimize", probabilities=False, range=(-math.inf, math.inf), against="rest", truth=False)
 def score_transport_debiased(one: Sample, other: Sample) -> float:
     """The Wasserstein distance less what chance makes of equal distributions; about 0 or below is no evidence."""
     return _of(score_transport, one, other) - _of(score_transport_if_equal, one, other)
 
 
 def _of(metric: Any, one: Sample, other: Sample) -> float:
+    """The value of another metric for the same samples."""
     return metric.definition.function(one, other)
 
 
 def _split(sample: Sample) -> tuple[Sample, Sample]:
     """Those with the event, and those without."""
+    return _part(sample, event=True), _part(sample, event=False)
+
+
+def _part(sample: Sample, *, event: bool) -> Sample:
+    """Those with or without the event."""
     import numpy as np
 
-    event = sample.truth.astype(bool)
-    parts: list[Sample] = []
-    for side in (event, ~event):
-        taken = np.flatnonzero(side)
-        if not len(taken):
-            raise Undefined("one_class")
-        weight = None if sample.weight is None else sample.weight[taken]
-        parts.append(Sample(sample.truth[taken], sample.score[taken], weight))
-    return parts[0], parts[1]
+    taken = np.flatnonzero(sample.truth.astype(bool) == event)
+    if not len(taken):
+        raise Undefined("one_class")
+    weight = None if sample.weight is None else sample.weight[taken]
+    return Sample(sample.truth[taken], sample.score[taken], weight)
 
 
 def _roc(sample: Sample) -> tuple[Floats, Floats]:
@@ -178,7 +180,10 @@ def _heights(alarms: Floats, hits: Floats, at: Floats, *, right: bool) -> Floats
 
 @prob_metric(direction="minimize", probabilities=False, against="pairs")
 def area_between_roc_curves(one: Sample, other: Sample) -> float:
-    """ABROCA (Gardner et al., 2019): area between the ROC curves of two groups, exact where they cross."""
+    """ABROCA (Gardner et al., 2019): area between the ROC curves of two groups, exact where they cross.
+
+    Null where a group has one class only.
+    """
     import numpy as np
 
     curves = [_roc(one), _roc(other)]
@@ -198,23 +203,21 @@ def area_between_roc_curves(one: Sample, other: Sample) -> float:
 def area_between_roc_curves_if_equal(one: Sample, other: Sample) -> float:
     """The area to be expected by chance if scores, given the truth, had the same distribution in both groups.
 
-    By the normal approximation along the ROC curve of both together: √(2/π) of the standard error of the distance between
-    the curves across it.
+    By the normal approximation along the ROC curve of both together: √(2/π) of the standard error of the distance
+    between the curves across it. Null where a group has one class only.
     """
     import numpy as np
 
-    both = Sample(*(np.concatenate(pair) for pair in ((one.truth, other.truth), (one.score, other.score))), weight=None)
-    if one.weight is not None and other.weight is not None:
-        both = Sample(both.truth, both.score, np.concatenate([one.weight, other.weight]))
-    alarms, hits = _roc(both)
+    truth, score = np.concatenate([one.truth, other.truth]), np.concatenate([one.score, other.score])
+    alarms, hits = _roc(Sample(truth, score, np.concatenate([_weights(one), _weights(other)])))
     # chords of equal length along the curve: single steps go straight up or across, which is not its direction
-    length = np.concatenate([[0.0], np.cumsum(np.diff(alarms) + np.diff(hits))])
-    at = np.linspace(0, length[-1], _CHORDS + 1)
+    length: Floats = np.concatenate([[0.0], np.cumsum(np.diff(alarms) + np.diff(hits))])
+    at: Floats = np.linspace(0, float(length[-1]), _CHORDS + 1)
     alarms, hits = np.interp(at, length, alarms), np.interp(at, length, hits)
     (ones, zeros), (other_ones, other_zeros) = _split(one), _split(other)
     middle_hits, middle_alarms = (hits[1:] + hits[:-1]) / 2, (alarms[1:] + alarms[:-1]) / 2
-    across = middle_hits * (1 - middle_hits) / _harmonic(ones, other_ones) * np.diff(alarms) ** 2
-    along = middle_alarms * (1 - middle_alarms) / _harmonic(zeros, other_zeros) * np.diff(hits) ** 2
+    across = (middle_hits * (1 - middle_hits)).clip(0) / _harmonic(ones, other_ones) * np.diff(alarms) ** 2
+    along = (middle_alarms * (1 - middle_alarms)).clip(0) / _harmonic(zeros, other_zeros) * np.diff(hits) ** 2
     return float(_MEAN_OF_ABSOLUTE * np.sqrt(across + along).sum())
 
 
@@ -225,6 +228,7 @@ def area_between_roc_curves_debiased(one: Sample, other: Sample) -> float:
 
 
 def _auc(hits: Sample, false_alarms: Sample) -> float:
+    """Share of pairs in which the first scores higher, ties counting half."""
     import numpy as np
 
     order = np.argsort(false_alarms.score, kind="stable")
@@ -237,11 +241,17 @@ def _auc(hits: Sample, false_alarms: Sample) -> float:
 
 @prob_metric(probabilities=False, against="rest")
 def background_positive_auc(one: Sample, other: Sample) -> float:
-    """BPSN AUC (Borkan et al., 2019): how well those with the event in the rest stand above those without in the group."""
-    return _auc(_split(other)[0], _split(one)[1])
+    """BPSN AUC (Borkan et al., 2019): how well events in the rest are told from non-events in the group.
+
+    Null where there are none of either.
+    """
+    return _auc(_part(other, event=True), _part(one, event=False))
 
 
 @prob_metric(probabilities=False, against="rest")
 def background_negative_auc(one: Sample, other: Sample) -> float:
-    """BNSP AUC (Borkan et al., 2019): how well those with the event in the group stand above those without in the rest."""
-    return _auc(_split(one)[0], _split(other)[1])
+    """BNSP AUC (Borkan et al., 2019): how well events in the group are told from non-events in the rest.
+
+    Null where there are none of either.
+    """
+    return _auc(_part(one, event=True), _part(other, event=False))

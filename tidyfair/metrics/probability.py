@@ -1,24 +1,31 @@
 """Metrics of scores. A metric is its formula; parameters are sums over rows, or what stands at each distinct score.
 
-`positives`, `negatives` and `instances` are in case weights, over rows with truth and score; a statistic is a quantity of a
-row whose weighted sum formulas read. Metrics of the order of scores read each distinct score of a group, falling:
-`hits` and `false_alarms` are the weights of those with and without the event who have it.
+`positives`, `negatives` and `instances` are in case weights, over rows with truth and score; a statistic is a quantity
+of a row whose weighted sum formulas read, and `rank` is the place of a label. Metrics of the order of scores read each
+distinct `score` of a group, falling: `hits` and `false_alarms` are the weights of those with and without the event who
+have it, `hit_squares` and `false_alarm_squares` the sums of their squared weights, and `place` is the share of the
+outer group at or below it.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, listed
 from tidyfair.formulas import Expr, Rate, statistic
+from tidyfair.functions import Undefined
 from tidyfair.metric_sets import array_metric, prob_metric
-from tidyfair.partitions import Undefined
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     import numpy as np
+
+    Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = [
     "auc_roc",
@@ -54,6 +61,7 @@ __all__ = [
 _EPSILON = 2.0**-52
 """Probabilities closer to 0 or 1 than this are taken to be so far from it, as yardstick does."""
 _SLACK = 1e-9
+_MOST_BINS = 1_000
 _MOST_STEPS = 100
 _CONVERGED = 1e-12
 _STEEPEST = 1e4
@@ -103,9 +111,9 @@ def negative_score(truth: Expr, score: Expr) -> Expr:
 
 @prob_metric(direction="minimize", over_levels=True)
 def brier_class(squared_error: Expr, instances: Expr) -> Rate:
-    """Mean squared distance of probabilities from the truth (Brier, 1950), halved over labels; binary mean (y - p)².
+    """Mean squared distance of probabilities from the truth (Brier, 1950), halved over labels.
 
-    Weights count in proportion; 0 is perfect; null without rows.
+    Of two labels it is the mean of (y - p)². Weights count in proportion; 0 is perfect; null without rows.
 
     >>> brier_class.formula(squared_error=2.5, instances=10)
     0.25
@@ -146,9 +154,9 @@ def ranked_prob_score(squared_error_up_to: Expr, instances: Expr, rank: Expr) ->
 
 @array_metric(direction="minimize", range=(0, math.inf), over_levels=True)
 def classification_cost(
-    truth: np.ndarray[Any, Any],
-    score: np.ndarray[Any, Any],
-    weight: np.ndarray[Any, Any] | None = None,
+    truth: Array,
+    score: Array,
+    weight: Array | None = None,
     *,
     labels: Any = None,
     costs: Any = None,
@@ -167,12 +175,31 @@ def classification_cost(
     table = 1 - np.eye(len(labels))
     if costs is not None:
         table = np.zeros((len(labels), len(labels)))
-        for (true, predicted), cost in dict(costs).items():
-            if true not in labels or predicted not in labels:
-                msg = f"classification_cost: `costs` names {(true, predicted)!r}, but the labels are {list(labels)!r}."
+        for pair, cost in _pairs(costs).items():
+            if unknown := [label for label in pair if label not in labels]:
+                msg = f"classification_cost: `costs` names {unknown[0]!r}, but the labels are {listed(labels)}."
                 raise ArgumentError(msg)
-            table[list(labels).index(true), list(labels).index(predicted)] = cost
-    return float(np.average((table[truth] * score).sum(axis=1), weights=weight))
+            table[labels.index(pair[0]), labels.index(pair[1])] = cost
+    place = np.array([labels.index(label) for label in truth.tolist()])
+    return float(np.average((table[place] * score).sum(axis=1), weights=weight))
+
+
+def _pairs(costs: Any) -> dict[tuple[Any, Any], float]:
+    """Costs by true and predicted label, checked."""
+    try:
+        pairs: dict[Any, Any] = dict(costs)
+    except (TypeError, ValueError):
+        pairs = {}
+    if not pairs or not all(map(_is_cost, pairs.items())):
+        msg = f"classification_cost: `costs` maps pairs (truth, estimate) to finite numbers, not {costs!r}."
+        raise ArgumentError(msg)
+    return pairs
+
+
+def _is_cost(item: tuple[Any, Any]) -> bool:
+    pair, cost = item
+    paired = type(pair) is tuple and len(cast("tuple[object, ...]", pair)) == len(("truth", "estimate"))
+    return paired and isinstance(cost, Real) and math.isfinite(cost)
 
 
 # How well the order of scores tells labels apart
@@ -207,7 +234,9 @@ def roc_aunu(roc_auc: Expr) -> Expr:
 
 @prob_metric(probabilities=False, undefined="one_class", average="macro_weighted")
 def roc_aunp(roc_auc: Expr) -> Expr:
-    """The same, each label weighing as often as it is true (Ferri et al., 2009); null with one class.
+    """Mean of the areas under the ROC curves of each label against the rest, each weighing as often as it is true.
+
+    (Ferri et al., 2009.) Null with one class.
 
     >>> roc_aunp.formula(roc_auc=0.75)
     0.75
@@ -229,7 +258,7 @@ def gain_capture(roc_auc: Expr) -> Expr:
 
 @prob_metric(probabilities=False, undefined="no_events")
 def average_precision(hits: Expr, false_alarms: Expr) -> Rate:
-    """Mean precision over the hits, as the threshold falls; null without events.
+    """Mean precision over the hits, as the threshold falls (Zhu, 2004); null without events.
 
     >>> average_precision.formula(hits=[1, 0, 1], false_alarms=[0, 1, 0])
     0.8333333333333333
@@ -242,8 +271,8 @@ def average_precision(hits: Expr, false_alarms: Expr) -> Rate:
 def pr_auc(hits: Expr, false_alarms: Expr) -> Rate:
     """Area under the precision-recall curve by trapezoids, which begins at precision 1; null without events.
 
-    >>> pr_auc.formula(hits=[1, 0, 1], false_alarms=[0, 1, 0])
-    0.7916666666666667
+    >>> pr_auc.formula(hits=[1, 0, 2], false_alarms=[0, 1, 0])
+    0.75
     """
     precision = hits.cum_sum() / (hits.cum_sum() + false_alarms.cum_sum())
     return (hits * (precision + precision.shift(1).fill_null(1.0)) / 2).sum(), hits.sum()
@@ -264,7 +293,9 @@ def mean_score(score_total: Expr, instances: Expr) -> Rate:
 
 @prob_metric()
 def balance_for_positive_class(positive_score: Expr, positives: Expr) -> Rate:
-    """Mean score of those with the event (Kleinberg et al., 2016), the generalized true positive rate; null without.
+    """Mean score of those with the event (Kleinberg et al., 2016), the generalized true positive rate.
+
+    Null without events.
 
     >>> balance_for_positive_class.formula(positive_score=3, positives=4)
     0.75
@@ -277,7 +308,9 @@ generalized_true_positive_rate = balance_for_positive_class.alias("generalized_t
 
 @prob_metric(direction="minimize")
 def balance_for_negative_class(negative_score: Expr, negatives: Expr) -> Rate:
-    """Mean score of those without the event (Kleinberg et al., 2016), the generalized false positive rate; null without.
+    """Mean score of those without the event (Kleinberg et al., 2016), the generalized false positive rate.
+
+    Null without non-events.
 
     >>> balance_for_negative_class.formula(negative_score=1, negatives=4)
     0.25
@@ -290,7 +323,7 @@ generalized_false_positive_rate = balance_for_negative_class.alias("generalized_
 
 @prob_metric(direction="minimize")
 def generalized_false_negative_rate(positive_score: Expr, positives: Expr) -> Rate:
-    """Mean of 1 less the score of those with the event; null without.
+    """Mean of 1 less the score of those with the event; null without events.
 
     >>> generalized_false_negative_rate.formula(positive_score=3, positives=4)
     0.25
@@ -300,7 +333,7 @@ def generalized_false_negative_rate(positive_score: Expr, positives: Expr) -> Ra
 
 @prob_metric()
 def generalized_true_negative_rate(negative_score: Expr, negatives: Expr) -> Rate:
-    """Mean of 1 less the score of those without the event; null without.
+    """Mean of 1 less the score of those without the event; null without non-events.
 
     >>> generalized_true_negative_rate.formula(negative_score=1, negatives=4)
     0.75
@@ -339,8 +372,8 @@ def _in_bins(
     values: Expr, weight: Expr, score: Expr, place: Expr, *, bins: int, binning: Binning, edges: Edges
 ) -> list[Expr]:
     """The sum of values in each bin of the score; a score on an inner edge belongs to the bin above it."""
-    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"expected_calibration_error: `bins` is a number of bins, not {bins!r}."
+    if isinstance(bins, bool) or not isinstance(bins, Integral) or not 1 <= bins <= _MOST_BINS:
+        msg = f"expected_calibration_error: `bins` is a number of bins from 1 to {_MOST_BINS}, not {bins!r}."
         raise ArgumentError(msg)
     if binning not in ("width", "count"):
         raise ArgumentError.unknown("binning", binning, ["width", "count"])
@@ -393,7 +426,7 @@ def expected_calibration_error_if_calibrated(
 ) -> Rate:
     """The expected calibration error to be expected of perfectly calibrated scores, from chance alone.
 
-    By the normal approximation in each bin: √(2/π) of the standard error of its share of events.
+    By the normal approximation in each bin: √(2/π) of the standard error of its share of events. Null without rows.
 
     >>> ones = {"hit_squares": [3, 1], "false_alarm_squares": [1, 3], "place": [1.0, 0.5]}
     >>> expected_calibration_error_if_calibrated.formula(hits=[3, 1], false_alarms=[1, 3], score=[0.5, 0.1], **ones)
@@ -413,7 +446,9 @@ def expected_calibration_error_debiased(
     binning: Binning = "width",
     edges: Edges = "common",
 ) -> Expr:
-    """The expected calibration error less what chance alone makes of calibrated scores; about 0 or below is no evidence.
+    """The expected calibration error less what chance alone makes of calibrated scores; null without rows.
+
+    About 0 or below is no evidence of miscalibration.
 
     >>> expected_calibration_error_debiased.formula(
     ...     expected_calibration_error=0.25, expected_calibration_error_if_calibrated=0.125
@@ -424,9 +459,35 @@ def expected_calibration_error_debiased(
     return expected_calibration_error - expected_calibration_error_if_calibrated
 
 
-def _recalibrated(
-    truth: np.ndarray[Any, Any], score: np.ndarray[Any, Any], weight: np.ndarray[Any, Any] | None, *, slope: bool
-) -> tuple[float, float]:
+def _fitted(design: Array, offset: Array, truth: Array, weight: Array) -> Array:
+    """Coefficients of a logistic regression by Newton's method, which halves steps that lead away."""
+    import numpy as np
+
+    def loss(beta: Array) -> float:
+        linear = offset + design @ beta
+        return float((weight * (np.logaddexp(0, linear) - truth * linear)).sum())
+
+    share = np.average(truth, weights=weight)
+    beta = np.zeros(design.shape[1])
+    beta[0] = np.log(share / (1 - share)) - np.average(offset, weights=weight)
+    current = loss(beta)
+    for _ in range(_MOST_STEPS):
+        expected = 1 / (1 + np.exp(-(offset + design @ beta)))
+        gradient = design.T @ (weight * (truth - expected))
+        curvature = (design * (weight * expected * (1 - expected))[:, None]).T @ design
+        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
+        size = 1.0
+        while (proposed := loss(beta + size * step)) > current * (1 + _EPSILON) and size > _CONVERGED:
+            size /= 2
+        beta, moved, current = beta + size * step, np.abs(size * step).max(), proposed
+        if np.abs(beta).max() > _STEEPEST:
+            raise Undefined("separation")
+        if moved < _CONVERGED * max(1.0, np.abs(beta).max()):
+            break
+    return beta
+
+
+def _recalibrated(truth: Array, score: Array, weight: Array | None, *, slope: bool) -> tuple[float, float]:
     """Intercept and slope of the logistic regression of the truth on the logit of the score, by Newton's method."""
     import numpy as np
 
@@ -448,41 +509,18 @@ def _recalibrated(
         scale = np.sqrt(np.average((logit - centre) ** 2, weights=weight))
     x = (logit - centre) / scale
     design = np.stack([np.ones_like(x), x], axis=1) if slope else np.ones((len(x), 1))
-    offset = np.zeros_like(x) if slope else logit
-    share = np.average(truth, weights=weight)
-    beta = np.zeros(design.shape[1])
-    beta[0] = np.log(share / (1 - share)) - np.average(offset, weights=weight)
-
-    def loss(beta: np.ndarray[Any, Any]) -> float:
-        linear = offset + design @ beta
-        return float((weight * (np.logaddexp(0, linear) - truth * linear)).sum())
-
-    current = loss(beta)
-    for _ in range(_MOST_STEPS):
-        fitted = 1 / (1 + np.exp(-(offset + design @ beta)))
-        gradient = design.T @ (weight * (truth - fitted))
-        curvature = (design * (weight * fitted * (1 - fitted))[:, None]).T @ design
-        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
-        size = 1.0
-        while (proposed := loss(beta + size * step)) > current * (1 + _EPSILON) and size > _CONVERGED:
-            size /= 2
-        beta, moved, current = beta + size * step, np.abs(size * step).max(), proposed
-        if np.abs(beta).max() > _STEEPEST:
-            raise Undefined("separation")
-        if moved < _CONVERGED * max(1.0, np.abs(beta).max()):
-            break
+    beta = _fitted(design, np.zeros_like(x) if slope else logit, truth, weight)
     if not slope:
         return float(beta[0]), 1.0
     return float(beta[0] - beta[1] * centre / scale), float(beta[1] / scale)
 
 
 @array_metric(direction="one", range=(-math.inf, math.inf))
-def calibration_slope(
-    truth: np.ndarray[Any, Any], score: np.ndarray[Any, Any], weight: np.ndarray[Any, Any] | None = None
-) -> float:
-    """Slope of the logistic regression of the truth on the logit of the score (Cox, 1958); below 1, scores are too bold.
+def calibration_slope(truth: Array, score: Array, weight: Array | None = None) -> float:
+    """Slope of the logistic regression of the truth on the logit of the score (Cox, 1958).
 
-    Null, and the status says why: one class, constant scores, scores of 0 or 1, or scores that separate the classes.
+    Below 1, scores are too bold. Null, and the status says why: one class, constant scores, scores of 0 or 1, or scores
+    that separate the classes.
 
     >>> import polars as pl
     >>> data = pl.DataFrame({"y": [1, 0] * 4 + [1], "p": [0.8, 0.2] * 4 + [0.2]})
@@ -494,15 +532,15 @@ def calibration_slope(
 
 @array_metric(direction="zero", range=(-math.inf, math.inf))
 def calibration_intercept(
-    truth: np.ndarray[Any, Any],
-    score: np.ndarray[Any, Any],
-    weight: np.ndarray[Any, Any] | None = None,
+    truth: Array,
+    score: Array,
+    weight: Array | None = None,
     *,
     slope: Literal["fitted", "one"] = "fitted",
 ) -> float:
-    """Intercept of the same regression; with `slope="one"`, of that whose slope is 1 (calibration in the large, in logits).
+    """Intercept of the logistic regression of the truth on the logit of the score (Cox, 1958).
 
-    Null as `calibration_slope` is.
+    With `slope="one"` the slope is held at 1: calibration in the large, in logits. Null as `calibration_slope` is.
 
     >>> import polars as pl
     >>> data = pl.DataFrame({"y": [1, 0, 1, 0], "p": [0.5, 0.5, 0.5, 0.5]})

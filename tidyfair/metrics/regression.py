@@ -1,13 +1,16 @@
 """Metrics of predicted numbers. A metric is its formula; parameters are sums over rows, or the rows as they stand.
 
-`instances` is the number (weight) of rows with truth and prediction; means and variation (sums of squared distances from
-the mean, and `covariation` of products) are summed about a centre, so that large means lose nothing. Errors are truth
+`instances` is the number (weight) of rows with truth and prediction, `weight_squares` the sum of their squared weights;
+means and variation (sums of squared distances from the mean, and `covariation` of products) are summed about a centre,
+so that large means lose nothing; `truth_minimum` and `truth_maximum` are the ends of the truth. Formulas over rows read
+`truth`, `estimate` and `weight` (1 without weights) as they stand, and whether they are `weighted`. Errors are truth
 less estimate throughout.
 """
 
 from __future__ import annotations
 
 import math
+from numbers import Integral, Real
 
 import polars as pl
 
@@ -69,7 +72,7 @@ def absolute_error(truth: Expr, estimate: Expr) -> Expr:
 
 @statistic
 def square_error(truth: Expr, estimate: Expr) -> Expr:
-    """Its square."""
+    """Squared distance of truth and estimate."""
     return (truth - estimate) ** 2
 
 
@@ -81,7 +84,7 @@ def relative_error(truth: Expr, estimate: Expr) -> Expr:
 
 @statistic
 def absolute_relative_error(truth: Expr, estimate: Expr) -> Expr:
-    """Its size."""
+    """Size of the error over the truth."""
     return ((truth - estimate) / truth).abs()
 
 
@@ -100,7 +103,7 @@ def huber(truth: Expr, estimate: Expr, *, delta: float = 1.0) -> Expr:
 
 @statistic
 def pseudo_huber(truth: Expr, estimate: Expr, *, delta: float = 1.0) -> Expr:
-    """A smooth form of the same."""
+    """A smooth form of half the squared error that is linear far beyond delta."""
     return delta**2 * ((1 + ((truth - estimate) / delta) ** 2).sqrt() - 1)
 
 
@@ -144,7 +147,8 @@ def poisson_surprise(truth: Expr, estimate: Expr) -> Expr:
 
 
 def _positive(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0 or math.isinf(value):
+    """Refuse an option that is no number above 0."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
         msg = f"`{name}` is a number above 0, not {value!r}."
         raise ArgumentError(msg)
 
@@ -220,7 +224,9 @@ def residual_bias(error: Expr, instances: Expr) -> Rate:
 
 @numeric_metric()
 def mape(absolute_relative_error: Expr, instances: Expr) -> Rate:
-    """Mean absolute error relative to the truth, in percent; infinite where a truth is 0, null where the estimate is too.
+    """Mean absolute error relative to the truth, in percent.
+
+    Infinite where a truth is 0, null where its estimate is 0 too, and without rows.
 
     >>> mape.formula(absolute_relative_error=1, instances=4)
     25.0
@@ -230,7 +236,9 @@ def mape(absolute_relative_error: Expr, instances: Expr) -> Rate:
 
 @numeric_metric(direction="zero", range=(-math.inf, math.inf))
 def mpe(relative_error: Expr, instances: Expr) -> Rate:
-    """Mean signed error relative to the truth, in percent; infinite where a truth is 0, null where the estimate is too.
+    """Mean signed error relative to the truth, in percent.
+
+    Infinite where a truth is 0, null where its estimate is 0 too, and without rows.
 
     >>> mpe.formula(relative_error=-1, instances=4)
     -25.0
@@ -277,7 +285,7 @@ def pinball_loss(pinball: Expr, instances: Expr, *, quantile: float = 0.5) -> Ra
     >>> pinball_loss.formula(pinball=6, instances=4)
     1.5
     """
-    if isinstance(quantile, bool) or not isinstance(quantile, int | float) or not 0 <= quantile <= 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+    if isinstance(quantile, bool) or not isinstance(quantile, Real) or not 0 <= quantile <= 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"`quantile` is a number from 0 to 1, not {quantile!r}."
         raise ArgumentError(msg)
     return pinball, instances
@@ -315,13 +323,13 @@ def median_absolute_error(truth: Expr, estimate: Expr, weight: Expr) -> Expr:
 def mase(truth: Expr, estimate: Expr, weight: Expr, *, m: int = 1, mae_train: float | None = None) -> Rate:
     """Mean absolute error over that of predicting each truth by the one `m` rows before (Hyndman and Koehler, 2006).
 
-    It reads rows in their order, and its denominator (unless `mae_train` gives it) without weights. Null where the truth
-    does not change.
+    It reads rows in their order, and its denominator (unless `mae_train` gives it) without weights. Null where the
+    truth does not change.
 
     >>> mase.formula(truth=[1, 2, 4], estimate=[1, 3, 4], weight=[1, 1, 1])
     0.2222222222222222
     """
-    if isinstance(m, bool) or not isinstance(m, int) or m < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+    if isinstance(m, bool) or not isinstance(m, Integral) or m < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"mase: `m` is a number of rows, 1 or more, not {m!r}."
         raise ArgumentError(msg)
     if mae_train is not None:
@@ -381,23 +389,20 @@ r2_score = rsq_trad.alias("r2_score")
 
 @numeric_metric(direction="maximize", range=(-1, 1), undefined="constant")
 def ccc(
-    covariation: Expr, truth_variation: Expr, estimate_variation: Expr, truth_mean: Expr, estimate_mean: Expr,
-    instances: Expr, weight_squares: Expr, *, bias: bool = False,
+    covariation: Expr, truth_variation: Expr, estimate_variation: Expr, error: Expr, instances: Expr,
+    weight_squares: Expr, *, bias: bool = False,
 ) -> Rate:  # fmt: skip
     """Concordance correlation (Lin, 1989): how close truth and estimate lie to the line of equality.
 
     Variances are unbiased unless `bias` is set, as Lin had them. Null where both are constant and equal.
 
-    >>> values = {"truth_mean": 1, "estimate_mean": 2, "instances": 4, "weight_squares": 4}
+    >>> values = {"error": -4, "instances": 4, "weight_squares": 4}
     >>> ccc.formula(covariation=3, truth_variation=6, estimate_variation=3, **values)
     0.5
     """
-    # the frequency of weights cancels, as it should
-    freedom = instances - weight_squares / instances
-    if bias:
-        freedom = freedom * instances / (instances - 1)
-    spread = truth_variation + estimate_variation
-    return 2 * covariation, spread + freedom * (truth_mean - estimate_mean) ** 2
+    freedom = instances if bias else instances - weight_squares / instances
+    # of differences, because those of means of a billion have lost their digits
+    return 2 * covariation, truth_variation + estimate_variation + freedom * (error / instances) ** 2
 
 
 concordance_correlation = ccc.alias("concordance_correlation")
@@ -405,7 +410,9 @@ concordance_correlation = ccc.alias("concordance_correlation")
 
 @numeric_metric(direction="maximize", undefined="constant")
 def rpd(truth_variation: Expr, instances: Expr, weight_squares: Expr, rmse: Expr) -> Expr:
-    """Standard deviation of the truth over the root mean squared error; infinite without any error, null below two rows.
+    """Standard deviation of the truth over the root mean squared error (Williams, 1987).
+
+    Infinite without any error, null below two rows.
 
     >>> rpd.formula(truth_variation=12, instances=4, weight_squares=4, rmse=1)
     2.0
@@ -419,9 +426,11 @@ def rpd(truth_variation: Expr, instances: Expr, weight_squares: Expr, rmse: Expr
 def rpiq(truth: Expr, estimate: Expr, weight: Expr, weighted: Expr) -> Expr:
     """Interquartile range of the truth over the root mean squared error (Bellon-Maurel et al., 2010).
 
-    Infinite without any error, null where the truth is constant too. Quartiles interpolate between the sorted values; with weights, between their cumulated shares.
+    Infinite without any error, null where the truth is constant too. Quartiles interpolate between the sorted values;
+    with weights, between their cumulated shares.
 
-    >>> rpiq.formula(truth=[1, 2, 3, 4, 5], estimate=[2, 3, 4, 5, 6], weight=[1] * 5, weighted=[0] * 5)
+    >>> ones, zeros = [1] * 5, [0] * 5
+    >>> rpiq.formula(truth=[1, 2, 3, 4, 5], estimate=[2, 3, 4, 5, 6], weight=ones, weighted=zeros)
     2.0
     """
     kept = weight > 0
@@ -431,9 +440,9 @@ def rpiq(truth: Expr, estimate: Expr, weight: Expr, weighted: Expr) -> Expr:
     def quartile(at: float) -> Expr:
         above = pl.min_horizontal((share < at).sum().cast(pl.Int64), order.len().cast(pl.Int64) - 1)
         before = pl.max_horizontal(above - 1, 0)
-        low, high = order.get(before), order.get(above)
-        reach = share.get(above) - share.get(before)
-        part = pl.when(reach > 0).then((at - share.get(before)) / reach).otherwise(1.0).clip(0, 1)
+        low, high = order.get(before, null_on_oob=True), order.get(above, null_on_oob=True)
+        passed, reached = share.get(before, null_on_oob=True), share.get(above, null_on_oob=True)
+        part = pl.when(reached > passed).then((at - passed) / (reached - passed)).otherwise(1.0).clip(0, 1)
         return low + (high - low) * part
 
     plain = truth.quantile(0.75, "linear") - truth.quantile(0.25, "linear")
@@ -456,7 +465,8 @@ def iic(
     """
     over, under = overestimate / overestimated, underestimate / (instances - overestimated)
     correlation = (covariation / truth_variation.sqrt() / estimate_variation.sqrt()).clip(-1, 1)
-    return correlation * pl.min_horizontal(over, under), pl.max_horizontal(over, under)
+    both = (overestimated > 0) & (overestimated < instances)
+    return correlation * pl.min_horizontal(over, under), pl.when(both).then(pl.max_horizontal(over, under))
 
 
 @numeric_metric(direction="maximize", range=(-1, 1), undefined="constant")

@@ -1,0 +1,307 @@
+"""Thresholds, one or many, of all or by group, and the best-scored: each equals labels made by hand."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+import tidyfair as tf
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LAW = settings(
+    deadline=None,
+    max_examples=25,
+    database=None,
+    phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.too_slow],
+)
+EVERY = tf.metric_set(
+    tf.get_metrics("class"),
+    tf.demographic_parity("sex"),
+    tf.equalized_odds("sex"),
+    tf.disparate_impact("sex"),
+    tf.accuracy_group_minimum("sex"),
+    tf.predictive_parity("sex"),
+)
+SCHEMA = {
+    "truth": pl.Int64, "score": pl.Float64, "sex": pl.String, "outer": pl.Int64, "weight": pl.Float64,
+}  # fmt: skip
+SCORES = st.one_of(st.integers(0, 10).map(lambda k: k / 10), st.floats(0, 1))
+
+
+@st.composite
+def frames(draw: st.DrawFn, *, gaps: bool = True) -> pl.DataFrame:
+    holes = [st.none()] if gaps and draw(st.booleans()) else []
+    row = st.fixed_dictionaries(
+        {
+            "truth": st.one_of(st.integers(0, 1), *holes),
+            "score": st.one_of(SCORES, *holes),
+            "sex": st.sampled_from(["f", "m"]),
+            "outer": st.sampled_from([1, 2, None]),
+            "weight": st.sampled_from([0.0, 0.5, 1.0, 2.0]),
+        }
+    )
+    rows = draw(st.lists(row, min_size=1, max_size=25))
+    rows[0]["weight"] = 1.0  # weights that are all zero are an error
+    return pl.DataFrame(rows, schema=SCHEMA)
+
+
+counting = st.fixed_dictionaries(
+    {"group_by": st.sampled_from([None, "outer"]), "case_weights": st.sampled_from([None, "weight"])}
+)
+READING: dict[str, Any] = {"on_undefined": "ignore", "pos_label": 1}
+
+
+@st.composite
+def cuts(draw: st.DrawFn, data: pl.DataFrame) -> list[float]:
+    """Thresholds at scores, between and outside of them, in any order."""
+    at = data["score"].drop_nulls().to_list()
+    each = st.one_of(
+        st.sampled_from([*at, -1.0, 2.0, 0.5]), st.floats(-0.5, 1.5), st.sampled_from([-math.inf, math.inf])
+    )
+    return draw(st.lists(each, min_size=1, max_size=6, unique=True))
+
+
+def rows(results: pl.DataFrame) -> dict[tuple[Any, ...], float | None]:
+    keys = [name for name in ("outer", ".metric", ".by", ".threshold") if name in results.columns]
+    return dict(zip(results.select(keys).rows(), results[".estimate"].to_list(), strict=True))
+
+
+def close(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def assert_same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
+    one, other = rows(found), rows(expected)
+    assert one.keys() == other.keys()
+    assert not {key: (one[key], other[key]) for key in one if not close(one[key], other[key])}
+
+
+@LAW
+@given(st.data(), frames(), counting)
+def test_a_list_of_thresholds_is_one_call_for_each(data: st.DataObject, frame: pl.DataFrame, options: Any) -> None:
+    thresholds = data.draw(cuts(frame))
+    found = EVERY(frame, "truth", probs="score", threshold=thresholds, **options, **READING)
+    each = [
+        EVERY(frame, "truth", probs="score", threshold=cut, **options, **READING).with_columns(
+            pl.lit(cut).alias(".threshold")
+        )
+        for cut in thresholds
+    ]
+    assert_same(found, pl.concat(each, how="diagonal"))
+
+
+@LAW
+@given(st.data(), frames(), counting)
+def test_a_threshold_is_labels_made_by_hand(data: st.DataObject, frame: pl.DataFrame, options: Any) -> None:
+    cut = data.draw(cuts(frame))[0]
+    by_hand = frame.with_columns(estimate=(pl.col("score") >= cut).cast(pl.Int64))
+    expected = EVERY(by_hand, "truth", "estimate", **options, **READING)
+    assert_same(EVERY(frame, "truth", probs="score", threshold=cut, **options, **READING), expected)
+
+
+@LAW
+@given(st.data(), frames(), counting, st.integers(0, 25))
+def test_tallies_with_thresholds_add_up(data: st.DataObject, frame: pl.DataFrame, options: Any, cut: int) -> None:
+    thresholds = data.draw(cuts(frame))
+    both = tf.metric_set(EVERY, tf.roc_auc, tf.brier_class)
+    counts: dict[str, Any] = {"probs": "score", "threshold": thresholds, **options}
+    parts = [both.tally(part, "truth", **counts) for part in (frame[:cut], frame[cut:])]
+    assert_same(both.compute(parts[0] + parts[1], **READING), both(frame, "truth", **counts, **READING))
+
+
+def test_the_column_of_thresholds() -> None:
+    data = pl.DataFrame({"truth": [1, 0, 1, 0], "score": [0.9, 0.6, 0.4, 0.1], "sex": [*"ffmm"]})
+    both = tf.metric_set(tf.roc_auc, tf.accuracy, tf.demographic_parity("sex"), tf.roc_auc_difference("sex"))
+    found = both(data, "truth", probs="score", threshold=[0.5, 0.05])
+    assert found.columns == [".metric", ".by", ".estimator", ".threshold", ".estimate"]
+    assert found.select(".metric", ".threshold", ".estimate").rows() == [
+        ("roc_auc", None, 0.75),
+        ("accuracy", 0.05, 0.5),
+        ("accuracy", 0.5, 0.5),
+        ("demographic_parity", 0.05, 0.0),
+        ("demographic_parity", 0.5, 1.0),
+        ("roc_auc_difference", None, 0.0),
+    ]
+    alone = tf.roc_auc(data, "truth", probs="score", threshold=[0.5, 0.05])
+    assert alone[".threshold"].to_list() == [None]
+    assert alone[".threshold"].dtype == pl.Float64
+    assert ".threshold" not in tf.accuracy(data, "truth", probs="score", threshold=0.5).columns
+
+
+@LAW
+@given(frames(), counting)
+def test_scores_beside_thresholds_are_read_once(frame: pl.DataFrame, options: Any) -> None:
+    prob = tf.metric_set(tf.roc_auc, tf.brier_class, tf.roc_auc_difference("sex"))
+    found = tf.metric_set(tf.sens, prob)(frame, "truth", probs="score", threshold=[0.2, 0.7], **options, **READING)
+    alone = prob(frame, "truth", probs="score", **options, **READING)
+    beside = found.filter(pl.col(".metric") != "sens")
+    assert beside[".threshold"].is_null().all()
+    assert_same(beside.drop(".threshold"), alone)
+
+
+@LAW
+@given(frames(), counting, st.tuples(SCORES, SCORES))
+def test_thresholds_by_group_are_labels_made_by_hand(
+    frame: pl.DataFrame, options: Any, chosen: tuple[float, float]
+) -> None:
+    thresholds = dict(zip("fm", chosen, strict=True))
+    own = pl.col("sex").replace_strict(thresholds, return_dtype=pl.Float64)
+    by_hand = frame.with_columns(estimate=(pl.col("score") >= own).cast(pl.Int64))
+    found = EVERY(frame, "truth", probs="score", threshold={"sex": thresholds}, **options, **READING)
+    assert_same(found, EVERY(by_hand, "truth", "estimate", **options, **READING))
+    pairs = {(sex, outer): cut for sex, cut in thresholds.items() for outer in (1, 2, None)}
+    found = EVERY(frame, "truth", probs="score", threshold={("sex", "outer"): pairs}, **options, **READING)
+    assert_same(found, EVERY(by_hand, "truth", "estimate", **options, **READING))
+
+
+# The best-scored
+
+
+def best(frame: pl.DataFrame, wanted: Any) -> pl.DataFrame:
+    """The labels of the best-scored rows and of those that tie with the last of them."""
+    scores = sorted((each for each in frame["score"] if each is not None), reverse=True)
+    size = min(wanted(frame), len(scores))
+    cut = scores[size - 1] if size else math.inf
+    return frame.with_columns(estimate=(pl.col("score") >= cut).cast(pl.Int64))
+
+
+def by_outer(frame: pl.DataFrame, options: Any, wanted: Any) -> pl.DataFrame:
+    parts = frame.partition_by("outer") if options["group_by"] else [frame]
+    return pl.concat([best(part, wanted) for part in parts])
+
+
+def quietly(frame: pl.DataFrame, **options: Any) -> pl.DataFrame:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tf.SelectionWarning)
+        return EVERY(frame, "truth", probs="score", **options, **READING)
+
+
+@LAW
+@given(frames(), counting, st.lists(st.integers(1, 12), min_size=1, max_size=3, unique=True))
+def test_top_k(frame: pl.DataFrame, options: Any, sizes: list[int]) -> None:
+    several = quietly(frame, top_k=sizes, **options)
+    for k in sizes:
+        expected = EVERY(by_outer(frame, options, lambda _, k=k: k), "truth", "estimate", **options, **READING)
+        assert_same(quietly(frame, top_k=k, **options), expected)
+        assert_same(several.filter(pl.col(".top_k") == k).drop(".top_k"), expected)
+
+
+@LAW
+@given(frames(), st.sampled_from([None, "outer"]), st.sampled_from([0.1, 0.25, 1 / 3, 0.5, 0.9, 1.0]))
+def test_top_fraction(frame: pl.DataFrame, outer: str | None, share: float) -> None:
+    def wanted(part: pl.DataFrame) -> int:
+        return math.floor(part["score"].count() * share + 1e-9)
+
+    options = {"group_by": outer}
+    expected = EVERY(by_outer(frame, options, wanted), "truth", "estimate", **options, **READING)
+    assert_same(quietly(frame, top_fraction=share, **options), expected)
+    several = quietly(frame, top_fraction=[share, 0.7], **options)
+    assert_same(several.filter(pl.col(".top_fraction") == share).drop(".top_fraction"), expected)
+
+
+@LAW
+@given(frames(gaps=False), st.sampled_from([None, "outer"]), st.sampled_from([0.25, 0.5, 0.75, 1.0]))
+def test_top_fraction_of_weight(frame: pl.DataFrame, outer: str | None, share: float) -> None:
+    """As many whole scores from the top as have no more than that share of the weight, ties together."""
+    frame = frame.with_columns(score=pl.col("score").rank("ordinal") / 100)  # without ties the order is clear
+
+    def wanted(part: pl.DataFrame) -> int:
+        weights = part.sort("score", descending=True)["weight"].to_list()
+        reached = [sum(weights[: place + 1]) <= share * sum(weights) + 1e-9 for place in range(len(weights))]
+        return sum(reached)
+
+    options = {"group_by": outer, "case_weights": "weight"}
+    expected = EVERY(by_outer(frame, options, wanted), "truth", "estimate", **options, **READING)
+    assert_same(quietly(frame, top_fraction=share, **options), expected)
+
+
+TIED = pl.DataFrame(
+    {
+        "truth": [1, 0, 1, 0, 1, 0],
+        "score": [0.9, 0.5, 0.5, 0.1, 0.8, None],
+        "fold": [1, 1, 1, 1, 2, 2],
+    }
+)
+
+
+TIE = "rows tie at the cut, and equal scores are decided alike, so"
+SECOND = "asks for 2 rows: there are only 1 rows with a score."
+
+
+def said(**options: Any) -> list[str]:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        tf.accuracy(TIED, "truth", probs="score", **options)
+    assert {each.category for each in found} <= {tf.SelectionWarning}
+    return [str(each.message) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"top_k": 1}, []),
+        ({"top_k": 5}, []),
+        (
+            {"top_k": 3},
+            ["top_k=3 asks for 3 rows: rows tie at the cut, and equal scores are decided alike, so 4 are selected."],
+        ),
+        ({"top_k": 7}, ["top_k=7 asks for 7 rows: there are only 5 rows with a score."]),
+        (
+            {"top_k": 2, "group_by": "fold"},
+            [f"top_k=2 (fold=1) asks for 2 rows: {TIE} 3 are selected; top_k=2 (fold=2) {SECOND}"],
+        ),
+        (
+            {"top_fraction": [0.2, 0.6]},
+            [f"top_fraction=0.6 asks for 3 rows: {TIE} 4 are selected."],
+        ),
+    ],
+)
+def test_a_selection_of_another_size_is_said_once(options: dict[str, Any], expected: Sequence[str]) -> None:
+    assert said(**options) == expected
+
+
+def test_top_k_selects_in_each_outer_group() -> None:
+    with pytest.warns(tf.SelectionWarning, match="fold=1"):
+        found = tf.predicted_positives(TIED, "truth", probs="score", top_k=2, group_by="fold")
+    assert found[".estimate"].to_list() == [3, 1]
+
+
+# Curves
+
+
+@LAW
+@given(st.data(), frames(), counting)
+def test_a_threshold_curve_is_a_list_of_thresholds(data: st.DataObject, frame: pl.DataFrame, options: Any) -> None:
+    thresholds = data.draw(cuts(frame))
+    curve = tf.threshold_curve(EVERY, thresholds)
+    found = curve(frame, "truth", probs="score", **options, **READING)
+    listed = EVERY(frame, "truth", probs="score", threshold=thresholds, **options, **READING)
+    assert_frame_equal(found, listed)
+
+
+def test_a_threshold_curve_goes_from_0_to_1() -> None:
+    data = pl.DataFrame({"truth": [1, 0, 1], "score": [0.0, 0.5, 1.0]})
+    found = tf.threshold_curve(tf.detection_prevalence)(data, probs="score", pos_label=1)
+    assert found[".threshold"].to_list() == [step / 100 for step in range(101)]
+    shares = [1.0] + [2 / 3] * 50 + [1 / 3] * 50
+    assert found[".estimate"].to_list() == pytest.approx(shares)
+
+
+def test_a_threshold_curve_takes_its_thresholds_once() -> None:
+    data = pl.DataFrame({"truth": [1, 0, 1], "score": [0.0, 0.5, 1.0]})
+    with pytest.raises(tf.ArgumentError, match="given when it is made"):
+        tf.threshold_curve(tf.sens, [0.5])(data, "truth", probs="score", threshold=[0.1])
+    with pytest.raises(tf.ArgumentError, match="takes a metric or a metric set"):
+        tf.threshold_curve(tf.demographic_parity, [0.5])  # pyright: ignore[reportArgumentType] - a factory
