@@ -5,15 +5,17 @@ import pytest
 
 import tidyfair as tf
 from tidyfair import datasets, fairness
-from tidyfair.metrics import classification
+from tidyfair.metrics import classification, probability, regression
 
 
 def test_every_metric_is_in_the_catalogue() -> None:
     table = tf.catalogue()
     named = set(table["name"]) | set(table["aliases"].explode().drop_nulls())
-    assert named == {*classification.__all__, *fairness.__all__} - {"new_groupwise_metric"}
+    modules = (classification, probability, regression, fairness)
+    makers = {"new_groupwise_metric", "new_between_group_metric"}
+    assert named == {name for module in modules for name in module.__all__} - makers
     assert table["name"].is_unique().all()
-    assert set(table["kind"]) == {"class", "groupwise"}
+    assert set(table["kind"]) == {"class", "prob", "numeric", "groupwise"}
     assert set(table["direction"]) <= {"maximize", "minimize", "zero", "one"}
     assert table.filter(pl.col("lower") >= pl.col("upper")).is_empty()
 

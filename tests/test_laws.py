@@ -696,10 +696,18 @@ def test_the_example_of_its_docstring_is_true(name: str) -> None:
     assert not doctest.DocTestRunner().run(example).failed
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", [metric.name for metric in CLASS])
 def test_it_or_what_it_is_made_of_has_a_reference(name: str) -> None:
+    # those of scores and of numbers have theirs in test_scores and test_numbers
     metric, _ = METRICS[name]
     assert {name, metric.base.name if metric.base else name} & {*YARDSTICK, *PLAIN}
+
+
+@pytest.mark.parametrize("curve", [tf.roc_curve, tf.pr_curve, tf.gain_curve, tf.lift_curve], ids=repr)
+def test_the_example_of_a_curve_is_true(curve: tf.Curve) -> None:
+    example = doctest.DocTestParser().get_doctest(curve.__doc__ or "", dict(vars(tf)), curve.name, None, None)
+    assert example.examples
+    assert not doctest.DocTestRunner().run(example).failed
 
 
 def test_plain_numbers() -> None:

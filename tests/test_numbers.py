@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LAW = settings(
     deadline=None,
-    max_examples=25,
+    max_examples=20,
     database=None,
     phases=[Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow],
@@ -137,12 +137,12 @@ def rsq(part: Part) -> float | None:
 
 
 def concordance(part: Part, *, bias: bool = False) -> float | None:
-    """Covariances unbiased with reliability weights, or as Lin had them."""
+    """Covariances unbiased with reliability weights, or as Lin had them; a single row has none."""
     if not part.y:
         return None
     truth, estimate, both, gap, total, freedom = exact(part)
     by = total if bias else freedom
-    if not by or not truth + estimate + gap:
+    if not freedom or not by or not truth + estimate + gap:
         return None
     below = truth / by + estimate / by + gap * gap
     return float(2 * both / by / below) if below else None

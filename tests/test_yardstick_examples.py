@@ -148,34 +148,50 @@ def by(row: dict[str, Any]) -> str | None:
 
 
 def deviation(record: dict[str, Any]) -> str | None:
-    """Why our answer is another one, by design."""
+    """Why our answer is another one, by design; its first word says what ours is."""
     frame, columns = data(record["data"]), record["columns"]
-    weights = columns["case_weights"]
-    if weights and (frame.schema[weights] == pl.String or frame[weights].null_count() or not frame[weights].sum()):
+    truth, weights, params = frame[columns["truth"]], columns["case_weights"], record["params"]
+    weight: Any = frame[weights] if weights else None
+    if weights and (weight.dtype == pl.String or weight.null_count() or not weight.sum()):
         return "weights must be there: yardstick drops rows without one, and divides by zero"
-    if weights and frame[weights].min() < 0:  # pyright: ignore[reportOperatorIssue, reportOptionalOperand] - numbers by now
-        return "weights must not be negative: yardstick takes them"
-    if weights and (reads(record, "brier_class") or reads(record, "ranked_prob_score")):
-        return "other: yardstick weighs cases of these by the softmax of the weights"
-    measured = {record["metric"], *record["params"].get("fn", []), *(row.get(".metric") for row in record["values"])}
-    if "detection_prevalence" in measured and frame[columns["truth"]].null_count() and record["params"]["na_rm"]:
-        return "who is selected does not depend on the truth: rows without one count"
-    names = columns["estimate"]
-    if record["kind"] == "prob" and len(names) > 2 and names != levels(record) and set(names) == set(levels(record)):
-        return "order: columns of scores in another order than the labels whose names they have are an error"
-    weighing = frame.filter(pl.col(weights) > 0) if weights else frame
-    if reads(record, "gain_capture") and weighing[columns["truth"]].n_unique() < max(2, len(names)):
-        return "other: with a class missing there is no order to capture; yardstick counts -1"
-    if frame.is_empty() and (reads(record, "average_precision") or reads(record, "pr_auc")):
-        return "null: no rows, no precision"
-    infinite = {"rmse_relative", "mase", "rsq_trad"}
-    if infinite & measured and any(str(row[".estimate"]) in ("Inf", "-Inf") for row in record["values"]):
-        return "null: what is divided by 0 has no value"
-    if reads(record, "poisson_log_loss") and (frame[columns["truth"]].min() or 0) < 0:  # pyright: ignore[reportOperatorIssue]
-        return "null: what lies between -1 and 0 is no count; yardstick cuts it to 0"
-    if reads(record, "rpiq") and weights and (frame[weights] == 0).any():
-        return "other: rows of no weight do not count; yardstick's quartiles see them"
-    return None
+    weighing = frame.filter(weight > 0) if weights else frame
+    unweighing = bool(weights) and len(weighing) < len(frame)
+    scores = columns["estimate"] if record["kind"] == "prob" else []
+    infinite = any(str(row.get(".estimate")) in ("Inf", "-Inf") for row in record["values"])
+    reasons = {
+        "weights must not be negative: yardstick takes them": weights and weight.min() < 0,
+        "other: the softmax of the weights is not proportional to them": (
+            weights and (reads(record, "brier_class") or reads(record, "ranked_prob_score"))
+        ),
+        "who is selected does not depend on the truth: rows without one count": (
+            reads(record, "detection_prevalence") and truth.null_count() and params["na_rm"]
+        ),
+        "order: columns of scores in another order than the labels whose names they have are an error": (
+            len(scores) > 2 and scores != levels(record) and set(scores) == set(levels(record))
+        ),
+        "other: with a class missing there is no order to capture; yardstick counts -1": (
+            reads(record, "gain_capture") and weighing[columns["truth"]].n_unique() < max(2, len(scores))
+        ),
+        "null: no rows, no precision": (
+            frame.is_empty() and (reads(record, "average_precision") or reads(record, "pr_auc"))
+        ),
+        "other: the scale of weights means nothing; yardstick divides by their sum less 1": (
+            reads(record, "ccc") and weights and params["options"].get("bias")
+        ),
+        "other: rows of no weight do not count; yardstick's range sees them": (
+            reads(record, "rmse_relative") and unweighing
+        ),
+        "null: what is divided by 0 has no value": (
+            infinite and any(reads(record, name) for name in ("rmse_relative", "mase", "rsq_trad"))
+        ),
+        "null: what lies between -1 and 0 is no count; yardstick cuts it to 0": (
+            reads(record, "poisson_log_loss") and len(frame) and float(str(truth.min())) < 0
+        ),
+        "other: neither rows of no weight nor the order of equal truths count; in yardstick's quartiles both do": (
+            reads(record, "rpiq") and weights and (unweighing or truth.is_duplicated().any())
+        ),
+    }
+    return next((reason for reason, applies in reasons.items() if applies), None)
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["id"])

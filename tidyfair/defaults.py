@@ -67,9 +67,6 @@ def default_metrics(
     )
     if not scored:
         return _OF_LABELS(data, truth, estimate, **options)
-    if thresholds is not None and (isinstance(thresholds, str) or not isinstance(thresholds, Iterable)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"threshold_curve() takes a list of thresholds, not {thresholds!r}."
-        raise ArgumentError(msg)
     chosen = metric_set(_OF_LABELS, _OF_SCORES) if decided else _OF_SCORES
     return chosen(data, truth, estimate, **options)
 

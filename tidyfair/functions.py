@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
 
@@ -179,6 +180,25 @@ def _asked(formula: Formula, rows: Rows, taken: Array, level: Level) -> tuple[fl
     scores = np.stack([rows.score(name)[taken] for name in names], axis=1)
     takes_labels = "labels" in inspect.signature(formula.function).parameters
     return _answer(formula, [truth, scores], weight, {"labels": labels} if takes_labels else {})
+
+
+def on_arrays(formula: Formula, arrays: Mapping[str, Any]) -> float | None:
+    """The answer of a function on plain lists, in the order of its parameters; None where it is undefined.
+
+    Of two samples each is a list of scores, or a mapping with `truth` and `score`.
+    """
+    import numpy as np
+
+    def sample(given: Any) -> Sample:
+        mapping = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {"score": given}
+        score = np.array(mapping["score"], dtype=float)
+        weight = mapping.get("weight")
+        truth = np.array(mapping.get("truth", np.zeros(len(score))))
+        return Sample(truth, score, None if weight is None else np.array(weight, dtype=float))
+
+    given = [sample(each) if formula.against else np.array(each) for each in arrays.values()]
+    value, _ = _answer(formula, given, None)
+    return None if math.isnan(value) else value
 
 
 def _sides(rows: Rows, level: Level) -> tuple[list[str], list[object]]:

@@ -13,7 +13,7 @@ from tidyfair.aggregates import as_aggregate
 from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.formulas import ROW_COLUMNS, SUMS, Formula, Kind, Statistic, statistic
-from tidyfair.functions import WEIGHTS
+from tidyfair.functions import WEIGHTS, on_arrays
 from tidyfair.groups import By, Privileged
 from tidyfair.results import Request
 
@@ -67,9 +67,12 @@ class Metric(Evaluable):
         """What it asks of a tally."""
         return (Request(self.name, ((self.name, self.definition),)),)
 
-    def formula(self, **numbers: float | Sequence[float]) -> float | None:
-        """The formula on plain numbers, one for each statistic (or a list, one for each label); None is undefined."""
-        return self.definition.on(numbers)
+    def formula(self, **numbers: float | Sequence[float] | Mapping[str, Sequence[float]]) -> float | None:
+        """The formula on plain numbers, one for each statistic (or a list, one for each label); None is undefined.
+
+        Of a metric that is a function of arrays, on these as lists.
+        """
+        return on_arrays(self.definition, numbers) if self.definition.way == "arrays" else self.definition.on(numbers)
 
     def alias(self, name: str) -> Self:
         """The same metric under another name."""

@@ -138,7 +138,7 @@ def _runs(codes: Array, count: int) -> Iterator[Segment]:
     dtype: Any = np.int8 if count < np.iinfo(np.int8).max else np.int16 if count < np.iinfo(np.int16).max else np.int64
     order: Array | None = None if count == 1 and not left_out else np.argsort(codes.astype(dtype), kind="stable")
     first, before = 0, len(codes) - int(sizes.sum())
-    ends: Array = np.concatenate([[0], np.cumsum(sizes)])
+    ends: Array = np.append(0, np.cumsum(sizes))
     while first < count:
         last = int(np.searchsorted(ends, ends[first] + _CHUNK, side="right")) - 1
         last = min(max(last, first + 1), count)

@@ -137,13 +137,9 @@ def centred(cells: pl.DataFrame, together: Sequence[str] = ()) -> pl.DataFrame:
         return cells
     weight = pl.col("w" if "w" in cells.columns else "n").cast(pl.Float64)
     # the centre of the heaviest cell, because what hardly counts may lie far off
-    complete = pl.all_horizontal(pl.col(name).is_not_null() for name in ("truth", "estimate") if name in cells.columns)
-    heaviest = (
-        pl.when(complete).then(weight).otherwise(weight * _HARDLY).arg_max()
-        if "truth" in cells.columns
-        else weight.arg_max()
-    )
-    chosen = {name: pl.col(name).get(heaviest) for name in _CENTRES}
+    complete = [pl.col(name).is_not_null() for name in ("truth", "estimate") if name in cells.columns]
+    counting = pl.when(pl.all_horizontal(complete)).then(weight).otherwise(weight * _HARDLY) if complete else weight
+    chosen = {name: pl.col(name).get(counting.arg_max()) for name in _CENTRES}
     first = {name: each.over(together) if together else each for name, each in chosen.items()}
     truth, estimate = (pl.col(name) - first[name] for name in _CENTRES)
     shift, square = pl.col("truth_shift"), pl.col("truth_square")

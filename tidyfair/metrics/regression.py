@@ -394,15 +394,17 @@ def ccc(
 ) -> Rate:  # fmt: skip
     """Concordance correlation (Lin, 1989): how close truth and estimate lie to the line of equality.
 
-    Variances are unbiased unless `bias` is set, as Lin had them. Null where both are constant and equal.
+    Variances are unbiased unless `bias` is set, as Lin had them. Null where both are constant and equal, and
+    below two rows.
 
     >>> values = {"error": -4, "instances": 4, "weight_squares": 4}
     >>> ccc.formula(covariation=3, truth_variation=6, estimate_variation=3, **values)
     0.5
     """
-    freedom = instances if bias else instances - weight_squares / instances
-    # of differences, because those of means of a billion have lost their digits
-    return 2 * covariation, truth_variation + estimate_variation + freedom * (error / instances) ** 2
+    unbiased = instances - weight_squares / instances
+    # a single row shows no variance; the mean is of differences, because means of a billion have lost their digits
+    apart = pl.when(unbiased > _SLACK * instances).then((instances if bias else unbiased) * (error / instances) ** 2)
+    return 2 * covariation, truth_variation + estimate_variation + apart
 
 
 concordance_correlation = ccc.alias("concordance_correlation")
@@ -435,7 +437,8 @@ def rpiq(truth: Expr, estimate: Expr, weight: Expr, weighted: Expr) -> Expr:
     """
     kept = weight > 0
     order = truth.filter(kept).sort()
-    share = weight.filter(kept).sort_by(truth.filter(kept)).cum_sum() / weight.sum()
+    # of equal truths the lightest first, so that the order of rows means nothing
+    share = weight.filter(kept).sort_by(truth.filter(kept), weight.filter(kept)).cum_sum() / weight.sum()
 
     def quartile(at: float) -> Expr:
         above = pl.min_horizontal((share < at).sum().cast(pl.Int64), order.len().cast(pl.Int64) - 1)
