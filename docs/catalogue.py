@@ -82,6 +82,7 @@ It reads what the compared metrics read. Null means that fewer than two of sever
 they are compared with has none. `new_groupwise_metric` and `new_between_group_metric` make more.
 
 ```python
+>>> from tidyfair.metrics.distances import *
 {_LOANS}
 >>> demographic_parity("race")(loans, estimate="approved", pos_label="yes")[".estimate"].round(4).item()
 0.1521

@@ -50,14 +50,14 @@ def test_no_estimate(loans: DataFrame) -> None:
         "ColumnError: accuracy needs the column of true labels: `truth=`."
     )
     assert message(lambda: FAIR(loans, "truth", threshold=0.5)) == snapshot(
-        "ArgumentError: `threshold=0.5` needs the column of scores: `probs=`."
+        "ArgumentError: `threshold` needs the column of scores: `probs=`."
     )
     assert message(lambda: FAIR(loans, "truth", "estimate", probs="score", threshold=0.5)) == snapshot(
         "ArgumentError: `estimate` and `threshold` both say what is predicted: give the labels or the scores, not both."
     )
     call: Any = FAIR
     assert message(lambda: call(loans, "truth", probs="score", threshold="half")) == snapshot(
-        "ArgumentError: `threshold` is one number, not 'half'."
+        "ArgumentError: `threshold` is a number, a list of numbers or a mapping by group, not 'half'."
     )
     assert message(lambda: FAIR(loans, "truth", probs="sex", threshold=0.5)) == snapshot(
         "ColumnError: `probs`: the column 'sex' is String; a threshold needs numbers."
@@ -74,7 +74,7 @@ def test_scores_and_threshold_come_together(loans: DataFrame) -> None:
         "ColumnError: `probs`: there is no column 'scores'. Did you mean 'score'? Columns: 'truth', 'estimate', 'score', 'sex', 'race', 'fold', 'weight'."
     )
     assert message(lambda: FAIR(loans, "truth", probs="score", threshold=math.nan)) == snapshot(
-        "ArgumentError: `threshold` is one number, not nan."
+        "ArgumentError: `threshold` is a number, a list of numbers or a mapping by group, not nan."
     )
 
 
@@ -418,14 +418,14 @@ def test_unknown_arguments_and_options(loans: DataFrame) -> None:
     loose: Any = FAIR
     call: Any = FAIR
     assert message(lambda: call(loans, "truth", "estimate", groupby="fold")) == snapshot(
-        "ArgumentError: Unknown argument 'groupby'. Did you mean 'group_by'? Known: 'data', 'truth', 'estimate', 'probs', 'group_by', 'case_weights', 'threshold', 'pos_label', 'labels', 'estimator', 'na_rm', 'on_undefined', 'explain'."
+        "ArgumentError: Unknown argument 'groupby'. Did you mean 'group_by'? Known: 'data', 'truth', 'estimate', 'probs', 'group_by', 'case_weights', 'threshold', 'top_k', 'top_fraction', 'pos_label', 'labels', 'estimator', 'na_rm', 'on_undefined', 'explain'."
     )
     call = tf.f_meas
     assert message(lambda: call(loans, "truth", "estimate", beta=2)) == snapshot(
         "ArgumentError: 'beta' is an option of a metric; fix it with `metric_tweak(f_meas, \"a name\", beta=…)`."
     )
     assert message(lambda: loose(loans, "truth", "estimate", estimator="marco")) == snapshot(
-        "ArgumentError: Unknown estimator 'marco'. Did you mean 'macro'? Known: 'binary', 'macro', 'macro_weighted', 'micro', 'one_vs_rest'."
+        "ArgumentError: Unknown estimator 'marco'. Did you mean 'macro'? Known: 'binary', 'macro', 'macro_weighted', 'micro', 'hand_till', 'one_vs_rest'."
     )
     assert message(lambda: loose(loans, "truth", "estimate", on_undefined="wran")) == snapshot(
         "ArgumentError: Unknown on_undefined 'wran'. Did you mean 'warn'? Known: 'warn', 'ignore', 'null', 'raise'."
@@ -443,7 +443,9 @@ def test_unknown_arguments_and_options(loans: DataFrame) -> None:
         "ArgumentError: `prevalence` is a share between 0 and 1, not 2."
     )
     odd: Any = "numbers"
-    assert message(lambda: tf.get_metrics(odd)) == snapshot("ArgumentError: Unknown kind 'numbers'. Known: 'class'.")
+    assert message(lambda: tf.get_metrics(odd)) == snapshot(
+        "ArgumentError: Unknown kind 'numbers'. Did you mean 'numeric'? Known: 'class', 'numeric', 'prob'."
+    )
 
 
 def test_frames_that_cannot_be_opened(loans: DataFrame) -> None:
@@ -542,7 +544,7 @@ def test_tallies_that_do_not_fit(loans: DataFrame) -> None:
     tally = tf.accuracy.tally(loans, "truth", "estimate")
     other = tf.accuracy.tally(loans, "truth", "estimate", group_by="fold")
     assert message(lambda: tally + other) == snapshot(
-        "ArgumentError: Only tallies of the same columns, keys, weights and threshold can be added."
+        "ArgumentError: Only tallies of the same columns, keys, weights, threshold and metrics can be added."
     )
     assert message(lambda: FAIR.compute(tally)) == snapshot(
         "ColumnError: The tally was not counted by 'sex'; count again with what is to be computed."

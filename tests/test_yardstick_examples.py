@@ -79,7 +79,8 @@ def tweaked(name: str, params: dict[str, Any]) -> tf.Metric:
 def call(record: dict[str, Any], frame: pl.DataFrame) -> pl.DataFrame:
     params, columns = record["params"], record["columns"]
     options: dict[str, Any] = {"case_weights": columns["case_weights"], "group_by": params["group"] or None}
-    truth, estimate = columns["truth"], columns["estimate"]
+    truth: Any = columns["truth"]
+    estimate: Any = columns["estimate"]
     scores: list[str] = []
     if record["kind"] in ("prob", "ordered_prob", "mixed"):
         scores = list(estimate)
@@ -89,7 +90,7 @@ def call(record: dict[str, Any], frame: pl.DataFrame) -> pl.DataFrame:
         return tf.conf_mat(frame, columns["truth"], columns["estimate"], **options)
     if frame.is_empty():
         # a file without rows does not say that its columns hold numbers
-        read = [truth, estimate] if record["kind"] == "numeric" else scores
+        read: list[str] = [truth, estimate] if record["kind"] == "numeric" else scores
         frame = frame.with_columns(pl.col(name).cast(pl.Float64, strict=False) for name in read)
     names = levels(record)
     averaged = params["estimator"] not in (None, "binary")

@@ -133,14 +133,15 @@ def _runs(codes: Array, count: int) -> Iterator[Segment]:
     import numpy as np
 
     left_out = bool(len(codes)) and codes.min() < 0
-    sizes = np.bincount(codes[codes >= 0] if left_out else codes, minlength=count)
+    sizes: Array = np.bincount(codes[codes >= 0] if left_out else codes, minlength=count)
     # sorting small integers takes one pass
     dtype: Any = np.int8 if count < np.iinfo(np.int8).max else np.int16 if count < np.iinfo(np.int16).max else np.int64
     order: Array | None = None if count == 1 and not left_out else np.argsort(codes.astype(dtype), kind="stable")
     first, before = 0, len(codes) - int(sizes.sum())
-    ends: Array = np.append(0, np.cumsum(sizes))
+    ends: Array = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(sizes, out=ends[1:])
     while first < count:
-        last = int(np.searchsorted(ends, ends[first] + _CHUNK, side="right")) - 1
+        last = int(np.searchsorted(ends, int(ends[first]) + _CHUNK, side="right")) - 1
         last = min(max(last, first + 1), count)
         inside: Array = ends[first : last + 1]
         start, stop = before + int(inside[0]), before + int(inside[-1])
