@@ -219,20 +219,28 @@ def _search(scores: pl.Series, cuts: list[float]) -> pl.Series:
     import numpy as np
 
     known = scores.is_not_null() if scores.null_count() else None
-    values = scores.fill_null(-math.inf).to_numpy()
+    values = scores.fill_null(-math.inf).to_numpy() if known is not None else scores.to_numpy()
     edges = np.array(cuts)
-    low, high = edges[0], edges[-1]
-    scale = _BUCKETS / (high - low) if high > low and math.isfinite(high - low) else 0.0
-    bucket_of_cut = np.floor((edges - low) * scale).astype(np.int64) if scale and math.isfinite(scale) else None
-    if bucket_of_cut is None or len(np.unique(bucket_of_cut)) < len(cuts):
-        codes = np.searchsorted(edges, values, side="right")
+    low, high = float(edges[0]), float(edges[-1])
+    scale = _BUCKETS / (high - low) if high > low else math.inf
+
+    def bucket(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        # each step keeps the order of numbers, so that those in lower buckets are lower
+        place = numbers - low
+        place *= scale
+        place += 1
+        np.clip(place, 0, _BUCKETS + 1, out=place)
+        return place.astype(np.intp)
+
+    buckets = bucket(edges) if 0 < scale < math.inf else edges
+    if len(np.unique(buckets)) < len(cuts) or buckets is edges:
+        codes = np.searchsorted(edges, values, side="right").astype(np.uint16)
     else:
-        # one bucket below all cuts and one above
-        buckets = np.arange(_BUCKETS + 2)
-        base = np.searchsorted(bucket_of_cut, buckets - 1, side="left").astype(np.uint16)
+        base = np.searchsorted(buckets, np.arange(_BUCKETS + 2), side="left").astype(np.uint16)
         edge = np.full(_BUCKETS + 2, math.inf)
-        edge[bucket_of_cut + 1] = edges
-        place = np.floor((np.clip(values, low - 0.5 / scale, high) - low) * scale).astype(np.int32) + 1
-        codes = base[place] + (values >= edge[place])
-    found = pl.Series(codes.astype(np.uint16))
+        edge[buckets] = edges
+        place = bucket(values)
+        codes = base.take(place, mode="clip")
+        codes += values >= edge.take(place, mode="clip")
+    found = pl.Series(codes)
     return found if known is None else pl.select(pl.when(known).then(found)).to_series()

@@ -182,7 +182,8 @@ def _aggregated(frame: pl.DataFrame, wanted: list[pl.Expr]) -> pl.DataFrame | No
     if frame.is_empty():
         return None
     if frame[_UNIT][0] == frame[_UNIT][-1]:
-        return frame.select(pl.col(_UNIT).first(), *wanted)
+        # lazily, because what formulas share is worked out once
+        return frame.lazy().select(pl.col(_UNIT).first(), *wanted).collect()
     return frame.group_by(_UNIT, maintain_order=True).agg(wanted)
 
 
@@ -241,46 +242,52 @@ class _Scores:
         units = segment.units[sizes > 0]
         starts = ends[:-1][sizes > 0]
         score = self.score[rows]
-        packed = self.weight is None and self.place is None and score.min() >= 0 and score.max() < _PACKABLE
-        if packed:
-            # score and event as one integer, sorted at once; adding zero makes a negative zero positive
-            key = ((score + 0.0).view(np.uint64) << np.uint64(1)) | self.event[rows]
+        if self.weight is None and self.place is None and score.min() >= 0 and score.max() < _PACKABLE:
+            # score and event as one integer, sorted at once, falling; adding zero makes a negative zero positive
+            key = ~(((score + 0.0).view(np.uint64) << np.uint64(1)) | self.event[rows])
             for start, end in zip(starts, ends[1:][sizes > 0], strict=True):
                 key[start:end].sort()
+            np.invert(key, out=key)
             event, score = (key & np.uint64(1)).astype(bool), (key >> np.uint64(1)).view(np.float64)
             weight = taken = None
         else:
             unit = np.repeat(np.arange(len(sizes)), sizes)
-            order = np.lexsort((score, unit)) if len(units) > 1 else np.argsort(score, kind="stable")
+            order = np.lexsort((-score, unit)) if len(units) > 1 else np.argsort(-score, kind="stable")
             taken = rows[order]
             score, event = score[order], self.event[taken]
             weight = None if self.weight is None else self.weight[taken]
         new = np.empty(len(score), dtype=bool)
         np.not_equal(score[1:], score[:-1], out=new[1:])
         new[starts] = True
-        first = np.flatnonzero(new)
-        last = np.append(first[1:], len(score)) - 1
-        length = np.add.reduceat(new, starts, dtype=np.int64)
+        if weight is None and self.place is None and not self.squares and new.all():
+            hits = event.astype(np.float64)
+            distinct = {"score": score, "hits": hits, "false_alarms": 1 - hits}
+            length, first = sizes[sizes > 0], slice(None)
+        else:
+            first = np.flatnonzero(new)
+            length = np.add.reduceat(new, starts, dtype=np.int64)
+            distinct = {"score": score[first]}
+            distinct["hits"], distinct["false_alarms"] = _at_each(first, event, weight, 1)
+            if self.squares:
+                squares = _at_each(first, event, weight, 2)
+                distinct["hit_squares"], distinct["false_alarm_squares"] = squares
+            if self.place is not None and taken is not None:
+                distinct["place"] = self.place[taken[first]]
+        return pl.DataFrame({_UNIT: np.repeat(units, length), **distinct})
 
-        def at_each(values: Array | None, power: int) -> tuple[Any, Any]:
-            if values is None:
-                total = np.diff(np.append(first, len(score))).astype(np.float64)
-                hits = np.cumsum(event, dtype=np.int64)[last]
-                hits = np.diff(hits, prepend=0).astype(np.float64)
-                return hits, total - hits
-            powered = values**power
-            none = np.zeros_like(powered)
-            return tuple(np.add.reduceat(np.where(side, powered, none), first) for side in (event, ~event))  # pyright: ignore[reportReturnType]
 
-        hits, false_alarms = at_each(weight, 1)
-        columns = {
-            _UNIT: np.repeat(units, length), "score": score[first], "hits": hits, "false_alarms": false_alarms,
-        }  # fmt: skip
-        if self.squares:
-            columns["hit_squares"], columns["false_alarm_squares"] = at_each(weight, 2)
-        if self.place is not None and taken is not None:
-            columns["place"] = self.place[taken[first]]
-        return pl.DataFrame({name: values[::-1] for name, values in columns.items()})
+def _at_each(first: Array, event: Array, weight: Array | None, power: int) -> tuple[Array, Array]:
+    """The weight, or its square, of those with and without the event in each run of equal scores."""
+    import numpy as np
+
+    if weight is not None:
+        powered = weight**power
+        none = np.zeros_like(powered)
+        with_event, without = (np.add.reduceat(np.where(side, powered, none), first) for side in (event, ~event))
+        return with_event, without
+    total = np.diff(first, append=len(event))
+    hits = np.add.reduceat(event, first, dtype=np.int64)
+    return hits.astype(np.float64), (total - hits).astype(np.float64)
 
 
 def _places(values: Array, rows: Rows) -> Array:

@@ -69,9 +69,9 @@ def score_names(count: int, *, sides: bool) -> dict[str, pl.Expr]:
     return plain | {REST + name: 1 - score for name, score in plain.items() if sides}
 
 
-def summed(needs: Needs, scores: int) -> list[pl.Expr]:
+def summed(needs: Needs, scores: int, *, weighted: bool) -> list[pl.Expr]:
     """Sums over the rows of a cell, weighted by the column `measure`; and extremes, which show what is not finite."""
-    weight, sums = pl.col(MEASURE), list[pl.Expr]()
+    sums = list[pl.Expr]()
     if needs.scores:
         named = score_names(scores, sides=needs.sides)
         up_to = {
@@ -80,33 +80,40 @@ def summed(needs: Needs, scores: int) -> list[pl.Expr]:
         for term in sorted(needs.terms, key=lambda term: term.column):
             columns = named | up_to if term.cumulative else named
             sums += [
-                (term.of(truth=pl.lit(float(side)), score=score) * weight).sum().alias(f"{term.column} {name} {side}")
+                _total(
+                    term.of(truth=pl.lit(float(side)), score=score), f"{term.column} {name} {side}", weighted=weighted
+                )
                 for name, score in columns.items()
                 for side in (0, 1)
             ]
-        sums += [each for place in range(scores) for each in _extremes(f"s{place}", weight)]
+        sums += [each for place in range(scores) for each in _extremes(f"s{place}", weighted=weighted)]
     if needs.numbers:
         truth, estimate = pl.col(ACTUAL), pl.col(PREDICTED)
         sums += [
-            (term.of(truth=truth, estimate=estimate) * weight).sum().alias(term.column)
+            _total(term.of(truth=truth, estimate=estimate), term.column, weighted=weighted)
             for term in sorted(needs.terms, key=lambda term: term.column)
         ]
-        sums += [*_extremes(ACTUAL, weight), *_extremes(PREDICTED, weight)]
+        sums += [*_extremes(ACTUAL, weighted=weighted), *_extremes(PREDICTED, weighted=weighted)]
     return sums
 
 
-def _extremes(name: str, weight: pl.Expr) -> list[pl.Expr]:
+def _total(value: pl.Expr, name: str, *, weighted: bool) -> pl.Expr:
+    return ((value * pl.col(MEASURE)) if weighted else value).sum().alias(name)
+
+
+def _extremes(name: str, *, weighted: bool) -> list[pl.Expr]:
     """The ends of what counts; what is infinite spoils sums even if it weighs nothing."""
-    counts = pl.col(name).filter((weight > 0) | pl.col(name).is_infinite())
+    counts = pl.col(name)
+    if weighted:
+        counts = counts.filter((pl.col(MEASURE) > 0) | counts.is_infinite())
     return [counts.min().alias(_LEAST + name), counts.max().alias(_MOST + name)]
 
 
-def moments(truth_centre: pl.Expr, estimate_centre: pl.Expr) -> list[pl.Expr]:
+def moments(truth_centre: pl.Expr, estimate_centre: pl.Expr, *, weighted: bool) -> list[pl.Expr]:
     """First and second moments of the rows of a cell about the centres."""
-    weight = pl.col(MEASURE)
     truth, estimate = pl.col(ACTUAL) - truth_centre, pl.col(PREDICTED) - estimate_centre
     values = (truth, truth * truth, estimate, estimate * estimate, truth * estimate)
-    return [(value * weight).sum().alias(name) for name, value in zip(_MOMENTS, values, strict=True)]
+    return [_total(value, name, weighted=weighted) for name, value in zip(_MOMENTS, values, strict=True)]
 
 
 def digits_lost(cells: pl.DataFrame) -> bool:

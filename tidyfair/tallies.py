@@ -287,10 +287,10 @@ def _cells(
                 for name, number in numbers.items()
             ),
         )
-    measure = pl.col(WEIGHT).cast(pl.Float64) if WEIGHT in columns else pl.lit(1.0)
+    weighted = WEIGHT in columns
     if needs.anything:
-        sums += summed(needs, count)
-        frame = frame.with_columns(measure.alias(MEASURE))
+        sums += summed(needs, count, weighted=weighted)
+        frame = frame.with_columns(pl.col(WEIGHT).cast(pl.Float64).alias(MEASURE)) if weighted else frame
     values = {WEIGHT, MEASURE, ACTUAL, PREDICTED, *(f"s{place}" for place in range(len(columns)))}
     by = [name for name in frame.collect_schema().names() if name not in values]
     with blaming_expressions(wanted):
@@ -299,7 +299,7 @@ def _cells(
         sample = frame.select(ACTUAL, PREDICTED).head(_SAMPLE).collect().median()
         centres = [pl.lit(each.fill_null(0.0).item()) for each in sample]
         named = [centre.alias(name) for name, centre in zip(("truth_centre", "estimate_centre"), centres, strict=True)]
-        cells = _grouped(frame, by, [*sums, *moments(*centres)], engine, cut).with_columns(named)
+        cells = _grouped(frame, by, [*sums, *moments(*centres, weighted=weighted)], engine, cut).with_columns(named)
         if not digits_lost(cells):
             return cells
         # the groups lie far apart: each is summed about its own means
@@ -309,7 +309,7 @@ def _cells(
             if by
             else frame.with_columns(pl.lit(each.item()).alias(each.name) for each in placed)
         )
-        again = moments(pl.col("truth_centre"), pl.col("estimate_centre"))
+        again = moments(pl.col("truth_centre"), pl.col("estimate_centre"), weighted=weighted)
         centred_sums = [*sums, *again, pl.col("truth_centre", "estimate_centre").first()]
         return _grouped(frame, by, centred_sums, engine, cut)
 

@@ -1,7 +1,7 @@
 """What metrics of scores and numbers cost, as ratios in one process: `python tests/benchmarks/scores.py`.
 
-Machines are noisy: every figure is the ratio of two medians, taken in turns. Options: `--rows`, `--runs`. scikit-learn is
-left out where it is not installed.
+Machines are noisy: every figure is the ratio of two medians, taken in turns. Options: `--rows`, `--runs`. scikit-learn
+is left out where it is not installed.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def one_query(data: pl.DataFrame) -> tuple[Callable[[], object], Callable[[], ob
     )  # fmt: skip
     actual, predicted = pl.col("actual"), pl.col("predicted")
     measured = data.lazy().group_by(*FEATURES, "fold").agg(
-        pl.len(), (actual - predicted).abs().sum().alias("distance"), ((actual - predicted) ** 2).sum().alias("squares"),
-        actual.var().alias("var"), predicted.var().alias("other"), pl.cov("actual", "predicted").alias("cov"),
+        pl.len(), (actual - predicted).abs().sum().alias("distance"),
+        ((actual - predicted) ** 2).sum().alias("squares"), actual.var().alias("var"), predicted.var().alias("other"), pl.cov("actual", "predicted").alias("cov"),
     )  # fmt: skip
     return lambda: scored.collect(engine="streaming"), lambda: measured.collect(engine="streaming")
 
@@ -93,7 +93,7 @@ def main() -> None:
         for every in SUMS
     )
     by_score, by_number = one_query(data)
-    text = "by 3 features × 10 folds against one streaming query by all keys"
+    text = "by 3 features and 10 folds against one streaming query by all keys"
     compare(f"Brier and log loss {text}", lambda: scored(data, "y", probs="score", group_by="fold"), by_score, runs)
     compare(
         f"MAE, RMSE and rsq {text}", lambda: measured(data, "actual", "predicted", group_by="fold"), by_number, runs
@@ -102,7 +102,7 @@ def main() -> None:
     cut = tf.metric_set(tf.accuracy, tf.sens, *(each for by in FEATURES for each in disparities(by)))
     thresholds = [step / 100 for step in range(1, 100)]
     compare(
-        "99 thresholds × 3 features against one threshold",
+        "99 thresholds and 3 features against one threshold",
         lambda: cut(data, "y", probs="score", threshold=thresholds),
         lambda: cut(data, "y", probs="score", threshold=0.5),
         runs,
