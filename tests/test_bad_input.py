@@ -549,3 +549,204 @@ def test_tallies_that_do_not_fit(loans: DataFrame) -> None:
     assert message(lambda: FAIR.compute(tally)) == snapshot(
         "ColumnError: The tally was not counted by 'sex'; count again with what is to be computed."
     )
+
+
+# Scores and numbers
+
+
+SCORED = tf.metric_set(tf.roc_auc, tf.brier_class)
+
+
+def test_scores_that_are_no_probabilities(loans: pl.DataFrame) -> None:
+    odds = loans.with_columns(score=pl.col("score") * 2)
+    assert message(lambda: SCORED(odds, "truth", probs="score")) == snapshot(
+        "ColumnError: `probs`: 'score' holds values from 0.1 to 1.8, but brier_class needs probabilities, between 0 and 1. Turn scores into probabilities first, or take metrics of their order, such as roc_auc."
+    )
+    assert message(lambda: tf.calibration_curve(odds, "truth", probs="score")) == snapshot(
+        'ArgumentError: `probs`: scores from 0.1 to 1.8 are no probabilities; take binning="count".'
+    )
+    # metrics of their order take any scores
+    assert tf.roc_auc(odds, "truth", probs="score").equals(tf.roc_auc(loans, "truth", probs="score"))
+
+
+def test_scores_that_are_no_numbers(loans: pl.DataFrame) -> None:
+    infinite = loans.with_columns(score=pl.when(pl.col("fold") == 1).then(float("inf")).otherwise("score"))
+    assert message(lambda: SCORED(infinite, "truth", probs="score")) == snapshot(
+        "ColumnError: `probs`: the column 'score' holds infinite values; metrics need finite numbers."
+    )
+    assert message(lambda: SCORED(loans, "truth", probs="sex")) == snapshot(
+        "ColumnError: `probs`: the column 'sex' is String; scores are numbers."
+    )
+    assert message(lambda: SCORED(loans, "truth", probs="scores")) == snapshot(
+        "ColumnError: `probs`: there is no column 'scores'. Did you mean 'score'? Columns: 'truth', 'estimate', 'score', 'sex', 'race', 'fold', 'weight'."
+    )
+    assert message(lambda: SCORED(loans, "truth", "estimate")) == snapshot(
+        "ColumnError: roc_auc needs the column of scores: `probs=`."
+    )
+
+
+def test_missing_scores_are_left_out_and_said(loans: pl.DataFrame) -> None:
+    holes = loans.with_columns(score=pl.when(pl.col("fold") == 1).then(float("nan")).otherwise("score"))
+    filtered = loans.filter(pl.col("fold") != 1)
+    assert SCORED(holes, "truth", probs="score").equals(SCORED(filtered, "truth", probs="score"))
+    strict = SCORED(holes, "truth", probs="score", na_rm=False, explain=True)
+    assert strict.select(".estimate", ".status").rows() == [(None, "missing_values")] * 2
+
+
+def test_columns_of_scores_in_doubt() -> None:
+    frame = pl.DataFrame(
+        {"sky": ["sun", "rain", "snow"], "p1": [0.5, 0.2, 0.1], "p2": [0.3, 0.6, 0.1], "p3": [0.2, 0.2, 0.8]}
+    )
+    assert message(lambda: tf.roc_auc(frame, "sky", probs=["p1", "p2", "p3"])) == snapshot(
+        "ColumnError: `probs`: the columns 'p1', 'p2', 'p3' are not clearly in the order of the labels 'rain', 'snow', 'sun'; write `probs={'rain': …, 'snow': …, 'sun': …}`."
+    )
+    assert message(lambda: tf.roc_auc(frame, "sky", probs=["p1", "p2"])) == snapshot(
+        "ColumnError: `probs`: 2 columns of scores for the 3 labels 'rain', 'snow', 'sun'; give one for each, as `probs={label: column}`."
+    )
+    assert message(lambda: tf.roc_auc(frame, "sky", probs="p1")) == snapshot(
+        "ColumnError: `probs`: 'p1' is one column of scores, and the labels 'rain', 'snow', 'sun' are read all together; give a column for each label, as `probs={label: column}`."
+    )
+    assert message(lambda: tf.roc_auc(frame, "sky", probs={"sun": "p1", "rain": "p2"})) == snapshot(
+        "ColumnError: `probs`: there is no column for 'snow'; give one for each label."
+    )
+    assert message(lambda: tf.roc_auc(frame, "sky", probs=["p1"])) == snapshot(
+        "ColumnError: `probs` lists one column for each label, not 'p1'; one column stands without brackets."
+    )
+    # labels without an order are found by the names of their columns; with an order the columns must have it
+    named = frame.rename({"p1": "sun", "p2": "rain", "p3": "snow"})
+    mapped = tf.roc_auc(frame, "sky", probs={"sun": "p1", "rain": "p2", "snow": "p3"})
+    assert tf.roc_auc(named, "sky", probs=["sun", "rain", "snow"]).equals(mapped)
+    ordered = named.with_columns(pl.col("sky").cast(pl.Enum(["rain", "snow", "sun"])))
+    assert message(lambda: tf.roc_auc(ordered, "sky", probs=["sun", "rain", "snow"])) == snapshot(
+        "ColumnError: `probs`: the columns 'sun', 'rain', 'snow' are not clearly in the order of the labels 'rain', 'snow', 'sun'; write `probs={'rain': …, 'snow': …, 'sun': …}`."
+    )
+    assert message(lambda: tf.ranked_prob_score(frame, "sky", probs={"sun": "p1", "rain": "p2", "snow": "p3"})) == (
+        snapshot(
+            "LabelError: ranked_prob_score reads labels in order, but 'sun', 'rain', 'snow' have none that the columns of `probs` share: list labels and columns in order, `labels=[…]` and `probs=[…]`."
+        )
+    )
+
+
+def test_numbers_that_are_none(loans: pl.DataFrame) -> None:
+    assert message(lambda: tf.rmse(loans, "sex", "score")) == snapshot(
+        "ColumnError: `truth`: the column 'sex' is String; regression metrics read numbers."
+    )
+    assert message(lambda: tf.rmse(loans, "truth")) == snapshot(
+        "ColumnError: rmse needs the column of predicted numbers: `estimate=`."
+    )
+    assert message(lambda: tf.rmse(loans.with_columns(score=float("inf")), "truth", "score")) == snapshot(
+        "ColumnError: `estimate`: the column 'score' holds infinite values; metrics need finite numbers."
+    )
+    assert message(lambda: tf.rmse(loans, "truth", "score", pos_label=1)) == snapshot(
+        "ArgumentError: `pos_label` is about labels, but rmse reads numbers."
+    )
+    assert message(lambda: tf.rmse(loans, "truth", probs="score", threshold=0.5)) == snapshot(
+        "ArgumentError: `threshold` makes labels of scores, but rmse reads numbers."
+    )
+    assert message(lambda: tf.default_metrics(loans, "fold", "fold")) == snapshot(
+        "ArgumentError: `truth`: the column 'fold' holds whole numbers, which may be labels or a measurement: list the labels as `labels=`, or take `metric_set(rmse, rsq, mae)`."
+    )
+
+
+def test_thresholds_that_do_not_fit(loans: pl.DataFrame) -> None:
+    def call(**cut: Any) -> str:
+        return message(lambda: FAIR(loans, "truth", probs="score", **cut))
+
+    assert call(threshold=[]) == snapshot("ArgumentError: `threshold` lists each value once, not nothing.")
+    assert call(threshold=[0.5, 0.5]) == snapshot("ArgumentError: `threshold` lists each value once, not 0.5, 0.5.")
+    assert call(threshold={"sex": {"f": 0.5}}) == snapshot(
+        "ArgumentError: `threshold`: there is none for 'm' of sex; every group needs one."
+    )
+    assert call(threshold={"sex": 0.5}) == snapshot(
+        'ArgumentError: `threshold` by group names the column and the threshold of each of its groups, such as `threshold={"sex": {"female": 0.4, "male": 0.5}}`.'
+    )
+    assert call(threshold={"sexes": {"f": 0.5}}) == snapshot(
+        "ColumnError: `threshold`: there is no column 'sexes'. Did you mean 'sex'? Columns: 'truth', 'estimate', 'score', 'sex', 'race', 'fold', 'weight'."
+    )
+    assert call(top_k=0) == snapshot("ArgumentError: `top_k` is a number of rows, 1 or more, not 0.")
+    assert call(top_fraction=1.5) == snapshot("ArgumentError: `top_fraction` is a share between 0 and 1, not 1.5.")
+    assert call(top_k=2, threshold=0.5) == snapshot(
+        "ArgumentError: `threshold` and `top_k` are different ways to make labels of scores; give one of them."
+    )
+
+
+def test_options_of_scores_and_numbers() -> None:
+    assert message(lambda: tf.metric_tweak(tf.huber_loss, "huber", delta=-1)) == snapshot(
+        "ArgumentError: `delta` is a number above 0, not -1."
+    )
+    assert message(lambda: tf.metric_tweak(tf.pinball_loss, "p90", quantile=90)) == snapshot(
+        "ArgumentError: `quantile` is a number from 0 to 1, not 90."
+    )
+    assert message(lambda: tf.metric_tweak(tf.ece, "ece_0", bins=0)) == snapshot(
+        "ArgumentError: expected_calibration_error: `bins` is a number of bins from 1 to 1000, not 0."
+    )
+    assert message(lambda: tf.metric_tweak(tf.ece, "ece_q", binning="quantile")) == snapshot(
+        "ArgumentError: Unknown binning 'quantile'. Known: 'width', 'count'."
+    )
+    assert message(lambda: tf.metric_tweak(tf.ccc, "biased", bias="yes")) == snapshot(
+        "ArgumentError: ccc: the option `bias` is True or False, not 'yes'."
+    )
+
+
+def test_metrics_of_ones_own_that_do_not_fit(loans: pl.DataFrame) -> None:
+    def first(truth: Any, estimate: Any) -> Any:
+        return truth[0] if len(estimate) else None
+
+    unweighted = tf.new_class_metric(first, "first")
+    assert message(lambda: unweighted(loans, "truth", "estimate", case_weights="weight")) == snapshot(
+        "ArgumentError: first takes no weights; leave out `case_weights=`, or give it a parameter `sample_weight`."
+    )
+    odd: Any = 5
+    assert message(lambda: tf.new_class_metric(odd, "odd")) == snapshot(
+        "ArgumentError: new_class_metric() takes a function, not 5."
+    )
+    assert message(lambda: tf.new_class_metric(lambda tp, fpp: (tp, tp + fpp), "odd")) == snapshot(
+        "ArgumentError: <lambda>(): the parameter 'fpp' is no statistic, and its module knows no metric of that name; import it there. Did you mean 'fp'? Statistics: 'tp', 'fp', 'fn', 'tn', 'positives', 'negatives', 'selected', 'unselected', 'instances'."
+    )
+    assert message(lambda: tf.new_prob_metric(lambda truth: float(len(truth)), "odd")) == snapshot(
+        "ArgumentError: new_prob_metric(): a function of arrays takes two of them, the truth and what is predicted, not 'truth'."
+    )
+    text = tf.new_numeric_metric(lambda one, other: str(len(one) + len(other)), "text")
+    assert message(lambda: text(loans, "truth", "score")) == snapshot(
+        "ArgumentError: <lambda> returned '24'; a metric is one number."
+    )
+
+
+def test_a_metric_of_ones_own_that_fails_does_not_sink_the_others(loans: pl.DataFrame) -> None:
+    def fails(truth: Any, score: Any) -> float:
+        if len(set(truth)) == 1:
+            reason = "one class only"
+            raise ValueError(reason)
+        return float(score.mean())
+
+    both = tf.metric_set(tf.mean_score, tf.new_prob_metric(fails, "fails"))
+    with pytest.warns(tf.UndefinedWarning, match="fails has no value .failed: one class only. in"):
+        found = both(loans, "truth", probs="score", group_by="race", explain=True)
+    rare = found.filter(pl.col("race") == "rare")
+    assert rare[".status"].to_list() == ["ok", "failed: one class only"]
+
+
+def test_what_compares_a_group_with_others_needs_others(loans: pl.DataFrame) -> None:
+    again = tf.abroca("sex", aggregate=tf.difference(to="overall"))
+    assert message(lambda: again(loans, "truth", probs="score")) == snapshot(
+        "ArgumentError: area_between_roc_curves compares a group with others already; aggregate it without `to=`."
+    )
+    with pytest.warns(tf.UndefinedWarning, match="no other group"):
+        alone = tf.kolmogorov_smirnov("sex")(loans.filter(sex="f"), probs="score")
+    assert alone[".estimate"].to_list() == [None]
+
+
+def test_curves_that_do_not_fit(loans: pl.DataFrame) -> None:
+    assert message(lambda: tf.roc_curve(loans, "truth")) == snapshot(
+        "ColumnError: roc_curve needs the column of scores: `probs=`."
+    )
+    odd: Any = "half"
+    assert message(lambda: tf.roc_curve(loans, "truth", probs="score", thresholds=odd)) == snapshot(
+        "ArgumentError: `thresholds` is a list of numbers, not 'half'."
+    )
+    assert message(lambda: tf.roc_curve(loans, "truth", probs="score", bins=5)) == snapshot(
+        "ArgumentError: Unknown argument of roc_curve 'bins'. Known: 'data', 'truth', 'probs', 'group_by', 'case_weights', 'pos_label', 'labels', 'thresholds'."
+    )
+    assert message(lambda: tf.calibration_curve(loans, "truth", probs="score", bins=0)) == snapshot(
+        "ArgumentError: `bins` is a number of bins, not 0."
+    )

@@ -214,19 +214,21 @@ class _Scores:
     weight: Array | None
     counts: Array | None
     """Whether a row counts; None for all."""
-    squares: bool
+    needs: frozenset[str]
+    """Which columns formulas read."""
     place: Array | None
 
     @classmethod
     def of(cls, rows: Rows, formulas: Sequence[Formula], level: Level) -> _Scores:
         values, event = rows.score(level.score), rows.event(level.place)
-        needs = frozenset[str]().union(*(formula.statistics for formula in formulas))
-        squares = not needs.isdisjoint({"hit_squares", "false_alarm_squares"})
+        needs = frozenset({"score", "hits", "false_alarms"})
+        if formulas:
+            needs = frozenset[str]().union(*(formula.statistics for formula in formulas))
         counts = None if level.other is None else event | rows.event(level.other)
         if rows.weight is not None and (rows.weight == 0).any():
             counts = rows.weight > 0 if counts is None else counts & (rows.weight > 0)
         place = _places(values, rows) if "place" in needs else None
-        return cls(values, event, rows.weight, counts, squares, place)
+        return cls(values, event, rows.weight, counts, needs, place)
 
     def read(self, segment: Segment) -> pl.DataFrame:
         import numpy as np
@@ -248,8 +250,9 @@ class _Scores:
             for start, end in zip(starts, ends[1:][sizes > 0], strict=True):
                 key[start:end].sort()
             np.invert(key, out=key)
-            event, score = (key & np.uint64(1)).astype(bool), (key >> np.uint64(1)).view(np.float64)
-            weight = taken = None
+            event = key & np.uint64(1)
+            key >>= np.uint64(1)
+            score, weight, taken = key.view(np.float64), None, None
         else:
             unit = np.repeat(np.arange(len(sizes)), sizes)
             order = np.lexsort((-score, unit)) if len(units) > 1 else np.argsort(-score, kind="stable")
@@ -259,21 +262,21 @@ class _Scores:
         new = np.empty(len(score), dtype=bool)
         np.not_equal(score[1:], score[:-1], out=new[1:])
         new[starts] = True
-        if weight is None and self.place is None and not self.squares and new.all():
+        squares = {"hit_squares", "false_alarm_squares"}
+        if weight is None and self.place is None and self.needs.isdisjoint(squares) and new.all():
             hits = event.astype(np.float64)
-            distinct = {"score": score, "hits": hits, "false_alarms": 1 - hits}
-            length, first = sizes[sizes > 0], slice(None)
+            distinct, length = {"score": score, "hits": hits, "false_alarms": 1 - hits}, sizes[sizes > 0]
         else:
             first = np.flatnonzero(new)
             length = np.add.reduceat(new, starts, dtype=np.int64)
             distinct = {"score": score[first]}
             distinct["hits"], distinct["false_alarms"] = _at_each(first, event, weight, 1)
-            if self.squares:
-                squares = _at_each(first, event, weight, 2)
-                distinct["hit_squares"], distinct["false_alarm_squares"] = squares
+            if not self.needs.isdisjoint(squares):
+                distinct["hit_squares"], distinct["false_alarm_squares"] = _at_each(first, event, weight, 2)
             if self.place is not None and taken is not None:
                 distinct["place"] = self.place[taken[first]]
-        return pl.DataFrame({_UNIT: np.repeat(units, length), **distinct})
+        read = {name: values for name, values in distinct.items() if name in self.needs}
+        return pl.DataFrame({_UNIT: np.repeat(units, length), **read})
 
 
 def _at_each(first: Array, event: Array, weight: Array | None, power: int) -> tuple[Array, Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 import polars as pl
@@ -11,7 +11,7 @@ from tidyfair.aggregates import CONTEXTS, Context
 from tidyfair.comparisons import NO_LEVEL, STATED, VALUED, compare
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
 from tidyfair.functions import class_values, row_values
-from tidyfair.labels import AVERAGES, NUMBERS, read_labels
+from tidyfair.labels import AVERAGES, NUMBERS, levels_of, read_labels
 from tidyfair.partitions import Level, Whose
 from tidyfair.readings import HAND_TILL, LEVEL, ONE_LABEL, UNIT, Table, derived, evaluate, pool
 from tidyfair.tallies import THRESHOLD
@@ -137,15 +137,20 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
         raise ArgumentError.unknown("on_undefined", reading["on_undefined"], ON_UNDEFINED)
     labels = NUMBERS
     if not tally.needs.numbers:
-        listed_labels = reading["labels"]
-        if listed_labels is None and tally.scores is not None and tally.scores.labels is not None:
-            listed_labels = tally.scores.labels
-            if without := [label for label in tally.seen["truth"] if label not in listed_labels]:
-                msg = f"`probs`: there is no column for {listed(without)}; give one for each label."
-                raise ColumnError(msg)
+        mapped = tally.scores.labels if tally.scores else None
+        if mapped is not None and (without := [label for label in tally.seen["truth"] if label not in mapped]):
+            msg = f"`probs`: there is no column for {listed(without)}; give one for each label."
+            raise ColumnError(msg)
+        declared = reading["labels"] is not None or mapped is None or levels_of(tally.cells.schema["truth"])
         labels = read_labels(
-            tally, labels=listed_labels, pos_label=reading["pos_label"], estimator=reading["estimator"]
+            tally,
+            labels=reading["labels"] if declared else mapped,
+            pos_label=reading["pos_label"],
+            estimator=reading["estimator"],
         )
+        if not declared:
+            # a mapping says which labels there are, not that they are in order
+            labels = replace(labels, in_order=not any(isinstance(value, str) for value in labels.values))
     if tally.cut is None or not tally.cut.several:
         return [_evaluate(tally, tuple(requests), labels, reading)]
     cut = f".{tally.cut.way}"
@@ -247,8 +252,11 @@ def scores_of_levels(tally: Tally, labels: Labels) -> dict[int, str]:
         meant = [
             next((place for place, text in enumerate(texts) if name in (text, f".pred_{text}")), None) for name in names
         ]
-        in_doubt = not labels.in_order and None in meant
-        if in_doubt or (None not in meant and meant != sorted(place for place in meant if place is not None)):
+        known = [place for place in meant if place is not None]
+        if len(set(known)) == len(names) and not labels.in_order:
+            # labels have no order that columns could be in, but columns have their names
+            return {level: str(known.index(level)) for level in labels.levels}
+        if (len(known) < len(names) and not labels.in_order) or (len(known) == len(names) and known != sorted(known)):
             pairs = ", ".join(f"{value!r}: …" for value in labels.values)
             msg = (
                 f"`probs`: the columns {listed(names)} are not clearly in the order of the labels "

@@ -51,9 +51,10 @@ def one_query(data: pl.DataFrame) -> tuple[Callable[[], object], Callable[[], ob
         (1 - score).clip(1e-16, 1).log().sum().alias("zeros"),
     )  # fmt: skip
     actual, predicted = pl.col("actual"), pl.col("predicted")
+    distance = actual - predicted
     measured = data.lazy().group_by(*FEATURES, "fold").agg(
-        pl.len(), (actual - predicted).abs().sum().alias("distance"),
-        ((actual - predicted) ** 2).sum().alias("squares"), actual.var().alias("var"), predicted.var().alias("other"), pl.cov("actual", "predicted").alias("cov"),
+        pl.len(), distance.abs().sum().alias("distance"), (distance**2).sum().alias("squares"),
+        actual.var().alias("var"), predicted.var().alias("other"), pl.cov("actual", "predicted").alias("cov"),
     )  # fmt: skip
     return lambda: scored.collect(engine="streaming"), lambda: measured.collect(engine="streaming")
 
