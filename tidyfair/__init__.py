@@ -5,6 +5,7 @@ from tidyfair.aggregates import *
 from tidyfair.catalogue import *
 from tidyfair.cuts import *
 from tidyfair.defaults import *
+from tidyfair.definitions import *
 from tidyfair.errors import *
 from tidyfair.fairness import *
 from tidyfair.formulas import *

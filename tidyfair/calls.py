@@ -11,9 +11,10 @@ import polars as pl
 
 from tidyfair.cuts import Cut, SelectionWarning
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning, WeightError, listed
+from tidyfair.evaluations import RESERVED, evaluate_requests
 from tidyfair.formulas import Statistic
 from tidyfair.frames import Column, open_frame
-from tidyfair.results import EXPLANATION, RESERVED, complaints, evaluate_requests, tidy_groups, tidy_results
+from tidyfair.results import EXPLANATION, complaints, tidy_groups, tidy_results
 from tidyfair.sums import Needs
 from tidyfair.tallies import Key, Scores, Tally, count
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from tidyfair.cuts import Threshold
+    from tidyfair.evaluations import Evaluated, Reading, Request
     from tidyfair.frames import ColumnLike, PolarsFrame, Source
-    from tidyfair.results import Evaluated, Reading, Request
 
 __all__: list[str] = []
 

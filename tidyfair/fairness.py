@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from tidyfair.aggregates import FarthestPair, as_aggregate, difference, group_maximum, group_minimum, ratio
+from tidyfair.definitions import prob_metric
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.metric_sets import GroupwiseFactory, Metric, MetricSet, metric_set, prob_metric
+from tidyfair.metric_sets import GroupwiseFactory, Metric, MetricSet, metric_set
 from tidyfair.metrics.classification import (
     accuracy,
     bal_accuracy,

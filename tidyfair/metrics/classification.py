@@ -11,9 +11,10 @@ from typing import Literal
 
 import polars as pl
 
+from tidyfair.definitions import class_metric
 from tidyfair.errors import ArgumentError
 from tidyfair.formulas import Expr, Rate  # noqa: TC001 - part of what a reader of a formula sees
-from tidyfair.metric_sets import class_metric, metric_tweak
+from tidyfair.metric_sets import metric_tweak
 
 __all__ = [
     "accuracy",

@@ -17,12 +17,12 @@ import polars as pl
 
 from tidyfair.calls import check_weights
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning
+from tidyfair.evaluations import scores_of_levels
 from tidyfair.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
 from tidyfair.frames import open_frame
 from tidyfair.labels import read_labels
 from tidyfair.metrics.probability import roc_auc
 from tidyfair.partitions import Level, sorted_scores
-from tidyfair.results import scores_of_levels
 from tidyfair.units import UNGROUPED, count_units, rows_of
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tidyfair.definitions import prob_metric
 from tidyfair.functions import Sample, Undefined
-from tidyfair.metric_sets import prob_metric
 
 if TYPE_CHECKING:
     from typing import TypeAlias

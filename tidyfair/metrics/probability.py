@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
+from tidyfair.definitions import array_metric, prob_metric
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.formulas import Expr, Rate, statistic
 from tidyfair.functions import Undefined
-from tidyfair.metric_sets import array_metric, prob_metric
 
 if TYPE_CHECKING:
     from typing import TypeAlias

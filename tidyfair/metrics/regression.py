@@ -14,9 +14,9 @@ from numbers import Integral, Real
 
 import polars as pl
 
+from tidyfair.definitions import numeric_metric
 from tidyfair.errors import ArgumentError
 from tidyfair.formulas import Expr, Rate, statistic
-from tidyfair.metric_sets import numeric_metric
 
 __all__ = [
     "ccc",

@@ -1,0 +1,312 @@
+"""How metrics are defined: from formulas over statistics, or from functions of arrays."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from tidyfair.errors import ArgumentError, listed
+from tidyfair.formulas import ROW_COLUMNS, SUMS, Formula, Kind, Statistic, statistic
+from tidyfair.functions import WEIGHTS
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tidyfair.aggregates import Direction
+    from tidyfair.formulas import Expr, Rate
+
+__all__ = [
+    "class_metric",
+    "new_class_metric",
+    "new_numeric_metric",
+    "new_prob_metric",
+    "numeric_metric",
+    "prob_metric",
+]
+
+
+def class_metric(
+    *,
+    direction: Direction = "maximize",
+    range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
+    over_levels: bool = False,
+    undefined_levels: Literal["drop", "null"] = "drop",
+    constant_average: bool = False,
+) -> Callable[[Callable[..., Expr | Rate]], Metric]:
+    """Turn a formula into a metric of predicted labels.
+
+    The function's name is the metric's, its parameters are statistics (`tp`, `fp`, `fn`, `tn`, `positives`,
+    `negatives`, `selected`, `unselected`, `instances`) or metrics that its module knows, its keyword-only parameters
+    are options. It returns an expression, or numerator and denominator.
+
+    Args:
+        direction: Whether larger values are better.
+        range: Smallest and largest possible value.
+        over_levels: The formula has a multi-class form of its own: it sums over the labels' rows itself.
+        undefined_levels: Whether averages leave out labels without a value, or are null.
+        constant_average: The average over labels says nothing, as for shares that add up to 1.
+    """
+    settings = {"over_levels": over_levels, "undefined_levels": undefined_levels}
+
+    def define(function: Callable[..., Expr | Rate]) -> Metric:
+        return _defined(function, "class", direction, range, settings, constant_average=constant_average)
+
+    return define
+
+
+def prob_metric(
+    *,
+    direction: Direction = "maximize",
+    range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
+    over_levels: bool = False,
+    undefined: str = "zero_denominator",
+    average: str | None = None,
+    probabilities: bool = True,
+    against: Literal["rest", "pairs"] | None = None,
+    truth: bool = True,
+) -> Callable[[Callable[..., Any]], Metric]:
+    """Turn a formula into a metric of scores.
+
+    Its parameters are sums (`positives`, `negatives`, `instances`, and the statistics that its module knows), or what
+    stands at each distinct score of a group, falling (`score`, `hits`, `false_alarms` …), or metrics of its module.
+
+    Args:
+        direction: Whether larger values are better.
+        range: Smallest and largest possible value.
+        over_levels: The formula has a multi-class form of its own: it sums over the labels' rows itself.
+        undefined: Why it has no value where it has none.
+        average: The average over labels that it is, or is unless asked otherwise; the macro average if left out.
+        probabilities: Whether scores must lie between 0 and 1.
+        against: A function of two samples instead: those of a group and of the rest, or of two groups.
+        truth: Whether such a function reads the truth.
+    """
+    settings: dict[str, Any] = {
+        "over_levels": over_levels, "undefined": undefined, "average": average, "probabilities": probabilities,
+        "undefined_levels": "null",
+    }  # fmt: skip
+
+    def define(function: Callable[..., Any]) -> Metric:
+        if against is not None:
+            two = settings | {"against": against, "ignores_truth": not truth}
+            return _arrayed(function, function.__name__, "prob", direction, range, two)
+        return _defined(function, "prob", direction, range, settings)
+
+    return define
+
+
+def numeric_metric(
+    *,
+    direction: Direction = "minimize",
+    range: tuple[float, float] = (0, math.inf),  # noqa: A002 - the field's word
+    undefined: str = "zero_denominator",
+) -> Callable[[Callable[..., Any]], Metric]:
+    """Turn a formula into a metric of predicted numbers.
+
+    Its parameters are sums (`instances`, `truth_mean`, `truth_variation`, `estimate_mean`, `estimate_variation`,
+    `covariation`, `truth_minimum`, `truth_maximum`, `weight_squares`, and the statistics that its module knows), or the
+    rows of a group as they stand (`truth`, `estimate`, `weight`), or metrics of its module.
+
+    Args:
+        direction: Whether larger values are better.
+        range: Smallest and largest possible value.
+        undefined: Why it has no value where it has none.
+    """
+
+    def define(function: Callable[..., Any]) -> Metric:
+        return _defined(function, "numeric", direction, range, {"undefined": undefined})
+
+    return define
+
+
+def array_metric(
+    *,
+    direction: Direction = "maximize",
+    range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
+    over_levels: bool = False,
+    probabilities: bool = True,
+) -> Callable[[Callable[..., Any]], Metric]:
+    """Turn a function of two arrays, truth and scores, into a metric; it is asked group by group."""
+
+    def define(function: Callable[..., Any]) -> Metric:
+        settings = {"over_levels": over_levels, "probabilities": probabilities}
+        return _arrayed(function, function.__name__, "prob", direction, range, settings)
+
+    return define
+
+
+def _defined(
+    function: Callable[..., Any],
+    kind: Kind,
+    direction: Direction,
+    range: tuple[float, float],  # noqa: A002 - the field's word
+    settings: dict[str, Any],
+    *,
+    constant_average: bool = False,
+    name: str | None = None,
+    terms: Mapping[str, Statistic] | None = None,
+) -> Metric:
+    """A metric from its formula, which is checked."""
+    around: dict[str, Any] = getattr(function, "__globals__", {})
+    known = {key: each.definition for key, each in around.items() if isinstance(each, Metric)}
+    statistics = {key: each for key, each in around.items() if isinstance(each, Statistic)} | dict(terms or {})
+    definition = Formula.of(function, kind, known, statistics, **settings)
+    definition.express()  # refuses what is no formula
+    return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
+
+
+def _arrayed(
+    function: Callable[..., Any],
+    name: str,
+    kind: Kind,
+    direction: Direction,
+    range: tuple[float, float],  # noqa: A002 - the field's word
+    settings: dict[str, Any],
+) -> Metric:
+    """A metric from a function of arrays."""
+    parameters = inspect.signature(function).parameters.values()
+    given = {"labels", *WEIGHTS}
+    options = tuple(
+        (each.name, each.default)
+        for each in parameters
+        if each.kind is each.KEYWORD_ONLY and each.name not in given and each.default is not each.empty
+    )
+    definition = Formula(function, kind, "arrays", options=options, **settings)
+    return Metric(name, definition, kind, direction, range)
+
+
+def new_class_metric(
+    fn: Callable[..., Any],
+    name: str,
+    direction: Direction = "maximize",
+    range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
+    *,
+    over_levels: bool = False,
+) -> Metric:
+    """Make a metric of predicted labels from a formula over counts, or from a function of two arrays.
+
+    Args:
+        fn: A function whose parameters are statistics (`tp`, `fp` …) and which returns an expression, or numerator and
+            denominator: fast. Or a function of true and predicted labels such as scikit-learn's, with `sample_weight`
+            if it takes weights: slow, because it is asked group by group. It sees 1 for the event (each label in turn)
+            and 0 for the rest; with `over_levels`, all labels as they are.
+        name: What `.metric` says.
+        direction: Whether larger values are better.
+        range: Smallest and largest possible value.
+        over_levels: Whether it reads all labels at once.
+
+    Raises:
+        ArgumentError: For a function that is neither.
+
+    >>> miss = new_class_metric(lambda fn, tp: (fn, fn + tp), "miss", "minimize")
+    >>> miss.formula(fn=1, tp=3)
+    0.25
+    """
+    return _new(fn, name, "class", direction, range, {"over_levels": over_levels})
+
+
+def new_prob_metric(
+    fn: Callable[..., Any],
+    name: str,
+    direction: Direction = "maximize",
+    range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
+    *,
+    statistics: Mapping[str, Callable[..., Expr]] | None = None,
+    over_levels: bool = False,
+    probabilities: bool = False,
+) -> Metric:
+    """Make a metric of scores from a formula over sums or sorted scores, or from a function of two arrays.
+
+    Args:
+        fn: A function of sums (`positives`, `negatives`, `instances`, and the names in `statistics`), or of what stands
+            at each distinct score, falling (`score`, `hits`, `false_alarms`), which returns an expression, or numerator
+            and denominator: fast. Or a function of truth (1 for the event) and scores such as scikit-learn's, with
+            `sample_weight` if it takes weights: slow, because it is asked group by group.
+        name: What `.metric` says.
+        direction: Whether larger values are better.
+        range: Smallest and largest possible value.
+        statistics: Quantities of a row that are summed, as functions of `truth` (1 or 0) and `score`.
+        over_levels: Whether it reads all labels at once: labels, and one column of scores for each.
+        probabilities: Whether scores outside 0 to 1 are refused.
+
+    >>> spread = new_prob_metric(
+    ...     lambda gap, instances: (gap, instances), "spread", "minimize",
+    ...     statistics={"gap": lambda truth, score: (truth - score).abs()},
+    ... )
+    >>> spread.formula(gap=2, instances=8)
+    0.25
+    """
+    settings = {"over_levels": over_levels, "probabilities": probabilities, "undefined_levels": "null"}
+    return _new(fn, name, "prob", direction, range, settings, statistics)
+
+
+def new_numeric_metric(
+    fn: Callable[..., Any],
+    name: str,
+    direction: Direction = "minimize",
+    range: tuple[float, float] = (0, math.inf),  # noqa: A002 - the field's word
+    *,
+    statistics: Mapping[str, Callable[..., Expr]] | None = None,
+) -> Metric:
+    """Make a metric of predicted numbers from a formula over sums or rows, or from a function of two arrays.
+
+    Args:
+        fn: A function of sums (see `numeric_metric`, and the names in `statistics`), or of the rows of a group
+            (`truth`, `estimate`, `weight`), which returns an expression, or numerator and denominator: fast. Or a
+            function of true and predicted numbers such as scikit-learn's, with `sample_weight` if it takes weights:
+            slow.
+        name: What `.metric` says.
+        direction: Whether larger values are better.
+        range: Smallest and largest possible value.
+        statistics: Quantities of a row that are summed, as functions of `truth` and `estimate`.
+
+    >>> within = new_numeric_metric(
+    ...     lambda close, instances: (close, instances), "within_5", "maximize", (0, 1),
+    ...     statistics={"close": lambda truth, estimate: ((truth - estimate).abs() <= 5).cast(float)},
+    ... )
+    >>> within.formula(close=3, instances=4)
+    0.75
+    """
+    return _new(fn, name, "numeric", direction, range, {}, statistics)
+
+
+def _new(
+    function: Callable[..., Any],
+    name: str,
+    kind: Kind,
+    direction: Direction,
+    range: tuple[float, float],  # noqa: A002 - the field's word
+    settings: dict[str, Any],
+    statistics: Mapping[str, Callable[..., Expr]] | None = None,
+) -> Metric:
+    """A user's metric, fast where its parameters are statistics."""
+    made = f"new_{kind}_metric()"
+    if not callable(function) or isinstance(function, Metric | GroupwiseMetric | GroupwiseFactory | MetricSet):
+        way_out = " Compare its groups with `new_groupwise_metric`." if isinstance(function, Metric) else ""
+        msg = f"{made} takes a function, not {function!r}.{way_out}"
+        raise ArgumentError(msg)
+    if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"{made} gives a metric a name in words, not {name!r}."
+        raise ArgumentError(msg)
+    terms = {key: replace(statistic(each), alias=key) for key, each in (statistics or {}).items()}
+    parameters = inspect.signature(function).parameters.values()
+    asked = {each.name for each in parameters if each.kind is not each.KEYWORD_ONLY and each.default is each.empty}
+    vocabulary = {*SUMS[kind], *ROW_COLUMNS[kind], *terms}
+    # scores have a truth in arrays only; there `score` is one of the two
+    if asked & vocabulary and not (kind == "prob" and "truth" in asked):
+        is_rows = asked <= set(ROW_COLUMNS[kind])
+        try:
+            return _defined(function, kind, direction, range, settings, name=name, terms=terms)
+        except Exception:
+            # `truth` and `estimate` may be arrays as well as columns
+            if not is_rows or kind != "numeric":
+                raise
+    places = [each for each in parameters if each.kind is not each.KEYWORD_ONLY]
+    needed = [each for each in parameters if each.default is each.empty and each.name not in WEIGHTS]
+    several = {each.kind for each in places} & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    if not several and (len(places) < len(("truth", "estimate")) or len(needed) > len(("truth", "estimate"))):
+        msg = f"{made}: a function of arrays takes two of them, the truth and what is predicted, not {listed(asked)}."
+        raise ArgumentError(msg)
+    return _arrayed(function, name, kind, direction, range, settings)

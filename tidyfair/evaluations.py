@@ -1,0 +1,387 @@
+"""Everything that was asked for, evaluated for every outer group and every `by` at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+import polars as pl
+
+from tidyfair.aggregates import CONTEXTS, Context
+from tidyfair.comparisons import NO_LEVEL, VALUED
+from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
+from tidyfair.functions import class_values, row_values
+from tidyfair.labels import AVERAGES, NUMBERS, levels_of, read_labels
+from tidyfair.partitions import Level, Whose
+from tidyfair.readings import HAND_TILL, LEVEL, ONE_LABEL, UNIT, Table, derived, evaluate, pool
+from tidyfair.tallies import THRESHOLD
+from tidyfair.units import UNGROUPED, cells_of, count_units, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from tidyfair.aggregates import Aggregate
+    from tidyfair.formulas import Formula, Kind, Statistic
+    from tidyfair.groups import By
+    from tidyfair.labels import Labels
+    from tidyfair.tallies import Tally
+    from tidyfair.units import Units
+
+__all__: list[str] = []
+
+RESERVED = frozenset(
+    {".metric", ".by", ".estimator", ".threshold", ".estimate", ".lower", ".upper", ".std_error", ".method", ".n"}
+    | {".status", ".group_min", ".group_max", ".level", ".groups_left_out", ".group", ".denominator", ".overall"}
+    | {".truth", ".predicted", ".weight", ".top_k", ".top_fraction"}
+)
+"""Names of the columns of results, which no outer key may have."""
+
+ON_UNDEFINED = ("warn", "ignore", "null", "raise")
+
+
+class Reading(TypedDict):
+    """What decides how a tally is read."""
+
+    pos_label: object
+    labels: Sequence[object] | None
+    estimator: Literal["binary", "macro", "macro_weighted", "micro", "hand_till", "one_vs_rest"] | None
+    na_rm: bool
+    on_undefined: Literal["warn", "ignore", "null", "raise"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One metric to report: formulas by name and, for a groupwise metric, what is compared and how."""
+
+    name: str
+    formulas: tuple[tuple[str, Formula], ...]
+    by: By | None = None
+    aggregate: Aggregate | None = None
+    min_n: int = 0
+    label_by_label: bool = False
+    """Whether more than two labels are compared one against the rest unless asked otherwise."""
+
+    @property
+    def kind(self) -> Kind:
+        """What its first metric reads."""
+        return self.formulas[0][1].kind
+
+    def estimator(self, formula: Formula, labels: Labels, asked: str | None) -> str:
+        """How labels are read by one of its formulas."""
+        if formula.kind == "numeric":
+            return "standard"
+        if labels.event is not None:
+            return "binary"
+        if self.by is not None and (asked == "one_vs_rest" or (asked is None and self.label_by_label)):
+            return "one_vs_rest"
+        if formula.average not in (None, HAND_TILL):
+            return formula.average  # it is an average of its own
+        if asked == "micro" and formula.way != "sums":
+            msg = f'{self.name} is no sum over labels, so it has no micro average: take "macro".'
+            raise ArgumentError(msg)
+        if asked in AVERAGES:
+            return asked
+        return formula.average or "macro"
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The values of all requests for each group: what tables, disparities and warnings are made from."""
+
+    rows: pl.DataFrame
+    """One row for each request, metric, unit and, where labels are read one by one, level."""
+    requests: tuple[Request, ...]
+    units: Units
+    labels: Labels
+    estimator: str | None
+    cut: str | None = None
+    """What the column of a list of cuts is called."""
+
+    def about(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
+        """The columns that say what a row is about: outer keys, then `.metric`, `.by` and `.estimator`."""
+        each = [
+            (request.name, request.by.text if request.by else None, self._shown_estimator(request))
+            for request in self.requests
+        ]
+        texts = pl.DataFrame(each, schema=dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row")
+        hidden = {UNGROUPED, THRESHOLD}
+        keys = {key.name: key[rows["outer"]] for key in self.units.outer_keys if key.name not in hidden}
+        return keys | {text.name: text[rows["request"]] for text in texts} | self.threshold(rows)
+
+    def threshold(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
+        """The value of a list of cuts that each row is about, if there is one."""
+        if self.cut is None:
+            return {}
+        if THRESHOLD not in self.units.outer_keys.columns:
+            return {self.cut: pl.Series([None], dtype=pl.Float64).new_from_index(0, len(rows))}
+        return {self.cut: self.units.outer_keys[THRESHOLD][rows["outer"]]}
+
+    def level_text(self, rows: pl.DataFrame) -> pl.Series:
+        """The label that a row is about, null for all of them."""
+        texts = pl.Series(".level", [*map(str, self.labels.values), None], dtype=pl.String)
+        return texts[rows[LEVEL].fill_null(NO_LEVEL)]
+
+    def _shown_estimator(self, request: Request) -> str:
+        first = request.formulas[0][1]
+        estimator = request.estimator(first, self.labels, self.estimator)
+        return "multiclass" if first.over_levels and estimator not in ONE_LABEL else estimator
+
+
+def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Reading) -> list[Evaluated]:
+    """Work out every metric of every group, in a number of queries that does not depend on the number of groups.
+
+    With a list of cuts, class metrics are read at each of them, and the others once.
+    """
+    if reading["on_undefined"] not in ON_UNDEFINED:
+        raise ArgumentError.unknown("on_undefined", reading["on_undefined"], ON_UNDEFINED)
+    labels = NUMBERS
+    if not tally.needs.numbers:
+        mapped = tally.scores.labels if tally.scores else None
+        if mapped is not None and (without := [label for label in tally.seen["truth"] if label not in mapped]):
+            msg = f"`probs`: there is no column for {listed(without)}; give one for each label."
+            raise ColumnError(msg)
+        declared = reading["labels"] is not None or mapped is None or levels_of(tally.cells.schema["truth"])
+        labels = read_labels(
+            tally,
+            labels=reading["labels"] if declared else mapped,
+            pos_label=reading["pos_label"],
+            estimator=reading["estimator"],
+        )
+        if not declared:
+            # a mapping says which labels there are, not that they are in order
+            labels = replace(labels, in_order=not any(isinstance(value, str) for value in labels.values))
+    if tally.cut is None or not tally.cut.several:
+        return [_evaluate(tally, tuple(requests), labels, reading)]
+    cut = f".{tally.cut.way}"
+    for request in requests:
+        if len({formula.kind for _, formula in request.formulas}) > 1:
+            msg = f"{request.name} compares metrics of labels and of scores, so it takes one {tally.cut.way} at a time."
+            raise ArgumentError(msg)
+    of_labels = tuple(request for request in requests if request.kind == "class")
+    others = tuple(request for request in requests if request.kind != "class")
+    found = [_evaluate(tally.at_each_cut(), of_labels, labels, reading, cut)] if of_labels else []
+    return [*found, _evaluate(tally, others, labels, reading, cut)] if others else found
+
+
+def _evaluate(
+    tally: Tally, requests: tuple[Request, ...], labels: Labels, reading: Reading, cut: str | None = None
+) -> Evaluated:
+    asked = reading["estimator"]
+    formulas = list(dict.fromkeys(formula for request in requests for _, formula in request.formulas))
+    stepping = [name for request in requests for name, formula in request.formulas if formula.counts_steps]
+    steps = bool(stepping) and labels.event is None
+    if steps and not labels.in_order:
+        msg = (
+            f"{stepping[0]} counts how many levels truth and estimate are apart, but {listed(labels.values)} have no "
+            "order: list them in order as `labels=[…]`, or make the columns Enums."
+        )
+        raise LabelError(msg)
+    together: dict[tuple[str, bool, Table], list[tuple[Request, Formula]]] = {}
+    for request in requests:
+        for _, formula in request.formulas:
+            estimator = request.estimator(formula, labels, asked)
+            key = (estimator, request.by is not None, Table.of(formula, estimator))
+            together.setdefault(key, []).append((request, formula))
+    tables: dict[Table, frozenset[Statistic]] = {}
+    for (_, _, table), pairs in together.items():
+        tables[table] = tables.get(table, frozenset()).union(*(formula.all_terms for _, formula in pairs))
+    _check_order(tally, labels, tables)
+    # what is not grouped comes first, so that it and the rest are two runs of units
+    bys = sorted(dict.fromkeys(request.by for request in requests), key=lambda by: by is not None)
+    scores = scores_of_levels(tally, labels) if any(table.kind == "prob" for table in tables) else {}
+    units, known = count_units(tally, labels, bys, tables, scores, steps=steps)
+    ungrouped = units.spans[None][1] if None in units.spans else 0
+    blocks: dict[tuple[str, bool, Formula], pl.DataFrame] = {}
+    for (estimator, grouped, table), mine in together.items():
+        height = _height(table, labels)
+        run = slice(ungrouped * height, None) if grouped else slice(0, ungrouped * height)
+        work = _Work(tally, labels, units, scores, table, [by for by in bys if (by is not None) == grouped])
+        blocks |= _blocks(work, known[table][run], mine, formulas, estimator, grouped=grouped)
+    pieces: list[pl.DataFrame] = []
+    described: list[tuple[int, str, str, int]] = []
+    for number, request in enumerate(requests):
+        first, size = units.spans[request.by]
+        for name, formula in request.formulas:
+            estimator = request.estimator(formula, labels, asked)
+            block = blocks[estimator, request.by is not None, formula]
+            tall = len(labels.levels) if estimator in ONE_LABEL and formula.kind != "numeric" else 1
+            pieces.append(block.slice((first - ungrouped * (request.by is not None)) * tall, size * tall))
+            described.append((number, name, estimator, request.min_n))
+    rows = pl.concat(pieces, how="diagonal" if len({tuple(piece.columns) for piece in pieces}) > 1 else "vertical")
+    piece = pl.concat(
+        [pl.Series([place], dtype=pl.Int32).new_from_index(0, len(each)) for place, each in enumerate(pieces)]
+    )
+    schema = {"request": pl.Int32, "name": pl.String, "estimator": pl.String, "min_n": pl.Int64}
+    rows = rows.hstack([column[piece] for column in pl.DataFrame(described, schema=schema, orient="row")])
+    return Evaluated(_mark(rows, units, requests, na_rm=reading["na_rm"]), requests, units, labels, asked, cut)
+
+
+def _height(table: Table, labels: Labels) -> int:
+    """How many rows a table has for each unit."""
+    return 1 if table.kind == "numeric" else len(labels.levels) * (2 if table.sides else 1)
+
+
+def scores_of_levels(tally: Tally, labels: Labels) -> dict[int, str]:
+    """The name of the score of each label that is read."""
+    scores = tally.scores
+    if scores is None:
+        return {}
+    if not scores.several:
+        if labels.event is None:
+            msg = (
+                f"`probs`: {scores.columns[0].name!r} is one column of scores, and the labels {listed(labels.values)} "
+                "are read all together; give a column for each label, as `probs={label: column}`."
+            )
+            raise ColumnError(msg)
+        return {labels.event: "0"}
+    if len(scores.columns) != len(labels.values):
+        msg = (
+            f"`probs`: {len(scores.columns)} columns of scores for the {len(labels.values)} labels "
+            f"{listed(labels.values)}; give one for each, as `probs={{label: column}}`."
+        )
+        raise ColumnError(msg)
+    names = [column.name for column in scores.columns]
+    texts = [str(value) for value in labels.values]
+    if scores.labels is not None:
+        if unknown := [value for value in scores.labels if value not in labels.values]:
+            msg = f"`probs`: {listed(unknown)} is none of the labels {listed(labels.values)}."
+            raise ColumnError(msg)
+        places = [scores.labels.index(value) for value in labels.values]
+    else:
+        meant = [
+            next((place for place, text in enumerate(texts) if name in (text, f".pred_{text}")), None) for name in names
+        ]
+        known = [place for place in meant if place is not None]
+        if len(set(known)) == len(names) and not labels.in_order:
+            # labels have no order that columns could be in, but columns have their names
+            return {level: str(known.index(level)) for level in labels.levels}
+        if (len(known) < len(names) and not labels.in_order) or (len(known) == len(names) and known != sorted(known)):
+            pairs = ", ".join(f"{value!r}: …" for value in labels.values)
+            msg = (
+                f"`probs`: the columns {listed(names)} are not clearly in the order of the labels "
+                f"{listed(labels.values)}; write `probs={{{pairs}}}`."
+            )
+            raise ColumnError(msg)
+        places = list(range(len(names)))
+    return {level: str(places[level]) for level in labels.levels}
+
+
+def _check_order(tally: Tally, labels: Labels, tables: Mapping[Table, frozenset[Statistic]]) -> None:
+    """Statistics up to a label need labels, and their columns, in one order."""
+    if labels.event is not None or not any(term.cumulative for terms in tables.values() for term in terms):
+        return
+    given = tally.scores.labels if tally.scores else None
+    if not labels.in_order or (given is not None and list(given) != list(labels.values)):
+        msg = (
+            f"ranked_prob_score reads labels in order, but {listed(labels.values)} have none that the columns of "
+            "`probs` share: list labels and columns in order, `labels=[…]` and `probs=[…]`."
+        )
+        raise LabelError(msg)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What is needed to work out the formulas of a table that are not over sums."""
+
+    tally: Tally
+    labels: Labels
+    units: Units
+    scores: Mapping[int, str]
+    table: Table
+    bys: list[By | None]
+
+    def values(self, formulas: Collection[Formula], whose: Whose) -> pl.DataFrame | None:
+        """Their values in the rows of the table, in columns named by the formulas."""
+        formulas = [formula for formula in formulas if formula.way != "sums"]
+        if not formulas:
+            return None
+        found = [self._of(by, formulas, whose) for by in self.bys]
+        return pl.concat(found)
+
+    def _of(self, by: By | None, formulas: list[Formula], whose: Whose) -> pl.DataFrame:
+        labels, table = self.labels, self.table
+        if table.kind == "class":
+            cells = cells_of(self.tally, labels, self.units, by)
+            all_labels = labels.values if labels.event is None else None
+            return class_values(cells, formulas, labels.levels, all_labels, whose, self.units.spans[by][1])
+        rows = rows_of(self.tally, labels, self.units, by, table.reads)
+        levels = (
+            [Level(level, self.scores[level]) for level in labels.levels] if table.kind == "prob" else [Level(0, "")]
+        )
+        values = row_values(rows, formulas, levels, whose, pairs=table.pairs)
+        return pl.concat([values] * 2) if table.sides else values
+
+
+def _blocks(
+    work: _Work,
+    known: pl.DataFrame,
+    pairs: list[tuple[Request, Formula]],
+    formulas: list[Formula],
+    estimator: str,
+    *,
+    grouped: bool,
+) -> dict[tuple[str, bool, Formula], pl.DataFrame]:
+    """The values of some formulas over one table, beside those of the contexts that their aggregates ask for."""
+    units, table = work.units, work.table
+    wanted = {formulas.index(formula): formula for _, formula in pairs}
+
+    def values(known: pl.DataFrame, whose: Whose) -> pl.DataFrame:
+        of_rows = work.values(wanted.values(), whose)
+        there = derived(table, known)
+        return evaluate(there if of_rows is None else there.hstack(of_rows), wanted, estimator)
+
+    found = values(known, "own")
+    asked: set[Context] = {
+        context for request, _ in pairs if request.aggregate for context in request.aggregate.contexts
+    }
+    if asked:
+        unit = known[UNIT]
+        sizes = enumerate(size for _, size in units.spans.values())
+        by = pl.concat([pl.Series([place], dtype=pl.Int32).new_from_index(0, size) for place, size in sizes])
+        for context in CONTEXTS:
+            if context not in asked:
+                continue
+            pooled = pool(known, [units.outer[unit], by[unit]], units.apart[unit], context)
+            found = found.hstack([values(pooled, context)["estimate"].alias(context)])
+    # evaluate() puts formulas with a form of their own first
+    order = sorted(wanted, key=lambda key: not wanted[key].over_levels)
+    height = len(found) // len(order)
+    return {
+        (estimator, grouped, wanted[key]): found[place * height : (place + 1) * height]
+        for place, key in enumerate(order)
+    }
+
+
+def _mark(rows: pl.DataFrame, units: Units, requests: Sequence[Request], *, na_rm: bool) -> pl.DataFrame:
+    """The state of each value; groups that are not compared taken out, those others are compared with marked."""
+    unit = rows[UNIT]
+    rows = rows.hstack(
+        [units.outer[unit].alias("outer"), units.text[unit].alias("text"), units.apart[unit].alias("apart")]
+    )
+    references = [
+        (number, place, True)
+        for number, request in enumerate(requests)
+        if request.by is not None and request.aggregate is not None and request.aggregate.reference is not None
+        for place in units.find(request.by, request.aggregate.reference, request.name)
+    ]
+    if references:
+        schema = {"request": pl.Int32, UNIT: pl.Int32, "is_reference": pl.Boolean}
+        chosen = pl.DataFrame(references, schema=schema, orient="row")
+        rows = rows.join(chosen, on=["request", UNIT], how="left", maintain_order="left")
+    status = (
+        pl.when("apart").then(pl.lit("left_out"))
+        .when((pl.col("rows") > pl.col("n")) & (not na_rm)).then(pl.lit("missing_values"))
+        .when(pl.col("denominator") < pl.col("min_n")).then(pl.lit("below_min_n"))
+        .when(pl.col("estimate").is_null() & (pl.col("n") == 0)).then(pl.lit("zero_denominator"))
+        .when(pl.col("estimate").is_null()).then("reason")
+        .when(pl.col("estimate").is_infinite()).then(pl.lit("infinite"))
+        .when("levels_left_out").then(pl.lit("levels_left_out"))
+        .otherwise(pl.lit("ok"))
+    )  # fmt: skip
+    return rows.with_columns(
+        status.alias("status"),
+        pl.when(status.is_in(VALUED)).then("estimate").alias("estimate"),
+        pl.when(~pl.col("apart")).then("size").alias("size"),
+        (pl.col("is_reference").fill_null(value=False) if references else pl.lit(value=False)).alias("is_reference"),
+        pl.when(estimator="one_vs_rest").then(LEVEL).otherwise(NO_LEVEL).alias(LEVEL),
+    )
