@@ -3,7 +3,6 @@
 from tidyfair import datasets as datasets
 from tidyfair.aggregates import *
 from tidyfair.catalogue import *
-from tidyfair.cuts import *
 from tidyfair.defaults import *
 from tidyfair.definitions import *
 from tidyfair.errors import *

@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 
 import polars as pl
 
-from tidyfair.cuts import Cut, SelectionWarning
-from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning, WeightError, listed
+from tidyfair.cuts import Cut
+from tidyfair.errors import (
+    ArgumentError,
+    ColumnError,
+    SelectionWarning,
+    UndefinedError,
+    UndefinedWarning,
+    WeightError,
+    listed,
+)
 from tidyfair.evaluations import RESERVED, evaluate_requests
 from tidyfair.formulas import Statistic
 from tidyfair.frames import Column, open_frame
@@ -57,6 +65,7 @@ class CallOptions(CountOptions, ReadOptions, total=False):
 
 
 _SHOWN = 10
+_ROUNDED = 0.01
 _NO_SCORES = "`probs`: the mapping from labels to columns is empty."
 _FROM_SCORES = "scores as `probs=` with `threshold=`"
 _DEFAULTS: Reading = {"pos_label": None, "labels": None, "estimator": None, "na_rm": True, "on_undefined": "warn"}
@@ -249,6 +258,18 @@ class Evaluable(ABC):
                 )
                 raise ColumnError(msg)
 
+    def _check_totals(self, tally: Tally) -> None:
+        """Refuse probabilities of all labels that do not add up to 1."""
+        asking = [name for request in self.requests for name, formula in request.formulas if formula.probabilities]
+        if asking and "least total" in tally.cells.columns:
+            low, high = tally.cells.select(pl.col("least total").min(), pl.col("most total").max()).row(0)
+            if low is not None and not 1 - _ROUNDED <= low <= high <= 1 + _ROUNDED:
+                msg = (
+                    f"`probs`: the columns add up to {low:.3g} to {high:.3g} in a row, but {asking[0]} needs the "
+                    "probabilities of all labels, which add up to 1."
+                )
+                raise ColumnError(msg)
+
     def _check_numbers(self, options: Mapping[str, object], cut: Cut | None) -> None:
         """Refuse what means nothing for numbers, and weights that a formula would not see."""
         formulas = [each for request in self.requests for each in request.formulas if each[1].kind == "numeric"]
@@ -302,6 +323,7 @@ class Evaluable(ABC):
         given = {"truth": tally.truth, "estimate": tally.estimate or tally.cut, "probs": tally.scores}
         self._check_roles({role for role, what in given.items() if what is not None})
         self._check_probabilities(tally)
+        self._check_totals(tally)
         if not tally.needs.covers(self._needs):
             msg = "The tally was not counted for all of these metrics; count again with what is to be computed."
             raise ArgumentError(msg)

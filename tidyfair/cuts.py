@@ -17,7 +17,7 @@ from tidyfair.frames import WEIGHT, Column
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-__all__ = ["SelectionWarning"]
+__all__: list[str] = []
 
 Threshold: TypeAlias = (
     "float | Sequence[float] | Mapping[str, Mapping[Any, float]] | Mapping[tuple[str, ...], Mapping[Any, float]]"
@@ -31,10 +31,6 @@ _BUCKETS = 2**12
 _MOST_ROWS = 2.0**62
 _SLACK = 1e-9
 """A share of rows this close to a whole number of them is that number."""
-
-
-class SelectionWarning(UserWarning):
-    """`top_k` or `top_fraction` selected another number of rows than asked: rows tie, or there are too few."""
 
 
 @dataclass(frozen=True)

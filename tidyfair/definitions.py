@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.formulas import ROW_COLUMNS, SUMS, Formula, Kind, Statistic, statistic
+from tidyfair.formulas import ROW_COLUMNS, SUMS, Counts, Formula, Kind, Statistic, statistic
 from tidyfair.functions import WEIGHTS
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
 
@@ -67,6 +67,8 @@ def prob_metric(
     probabilities: bool = True,
     against: Literal["rest", "pairs"] | None = None,
     truth: bool = True,
+    constant_average: bool = False,
+    counts: Counts = "instances",
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a formula into a metric of scores.
 
@@ -82,17 +84,19 @@ def prob_metric(
         probabilities: Whether scores must lie between 0 and 1.
         against: A function of two samples instead: those of a group and of the rest, or of two groups.
         truth: Whether such a function reads the truth.
+        constant_average: The average over labels says nothing, as for probabilities that add up to 1.
+        counts: Which rows a group must have enough of.
     """
     settings: dict[str, Any] = {
         "over_levels": over_levels, "undefined": undefined, "average": average, "probabilities": probabilities,
-        "undefined_levels": "null",
+        "undefined_levels": "null", "counts": counts,
     }  # fmt: skip
 
     def define(function: Callable[..., Any]) -> Metric:
         if against is not None:
             two = settings | {"against": against, "ignores_truth": not truth}
             return _arrayed(function, function.__name__, "prob", direction, range, two)
-        return _defined(function, "prob", direction, range, settings)
+        return _defined(function, "prob", direction, range, settings, constant_average=constant_average)
 
     return define
 
@@ -127,11 +131,12 @@ def array_metric(
     range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
     over_levels: bool = False,
     probabilities: bool = True,
+    counts: Counts = "instances",
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a function of two arrays, truth and scores, into a metric; it is asked group by group."""
 
     def define(function: Callable[..., Any]) -> Metric:
-        settings = {"over_levels": over_levels, "probabilities": probabilities}
+        settings = {"over_levels": over_levels, "probabilities": probabilities, "counts": counts}
         return _arrayed(function, function.__name__, "prob", direction, range, settings)
 
     return define

@@ -12,6 +12,7 @@ __all__ = [
     "ArgumentError",
     "ColumnError",
     "LabelError",
+    "SelectionWarning",
     "TidyfairError",
     "UndefinedError",
     "UndefinedWarning",
@@ -75,6 +76,10 @@ class AggregateError(TidyfairError):
 
 class UndefinedError(TidyfairError):
     """A metric has no value and `on_undefined="raise"` was asked for."""
+
+
+class SelectionWarning(UserWarning):
+    """`top_k` or `top_fraction` selected another number of rows than asked: rows tie, or there are too few."""
 
 
 class UndefinedWarning(UserWarning):

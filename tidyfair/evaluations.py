@@ -138,7 +138,8 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
     if not tally.needs.numbers:
         mapped = tally.scores.labels if tally.scores else None
         if mapped is not None and (without := [label for label in tally.seen["truth"] if label not in mapped]):
-            msg = f"`probs`: there is no column for {listed(without)}; give one for each label."
+            there = f"there is no column for {listed(without)}, only for {listed(mapped)}"
+            msg = f"`probs`: {there}; give one for each label."
             raise ColumnError(msg)
         declared = reading["labels"] is not None or mapped is None or levels_of(tally.cells.schema["truth"])
         labels = read_labels(

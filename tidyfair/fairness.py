@@ -188,7 +188,7 @@ def new_groupwise_metric(
 def new_between_group_metric(
     fn: Metric | Callable[[Sample, Sample], float],
     name: str,
-    aggregate: Aggregate | pl.Expr | Callable[[pl.DataFrame], float],
+    aggregate: Aggregate | pl.Expr | Callable[[pl.DataFrame], float] | None = None,
     *,
     against: Literal["rest", "pairs"] = "rest",
     direction: Direction | None = None,
@@ -200,7 +200,7 @@ def new_between_group_metric(
         fn: A function of two samples, each with the arrays `truth` (whether a row has the event), `score` and `weight`
             (None without weights), which returns a number; it raises `Undefined("reason")` where there is none.
         name: What `.metric` says.
-        aggregate: How the values of groups become one number.
+        aggregate: How the values of groups become one number; the largest unless given.
         against: Each group is compared with the `"rest"`, or with each other group (`"pairs"`): its value is then that
             of the largest of its pairs.
         direction: `"minimize"`, `"maximize"`, `"zero"` or `"one"`; the aggregate's own unless given.
@@ -208,7 +208,7 @@ def new_between_group_metric(
 
     >>> def mean_distance(one, other):
     ...     return abs(one.score.mean() - other.score.mean())
-    >>> mean_score_distance = new_between_group_metric(mean_distance, "mean_score_distance", group_maximum())
+    >>> mean_score_distance = new_between_group_metric(mean_distance, "mean_score_distance")
     >>> mean_score_distance("race")
     <groupwise metric mean_score_distance('race'): group_maximum() of mean_score_distance, minimize>
     """
@@ -219,7 +219,8 @@ def new_between_group_metric(
         raise ArgumentError.unknown("against", against, ["rest", "pairs"])
     define = prob_metric(direction=direction or "minimize", range=range, probabilities=False, against=against)
     metric = fn.alias(name) if isinstance(fn, Metric) else replace(define(fn), name=name)
-    return GroupwiseFactory(name, (metric,), as_aggregate(aggregate, name), direction)
+    largest = FarthestPair() if metric.definition.against == "pairs" else group_maximum()
+    return GroupwiseFactory(name, (metric,), largest if aggregate is None else as_aggregate(aggregate, name), direction)
 
 
 # Definitions of the field
@@ -298,7 +299,7 @@ roc_auc_group_minimum = new_groupwise_metric(roc_auc, "roc_auc_group_minimum", g
 brier_class_difference = new_groupwise_metric(brier_class, "brier_class_difference", difference())
 mn_log_loss_difference = new_groupwise_metric(mn_log_loss, "mn_log_loss_difference", difference())
 mean_score_difference = new_groupwise_metric(mean_score, "mean_score_difference", difference())
-# calibration in the large, because that is not biased in small groups
+# of calibration in the large, because in a small group that is noisy, but not biased
 calibration_parity = new_groupwise_metric(calibration_in_the_large, "calibration_parity", difference())
 calibration_error_parity = new_groupwise_metric(
     expected_calibration_error_debiased, "calibration_error_parity", difference()
@@ -313,23 +314,15 @@ generalized_equalized_odds_difference = new_groupwise_metric(
 
 # Scores of a group and of the others
 
-kolmogorov_smirnov = new_between_group_metric(score_distance, "kolmogorov_smirnov", group_maximum())
-kolmogorov_smirnov_if_equal = new_between_group_metric(
-    score_distance_if_equal, "kolmogorov_smirnov_if_equal", group_maximum()
-)
-kolmogorov_smirnov_debiased = new_between_group_metric(
-    score_distance_debiased, "kolmogorov_smirnov_debiased", group_maximum()
-)
-wasserstein_distance = new_between_group_metric(score_transport, "wasserstein_distance", group_maximum())
-wasserstein_distance_if_equal = new_between_group_metric(
-    score_transport_if_equal, "wasserstein_distance_if_equal", group_maximum()
-)
-wasserstein_distance_debiased = new_between_group_metric(
-    score_transport_debiased, "wasserstein_distance_debiased", group_maximum()
-)
-abroca = new_between_group_metric(area_between_roc_curves, "abroca", FarthestPair())
-abroca_if_equal = new_between_group_metric(area_between_roc_curves_if_equal, "abroca_if_equal", FarthestPair())
-abroca_debiased = new_between_group_metric(area_between_roc_curves_debiased, "abroca_debiased", FarthestPair())
+kolmogorov_smirnov = new_between_group_metric(score_distance, "kolmogorov_smirnov")
+kolmogorov_smirnov_if_equal = new_between_group_metric(score_distance_if_equal, "kolmogorov_smirnov_if_equal")
+kolmogorov_smirnov_debiased = new_between_group_metric(score_distance_debiased, "kolmogorov_smirnov_debiased")
+wasserstein_distance = new_between_group_metric(score_transport, "wasserstein_distance")
+wasserstein_distance_if_equal = new_between_group_metric(score_transport_if_equal, "wasserstein_distance_if_equal")
+wasserstein_distance_debiased = new_between_group_metric(score_transport_debiased, "wasserstein_distance_debiased")
+abroca = new_between_group_metric(area_between_roc_curves, "abroca")
+abroca_if_equal = new_between_group_metric(area_between_roc_curves_if_equal, "abroca_if_equal")
+abroca_debiased = new_between_group_metric(area_between_roc_curves_debiased, "abroca_debiased")
 bpsn_auc = new_between_group_metric(background_positive_auc, "bpsn_auc", group_minimum())
 bnsp_auc = new_between_group_metric(background_negative_auc, "bnsp_auc", group_minimum())
 

@@ -23,6 +23,7 @@ Rate: TypeAlias = tuple[pl.Expr, pl.Expr]
 """Numerator and denominator; a denominator of zero makes the value null."""
 Kind: TypeAlias = Literal["class", "prob", "numeric"]
 Way: TypeAlias = Literal["sums", "rows", "arrays"]
+Counts: TypeAlias = Literal["instances", "positives", "smaller_class"]
 
 ROWS = "_rows"
 """Suffix of a statistic counted in rows; without it, in case weights."""
@@ -138,6 +139,8 @@ class Formula:
     """The one average over labels that it is, or the one it is unless asked otherwise."""
     probabilities: bool = False
     """Whether scores must be probabilities."""
+    counts: Counts = "instances"
+    """Which rows its denominator counts, if it is no rate."""
     against: Literal["rest", "pairs"] | None = None
     """Whether it compares the rows of a group with those of the others."""
     min_n: int = 0
@@ -295,6 +298,10 @@ class Formula:
     @cached_property
     def denominator(self) -> Expr | None:
         """The denominator of a rate, in rows; None where it is not a number of rows."""
+        if self.counts == "positives":
+            return pl.col("positives_rows")
+        if self.counts == "smaller_class":
+            return pl.min_horizontal("positives_rows", "negatives_rows")
         denominator = self.express(ROWS)[1] if self.way == "sums" else None
         if self.kind == "class" or denominator is None:
             return denominator

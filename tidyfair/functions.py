@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -83,8 +84,10 @@ def row_values(
 
     With `pairs` a level is read against each other level, and the mean counts.
     """
-    if whose != "own" and (two := next((each for each in formulas if each.against), None)) is not None:
-        msg = f"{name_of(two.function)} compares a group with others already; aggregate it without `to=`."
+    if whose != "own" and any(formula.against for formula in formulas):
+        msg = (
+            "A metric that compares a group with the others already cannot be compared again with `to=`; leave it out."
+        )
         raise ArgumentError(msg)
     count = int(rows.outer_of_unit.max(initial=-1)) + 1 if whose == "overall" else len(rows.outer_of_unit)
     found = Values(formulas, len(levels), count)
@@ -285,9 +288,10 @@ def _compared(formula: Formula, rows: Rows, level: Level) -> tuple[Array, Array]
                 values[unit], reasons[unit] = answer(sample(here & mine), sample(here & ~mine))
             continue
         samples = {unit: sample(rows.unit == unit) for unit in units}
-        for unit in units:
-            pairs = [answer(samples[unit], samples[other]) for other in units if other != unit]
-            known = [value for value, _ in pairs if not math.isnan(value)]
-            if pairs:
-                values[unit], reasons[unit] = max(known, default=math.nan), pairs[0][1]
+        for one, other in itertools.combinations(units, 2):
+            # once for both, so that they have the same value to the last bit
+            value, reason = answer(samples[one], samples[other])
+            for unit in (one, other):
+                values[unit] = np.fmax(values[unit], value)
+                reasons[unit] = reason
     return values, reasons

@@ -87,6 +87,10 @@ def summed(needs: Needs, scores: int, *, weighted: bool) -> list[pl.Expr]:
                 for side in (0, 1)
             ]
         sums += [each for place in range(scores) for each in _extremes(f"s{place}", weighted=weighted)]
+        if scores > 1:
+            # null where one is missing
+            total = sum((pl.col(f"s{place}") for place in range(1, scores)), start=pl.col("s0"))
+            sums += [total.min().alias(f"{_LEAST}total"), total.max().alias(f"{_MOST}total")]
     if needs.numbers:
         truth, estimate = pl.col(ACTUAL), pl.col(PREDICTED)
         sums += [

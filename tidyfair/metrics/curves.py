@@ -132,7 +132,8 @@ def roc_curve(tp: Expr, fp: Expr, positives: Expr, negatives: Expr) -> dict[str,
     >>> roc_curve(seen, "y", probs="p")["sensitivity"].to_list()
     [1.0, 1.0, 0.5, 0.5, 0.0]
     """
-    return {"specificity": 1 - fp / negatives, "sensitivity": tp / positives}
+    # sums of weights differ in the last bit by the order in which they are taken
+    return {"specificity": (1 - fp / negatives).clip(0, 1), "sensitivity": (tp / positives).clip(0, 1)}
 
 
 @curve()
@@ -145,7 +146,10 @@ def pr_curve(tp: Expr, fp: Expr, positives: Expr, negatives: Expr) -> dict[str, 
     [1.0, 1.0, 0.5, 0.6666666666666666]
     """
     del negatives
-    return {"recall": tp / positives, "precision": pl.when(tp + fp > 0).then(tp / (tp + fp)).otherwise(1.0)}
+    return {
+        "recall": (tp / positives).clip(0, 1),
+        "precision": pl.when(tp + fp > 0).then(tp / (tp + fp)).otherwise(1.0),
+    }
 
 
 @curve()

@@ -205,7 +205,7 @@ def _is_cost(item: tuple[Any, Any]) -> bool:
 # How well the order of scores tells labels apart
 
 
-@prob_metric(probabilities=False, undefined="one_class", average="hand_till")
+@prob_metric(probabilities=False, undefined="one_class", average="hand_till", counts="smaller_class")
 def roc_auc(hits: Expr, false_alarms: Expr) -> Rate:
     """Probability that one with the event scores higher than one without, ties counting half (Hanley and McNeil, 1982).
 
@@ -222,7 +222,7 @@ def roc_auc(hits: Expr, false_alarms: Expr) -> Rate:
 auc_roc = roc_auc.alias("auc_roc")
 
 
-@prob_metric(probabilities=False, undefined="one_class", average="macro")
+@prob_metric(probabilities=False, undefined="one_class", average="macro", counts="smaller_class")
 def roc_aunu(roc_auc: Expr) -> Expr:
     """Mean of the areas under the ROC curves of each label against the rest (Ferri et al., 2009); null with one class.
 
@@ -232,7 +232,7 @@ def roc_aunu(roc_auc: Expr) -> Expr:
     return roc_auc
 
 
-@prob_metric(probabilities=False, undefined="one_class", average="macro_weighted")
+@prob_metric(probabilities=False, undefined="one_class", average="macro_weighted", counts="smaller_class")
 def roc_aunp(roc_auc: Expr) -> Expr:
     """Mean of the areas under the ROC curves of each label against the rest, each weighing as often as it is true.
 
@@ -244,7 +244,7 @@ def roc_aunp(roc_auc: Expr) -> Expr:
     return roc_auc
 
 
-@prob_metric(probabilities=False, undefined="one_class", range=(-1, 1))
+@prob_metric(probabilities=False, undefined="one_class", range=(-1, 1), counts="smaller_class")
 def gain_capture(roc_auc: Expr) -> Expr:
     """How much of the possible gain over chance the order captures: 2 AUC - 1, the Gini coefficient of a classifier.
 
@@ -256,7 +256,7 @@ def gain_capture(roc_auc: Expr) -> Expr:
     return 2 * roc_auc - 1
 
 
-@prob_metric(probabilities=False, undefined="no_events")
+@prob_metric(probabilities=False, undefined="no_events", counts="positives")
 def average_precision(hits: Expr, false_alarms: Expr) -> Rate:
     """Mean precision over the hits, as the threshold falls (Zhu, 2004); null without events.
 
@@ -267,7 +267,7 @@ def average_precision(hits: Expr, false_alarms: Expr) -> Rate:
     return (hits * hits.cum_sum() / selected).sum(), hits.sum()
 
 
-@prob_metric(probabilities=False, undefined="no_events")
+@prob_metric(probabilities=False, undefined="no_events", counts="positives")
 def pr_auc(hits: Expr, false_alarms: Expr) -> Rate:
     """Area under the precision-recall curve by trapezoids, which begins at precision 1; null without events.
 
@@ -281,7 +281,7 @@ def pr_auc(hits: Expr, false_alarms: Expr) -> Rate:
 # How well scores fit the truth on average
 
 
-@prob_metric()
+@prob_metric(constant_average=True)
 def mean_score(score_total: Expr, instances: Expr) -> Rate:
     """Mean score; it needs no truth; null without rows.
 
@@ -341,7 +341,7 @@ def generalized_true_negative_rate(negative_score: Expr, negatives: Expr) -> Rat
     return negatives - negative_score, negatives
 
 
-@prob_metric(direction="zero", range=(-1, 1))
+@prob_metric(direction="zero", range=(-1, 1), constant_average=True)
 def calibration_in_the_large(positives: Expr, score_total: Expr, instances: Expr) -> Rate:
     """Share of events less mean score: above 0, risks are underestimated; null without rows.
 
@@ -518,7 +518,7 @@ def _recalibrated(truth: Array, score: Array, weight: Array | None, *, slope: bo
     return float(beta[0] - beta[1] * centre / scale), float(beta[1] / scale)
 
 
-@array_metric(direction="one", range=(-math.inf, math.inf))
+@array_metric(direction="one", range=(-math.inf, math.inf), counts="smaller_class")
 def calibration_slope(truth: Array, score: Array, weight: Array | None = None) -> float:
     """Slope of the logistic regression of the truth on the logit of the score (Cox, 1958).
 
@@ -531,7 +531,7 @@ def calibration_slope(truth: Array, score: Array, weight: Array | None = None) -
     return _recalibrated(truth, score, weight, slope=True)[1]
 
 
-@array_metric(direction="zero", range=(-math.inf, math.inf))
+@array_metric(direction="zero", range=(-math.inf, math.inf), counts="smaller_class")
 def calibration_intercept(
     truth: Array,
     score: Array,

@@ -4,7 +4,7 @@
 means and variation (sums of squared distances from the mean, and `covariation` of products) are summed about a centre,
 so that large means lose nothing; `truth_minimum` and `truth_maximum` are the ends of the truth. Formulas over rows read
 `truth`, `estimate` and `weight` (1 without weights) as they stand, and whether they are `weighted`. Errors are truth
-less estimate throughout.
+less estimate, but for `residual_bias`.
 """
 
 from __future__ import annotations
