@@ -866,3 +866,84 @@ def test_debiased_is_the_rest(case: Case) -> None:
 def test_there_is_a_reference_for_every_metric() -> None:
     text = Path(__file__).read_text()
     assert [metric.name for metric in tf.get_metrics("prob") if not re.search(rf"\b{metric.name}\b", text)] == []
+
+
+# One label of several, contexts, and what stands beside
+
+
+THREE = pl.DataFrame(
+    {
+        "sky": ["sun", "rain", "snow", "sun", "rain", "snow"], "city": list("aabbab"),
+        "sun": [0.7, 0.2, 0.1, 0.5, 0.3, 0.2], "rain": [0.2, 0.6, 0.2, 0.3, 0.5, 0.2],
+        "snow": [0.1, 0.2, 0.7, 0.2, 0.2, 0.6],
+    }
+)  # fmt: skip
+SKY = {"sun": "sun", "rain": "rain", "snow": "snow"}
+
+
+@pytest.mark.parametrize("metric", [tf.classification_cost, tf.brier_class, tf.mn_log_loss, tf.roc_auc], ids=repr)
+def test_one_label_of_several_is_read_against_the_rest(metric: tf.Metric) -> None:
+    for label in SKY:
+        alone = metric(THREE, "sky", probs=label, pos_label=label)
+        assert metric(THREE, "sky", probs=SKY, pos_label=label).equals(alone)
+
+
+@pytest.mark.parametrize("metric", [tf.classification_cost, tf.brier_class], ids=repr)
+def test_label_by_label_a_disparity_is_that_of_the_worst_label(metric: tf.Metric) -> None:
+    gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("city")
+    worst = gap(THREE, "sky", probs=SKY, estimator="one_vs_rest", explain=True)
+    each = {label: gap(THREE, "sky", probs=label, pos_label=label)[".estimate"].item() for label in SKY}
+    assert worst[".estimate"].item() == pytest.approx(max(each.values()))
+    assert each[worst[".level"].item()] == pytest.approx(max(each.values()))
+
+
+def test_what_averages_to_nothing_is_compared_label_by_label() -> None:
+    # probabilities add up to 1, so that their average over labels is the same whatever they are
+    bad = THREE.with_columns(
+        pl.when(city="a").then(value).otherwise(label).alias(label)
+        for label, value in (("sun", 0.98), ("rain", 0.01), ("snow", 0.01))
+    )
+    found = tf.metric_set(tf.calibration_parity("city"), tf.mean_score_difference("city"))(bad, "sky", probs=SKY)
+    assert found[".estimator"].to_list() == ["one_vs_rest"] * 2
+    assert found[".estimate"].min() > 0.5  # pyright: ignore[reportOperatorIssue, reportOptionalOperand]
+
+
+@pytest.mark.parametrize("to", ["overall", "rest"])
+@pytest.mark.parametrize("metric", [tf.rmse, tf.rsq, tf.median_absolute_error], ids=repr)
+def test_two_sides_of_numbers_against_the_others(metric: tf.Metric, to: str) -> None:
+    frame = pl.DataFrame(
+        {"t": [1.0, 2, 4, 3, 7, 6, 9], "e": [1.0, 3, 2, 5, 6, 8, 9], "g": ["x", "x", "x", "z", "z", "z", "q"]}
+    )
+    sides = tf.privileged({"g": "x"}, unprivileged={"g": "z"})
+    gap = tf.new_groupwise_metric(metric, "gap", tf.difference(to=to))(sides)
+
+    def alone(*groups: str) -> float:
+        return metric(frame.filter(pl.col("g").is_in(groups)), "t", "e")[".estimate"].item()
+
+    others = {"overall": (("x", "z"), ("x", "z")), "rest": (("z",), ("x",))}[to]
+    distances = [abs(alone(side) - alone(*other)) for side, other in zip(("x", "z"), others, strict=True)]
+    assert gap(frame, "t", "e")[".estimate"].item() == pytest.approx(max(distances))
+
+
+def test_what_compares_groups_stands_beside_what_is_compared_with_all(loans: pl.DataFrame) -> None:
+    gap = tf.new_groupwise_metric(tf.roc_auc, "gap", tf.difference(to="overall"))("sex")
+    both = tf.metric_set(gap, tf.abroca("sex"))(loans, "truth", probs="score")
+    assert both[".estimate"].to_list() == [
+        each(loans, "truth", probs="score")[".estimate"].item() for each in (gap, tf.abroca("sex"))
+    ]
+    least = tf.abroca("sex", aggregate=pl.col(".estimate").min())(loans, "truth", probs="score")
+    assert least[".estimate"].item() == both[".estimate"][1]
+
+
+def test_both_groups_of_a_pair_are_named() -> None:
+    data = simulated("free").filter(pl.col("data") == 0)
+    for metric in (tf.abroca("group"), tf.abroca_if_equal("group"), tf.abroca_debiased("group")):
+        told = metric(data, "truth", probs="score", explain=True)
+        assert {told[".group_min"].item(), told[".group_max"].item()} == set(data["group"])
+
+
+def test_the_smallest_group_is_counted_by_its_smaller_class(loans: pl.DataFrame) -> None:
+    groups = tf.auc_parity("race").by_group(loans, "truth", probs="score", on_undefined="ignore")
+    smaller = dict(groups.select(".group", ".denominator").rows())
+    expected = loans.group_by("race").agg(pl.min_horizontal(pl.col("truth").sum(), (1 - pl.col("truth")).sum()))
+    assert smaller == dict(expected.rows())

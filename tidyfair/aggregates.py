@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 Direction: TypeAlias = Literal["maximize", "minimize", "zero", "one"]
+DIRECTIONS: tuple[Direction, ...] = ("maximize", "minimize", "zero", "one")
 Across: TypeAlias = Literal["worst", "mean"]
 Context: TypeAlias = Literal["overall", "rest"]
 CONTEXTS: tuple[Context, ...] = ("overall", "rest")

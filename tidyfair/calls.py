@@ -199,9 +199,10 @@ class Evaluable(ABC):
             raise ArgumentError.unknown("argument", name, ["data", "truth", "estimate", *known])
         counting = {name: given[name] for name in CountOptions.__annotations__ if name in given}
         reading = {name: given.get(name, default) for name, default in _DEFAULTS.items()}
-        if not isinstance(reading["na_rm"], bool):
-            msg = f"`na_rm` is True or False, not {reading['na_rm']!r}."
-            raise ArgumentError(msg)
+        for name, value in (("na_rm", reading["na_rm"]), ("explain", given.get("explain", False))):
+            if not isinstance(value, bool):
+                msg = f"`{name}` is True or False, not {value!r}."
+                raise ArgumentError(msg)
         return cast("CountOptions", counting), cast("Reading", reading)
 
     def _count(self, source: Source, truth: object, estimate: object, options: CountOptions) -> Tally:

@@ -68,7 +68,10 @@ class Cut:
         several = several and getattr(cast("object", value), "ndim", 1) > 0
         values: list[object] = list(cast("Iterable[object]", value)) if several else [value]
         checked = tuple(_number(way, each) for each in values)
-        if not checked or len(set(checked)) < len(checked) or len(checked) > _MOST_CUTS:
+        if len(checked) > _MOST_CUTS:
+            msg = f"`{way}` lists at most {_MOST_CUTS} values, not {len(checked)}."
+            raise ArgumentError(msg)
+        if not checked or len(set(checked)) < len(checked):
             msg = f"`{way}` lists each value once, not {listed(values)}."
             raise ArgumentError(msg)
         return cls(cast("Any", way), checked, several)

@@ -107,18 +107,19 @@ class ThresholdCurve:
     def __call__(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any: ...
     def __call__(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any:
         """Evaluate at every threshold in one pass; takes what a metric takes but `estimate` and `threshold`."""
+        return self.metrics(data, truth, **self._cut(options))
+
+    def by_group(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any:
+        """The values of groups at every threshold, as `by_group` of the metrics gives them."""
+        return self.metrics.by_group(data, truth, **self._cut(options))
+
+    def _cut(self, options: CallOptions) -> CallOptions:
         if "threshold" in options:
             msg = (
                 "The thresholds of a threshold curve are given when it is made: `threshold_curve(metric, [0.1, 0.2])`."
             )
             raise ArgumentError(msg)
-        given: CallOptions = {**options, "threshold": self.thresholds}
-        return self.metrics(data, truth, **given)
-
-    def by_group(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any:
-        """The values of groups at every threshold, as `by_group` of the metrics gives them."""
-        given: CallOptions = {**options, "threshold": self.thresholds}
-        return self.metrics.by_group(data, truth, **given)
+        return {**options, "threshold": self.thresholds}
 
     def __repr__(self) -> str:
         return f"<threshold curve at {len(self.thresholds)} thresholds of {self.metrics!r}>"

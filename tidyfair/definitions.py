@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+import polars as pl
+
+from tidyfair.aggregates import DIRECTIONS
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.formulas import ROW_COLUMNS, SUMS, Counts, Formula, Kind, Statistic, statistic
+from tidyfair.formulas import ROW_COLUMNS, SUMS, Counts, Formula, Kind, Statistic, name_of, statistic
 from tidyfair.functions import WEIGHTS
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from tidyfair.aggregates import Direction
     from tidyfair.formulas import Expr, Rate
@@ -154,11 +159,15 @@ def _defined(
     terms: Mapping[str, Statistic] | None = None,
 ) -> Metric:
     """A metric from its formula, which is checked."""
+    _check_ends(function, direction, range)
     around: dict[str, Any] = getattr(function, "__globals__", {})
     known = {key: each.definition for key, each in around.items() if isinstance(each, Metric)}
     statistics = {key: each for key, each in around.items() if isinstance(each, Statistic)} | dict(terms or {})
     definition = Formula.of(function, kind, known, statistics, **settings)
-    definition.express()  # refuses what is no formula
+    value, _ = definition.express()  # refuses what is no formula
+    if definition.way == "rows" and value.meta.is_length_preserving():
+        msg = f"{name or name_of(function)}: a formula over rows returns one value, not one for each row; aggregate it."
+        raise ArgumentError(msg)
     return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
 
 
@@ -171,6 +180,10 @@ def _arrayed(
     settings: dict[str, Any],
 ) -> Metric:
     """A metric from a function of arrays."""
+    _check_ends(function, direction, range)
+    if settings.get("against") and len(inspect.signature(function).parameters) < len(("one", "other")):
+        msg = f"{name}: a function of two samples takes two of them, not {inspect.signature(function)}."
+        raise ArgumentError(msg)
     parameters = inspect.signature(function).parameters.values()
     given = {"labels", *WEIGHTS}
     options = tuple(
@@ -180,6 +193,36 @@ def _arrayed(
     )
     definition = Formula(function, kind, "arrays", options=options, **settings)
     return Metric(name, definition, kind, direction, range)
+
+
+def _check_ends(function: object, direction: object, ends: object) -> None:
+    """Refuse directions and ranges that are none."""
+    if direction not in DIRECTIONS:
+        raise ArgumentError.unknown("direction", direction, DIRECTIONS)
+    pair: list[Any] = list(cast("tuple[Any, ...]", ends)) if isinstance(ends, tuple | list) else []
+    numbers = len(pair) == len(("lower", "upper")) and all(isinstance(end, Real) for end in pair)
+    if not numbers or not pair[0] < pair[1]:
+        msg = f"{name_of(function)}: a range is its lower and its upper end, such as (0, 1), not {ends!r}."
+        raise ArgumentError(msg)
+
+
+def _own_terms(made: str, kind: Kind, statistics: object) -> dict[str, Statistic]:
+    """The statistics of a user, checked."""
+    if not isinstance(statistics, Mapping):
+        msg = f"{made}: `statistics` maps names to functions of a row, not {statistics!r}."
+        raise ArgumentError(msg)
+    terms: dict[str, Statistic] = {}
+    for name, function in cast("Mapping[str, Any]", statistics).items():
+        if name in {*SUMS[kind], *ROW_COLUMNS[kind]}:
+            msg = f"{made}: {name!r} is a statistic already; give yours another name."
+            raise ArgumentError(msg)
+        term = replace(statistic(function), alias=name)
+        made_of: Any = term.of(truth=pl.col("truth"), score=pl.col("score"), estimate=pl.col("estimate"))
+        if not isinstance(made_of, pl.Expr) or not made_of.meta.is_length_preserving():
+            msg = f"{made}: the statistic {name!r} returns an expression for each row, not {made_of!r}."
+            raise ArgumentError(msg)
+        terms[name] = term
+    return terms
 
 
 def new_class_metric(
@@ -295,7 +338,7 @@ def _new(
     if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"{made} gives a metric a name in words, not {name!r}."
         raise ArgumentError(msg)
-    terms = {key: replace(statistic(each), alias=key) for key, each in (statistics or {}).items()}
+    terms = _own_terms(made, kind, statistics or {})
     parameters = inspect.signature(function).parameters.values()
     asked = {each.name for each in parameters if each.kind is not each.KEYWORD_ONLY and each.default is each.empty}
     vocabulary = {*SUMS[kind], *ROW_COLUMNS[kind], *terms}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 import polars as pl
 
-from tidyfair.aggregates import CONTEXTS, Context
+from tidyfair.aggregates import CONTEXTS
 from tidyfair.comparisons import NO_LEVEL, VALUED
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
 from tidyfair.functions import class_values, row_values
@@ -113,8 +113,10 @@ class Evaluated:
         if self.cut is None:
             return {}
         if THRESHOLD not in self.units.outer_keys.columns:
-            return {self.cut: pl.Series([None], dtype=pl.Float64).new_from_index(0, len(rows))}
-        return {self.cut: self.units.outer_keys[THRESHOLD][rows["outer"]]}
+            values = pl.Series([None], dtype=pl.Float64).new_from_index(0, len(rows))
+        else:
+            values = self.units.outer_keys[THRESHOLD][rows["outer"]]
+        return {self.cut: values.cast(pl.Int64) if self.cut == ".top_k" else values}
 
     def level_text(self, rows: pl.DataFrame) -> pl.Series:
         """The label that a row is about, null for all of them."""
@@ -186,7 +188,14 @@ def _evaluate(
     tables: dict[Table, frozenset[Statistic]] = {}
     for (_, _, table), pairs in together.items():
         tables[table] = tables.get(table, frozenset()).union(*(formula.all_terms for _, formula in pairs))
-    _check_order(tally, labels, tables)
+    in_order = [
+        name
+        for request in requests
+        for name, formula in request.formulas
+        if any(term.cumulative for term in formula.all_terms)
+    ]
+    if in_order:
+        _check_order(tally, labels, in_order[0])
     # what is not grouped comes first, so that it and the rest are two runs of units
     bys = sorted(dict.fromkeys(request.by for request in requests), key=lambda by: by is not None)
     scores = scores_of_levels(tally, labels) if any(table.kind == "prob" for table in tables) else {}
@@ -267,15 +276,13 @@ def scores_of_levels(tally: Tally, labels: Labels) -> dict[int, str]:
     return {level: str(places[level]) for level in labels.levels}
 
 
-def _check_order(tally: Tally, labels: Labels, tables: Mapping[Table, frozenset[Statistic]]) -> None:
+def _check_order(tally: Tally, labels: Labels, name: str) -> None:
     """Statistics up to a label need labels, and their columns, in one order."""
-    if labels.event is not None or not any(term.cumulative for terms in tables.values() for term in terms):
-        return
     given = tally.scores.labels if tally.scores else None
-    if not labels.in_order or (given is not None and list(given) != list(labels.values)):
+    if labels.event is None and (not labels.in_order or (given is not None and list(given) != list(labels.values))):
         msg = (
-            f"ranked_prob_score reads labels in order, but {listed(labels.values)} have none that the columns of "
-            "`probs` share: list labels and columns in order, `labels=[…]` and `probs=[…]`."
+            f"{name} reads labels in order, but {listed(labels.values)} have none that the columns of `probs` share: "
+            "list labels and columns in order, `labels=[…]` and `probs=[…]`."
         )
         raise LabelError(msg)
 
@@ -306,9 +313,9 @@ class _Work:
             all_labels = labels.values if labels.event is None else None
             return class_values(cells, formulas, labels.levels, all_labels, whose, self.units.spans[by][1])
         rows = rows_of(self.tally, labels, self.units, by, table.reads)
-        levels = (
-            [Level(level, self.scores[level]) for level in labels.levels] if table.kind == "prob" else [Level(0, "")]
-        )
+        levels = [Level(0, "")]
+        if table.kind == "prob":
+            levels = [Level(level, self.scores[level], both_sides=table.sides) for level in labels.levels]
         values = row_values(rows, formulas, levels, whose, pairs=table.pairs)
         return pl.concat([values] * 2) if table.sides else values
 
@@ -326,31 +333,24 @@ def _blocks(
     units, table = work.units, work.table
     wanted = {formulas.index(formula): formula for _, formula in pairs}
 
-    def values(known: pl.DataFrame, whose: Whose) -> pl.DataFrame:
-        of_rows = work.values(wanted.values(), whose)
+    def values(known: pl.DataFrame, whose: Whose, mine: Mapping[int, Formula]) -> dict[int, pl.DataFrame]:
+        of_rows = work.values(mine.values(), whose)
         there = derived(table, known)
-        return evaluate(there if of_rows is None else there.hstack(of_rows), wanted, estimator)
+        return evaluate(there if of_rows is None else there.hstack(of_rows), mine, estimator)
 
-    found = values(known, "own")
-    asked: set[Context] = {
-        context for request, _ in pairs if request.aggregate for context in request.aggregate.contexts
-    }
-    if asked:
-        unit = known[UNIT]
-        sizes = enumerate(size for _, size in units.spans.values())
-        by = pl.concat([pl.Series([place], dtype=pl.Int32).new_from_index(0, size) for place, size in sizes])
-        for context in CONTEXTS:
-            if context not in asked:
-                continue
+    found = values(known, "own", wanted)
+    for context in CONTEXTS:
+        # what compares a group with the others has no value for all of them
+        asking = [formula for request, formula in pairs if request.aggregate and context in request.aggregate.contexts]
+        beside = {key: formula for key, formula in wanted.items() if formula in asking and formula.against is None}
+        if beside:
+            unit = known[UNIT]
+            sizes = enumerate(size for _, size in units.spans.values())
+            by = pl.concat([pl.Series([place], dtype=pl.Int32).new_from_index(0, size) for place, size in sizes])
             pooled = pool(known, [units.outer[unit], by[unit]], units.apart[unit], context)
-            found = found.hstack([values(pooled, context)["estimate"].alias(context)])
-    # evaluate() puts formulas with a form of their own first
-    order = sorted(wanted, key=lambda key: not wanted[key].over_levels)
-    height = len(found) // len(order)
-    return {
-        (estimator, grouped, wanted[key]): found[place * height : (place + 1) * height]
-        for place, key in enumerate(order)
-    }
+            for key, block in values(pooled, context, beside).items():
+                found[key] = found[key].hstack([block["estimate"].alias(context)])
+    return {(estimator, grouped, wanted[key]): block for key, block in found.items()}
 
 
 def _mark(rows: pl.DataFrame, units: Units, requests: Sequence[Request], *, na_rm: bool) -> pl.DataFrame:

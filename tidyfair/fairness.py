@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from tidyfair.aggregates import FarthestPair, as_aggregate, difference, group_maximum, group_minimum, ratio
+from tidyfair.aggregates import DIRECTIONS, FarthestPair, as_aggregate, difference, group_maximum, group_minimum, ratio
 from tidyfair.definitions import prob_metric
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.metric_sets import GroupwiseFactory, Metric, MetricSet, metric_set
@@ -173,16 +173,20 @@ def new_groupwise_metric(
     if not metrics or len(metrics) < len(members):
         msg = f"{name}: a groupwise metric is made of a metric or a set of ordinary metrics, not {fn!r}."
         raise ArgumentError(msg)
-    if direction not in (None, "minimize", "maximize", "zero", "one"):
-        raise ArgumentError.unknown("direction", direction, ["minimize", "maximize", "zero", "one"])
-    if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"A groupwise metric needs a name in words, not {name!r}."
-        raise ArgumentError(msg)
+    _check_name(name, direction)
     kinds = {metric.kind for metric in metrics}
     if "numeric" in kinds and len(kinds) > 1:
         msg = f"{name}: numeric metrics do not mix with others, here {listed(sorted(kinds))}: they read other columns."
         raise ArgumentError(msg)
     return GroupwiseFactory(name, metrics, as_aggregate(aggregate, name), direction)
+
+
+def _check_name(name: object, direction: object) -> None:
+    if direction not in (None, *DIRECTIONS):
+        raise ArgumentError.unknown("direction", direction, DIRECTIONS)
+    if not isinstance(name, str) or not name:
+        msg = f"A groupwise metric needs a name in words, not {name!r}."
+        raise ArgumentError(msg)
 
 
 def new_between_group_metric(
@@ -215,6 +219,7 @@ def new_between_group_metric(
     if not isinstance(fn, Metric) and not callable(fn):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"{name}: a function of two samples is asked for, not {fn!r}."
         raise ArgumentError(msg)
+    _check_name(name, direction)
     if against not in ("rest", "pairs"):
         raise ArgumentError.unknown("against", against, ["rest", "pairs"])
     define = prob_metric(direction=direction or "minimize", range=range, probabilities=False, against=against)

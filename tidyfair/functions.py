@@ -33,6 +33,7 @@ WEIGHTS = ("sample_weight", "case_weights", "weight", "weights")
 
 
 _LARGEST = 2**1023
+"""Whole numbers beyond this are no doubles."""
 
 
 class Undefined(Exception):  # noqa: N818 - it is an answer, not a mistake
@@ -84,11 +85,6 @@ def row_values(
 
     With `pairs` a level is read against each other level, and the mean counts.
     """
-    if whose != "own" and any(formula.against for formula in formulas):
-        msg = (
-            "A metric that compares a group with the others already cannot be compared again with `to=`; leave it out."
-        )
-        raise ArgumentError(msg)
     count = int(rows.outer_of_unit.max(initial=-1)) + 1 if whose == "overall" else len(rows.outer_of_unit)
     found = Values(formulas, len(levels), count)
     ordered = [formula for formula in formulas if formula.way == "rows"]
@@ -177,8 +173,7 @@ def _asked(formula: Formula, rows: Rows, taken: Array, level: Level) -> tuple[fl
             formula, [rows.event(level.place)[taken].astype(np.int64), rows.score(level.score)[taken]], weight
         )
     names, labels = _sides(rows, level)
-    one = names[0].startswith(REST)
-    place = rows.event(level.place)[taken].astype(np.int64) if one else rows.place[taken]
+    place = rows.event(level.place)[taken].astype(np.int64) if level.both_sides else rows.place[taken]
     truth = pl.Series(labels).gather(place).to_numpy()
     scores = np.stack([rows.score(name)[taken] for name in names], axis=1)
     takes_labels = "labels" in inspect.signature(formula.function).parameters
@@ -205,10 +200,9 @@ def on_arrays(formula: Formula, arrays: Mapping[str, Any]) -> float | None:
 
 
 def _sides(rows: Rows, level: Level) -> tuple[list[str], list[object]]:
-    """The scores of all labels; where there is one, those of the rest and of the event."""
-    names = [name.removeprefix("s") for name in rows.frame.columns if name[:1] == "s" and name[1:].isdigit()]
-    if len(names) == len(rows.labels):
-        return names, list(rows.labels)
+    """The scores of all labels; where one is read, those of the rest and of the event."""
+    if not level.both_sides:
+        return [str(place) for place in range(len(rows.labels))], list(rows.labels)
     others = [label for place, label in enumerate(rows.labels) if place != level.place]
     # several others go by 0, and the event by 1
     pair: list[object] = [others[0], rows.labels[level.place]] if len(others) == 1 else [0, 1]
@@ -242,7 +236,7 @@ def _answer(
     if not isinstance(number, Real) or (isinstance(number, Integral) and abs(int(number)) > _LARGEST):
         msg = f"{name_of(formula.function)} returned {answer!r}; a metric is one number."
         raise ArgumentError(msg)
-    return float(number), "no_value"
+    return float(number), "no_value" if math.isnan(float(number)) else None
 
 
 def _weighing(formula: Formula, weight: Array | None) -> dict[str, object]:
@@ -293,5 +287,5 @@ def _compared(formula: Formula, rows: Rows, level: Level) -> tuple[Array, Array]
             value, reason = answer(samples[one], samples[other])
             for unit in (one, other):
                 values[unit] = np.fmax(values[unit], value)
-                reasons[unit] = reason
+                reasons[unit] = reason or reasons[unit]
     return values, reasons

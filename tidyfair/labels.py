@@ -102,7 +102,7 @@ def read_labels(tally: Tally, *, labels: Sequence[object] | None, pos_label: obj
         raise ArgumentError(msg)
     if all_labels or (many and pos_label is None and estimator != "binary"):
         return Labels(tuple(values), None, in_order)
-    return Labels(tuple(values), values.index(_event(tally, values) if pos_label is None else pos_label))
+    return Labels(tuple(values), values.index(_event(tally, values) if pos_label is None else pos_label), in_order)
 
 
 def _event(tally: Tally, values: list[Any]) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from tidyfair.aggregates import as_aggregate
+from tidyfair.aggregates import UserAggregate, as_aggregate
 from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.evaluations import Request
@@ -104,6 +104,10 @@ class GroupwiseMetric(Evaluable):
 
     def __post_init__(self) -> None:
         negative = next((metric.name for metric in self.metrics if metric.range[0] < 0), None)
+        compared = next((metric.name for metric in self.metrics if metric.definition.against), None)
+        if compared and self.aggregate.contexts and not isinstance(self.aggregate, UserAggregate):
+            msg = f"{self.name} compares a group with the others already; aggregate it without `to=`."
+            raise ArgumentError(msg)
         object.__setattr__(self, "bound", self.aggregate.bound(sides=self.by.sides is not None, negative=negative))
 
     @property

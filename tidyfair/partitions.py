@@ -45,6 +45,8 @@ class Level:
     score: str
     """The name of its score."""
     other: int | None = None
+    both_sides: bool = False
+    """Whether it and the rest are read together, for what is over all labels."""
 
 
 @dataclass(frozen=True)
@@ -161,12 +163,21 @@ def ordered_values(
     def worked_out(segment: Segment) -> pl.DataFrame | None:
         return _aggregated(reader.read(segment), wanted) if len(segment.rows) else None
 
+    def tell(values: pl.DataFrame | None) -> Iterator[tuple[str, Array, Array]]:
+        if values is None:
+            return
+        for name in values.columns[1:]:
+            yield name, values[_UNIT].to_numpy(), values[name].fill_null(math.nan).to_numpy()
+
+    if whose == "rest" or len(rows.unit) <= _CHUNK:
+        # those of the rest would all be in memory at once
+        for segment in rows.segments(whose):
+            yield from tell(worked_out(segment))
+        return
     # numpy and polars let go of the interpreter, so that segments go side by side
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         for values in threads.map(worked_out, rows.segments(whose)):
-            if values is not None:
-                for name in values.columns[1:]:
-                    yield name, values[_UNIT].to_numpy(), values[name].fill_null(math.nan).to_numpy()
+            yield from tell(values)
 
 
 def sorted_scores(rows: Rows, level: Level) -> Iterator[pl.DataFrame]:

@@ -151,7 +151,7 @@ def count_cells(
                 for each in _score_sums(table, terms, level, side, scores, weighted=weighted)
             ]
         else:
-            sums[table] = _number_sums(table, cells)
+            sums[table] = _number_sums(table, cells, keys)
     wanted = [
         each.alias(f"{place} {each.meta.output_name()}") for place, table in enumerate(tables) for each in sums[table]
     ]
@@ -209,11 +209,10 @@ def _score_sums(
         pl.col("w" if weighted else "n").sum().cast(pl.Float64).alias(f"size {side}{level}"),
     ]
     for term in sorted(terms, key=lambda term: term.column):
-        name = scores[level]
-        score = _other(name) if side else UP_TO + name if term.cumulative and not table.sides else name
-        running = term.cumulative and not table.sides
+        name, cumulative = scores[level], term.cumulative and not table.sides
+        score = REST + name if side else UP_TO + name if cumulative else name
         value = (
-            pl.when(pl.col("truth") <= level if running else true)
+            pl.when(pl.col("truth") <= level if cumulative else true)
             .then(pl.col(f"{term.column} {score} 1"))
             .otherwise(pl.col(f"{term.column} {score} 0"))
         )
@@ -221,19 +220,15 @@ def _score_sums(
     return sums
 
 
-def _other(name: str) -> str:
-    return name.removeprefix(REST) if name.startswith(REST) else REST + name
-
-
-def _number_sums(table: Table, cells: pl.DataFrame) -> list[pl.Expr]:
+def _number_sums(table: Table, cells: pl.DataFrame, keys: Sequence[str]) -> list[pl.Expr]:
     """The sums of numbers over the cells that have what the table reads."""
     counts = {"rows": pl.col("n").sum(), "size": pl.col("w" if "w" in cells.columns else "n").sum().cast(pl.Float64)}
-    names = [name for name in cells.columns[cells.columns.index("n") :] if name not in {"w", "w2"}]
-    kept = cells.columns
+    names = [name for name in cells.columns[cells.columns.index("n") :] if name not in {"w", "w2", *keys}]
+    weighted = "w" in cells.columns
     there = _there(table)
     weight = {
-        "w": pl.col("w" if "w" in kept else "n").cast(pl.Float64),
-        "w2": pl.col("w2" if "w2" in kept else "n").cast(pl.Float64),
+        "w": pl.col("w" if weighted else "n").cast(pl.Float64),
+        "w2": pl.col("w2" if weighted else "n").cast(pl.Float64),
     }
     sums = [each.alias(f"{name} 0") for name, each in counts.items()]
     sums += [weight[name].filter(there).sum().alias(f"{name} 0") for name in ("w", "w2")]
@@ -314,8 +309,8 @@ def pool(
     return placed.with_columns(each.over(by) for each in pooled).select(table.columns)
 
 
-def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: str) -> pl.DataFrame:
-    """The values of formulas, in blocks: those with a multi-class form of their own first, then the others.
+def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: str) -> dict[int, pl.DataFrame]:
+    """The values of formulas, a block for each.
 
     A block has one row for each unit or, where labels are read one by one, for each row of the table, in its order.
     Columns: `unit`, `level`, `metric` (the key of the formula), `estimate`, `denominator` and `n` (rows), `size`
@@ -323,22 +318,27 @@ def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: st
     """
     own = {key: formula for key, formula in formulas.items() if formula.over_levels}
     labelled = {key: formula for key, formula in formulas.items() if not formula.over_levels}
-    found: list[pl.DataFrame] = []
+    found: dict[int, pl.DataFrame] = {}
     if own and estimator in ONE_LABEL:
         sides = table if "rank" in table.columns else two_sides(table)
-        found.append(_values(sides, own, [UNIT, LEVEL], summed=True))
+        found |= _parted(_values(sides, own, [UNIT, LEVEL], summed=True), own)
     elif own:
-        found.append(_values(ranked(table, pl.col(LEVEL)), own, [UNIT], summed=True))
+        found |= _parted(_values(ranked(table, pl.col(LEVEL)), own, [UNIT], summed=True), own)
     if labelled and estimator == "micro":
         used = [name for name in table.columns if name.startswith(_used(frozenset())) or name in {"size", "rows"}]
         pooled = table.group_by(UNIT, maintain_order=True).agg(pl.exclude(LEVEL, *used).sum(), pl.col(used).first())
-        found.append(_values(pooled, labelled, [UNIT]))
-    elif labelled and estimator in ONE_LABEL:
-        found.append(_values(table, labelled, [UNIT, LEVEL]))
+        found |= _parted(_values(pooled, labelled, [UNIT]), labelled)
     elif labelled:
         values = _values(table, labelled, [UNIT, LEVEL])
-        found.append(_average(values, labelled, estimator))
-    return pl.concat(found)
+        values = values if estimator in ONE_LABEL else _average(values, labelled, estimator)
+        found |= _parted(values, labelled)
+    return found
+
+
+def _parted(values: pl.DataFrame, formulas: Mapping[int, Formula]) -> dict[int, pl.DataFrame]:
+    """The values of each formula, which come one after the other."""
+    height = len(values) // len(formulas)
+    return {key: values.slice(place * height, height) for place, key in enumerate(formulas)}
 
 
 def _used(reads: frozenset[str]) -> str:

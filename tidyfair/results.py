@@ -88,7 +88,8 @@ def _tidy_group_frame(evaluated: Evaluated, request: Request, rows: pl.DataFrame
     """What a user's aggregate sees: one row for each group and metric, its keys under their own names."""
     ours = {
         ".group": rows["text"], ".metric": rows["name"], ".estimator": rows["estimator"], ".estimate": rows["estimate"],
-        ".n": rows["n"], ".denominator": rows["denominator"], ".overall": rows["overall"],
+        ".n": rows["n"], ".denominator": rows["denominator"],
+        ".overall": rows["overall"] if "overall" in rows.columns else None,
     }  # fmt: skip
     by = request.by
     if by is None or by.sides:
@@ -130,9 +131,7 @@ def _places(evaluated: Evaluated, reasons: dict[str, str]) -> list[str]:
     for (name, text, status), part in rows.with_columns(by).group_by("name", ".by", "status", maintain_order=True):
         places = part.unique(UNIT, maintain_order=True)
         shown = [
-            " ".join(
-                filter(None, [f"{text} {group!r}" if text else "", _outer_text(evaluated.units.outer_keys, outer)])
-            )
+            " ".join(filter(None, [f"{text} {group!r}" if text else "", _outer_text(evaluated, outer)]))
             for group, outer in places.head(_SHOWN).select("text", "outer").rows()
         ]
         more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
@@ -140,8 +139,9 @@ def _places(evaluated: Evaluated, reasons: dict[str, str]) -> list[str]:
     return said
 
 
-def _outer_text(outer: pl.DataFrame, place: int) -> str:
-    row = outer.row(place, named=True)
-    named = {"threshold" if name == THRESHOLD else name: value for name, value in row.items() if name != UNGROUPED}
+def _outer_text(evaluated: Evaluated, place: int) -> str:
+    row = evaluated.units.outer_keys.row(place, named=True)
+    cut = (evaluated.cut or "").removeprefix(".")
+    named = {cut if name == THRESHOLD else name: value for name, value in row.items() if name != UNGROUPED}
     keys = ", ".join(f"{name}={value!r}" for name, value in named.items())
     return f"({keys})" if keys else ""

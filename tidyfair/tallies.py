@@ -108,6 +108,8 @@ class Tally:
         """The tally in which a list of cuts is one more key, and the estimate is whether the score reaches it."""
         if self.cut is None or not self.cut.several:
             return self
+        import numpy as np
+
         by = [*(f"k{index}" for index in range(len(self.keys))), TRUTH]
         sums = [name for name in ("n", "w", "w2") if name in self.cells.columns]
         cells = self.cells.group_by(*by, ESTIMATE).agg(pl.col(sums).sum())
@@ -117,8 +119,6 @@ class Tally:
             distinct.with_row_index("place"), on=by, how="left", nulls_equal=True, maintain_order="left"
         )
         place = placed["place"].to_numpy()
-        import numpy as np
-
         values, height = self.cut.values, len(distinct)
         code = place.astype(np.int64) * (len(values) + 1) + known[ESTIMATE].to_numpy()
         ascending = np.array(self.cut.ascending)

@@ -21,7 +21,7 @@ from tidyfair.evaluations import scores_of_levels
 from tidyfair.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
 from tidyfair.frames import open_frame
 from tidyfair.labels import read_labels
-from tidyfair.metrics.probability import roc_auc
+from tidyfair.metrics.probability import check_bins, roc_auc
 from tidyfair.partitions import Level, sorted_scores
 from tidyfair.units import UNGROUPED, count_units, rows_of
 
@@ -204,11 +204,7 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
     """
     given = cast("dict[str, Any]", options)
     bins, binning = given.pop("bins", 10), given.pop("binning", "width")
-    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
-        msg = f"`bins` is a number of bins, not {bins!r}."
-        raise ArgumentError(msg)
-    if binning not in ("width", "count"):
-        raise ArgumentError.unknown("binning", binning, ["width", "count"])
+    check_bins("calibration_curve", bins, binning)
     points, _, about = _points("calibration_curve", data, truth, given)
     low, high = points["score"].min(), points["score"].max()
     if binning == "width" and isinstance(low, float) and isinstance(high, float) and (low < 0 or high > 1):
@@ -276,6 +272,9 @@ def _points(
     def about(values: pl.DataFrame, *, restored: bool = False) -> Any:
         outer = units.outer[values["unit"]]
         keys = {key.name: key[outer] for key in units.outer_keys if key.name != UNGROUPED}
+        if taken := [key for key in keys if key in values.columns]:
+            msg = f"`group_by`: {name} has a column {taken[0]!r} of its own; rename yours first."
+            raise ColumnError(msg)
         if labels.event is None:
             keys[".level"] = pl.Series(list(map(str, labels.values)), dtype=pl.String)[values["level"]]
         told = pl.DataFrame(keys | {each.name: each for each in values.drop(_PLACE)})

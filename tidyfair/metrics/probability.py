@@ -368,15 +368,20 @@ Binning = Literal["width", "count"]
 Edges = Literal["common", "own"]
 
 
+def check_bins(name: str, bins: object, binning: object) -> None:
+    """Refuse what is no number of bins, or no way to make them."""
+    if isinstance(bins, bool) or not isinstance(bins, Integral) or not 1 <= int(bins) <= _MOST_BINS:
+        msg = f"{name}: `bins` is a number of bins from 1 to {_MOST_BINS}, not {bins!r}."
+        raise ArgumentError(msg)
+    if binning not in ("width", "count"):
+        raise ArgumentError.unknown("binning", binning, ["width", "count"])
+
+
 def _in_bins(
     values: Expr, weight: Expr, score: Expr, place: Expr, *, bins: int, binning: Binning, edges: Edges
 ) -> list[Expr]:
     """The sum of values in each bin of the score; a score on an inner edge belongs to the bin above it."""
-    if isinstance(bins, bool) or not isinstance(bins, Integral) or not 1 <= bins <= _MOST_BINS:
-        msg = f"expected_calibration_error: `bins` is a number of bins from 1 to {_MOST_BINS}, not {bins!r}."
-        raise ArgumentError(msg)
-    if binning not in ("width", "count"):
-        raise ArgumentError.unknown("binning", binning, ["width", "count"])
+    check_bins("expected_calibration_error", bins, binning)
     if edges not in ("common", "own"):
         raise ArgumentError.unknown("edges", edges, ["common", "own"])
     if binning == "count":
