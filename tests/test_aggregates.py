@@ -265,3 +265,17 @@ def test_multi_class_disparities_report_the_worst_label() -> None:
     assert one.select(".estimator", ".estimate").row(0) == ("binary", pytest.approx(1 / 6))
     every = tf.metric_set(tf.accuracy_difference("g"), tf.equalized_odds("g"))
     assert every(data, "t", "e", estimator="one_vs_rest")[".estimator"].to_list() == ["one_vs_rest"] * 2
+
+
+def test_a_group_whose_labels_weigh_nothing_has_no_value() -> None:
+    frame = pl.DataFrame({"truth": ["no", "no", None], "estimate": ["no", "no", "no"], "group": ["a", "a", "b"]})
+    options: dict[str, Any] = {
+        "labels": ["no", "yes", "maybe"],
+        "estimator": "macro_weighted",
+        "on_undefined": "ignore",
+    }
+    gap = tf.demographic_parity("group")
+    assert gap(frame, "truth", "estimate", explain=True, **options).select(".estimate", ".status").rows() == [
+        (None, "too_few_groups")
+    ]
+    assert gap.by_group(frame, "truth", "estimate", **options)[".status"].to_list() == ["ok", "zero_denominator"]

@@ -402,6 +402,7 @@ def _average(values: pl.DataFrame, formulas: Mapping[int, Formula], estimator: s
         pl.col("n", "size", "rows", "weight").first(),
         pl.col("n").first().alias("denominator"),
         (~(known | (weight == 0))).any().alias("levels_left_out"),
-        pl.col("reason").filter(~known).first(),
+        # where every label has a value, none of them weighs anything
+        pl.coalesce(pl.col("reason").filter(~known).first(), pl.lit("zero_denominator")).alias("reason"),
     )
     return averaged.select(_VALUES)
