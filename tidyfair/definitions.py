@@ -161,9 +161,13 @@ def _defined(
     """A metric from its formula, which is checked."""
     _check_ends(function, direction, range)
     around: dict[str, Any] = getattr(function, "__globals__", {})
-    known = {key: each.definition for key, each in around.items() if isinstance(each, Metric)}
-    statistics = {key: each for key, each in around.items() if isinstance(each, Statistic)} | dict(terms or {})
+    named = {key: around[key] for key in inspect.signature(function).parameters if key in around}
+    known = {key: each.definition for key, each in named.items() if isinstance(each, Metric)}
+    statistics = {key: each for key, each in named.items() if isinstance(each, Statistic)} | dict(terms or {})
     definition = Formula.of(function, kind, known, statistics, **settings)
+    if (function.__module__ or "").startswith("tidyfair."):
+        # ours are looked at by the tests, not at every import
+        return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
     value, _ = definition.express()  # refuses what is no formula
     if definition.way == "rows" and value.meta.is_length_preserving():
         msg = f"{name or name_of(function)}: a formula over rows returns one value, not one for each row; aggregate it."

@@ -84,7 +84,7 @@ class Request:
         return formula.average or "macro"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluated:
     """The values of all requests for each group: what tables, disparities and warnings are made from."""
 
@@ -287,7 +287,7 @@ def _check_order(tally: Tally, labels: Labels, name: str) -> None:
         raise LabelError(msg)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Work:
     """What is needed to work out the formulas of a table that are not over sums."""
 

@@ -40,7 +40,7 @@ class Undefined(Exception):  # noqa: N818 - it is an answer, not a mistake
     """Raised by a function of arrays that has no value for a group; its text is the reason, shown as the status."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sample:
     """The rows of a group as a function of two samples sees them."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -49,7 +48,7 @@ class Level:
     """Whether it and the rest are read together, for what is over all labels."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rows:
     """The rows that count for a table of statistics, and the unit of each."""
 
@@ -114,7 +113,7 @@ class Rows:
             yield Segment(np.array([unit]), rows, np.array([0, len(rows)]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Segment:
     """Some units, and the places of their rows one unit after the other."""
 
@@ -174,6 +173,8 @@ def ordered_values(
         for segment in rows.segments(whose):
             yield from tell(worked_out(segment))
         return
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only where it is needed
+
     # numpy and polars let go of the interpreter, so that segments go side by side
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         for values in threads.map(worked_out, rows.segments(whose)):
@@ -198,7 +199,7 @@ def _aggregated(frame: pl.DataFrame, wanted: list[pl.Expr]) -> pl.DataFrame | No
     return frame.group_by(_UNIT, maintain_order=True).agg(wanted)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Numbers:
     """Numbers of groups, row by row."""
 
@@ -216,7 +217,7 @@ class _Numbers:
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Scores:
     """The distinct scores of groups, falling, and the weight of those with and without the event at each."""
 

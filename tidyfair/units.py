@@ -35,7 +35,7 @@ UNGROUPED = "\0ungrouped"
 """The column of outer keys where the data are not grouped, which no user's column is called."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Units:
     """All units in order, those of one `by` after those of another; a unit is known by its place."""
 
