@@ -158,7 +158,8 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
             name, made, function = value.name, value("a column"), value.metrics[0].definition.function
             facts = "two groups" if value.metrics[0].definition.against == "pairs" else "a group and the rest"
             facts = f"Between {facts}, compared by `{value.aggregate!r}`."
-            facts += f" Direction: {made.direction}. Range: {_range(made)}. Reads: truth, probs."
+            reads = "probs" if value.metrics[0].definition.ignores_truth else "truth, probs"
+            facts += f" Direction: {made.direction}. Range: {_range(made)}. Reads: {reads}."
         case Curve():
             name, function = value.name, value.function
             facts = f"Points come with {'rising' if value.rising else 'falling'} scores. Reads: truth, probs."
