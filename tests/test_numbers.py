@@ -142,7 +142,7 @@ def concordance(part: Part, *, bias: bool = False) -> float | None:
         return None
     truth, estimate, both, gap, total, freedom = exact(part)
     by = total if bias else freedom
-    if not freedom or not by or not truth + estimate + gap:
+    if not freedom or not by or not (truth or estimate or gap):
         return None
     below = truth / by + estimate / by + gap * gap
     return float(2 * both / by / below) if below else None
