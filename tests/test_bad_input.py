@@ -744,7 +744,7 @@ def test_curves_that_do_not_fit(loans: pl.DataFrame) -> None:
         "ArgumentError: `thresholds` is a list of numbers, not 'half'."
     )
     assert message(lambda: tf.roc_curve(loans, "truth", probs="score", bins=5)) == snapshot(
-        "ArgumentError: Unknown argument of roc_curve 'bins'. Known: 'data', 'truth', 'probs', 'group_by', 'case_weights', 'pos_label', 'labels', 'thresholds'."
+        "ArgumentError: Unknown argument of roc_curve 'bins'. Known: 'data', 'truth', 'probs', 'group_by', 'case_weights', 'pos_label', 'labels', 'on_undefined', 'thresholds'."
     )
     assert message(lambda: tf.calibration_curve(loans, "truth", probs="score", bins=0)) == snapshot(
         "ArgumentError: calibration_curve: `bins` is a number of bins from 1 to 1000, not 0."

@@ -669,6 +669,13 @@ def test_a_curve_of_one_class_is_null_where_it_has_no_rate_and_says_so() -> None
         assert not curve.drop(lacking).null_count().pipe(lambda nulls: any(nulls.row(0)))
 
 
+def test_a_curve_of_one_class_goes_without_a_warning_or_is_an_error_if_asked() -> None:
+    with pytest.raises(tf.UndefinedError, match="has one class only"):
+        tf.roc_curve(ONE_CLASS, "truth", probs="score", group_by="group", on_undefined="raise")
+    quiet = tf.roc_curve(ONE_CLASS, "truth", probs="score", group_by="group", on_undefined="ignore")
+    assert quiet["group"].n_unique() == 3
+
+
 @LAW
 @given(cases(), st.lists(st.floats(-0.5, 1.5), min_size=1, max_size=5, unique=True))
 def test_curves_at_thresholds(case: Case, thresholds: list[float]) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 import polars as pl
 
 from tidyfair.calls import check_weights
-from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning
+from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning
 from tidyfair.evaluations import scores_of_levels
 from tidyfair.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
 from tidyfair.frames import open_frame
@@ -35,6 +35,7 @@ __all__ = ["Curve", "calibration_curve", "gain_curve", "lift_curve", "pr_curve",
 
 _PLACE = ["unit", "level"]
 _SHOWN = 10
+_ON_UNDEFINED = ("warn", "ignore", "raise")
 
 
 class CurveOptions(TypedDict, total=False):
@@ -45,6 +46,7 @@ class CurveOptions(TypedDict, total=False):
     case_weights: ColumnLike | None
     pos_label: object
     labels: Sequence[object] | None
+    on_undefined: Literal["warn", "ignore", "raise"]
     thresholds: Sequence[float] | None
     bins: int
     binning: Literal["width", "count"]
@@ -78,6 +80,8 @@ class Curve:
             case_weights: Column of weights.
             pos_label: The label that is the event; needed unless labels are Boolean, 0/1 or -1/1.
             labels: All labels in order, where the data do not say.
+            on_undefined: Whether groups of one class are named in a warning ("warn"), go without ("ignore"), or are an
+                error ("raise").
             thresholds: Points of the curve, in place of every distinct score.
 
         Returns:
@@ -86,7 +90,9 @@ class Curve:
             null, and an `UndefinedWarning` names the groups.
         """
         given = cast("dict[str, Any]", options)
-        thresholds = _thresholds(given.pop("thresholds", None))
+        thresholds, on_undefined = _thresholds(given.pop("thresholds", None)), given.pop("on_undefined", "warn")
+        if on_undefined not in _ON_UNDEFINED:
+            raise ArgumentError.unknown("on_undefined", on_undefined, _ON_UNDEFINED)
         points, ends, about = _points(self.name, data, truth, given)
         extra = [math.inf, *([-math.inf] if self.rising else []), *(thresholds or [])]
         added = ends.join(pl.DataFrame({"score": extra}), how="cross").with_columns(
@@ -108,7 +114,8 @@ class Curve:
         columns = self.function(**{name: pl.col(name) for name in named})
         values = points.select(*_PLACE, pl.col("score").alias(".threshold"), **columns)
         values = values.with_columns(pl.col(list(columns)).fill_nan(None))
-        _warn(self.name, points, about)
+        if on_undefined != "ignore":
+            _warn(self.name, points, about, strict=on_undefined == "raise")
         return about(values, restored=True)
 
     def __reduce__(self) -> str:
@@ -237,7 +244,7 @@ def _points(
     name: str, data: object, truth: ColumnLike, given: dict[str, Any]
 ) -> tuple[pl.DataFrame, pl.DataFrame, Callable[..., Any]]:
     """The distinct scores of each outer group and level, falling; all of these; and how to say what they are about."""
-    own = ("bins", "binning") if name == "calibration_curve" else ("thresholds",)
+    own = ("bins", "binning") if name == "calibration_curve" else ("on_undefined", "thresholds")
     reading = {option: given.pop(option, None) for option in ("pos_label", "labels")}
     counting = ("probs", "group_by", "case_weights")
     for option in given:
@@ -283,7 +290,7 @@ def _points(
     return points, every, about
 
 
-def _warn(name: str, points: pl.DataFrame, about: Callable[..., Any]) -> None:
+def _warn(name: str, points: pl.DataFrame, about: Callable[..., Any], *, strict: bool) -> None:
     """Name the curves that have one class only."""
     ends = points.group_by(_PLACE, maintain_order=True).agg(pl.col("positives", "negatives").first())
     lacking = ends.filter((pl.col("positives") == 0) | (pl.col("negatives") == 0)).select(_PLACE)
@@ -292,4 +299,6 @@ def _warn(name: str, points: pl.DataFrame, about: Callable[..., Any]) -> None:
     named = [", ".join(f"{key}={value!r}" for key, value in row.items()) for row in about(lacking).to_dicts()]
     where = f" of {'; '.join(named[:_SHOWN])}{' …' if len(named) > _SHOWN else ''}" if any(named) else ""
     msg = f"{name}{where} has one class only, so that rates are null."
+    if strict:
+        raise UndefinedError(msg)
     warnings.warn(msg, UndefinedWarning, stacklevel=3)
