@@ -199,7 +199,10 @@ def _by_group(mapping: Mapping[Any, Any]) -> Cut:
     columns = tuple(Column.of(name, "threshold") for name in named)
     keys = [
         # in frames NaN is null, and so it is here
-        tuple(None if part != part else part for part in (cast("Any", key) if isinstance(key, tuple) else (key,)))  # noqa: PLR0124
+        tuple(
+            None if isinstance(part, float) and math.isnan(part) else part
+            for part in (cast("tuple[object, ...]", key) if isinstance(key, tuple) else (key,))
+        )
         for key in groups
     ]
     chosen = tuple(zip(keys, (_number("threshold", value) for value in groups.values()), strict=True))

@@ -138,21 +138,9 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
         raise ArgumentError.unknown("on_undefined", reading["on_undefined"], ON_UNDEFINED)
     labels = NUMBERS
     if not tally.needs.numbers:
-        mapped = tally.scores.labels if tally.scores else None
-        if mapped is not None and (without := [label for label in tally.seen["truth"] if label not in mapped]):
-            there = f"there is no column for {listed(without)}, only for {listed(mapped)}"
-            msg = f"`probs`: {there}; give one for each label."
-            raise ColumnError(msg)
-        declared = reading["labels"] is not None or mapped is None or levels_of(tally.cells.schema["truth"])
-        labels = read_labels(
-            tally,
-            labels=reading["labels"] if declared else mapped,
-            pos_label=reading["pos_label"],
-            estimator=reading["estimator"],
+        labels = labels_with_scores(
+            tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=reading["estimator"]
         )
-        if not declared:
-            # a mapping says which labels there are, not that they are in order
-            labels = replace(labels, in_order=not any(isinstance(value, str) for value in labels.values))
     if tally.cut is None or not tally.cut.several:
         return [_evaluate(tally, tuple(requests), labels, reading)]
     cut = f".{tally.cut.way}"
@@ -164,6 +152,22 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
     others = tuple(request for request in requests if request.kind != "class")
     found = [_evaluate(tally.at_each_cut(), of_labels, labels, reading, cut)] if of_labels else []
     return [*found, _evaluate(tally, others, labels, reading, cut)] if others else found
+
+
+def labels_with_scores(
+    tally: Tally, *, labels: Sequence[object] | None, pos_label: object, estimator: str | None
+) -> Labels:
+    """The labels of a call; where nothing else declares them, those that a mapping gives scores to."""
+    mapped = tally.scores.labels if tally.scores else None
+    if mapped is not None and (without := [label for label in tally.seen["truth"] if label not in mapped]):
+        there = f"there is no column for {listed(without)}, only for {listed(mapped)}"
+        msg = f"`probs`: {there}; give one for each label."
+        raise ColumnError(msg)
+    if labels is not None or mapped is None or levels_of(tally.cells.schema["truth"]):
+        return read_labels(tally, labels=labels, pos_label=pos_label, estimator=estimator)
+    found = read_labels(tally, labels=mapped, pos_label=pos_label, estimator=estimator)
+    # a mapping says which labels there are, not that they are in order
+    return replace(found, in_order=not any(isinstance(value, str) for value in found.values))
 
 
 def _evaluate(

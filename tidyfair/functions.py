@@ -30,8 +30,6 @@ __all__ = ["Sample", "Undefined"]
 
 WEIGHTS = ("sample_weight", "case_weights", "weight", "weights")
 """The arguments by which functions take weights."""
-
-
 _LARGEST = 2**1023
 """Whole numbers beyond this are no doubles."""
 

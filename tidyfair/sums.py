@@ -23,6 +23,7 @@ ACTUAL, PREDICTED = "actual", "predicted"
 SCORE = "score"
 """The key that says whether a row has all its scores."""
 MEASURE = "measure"
+"""The case weight as a float."""
 REST, UP_TO = "~", "<"
 """Before the name of a score: the probability of anything else, and of this label or one before it."""
 
@@ -30,6 +31,7 @@ _MOMENTS = ("truth_shift", "truth_square", "estimate_shift", "estimate_square", 
 _CENTRES = ("truth_centre", "estimate_centre")
 _LEAST, _MOST = "least ", "most "
 _HARDLY = 1e-12
+"""What a cell that is not complete weighs where a centre is chosen."""
 _LOST = 1e4
 """A mean so many times farther from the centre than the spread is wide (squared) costs digits that matter."""
 

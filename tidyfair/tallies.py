@@ -66,7 +66,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Counts of rows by keys and labels: all that class metrics need to know of the data.
+    """Counts of rows by keys and labels, and sums beside them: all that metrics need to know of the data.
 
     `cells` has one row per combination that occurs: the keys as `k0`, `k1`, …, then `truth` and `estimate` (null where
     missing or not given; where they are numbers, only whether they are there), `n` rows and, with case weights, their

@@ -17,11 +17,10 @@ import polars as pl
 
 from tidyfair.calls import check_weights
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning
-from tidyfair.evaluations import scores_of_levels
+from tidyfair.evaluations import labels_with_scores, scores_of_levels
 from tidyfair.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
 from tidyfair.frames import open_frame
-from tidyfair.labels import read_labels
-from tidyfair.metrics.probability import check_bins, roc_auc
+from tidyfair.metrics.probability import bin_of, check_bins, roc_auc
 from tidyfair.partitions import Level, sorted_scores
 from tidyfair.units import UNGROUPED, count_units, rows_of
 
@@ -219,8 +218,7 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
         raise ArgumentError(msg)
     weight, score = pl.col("hits") + pl.col("false_alarms"), pl.col("score")
     share = score if binning == "width" else weight.cum_sum(reverse=True).over(_PLACE) / weight.sum().over(_PLACE)
-    slack = 1e-9 if binning == "width" else -1e-9
-    number = (share * bins + slack).floor().clip(0, bins - 1).cast(pl.Int64) + 1
+    number = bin_of(share, bins, binning).cast(pl.Int64) + 1
     binned = points.with_columns(number.alias(".bin")).group_by(*_PLACE, ".bin").agg(
         ((score * weight).sum() / weight.sum()).alias(".mean_score"),
         (pl.col("hits").sum() / weight.sum()).alias(".event_rate"),
@@ -256,12 +254,7 @@ def _points(
         raise ColumnError(msg)
     tally = roc_auc.tally(data, truth, **given)
     check_weights(tally)
-    labels = read_labels(
-        tally,
-        labels=reading["labels"] or (tally.scores.labels if tally.scores else None),
-        pos_label=reading["pos_label"],
-        estimator=None,
-    )
+    labels = labels_with_scores(tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=None)
     units, _ = count_units(tally, labels, [None], {}, {}, steps=False)
     rows = rows_of(tally, labels, units, None, frozenset({"truth", "probs"}))
     floats = dict.fromkeys(["score", "hits", "false_alarms"], pl.Float64())

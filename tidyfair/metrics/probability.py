@@ -377,21 +377,27 @@ def check_bins(name: str, bins: object, binning: object) -> None:
         raise ArgumentError.unknown("binning", binning, ["width", "count"])
 
 
+def bin_of(share: Expr, bins: int, binning: Binning) -> Expr:
+    """The place of the bin of a score, from the score (`"width"`) or the share of those at or below it (`"count"`).
+
+    That share ends its bin, so that equal scores stay together; a score on an inner edge belongs to the bin above it.
+    """
+    slack = -_SLACK if binning == "count" else _SLACK
+    return (share * bins + slack).floor().fill_nan(0).clip(0, bins - 1)
+
+
 def _in_bins(
     values: Expr, weight: Expr, score: Expr, place: Expr, *, bins: int, binning: Binning, edges: Edges
 ) -> list[Expr]:
-    """The sum of values in each bin of the score; a score on an inner edge belongs to the bin above it."""
+    """The sum of values in each bin of the score."""
     check_bins("expected_calibration_error", bins, binning)
     if edges not in ("common", "own"):
         raise ArgumentError.unknown("edges", edges, ["common", "own"])
     if binning == "count":
-        # the share at or below a score ends its bin, so that equal scores stay together
         share = place if edges == "common" else weight.cum_sum(reverse=True) / weight.sum()
-        number = (share * bins - _SLACK).floor()
     else:
         share = score if edges == "common" else (score - score.min()) / (score.max() - score.min())
-        number = (share * bins + _SLACK).floor()
-    number = number.fill_nan(0).clip(0, bins - 1)
+    number = bin_of(share, bins, binning)
     return [values.filter(number == each).sum() for each in range(bins)]
 
 
