@@ -1,8 +1,12 @@
-"""Writes a page for each kind of metric from the definitions; `--check` says which pages are stale, and exits 1."""  # noqa: INP001 - a script
+"""Writes the pages made from code: a page for each kind of metric, and those for people who come from elsewhere.
+
+`--check` says which pages are stale, and exits 1.
+"""  # noqa: INP001 - a script
 
 from __future__ import annotations
 
 import ast
+import importlib.util
 import inspect
 import re
 import sys
@@ -12,19 +16,23 @@ from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tidyfair import catalogue, defaults, fairness
-from tidyfair.formulas import Statistic
+from tidyfair.formulas import Statistic, unprefixed
 from tidyfair.metric_sets import GroupwiseFactory, Metric
-from tidyfair.metrics import classification, curves, distances, probability, regression
+from tidyfair.metrics import classification, curves, distances, individual, inequality, probability, regression
 from tidyfair.metrics.curves import Curve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-FOLDER = Path(__file__).parent / "pages" / "metrics"
+FOLDER = Path(__file__).parent / "pages"
+COMING_FROM = Path(__file__).parent / "coming_from"
 _PAGE_OF = {"class": "labels.md", "prob": "scores.md", "numeric": "numbers.md"}
+_PAGE_OF_INEQUALITY = "inequality.md"
 _HEADERS = {"Args": "It takes:", "Returns": "It gives:", "Raises": "It raises:"}
 _TOOLS = re.compile(r"\s+# (fmt|noqa|pyright|type): ?.*$", re.MULTILINE)
-_DEFINED = re.compile(r"^# (?P<section>.+)\n\n|(?P<note>(?:^# .+\n)*)^(?:def )?(?P<name>\w+)(?: = |\()", re.MULTILINE)
+_DEFINED = re.compile(
+    r"^# (?P<section>.+)\n\n|(?P<note>(?:^# .+\n)*)^(?:def )?(?P<name>\w+)(?:, (?P<other>\w+))?(?: = |\()", re.MULTILINE
+)
 _LOANS = """\
 >>> from tidyfair import *
 >>> from tidyfair.datasets import lending
@@ -90,6 +98,40 @@ they are compared with has none. `new_groupwise_metric` and `new_between_group_m
 0.06
 
 ```"""),
+    "inequality.md": (inequality, f"""\
+# Inequality
+
+A metric of inequality asks how unequally what people get is spread over them, within groups and between. It reads what
+a metric of labels, of scores or of numbers reads. Null means that nobody gets anything, or that somebody gets less than
+nothing.
+
+```python
+{_LOANS}
+>>> theil_index(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).item()
+0.2111
+>>> parts = metric_set(
+...     within_group_generalized_entropy_index("race"), between_group_generalized_entropy_index("race"),
+...     generalized_entropy_index,
+... )
+>>> parts(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).to_list()
+[0.1512, 0.0013, 0.1525]
+
+```"""),
+    "individuals.md": (individual, """\
+# Individual fairness
+
+Whether people who are alike by some features are treated alike. Distances are Euclidean: bring features to one scale.
+
+```python
+>>> import polars as pl
+>>> from tidyfair import *
+>>> people = pl.DataFrame({"age": [20, 21, 60, 61], "hired": [1, 1, 1, 0], "town": ["a", "a", "b", "b"]})
+>>> alike = consistency(["age"], n_neighbors=2)
+>>> gap = new_groupwise_metric(alike, "gap", difference())
+>>> metric_set(alike, gap("town"))(people, estimate="hired")[".estimate"].to_list()
+[0.75, 0.5]
+
+```"""),
     "curves.md": (curves, f"""\
 # Curves
 
@@ -106,8 +148,43 @@ like a metric of scores. Null means that a point has no value, such as a rate of
 
 
 def pages() -> dict[str, str]:
-    """The text of every page by file name."""
-    return {name: "\n\n".join(part.strip("\n") for part in _parts(name) if part) + "\n" for name in INTRODUCTIONS}
+    """The text of every page by its path."""
+    found = {f"metrics/{name}": _parts(name) for name in INTRODUCTIONS}
+    found |= {f"coming-from/{path.stem}.md": _rows(path) for path in sorted(COMING_FROM.glob("*.py"))}
+    return {name: "\n\n".join(part.strip("\n") for part in parts if part) + "\n" for name, parts in found.items()}
+
+
+def _rows(path: Path) -> Iterator[str]:
+    """What stands on a page for people who come from another library: a row for each of its functions."""
+    source, module = path.read_text("utf-8"), load(path)
+    yield f"# {module.TITLE}"
+    yield module.INTRODUCTION
+    tables: Any = next(
+        each.value
+        for each in ast.parse(source).body
+        if isinstance(each, ast.Assign) and "ROWS" in ast.dump(each.targets[0])
+    )
+    lines = source.splitlines()
+    for heading, table in zip(tables.keys, tables.values, strict=True):
+        yield f"## {heading.value}"
+        rows = ["| there | here |", "|---|---|"]
+        for name, row in zip(table.keys, table.values, strict=True):
+            above = lines[name.lineno - 2].strip()
+            note = f" ({above[2:]})" if above.startswith("# ") else ""
+            code = re.sub(r"\s+", " ", str(ast.get_source_segment(source, row.body))).strip()
+            code = code.replace("( ", "(").replace(" )", ")").replace(",)", ")")
+            rows.append(f"| `{name.value}` | `{code}`{note} |")
+        yield "\n".join(rows)
+
+
+def load(path: Path) -> Any:
+    """A module from its file."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError(path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _parts(page: str) -> Iterator[str]:
@@ -130,7 +207,7 @@ def _parts(page: str) -> Iterator[str]:
             value = getattr(module, found["name"])
             if isinstance(value, GroupwiseFactory) and not value.metrics[0].definition.against:
                 table += [] if table else ["| name | of | compared by | direction | range |\n|---|---|---|---|---|"]
-                table.append(_row(value))
+                table += [_row(getattr(module, found[each])) for each in ("name", "other") if found[each]]
                 notes += [f"`{value.name}` is {found['note'][2:].strip()}."] if found["note"] else []
             else:
                 if module is fairness and not shown and isinstance(value, GroupwiseFactory):
@@ -142,7 +219,7 @@ def _parts(page: str) -> Iterator[str]:
 
 def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
     """Heading, aliases, prose, facts, formula with what it uses, example; nothing for an alias or another thing."""
-    aliases, parts, terms, facts = "", "", tuple[tuple[str, Statistic], ...](), ""
+    aliases, parts, terms, facts, formula = "", "", tuple[tuple[str, Statistic], ...](), "", None
     match value:
         case Metric() if f"#{value.name}" in _link(value.name, ""):
             definition, name, function = value.definition, value.name, value.definition.function
@@ -152,10 +229,10 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
             options = ", ".join(f"`{option}={default!r}`" for option, default in definition.options)
             facts += f" Options: {options}." if options else ""
             facts += f" Average over labels: `{definition.average}`." if definition.average else ""
-            parts = ", ".join(_link(part, "") for part, _ in definition.parts)
+            parts = ", ".join(_link(unprefixed(part), "") for part, _ in definition.parts)
             terms = definition.terms
         case GroupwiseFactory():
-            name, made, function = value.name, value("a column"), value.metrics[0].definition.function
+            name, made, function = value.name, value.typical, value.metrics[0].definition.function
             facts = "two groups" if value.metrics[0].definition.against == "pairs" else "a group and the rest"
             facts = f"Between {facts}, compared by `{value.aggregate!r}`."
             reads = "probs" if value.metrics[0].definition.ignores_truth else "truth, probs"
@@ -165,12 +242,18 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
             facts = f"Points come with {'rising' if value.rising else 'falling'} scores. Reads: truth, probs."
         case FunctionType() if value.__name__.endswith("_curve"):
             name, function = value.__name__, value
+        case individual.consistency:
+            name, function = value.__name__, value
+            facts, formula = (
+                "Direction: maximize. Range: 0 to 1. Reads: estimate and the features.",
+                individual.consistent,
+            )
         case _:
             return
     prose, mark, example = inspect.cleandoc(str(function.__doc__)).partition(">>> ")
     yield from [f"### {name}", f"Also called {aliases}." if aliases else "", _prose(prose), facts]
     shown[function.__name__] = name
-    yield _code(function)
+    yield _code(formula or function)
     # what functions that are no formula use is plumbing
     yield from [*(() if value is function else _uses(function, name, shown)), f"Made of {parts}." if parts else ""]
     yield from chain.from_iterable(_used(term.function, term.name, name, shown) for _, term in terms)
@@ -221,14 +304,15 @@ def _prose(text: str) -> str:
 
 
 def _row(factory: GroupwiseFactory) -> str:
-    made, compared = factory("a column"), ", ".join(_link(metric.name) for metric in factory.metrics)
+    made, compared = factory.typical, ", ".join(_link(metric.name) for metric in factory.metrics)
     return f"| `{factory.name}` | {compared} | `{factory.aggregate!r}` | {made.direction} | {_range(made)} |"
 
 
 def _link(name: str, page: str | None = None) -> str:
     """A link to where a metric or alias stands, on its page unless another is given."""
     row = next(row for row in catalogue().iter_rows(named=True) if name in (row["name"], *row["aliases"]))
-    return f"[{name}]({_PAGE_OF[row['kind']] if page is None else page}#{row['name']})"
+    own = _PAGE_OF_INEQUALITY if row["name"] in inequality.__all__ else _PAGE_OF[row["kind"]]
+    return f"[{name}]({own if page is None else page}#{row['name']})"
 
 
 def _range(metric: Any) -> str:

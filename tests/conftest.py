@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,19 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+DOCS = Path(__file__).parents[1] / "docs"
 REFERENCES = Path(__file__).parent / "references"
 SHARED = Path(__file__).parents[2] / "shared" / "data"
+
+
+def script(name: str) -> Any:
+    """A module of the docs, from its file."""
+    spec = importlib.util.spec_from_file_location(Path(name).stem, DOCS / name)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def records(library: str) -> list[dict[str, Any]]:

@@ -252,7 +252,7 @@ def test_what_a_set_takes() -> None:
         "ArgumentError: A metric set takes metrics, groupwise metrics and metric sets, not 'sens'."
     )
     assert message(lambda: tf.metric_set(tf.sens, tf.sens)) == snapshot(
-        "ArgumentError: The set has two metrics sens; give one of them another name with `metric_tweak`."
+        'ArgumentError: The set has two metrics sens; give one of them another name with `.alias("…")`.'
     )
     assert message(lambda: tf.metric_set(tf.equalized_odds("sex"), tf.equalized_odds("sex"))) == snapshot(
         "ArgumentError: The set has two metrics equalized_odds by sex; give one of them another name with `name=`."
@@ -510,6 +510,166 @@ def test_privileged_conditions(loans: DataFrame) -> None:
     )
 
 
+def test_sides_without_rows(loans: DataFrame) -> None:
+    def gap(*conditions: Any, **sides: Any) -> str:
+        return message(lambda: tf.equal_opportunity(tf.privileged(*conditions, **sides))(loans, "truth", "estimate"))
+
+    assert gap({"sex": ["f", "m"]}) == snapshot(
+        "ArgumentError: privileged(sex=f|m): nobody is unprivileged, because there is nobody else."
+    )
+    assert gap({"race": "rare", "fold": 3}) == snapshot(
+        "ArgumentError: privileged(race=rare & fold=3): 'fold' is never 3. Its values: 1, 2."
+    )
+    assert gap({"sex": "f"}, unprivileged={"sex": "m", "race": "z"}) == snapshot(
+        "ArgumentError: privileged(sex=f vs sex=m & race=z): 'race' is never 'z'. Its values: 'a', 'b', 'rare'."
+    )
+    never = loans.filter(~((pl.col("sex") == "m") & (pl.col("race") == "rare")))
+    sides = tf.privileged({"sex": "m", "race": "rare"})
+    assert message(lambda: tf.accuracy(never, "truth", "estimate", group_by=sides)) == snapshot(
+        "ArgumentError: privileged(sex=m & race=rare): nobody is privileged, because its values never occur together."
+    )
+    assert message(lambda: tf.accuracy(never, "truth", "estimate", group_by=[sides, sides])) == snapshot(
+        "ColumnError: `group_by`: ['side'] are given more than once."
+    )
+    named = loans.rename({"fold": "side"})
+    both = ["side", tf.privileged(sex="m")]
+    assert message(lambda: tf.accuracy(named, "truth", "estimate", group_by=both)) == snapshot(
+        "ColumnError: `group_by`: ['side'] are given more than once."
+    )
+    ranked: dict[str, Any] = {"probs": "score", "top_k": 2, "group_by": tf.privileged(sex="m")}
+    assert message(lambda: tf.accuracy(loans, "truth", **ranked)) == snapshot(
+        "ArgumentError: `top_k` ranks rows within outer groups, and sides are made later; group by a column instead."
+    )
+
+
+def test_options_of_inequality_and_smoothing(loans: DataFrame) -> None:
+    def index(alpha: Any) -> str:
+        return message(lambda: tf.metric_tweak(tf.generalized_entropy_index, "index", alpha=alpha))
+
+    assert index("x") == snapshot(
+        "ArgumentError: `alpha` is a finite number (2 and 1 are usual, 1 is Theil's index), not 'x'."
+    )
+    assert index(math.nan) == index(math.inf).replace("inf", "nan")
+    assert message(lambda: tf.between_group_generalized_entropy_index("sex", alpha=None)) == snapshot(
+        "ArgumentError: `alpha` is a finite number (2 and 1 are usual, 1 is Theil's index), not None."
+    )
+    assert message(lambda: tf.within_group_generalized_entropy_index("sex", alpha=True)) == snapshot(
+        "ArgumentError: `alpha` is a finite number (2 and 1 are usual, 1 is Theil's index), not True."
+    )
+    assert message(lambda: tf.differential_fairness("sex", concentration=-1)) == snapshot(
+        "ArgumentError: `concentration` is a number of zero or more, not -1."
+    )
+    assert message(lambda: tf.differential_fairness("sex", concentrations=1)) == snapshot(
+        "ArgumentError: Unknown option of differential_fairness 'concentrations'. Did you mean 'concentration'? Known: 'concentration', 'aggregate', 'min_n', 'name'."
+    )
+    assert message(lambda: tf.bias_amplification("sex", concentration="much")) == snapshot(
+        "ArgumentError: `concentration` is a number of zero or more, not 'much'."
+    )
+    assert message(lambda: tf.differential_fairness(loans, "sex")) == snapshot(
+        'ArgumentError: differential_fairness is a factory: write `differential_fairness("column")(data, …)` with the sensitive feature first.'
+    )
+    assert message(lambda: tf.average_odds_difference("race")) == snapshot(
+        'AggregateError: difference(signed=True): a range has no sign; name what to compare with, such as `to="overall"` or `to="<a group>"`.'
+    )
+    kind: Any = "share"
+    assert message(lambda: tf.metric_tweak(tf.generalized_entropy_index_of_numbers, "index", benefit=kind)) == snapshot(
+        "ArgumentError: Unknown benefit 'share'. Known: 'ratio', 'difference', 'amount'."
+    )
+    assert message(lambda: tf.between_group_theil_index("sex", aggregate=tf.ratio(to="rest"), alpha=1)) == snapshot(
+        "ArgumentError: Unknown option of between_group_theil_index 'alpha'. Known: 'aggregate', 'min_n', 'name'."
+    )
+    assert message(lambda: tf.new_groupwise_metric(tf.mcc, "it", tf.generalized_entropy())("sex")) == snapshot(
+        "AggregateError: generalized_entropy(alpha=2) means nothing for mcc, which can be negative; use difference() or another metric."
+    )
+    assert message(lambda: tf.new_groupwise_metric(tf.mcc, "it", tf.log_ratio())("sex")) == snapshot(
+        "AggregateError: log_ratio() means nothing for mcc, which can be negative; use difference() or another metric."
+    )
+    assert message(lambda: tf.kl_divergence("sex", aggregate=tf.difference(to="overall"))) == snapshot(
+        "ArgumentError: kl_divergence compares a group with the others already; aggregate it without `to=`."
+    )
+    assert message(lambda: tf.new_groupwise_metric(tf.sens, "it", tf.difference(), less=tf.rmse)) == snapshot(
+        "ArgumentError: it: numeric metrics do not mix with others, here 'class', 'numeric': they read other columns."
+    )
+    flag: Any = 1
+    assert message(lambda: tf.group_mean(weighted=flag)) == snapshot(
+        "ArgumentError: Unknown weighted 1. Known: True, False."
+    )
+
+
+def test_neighbours(loans: DataFrame) -> None:
+    def alike(*features: str, **options: Any) -> str:
+        metric = tf.consistency([*features], **options)
+        return message(lambda: metric(loans.with_columns(gap=pl.lit(None, pl.Float64)), estimate="estimate"))
+
+    assert alike("sex") == snapshot(
+        "ColumnError: `features`: the column 'sex' is String; distances need numbers, so encode it first."
+    )
+    assert alike("gap") == snapshot(
+        "ColumnError: `features`: 12 of 12 values of 'gap' are missing or not finite, but distances need finite numbers; fill or filter these rows first."
+    )
+    assert alike("ag") == snapshot(
+        "ColumnError: `features`: there is no column 'ag'. Columns: 'truth', 'estimate', 'score', 'sex', 'race', 'fold', 'weight', 'gap'."
+    )
+    one: Any = "score"
+    assert message(lambda: tf.consistency(one)) == snapshot(
+        "ArgumentError: consistency() takes a list of features, such as `consistency(['score'])`."
+    )
+    assert message(lambda: tf.consistency([])) == snapshot(
+        "ArgumentError: consistency() needs the features that say who is similar, each once."
+    )
+    assert message(lambda: tf.consistency(["score"], n_neighbors=0)) == snapshot(
+        "ArgumentError: consistency(): `n_neighbors` is a number of rows, 1 or more, not 0."
+    )
+    near = tf.consistency(["weight"])
+    assert message(lambda: near(loans, probs="score", threshold=[0.3, 0.5])) == snapshot(
+        "ArgumentError: consistency is about one selection, not a list of them: give one threshold."
+    )
+    tally = near.tally(loans, estimate="estimate")
+    assert message(lambda: tally + tally) == snapshot(
+        "ArgumentError: Neighbours are sought among all rows, so tallies of parts do not add up; count them at once."
+    )
+
+
+def test_audits_for_subgroups(loans: DataFrame) -> None:
+    search, split = tf.subgroup_search(tf.fall_out, ["sex"]), tf.linear_subgroup(tf.fall_out, ["weight"])
+    assert message(lambda: tf.subgroup_search(tf.f1, ["sex"])) == snapshot(
+        "ArgumentError: subgroup_search() takes a rate of labels, such as fall_out, miss_rate, selection_rate or accuracy; f1 is no share of rows."
+    )
+    assert message(lambda: tf.subgroup_search(tf.brier_class, ["sex"])) == snapshot(
+        "ArgumentError: subgroup_search() takes a rate of labels, such as fall_out, miss_rate, selection_rate or accuracy; brier_class is no share of rows."
+    )
+    parity: Any = tf.demographic_parity
+    assert message(lambda: tf.subgroup_search(parity, ["sex"])) == snapshot(
+        'ArgumentError: subgroup_search() takes a metric, such as fall_out, not <factory of groupwise metrics demographic_parity: difference() of detection_prevalence; call demographic_parity("column")>.'
+    )
+    assert message(lambda: tf.subgroup_search(tf.fall_out, "sex")) == snapshot(
+        'ArgumentError: subgroup_search() takes a list of features, such as `subgroup_search(fall_out, ["sex", "race"])`, not \'sex\'.'
+    )
+    assert message(lambda: tf.linear_subgroup(tf.fall_out, [])) == snapshot(
+        "ArgumentError: linear_subgroup() needs the features that make up subgroups."
+    )
+    assert message(lambda: tf.subgroup_search(tf.fall_out, ["sex"], depth=0)) == snapshot(
+        "ArgumentError: `depth` is a whole number, 1 or more, not 0."
+    )
+    weighted: Any = {"case_weights": "weight"}
+    assert message(lambda: search(loans, "truth", "estimate", **weighted)) == snapshot(
+        "ArgumentError: Unknown argument 'case_weights'. Known: 'data', 'truth', 'estimate', 'probs', 'threshold', 'group_by', 'pos_label', 'labels'."
+    )
+    assert message(lambda: search(loans, "truth", "estimate", group_by="sex")) == snapshot(
+        "ColumnError: fall_out: the data are grouped by 'sex', so that each part holds a single group of it; group by another column, or compare another one."
+    )
+    assert message(lambda: split(loans, "truth", probs="score", threshold=[0.3, 0.5])) == snapshot(
+        "ArgumentError: An audit looks at one selection, not at a list of them: give one threshold."
+    )
+    texts = tf.linear_subgroup(tf.fall_out, ["race"])
+    assert message(lambda: texts(loans, "truth", "estimate")) == snapshot(
+        "ColumnError: `features`: the column 'race' is String; a linear threshold needs numbers, so encode it first."
+    )
+    assert message(lambda: search(loans, "race", "race")) == snapshot(
+        "LabelError: Which label of 'race' is the event? The labels are 'a', 'b', 'rare': write `pos_label=` one of them."
+    )
+
+
 def test_undefined_raises_when_asked(loans: DataFrame) -> None:
     call = tf.equal_opportunity("race")
     assert message(lambda: call(loans, "truth", "estimate", on_undefined="raise")) == snapshot(
@@ -527,7 +687,7 @@ def test_formulas_of_ones_own() -> None:
         return tpp
 
     assert message(lambda: tf.class_metric()(hits)) == snapshot(
-        "ArgumentError: hits(): the parameter 'tpp' is no statistic, and its module knows no metric of that name; import it there. Did you mean 'tp'? Statistics: 'tp', 'fp', 'fn', 'tn', 'positives', 'negatives', 'selected', 'unselected', 'instances'."
+        "ArgumentError: hits(): the parameter 'tpp' is no statistic, and its module knows no metric of that name; import it there. Did you mean 'tp'? Statistics: 'tp', 'fp', 'fn', 'tn', 'positives', 'negatives', 'selected', 'unselected', 'instances', 'label_count'."
     )
 
     def half(tp: pl.Expr) -> Any:
@@ -701,7 +861,7 @@ def test_metrics_of_ones_own_that_do_not_fit(loans: pl.DataFrame) -> None:
         "ArgumentError: new_class_metric() takes a function, not 5."
     )
     assert message(lambda: tf.new_class_metric(lambda tp, fpp: (tp, tp + fpp), "odd")) == snapshot(
-        "ArgumentError: <lambda>(): the parameter 'fpp' is no statistic, and its module knows no metric of that name; import it there. Did you mean 'fp'? Statistics: 'tp', 'fp', 'fn', 'tn', 'positives', 'negatives', 'selected', 'unselected', 'instances'."
+        "ArgumentError: <lambda>(): the parameter 'fpp' is no statistic, and its module knows no metric of that name; import it there. Did you mean 'fp'? Statistics: 'tp', 'fp', 'fn', 'tn', 'positives', 'negatives', 'selected', 'unselected', 'instances', 'label_count'."
     )
     assert message(lambda: tf.new_prob_metric(lambda truth: float(len(truth)), "odd")) == snapshot(
         "ArgumentError: new_prob_metric(): a function of arrays takes two of them, the truth and what is predicted, not 'truth'."

@@ -1,6 +1,6 @@
 """Laws that hold for every metric, by whatever data: equal to plain arithmetic, and indifferent to what means nothing.
 
-The reference is slow and obvious: exact fractions, one label and one group at a time, written from the definitions.
+The arithmetic is that of the module `arithmetic`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,25 @@ import importlib
 import math
 import pkgutil
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 import pytest
+from arithmetic import (
+    ALL_LABELS,
+    BESIDE_ALL,
+    BESIDE_OTHERS,
+    DEFINITIONS,
+    OF_ROWS,
+    ONE_LABEL,
+    SMOOTHED,
+    SYNONYMS,
+    alone,
+    disparity,
+    made_of,
+    used,
+    value,
+)
 from conftest import records
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -24,8 +38,10 @@ import tidyfair as tf
 from tidyfair import fairness, metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterator, Sequence
     from types import ModuleType
+
+    from arithmetic import Row
 
     from tidyfair.formulas import Expr, Rate
 
@@ -51,319 +67,40 @@ TWEAKS: list[tf.Metric] = [
     tf.metric_tweak(tf.f_meas, "f2", beta=2),
     tf.metric_tweak(tf.ppv, "ppv_at_0.25", prevalence=0.25),
     tf.metric_tweak(tf.npv, "npv_at_0.25", prevalence=0.25),
+    tf.metric_tweak(tf.generalized_entropy_index, "entropy_of_half", alpha=0.5),
+    tf.metric_tweak(tf.generalized_entropy_index, "entropy_of_less_than_nothing", alpha=-0.5),
+    tf.metric_tweak(tf.smoothed_base_rate, "base_rate_smoothed_by_3", concentration=3),
 ]
-GROUPWISE: list[tf.GroupwiseMetric] = [
-    each for factory in FACTORIES.values() if (each := factory("group")).kind == "class"
-]
-EVERY = tf.metric_set(*CLASS, *TWEAKS, *GROUPWISE)
+FROM_ALL = {"average_odds_difference", "average_predictive_value_difference"}
+"""Signed; of two groups as far away on either side either would do, so that they go without a sign here."""
+
+
+def all_of_them(times: float = 1) -> tf.MetricSet:
+    """Every metric of labels; what smooths does it with so many times as many rows."""
+
+    def members() -> Iterator[Member]:
+        for metric in (*CLASS, *TWEAKS):
+            rows: Any = dict(metric.definition.options).get("concentration")
+            yield tf.metric_tweak(metric, metric.name, concentration=rows * times) if rows else metric
+        for factory in FACTORIES.values():
+            if factory.metrics[0].kind == "class":
+                smooth: dict[str, Any] = {"concentration": times} if "concentration" in factory.options else {}
+                aggregate = tf.difference(to="overall") if factory.name in FROM_ALL else None
+                yield factory("group", aggregate=aggregate, **smooth)
+
+    return tf.metric_set(*members())
+
+
+EVERY = all_of_them()
 
 COUNTS = {
     "instances", "positives", "negatives", "predicted_positives", "predicted_negatives",
     "true_positives", "false_positives", "false_negatives", "true_negatives", "power",
 }  # fmt: skip
-"""The exceptions to scale-freedom: what counts case weights grows with them."""
+"""The exceptions to scale-freedom: what counts case weights grows with them.
 
-
-# The reference: one label against the rest
-
-Number: TypeAlias = Fraction | float
-Value: TypeAlias = Number | None
-
-
-class Row(TypedDict):
-    truth: str | None
-    estimate: str | None
-    group: str | None
-    outer: int | None
-    weight: float
-
-
-class Table(NamedTuple):
-    tp: Fraction
-    fp: Fraction
-    fn: Fraction
-    tn: Fraction
-
-
-def rate(numerator: Fraction, denominator: Fraction) -> Fraction | None:
-    return None if denominator == 0 else numerator / denominator
-
-
-def quotient(numerator: Fraction, denominator: Fraction) -> Value:
-    if denominator == 0:
-        return math.inf if numerator > 0 else None
-    return numerator / denominator
-
-
-def of(function: Callable[[Fraction, Fraction], Value], one: Fraction | None, other: Fraction | None) -> Value:
-    return None if one is None or other is None else function(one, other)
-
-
-def sens(t: Table) -> Fraction | None:
-    return rate(t.tp, t.tp + t.fn)
-
-
-def spec(t: Table) -> Fraction | None:
-    return rate(t.tn, t.tn + t.fp)
-
-
-def fall_out(t: Table) -> Fraction | None:
-    return rate(t.fp, t.tn + t.fp)
-
-
-def miss_rate(t: Table) -> Fraction | None:
-    return rate(t.fn, t.tp + t.fn)
-
-
-def right_when_selected(t: Table) -> Fraction | None:
-    return rate(t.tp, t.tp + t.fp)
-
-
-def right_when_unselected(t: Table) -> Fraction | None:
-    return rate(t.tn, t.tn + t.fn)
-
-
-def f_measure(t: Table, beta: int) -> Value:
-    if sens(t) is None or right_when_selected(t) is None:
-        return None
-    return (1 + beta**2) * t.tp / ((1 + beta**2) * t.tp + beta**2 * t.fn + t.fp)
-
-
-def bayes(likelihood: Fraction, other_likelihood: Fraction, prior: Fraction) -> Value:
-    return rate(likelihood * prior, likelihood * prior + other_likelihood * (1 - prior))
-
-
-def symmetric_extremal_dependence(hits: Fraction, false_alarms: Fraction) -> float:
-    h, f = (min(max(float(each), 1e-9), 1 - 1e-9) for each in (hits, false_alarms))
-    log = math.log
-    return (log(f) - log(h) + log(1 - h) - log(1 - f)) / (log(f) + log(h) + log(1 - h) + log(1 - f))
-
-
-QUARTER = Fraction(1, 4)
-
-ONE_LABEL: dict[str, Callable[[Table], Value]] = {
-    "sens": sens,
-    "spec": spec,
-    "fall_out": fall_out,
-    "miss_rate": miss_rate,
-    "precision": right_when_selected,
-    "negative_predictive_value": right_when_unselected,
-    "false_discovery_rate": lambda t: rate(t.fp, t.tp + t.fp),
-    "false_omission_rate": lambda t: rate(t.fn, t.fn + t.tn),
-    "detection_prevalence": lambda t: rate(t.tp + t.fp, t.tp + t.fp + t.fn + t.tn),
-    "base_rate": lambda t: rate(t.tp + t.fn, t.tp + t.fp + t.fn + t.tn),
-    "threat_score": lambda t: rate(t.tp, t.tp + t.fp + t.fn),
-    "bal_accuracy": lambda t: of(lambda a, b: (a + b) / 2, sens(t), spec(t)),
-    "j_index": lambda t: of(lambda a, b: a + b - 1, sens(t), spec(t)),
-    "markedness": lambda t: of(lambda a, b: a + b - 1, right_when_selected(t), right_when_unselected(t)),
-    # at the prevalence of the data, Bayes' rule counts the same rows
-    "ppv": lambda t: None if None in (sens(t), spec(t)) else right_when_selected(t),
-    "npv": lambda t: None if None in (sens(t), spec(t)) else right_when_unselected(t),
-    "ppv_at_0.25": lambda t: of(lambda a, b: bayes(a, 1 - b, QUARTER), sens(t), spec(t)),
-    "npv_at_0.25": lambda t: of(lambda a, b: bayes(b, 1 - a, 1 - QUARTER), sens(t), spec(t)),
-    "f_meas": lambda t: f_measure(t, 1),
-    "f2": lambda t: f_measure(t, 2),
-    "roc_dist": lambda t: of(lambda a, b: math.hypot(1 - a, 1 - b), sens(t), spec(t)),
-    "sedi": lambda t: of(symmetric_extremal_dependence, sens(t), fall_out(t)),
-    "lift": lambda t: rate(t.tp * (t.tp + t.fp + t.fn + t.tn), (t.tp + t.fp) * (t.tp + t.fn)),
-    "positive_likelihood_ratio": lambda t: of(quotient, sens(t), fall_out(t)),
-    "negative_likelihood_ratio": lambda t: of(quotient, miss_rate(t), spec(t)),
-    "diagnostic_odds_ratio": lambda t: quotient(t.tp * t.tn, t.fp * t.fn),
-    "false_negatives_per_false_positive": lambda t: rate(t.fn, t.fp),
-    "positives": lambda t: t.tp + t.fn,
-    "negatives": lambda t: t.fp + t.tn,
-    "predicted_positives": lambda t: t.tp + t.fp,
-    "predicted_negatives": lambda t: t.fn + t.tn,
-    "true_positives": lambda t: t.tp,
-    "false_positives": lambda t: t.fp,
-    "false_negatives": lambda t: t.fn,
-    "true_negatives": lambda t: t.tn,
-}
-
-
-# The reference: forms of their own for many labels; rows are truth, columns are estimate
-
-Matrix: TypeAlias = list[list[Fraction]]
-
-
-def diagonal(m: Matrix) -> Fraction:
-    return sum((row[i] for i, row in enumerate(m)), Fraction())
-
-
-def total(m: Matrix) -> Fraction:
-    return sum(margins(m), Fraction())
-
-
-def margins(lines: Iterable[Sequence[Fraction]]) -> list[Fraction]:
-    return [sum(line, Fraction()) for line in lines]
-
-
-def correlation(m: Matrix) -> Value:
-    s, truth, estimate = total(m), margins(m), margins(zip(*m, strict=True))
-    covariance = diagonal(m) * s - sum(t * e for t, e in zip(truth, estimate, strict=True))
-    variances = [s**2 - sum(each**2 for each in margin) for margin in (truth, estimate)]
-    return None if 0 in variances else covariance / math.sqrt(variances[0] * variances[1])
-
-
-def kappa(m: Matrix, disagreement: Callable[[int, int], int]) -> Value:
-    truth, estimate = margins(m), margins(zip(*m, strict=True))
-    pairs = [(i, j) for i in range(len(m)) for j in range(len(m))]
-    observed = sum((disagreement(i, j) * m[i][j] for i, j in pairs), Fraction())
-    chance = rate(sum((disagreement(i, j) * truth[i] * estimate[j] for i, j in pairs), Fraction()), total(m))
-    return None if not chance else 1 - observed / chance
-
-
-ALL_LABELS: dict[str, Callable[[Matrix], Value]] = {
-    "accuracy": lambda m: rate(diagonal(m), total(m)),
-    "error_rate": lambda m: rate(total(m) - diagonal(m), total(m)),
-    "mcc": correlation,
-    "kap": lambda m: kappa(m, lambda i, j: int(i != j)),
-    "kap_linear": lambda m: kappa(m, lambda i, j: abs(i - j)),
-    "kap_quadratic": lambda m: kappa(m, lambda i, j: (i - j) ** 2),
-}
-
-SYNONYMS = {
-    "sensitivity": "sens", "true_positive_rate": "sens", "hit_rate": "sens", "recall": "sens",
-    "specificity": "spec", "true_negative_rate": "spec",
-    "false_positive_rate": "fall_out", "false_negative_rate": "miss_rate",
-    "positive_predictive_value": "precision",
-    "selection_rate": "detection_prevalence", "prevalence": "base_rate",
-    "zero_one_loss": "error_rate", "critical_success_index": "threat_score",
-    "balanced_accuracy": "bal_accuracy", "informedness": "j_index", "youden_index": "j_index",
-    "matthews_corrcoef": "mcc", "cohen_kappa": "kap", "f1": "f_meas", "power": "true_positives",
-}  # fmt: skip
-
-READS: dict[str, tuple[Literal["truth", "estimate"], ...]] = {
-    **dict.fromkeys(("base_rate", "positives", "negatives"), ("truth",)),
-    **dict.fromkeys(("detection_prevalence", "predicted_positives", "predicted_negatives"), ("estimate",)),
-    "instances": (),
-}
-"""What must be known of a row for it to count; both truth and estimate where nothing is said."""
-
-NULL_LEVELS = {
-    "ppv", "npv", "ppv_at_0.25", "npv_at_0.25", "bal_accuracy", "detection_prevalence", "base_rate", "threat_score",
-    "lift", "positive_likelihood_ratio", "negative_likelihood_ratio", "diagnostic_odds_ratio",
-    "false_negatives_per_false_positive",
-}  # fmt: skip
-"""Averages that are null where a label has no value; the others leave the label out."""
-
-
-def weigh(rows: Iterable[Row]) -> Fraction:
-    return sum((Fraction(row["weight"]) for row in rows), Fraction())
-
-
-def used(name: str, rows: Sequence[Row]) -> list[Row]:
-    return [row for row in rows if all(row[column] is not None for column in READS.get(name, ("truth", "estimate")))]
-
-
-def one_label(name: str, rows: Sequence[Row], label: str) -> Table:
-    def cell(*, truth: bool, estimate: bool) -> Fraction:
-        return weigh(
-            r for r in used(name, rows) if ((r["truth"] == label), (r["estimate"] == label)) == (truth, estimate)
-        )
-
-    return Table(
-        cell(truth=True, estimate=True),
-        cell(truth=False, estimate=True),
-        cell(truth=True, estimate=False),
-        cell(truth=False, estimate=False),
-    )
-
-
-def value(name: str, rows: Sequence[Row], labels: Sequence[str], estimator: str) -> float | None:
-    """A metric of some rows; with the estimator `binary`, `labels` is the event alone."""
-    name = SYNONYMS.get(name, name)
-    if name == "instances":
-        found = weigh(rows)
-    elif name in ALL_LABELS and estimator == "binary":
-        t = one_label(name, rows, labels[0])
-        found = ALL_LABELS[name]([[t.tp, t.fn], [t.fp, t.tn]])
-    elif name in ALL_LABELS:
-        cells = [[[r for r in rows if (r["truth"], r["estimate"]) == (t, e)] for e in labels] for t in labels]
-        found = ALL_LABELS[name]([[weigh(cell) for cell in row] for row in cells])
-    else:
-        tables = [one_label(name, rows, label) for label in labels]
-        if estimator in {"binary", "micro"}:
-            found = ONE_LABEL[name](Table(*(sum(cells, Fraction()) for cells in zip(*tables, strict=True))))
-        else:
-            even = estimator == "macro"
-            weights = [
-                Fraction(1) if even else weigh(r for r in used(name, rows) if r["truth"] == each) for each in labels
-            ]
-            found = average([ONE_LABEL[name](t) for t in tables], weights, drop=name not in NULL_LEVELS)
-    return None if found is None else float(found)
-
-
-def average(values: Sequence[Value], weights: Sequence[Fraction], *, drop: bool) -> Value:
-    pairs = [(value, weight) for value, weight in zip(values, weights, strict=True) if weight > 0]
-    known = [(value, weight) for value, weight in pairs if value is not None]
-    if not known or (len(known) < len(pairs) and not drop):
-        return None
-    return sum(value * weight for value, weight in known) / sum(weight for _, weight in known)
-
-
-# The reference: groups compared
-
-DEFINITIONS: dict[str, tuple[str, ...]] = {
-    "demographic_parity": ("difference", "detection_prevalence"),
-    "demographic_parity_difference": ("difference", "detection_prevalence"),
-    "demographic_parity_ratio": ("ratio", "detection_prevalence"),
-    "statistical_parity_difference": ("difference", "detection_prevalence"),
-    "disparate_impact": ("ratio", "detection_prevalence"),
-    "equal_opportunity": ("difference", "sens"),
-    "equal_opportunity_difference": ("difference", "sens"),
-    "equal_opportunity_ratio": ("ratio", "sens"),
-    "equalized_odds": ("difference", "sens", "spec"),
-    "equalized_odds_difference": ("difference", "sens", "fall_out"),
-    "equalized_odds_ratio": ("ratio", "sens", "fall_out"),
-    "predictive_parity": ("difference", "precision"),
-    "predictive_equality": ("difference", "fall_out"),
-    "overall_accuracy_equality": ("difference", "accuracy"),
-    "treatment_equality": ("ratio", "false_negatives_per_false_positive"),
-    "conditional_use_accuracy_equality": ("difference", "precision", "negative_predictive_value"),
-}
-"""What a name of the field means; the others say it themselves, as in `spec_group_minimum`."""
-
-AGGREGATES = ("difference", "ratio", "group_minimum", "group_maximum")
-
-
-def meaning(name: str) -> tuple[str, ...]:
-    said = [(each, name.removesuffix(f"_{each}")) for each in AGGREGATES if name.endswith(f"_{each}")]
-    return DEFINITIONS.get(name) or said[0]
-
-
-def compared(aggregate: str, values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    if aggregate in {"group_minimum", "group_maximum"}:
-        return worst(aggregate, known) if known else None
-    if len(values) == len(known) == 1:
-        return 0 if aggregate == "difference" else 1
-    if len(known) < 2:
-        return None
-    low, high = min(known), max(known)
-    return high - low if aggregate == "difference" else None if high == 0 else low / high
-
-
-def worst(aggregate: str, numbers: Sequence[float]) -> float:
-    return max(numbers) if aggregate in {"difference", "group_maximum"} else min(numbers)
-
-
-def disparity(
-    name: str, rows: Sequence[Row], labels: Sequence[str], estimator: str, *, undefined_is_null: bool
-) -> float | None:
-    aggregate, *names = meaning(name)
-    groups = [[row for row in rows if row["group"] == group] for group in {row["group"] for row in rows}]
-    readings = [([label], "binary") for label in labels] if estimator == "one_vs_rest" else [(labels, estimator)]
-    per_label: list[float | None] = []
-    for some, read_as in readings:
-        values = [[value(metric, group, some, read_as) for group in groups] for metric in names]
-        numbers = [compared(aggregate, each) for each in values]
-        known = [number for number in numbers if number is not None]
-        undefined = undefined_is_null and any(None in each for each in values)
-        per_label.append(worst(aggregate, known) if known and len(known) == len(names) and not undefined else None)
-    known = [number for number in per_label if number is not None]
-    return worst(aggregate, known) if known and (len(known) == len(per_label) or not undefined_is_null) else None
-
+Smoothed rates, and what is made of them, are free of scale where the rows that smooth them grow too; so these do.
+"""
 
 # Data, and calls on them
 
@@ -471,6 +208,9 @@ def assert_same_frames(found: pl.DataFrame, expected: pl.DataFrame, case: Case) 
     assert_frame_equal(found, expected, check_exact=case.weights != "broken", rel_tol=1e-9, abs_tol=1e-12)
 
 
+SHARES = {"detection_prevalence", "base_rate", "demographic_disparity", *SMOOTHED}
+
+
 def estimator_of(member: Member, options: dict[str, Any]) -> str:
     if "pos_label" in options:
         return "binary"
@@ -478,30 +218,33 @@ def estimator_of(member: Member, options: dict[str, Any]) -> str:
     if isinstance(member, tf.Metric):
         return "macro" if asked in {None, "one_vs_rest"} else asked
     # an average of shares over labels says nothing: it is 1/K in every group
-    shares = {"detection_prevalence", "base_rate"} & {SYNONYMS.get(each, each) for each in meaning(member.name)}
+    shares = SHARES & {SYNONYMS.get(each, each) for each in made_of(member.name)}
     return asked or ("one_vs_rest" if shares else "macro")
 
 
 def by_hand(every: tf.MetricSet, case: Case) -> dict[Key, float | None]:
     options, outer = case.options, case.options["group_by"] is not None
-    labels = [options["pos_label"]] if "pos_label" in options else case.labels
+    labels, label_count = case.labels, len(case.labels)
+    if "pos_label" in options:
+        labels, label_count = [options["pos_label"]], 2
     places = sorted({row["outer"] for row in case.rows}, key=lambda each: (each is None, each)) if outer else [None]
     found: dict[Key, float | None] = {}
     for member in every:
         plain = isinstance(member, tf.Metric)
         for place in places:
             rows = [row for row in case.rows if not outer or row["outer"] == place]
-            names = [member.name] if plain else meaning(member.name)[1:]
+            names = [member.name] if plain else made_of(member.name)
             gaps = any(len(used(SYNONYMS.get(name, name), rows)) < len(rows) for name in names)
             estimator = estimator_of(member, options)
             if gaps and not options.get("na_rm", True):
                 number = None
             elif plain:
-                number = value(member.name, rows, labels, estimator)
+                number = value(member.name, alone(rows), labels, estimator, label_count)
             else:
                 strict = options.get("on_undefined") == "null"
-                number = disparity(member.name, rows, labels, estimator, undefined_is_null=strict)
-            found[(*([place] if outer else []), member.name, None if plain else "group")] = number
+                number = disparity(member.name, rows, labels, estimator, label_count, undefined_is_null=strict)
+            key = (*([place] if outer else []), member.name, None if plain else "group")
+            found[key] = None if number is None else float(number)
     return found
 
 
@@ -513,9 +256,9 @@ def assert_equals_reference(every: tf.MetricSet, case: Case) -> None:
 
 
 def test_the_reference_knows_every_metric_and_no_other() -> None:
-    known = {*ONE_LABEL, *ALL_LABELS, *SYNONYMS, "instances"}
-    assert {metric.name for metric in CLASS} == known - {each.name for each in TWEAKS}
-    assert {metric.name for metric in tf.get_metrics("class")} == {metric.name for metric in CLASS} - SYNONYMS.keys()
+    known = {*ONE_LABEL, *SMOOTHED, *BESIDE_ALL, *ALL_LABELS, *OF_ROWS, *SYNONYMS} - {each.name for each in TWEAKS}
+    assert {metric.name for metric in CLASS} == known
+    assert {metric.name for metric in tf.get_metrics("class")} == known - SYNONYMS.keys() - BESIDE_OTHERS
     assert DEFINITIONS.keys() <= FACTORIES.keys()
 
 
@@ -573,7 +316,8 @@ def test_in_range_or_null(case: Case) -> None:
 @given(cases(weights=["whole", "broken"]), st.sampled_from([0.1, 3, 1e6]))
 def test_the_scale_of_weights_means_nothing_but_for_counts(case: Case, factor: float) -> None:
     once = numbers(case.call(EVERY))
-    scaled = numbers(case.call(EVERY, case.frame.with_columns(pl.col("weight") * factor)))
+    # the rows that smooth rates grow with the others
+    scaled = numbers(case.call(all_of_them(times=factor), case.frame.with_columns(pl.col("weight") * factor)))
     assert_same(
         scaled, {key: number * factor if number and key[-2] in COUNTS else number for key, number in once.items()}
     )
@@ -638,6 +382,7 @@ EXCHANGED = {
     "false_discovery_rate": "false_omission_rate", "positives": "negatives",
     "predicted_positives": "predicted_negatives", "true_positives": "true_negatives",
     "false_positives": "false_negatives",
+    "smoothed_selection_rate": "smoothed_rejection_rate", "smoothed_base_rate": "smoothed_negative_rate",
     "equal_opportunity": "true_negative_rate_difference", "predictive_equality": "false_negative_rate_difference",
 } | {
     name: name
@@ -645,6 +390,8 @@ EXCHANGED = {
         "accuracy", "error_rate", "bal_accuracy", "j_index", "markedness", "roc_dist", "sedi", "mcc", "kap",
         "kap_linear", "diagnostic_odds_ratio", "instances", "demographic_parity", "base_rate_difference",
         "equalized_odds", "overall_accuracy_equality", "conditional_use_accuracy_equality",
+        "divergence_from_rest", "share_of_rows", "differential_fairness", "differential_fairness_of_labels",
+        "bias_amplification", "kl_divergence", "class_imbalance",
     )
 }  # fmt: skip
 """What a metric is called when the other label is the event."""
@@ -657,6 +404,23 @@ def test_the_other_label_as_the_event_exchanges_metrics(case: Case) -> None:
     pairs = {key: (*key[:-2], EXCHANGED[str(key[-2])], key[-1]) for key in one if key[-2] in EXCHANGED}
     assert_same({key: one[key] for key in pairs}, {key: other[there] for key, there in pairs.items()})
     assert_same({key: other[key] for key in pairs}, {key: one[there] for key, there in pairs.items()})
+
+
+@LAW
+@given(cases(), st.sampled_from([0.5, 1, 2, -0.5]), st.booleans())
+def test_inequality_is_that_within_and_that_between_groups(case: Case, alpha: float, pooled: bool) -> None:  # noqa: FBT001
+    parts = (
+        tf.within_group_generalized_entropy_index("group", alpha=alpha, name="within"),
+        tf.between_group_generalized_entropy_index("group", alpha=alpha, name="between"),
+    )
+    every = tf.metric_set(tf.metric_tweak(tf.generalized_entropy_index, "all", alpha=alpha), *parts)
+    # averages over labels do not add up
+    reading = {"estimator": "micro", "pos_label": None} if pooled else {"estimator": None, "pos_label": case.labels[0]}
+    found = numbers(case.but(group_by="outer", **reading).call(every))
+    for place in {outer for outer, *_ in found}:
+        of_all, of_groups = found[place, "all", None], [found[place, part.name, "group"] for part in parts]
+        finite = [each for each in (of_all, *of_groups) if each is not None and math.isfinite(each)]
+        assert len(finite) < 3 or close(sum(finite[1:]), of_all), (place, of_all, of_groups)
 
 
 # Witnesses
@@ -675,6 +439,18 @@ PLAIN: dict[str, float] = {
     "negative_likelihood_ratio": (3 / 9) / (4 / 6),
     "diagnostic_odds_ratio": (6 * 4) / (2 * 3),
     "false_negatives_per_false_positive": 3 / 2,
+    "average_odds": (2 / 6 + 6 / 9) / 2,
+    "average_predictive_value": (6 / 8 + 3 / 7) / 2,
+    "smoothed_selection_rate": 8.5 / 16,
+    "smoothed_rejection_rate": 7.5 / 16,
+    "smoothed_base_rate": 9.5 / 16,
+    "smoothed_negative_rate": 6.5 / 16,
+    # 10 get 1, 2 get 2 and 3 get nothing, 14 in all
+    "mean_benefit": 14 / 15,
+    "generalized_entropy_index": (18 / 15 / (14 / 15) ** 2 - 1) / 2,
+    "theil_index": 2 * 2 * math.log(2) / 14 - math.log(14 / 15),
+    "mean_log_deviation": math.inf,
+    "benefit_variation": math.sqrt(18 / 15 / (14 / 15) ** 2 - 1),
     "instances": 15,
     "positives": 9,
     "negatives": 6,
@@ -700,7 +476,8 @@ def test_the_example_of_its_docstring_is_true(name: str) -> None:
 def test_it_or_what_it_is_made_of_has_a_reference(name: str) -> None:
     # those of scores and of numbers have theirs in test_scores and test_numbers
     metric, _ = METRICS[name]
-    assert {name, metric.base.name if metric.base else name} & {*YARDSTICK, *PLAIN}
+    of_groups = {each for factory in PLAIN_OF_GROUPS for each in made_of(factory)}
+    assert {name, metric.base.name if metric.base else name} & {*YARDSTICK, *PLAIN, *of_groups}
 
 
 @pytest.mark.parametrize("curve", [tf.roc_curve, tf.pr_curve, tf.gain_curve, tf.lift_curve], ids=repr)
@@ -714,6 +491,32 @@ def test_plain_numbers() -> None:
     truth, estimate = [1] * 6 + [0] * 2 + [1] * 3 + [0] * 4, [1] * 6 + [1] * 2 + [0] * 3 + [0] * 4
     found = tf.metric_set(*(METRICS[name][0] for name in PLAIN))(pl.DataFrame({"t": truth, "e": estimate}), "t", "e")
     assert_same(numbers(found), {(name, None): number for name, number in PLAIN.items()})
+
+
+PLAIN_OF_GROUPS: dict[str, float] = {
+    "average_abs_odds_difference": (2 / 2 - 0 / 2 + 1 / 1 - 2 / 4) / 2,
+    "differential_fairness": math.log((4.5 / 7) / (0.5 / 4)),
+    "differential_fairness_of_labels": math.log((2.5 / 4) / (2.5 / 7)),
+    "bias_amplification": math.log((4.5 / 7) / (0.5 / 4)) - math.log((2.5 / 4) / (2.5 / 7)),
+    "class_imbalance": 6 / 9 - 3 / 9,
+    # 2 of the 5 who are selected and all of the 4 who are not are in the first group
+    "conditional_demographic_disparity": (6 * (4 / 4 - 2 / 5) + 3 * (0 / 4 - 3 / 5)) / 9,
+    # two in three of the first group are positives, and one in three of the second
+    "kl_divergence": 2 / 3 * math.log(2 / 1) + 1 / 3 * math.log(1 / 2),
+    # the 6 get 4 and the 3 get 5, so that the mean of all is 1
+    "between_group_generalized_entropy_index": ((6 * (4 / 6) ** 2 + 3 * (5 / 3) ** 2) / 9 - 1) / 2,
+    "between_group_theil_index": (4 * math.log(4 / 6) + 5 * math.log(5 / 3)) / 9,
+    "between_group_coefficient_of_variation": math.sqrt((6 * (4 / 6 - 1) ** 2 + 3 * (5 / 3 - 1) ** 2) / 9),
+    "within_group_generalized_entropy_index": (6 * (4 / 6 - (4 / 6) ** 2) + 3 * (9 / 3 - (5 / 3) ** 2)) / 9 / 2,
+}
+"""On 2 true positives, 2 false negatives and 2 true negatives beside a true positive and 2 false positives."""
+
+
+def test_plain_numbers_of_groups() -> None:
+    pairs = [(1, 1)] * 2 + [(1, 0)] * 2 + [(0, 0)] * 2 + [(1, 1)] + [(0, 1)] * 2
+    people = pl.DataFrame(pairs, schema=["t", "e"], orient="row").with_columns(group=pl.Series(["a"] * 6 + ["b"] * 3))
+    found = tf.metric_set(*(FACTORIES[name]("group") for name in PLAIN_OF_GROUPS))(people, "t", "e")
+    assert_same(numbers(found), {(name, "group"): number for name, number in PLAIN_OF_GROUPS.items()})
 
 
 # The laws can fail
@@ -740,17 +543,39 @@ def mutants() -> list[Member]:
     def detection_prevalence(selected: Expr, unselected: Expr) -> Rate:
         return selected, selected + unselected
 
+    def smoothed_base_rate(positives: Expr, negatives: Expr) -> Expr:
+        return (positives + 0.5) / (positives + negatives + 1)
+
+    def mean_benefit(tp: Expr, fp: Expr, fn: Expr, tn: Expr) -> Rate:
+        return tp + tn + 2 * fn, tp + fp + fn + tn
+
+    def divergence_from_all(positives: Expr, instances: Expr, overall_positives: Expr, overall_instances: Expr) -> Expr:
+        own = positives / instances
+        return pl.when(own > 0).then(own * (own / (overall_positives / overall_instances)).log()).otherwise(0.0).sum()
+
     selected = tf.class_metric(undefined_levels="null")(detection_prevalence)
+    diverged = tf.class_metric(range=(0, math.inf), over_levels=True)(divergence_from_all)
     both, new = tf.metric_set(tf.sens, tf.spec), tf.new_groupwise_metric
+    smooth = tf.metric_set(tf.smoothed_selection_rate, tf.smoothed_rejection_rate)
     return [
         *(tf.class_metric()(wrong) for wrong in (spec, precision, error_rate, bal_accuracy, positives)),
+        *(tf.class_metric()(wrong) for wrong in (smoothed_base_rate, mean_benefit)),
         tf.fall_out.alias("miss_rate"),
         tf.metric_tweak(tf.kap, "kap", weighting="linear"),
+        tf.metric_tweak(tf.generalized_entropy_index, "theil_index", alpha=0.5),
         new(selected, "demographic_parity", tf.difference())("group"),
         new(tf.sens, "equal_opportunity", tf.ratio())("group"),
         new(both, "equalized_odds", tf.difference(across="mean"))("group"),
         new(tf.accuracy, "accuracy_difference", tf.difference(to="overall"))("group"),
         new(tf.f1, "f1_group_minimum", tf.group_maximum())("group"),
+        new(both, "average_abs_odds_difference", tf.difference())("group"),
+        new(tf.smoothed_selection_rate, "differential_fairness", tf.log_ratio())("group"),
+        new(smooth, "bias_amplification", tf.log_ratio())("group"),
+        new(diverged, "kl_divergence", tf.group_maximum())("group"),
+        new(tf.base_rate, "class_imbalance", tf.difference())("group"),
+        new(tf.mean_benefit, "between_group_theil_index", tf.generalized_entropy(2))("group"),
+        new(tf.mean_benefit, "between_group_coefficient_of_variation", tf.coefficient_of_variation())("group"),
+        new(tf.inequality_within, "within_group_generalized_entropy_index", tf.group_mean())("group"),
     ]
 
 
@@ -764,7 +589,7 @@ TELLING = Case(
             ("yes", "no", "a", 1),
             ("maybe", "yes", "a", 1),
             ("no", "no", "b", 1),
-            ("no", "yes", "b", 1),
+            ("no", "yes", "b", 4),
             ("yes", "yes", "b", 4),
             ("yes", None, "b", 1),
             ("maybe", "no", "b", 2),

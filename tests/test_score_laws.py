@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import pytest
@@ -21,17 +21,40 @@ LAW = settings(
     phases=[Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow],
 )
-GROUPWISE = [
-    each("group") for name in fairness.__all__ if isinstance(each := getattr(fairness, name), tf.GroupwiseFactory)
-]
-SETS = {
-    kind: tf.metric_set(tf.get_metrics(kind), *(metric for metric in GROUPWISE if metric.kind == kind))
-    for kind in ("prob", "numeric")
+FACTORIES = [each for name in fairness.__all__ if isinstance(each := getattr(fairness, name), tf.GroupwiseFactory)]
+WITHIN: dict[Literal["prob", "numeric"], tf.Metric] = {
+    "prob": tf.inequality_within_of_scores,
+    "numeric": tf.inequality_within_of_numbers,
 }
+"""They read all groups, so that no set has them unasked."""
+SETS = {
+    kind: tf.metric_set(
+        tf.get_metrics(kind), within, *(each("group") for each in FACTORIES if each.metrics[0].kind == kind)
+    )
+    for kind, within in WITHIN.items()
+}
+INEQUALITY = {
+    "prob": (
+        tf.generalized_entropy_index_of_scores,
+        tf.within_group_generalized_entropy_index_of_scores,
+        tf.between_group_generalized_entropy_index_of_scores,
+    ),
+    "numeric": (
+        tf.generalized_entropy_index_of_numbers,
+        tf.within_group_generalized_entropy_index_of_numbers,
+        tf.between_group_generalized_entropy_index_of_numbers,
+    ),
+}
+"""Of all, within groups and between them."""
 BETWEEN = {
     name for name in fairness.__all__ if name.startswith(("kolmogorov", "wasserstein", "abroca", "bpsn", "bnsp"))
 }
 
+COUNTS = {
+    "generalized_true_positives", "generalized_false_positives",
+    "generalized_false_negatives", "generalized_true_negatives",
+}  # fmt: skip
+"""The exceptions to scale-freedom: what counts case weights grows with them."""
 IN_ORDER = {"mase"}
 """It reads rows in their order."""
 CHANCE = {each for each in BETWEEN if each.endswith(("_if_equal", "_debiased"))} | {
@@ -62,9 +85,10 @@ class Case:
             **({"group_by": "outer"} if outer else {}),
         }
 
-    def call(self, frame: pl.DataFrame | None = None, **but: bool) -> pl.DataFrame:
+    def call(self, frame: pl.DataFrame | None = None, every: tf.MetricSet | None = None, **but: bool) -> pl.DataFrame:
         options = self.options(**{"weighted": self.weighted, "outer": self.outer, **but})
-        return SETS[self.kind](self.frame if frame is None else frame, "truth", on_undefined="ignore", **options)
+        every = SETS[self.kind] if every is None else every
+        return every(self.frame if frame is None else frame, "truth", on_undefined="ignore", **options)
 
 
 @st.composite
@@ -143,9 +167,11 @@ def test_in_range_or_null(kind: str, data: st.DataObject) -> None:
 @each_kind
 @LAW
 @given(data=st.data(), factor=st.sampled_from([0.125, 4.0, 3.0, 1e6]))
-def test_the_scale_of_weights_means_nothing(kind: str, data: st.DataObject, factor: float) -> None:
+def test_the_scale_of_weights_means_nothing_but_for_counts(kind: str, data: st.DataObject, factor: float) -> None:
     case = data.draw(cases(kind, weights=("whole", "broken")))
-    assert_same(case.call(case.frame.with_columns(pl.col("weight") * factor)), case.call())
+    grown = pl.when(pl.col(".metric").is_in(COUNTS)).then(pl.col(".estimate") * factor).otherwise(".estimate")
+    scaled = case.call(case.frame.with_columns(pl.col("weight") * factor))
+    assert_same(scaled, case.call().with_columns(grown.alias(".estimate")))
 
 
 @each_kind
@@ -208,3 +234,17 @@ def test_rows_of_weight_zero_say_nothing_but_that_their_group_is_there(kind: str
     there = case.frame.select("group", "outer", "weight").filter(pl.col("weight") > 0).select("group", "outer")
     left = case.frame.join(there.unique(), on=["group", "outer"], how="semi", maintain_order="left")
     assert_same(case.call(left), case.call(left.filter(pl.col("weight") > 0)), IN_ORDER)
+
+
+@each_kind
+@LAW
+@given(data=st.data(), alpha=st.sampled_from([0.5, 1, 2, -0.5]))
+def test_inequality_is_that_within_and_that_between_groups(kind: str, data: st.DataObject, alpha: float) -> None:
+    index, within, between = INEQUALITY[kind]
+    parts = (within("group", alpha=alpha, name="within"), between("group", alpha=alpha, name="between"))
+    case = data.draw(cases(kind))
+    found = numbers(case.call(every=tf.metric_set(tf.metric_tweak(index, "all", alpha=alpha), *parts), outer=True))
+    for place in {outer for outer, *_ in found}:
+        of_all, of_groups = found[place, "all", None], [found[place, part.name, "group"] for part in parts]
+        finite = [each for each in (of_all, *of_groups) if each is not None and math.isfinite(each)]
+        assert len(finite) < 3 or close(sum(finite[1:]), of_all), (place, of_all, of_groups)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 
 import polars as pl
 
+from tidyfair.columns import Column
 from tidyfair.cuts import Cut
 from tidyfair.errors import (
     ArgumentError,
@@ -20,8 +21,8 @@ from tidyfair.errors import (
     listed,
 )
 from tidyfair.evaluations import RESERVED, evaluate_requests
-from tidyfair.formulas import Statistic
-from tidyfair.frames import Column, open_frame
+from tidyfair.formulas import Formula, Statistic
+from tidyfair.frames import open_frame
 from tidyfair.results import EXPLANATION, complaints, tidy_groups, tidy_results
 from tidyfair.sums import Needs
 from tidyfair.tallies import Key, Scores, Tally, count
@@ -30,9 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
+    from tidyfair.columns import ColumnLike
     from tidyfair.cuts import Threshold
     from tidyfair.evaluations import Evaluated, Reading, Request
-    from tidyfair.frames import ColumnLike, PolarsFrame, Source
+    from tidyfair.frames import PolarsFrame, Source
+    from tidyfair.groups import Privileged
 
 __all__: list[str] = []
 
@@ -41,7 +44,7 @@ class CountOptions(TypedDict, total=False):
     """What decides how rows are counted; the call says what each means."""
 
     probs: ColumnLike | Sequence[ColumnLike] | Mapping[Any, ColumnLike] | None
-    group_by: ColumnLike | Iterable[ColumnLike] | None
+    group_by: ColumnLike | Privileged | Iterable[ColumnLike | Privileged] | None
     case_weights: ColumnLike | None
     threshold: Threshold | None
     top_k: int | Sequence[int] | None
@@ -79,6 +82,11 @@ class Evaluable(ABC):
     def requests(self) -> tuple[Request, ...]:
         """What it asks of a tally, in the order in which it reports."""
 
+    @property
+    def _formulas(self) -> list[tuple[str, Formula]]:
+        """What it is worked out from, by name."""
+        return [each for request in self.requests for each in request.formulas]
+
     @overload
     def __call__(
         self, data: PolarsFrame, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
@@ -100,7 +108,8 @@ class Evaluable(ABC):
             truth: Column of the true labels, or numbers.
             estimate: Column of the predicted labels, or numbers.
             options: All that follows, each by its name.
-            group_by: Columns whose groups (folds, models, months) each get rows of their own.
+            group_by: Columns whose groups (folds, models, months) each get rows of their own; or `privileged(…)`, for
+                rows of each side, which a column `side` names.
             case_weights: Column of weights, finite numbers of zero or more.
             probs: Column of scores (probabilities of the event); with more than two labels a list of columns in the
                 order of the labels, or a mapping from label to column.
@@ -182,8 +191,7 @@ class Evaluable(ABC):
         given = cast("dict[str, Any]", options)
         known = accepted.__annotations__
         for name in (each for each in given if each not in known):
-            formulas = [each for request in self.requests for each in request.formulas]
-            owner = next((metric for metric, formula in formulas if name in dict(formula.options)), None)
+            owner = next((metric for metric, formula in self._formulas if name in dict(formula.options)), None)
             if owner:
                 way_out = f'fix it with `metric_tweak({owner}, "a name", {name}=…)`'
                 msg = f"{name!r} is an option of a metric; {way_out}."
@@ -217,11 +225,18 @@ class Evaluable(ABC):
         if cut is not None and scores is not None and scores.several:
             msg = f"`{cut.way}` cuts one column of scores, that of the event; give `probs=` one column."
             raise ArgumentError(msg)
+        if cut is not None and cut.several and (compared := self._needs.compared):
+            name = next(name for name, each in self._formulas if compared[0] in each.all_terms)
+            msg = f"{name} is about one selection, not a list of them: give one {cut.way}."
+            raise ArgumentError(msg)
+        if cut is not None and cut.way != "threshold" and source.sides is not None:
+            msg = f"`{cut.way}` ranks rows within outer groups, and sides are made later; group by a column instead."
+            raise ArgumentError(msg)
         self._check_roles({*roles, *({"estimate"} if cut is not None else ())})
         self._check_numbers(options, cut)
         return count(
             source,
-            self._keys(source.outer),
+            self._keys(source),
             truth=columns.get("truth"),
             estimate=columns.get("estimate"),
             scores=scores,
@@ -233,7 +248,7 @@ class Evaluable(ABC):
     @property
     def _needs(self) -> Needs:
         """What its formulas read beside counts of labels."""
-        formulas = [formula for request in self.requests for _, formula in request.formulas]
+        formulas = [formula for _, formula in self._formulas]
         scored = [formula for formula in formulas if formula.kind == "prob"]
         statistics = frozenset[str]().union(*(formula.statistics for formula in formulas))
         return Needs(
@@ -247,7 +262,7 @@ class Evaluable(ABC):
 
     def _check_probabilities(self, tally: Tally) -> None:
         """Refuse scores that are no probabilities where a metric needs them to be."""
-        asking = [name for request in self.requests for name, formula in request.formulas if formula.probabilities]
+        asking = [name for name, formula in self._formulas if formula.probabilities]
         for place, column in enumerate(tally.scores.columns if asking and tally.scores else ()):
             ends = tally.cells.select(pl.col(f"least s{place}").min(), pl.col(f"most s{place}").max())
             low, high = ends.row(0)
@@ -261,7 +276,7 @@ class Evaluable(ABC):
 
     def _check_totals(self, tally: Tally) -> None:
         """Refuse probabilities of all labels that do not add up to 1."""
-        asking = [name for request in self.requests for name, formula in request.formulas if formula.probabilities]
+        asking = [name for name, formula in self._formulas if formula.probabilities]
         if asking and "least total" in tally.cells.columns:
             low, high = tally.cells.select(pl.col("least total").min(), pl.col("most total").max()).row(0)
             if low is not None and not 1 - _ROUNDED <= low <= high <= 1 + _ROUNDED:
@@ -273,7 +288,7 @@ class Evaluable(ABC):
 
     def _check_numbers(self, options: Mapping[str, object], cut: Cut | None) -> None:
         """Refuse what means nothing for numbers, and weights that a formula would not see."""
-        formulas = [each for request in self.requests for each in request.formulas if each[1].kind == "numeric"]
+        formulas = [each for each in self._formulas if each[1].kind == "numeric"]
         if formulas and cut is not None:
             msg = f"`{cut.way}` makes labels of scores, but {formulas[0][0]} reads numbers."
             raise ArgumentError(msg)
@@ -283,7 +298,7 @@ class Evaluable(ABC):
                 raise ArgumentError(msg)
 
     def _check_roles(self, there: set[str]) -> None:
-        for name, formula in (each for request in self.requests for each in request.formulas):
+        for name, formula in self._formulas:
             for role in sorted(formula.reads - there):
                 what = {"truth": "true labels", "probs": "scores"}.get(role, "predicted labels")
                 way_out = f"`{role}=`"
@@ -295,8 +310,10 @@ class Evaluable(ABC):
                 msg = f"{name} needs the column of {what}: {way_out}."
                 raise ColumnError(msg)
 
-    def _keys(self, outer: tuple[Column, ...]) -> tuple[Key, ...]:
+    def _keys(self, source: Source) -> tuple[Key, ...]:
+        outer = source.outer
         keys = dict.fromkeys(Key(column, "outer") for column in outer)
+        keys |= dict.fromkeys(Key(column, "side") for column in (source.sides.columns if source.sides else ()))
         for column in outer:
             if column.name in RESERVED:
                 msg = f"`group_by`: results have a column {column.name!r} of their own; rename yours first."
@@ -310,7 +327,8 @@ class Evaluable(ABC):
                 )
                 raise ColumnError(msg)
             keys |= dict.fromkeys(Key(column, "by") for column in features)
-        return tuple(keys)
+        # a column that is both is counted by once
+        return tuple({key.column: key for key in reversed(keys)}.values())[::-1]
 
     def _evaluate(self, tally: Tally, reading: Reading) -> list[Evaluated]:
         """The values of all groups, after the checks that need the whole of the data."""
@@ -328,7 +346,7 @@ class Evaluable(ABC):
         if not tally.needs.covers(self._needs):
             msg = "The tally was not counted for all of these metrics; count again with what is to be computed."
             raise ArgumentError(msg)
-        return evaluate_requests(tally, self.requests, reading)
+        return evaluate_requests(tally.on_sides(), self.requests, reading)
 
     def _groups(self, tally: Tally, reading: Reading) -> pl.DataFrame:
         found = [tidy_groups(evaluated) for evaluated in self._evaluate(tally, reading)]

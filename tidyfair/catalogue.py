@@ -9,7 +9,7 @@ import polars as pl
 from tidyfair import fairness
 from tidyfair.errors import ArgumentError
 from tidyfair.metric_sets import GroupwiseFactory, Metric, MetricSet, metric_set
-from tidyfair.metrics import classification, probability, regression
+from tidyfair.metrics import classification, inequality, probability, regression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,16 +17,17 @@ if TYPE_CHECKING:
 
 __all__ = ["catalogue", "get_metrics"]
 
-_MODULES: tuple[ModuleType, ...] = (classification, probability, regression)
+_MODULES: tuple[ModuleType, ...] = (classification, probability, regression, inequality)
 
 
 def get_metrics(kind: Literal["class", "prob", "numeric"] = "class") -> MetricSet:
-    """All metrics of a kind as one set, without aliases.
+    """All metrics of a kind as one set, without aliases, and without those that compare a group with others.
 
     >>> [metric.name for metric in get_metrics("class")][:3]
-    ['accuracy', 'bal_accuracy', 'base_rate']
+    ['accuracy', 'average_odds', 'average_predictive_value']
     """
-    found = [metric for metric in _metrics() if metric.kind == kind and not _is_alias(metric)]
+    every = [metric for metric in _metrics() if not _is_alias(metric) and not metric.definition.compares]
+    found = [metric for metric in every if metric.kind == kind]
     if not found:
         raise ArgumentError.unknown("kind", kind, sorted({metric.kind for metric in _metrics()}))
     return metric_set(*found)
@@ -56,8 +57,9 @@ def catalogue() -> pl.DataFrame:
     factories = [each for name in fairness.__all__ if isinstance(each := getattr(fairness, name), GroupwiseFactory)]
     rows += [
         {
-            "name": each.name, "kind": "groupwise", "direction": each("a column").direction,
-            "lower": each("a column").range[0], "upper": each("a column").range[1], "aliases": [], "options": [],
+            "name": each.name, "kind": "groupwise", "direction": each.typical.direction,
+            "lower": each.typical.range[0], "upper": each.typical.range[1], "aliases": [],
+            "options": [f"{name}={value!r}" for name, value in each.options.items()],
             "metrics": [metric.name for metric in each.metrics], "aggregate": repr(each.aggregate),
         }
         for each in factories

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tidyfair.aggregates import difference
+from tidyfair.contrasts import difference
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, TidyfairError, UndefinedWarning
 from tidyfair.fairness import (

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
-from tidyfair.aggregates import UserAggregate
+from tidyfair.aggregates import UserAggregate, first_largest
 from tidyfair.errors import AggregateError, listed
 from tidyfair.readings import LEVEL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from tidyfair.aggregates import Aggregate
 
@@ -23,7 +24,17 @@ STATED = [*VALUED, "left_out", "missing_values", "below_min_n"]
 """The states of a group other than having no value, which goes by the reason for it."""
 NO_LEVEL = -1
 """In place of a label, for what is about all labels (or the event): the last of a list that ends in null."""
+PART = "part"
+"""Whether a metric belongs to the disparity itself (0), or to the one that is subtracted from it (1)."""
 _PLACE = "\0place"
+_PER_METRIC = ["request", "outer", PART, LEVEL, "metric"]
+_PER_LEVEL, _PER_PART, _PER_OUTER = _PER_METRIC[:4], _PER_METRIC[:3], _PER_METRIC[:2]
+_STATUS = (
+    pl.when(pl.col("value").is_infinite()).then(pl.lit("infinite"))
+    .otherwise(pl.coalesce("reason", pl.when("partly").then(pl.lit("levels_left_out")).otherwise(pl.lit("ok"))))
+    .alias("status")
+)  # fmt: skip
+
 
 Tidy: TypeAlias = "Callable[[int, pl.DataFrame], tuple[str, pl.DataFrame]]"
 """From a request and its rows to its name and the frame that a user's function sees."""
@@ -33,57 +44,87 @@ def compare(
     rows: pl.DataFrame,
     aggregates: Mapping[int, Aggregate],
     *,
+    two_sided: Collection[int],
     undefined_is_null: bool,
     tidy: Tidy,
 ) -> pl.DataFrame:
     """One row for each request and outer group: `value`, `status`, `low` and `high` group, `level` and `n` rows.
 
-    `rows` holds the values of the groups: `request`, `outer`, `level`, `metric`, `unit`, `text`, `estimate`, `n`,
-    `size`, `status`, `is_reference`, and the contexts of the aggregates. Requests with equal aggregates are worked out
-    together. `tidy` makes the frame that a user's function sees.
+    `rows` holds the values of the groups: `request`, `outer`, `part`, `level`, `metric`, `unit`, `text`, `estimate`,
+    `n`, `mass`, `size`, `status`, `is_reference`, and the contexts of the aggregates. Requests with equal aggregates
+    are worked out together. Of those that are `two_sided`, one side alone compares with nothing. `tidy` makes the frame
+    that a user's function sees.
     """
+    rows = rows.with_columns(pl.col("request").is_in(list(two_sided)).alias("two_sided"))
     together: dict[Aggregate, list[int]] = {}
     for request, aggregate in aggregates.items():
         together.setdefault(aggregate, []).append(request)
-    found = [
-        _compare(
-            rows.filter(pl.col("request").is_in(requests)), aggregate, undefined_is_null=undefined_is_null, tidy=tidy
-        )
-        for aggregate, requests in together.items()
+    alike = {aggregate: requests for aggregate, requests in together.items() if aggregate.reads_values_only}
+    apart = ({aggregate: requests} for aggregate, requests in together.items() if aggregate not in alike)
+    plans = [
+        _compare(rows.filter(pl.col("request").is_in(list(chain(*batch.values())))), batch, undefined_is_null, tidy)
+        for batch in (alike, *apart)
+        if batch
     ]
-    return pl.concat(found) if len(found) > 1 else found[0]
+    return pl.concat(pl.collect_all(plans))
 
 
-def _compare(
-    rows: pl.DataFrame,
-    aggregate: Aggregate,
-    *,
-    undefined_is_null: bool,
-    tidy: Tidy,
-) -> pl.DataFrame:
-    per_metric = ["request", "outer", LEVEL, "metric"]
-    per_level, per_outer = per_metric[:3], per_metric[:2]
-    known, status = pl.col("estimate").is_not_null(), pl.col("status")
-    asked = isinstance(aggregate, UserAggregate)  # once for all metrics, after the rules
-    rules = (
-        aggregate.prepare(rows, per_metric)
-        .group_by(per_metric, maintain_order=True)
-        .agg(
-            pl.lit(0.0).alias("value") if asked else aggregate.value().cast(pl.Float64).fill_nan(None).alias("value"),
-            *_carriers(aggregate),
-            (status != "left_out").sum().alias("groups"),
-            known.sum().alias("known"),
-            (status == "missing_values").any().alias("missing"),
-            ((~status.is_in(STATED)).any() & undefined_is_null).alias("undefined"),
-            aggregate.referable().alias("referable"),
-            pl.col("n").filter(known).sum(),
-        )
-    )
-    alone = (pl.col("groups") == 1) & (pl.col("known") == 1) & pl.col("referable")
-    value = pl.col("value")
-    if aggregate.for_one_group is not None:
-        value = pl.when(alone).then(aggregate.for_one_group).otherwise(value)
-    needed = pl.min_horizontal(aggregate.groups_needed, pl.max_horizontal("groups", 1))
+_Batch: TypeAlias = "Mapping[Aggregate, list[int]]"
+"""Aggregates whose requests are one query."""
+
+
+def _compare(rows: pl.DataFrame, batch: _Batch, undefined_is_null: bool, tidy: Tidy) -> pl.LazyFrame:  # noqa: FBT001
+    """The plan of what `compare` gives, for the requests of some aggregates."""
+    first = next(iter(batch))
+    counted, ruled = _rules(batch, undefined_is_null)
+    settled = first.prepare(rows.lazy(), _PER_METRIC).group_by(_PER_METRIC, maintain_order=True).agg(counted)
+    settled = _settle(settled.with_columns(ruled), _PER_LEVEL, batch, all_needed=True)
+    if isinstance(first, UserAggregate):
+        settled = _ask_user(settled.collect(), rows.filter(pl.col("estimate").is_not_null()), first, tidy).lazy()
+    # without levels there is one number for each outer group already
+    if not (rows[LEVEL] == NO_LEVEL).all():
+        settled = _settle(settled, _PER_PART, batch, all_needed=undefined_is_null)
+    if rows[PART].max():
+        settled = _less(settled)
+    return settled.select(*_PER_OUTER, "value", "low", "high", LEVEL, "n", _STATUS)
+
+
+def _of_each(batch: _Batch, get: Callable[[Aggregate], pl.Expr]) -> pl.Expr:
+    """An expression that is that of the aggregate of a row."""
+    (first, _), *others = batch.items()
+    chosen = get(first)
+    for aggregate, requests in others:
+        chosen = pl.when(pl.col("request").is_in(requests)).then(get(aggregate)).otherwise(chosen)
+    return chosen
+
+
+def _rules(batch: _Batch, undefined_is_null: bool) -> tuple[list[pl.Expr], list[pl.Expr]]:  # noqa: FBT001
+    """What is worked out of the groups of a metric; then its number, and the reason where there is none."""
+    known, status, first = pl.col("estimate").is_not_null(), pl.col("status"), next(iter(batch))
+    places = {aggregate: f"value {place}" for place, aggregate in enumerate(batch)}
+    # a user is asked once for all metrics, after the rules
+    numbers = {
+        place: pl.lit(0.0)
+        if isinstance(aggregate, UserAggregate)
+        else aggregate.value().cast(pl.Float64).fill_nan(None)
+        for aggregate, place in places.items()
+    }
+    counted = [
+        *(number.alias(place) for place, number in numbers.items()),
+        *_carriers(first),
+        (status != "left_out").sum().alias("groups"),
+        known.sum().alias("known"),
+        (status == "missing_values").any().alias("missing"),
+        ((~status.is_in(STATED)).any() & undefined_is_null).alias("undefined"),
+        first.referable().alias("referable"),
+        pl.col("two_sided").first(),
+        pl.col("n").filter(known).sum(),
+    ]
+    alone = (pl.col("groups") == 1) & (pl.col("known") == 1) & pl.col("referable") & ~pl.col("two_sided")
+    of_one = _of_each(batch, lambda aggregate: pl.lit(aggregate.for_one_group, pl.Float64))
+    value = pl.coalesce(pl.when(alone).then(of_one), _of_each(batch, lambda aggregate: pl.col(places[aggregate])))
+    asked = _of_each(batch, lambda aggregate: pl.lit(aggregate.groups_needed, pl.Int32))
+    needed = pl.min_horizontal(asked, pl.when("two_sided").then(asked).otherwise(pl.max_horizontal("groups", 1)))
     reason = (
         pl.when("missing").then(pl.lit("missing_values"))
         .when("undefined").then(pl.lit("undefined_group"))
@@ -91,37 +132,58 @@ def _compare(
         .when(pl.col("known") < needed).then(pl.lit("too_few_groups"))
         .when(value.is_null()).then(pl.lit("zero_denominator"))
     )  # fmt: skip
-    rules = rules.with_columns(pl.when(reason.is_null()).then(value).alias("value"), reason.alias("reason"))
-    levels = _settle(rules, per_level, aggregate, all_needed=True)
-    if isinstance(aggregate, UserAggregate):
-        levels = _ask_user(levels, rows.filter(known), aggregate, tidy)
-    # without levels there is one number for each outer group already
-    one = (levels[LEVEL] == NO_LEVEL).all()
-    settled = levels if one else _settle(levels, per_outer, aggregate, all_needed=undefined_is_null)
-    partly = pl.when("partly").then(pl.lit("levels_left_out")).otherwise(pl.lit("ok"))
-    state = pl.when(pl.col("value").is_infinite()).then(pl.lit("infinite")).otherwise(pl.coalesce("reason", partly))
-    return settled.select(*per_outer, "value", "low", "high", LEVEL, "n", state.alias("status"))
+    return counted, [pl.when(reason.is_null()).then(value).alias("value"), reason.alias("reason")]
 
 
 def _carriers(aggregate: Aggregate) -> list[pl.Expr]:
     return [each.alias(name) for name, each in zip(("low", "high"), aggregate.carriers(), strict=True)]
 
 
-def _settle(numbers: pl.DataFrame, keys: list[str], aggregate: Aggregate, *, all_needed: bool) -> pl.DataFrame:
-    """Several numbers of a key as one; none, and the reason, where one of them is missing and all are needed."""
-    there = pl.col("value").is_not_null()
+def _settle(numbers: pl.LazyFrame, keys: list[str], batch: _Batch, *, all_needed: bool) -> pl.LazyFrame:
+    """Several numbers of a key as one, the worst or their mean.
+
+    There is none, and the reason, where one of them is missing and all are needed.
+    """
+    value = pl.col("value")
+    carried = [pl.col(name) for name in ("low", "high", LEVEL) if name not in keys]
+    severity = _of_each(batch, lambda aggregate: aggregate.severity(value)).alias("severity")
+    averaged = _of_each(batch, lambda aggregate: pl.lit(aggregate.across == "mean")).alias("averaged")
+    worst, mean = first_largest(pl.col("severity")), pl.col("averaged").first()
+    combined = [
+        pl.when(mean).then(value.mean()).otherwise(value.get(worst)),
+        *(pl.when(~mean | (pl.len() == 1)).then(each.get(worst)) for each in carried),
+    ]
+    there = value.is_not_null()
     enough = there.all() if all_needed else there.any()
-    combined = [pl.when(enough).then(each).alias(each.meta.output_name()) for each in aggregate.combine(keys)]
+    settled = [pl.when(enough).then(each).alias(each.meta.output_name()) for each in combined]
     reason = pl.when(~enough).then(pl.col("reason").drop_nulls().first()).alias("reason")
     partly = (enough & ~there.all()).alias("partly")
-    return numbers.group_by(keys, maintain_order=True).agg(*combined, pl.col("n").max(), reason, partly)
+    grouped = numbers.with_columns(severity, averaged).group_by(keys, maintain_order=True)
+    return grouped.agg(*settled, pl.col("n").max(), reason, partly)
+
+
+def _less(settled: pl.LazyFrame) -> pl.LazyFrame:
+    """What the first parts have more than those that are subtracted from them; the groups are those of the first."""
+
+    def of(part: int, name: str) -> pl.Expr:
+        return pl.col(name).filter(pl.col(PART) == part).first()
+
+    reason = pl.coalesce(of(0, "reason"), of(1, "reason"))
+    value = of(0, "value") - pl.coalesce(of(1, "value"), pl.when(of(1, "reason").is_null()).then(0.0))
+    combined = settled.group_by(_PER_OUTER, maintain_order=True).agg(
+        value.fill_nan(None).alias("value"),
+        *(of(0, name).alias(name) for name in ("low", "high", LEVEL, "n", "partly")),
+        reason.alias("reason"),
+    )
+    endless = pl.when(pl.col("value").is_null()).then(pl.lit("infinite_less_infinite"))
+    return combined.with_columns(pl.coalesce("reason", endless).alias("reason"))
 
 
 def _ask_user(levels: pl.DataFrame, valued: pl.DataFrame, aggregate: UserAggregate, tidy: Tidy) -> pl.DataFrame:
     """Put the numbers of a user's aggregate where the rules allow one."""
-    keys = ["request", "outer", LEVEL]
+    keys = ["request", "outer", PART, LEVEL]
     allowed = valued.join(levels.filter(pl.col("reason").is_null()), on=keys, how="semi", maintain_order="left")
-    answers: list[tuple[int, int, int, float | None]] = []
+    answers: list[tuple[int, int, int, int, float | None]] = []
     for (request,), rows in allowed.group_by("request", maintain_order=True):
         name, frame = tidy(int(str(request)), rows)
         grouped = frame.with_columns(rows.select(pl.struct(keys).alias(_PLACE))).group_by(_PLACE, maintain_order=True)

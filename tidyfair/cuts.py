@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
 
+from tidyfair.columns import Column
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.frames import WEIGHT, Column
+from tidyfair.frames import WEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 import polars as pl
 
+from tidyfair.columns import Column
 from tidyfair.errors import ArgumentError
-from tidyfair.frames import Column, open_frame
+from tidyfair.frames import open_frame
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.classification import accuracy, kap
 from tidyfair.metrics.probability import mn_log_loss, roc_auc
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from tidyfair.calls import CallOptions
-    from tidyfair.frames import ColumnLike, PolarsFrame
+    from tidyfair.columns import ColumnLike
+    from tidyfair.frames import PolarsFrame
 
 __all__ = ["ThresholdCurve", "default_metrics", "threshold_curve"]
 

@@ -13,7 +13,17 @@ import polars as pl
 
 from tidyfair.aggregates import DIRECTIONS
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.formulas import ROW_COLUMNS, SUMS, Counts, Formula, Kind, Statistic, name_of, statistic
+from tidyfair.formulas import (
+    ROW_COLUMNS,
+    SUMS,
+    Counts,
+    Formula,
+    Kind,
+    Statistic,
+    name_of,
+    statistic,
+    unprefixed,
+)
 from tidyfair.functions import WEIGHTS
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
 
@@ -39,25 +49,28 @@ def class_metric(
     range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
     over_levels: bool = False,
     undefined_levels: Literal["drop", "null"] = "drop",
+    undefined: str = "zero_denominator",
     constant_average: bool = False,
 ) -> Callable[[Callable[..., Expr | Rate]], Metric]:
     """Turn a formula into a metric of predicted labels.
 
     The function's name is the metric's, its parameters are statistics (`tp`, `fp`, `fn`, `tn`, `positives`,
-    `negatives`, `selected`, `unselected`, `instances`) or metrics that its module knows, its keyword-only parameters
-    are options. It returns an expression, or numerator and denominator.
+    `negatives`, `selected`, `unselected`, `instances`, `label_count`) or metrics that its module knows, its
+    keyword-only parameters are options; `overall_` before a name is that of all groups together, `rest_` that of all
+    other groups. It returns an expression, or numerator and denominator.
 
     Args:
         direction: Whether larger values are better.
         range: Smallest and largest possible value.
         over_levels: The formula has a multi-class form of its own: it sums over the labels' rows itself.
         undefined_levels: Whether averages leave out labels without a value, or are null.
+        undefined: Why it has no value where it has none.
         constant_average: The average over labels says nothing, as for shares that add up to 1.
     """
-    settings = {"over_levels": over_levels, "undefined_levels": undefined_levels}
+    settings = {"over_levels": over_levels, "undefined_levels": undefined_levels, "undefined": undefined}
 
     def define(function: Callable[..., Expr | Rate]) -> Metric:
-        return _defined(function, "class", direction, range, settings, constant_average=constant_average)
+        return defined(function, "class", direction, range, settings, constant_average=constant_average)
 
     return define
 
@@ -101,7 +114,7 @@ def prob_metric(
         if against is not None:
             two = settings | {"against": against, "ignores_truth": not truth}
             return _arrayed(function, function.__name__, "prob", direction, range, two)
-        return _defined(function, "prob", direction, range, settings, constant_average=constant_average)
+        return defined(function, "prob", direction, range, settings, constant_average=constant_average)
 
     return define
 
@@ -125,7 +138,7 @@ def numeric_metric(
     """
 
     def define(function: Callable[..., Any]) -> Metric:
-        return _defined(function, "numeric", direction, range, {"undefined": undefined})
+        return defined(function, "numeric", direction, range, {"undefined": undefined})
 
     return define
 
@@ -147,7 +160,7 @@ def array_metric(
     return define
 
 
-def _defined(
+def defined(
     function: Callable[..., Any],
     kind: Kind,
     direction: Direction,
@@ -161,7 +174,7 @@ def _defined(
     """A metric from its formula, which is checked."""
     _check_ends(function, direction, range)
     around: dict[str, Any] = getattr(function, "__globals__", {})
-    named = {key: around[key] for key in inspect.signature(function).parameters if key in around}
+    named = {key: around[key] for key in map(unprefixed, inspect.signature(function).parameters) if key in around}
     known = {key: each.definition for key, each in named.items() if isinstance(each, Metric)}
     statistics = {key: each for key, each in named.items() if isinstance(each, Statistic)} | dict(terms or {})
     definition = Formula.of(function, kind, known, statistics, **settings)
@@ -219,6 +232,9 @@ def _own_terms(made: str, kind: Kind, statistics: object) -> dict[str, Statistic
     for name, function in cast("Mapping[str, Any]", statistics).items():
         if name in {*SUMS[kind], *ROW_COLUMNS[kind]}:
             msg = f"{made}: {name!r} is a statistic already; give yours another name."
+            raise ArgumentError(msg)
+        if unprefixed(name) != name:
+            msg = f"{made}: {name!r} means {unprefixed(name)!r} of other groups; give the statistic another name."
             raise ArgumentError(msg)
         term = replace(statistic(function), alias=name)
         made_of: Any = term.of(truth=pl.col("truth"), score=pl.col("score"), estimate=pl.col("estimate"))
@@ -350,7 +366,7 @@ def _new(
     if asked & vocabulary and not (kind == "prob" and "truth" in asked):
         is_rows = asked <= set(ROW_COLUMNS[kind])
         try:
-            return _defined(function, kind, direction, range, settings, name=name, terms=terms)
+            return defined(function, kind, direction, range, settings, name=name, terms=terms)
         except Exception:
             # `truth` and `estimate` may be arrays as well as columns
             if not is_rows or kind != "numeric":

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 import polars as pl
 
 from tidyfair.aggregates import CONTEXTS
-from tidyfair.comparisons import NO_LEVEL, VALUED
+from tidyfair.comparisons import NO_LEVEL, PART, VALUED
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
+from tidyfair.formulas import OVERALL
 from tidyfair.functions import class_values, row_values
 from tidyfair.labels import AVERAGES, NUMBERS, levels_of, read_labels
 from tidyfair.partitions import Level, Whose
@@ -20,7 +21,7 @@ from tidyfair.units import UNGROUPED, cells_of, count_units, rows_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from tidyfair.aggregates import Aggregate
+    from tidyfair.aggregates import Aggregate, Context
     from tidyfair.formulas import Formula, Kind, Statistic
     from tidyfair.groups import By
     from tidyfair.labels import Labels
@@ -60,6 +61,8 @@ class Request:
     min_n: int = 0
     label_by_label: bool = False
     """Whether more than two labels are compared one against the rest unless asked otherwise."""
+    less: int = 0
+    """How many of the formulas, the last ones, have a disparity of their own that is subtracted."""
 
     @property
     def kind(self) -> Kind:
@@ -183,11 +186,11 @@ def _evaluate(
             "order: list them in order as `labels=[…]`, or make the columns Enums."
         )
         raise LabelError(msg)
-    together: dict[tuple[str, bool, Table], list[tuple[Request, Formula]]] = {}
+    together: dict[tuple[str, bool | None, Table], list[tuple[Request, Formula]]] = {}
     for request in requests:
         for _, formula in request.formulas:
             estimator = request.estimator(formula, labels, asked)
-            key = (estimator, request.by is not None, Table.of(formula, estimator))
+            key = (estimator, _apart(request, formula), Table.of(formula, estimator))
             together.setdefault(key, []).append((request, formula))
     tables: dict[Table, frozenset[Statistic]] = {}
     for (_, _, table), pairs in together.items():
@@ -205,29 +208,37 @@ def _evaluate(
     scores = scores_of_levels(tally, labels) if any(table.kind == "prob" for table in tables) else {}
     units, known = count_units(tally, labels, bys, tables, scores, steps=steps)
     ungrouped = units.spans[None][1] if None in units.spans else 0
-    blocks: dict[tuple[str, bool, Formula], pl.DataFrame] = {}
+    blocks: dict[tuple[str, bool | None, Formula], pl.DataFrame] = {}
     for (estimator, grouped, table), mine in together.items():
-        height = _height(table, labels)
-        run = slice(ungrouped * height, None) if grouped else slice(0, ungrouped * height)
-        work = _Work(tally, labels, units, scores, table, [by for by in bys if (by is not None) == grouped])
-        blocks |= _blocks(work, known[table][run], mine, formulas, estimator, grouped=grouped)
+        border = ungrouped * _height(table, labels)
+        run = slice(border if grouped else 0, border if grouped is False else None)
+        work = _Work(tally, labels, units, scores, table, [by for by in bys if grouped in (None, by is not None)])
+        for formula, block in _blocks(work, known[table][run], mine, formulas, estimator).items():
+            blocks[estimator, grouped, formula] = block
     pieces: list[pl.DataFrame] = []
-    described: list[tuple[int, str, str, int]] = []
+    described: list[tuple[int, int, str, str, int]] = []
     for number, request in enumerate(requests):
         first, size = units.spans[request.by]
-        for name, formula in request.formulas:
+        for place, (name, formula) in enumerate(request.formulas):
+            part = int(place >= len(request.formulas) - request.less)
             estimator = request.estimator(formula, labels, asked)
-            block = blocks[estimator, request.by is not None, formula]
+            grouped = _apart(request, formula)
             tall = len(labels.levels) if estimator in ONE_LABEL and formula.kind != "numeric" else 1
-            pieces.append(block.slice((first - ungrouped * (request.by is not None)) * tall, size * tall))
-            described.append((number, name, estimator, request.min_n))
+            start = first - ungrouped if grouped else first
+            pieces.append(blocks[estimator, grouped, formula].slice(start * tall, size * tall))
+            described.append((number, part, name, estimator, request.min_n))
     rows = pl.concat(pieces, how="diagonal" if len({tuple(piece.columns) for piece in pieces}) > 1 else "vertical")
     piece = pl.concat(
         [pl.Series([place], dtype=pl.Int32).new_from_index(0, len(each)) for place, each in enumerate(pieces)]
     )
-    schema = {"request": pl.Int32, "name": pl.String, "estimator": pl.String, "min_n": pl.Int64}
+    schema = {"request": pl.Int32, PART: pl.Int8, "name": pl.String, "estimator": pl.String, "min_n": pl.Int64}
     rows = rows.hstack([column[piece] for column in pl.DataFrame(described, schema=schema, orient="row")])
     return Evaluated(_mark(rows, units, requests, na_rm=reading["na_rm"]), requests, units, labels, asked, cut)
+
+
+def _apart(request: Request, formula: Formula) -> bool | None:
+    """Whether it is worked out with those that compare groups, or with the others; None where all are one query."""
+    return None if formula.way == "sums" else request.by is not None
 
 
 def _height(table: Table, labels: Labels) -> int:
@@ -330,31 +341,34 @@ def _blocks(
     pairs: list[tuple[Request, Formula]],
     formulas: list[Formula],
     estimator: str,
-    *,
-    grouped: bool,
-) -> dict[tuple[str, bool, Formula], pl.DataFrame]:
+) -> dict[Formula, pl.DataFrame]:
     """The values of some formulas over one table, beside those of the contexts that their aggregates ask for."""
     units, table = work.units, work.table
     wanted = {formulas.index(formula): formula for _, formula in pairs}
 
+    def pooled(what: Context) -> pl.DataFrame:
+        unit = known[UNIT]
+        sizes = enumerate(size for _, size in units.spans.values())
+        by = pl.concat([pl.Series([place], dtype=pl.Int32).new_from_index(0, size) for place, size in sizes])
+        return pool(known, [units.outer[unit], by[unit]], units.apart[unit], what)
+
     def values(known: pl.DataFrame, whose: Whose, mine: Mapping[int, Formula]) -> dict[int, pl.DataFrame]:
-        of_rows = work.values(mine.values(), whose)
         there = derived(table, known)
+        for prefix in {prefix for formula in mine.values() for prefix in formula.beyond}:
+            others = derived(table, pooled("overall" if prefix == OVERALL else "rest"))
+            there = there.hstack([column.alias(prefix + column.name) for column in others])
+        of_rows = work.values(mine.values(), whose)
         return evaluate(there if of_rows is None else there.hstack(of_rows), mine, estimator)
 
     found = values(known, "own", wanted)
     for context in CONTEXTS:
         # what compares a group with the others has no value for all of them
         asking = [formula for request, formula in pairs if request.aggregate and context in request.aggregate.contexts]
-        beside = {key: formula for key, formula in wanted.items() if formula in asking and formula.against is None}
+        beside = {key: formula for key, formula in wanted.items() if formula in asking and not formula.compares}
         if beside:
-            unit = known[UNIT]
-            sizes = enumerate(size for _, size in units.spans.values())
-            by = pl.concat([pl.Series([place], dtype=pl.Int32).new_from_index(0, size) for place, size in sizes])
-            pooled = pool(known, [units.outer[unit], by[unit]], units.apart[unit], context)
-            for key, block in values(pooled, context, beside).items():
+            for key, block in values(pooled(context), context, beside).items():
                 found[key] = found[key].hstack([block["estimate"].alias(context)])
-    return {(estimator, grouped, wanted[key]): block for key, block in found.items()}
+    return {wanted[key]: block for key, block in found.items()}
 
 
 def _mark(rows: pl.DataFrame, units: Units, requests: Sequence[Request], *, na_rm: bool) -> pl.DataFrame:

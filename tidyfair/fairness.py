@@ -8,15 +8,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from tidyfair.aggregates import DIRECTIONS, FarthestPair, as_aggregate, difference, group_maximum, group_minimum, ratio
+from tidyfair.aggregates import DIRECTIONS, as_aggregate
+from tidyfair.contrasts import difference, log_ratio, ratio
 from tidyfair.definitions import prob_metric
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.metric_sets import GroupwiseFactory, Metric, MetricSet, metric_set
 from tidyfair.metrics.classification import (
     accuracy,
+    average_odds,
+    average_predictive_value,
     bal_accuracy,
     base_rate,
+    demographic_disparity,
     detection_prevalence,
+    divergence_from_rest,
     error_rate,
     f1,
     fall_out,
@@ -26,11 +31,19 @@ from tidyfair.metrics.classification import (
     false_omission_rate,
     false_positive_rate,
     negative_predictive_value,
+    positive_predictive_value,
     precision,
     recall,
     selection_rate,
     sens,
+    sensitivity,
+    share_of_rows,
+    smoothed_base_rate,
+    smoothed_negative_rate,
+    smoothed_rejection_rate,
+    smoothed_selection_rate,
     spec,
+    specificity,
     true_negative_rate,
     true_positive_rate,
 )
@@ -47,6 +60,14 @@ from tidyfair.metrics.distances import (
     score_transport_debiased,
     score_transport_if_equal,
 )
+from tidyfair.metrics.inequality import (
+    inequality_within,
+    inequality_within_of_numbers,
+    inequality_within_of_scores,
+    mean_benefit,
+    mean_benefit_of_numbers,
+    mean_benefit_of_scores,
+)
 from tidyfair.metrics.probability import (
     balance_for_negative_class,
     balance_for_positive_class,
@@ -58,6 +79,14 @@ from tidyfair.metrics.probability import (
     roc_auc,
 )
 from tidyfair.metrics.regression import mae, mean_prediction, residual_bias, rmse, rsq
+from tidyfair.spreads import (
+    FarthestPair,
+    coefficient_of_variation,
+    generalized_entropy,
+    group_maximum,
+    group_mean,
+    group_minimum,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,18 +104,31 @@ __all__ = [
     "accuracy_group_minimum",
     "accuracy_ratio",
     "auc_parity",
+    "average_abs_odds_difference",
+    "average_odds_difference",
+    "average_predictive_value_difference",
     "bal_accuracy_group_minimum",
     "base_rate_difference",
     "base_rate_ratio",
+    "between_group_coefficient_of_variation",
+    "between_group_generalized_entropy_index",
+    "between_group_generalized_entropy_index_of_numbers",
+    "between_group_generalized_entropy_index_of_scores",
+    "between_group_theil_index",
+    "bias_amplification",
     "bnsp_auc",
     "bpsn_auc",
     "brier_class_difference",
     "calibration_error_parity",
     "calibration_parity",
+    "class_imbalance",
+    "conditional_demographic_disparity",
     "conditional_use_accuracy_equality",
     "demographic_parity",
     "demographic_parity_difference",
     "demographic_parity_ratio",
+    "differential_fairness",
+    "differential_fairness_of_labels",
     "disparate_impact",
     "equal_opportunity",
     "equal_opportunity_difference",
@@ -107,23 +149,33 @@ __all__ = [
     "false_positive_rate_difference",
     "false_positive_rate_ratio",
     "generalized_equalized_odds_difference",
+    "kl_divergence",
     "kolmogorov_smirnov",
     "kolmogorov_smirnov_debiased",
     "kolmogorov_smirnov_if_equal",
     "mae_difference",
     "mae_ratio",
+    "mean_difference",
     "mean_prediction_difference",
     "mean_score_difference",
     "mn_log_loss_difference",
     "negative_class_balance",
+    "negative_predictive_value_difference",
+    "negative_predictive_value_ratio",
     "new_between_group_metric",
     "new_groupwise_metric",
     "overall_accuracy_equality",
     "positive_class_balance",
+    "positive_predictive_value_difference",
+    "positive_predictive_value_ratio",
+    "precision_difference",
     "precision_group_minimum",
+    "precision_ratio",
     "predictive_equality",
     "predictive_parity",
+    "recall_difference",
     "recall_group_minimum",
+    "recall_ratio",
     "residual_bias_difference",
     "rmse_difference",
     "rmse_group_maximum",
@@ -134,6 +186,10 @@ __all__ = [
     "rsq_difference",
     "selection_rate_difference",
     "selection_rate_ratio",
+    "sensitivity_difference",
+    "sensitivity_ratio",
+    "specificity_difference",
+    "specificity_ratio",
     "statistical_parity_difference",
     "treatment_equality",
     "true_negative_rate_difference",
@@ -143,6 +199,9 @@ __all__ = [
     "wasserstein_distance",
     "wasserstein_distance_debiased",
     "wasserstein_distance_if_equal",
+    "within_group_generalized_entropy_index",
+    "within_group_generalized_entropy_index_of_numbers",
+    "within_group_generalized_entropy_index_of_scores",
 ]
 
 
@@ -151,6 +210,8 @@ def new_groupwise_metric(
     name: str,
     aggregate: Aggregate | pl.Expr | Callable[[pl.DataFrame], float],
     direction: Direction | None = None,
+    *,
+    less: Metric | MetricSet | None = None,
 ) -> GroupwiseFactory:
     """Make a fairness metric: a factory that takes the sensitive feature and gives an ordinary metric.
 
@@ -161,24 +222,30 @@ def new_groupwise_metric(
             one row for each group and metric (`.group`, the `by` columns, `.metric`, `.estimator`, `.estimate`, `.n`,
             `.denominator`, `.overall`) that returns one number. Groups without a value are not in it.
         direction: `"minimize"`, `"maximize"`, `"zero"` or `"one"`; the aggregate's own unless given.
+        less: A metric or set whose own disparity is subtracted, so that what is left is what predictions add to it.
 
     >>> from tidyfair import difference, new_groupwise_metric, npv
     >>> npv_gap = new_groupwise_metric(npv, "npv_gap", difference())
     >>> npv_gap("sex")
     <groupwise metric npv_gap('sex'): difference(to='range') of npv, minimize>
     """
-    given: object = fn
-    members = fn.metrics if isinstance(fn, MetricSet) else (given,)
-    metrics = tuple(member for member in members if isinstance(member, Metric))
-    if not metrics or len(metrics) < len(members):
-        msg = f"{name}: a groupwise metric is made of a metric or a set of ordinary metrics, not {fn!r}."
-        raise ArgumentError(msg)
+    metrics = _ordinary(fn, name)
+    subtracted = () if less is None else _ordinary(less, name)
     _check_name(name, direction)
-    kinds = {metric.kind for metric in metrics}
+    kinds = {metric.kind for metric in (*metrics, *subtracted)}
     if "numeric" in kinds and len(kinds) > 1:
         msg = f"{name}: numeric metrics do not mix with others, here {listed(sorted(kinds))}: they read other columns."
         raise ArgumentError(msg)
-    return GroupwiseFactory(name, metrics, as_aggregate(aggregate, name), direction)
+    return GroupwiseFactory(name, metrics, as_aggregate(aggregate, name), direction, subtracted)
+
+
+def _ordinary(given: object, name: str) -> tuple[Metric, ...]:
+    members = given.metrics if isinstance(given, MetricSet) else (given,)
+    metrics = tuple(member for member in members if isinstance(member, Metric))
+    if not metrics or len(metrics) < len(members):
+        msg = f"{name}: a groupwise metric is made of a metric or a set of ordinary metrics, not {given!r}."
+        raise ArgumentError(msg)
+    return metrics
 
 
 def _check_name(name: object, direction: object) -> None:
@@ -228,6 +295,13 @@ def new_between_group_metric(
     return GroupwiseFactory(name, (metric,), largest if aggregate is None else as_aggregate(aggregate, name), direction)
 
 
+def _compared(metric: Metric) -> tuple[GroupwiseFactory, GroupwiseFactory]:
+    """The difference and the ratio of a rate, which go by its name."""
+    kinds = {"difference": difference(), "ratio": ratio()}
+    found = [new_groupwise_metric(metric, f"{metric.name}_{kind}", each) for kind, each in kinds.items()]
+    return found[0], found[1]
+
+
 # Definitions of the field
 
 demographic_parity = new_groupwise_metric(detection_prevalence, "demographic_parity", difference())
@@ -246,6 +320,7 @@ conditional_use_accuracy_equality = new_groupwise_metric(
 demographic_parity_difference = new_groupwise_metric(selection_rate, "demographic_parity_difference", difference())
 demographic_parity_ratio = new_groupwise_metric(selection_rate, "demographic_parity_ratio", ratio())
 statistical_parity_difference = new_groupwise_metric(selection_rate, "statistical_parity_difference", difference())
+mean_difference = new_groupwise_metric(selection_rate, "mean_difference", difference())
 disparate_impact = new_groupwise_metric(selection_rate, "disparate_impact", ratio())
 equal_opportunity_difference = new_groupwise_metric(sens, "equal_opportunity_difference", difference())
 equal_opportunity_ratio = new_groupwise_metric(sens, "equal_opportunity_ratio", ratio())
@@ -257,34 +332,78 @@ equalized_odds_ratio = new_groupwise_metric(metric_set(sens, fall_out), "equaliz
 
 # Rates, compared
 
-accuracy_difference = new_groupwise_metric(accuracy, "accuracy_difference", difference())
-accuracy_ratio = new_groupwise_metric(accuracy, "accuracy_ratio", ratio())
-base_rate_difference = new_groupwise_metric(base_rate, "base_rate_difference", difference())
-base_rate_ratio = new_groupwise_metric(base_rate, "base_rate_ratio", ratio())
-error_rate_difference = new_groupwise_metric(error_rate, "error_rate_difference", difference())
-error_rate_ratio = new_groupwise_metric(error_rate, "error_rate_ratio", ratio())
-false_discovery_rate_difference = new_groupwise_metric(
-    false_discovery_rate, "false_discovery_rate_difference", difference()
+accuracy_difference, accuracy_ratio = _compared(accuracy)
+base_rate_difference, base_rate_ratio = _compared(base_rate)
+error_rate_difference, error_rate_ratio = _compared(error_rate)
+false_discovery_rate_difference, false_discovery_rate_ratio = _compared(false_discovery_rate)
+false_negative_rate_difference, false_negative_rate_ratio = _compared(false_negative_rate)
+false_omission_rate_difference, false_omission_rate_ratio = _compared(false_omission_rate)
+false_positive_rate_difference, false_positive_rate_ratio = _compared(false_positive_rate)
+negative_predictive_value_difference, negative_predictive_value_ratio = _compared(negative_predictive_value)
+positive_predictive_value_difference, positive_predictive_value_ratio = _compared(positive_predictive_value)
+precision_difference, precision_ratio = _compared(precision)
+recall_difference, recall_ratio = _compared(recall)
+selection_rate_difference, selection_rate_ratio = _compared(selection_rate)
+sensitivity_difference, sensitivity_ratio = _compared(sensitivity)
+specificity_difference, specificity_ratio = _compared(specificity)
+true_negative_rate_difference, true_negative_rate_ratio = _compared(true_negative_rate)
+true_positive_rate_difference, true_positive_rate_ratio = _compared(true_positive_rate)
+
+# Two rates, compared with a reference: a change of one can hide that of the other
+
+average_odds_difference = new_groupwise_metric(average_odds, "average_odds_difference", difference(signed=True))
+average_abs_odds_difference = new_groupwise_metric(
+    metric_set(fall_out, sens), "average_abs_odds_difference", difference(signed=False, across="mean")
 )
-false_discovery_rate_ratio = new_groupwise_metric(false_discovery_rate, "false_discovery_rate_ratio", ratio())
-false_negative_rate_difference = new_groupwise_metric(
-    false_negative_rate, "false_negative_rate_difference", difference()
+average_predictive_value_difference = new_groupwise_metric(
+    average_predictive_value, "average_predictive_value_difference", difference(signed=True)
 )
-false_negative_rate_ratio = new_groupwise_metric(false_negative_rate, "false_negative_rate_ratio", ratio())
-false_omission_rate_difference = new_groupwise_metric(
-    false_omission_rate, "false_omission_rate_difference", difference()
+
+# Groups of any number, at once
+
+differential_fairness = new_groupwise_metric(
+    metric_set(smoothed_selection_rate, smoothed_rejection_rate), "differential_fairness", log_ratio(signed=False)
 )
-false_omission_rate_ratio = new_groupwise_metric(false_omission_rate, "false_omission_rate_ratio", ratio())
-false_positive_rate_difference = new_groupwise_metric(
-    false_positive_rate, "false_positive_rate_difference", difference()
+differential_fairness_of_labels = new_groupwise_metric(
+    metric_set(smoothed_base_rate, smoothed_negative_rate), "differential_fairness_of_labels", log_ratio(signed=False)
 )
-false_positive_rate_ratio = new_groupwise_metric(false_positive_rate, "false_positive_rate_ratio", ratio())
-selection_rate_difference = new_groupwise_metric(selection_rate, "selection_rate_difference", difference())
-selection_rate_ratio = new_groupwise_metric(selection_rate, "selection_rate_ratio", ratio())
-true_negative_rate_difference = new_groupwise_metric(true_negative_rate, "true_negative_rate_difference", difference())
-true_negative_rate_ratio = new_groupwise_metric(true_negative_rate, "true_negative_rate_ratio", ratio())
-true_positive_rate_difference = new_groupwise_metric(true_positive_rate, "true_positive_rate_difference", difference())
-true_positive_rate_ratio = new_groupwise_metric(true_positive_rate, "true_positive_rate_ratio", ratio())
+bias_amplification = new_groupwise_metric(
+    metric_set(smoothed_selection_rate, smoothed_rejection_rate),
+    "bias_amplification",
+    log_ratio(signed=False),
+    "zero",
+    less=metric_set(smoothed_base_rate, smoothed_negative_rate),
+)
+conditional_demographic_disparity = new_groupwise_metric(
+    demographic_disparity, "conditional_demographic_disparity", group_mean(weighted=True)
+)
+kl_divergence = new_groupwise_metric(divergence_from_rest, "kl_divergence", group_maximum())
+class_imbalance = new_groupwise_metric(share_of_rows, "class_imbalance", difference())
+
+# Inequality, between groups and within
+
+between_group_generalized_entropy_index = new_groupwise_metric(
+    mean_benefit, "between_group_generalized_entropy_index", generalized_entropy()
+)
+between_group_theil_index = new_groupwise_metric(mean_benefit, "between_group_theil_index", generalized_entropy(1))
+between_group_coefficient_of_variation = new_groupwise_metric(
+    mean_benefit, "between_group_coefficient_of_variation", coefficient_of_variation(weighted=True)
+)
+between_group_generalized_entropy_index_of_scores = new_groupwise_metric(
+    mean_benefit_of_scores, "between_group_generalized_entropy_index_of_scores", generalized_entropy()
+)
+between_group_generalized_entropy_index_of_numbers = new_groupwise_metric(
+    mean_benefit_of_numbers, "between_group_generalized_entropy_index_of_numbers", generalized_entropy()
+)
+within_group_generalized_entropy_index = new_groupwise_metric(
+    inequality_within, "within_group_generalized_entropy_index", group_mean(weighted=True)
+)
+within_group_generalized_entropy_index_of_scores = new_groupwise_metric(
+    inequality_within_of_scores, "within_group_generalized_entropy_index_of_scores", group_mean(weighted=True)
+)
+within_group_generalized_entropy_index_of_numbers = new_groupwise_metric(
+    inequality_within_of_numbers, "within_group_generalized_entropy_index_of_numbers", group_mean(weighted=True)
+)
 
 # Worst groups
 

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
@@ -13,8 +14,10 @@ import polars as pl
 from tidyfair.errors import ArgumentError, listed, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
     from typing import Self
+
+    from tidyfair.columns import Column
 
 __all__ = ["statistic"]
 
@@ -25,6 +28,8 @@ Kind: TypeAlias = Literal["class", "prob", "numeric"]
 Way: TypeAlias = Literal["sums", "rows", "arrays"]
 Counts: TypeAlias = Literal["instances", "positives", "smaller_class"]
 
+OVERALL, THE_REST = "overall_", "rest_"
+"""Prefixes of a statistic of all groups together, and of all other groups."""
 ROWS = "_rows"
 """Suffix of a statistic counted in rows; without it, in case weights."""
 
@@ -33,7 +38,7 @@ _SCORED, _NOTHING = frozenset({"truth", "probs"}), frozenset[str]()
 STATISTICS: dict[str, frozenset[str]] = {
     "tp": _BOTH, "fp": _BOTH, "fn": _BOTH, "tn": _BOTH, "absolute_steps": _BOTH, "squared_steps": _BOTH,
     "positives": _TRUTH, "negatives": _TRUTH, "selected": _ESTIMATE, "unselected": _ESTIMATE,
-    "instances": _NOTHING, "rank": _NOTHING,
+    "instances": _NOTHING, "rank": _NOTHING, "label_count": _NOTHING,
 }  # fmt: skip
 """The statistics of one label against the rest, and the columns without which a row does not count in them."""
 _OF_ORDER = {"absolute_steps", "squared_steps", "rank"}
@@ -70,6 +75,14 @@ _OTHER_SIDE = {
 
 
 @dataclass(frozen=True)
+class Neighborhood:
+    """The rows that a row is compared with: the nearest ones by some columns."""
+
+    features: tuple[Column, ...]
+    n_neighbors: int
+
+
+@dataclass(frozen=True)
 class Statistic:
     """A quantity of a row that formulas need the sum of, as a function of its columns; made by `statistic`."""
 
@@ -77,6 +90,8 @@ class Statistic:
     cumulative: bool = False
     options: tuple[tuple[str, object], ...] = ()
     alias: str | None = None
+    neighborhood: Neighborhood | None = None
+    """The rows that it compares a row with, so that it is worked out before rows are counted."""
 
     @property
     def name(self) -> str:
@@ -87,7 +102,8 @@ class Statistic:
     def column(self) -> str:
         """The name of its sum among those of others; the same quantity with other options is another one."""
         own = f" {id(self.function)}" if self.alias else ""
-        return f"{self.name}({', '.join(f'{name}={value!r}' for name, value in self.options)}){own}"
+        own += f" of {self.neighborhood}" if self.neighborhood else ""
+        return f"{self.name}({_told(self.options)}){own}"
 
     @cached_property
     def reads(self) -> frozenset[str]:
@@ -166,9 +182,11 @@ class Formula:
         parameters = inspect.signature(function).parameters.values()
         needs = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY]
         sums, rows = SUMS[kind], ROW_COLUMNS[kind]
-        parts = {name: known[name] for name in needs if name in known and name not in sums}
-        parts = {name: part for name, part in parts.items() if name not in terms and part.kind == kind}
-        if unknown := [name for name in needs if name not in {*sums, *rows, *terms, *parts}]:
+        of_metrics = {name: unprefixed(name) for name in needs if unprefixed(name) not in {*sums, *terms}}
+        parts = {name: known[base] for name, base in of_metrics.items() if base in known and known[base].kind == kind}
+        if unknown := [
+            name for name in needs if name not in {*rows, *parts} and unprefixed(name) not in {*sums, *terms}
+        ]:
             vocabulary = [name for name in (*sums, *terms, *rows) if name not in _OF_ORDER]
             msg = (
                 f"{function.__name__}(): the parameter {unknown[0]!r} is no statistic, and its module knows no metric "
@@ -181,7 +199,9 @@ class Formula:
             msg = f"{function.__name__}(): a formula is over sums or over rows, not both: {listed(needs)}."
             raise ArgumentError(msg)
         options = tuple((each.name, each.default) for each in parameters if each.kind is each.KEYWORD_ONLY)
-        own = tuple((name, terms[name].with_options(dict(options))) for name in needs if name in terms)
+        own = tuple(
+            (name, terms[unprefixed(name)].with_options(dict(options))) for name in needs if unprefixed(name) in terms
+        )
         way: Any = ways.pop() if ways else "sums"
         return cls(
             function, kind, way, parts=tuple(parts.items()), terms=own, options=_frozen(dict(options)), **settings
@@ -206,13 +226,25 @@ class Formula:
         return frozenset(term for _, term in self.terms).union(*(part.all_terms for _, part in self.parts))
 
     @cached_property
+    def beyond(self) -> tuple[str, ...]:
+        """The prefixes of the statistics that it needs of other groups."""
+        parts = {prefix for _, part in self.parts for prefix in part.beyond}
+        own = {prefix for prefix in (OVERALL, THE_REST) for name in self.needs if name.startswith(prefix)}
+        return tuple(sorted(own | parts))
+
+    @cached_property
     def reads(self) -> frozenset[str]:
         """Which of `truth`, `estimate` and `probs` must be there in a row for it to count."""
         if self.way == "arrays":
             return _SCORED - _TRUTH if self.ignores_truth else _SCORED if self.kind == "prob" else _BOTH
         sources = SUMS[self.kind] | ROW_COLUMNS[self.kind]
-        own = (sources[name] for name in self.statistics)
+        own = (sources[unprefixed(name)] for name in self.statistics)
         return _NOTHING.union(*own, *(term.reads for term in self.all_terms))
+
+    @property
+    def compares(self) -> bool:
+        """Whether it reads other groups beside its own."""
+        return self.against is not None or bool(self.beyond)
 
     def with_options(self, name: str, options: Mapping[str, object]) -> Self:
         """The same formula with other options."""
@@ -243,17 +275,19 @@ class Formula:
         """
         complete = _WHEN_COMPLETE if self.kind == "class" and self.reads == _BOTH else {}
 
-        def express(formula: Formula) -> tuple[Expr, Expr | None]:
+        def express(formula: Formula, whose: str = "") -> tuple[Expr, Expr | None]:
             parts, terms = dict(formula.parts), dict(formula.terms)
 
             def value(name: str) -> Expr:
-                if name in given:
-                    return pl.col(name)
+                base = unprefixed(name)
+                prefix = whose or name.removesuffix(base)
+                if prefix + base in given:
+                    return pl.col(prefix + base)
                 if name in parts:
-                    return express(parts[name])[0]
-                if name in complete:
-                    return pl.sum_horizontal(pl.col(cell + suffix) for cell in complete[name].split())
-                return pl.col((terms[name].column if name in terms else name) + suffix)
+                    return express(parts[name], prefix)[0]
+                if base in complete:
+                    return pl.sum_horizontal(pl.col(prefix + cell + suffix) for cell in complete[base].split())
+                return pl.col(prefix + (terms[name].column if name in terms else base) + suffix)
 
             arguments: dict[str, Any] = {name: value(name) for name in formula.needs}
             result: object = formula.function(**arguments, **dict[str, Any](formula.options))
@@ -281,7 +315,7 @@ class Formula:
     @cached_property
     def column(self) -> str:
         """Where its values stand beside the sums of a group, if it is worked out from rows."""
-        return f"{name_of(self.function)}({self.options}) {self.min_n} {id(self.function)}"
+        return f"{name_of(self.function)}({_told(self.options)}) {self.min_n} {id(self.function)}"
 
     @cached_property
     def over_rows(self) -> Expr:
@@ -317,10 +351,13 @@ class Formula:
         parts = dict(self.parts)
         missing = [name for name in self.needs if name not in frame.columns and name not in parts]
         missing += sorted(
-            name
-            for part in parts
-            if part not in frame.columns
-            for name in {*parts[part].statistics, *dict(parts[part].terms)} - {*frame.columns}
+            {
+                part.removesuffix(unprefixed(part)) + name
+                for part in parts
+                if part not in frame.columns
+                for name in {*parts[part].statistics, *dict(parts[part].terms)}
+            }
+            - {*frame.columns}
         )
         if missing:
             msg = f"{self.function.__name__} needs the number {missing[0]!r}."
@@ -330,6 +367,11 @@ class Formula:
             msg = f"{self.function.__name__} takes one number for each statistic: it is worked out label by label."
             raise ArgumentError(msg)
         return values.item()
+
+
+def unprefixed(name: str) -> str:
+    """A statistic without what says whose it is."""
+    return name.removeprefix(OVERALL).removeprefix(THE_REST)
 
 
 def name_of(function: object) -> str:
@@ -348,13 +390,24 @@ def _frozen(options: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
     return tuple((name, freeze(value)) for name, value in options.items())
 
 
+def _told(options: Iterable[tuple[str, object]]) -> str:
+    """Options as part of a name, which is the same for options that are equal, as 1 and 1.0 are."""
+    plain = [(name, float(value) if isinstance(value, Real) else value) for name, value in options]
+    return ", ".join(f"{name}={value!r}" for name, value in plain)
+
+
 def _shared(options: Mapping[str, object], part: Formula) -> dict[str, object]:
     return {name: value for name, value in options.items() if name in dict(part.options)}
 
 
 def two_sides(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows of one label against the rest, and below them the same counts seen from the rest."""
-    names = {name + suffix: other + suffix for suffix in ("", ROWS) for name, other in _OTHER_SIDE.items()}
+    names = {
+        prefix + name + suffix: prefix + other + suffix
+        for prefix in ("", OVERALL, THE_REST)
+        for suffix in ("", ROWS)
+        for name, other in _OTHER_SIDE.items()
+    }
     other = {name: names[name] if names.get(name) in frame.columns else name for name in frame.columns}
     both = {name: pl.concat([frame[name], frame[other[name]]]) for name in frame.columns}
     for suffix, dtype in (("", pl.Float64), (ROWS, pl.Int64)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -11,108 +10,22 @@ import polars as pl
 from polars.dataframe.group_by import DynamicGroupBy, GroupBy, RollingGroupBy
 from polars.lazyframe.group_by import LazyGroupBy
 
+from tidyfair.columns import Column, blaming_expressions
 from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.groups import SIDE, Privileged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Mapping
+
+    from tidyfair.columns import ColumnLike
 
 __all__: list[str] = []
 
-ColumnLike: TypeAlias = "str | pl.Expr"
 PolarsFrame: TypeAlias = "pl.DataFrame | pl.LazyFrame | GroupBy"
 
 WEIGHT = "weight"
 _EAGER = ("pandas", "pyarrow")
 _PLAIN = (pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Null)
-
-
-@dataclass(frozen=True, eq=False)
-class Column:
-    """A column named by the user, or an expression that makes one; equal when they mean the same."""
-
-    source: str | pl.Expr
-
-    @classmethod
-    def of(cls, source: object, role: str) -> Column:
-        """Accept a name or a polars expression for one column, refuse anything else."""
-        if isinstance(source, str):
-            return cls(source)
-        if not isinstance(source, pl.Expr):
-            one_by_one = " Write several columns one by one." if type(source) in (list, tuple) else ""
-            msg = f"`{role}` takes a column name or a polars expression, not a {type(source).__name__}.{one_by_one}"
-            raise ColumnError(msg)
-        if source.meta.has_multiple_outputs():
-            msg = f"`{role}`: {source} may give several columns; name them one by one."
-            raise ColumnError(msg)
-        # `pl.col("sex")` is the column itself
-        return cls(source.meta.output_name() if source.meta.is_column() else source)
-
-    @property
-    def name(self) -> str:
-        """The name in results."""
-        return self.source if isinstance(self.source, str) else self.source.meta.output_name()
-
-    @property
-    def expr(self) -> pl.Expr:
-        """The column as an expression over the user's frame."""
-        return pl.col(self.source) if isinstance(self.source, str) else self.source
-
-    @property
-    def roots(self) -> list[str]:
-        """The columns of the user's frame that it is made of."""
-        return [self.source] if isinstance(self.source, str) else self.source.meta.root_names()
-
-    def check(self, columns: Sequence[str], role: str) -> None:
-        """Refuse what the frame does not have, what hides a column, and what is not one value a row."""
-        for root in self.roots:
-            if root not in columns:
-                raise ColumnError.missing(root, role, columns)
-        if isinstance(self.source, str):
-            return
-        if self.name in columns:
-            msg = (
-                f"`{role}`: the expression {self.source} is called {self.name!r} like a column of the data; "
-                'give it a name of its own with `.alias("…")`.'
-            )
-            raise ColumnError(msg)
-        if not _keeps_rows(self.source):
-            msg = f"`{role}`: the expression {self.source} does not give one value for each row."
-            raise ColumnError(msg)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Column):
-            return NotImplemented
-        if isinstance(self.source, str) or isinstance(other.source, str):
-            return isinstance(self.source, str) and isinstance(other.source, str) and self.source == other.source
-        return self.source.meta.eq(other.source)
-
-    def __hash__(self) -> int:
-        # not the serialized form, which expressions that hold a Python function do not have
-        return hash(self.source if isinstance(self.source, str) else tuple(self.source.meta.root_names()))
-
-    def __repr__(self) -> str:
-        return repr(self.source) if isinstance(self.source, str) else str(self.source)
-
-
-@contextmanager
-def blaming_expressions(wanted: Mapping[str, tuple[str, Column]]) -> Generator[None]:
-    """Where a query with expressions of the user fails, say so; other errors of the engine come through as they are."""
-    try:
-        yield
-    except pl.exceptions.PolarsError as error:
-        made = [f"`{role}`: {column}" for role, column in wanted.values() if not isinstance(column.source, str)]
-        if not made:
-            raise
-        msg = f"An expression does not fit the data ({'; '.join(made)}): {error}"
-        raise ColumnError(msg) from error
-
-
-def _keeps_rows(expr: pl.Expr) -> bool:
-    """Whether an expression gives one value for each row, as far as can be said without the data."""
-    try:
-        return expr.meta.is_length_preserving()
-    except pl.exceptions.PolarsError:
-        return True  # polars cannot look into Python functions
 
 
 @dataclass(frozen=True)
@@ -124,6 +37,8 @@ class Source:
     kind: str
     """`polars`, `pandas` or `pyarrow`."""
     outer: tuple[Column, ...]
+    sides: Privileged | None = None
+    """Conditions whose two sides are outer groups too."""
 
     @property
     def columns(self) -> list[str]:
@@ -185,7 +100,9 @@ class Source:
             raise ColumnError(msg) from error
 
 
-def open_frame(data: object, group_by: ColumnLike | Iterable[ColumnLike] | None = None) -> Source:
+def open_frame(
+    data: object, group_by: ColumnLike | Privileged | Iterable[ColumnLike | Privileged] | None = None
+) -> Source:
     """Open a frame of any supported kind, grouped or not."""
     frame, keys = _ungrouped(data)
     if keys is None:
@@ -194,13 +111,14 @@ def open_frame(data: object, group_by: ColumnLike | Iterable[ColumnLike] | None 
     elif group_by is not None:
         msg = "The data are already grouped; write the grouping once, on the frame or as `group_by=`."
         raise ArgumentError(msg)
-    outer = tuple(Column.of(key, "group_by") for key in keys)
-    names = [column.name for column in outer]
+    sides = [key for key in keys if isinstance(key, Privileged)]
+    outer = tuple(Column.of(key, "group_by") for key in keys if not isinstance(key, Privileged))
+    names = [column.name for column in outer] + [SIDE for _ in sides]
     if twice := {name for name in names if names.count(name) > 1}:
         msg = f"`group_by`: {sorted(twice)} are given more than once."
         raise ColumnError(msg)
     if isinstance(frame, pl.DataFrame | pl.LazyFrame):
-        return Source(frame, "polars", outer)
+        return Source(frame, "polars", outer, *sides)
     import narwhals.stable.v2 as nw
 
     try:
@@ -215,7 +133,7 @@ def open_frame(data: object, group_by: ColumnLike | Iterable[ColumnLike] | None 
             "frames (also grouped) and pyarrow tables. Turn it into one of these first."
         )
         raise ArgumentError(msg) from error
-    return Source(opened, opened.implementation.value, outer)
+    return Source(opened, opened.implementation.value, outer, *sides)
 
 
 def _ungrouped(data: object) -> tuple[object, list[Any] | None]:

@@ -8,11 +8,13 @@ from typing import cast
 
 import polars as pl
 
+from tidyfair.columns import Column
 from tidyfair.errors import ArgumentError, listed, nearest
-from tidyfair.frames import Column
 
 __all__ = ["Privileged", "privileged"]
 
+SIDE = "side"
+"""The column of outer groups that are the two sides of a condition."""
 SIDES = pl.Enum(["privileged", "unprivileged", "neither"])
 
 _Condition = tuple[tuple[str, tuple[object, ...]], ...]
@@ -38,17 +40,39 @@ class Privileged:
         sides = [_any_text(self.conditions), *([_any_text(self.unprivileged)] if self.unprivileged else [])]
         return " vs ".join(sides)
 
+    def check(self, keys: pl.DataFrame) -> None:
+        """Refuse, over all keys of the data, values that never occur, sides without rows, and rows on both sides."""
+        if keys.is_empty():
+            return
+        keys = self._named(keys)
+        for name, values in (each for condition in (*self.conditions, *self.unprivileged) for each in condition):
+            seen = keys[name].unique().drop_nulls().to_list()
+            # Python equality, so that True = 1 = 1.0 as for labels
+            if unknown := [value for value in values if value not in seen]:
+                msg = (
+                    f"{self}: {name!r} is never {unknown[0]!r}.{nearest(unknown[0], seen)} "
+                    f"Its values: {listed(sorted(seen))}."
+                )
+                raise ArgumentError(msg)
+        if (self._meets(self.conditions, keys) & self._meets(self.unprivileged, keys)).any():
+            msg = f"{self}: some rows are on both sides; make the conditions exclude each other."
+            raise ArgumentError(msg)
+        there = self.side(keys).unique().to_list()
+        for side in ("privileged", "unprivileged"):
+            if side not in there:
+                several = sum(map(len, self.conditions if side == "privileged" else self.unprivileged)) > 1
+                why = "its values never occur together" if several else "there is nobody else"
+                msg = f"{self}: nobody is {side}, because {why}."
+                raise ArgumentError(msg)
+
     def side(self, keys: pl.DataFrame) -> pl.Series:
         """The side of each row of keys, which are those of `columns` in order, under any name.
 
         Rows with a null in a condition column, or on neither side, are `neither`.
         """
-        keys = keys.rename(dict(zip(keys.columns, (column.name for column in self.columns), strict=True)))
-        chosen, other = self._meets(self.conditions, keys), self._meets(self.unprivileged, keys)
-        if (chosen & other).any():
-            msg = f"{self}: some rows are on both sides; make the conditions exclude each other."
-            raise ArgumentError(msg)
-        other = other if self.unprivileged else ~chosen
+        keys = self._named(keys)
+        chosen = self._meets(self.conditions, keys)
+        other = self._meets(self.unprivileged, keys) if self.unprivileged else ~chosen
         known = keys.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
         return pl.select(
             pl.when(known & chosen).then(pl.lit("privileged"))
@@ -56,19 +80,15 @@ class Privileged:
             .otherwise(pl.lit("neither")).cast(SIDES)
         ).to_series()  # fmt: skip
 
+    def _named(self, keys: pl.DataFrame) -> pl.DataFrame:
+        return keys.rename(dict(zip(keys.columns, (column.name for column in self.columns), strict=True)))
+
     def _meets(self, conditions: tuple[_Condition, ...], keys: pl.DataFrame) -> pl.Series:
         met = pl.Series([False]).new_from_index(0, len(keys))
         for condition in conditions:
             all_of = ~pl.Series([False]).new_from_index(0, len(keys))
             for name, values in condition:
                 seen = keys[name].unique().drop_nulls().to_list()
-                # Python equality, so that True = 1 = 1.0 as for labels
-                if len(keys) and (unknown := [value for value in values if value not in seen]):
-                    msg = (
-                        f"{self}: {name!r} is never {unknown[0]!r}.{nearest(unknown[0], seen)} "
-                        f"Its values: {listed(sorted(seen))}."
-                    )
-                    raise ArgumentError(msg)
                 all_of &= keys[name].is_in([value for value in seen if value in values]).fill_null(value=False)
             met |= all_of
         return met
@@ -91,7 +111,8 @@ def privileged(
         values: One condition written as keywords.
 
     Rows with a null in a condition column, or on neither side, are left out and counted as the group `neither`.
-    A column, or a value, that does not occur is an error when the metric is called, as are rows on both sides.
+    A column, or a value, that does not occur is an error when the metric is called, as are a side without rows and rows
+    on both sides. It may also be the outer grouping of a call, `group_by=privileged(…)`, whose column is `side`.
 
     >>> privileged(sex="male", race=["white", "asian"])
     privileged(sex=male & race=asian|white)

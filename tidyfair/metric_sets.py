@@ -7,22 +7,22 @@ from dataclasses import dataclass, field, fields, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from tidyfair.aggregates import UserAggregate, as_aggregate
-from tidyfair.calls import Evaluable
-from tidyfair.errors import ArgumentError, listed
+from tidyfair.calls import CallOptions, Evaluable
+from tidyfair.errors import AggregateError, ArgumentError, listed
 from tidyfair.evaluations import Request
 from tidyfair.functions import on_arrays
-from tidyfair.groups import By, Privileged
+from tidyfair.groups import By, Privileged, privileged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Never, Self
-
-    import polars as pl
+    from typing import Self
 
     from tidyfair.aggregates import Aggregate, Direction
+    from tidyfair.columns import ColumnLike
     from tidyfair.formulas import Formula, Kind
-    from tidyfair.frames import ColumnLike
 
 __all__ = ["GroupwiseFactory", "GroupwiseMetric", "Metric", "MetricSet", "metric_set", "metric_tweak"]
 
@@ -68,6 +68,8 @@ class Metric(Evaluable):
         try:
             if definition.way != "arrays":
                 definition.express()
+                for term in definition.all_terms:
+                    term.of(truth=pl.col("truth"), estimate=pl.col("estimate"), score=pl.col("score"))
         except (TypeError, OverflowError) as error:
             msg = f"{self.name} cannot use the options {options!r}: {error}."
             raise ArgumentError(msg) from error
@@ -98,17 +100,22 @@ class GroupwiseMetric(Evaluable):
     aggregate: Aggregate
     own_direction: Direction | None = None
     min_n: int = 0
+    less: tuple[Metric, ...] = ()
+    """Metrics whose own disparity is subtracted."""
 
     bound: Aggregate = field(init=False, repr=False, compare=False)
     """The aggregate as it applies to this `by` and these metrics."""
 
     def __post_init__(self) -> None:
-        negative = next((metric.name for metric in self.metrics if metric.range[0] < 0), None)
-        compared = next((metric.name for metric in self.metrics if metric.definition.against), None)
+        every = (*self.metrics, *self.less)
+        negative = next((metric.name for metric in every if metric.range[0] < 0), None)
+        compared = next((metric.name for metric in every if metric.definition.compares), None)
         if compared and self.aggregate.contexts and not isinstance(self.aggregate, UserAggregate):
             msg = f"{self.name} compares a group with the others already; aggregate it without `to=`."
             raise ArgumentError(msg)
-        object.__setattr__(self, "bound", self.aggregate.bound(sides=self.by.sides is not None, negative=negative))
+        good = self.own_direction or self.metrics[0].direction
+        bound = self.aggregate.bound(sides=self.by.sides is not None, negative=negative, direction=good)
+        object.__setattr__(self, "bound", bound)
 
     @property
     def kind(self) -> Kind:
@@ -124,7 +131,8 @@ class GroupwiseMetric(Evaluable):
     def range(self) -> tuple[float, float]:
         """Smallest and largest possible value."""
         lower, upper = (end(metric.range[side] for metric in self.metrics) for side, end in ((0, min), (1, max)))
-        return self.bound.range(lower, upper)
+        low, high = self.bound.range(lower, upper)
+        return (low - high, high - low) if self.less else (low, high)
 
     @property
     def requests(self) -> tuple[Request]:
@@ -134,14 +142,13 @@ class GroupwiseMetric(Evaluable):
                 metric.name,
                 replace(metric.definition, min_n=self.min_n) if metric.definition.against else metric.definition,
             )
-            for metric in self.metrics
+            for metric in (*self.metrics, *self.less)
         )
         label_by_label = any(metric.constant_average for metric in self.metrics)
-        return (Request(self.name, formulas, self.by, self.bound, self.min_n, label_by_label),)
+        return (Request(self.name, formulas, self.by, self.bound, self.min_n, label_by_label, len(self.less)),)
 
     def __repr__(self) -> str:
-        metrics = ", ".join(metric.name for metric in self.metrics)
-        return f"<groupwise metric {self.name}({self.by!r}): {self.bound!r} of {metrics}, {self.direction}>"
+        return f"<groupwise metric {self.name}({self.by!r}): {self.bound!r} of {_shown(self)}, {self.direction}>"
 
 
 @dataclass(frozen=True)
@@ -152,6 +159,7 @@ class GroupwiseFactory:
     metrics: tuple[Metric, ...]
     aggregate: Aggregate
     direction: Direction | None = None
+    less: tuple[Metric, ...] = ()
 
     def __call__(
         self,
@@ -159,7 +167,7 @@ class GroupwiseFactory:
         aggregate: Aggregate | pl.Expr | Callable[[pl.DataFrame], float] | None = None,
         name: str | None = None,
         min_n: int = 0,
-        **call: Never,
+        **options: object,
     ) -> GroupwiseMetric:
         """Compare the groups of one or more columns, or the two sides of `privileged(…)`.
 
@@ -168,13 +176,15 @@ class GroupwiseFactory:
             aggregate: Another aggregate than the factory's.
             name: Another name for `.metric`.
             min_n: Groups whose denominator has fewer rows are left out.
-            call: Nothing else; the arguments of a call belong to the metric that this makes.
+            options: Options of its metrics or of its aggregate, such as `beta=2` or `alpha=1`.
 
         Raises:
-            ColumnError, AggregateError: If the feature or the aggregate does not fit.
+            ColumnError, AggregateError, ArgumentError: If the feature, the aggregate or an option does not fit.
         """
         name = name or self.name
-        if call or any(hasattr(feature, "columns") and not isinstance(feature, Privileged) for feature in by):
+        of_call = {"data", "truth", "estimate", *CallOptions.__annotations__}
+        frames = [feature for feature in by if hasattr(feature, "columns") and not isinstance(feature, Privileged)]
+        if frames or not of_call.isdisjoint(options):
             msg = f'{name} is a factory: write `{name}("column")(data, …)` with the sensitive feature first.'
             raise ArgumentError(msg)
         if isinstance(min_n, bool) or not isinstance(min_n, Integral) or min_n < 0:
@@ -182,13 +192,45 @@ class GroupwiseFactory:
             raise ArgumentError(msg)
         chosen = self.aggregate if aggregate is None else as_aggregate(aggregate, name)
         direction = self.direction if aggregate is None else None
-        return GroupwiseMetric(name, self.metrics, By.of(by, name), chosen, direction, int(min_n))
+        known = replace(self, aggregate=chosen).options
+        for option in options:
+            if option not in known:
+                kind = f"option of {name}"
+                raise ArgumentError.unknown(kind, option, [*known, "aggregate", "min_n", "name"])
+        if own := {option: value for option, value in options.items() if option in chosen.options}:
+            chosen = replace(chosen, **own)
+        metrics, less = ([_with(metric, options) for metric in some] for some in (self.metrics, self.less))
+        return GroupwiseMetric(name, tuple(metrics), By.of(by, name), chosen, direction, int(min_n), tuple(less))
+
+    @property
+    def options(self) -> dict[str, object]:
+        """The options of its metrics and its aggregate, which a call may set, with their defaults."""
+        every = (option for metric in (*self.metrics, *self.less) for option in metric.definition.options)
+        return {**dict(every), **self.aggregate.options}
+
+    @property
+    def typical(self) -> GroupwiseMetric:
+        """What it makes of a column, or of two sides where a sign needs them."""
+        try:
+            return self("a column")
+        except AggregateError:
+            return self(privileged({"a column": "a value"}))
 
     def __repr__(self) -> str:
-        metrics = ", ".join(metric.name for metric in self.metrics)
-        return (
-            f'<factory of groupwise metrics {self.name}: {self.aggregate!r} of {metrics}; call {self.name}("column")>'
-        )
+        made_of = f"{self.aggregate!r} of {_shown(self)}"
+        return f'<factory of groupwise metrics {self.name}: {made_of}; call {self.name}("column")>'
+
+
+def _shown(metric: GroupwiseMetric | GroupwiseFactory) -> str:
+    """What is compared, in words."""
+    names = [", ".join(each.name for each in some) for some in (metric.metrics, metric.less)]
+    return " less that of ".join(filter(None, names))
+
+
+def _with(metric: Metric, options: Mapping[str, object]) -> Metric:
+    """The metric with those of the options that it has."""
+    own = {name: value for name, value in options.items() if name in dict(metric.definition.options)}
+    return metric.tweaked(metric.name, own) if own else metric
 
 
 @dataclass(frozen=True)
@@ -250,7 +292,7 @@ def metric_set(*metrics: Metric | GroupwiseMetric | MetricSet) -> MetricSet:
         by = member.by.text if isinstance(member, GroupwiseMetric) else None
         if (member.name, by) in seen:
             what = f"{member.name} by {by}" if by else member.name
-            way_out = "name=" if by else "metric_tweak"
+            way_out = "name=" if by else '.alias("…")'
             msg = f"The set has two metrics {what}; give one of them another name with `{way_out}`."
             raise ArgumentError(msg)
         seen.add((member.name, by))

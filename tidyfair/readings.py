@@ -40,6 +40,9 @@ _MARGINS = {
     "instances": tuple(_CELLS),
 }  # fmt: skip
 
+_OF_LABELS = ("rank", "label_count")
+"""Statistics that are not counted, but are about the labels of the call."""
+
 _USED = {
     frozenset({"truth", "estimate"}): ("tp", "fn", "fp", "tn"),
     frozenset({"truth"}): ("positives", "negatives"),
@@ -49,7 +52,8 @@ _USED = {
 """The statistics whose rows are the rows that a formula uses, by the columns that it reads."""
 
 _VALUES = [
-    UNIT, LEVEL, "metric", "estimate", "n", "denominator", "size", "rows", "weight", "levels_left_out", "reason",
+    UNIT, LEVEL, "metric", "estimate", "n", "denominator", "mass", "size", "rows", "weight",
+    "levels_left_out", "reason",
 ]  # fmt: skip
 
 
@@ -83,6 +87,12 @@ def _sums(level: int, *, weighted: bool, steps: bool, complete: bool) -> tuple[p
     return tuple(sums)
 
 
+def _term_sums(terms: frozenset[Statistic], level: int) -> list[pl.Expr]:
+    """The sums of quantities of rows that are the same for every label."""
+    names = sorted(term.column for term in terms)
+    return [pl.col(name).filter(pl.col("estimate").is_not_null()).sum().alias(f"{name} {level}") for name in names]
+
+
 @cache
 def _statistics(*, weighted: bool, steps: bool, complete: bool) -> tuple[list[pl.Expr], list[pl.Expr]]:
     """Margins from cells; then everything as floats, and the rows that formulas use."""
@@ -92,7 +102,7 @@ def _statistics(*, weighted: bool, steps: bool, complete: bool) -> tuple[list[pl
         for suffix in ([ROWS, ""] if weighted else [ROWS])
         for margin, parts in _MARGINS.items()
     ]
-    names = [name for name in STATISTICS if name != "rank" and (steps or not name.endswith("_steps"))]
+    names = [name for name in STATISTICS if name not in _OF_LABELS and (steps or not name.endswith("_steps"))]
     # floats, because products of large counts overflow integers
     floats = [pl.col(name if weighted else name + ROWS).cast(pl.Float64).alias(name) for name in names]
     used = [pl.sum_horizontal(name + ROWS for name in parts).alias(_used(reads)) for reads, parts in _USED.items()]
@@ -142,7 +152,7 @@ def count_cells(
     for table, terms in tables.items():
         if table.kind == "class":
             options = {"weighted": weighted, "steps": steps, "complete": complete}
-            sums[table] = [each for level in levels for each in _sums(level, **options)]
+            sums[table] = [each for level in levels for each in (*_sums(level, **options), *_term_sums(terms, level))]
         elif table.kind == "prob":
             sums[table] = [
                 each
@@ -271,7 +281,9 @@ def add_statistics(cells: pl.DataFrame) -> pl.DataFrame:
     margins, rest = _statistics(
         weighted="tp" in cells.columns, steps=there["absolute_steps"], complete=not there["blank"]
     )
-    return cells.with_columns(margins).with_columns(rest)
+    # one label is read against another one
+    label_count = pl.max_horizontal(pl.col(LEVEL).n_unique(), 2).cast(pl.Float64)
+    return cells.with_columns(margins).with_columns(*rest, label_count.alias("label_count"))
 
 
 def repeat(values: pl.Series, times: int) -> pl.Series:
@@ -313,8 +325,8 @@ def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: st
     """The values of formulas, a block for each.
 
     A block has one row for each unit or, where labels are read one by one, for each row of the table, in its order.
-    Columns: `unit`, `level`, `metric` (the key of the formula), `estimate`, `denominator` and `n` (rows), `size`
-    (weight of all rows), `rows`, `weight` and `levels_left_out`.
+    Columns: `unit`, `level`, `metric` (the key of the formula), `estimate`, `denominator` and `n` (rows), `mass` (their
+    weight), `size` (that of all rows), `rows`, `weight` (of the label) and `levels_left_out`.
     """
     own = {key: formula for key, formula in formulas.items() if formula.over_levels}
     labelled = {key: formula for key, formula in formulas.items() if not formula.over_levels}
@@ -325,7 +337,8 @@ def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: st
     elif own:
         found |= _parted(_values(ranked(table, pl.col(LEVEL)), own, [UNIT], summed=True), own)
     if labelled and estimator == "micro":
-        used = [name for name in table.columns if name.startswith(_used(frozenset())) or name in {"size", "rows"}]
+        same = {"size", "rows", "label_count"}
+        used = [name for name in table.columns if name.startswith(_used(frozenset())) or name in same]
         pooled = table.group_by(UNIT, maintain_order=True).agg(pl.exclude(LEVEL, *used).sum(), pl.col(used).first())
         found |= _parted(_values(pooled, labelled, [UNIT]), labelled)
     elif labelled:
@@ -354,14 +367,24 @@ def _values(
         return expr.first() if summed else expr
 
     wanted = {"size": one(pl.col("size")), "rows": one(pl.col("rows"))}
+    # what several formulas have in common is worked out once
+    places: dict[str, list[str]] = {name: [] for name in ("estimate", "n", "denominator", "mass", "weight")}
     for key, formula in formulas.items():
-        wanted[f"estimate {key}"] = formula.value
-        wanted[f"n {key}"] = one(pl.col(_used(formula.reads)))
+        of_class, used = formula.kind == "class", _used(formula.reads)
         # how often a label is true among the rows that the formula reads
-        of_both = formula.kind == "class" and "estimate" in formula.reads
-        true = pl.col("tp") + pl.col("fn") if of_both else pl.col("positives" if formula.kind == "class" else "true")
-        wanted[f"weight {key}"] = one(true)
-        wanted[f"denominator {key}"] = wanted[f"n {key}"] if formula.denominator is None else formula.denominator
+        of_both = of_class and "estimate" in formula.reads
+        true = pl.col("tp") + pl.col("fn") if of_both else pl.col("positives" if of_class else "true")
+        found = {
+            "estimate": (f"estimate {key}", formula.value),
+            "n": (used, one(pl.col(used))),
+            "mass": (f"mass {used}", one(pl.sum_horizontal(_USED[formula.reads] if of_class else ["instances"]))),
+            "weight": (f"weight {of_both}", one(true)),
+        }
+        rate = formula.denominator
+        found["denominator"] = found["n"] if rate is None else (f"denominator {key}", rate)
+        wanted |= dict(found.values())
+        for name, (place, _) in found.items():
+            places[name].append(place)
         if formula.way == "arrays":
             given = pl.col(formula.column + " reason")
             given = given.drop_nulls().first() if summed else given
@@ -372,10 +395,7 @@ def _values(
     columns |= {name: each.new_from_index(0, len(wide)) for name, each in absent.items() if name not in columns}
     long = {name: repeat(column, len(formulas)) for name, column in columns.items()}
     long["metric"] = spread(formulas, len(wide))
-    long |= {
-        name: pl.concat([wide[f"{name} {key}"] for key in formulas])
-        for name in ("estimate", "n", "denominator", "weight")
-    }
+    long |= {name: pl.concat([wide[place] for place in each]) for name, each in places.items()}
     reasons = {key: pl.Series([formula.undefined]) for key, formula in formulas.items()}
     long["reason"] = pl.concat(
         wide[name] if (name := f"reason {key}") in wide.columns else reason.new_from_index(0, len(wide))
@@ -399,7 +419,7 @@ def _average(values: pl.DataFrame, formulas: Mapping[int, Formula], estimator: s
     averaged = values.group_by("metric", UNIT, maintain_order=True).agg(
         pl.lit(None, pl.Int32).alias(LEVEL),
         pl.when(complete).then(mean).fill_nan(None).alias("estimate"),
-        pl.col("n", "size", "rows", "weight").first(),
+        pl.col("n", "mass", "size", "rows", "weight").first(),
         pl.col("n").first().alias("denominator"),
         (~(known | (weight == 0))).any().alias("levels_left_out"),
         # where every label has a value, none of them weighs anything

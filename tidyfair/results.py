@@ -31,7 +31,8 @@ def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool) -> pl.DataFra
             return requests[number].name, _tidy_group_frame(evaluated, requests[number], part)
 
         groups = rows.filter(grouped)
-        compared = compare(groups, aggregates, undefined_is_null=undefined_is_null, tidy=tidy)
+        two_sided = [number for number, request in enumerate(requests) if request.by and request.by.sides]
+        compared = compare(groups, aggregates, two_sided=two_sided, undefined_is_null=undefined_is_null, tidy=tidy)
         out = groups.filter(~pl.col("status").is_in(VALUED))
         if not out.is_empty():
             texts = pl.col("text").sort_by(UNIT).unique(maintain_order=True).alias("left_out")

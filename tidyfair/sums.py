@@ -56,7 +56,12 @@ class Needs:
     @property
     def anything(self) -> bool:
         """Whether labels alone are not enough."""
-        return self.numbers or self.scores or self.rows
+        return self.numbers or self.scores or self.rows or bool(self.compared)
+
+    @property
+    def compared(self) -> tuple[Statistic, ...]:
+        """The quantities for which a row is compared with others."""
+        return tuple(sorted((term for term in self.terms if term.neighborhood), key=lambda term: term.column))
 
     def covers(self, other: Needs) -> bool:
         """Whether what was counted for these needs is enough for others."""
@@ -73,13 +78,14 @@ def score_names(count: int, *, sides: bool) -> dict[str, pl.Expr]:
 
 def summed(needs: Needs, scores: int, *, weighted: bool) -> list[pl.Expr]:
     """Sums over the rows of a cell, weighted by the column `measure`; and extremes, which show what is not finite."""
-    sums = list[pl.Expr]()
+    sums = [_total(pl.col(term.column), term.column, weighted=weighted) for term in needs.compared]
+    of_rows = sorted(needs.terms - {*needs.compared}, key=lambda term: term.column)
     if needs.scores:
         named = score_names(scores, sides=needs.sides)
         up_to = {
             f"{UP_TO}{place}": pl.sum_horizontal(f"s{each}" for each in range(place + 1)) for place in range(scores)
         }
-        for term in sorted(needs.terms, key=lambda term: term.column):
+        for term in of_rows:
             columns = named | up_to if term.cumulative else named
             sums += [
                 _total(
@@ -95,10 +101,7 @@ def summed(needs: Needs, scores: int, *, weighted: bool) -> list[pl.Expr]:
             sums += [total.min().alias(f"{_LEAST}total"), total.max().alias(f"{_MOST}total")]
     if needs.numbers:
         truth, estimate = pl.col(ACTUAL), pl.col(PREDICTED)
-        sums += [
-            _total(term.of(truth=truth, estimate=estimate), term.column, weighted=weighted)
-            for term in sorted(needs.terms, key=lambda term: term.column)
-        ]
+        sums += [_total(term.of(truth=truth, estimate=estimate), term.column, weighted=weighted) for term in of_rows]
         sums += [*_extremes(ACTUAL, weighted=weighted), *_extremes(PREDICTED, weighted=weighted)]
     return sums
 

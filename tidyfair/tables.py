@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from tidyfair.calls import CountOptions
-    from tidyfair.frames import ColumnLike, PolarsFrame
+    from tidyfair.columns import ColumnLike
+    from tidyfair.frames import PolarsFrame
 
 __all__ = ["conf_mat", "conf_mat_summary"]
 
@@ -70,7 +71,7 @@ def conf_mat(
     # no label is the event of a table, unless a threshold selects one
     estimator = "macro" if tally.cut is None else None
     found = read_labels(tally, labels=labels, pos_label=pos_label, estimator=estimator)
-    tally = tally.at_each_cut()
+    tally = tally.on_sides().at_each_cut()
     internal = tally.names([key.column for key in tally.outer])
     shown = {name: key.column.name for name, key in zip(internal, tally.outer, strict=True)}
     if cut is not None:

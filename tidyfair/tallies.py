@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
+from tidyfair.columns import Column, blaming_expressions
 from tidyfair.cuts import ESTIMATE, Cut
 from tidyfair.errors import ArgumentError, ColumnError, WeightError
-from tidyfair.frames import WEIGHT, Column, blaming_expressions
+from tidyfair.frames import WEIGHT
+from tidyfair.groups import SIDE
+from tidyfair.neighbors import check_features, other_labels
 from tidyfair.sums import (
     ACTUAL,
     MEASURE,
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from polars._typing import EngineType
 
     from tidyfair.frames import Source
+    from tidyfair.groups import Privileged
 
 __all__ = ["Tally"]
 
@@ -51,7 +55,7 @@ class Key:
     """A column that the tally is counted by, and what it is for."""
 
     column: Column
-    role: Literal["outer", "by", "threshold"]
+    role: Literal["outer", "by", "side", "threshold"]
 
 
 @dataclass(frozen=True)
@@ -83,11 +87,13 @@ class Tally:
     scores: Scores | None = None
     needs: Needs = field(default_factory=Needs)
     rows: pl.DataFrame | None = None
+    sides: Privileged | None = None
+    """Conditions whose two sides are outer groups too."""
 
     @property
     def outer(self) -> tuple[Key, ...]:
         """The keys of the outer grouping."""
-        return tuple(key for key in self.keys if key.role != "by")
+        return tuple(key for key in self.keys if key.role in {"outer", "threshold"})
 
     @cached_property
     def seen(self) -> dict[str, list[Any]]:
@@ -103,6 +109,23 @@ class Tally:
                 msg = f"The tally was not counted by {column.name!r}; count again with what is to be computed."
                 raise ColumnError(msg)
         return [place[column] for column in columns]
+
+    def on_sides(self) -> Tally:
+        """The tally in which the side of a row is one more outer key."""
+        sides = self.sides
+        if sides is None:
+            return self
+        names, place = self.names(sides.columns), f"k{len(self.keys)}"
+        sides.check(self.cells[names])
+
+        def placed(frame: pl.DataFrame) -> pl.DataFrame:
+            side = sides.side(frame[names]).alias(place)
+            keys = [f"k{index}" for index in range(len(self.keys))]
+            return frame.select(*keys, side, pl.exclude(keys))
+
+        rows = None if self.rows is None else placed(self.rows)
+        keys = (*self.keys, Key(Column(SIDE), "outer"))
+        return replace(self, cells=placed(self.cells), keys=keys, rows=rows, sides=None)
 
     def at_each_cut(self) -> Tally:
         """The tally in which a list of cuts is one more key, and the estimate is whether the score reaches it."""
@@ -174,6 +197,9 @@ class Tally:
         if self.cut is not None and self.cut.way != "threshold":
             msg = f"`{self.cut.way}` ranks all rows together, so tallies of parts do not add up; count them at once."
             raise ArgumentError(msg)
+        if self.needs.compared:
+            msg = "Neighbours are sought among all rows, so tallies of parts do not add up; count them at once."
+            raise ArgumentError(msg)
         by = self._names
         try:
             both = pl.concat([self.cells, other.cells], how="vertical_relaxed")
@@ -197,7 +223,7 @@ class Tally:
 
     @property
     def _definition(self) -> tuple[object, ...]:
-        return (self.keys, self.truth, self.estimate, self.cut, self.weights, self.scores, self.needs)
+        return (self.keys, self.truth, self.estimate, self.cut, self.weights, self.scores, self.needs, self.sides)
 
 
 def count(
@@ -221,6 +247,9 @@ def count(
     if scores is not None and reads_scores:
         wanted |= {f"s{place}": ("probs", column) for place, column in enumerate(scores.columns)}
     groups = {f"t{index}": ("threshold", column) for index, column in enumerate(cut.by if cut else ())}
+    pools = [term.neighborhood for term in needs.compared if term.neighborhood]
+    features = dict.fromkeys(column for pool in pools for column in pool.features)
+    wanted |= {f"f{index}": ("features", column) for index, column in enumerate(features)}
     # small frames do not repay the start of the streaming engine
     engine: EngineType = "in-memory" if source.rows is not None and source.rows < _FEW_ROWS else "streaming"
     frame = source.select(wanted | groups)
@@ -240,11 +269,13 @@ def count(
     if not needs.numbers:
         _refuse_continuous(frame, {TRUTH: truth, ESTIMATE: estimate}, engine)
     rows = None
-    if needs.rows:
+    if needs.rows or needs.compared:
         # read once, counted from memory
         with blaming_expressions(wanted):
             rows = frame.collect(engine=engine)
+        rows = _compared(rows, needs, list(features), keys, source.sides)
         frame = rows.lazy()
+        rows = rows if needs.rows else None
     cells = _cells(frame, wanted, needs, scores if reads_scores and needs.scores else None, cut, engine)
     if weights is not None:
         _check_weights(cells, weights)
@@ -254,7 +285,7 @@ def count(
     order += [SCORE] if SCORE in cells.columns else []
     cells = cells.select(*order, pl.exclude(order))
     _check_finite(cells, {name: column for name, (_, column) in wanted.items()}, wanted)
-    return Tally(cells, keys, truth, estimate, cut, weights, scores, needs, rows)
+    return Tally(cells, keys, truth, estimate, cut, weights, scores, needs, rows, source.sides)
 
 
 def _cells(
@@ -292,6 +323,7 @@ def _cells(
         sums += summed(needs, count, weighted=weighted)
         frame = frame.with_columns(pl.col(WEIGHT).cast(pl.Float64).alias(MEASURE)) if weighted else frame
     values = {WEIGHT, MEASURE, ACTUAL, PREDICTED, *(f"s{place}" for place in range(len(columns)))}
+    values |= {term.column for term in needs.compared}
     by = [name for name in frame.collect_schema().names() if name not in values]
     with blaming_expressions(wanted):
         if not needs.moments:
@@ -312,6 +344,27 @@ def _cells(
         again = moments(pl.col("truth_centre"), pl.col("estimate_centre"), weighted=weighted)
         centred_sums = [*sums, *again, pl.col("truth_centre", "estimate_centre").first()]
         return _grouped(frame, by, centred_sums, engine, cut)
+
+
+def _compared(
+    rows: pl.DataFrame, needs: Needs, features: list[Column], keys: tuple[Key, ...], sides: Privileged | None
+) -> pl.DataFrame:
+    """The rows with the quantities for which each is compared with others of its outer group."""
+    if not needs.compared:
+        return rows
+    names = {f"f{index}": column.name for index, column in enumerate(features)}
+    check_features(rows, names, "distances need")
+    placed, together = rows, [f"k{index}" for index, key in enumerate(keys) if key.role == "outer"]
+    if sides is not None:
+        own = [f"k{index}" for index, key in enumerate(keys) if key.role == "side"]
+        placed, together = rows.with_columns(sides.side(rows[own]).alias(SIDE)), [*together, SIDE]
+    for term in needs.compared:
+        pool = term.neighborhood
+        if pool is not None:
+            near = [f"f{features.index(column)}" for column in pool.features]
+            found = other_labels(placed, near, ESTIMATE, together, pool.n_neighbors)
+            rows = rows.with_columns(found.alias(term.column))
+    return rows.drop(names)
 
 
 def _check_numbers(dtype: pl.DataType, role: str, name: str, *, decided: bool) -> None:

@@ -98,6 +98,7 @@ def count_units(
     for by in bys:
         counted, own = cells, tally.names(by.columns) if by else []
         if by and by.sides:
+            by.sides.check(cells[own])
             counted, own = cells.with_columns(by.sides.side(cells[own]).alias("side")), ["side"]
         if not by and not tally.outer and cells.is_empty():
             # without rows there still is the one group of everything

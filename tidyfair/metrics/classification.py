@@ -7,6 +7,7 @@ alone, `selected` and `unselected` by estimate alone, `instances` all rows. A pa
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Literal
 
 import polars as pl
@@ -18,13 +19,17 @@ from tidyfair.metric_sets import metric_tweak
 
 __all__ = [
     "accuracy",
+    "average_odds",
+    "average_predictive_value",
     "bal_accuracy",
     "balanced_accuracy",
     "base_rate",
     "cohen_kappa",
     "critical_success_index",
+    "demographic_disparity",
     "detection_prevalence",
     "diagnostic_odds_ratio",
+    "divergence_from_rest",
     "error_rate",
     "f1",
     "f_meas",
@@ -65,6 +70,11 @@ __all__ = [
     "selection_rate",
     "sens",
     "sensitivity",
+    "share_of_rows",
+    "smoothed_base_rate",
+    "smoothed_negative_rate",
+    "smoothed_rejection_rate",
+    "smoothed_selection_rate",
     "spec",
     "specificity",
     "threat_score",
@@ -245,7 +255,131 @@ def threat_score(tp: Expr, fp: Expr, fn: Expr) -> Rate:
 critical_success_index = threat_score.alias("critical_success_index")
 
 
+# Shares, smoothed so that rare labels and small groups are not at 0 or 1 by chance
+
+
+def _smoothed(count: Expr, other: Expr, label_count: Expr, concentration: float) -> Expr:
+    number: object = concentration
+    if isinstance(number, bool) or not isinstance(number, Real) or not 0 <= concentration < math.inf:
+        msg = f"`concentration` is a number of zero or more, not {concentration!r}."
+        raise ArgumentError(msg)
+    total = count + other
+    return pl.when(total > 0).then((count + concentration / label_count) / (total + concentration))
+
+
+@class_metric(undefined_levels="null", constant_average=True)
+def smoothed_selection_rate(selected: Expr, unselected: Expr, label_count: Expr, *, concentration: float = 1) -> Expr:
+    """Share of rows that were predicted positive, after `concentration` more rows spread evenly over the labels.
+
+    The mean of the share under a symmetric Dirichlet prior; null without predictions.
+
+    >>> smoothed_selection_rate.formula(selected=4, unselected=5, label_count=2)
+    0.45
+    """
+    return _smoothed(selected, unselected, label_count, concentration)
+
+
+@class_metric(undefined_levels="null", constant_average=True)
+def smoothed_rejection_rate(unselected: Expr, selected: Expr, label_count: Expr, *, concentration: float = 1) -> Expr:
+    """Share of rows that were not predicted positive: 1 less the smoothed selection rate; null without predictions.
+
+    >>> smoothed_rejection_rate.formula(selected=4, unselected=5, label_count=2)
+    0.55
+    """
+    return 1 - _smoothed(selected, unselected, label_count, concentration)
+
+
+@class_metric(undefined_levels="null", constant_average=True)
+def smoothed_base_rate(positives: Expr, negatives: Expr, label_count: Expr, *, concentration: float = 1) -> Expr:
+    """Share of rows that are actually positive, after `concentration` more rows spread evenly over the labels.
+
+    Null without known truth.
+
+    >>> smoothed_base_rate.formula(positives=4, negatives=5, label_count=2)
+    0.45
+    """
+    return _smoothed(positives, negatives, label_count, concentration)
+
+
+@class_metric(undefined_levels="null", constant_average=True)
+def smoothed_negative_rate(negatives: Expr, positives: Expr, label_count: Expr, *, concentration: float = 1) -> Expr:
+    """Share of rows that are not actually positive: 1 less the smoothed base rate; null without known truth.
+
+    >>> smoothed_negative_rate.formula(positives=4, negatives=5, label_count=2)
+    0.55
+    """
+    return 1 - _smoothed(positives, negatives, label_count, concentration)
+
+
+# Shares of a group and of the others
+
+
+@class_metric(direction="zero", range=(-1, 1), constant_average=True)
+def demographic_disparity(selected: Expr, unselected: Expr, overall_selected: Expr, overall_unselected: Expr) -> Expr:
+    """Share of a group among all who were rejected, less its share among all who were selected.
+
+    Null where nobody, or everybody, is selected, and for a group without predictions. Das et al. (2021), Fairness
+    measures for machine learning in finance.
+
+    >>> demographic_disparity.formula(selected=1, unselected=3, overall_selected=4, overall_unselected=4)
+    0.5
+    """
+    disparity = unselected / overall_unselected - selected / overall_selected
+    return pl.when(selected + unselected > 0).then(disparity)
+
+
+@class_metric(direction="minimize", range=(0, math.inf), over_levels=True)
+def divergence_from_rest(positives: Expr, negatives: Expr, rest_positives: Expr, rest_negatives: Expr) -> Expr:
+    """Kullback-Leibler divergence of the labels of a group from those of the others, in nats.
+
+    Infinite where a label occurs in the group only; null without others. Kullback & Leibler (1951), On information and
+    sufficiency.
+
+    >>> divergence_from_rest.formula(positives=[1, 1], negatives=[1, 1], rest_positives=[2, 2], rest_negatives=[2, 2])
+    0.0
+    """
+    count, others = positives + negatives, rest_positives + rest_negatives
+    own, rest = positives / count, rest_positives / others
+    return pl.when((count > 0).all() & (others > 0).all()).then(
+        pl.when(own > 0).then(own * (own / rest).log()).otherwise(0.0).sum()
+    )
+
+
+@class_metric(direction="maximize", over_levels=True)
+def share_of_rows(instances: Expr, overall_instances: Expr) -> Expr:
+    """Share of all rows that are in the group, those without truth or estimate included.
+
+    >>> share_of_rows.formula(instances=6, overall_instances=10)
+    0.6
+    """
+    return (instances / overall_instances).first()
+
+
 # Combinations of rates
+
+
+@class_metric()
+def average_odds(fall_out: Expr, sens: Expr) -> Expr:
+    """Mean of false and true positive rate: what average odds differences compare; null where one of them is.
+
+    A change of one rate can hide that of the other.
+
+    >>> average_odds.formula(fall_out=0.25, sens=0.75)
+    0.5
+    """
+    return (fall_out + sens) / 2
+
+
+@class_metric()
+def average_predictive_value(precision: Expr, false_omission_rate: Expr) -> Expr:
+    """Mean of precision and false omission rate: what average predictive value differences compare.
+
+    Null where one of them is. A change of one rate can hide that of the other.
+
+    >>> average_predictive_value.formula(precision=0.75, false_omission_rate=0.25)
+    0.5
+    """
+    return (precision + false_omission_rate) / 2
 
 
 @class_metric(undefined_levels="null")

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Unpack
 
-    from tidyfair.frames import ColumnLike, PolarsFrame
+    from tidyfair.columns import ColumnLike
+    from tidyfair.frames import PolarsFrame
 
 __all__ = ["Curve", "calibration_curve", "gain_curve", "lift_curve", "pr_curve", "roc_curve"]
 
@@ -252,7 +253,7 @@ def _points(
     if given.get("probs") is None:
         msg = f"{name} needs the column of scores: `probs=`."
         raise ColumnError(msg)
-    tally = roc_auc.tally(data, truth, **given)
+    tally = roc_auc.tally(data, truth, **given).on_sides()
     check_weights(tally)
     labels = labels_with_scores(tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=None)
     units, _ = count_units(tally, labels, [None], {}, {}, steps=False)

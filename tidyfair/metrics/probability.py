@@ -45,9 +45,13 @@ __all__ = [
     "expected_calibration_error_if_calibrated",
     "gain_capture",
     "generalized_false_negative_rate",
+    "generalized_false_negatives",
     "generalized_false_positive_rate",
+    "generalized_false_positives",
     "generalized_true_negative_rate",
+    "generalized_true_negatives",
     "generalized_true_positive_rate",
+    "generalized_true_positives",
     "log_loss",
     "mean_score",
     "mn_log_loss",
@@ -339,6 +343,46 @@ def generalized_true_negative_rate(negative_score: Expr, negatives: Expr) -> Rat
     0.75
     """
     return negatives - negative_score, negatives
+
+
+@prob_metric(range=(0, math.inf))
+def generalized_true_positives(positive_score: Expr) -> Expr:
+    """Number of true positives to be expected if each row were selected with its probability.
+
+    >>> generalized_true_positives.formula(positive_score=3)
+    3.0
+    """
+    return positive_score
+
+
+@prob_metric(direction="minimize", range=(0, math.inf))
+def generalized_false_positives(negative_score: Expr) -> Expr:
+    """Number of false positives to be expected if each row were selected with its probability.
+
+    >>> generalized_false_positives.formula(negative_score=1)
+    1.0
+    """
+    return negative_score
+
+
+@prob_metric(direction="minimize", range=(0, math.inf))
+def generalized_false_negatives(positive_score: Expr, positives: Expr) -> Expr:
+    """Number of false negatives to be expected if each row were selected with its probability.
+
+    >>> generalized_false_negatives.formula(positive_score=3, positives=4)
+    1.0
+    """
+    return positives - positive_score
+
+
+@prob_metric(range=(0, math.inf))
+def generalized_true_negatives(negative_score: Expr, negatives: Expr) -> Expr:
+    """Number of true negatives to be expected if each row were selected with its probability.
+
+    >>> generalized_true_negatives.formula(negative_score=1, negatives=4)
+    3.0
+    """
+    return negatives - negative_score
 
 
 @prob_metric(direction="zero", range=(-1, 1), constant_average=True)

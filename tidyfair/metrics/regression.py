@@ -486,6 +486,6 @@ def gini_coef(truth: Expr, estimate: Expr, weight: Expr) -> Rate:
         gained = (truth * weight).sort_by(order, descending=True).cum_sum() / (truth * weight).sum()
         return (passed * (gained + gained.shift(1).fill_null(0.0) - 1)).sum()
 
-    best = gini([truth])
+    best, counting = gini([truth]), truth.filter(weight > 0)
     # dust of rounding is no concentration
-    return gini([estimate, truth]), pl.when(truth.min() < truth.max()).then(best).otherwise(0.0)
+    return gini([estimate, truth]), pl.when(counting.min() < counting.max()).then(best).otherwise(0.0)

@@ -1,0 +1,387 @@
+"""Consistency equals brute force over all pairs of rows: who is near, what ties share, and which rows count."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import as_polars
+from sklearn.neighbors import NearestNeighbors
+
+import tidyfair as tf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def shares_of_others(points: Any, labels: Any, n_neighbors: int) -> Any:
+    """For each row the share of its nearest rows with another label; what ties for the last places shares them."""
+    found: list[float] = []
+    for point, label in zip(points, labels, strict=True):
+        distance = ((points - point) ** 2).sum(axis=1)
+        last = np.sort(distance)[n_neighbors - 1]
+        nearer, tied = distance < last, distance == last
+        places = nearer + tied * (n_neighbors - nearer.sum()) / tied.sum()
+        found.append(float((places * (labels != label)).sum() / n_neighbors))
+    return np.array(found)
+
+
+def brute_force(
+    data: pl.DataFrame, features: list[str], n_neighbors: int, label: str = "estimate", within: str | None = None
+) -> pl.DataFrame:
+    """The rows that have a label, with what is consistent about each; neighbours are sought within a column."""
+    known = data.filter(pl.col(label).is_not_null())
+    pools = [part for _, part in known.group_by(within)] if within else [known]
+    return pl.concat(
+        part.with_columns(
+            same=1
+            - shares_of_others(part.select(features).to_numpy().astype(float), part[label].to_numpy(), n_neighbors)
+        )
+        for part in pools
+    )
+
+
+def mean(rows: pl.DataFrame, weight: str | None = None) -> float:
+    return float(np.average(rows["same"].to_numpy(), weights=rows[weight].to_numpy() if weight else None))
+
+
+def value(found: Any) -> float:
+    return as_polars(found)[".estimate"].item()
+
+
+def exactly(number: float) -> Any:
+    return pytest.approx(number, rel=1e-11, abs=1e-13)
+
+
+@pytest.fixture(scope="module")
+def people() -> pl.DataFrame:
+    random = np.random.default_rng(5)
+    rows = 180
+    return pl.DataFrame(
+        {
+            "x": random.normal(size=rows),
+            "y": random.normal(size=rows) * 2,
+            "age": random.integers(0, 6, rows),
+            "score": random.integers(0, 4, rows),
+            "member": random.integers(0, 2, rows).astype(bool),
+            "truth": random.integers(0, 2, rows),
+            "estimate": random.integers(0, 2, rows),
+            "grade": random.choice(["low", "middle", "high"], rows),
+            "race": random.choice(["a", "b", "c"], rows, p=[0.6, 0.3, 0.1]),
+            "fold": random.integers(1, 4, rows),
+            "weight": random.integers(0, 5, rows) / 4,
+        }
+    )
+
+
+CONTINUOUS, DISCRETE = ["x", "y"], ["age", "score"]
+
+# Who is near
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 2, 5, 17, 180])
+@pytest.mark.parametrize(
+    "features", [CONTINUOUS, DISCRETE, ["age"], ["member"], ["age", "x"], ["member", "score", "age"]]
+)
+def test_it_is_brute_force(people: pl.DataFrame, features: list[str], n_neighbors: int) -> None:
+    found = tf.consistency(features, n_neighbors=n_neighbors)(people, estimate="estimate")
+    assert value(found) == exactly(mean(brute_force(people, features, n_neighbors)))
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 3, 8])
+@pytest.mark.parametrize("features", [CONTINUOUS, DISCRETE])
+def test_so_it_is_with_several_labels(people: pl.DataFrame, features: list[str], n_neighbors: int) -> None:
+    found = tf.consistency(features, n_neighbors=n_neighbors)(people, estimate="grade")
+    assert value(found) == exactly(mean(brute_force(people, features, n_neighbors, "grade")))
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 4, 9])
+def test_duplicated_rows_are_as_near_as_a_row_to_itself(people: pl.DataFrame, n_neighbors: int) -> None:
+    doubled = pl.concat([people, people.with_columns(estimate=1 - pl.col("estimate")), people[:60]])
+    found = tf.consistency(CONTINUOUS, n_neighbors=n_neighbors)(doubled, estimate="estimate")
+    assert value(found) == exactly(mean(brute_force(doubled, CONTINUOUS, n_neighbors)))
+
+
+def test_a_row_and_its_opposite_share_the_only_place() -> None:
+    data = pl.DataFrame({"x": [1, 1, 9], "estimate": [0, 1, 1]})
+    assert value(tf.consistency(["x"], n_neighbors=1)(data, estimate="estimate")) == exactly((0.5 + 0.5 + 1) / 3)
+
+
+def test_the_first_neighbour_is_the_row_itself() -> None:
+    data = pl.DataFrame({"x": [1.0, 2.0, 4.0, 8.0], "estimate": [0, 1, 0, 1]})
+    assert value(tf.consistency(["x"], n_neighbors=1)(data, estimate="estimate")) == 1.0
+    assert value(tf.consistency(["x"], n_neighbors=2)(data, estimate="estimate")) == 0.5
+
+
+@pytest.mark.parametrize("n_neighbors", [2, 5, 6, 20])
+def test_the_last_places_are_shared_by_all_that_tie_for_them(n_neighbors: int) -> None:
+    squares = [(x, y) for x in range(-34, 35) for y in range(-34, 35) if x * x + y * y in (0, 1105)]
+    grid = [(x, y) for x in range(100, 112) for y in range(12)]
+    random = np.random.default_rng(3)
+    points = np.array(squares + grid)
+    data = pl.DataFrame({"x": points[:, 0], "y": points[:, 1], "estimate": random.integers(0, 3, len(points))})
+    assert len(squares) == 33
+    found = tf.consistency(["x", "y"], n_neighbors=n_neighbors)(data, estimate="estimate")
+    assert value(found) == exactly(mean(brute_force(data, ["x", "y"], n_neighbors)))
+
+
+def test_half_of_many_rows_may_be_neighbours() -> None:
+    random = np.random.default_rng(8)
+    rows = 3_000
+    data = pl.DataFrame({"x": random.normal(size=rows), "estimate": random.integers(0, 2, rows)})
+    found = tf.consistency(["x"], n_neighbors=rows // 2)(data, estimate="estimate")
+    assert value(found) == exactly(mean(brute_force(data, ["x"], rows // 2)))
+
+
+@pytest.mark.parametrize("factor", [0.1, 1 / 3, 1e-9, 1e12])
+def test_ties_stay_ties_where_a_grid_has_no_exact_floats(people: pl.DataFrame, factor: float) -> None:
+    grid = people.with_columns(pl.col(DISCRETE).cast(pl.Float64) * factor)
+    found = tf.consistency(DISCRETE, n_neighbors=7)(grid, estimate="estimate")
+    assert value(found) == exactly(mean(brute_force(people, DISCRETE, 7)))
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 5, 10])
+def test_of_two_labels_it_is_one_less_the_distance_to_the_mean_of_neighbours(
+    people: pl.DataFrame, n_neighbors: int
+) -> None:
+    points, label = people.select(CONTINUOUS).to_numpy(), people["estimate"].to_numpy()
+    near = NearestNeighbors(n_neighbors=n_neighbors).fit(points).kneighbors(points, return_distance=False)
+    expected = 1 - np.abs(label - label[near].mean(axis=1)).mean()
+    found = tf.consistency(CONTINUOUS, n_neighbors=n_neighbors)(people, estimate="estimate")
+    assert value(found) == exactly(float(expected))
+
+
+def test_five_neighbours_are_asked_unless_said_otherwise(people: pl.DataFrame) -> None:
+    assert value(tf.consistency(DISCRETE)(people, estimate="estimate")) == exactly(
+        mean(brute_force(people, DISCRETE, 5))
+    )
+
+
+def test_features_may_be_expressions(people: pl.DataFrame) -> None:
+    scaled = people.with_columns(z=pl.col("x") * 3)
+    found = tf.consistency([(pl.col("x") * 3).alias("z"), "y"])(people, estimate="estimate")
+    assert value(found) == exactly(mean(brute_force(scaled, ["z", "y"], 5)))
+
+
+def test_the_order_of_rows_does_not_matter(people: pl.DataFrame) -> None:
+    metric = tf.consistency(DISCRETE, n_neighbors=4)
+    expected = value(metric(people, estimate="estimate"))
+    for seed in range(5):
+        shuffled = people.sample(fraction=1, shuffle=True, seed=seed)
+        assert value(metric(shuffled, estimate="estimate")) == exactly(expected)
+
+
+# Which rows count
+
+
+@pytest.mark.parametrize("features", [CONTINUOUS, DISCRETE])
+def test_neighbours_are_sought_in_each_fold(people: pl.DataFrame, features: list[str]) -> None:
+    found = tf.consistency(features, n_neighbors=6)(people, estimate="estimate", group_by="fold")
+    rows = brute_force(people, features, 6, within="fold")
+    for fold, number in found.select("fold", ".estimate").rows():
+        assert number == exactly(mean(rows.filter(fold=fold)))
+
+
+@pytest.mark.parametrize("features", [CONTINUOUS, DISCRETE])
+def test_groups_that_are_compared_seek_theirs_among_all(people: pl.DataFrame, features: list[str]) -> None:
+    gap = tf.new_groupwise_metric(tf.consistency(features, n_neighbors=6), "gap", tf.difference())("race")
+    rows = brute_force(people, features, 6, within="fold")
+    groups = gap.by_group(people, estimate="estimate", group_by="fold")
+    for fold, race, number, count in groups.select("fold", ".group", ".estimate", ".n").rows():
+        mine = rows.filter(fold=fold, race=race)
+        assert number == exactly(mean(mine))
+        assert count == len(mine)
+    for fold, number in gap(people, estimate="estimate", group_by="fold").select("fold", ".estimate").rows():
+        values = [mean(rows.filter(fold=fold, race=race)) for race in "abc"]
+        assert number == exactly(max(values) - min(values))
+
+
+def test_sides_seek_theirs_on_their_side(people: pl.DataFrame) -> None:
+    sides = tf.privileged({"race": "a"}, unprivileged={"race": "b"})
+    found = tf.consistency(DISCRETE, n_neighbors=6)(people, estimate="estimate", group_by=sides)
+    side = {"privileged": "a", "unprivileged": "b", "neither": "c"}
+    assert found["side"].to_list() == list(side)
+    for name, number in found.select("side", ".estimate").rows():
+        assert number == exactly(mean(brute_force(people.filter(race=side[name]), DISCRETE, 6)))
+
+
+def test_sides_that_are_compared_seek_theirs_among_all(people: pl.DataFrame) -> None:
+    gap = tf.new_groupwise_metric(tf.consistency(DISCRETE, n_neighbors=6), "gap", tf.difference())
+    rows = brute_force(people, DISCRETE, 6)
+    expected = mean(rows.filter(pl.col("race") != "a")) - mean(rows.filter(race="a"))
+    assert value(gap(tf.privileged(race="a"))(people, estimate="estimate")) == exactly(expected)
+
+
+@pytest.mark.parametrize("features", [CONTINUOUS, DISCRETE])
+def test_weights_weigh_rows_but_not_neighbours(people: pl.DataFrame, features: list[str]) -> None:
+    metric = tf.consistency(features, n_neighbors=6)
+    rows = brute_force(people, features, 6)
+    found = metric(people, estimate="estimate", case_weights="weight")
+    assert value(found) == exactly(mean(rows, "weight"))
+    assert value(found) != exactly(mean(rows))
+
+
+@pytest.mark.parametrize("label", ["estimate", "grade"])
+def test_rows_without_a_label_are_nobodys_neighbours(people: pl.DataFrame, label: str) -> None:
+    gaps = people.with_columns(pl.when(pl.int_range(pl.len()) % 3 != 0).then(label).alias(label))
+    found = tf.consistency(DISCRETE, n_neighbors=6)(gaps, estimate=label, explain=True)
+    rows = brute_force(gaps, DISCRETE, 6, label)
+    assert value(found) == exactly(mean(rows))
+    assert found[".n"].item() == len(rows) == 120
+    strict = tf.consistency(DISCRETE, n_neighbors=6)(gaps, estimate=label, na_rm=False, explain=True)
+    assert strict.select(".estimate", ".status").row(0) == (None, "missing_values")
+
+
+def test_the_truth_does_not_matter(people: pl.DataFrame) -> None:
+    gaps = people.with_columns(pl.when(pl.int_range(pl.len()) % 3 != 0).then("truth").alias("truth"))
+    both = tf.metric_set(tf.consistency(DISCRETE), tf.accuracy)(gaps, "truth", "estimate")
+    known = gaps.filter(pl.col("truth").is_not_null())
+    right = float(np.mean((known["truth"] == known["estimate"]).to_numpy()))
+    assert both[".estimate"].to_list() == [exactly(mean(brute_force(people, DISCRETE, 5))), exactly(right)]
+
+
+def test_of_true_labels_their_column_is_the_estimate(people: pl.DataFrame) -> None:
+    found = tf.consistency(DISCRETE)(people, estimate="truth")
+    assert value(found) == exactly(mean(brute_force(people, DISCRETE, 5, "truth")))
+
+
+def test_labels_are_made_at_a_threshold(people: pl.DataFrame) -> None:
+    found = tf.consistency(DISCRETE)(people, probs="x", threshold=0.3)
+    made = people.with_columns(made=(pl.col("x") >= 0.3).cast(pl.Int64))
+    assert value(found) == exactly(mean(brute_force(made, DISCRETE, 5, "made")))
+
+
+def test_it_stands_beside_others_in_a_set(people: pl.DataFrame) -> None:
+    many = tf.metric_set(
+        tf.consistency(DISCRETE, name="five"), tf.consistency(DISCRETE, n_neighbors=9, name="nine"),
+        tf.consistency(CONTINUOUS, name="elsewhere"), tf.accuracy, tf.demographic_parity("race"), tf.roc_auc,
+        tf.new_groupwise_metric(tf.consistency(["age"]), "gap", tf.difference())("race"),
+    )  # fmt: skip
+    options: dict[str, Any] = {"group_by": "fold", "case_weights": "weight", "probs": "x"}
+    together = many(people, "truth", "estimate", **options)
+    alone = pl.concat(metric(people, "truth", "estimate", **options) for metric in many)
+    keys = ["fold", ".metric"]
+    both = together.sort(keys).join(alone.sort(keys), on=keys, suffix=" alone")
+    assert len(both) == 21
+    assert both[".estimate"].to_list() == [exactly(number) for number in both[".estimate alone"]]
+    for name, features, n_neighbors in (("five", DISCRETE, 5), ("nine", DISCRETE, 9), ("elsewhere", CONTINUOUS, 5)):
+        rows = brute_force(people, features, n_neighbors, within="fold")
+        for fold, number in together.filter(pl.col(".metric") == name).select("fold", ".estimate").rows():
+            assert number == exactly(mean(rows.filter(fold=fold), "weight"))
+
+
+def test_every_engine_gives_the_same(people: pl.DataFrame, engine: Callable[[pl.DataFrame], Any]) -> None:
+    found = tf.consistency(DISCRETE)(engine(people), estimate="estimate", group_by="fold")
+    rows = brute_force(people, DISCRETE, 5, within="fold")
+    results = as_polars(found.collect() if isinstance(found, pl.LazyFrame) else found)
+    for fold, number in results.select("fold", ".estimate").rows():
+        assert number == exactly(mean(rows.filter(fold=fold)))
+
+
+def test_equal_labels_are_consistent(people: pl.DataFrame) -> None:
+    same = people.with_columns(estimate=pl.lit(1))
+    assert value(tf.consistency(DISCRETE)(same, estimate="estimate")) == 1.0
+
+
+def test_it_goes_from_zero_to_one_upwards() -> None:
+    metric = tf.consistency(["x"], name="alike")
+    assert (metric.name, metric.direction, metric.range) == ("alike", "maximize", (0, 1))
+
+
+# Without a value
+
+
+def test_fewer_rows_than_neighbours_have_none() -> None:
+    data = pl.DataFrame({"x": [1, 2, 3, 4, 5], "estimate": [1, 0, 1, 0, None], "fold": [1, 1, 1, 2, 2]})
+    metric = tf.consistency(["x"], n_neighbors=3)
+    with pytest.warns(tf.UndefinedWarning, match=r"consistency has no value \(too few rows\) in \(fold=2\)") as said:
+        found = metric(data, estimate="estimate", group_by="fold", explain=True)
+    assert len(said) == 1
+    expected = mean(brute_force(data.filter(fold=1), ["x"], 3))
+    assert found.select("fold", ".estimate", ".status").rows() == [
+        (1, exactly(expected), "ok"), (2, None, "too_few_rows")
+    ]  # fmt: skip
+    few = tf.consistency(["x"], n_neighbors=5)(data, estimate="estimate", on_undefined="ignore", explain=True)
+    assert few.select(".estimate", ".status").row(0) == (None, "too_few_rows")
+    assert value(tf.consistency(["x"], n_neighbors=4)(data, estimate="estimate")) == exactly(
+        mean(brute_force(data, ["x"], 4))
+    )
+
+
+def test_groups_of_a_fold_with_too_few_rows_have_none() -> None:
+    data = pl.DataFrame({"x": [1, 2, 3], "estimate": [1, 0, 1], "race": [*"aab"]})
+    gap = tf.new_groupwise_metric(tf.consistency(["x"]), "gap", tf.difference())("race")
+    groups = gap.by_group(data, estimate="estimate", on_undefined="ignore")
+    assert groups.select(".estimate", ".status").rows() == [(None, "too_few_rows")] * 2
+    assert gap(data, estimate="estimate", on_undefined="ignore")[".estimate"].item() is None
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("number", [0, -1, True, 2.5, "5", None])
+def test_neighbours_are_a_number_of_rows(number: Any) -> None:
+    with pytest.raises(tf.ArgumentError, match="`n_neighbors` is a number of rows, 1 or more, not"):
+        tf.consistency(["x"], n_neighbors=number)
+
+
+def test_features_are_a_list() -> None:
+    with pytest.raises(tf.ArgumentError, match=r"takes a list of features, such as `consistency\(\['x'\]\)`"):
+        tf.consistency("x")
+    number: Any = 3
+    with pytest.raises(tf.ArgumentError, match="takes a list of features"):
+        tf.consistency(number)
+    for features in ([], ["x", "x"]):
+        with pytest.raises(tf.ArgumentError, match="needs the features that say who is similar, each once"):
+            tf.consistency(features)
+
+
+def test_features_are_numbers(people: pl.DataFrame) -> None:
+    with pytest.raises(tf.ColumnError, match="the column 'grade' is String; distances need numbers"):
+        tf.consistency(["x", "grade"])(people, estimate="estimate")
+
+
+@pytest.mark.parametrize("absent", [None, float("nan"), float("inf")])
+def test_features_are_known(absent: float | None) -> None:
+    data = pl.DataFrame({"x": [1.0, absent, 3.0], "estimate": [1, 0, 1]})
+    with pytest.raises(tf.ColumnError, match="1 of 3 values of 'x' are missing or not finite"):
+        tf.consistency(["x"], n_neighbors=1)(data, estimate="estimate")
+
+
+def test_features_are_columns(people: pl.DataFrame) -> None:
+    with pytest.raises(tf.ColumnError, match=r"`features`: there is no column 'agee'\. Did you mean 'age'\?"):
+        tf.consistency(["agee"])(people, estimate="estimate")
+
+
+def test_labels_are_needed(people: pl.DataFrame) -> None:
+    with pytest.raises(tf.ColumnError, match="consistency needs the column of predicted labels"):
+        tf.consistency(["x"])(people, "truth")
+
+
+@pytest.mark.parametrize(("way", "cuts"), [("threshold", [0.1, 0.2]), ("top_k", [5, 9]), ("top_fraction", [0.1, 0.2])])
+def test_it_is_about_one_selection(people: pl.DataFrame, way: str, cuts: list[float]) -> None:
+    options: dict[str, Any] = {way: cuts}
+    with pytest.raises(
+        tf.ArgumentError, match=f"consistency is about one selection, not a list of them: give one {way}"
+    ):
+        tf.metric_set(tf.accuracy, tf.consistency(["x"]))(people, "truth", probs="x", **options)
+
+
+def test_tallies_of_parts_do_not_add_up(people: pl.DataFrame) -> None:
+    metric = tf.consistency(DISCRETE)
+    one, other = (metric.tally(part, estimate="estimate") for part in (people[:90], people[90:]))
+    with pytest.raises(
+        tf.ArgumentError, match="Neighbours are sought among all rows, so tallies of parts do not add up"
+    ):
+        one + other  # pyright: ignore[reportUnusedExpression]
+    whole = metric.compute(metric.tally(people, estimate="estimate"))
+    assert value(whole) == exactly(mean(brute_force(people, DISCRETE, 5)))
+
+
+def test_a_set_cannot_hold_two_of_a_name() -> None:
+    with pytest.raises(tf.ArgumentError, match=r"two metrics consistency; give one .* `\.alias"):
+        tf.metric_set(tf.consistency(["x"]), tf.consistency(["y"]))
+    two = tf.metric_set(tf.consistency(["x"]), tf.consistency(["y"]).alias("other"))
+    assert len(two) == 2

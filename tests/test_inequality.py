@@ -1,0 +1,868 @@
+"""Inequality, differential fairness and what compares many groups at once equal their formulas in numpy."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import tidyfair as tf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+ALPHAS = [-1, 0, 0.5, 1, 2, 3]
+BENEFITS = ["ratio", "difference", "amount"]
+
+
+@pytest.fixture(scope="module")
+def people() -> pl.DataFrame:
+    random = np.random.default_rng(11)
+    rows = 240
+    return pl.DataFrame(
+        {
+            "truth": random.integers(0, 2, rows),
+            "estimate": random.integers(0, 2, rows),
+            "score": random.uniform(0.05, 0.95, rows),
+            "pay": random.uniform(2, 9, rows),
+            "guess": random.uniform(9, 20, rows),
+            "weight": random.integers(0, 5, rows) / 4,
+            "race": random.choice(["a", "b", "c"], rows, p=[0.6, 0.3, 0.1]),
+            "fold": random.integers(1, 4, rows),
+        }
+    )
+
+
+def ones(data: pl.DataFrame) -> Any:
+    return np.ones(len(data))
+
+
+def weight(data: pl.DataFrame) -> Any:
+    return data["weight"].to_numpy()
+
+
+def counting(*, weighted: bool) -> tuple[Callable[[pl.DataFrame], Any], dict[str, Any]]:
+    """The weights of rows for the arithmetic, and how a call is told of them."""
+    return (weight, {"case_weights": "weight"}) if weighted else (ones, {})
+
+
+# What a person gets
+
+
+def of_labels(data: pl.DataFrame) -> Any:
+    return (data["estimate"] - data["truth"] + 1).to_numpy().astype(float)
+
+
+def of_scores(data: pl.DataFrame) -> Any:
+    return (data["score"] - data["truth"] + 1).to_numpy()
+
+
+def of_numbers(benefit: str) -> Callable[[pl.DataFrame], Any]:
+    kinds: dict[str, Callable[[pl.DataFrame], Any]] = {
+        "ratio": lambda data: data["guess"].to_numpy() / data["pay"].to_numpy(),
+        "difference": lambda data: data["guess"].to_numpy() - data["pay"].to_numpy() + 1,
+        "amount": lambda data: data["guess"].to_numpy(),
+    }
+    return kinds[benefit]
+
+
+LABELS: dict[str, Any] = {"truth": "truth", "estimate": "estimate"}
+SCORES: dict[str, Any] = {"truth": "truth", "probs": "score"}
+NUMBERS: dict[str, Any] = {"truth": "pay", "estimate": "guess"}
+
+KINDS: dict[str, tuple[Callable[[pl.DataFrame], Any], dict[str, Any], str, dict[str, Any]]] = {
+    "labels": (of_labels, LABELS, "", {}),
+    "scores": (of_scores, SCORES, "_of_scores", {}),
+    **{kind: (of_numbers(kind), NUMBERS, "_of_numbers", {"benefit": kind}) for kind in BENEFITS},
+}
+
+
+def entropy(benefits: Any, alpha: float, weights: Any) -> float | None:
+    """Generalized entropy (Speicher et al., 2018)."""
+    b, w = (np.asarray(each, float)[np.asarray(weights) > 0] for each in (benefits, weights))
+    if not b.sum():
+        return None
+    u = b / np.average(b, weights=w)
+    if alpha <= 0 and (u == 0).any():
+        return math.inf
+    logarithm = np.log(np.where(u > 0, u, 1.0))
+    if alpha == 1:
+        return float(np.average(u * logarithm, weights=w))
+    if alpha == 0:
+        return float(-np.average(logarithm, weights=w))
+    return float(np.average(u**alpha - 1, weights=w) / (alpha * (alpha - 1)))
+
+
+def close(found: float | None, expected: float | None) -> bool:
+    if found is None or expected is None:
+        return found is expected
+    return math.isclose(found, expected, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def number(found: pl.DataFrame) -> float | None:
+    return found[".estimate"].item()
+
+
+def by_key(found: pl.DataFrame, key: str) -> dict[Any, float | None]:
+    return dict(zip(found[key].to_list(), found[".estimate"].to_list(), strict=True))
+
+
+def parts(data: pl.DataFrame, key: str) -> dict[Any, pl.DataFrame]:
+    return {name: part for (name,), part in data.group_by(key)}
+
+
+def index(kind: str, alpha: float) -> tf.Metric:
+    suffix, options = KINDS[kind][2:]
+    return tf.metric_tweak(getattr(tf, f"generalized_entropy_index{suffix}"), "index", alpha=alpha, **options)
+
+
+# Inequality of people
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_index_is_the_formula(people: pl.DataFrame, kind: str, alpha: float, *, weighted: bool) -> None:
+    benefit, columns, *_ = KINDS[kind]
+    mass, options = counting(weighted=weighted)
+    found = number(index(kind, alpha)(people, **columns, **options))
+    assert close(found, entropy(benefit(people), alpha, mass(people)))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_so_it_is_in_each_fold_and_group(people: pl.DataFrame, kind: str, alpha: float, *, weighted: bool) -> None:
+    benefit, columns, *_ = KINDS[kind]
+    mass, options = counting(weighted=weighted)
+    metric = index(kind, alpha)
+    folds = by_key(metric(people, **columns, **options, group_by="fold"), "fold")
+    gap = tf.new_groupwise_metric(metric, "gap", tf.group_maximum())("race")
+    groups = by_key(gap.by_group(people, **columns, **options), ".group")
+    for key, found in (("fold", folds), ("race", groups)):
+        assert len(found) == 3
+        for name, part in parts(people, key).items():
+            assert close(found[name], entropy(benefit(part), alpha, mass(part)))
+
+
+def test_named_indices_are_those_of_their_alpha(people: pl.DataFrame) -> None:
+    known = {
+        tf.generalized_entropy_index: 2, tf.theil_index: 1, tf.mean_log_deviation: 0,
+        tf.generalized_entropy_index_of_scores: 2, tf.theil_index_of_scores: 1,
+    }  # fmt: skip
+    for metric, alpha in known.items():
+        benefit = of_scores if metric.kind == "prob" else of_labels
+        columns = SCORES if metric.kind == "prob" else LABELS
+        assert close(number(metric(people, **columns)), entropy(benefit(people), alpha, ones(people)))
+    for metric, alpha in ((tf.generalized_entropy_index_of_numbers, 2), (tf.theil_index_of_numbers, 1)):
+        expected = entropy(of_numbers("ratio")(people), alpha, ones(people))
+        assert close(number(metric(people, **NUMBERS)), expected)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_mean_benefit_is_a_mean(people: pl.DataFrame, kind: str, *, weighted: bool) -> None:
+    benefit, columns, suffix, own = KINDS[kind]
+    mass, options = counting(weighted=weighted)
+    metric = tf.metric_tweak(getattr(tf, f"mean_benefit{suffix}"), "mean", **own)
+    expected = float(np.average(benefit(people), weights=mass(people)))
+    assert close(number(metric(people, **columns, **options)), expected)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_variation_of_benefits_is_their_deviation_over_their_mean(people: pl.DataFrame, *, weighted: bool) -> None:
+    mass, options = counting(weighted=weighted)
+    b, w = of_labels(people), mass(people)
+    mean = np.average(b, weights=w)
+    expected = float(np.sqrt(np.average((b - mean) ** 2, weights=w)) / mean)
+    assert close(number(tf.benefit_variation(people, **LABELS, **options)), expected)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_equal_benefits_are_equal(alpha: float) -> None:
+    data = pl.DataFrame({"truth": [1, 0, 1], "estimate": [1, 0, 1], "score": [0.7, 0.7, 0.7], "sure": [0, 0, 0]})
+    assert number(index("labels", alpha)(data, **LABELS)) == 0.0
+    found = number(index("scores", alpha)(data, "sure", probs="score", pos_label=1, labels=[0, 1]))
+    assert found == pytest.approx(0, abs=1e-15)
+
+
+def test_rows_without_truth_or_estimate_do_not_count(people: pl.DataFrame) -> None:
+    row = pl.int_range(pl.len())
+    gaps = people.with_columns(
+        pl.when(row % 7 != 0).then("truth").alias("truth"), pl.when(row % 5 != 0).then("estimate").alias("estimate"),
+        pl.when(row % 5 != 0).then("score").alias("score"),
+    )  # fmt: skip
+    known = gaps.drop_nulls()
+    for kind in ("labels", "scores"):
+        benefit, columns, *_ = KINDS[kind]
+        found = number(index(kind, 1)(gaps, **columns, case_weights="weight"))
+        assert close(found, entropy(benefit(known), 1, weight(known)))
+
+
+@pytest.mark.parametrize("kind", ["labels", "scores", *BENEFITS])
+def test_a_set_may_hold_alpha_as_a_whole_number_and_as_a_float(people: pl.DataFrame, kind: str) -> None:
+    benefit, columns, suffix, own = KINDS[kind]
+    metric: tf.Metric = getattr(tf, f"generalized_entropy_index{suffix}")
+    both = tf.metric_set(*(tf.metric_tweak(metric, f"{alpha!r}", alpha=alpha, **own) for alpha in (1, 1.0)))
+    expected = entropy(benefit(people), 1, ones(people))
+    assert all(close(value, expected) for value in both(people, **columns)[".estimate"])
+
+
+def test_a_large_mean_costs_no_more_than_rounding() -> None:
+    data = pl.DataFrame({"pay": [1.0] * 1000, "guess": [1e6 + step / 1000 for step in range(1000)]})
+    expected = entropy(of_numbers("amount")(data), 2, ones(data))
+    # the index is what is left of a ratio to 1
+    assert number(index("amount", 2)(data, **NUMBERS)) == pytest.approx(expected, rel=0, abs=1e-15)
+
+
+# Without benefit
+
+NOBODY = pl.DataFrame({"truth": [1, 1, 1], "estimate": [0, 0, 0], "score": [0.0, 0.0, 0.0]})
+SOMEBODY = pl.DataFrame({"truth": [1, 1, 0], "estimate": [0, 1, 1], "score": [0.0, 1.0, 1.0]})
+
+
+def explained(metric: Any, data: pl.DataFrame, **columns: Any) -> tuple[Any, ...]:
+    found = metric(data, **columns, on_undefined="ignore", explain=True)
+    return found.select(".estimate", ".status").row(0)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_where_nobody_gets_anything_there_is_no_index(alpha: float) -> None:
+    nothing = (None, "no_positive_benefits")
+    labels: dict[str, Any] = {"pos_label": 1, "labels": [0, 1]}
+    assert explained(index("labels", alpha), NOBODY, **LABELS, **labels) == nothing
+    assert explained(index("scores", alpha), NOBODY, **SCORES, **labels) == nothing
+    for kind in ("ratio", "amount"):
+        assert explained(index(kind, alpha), NOBODY, truth="truth", estimate="estimate") == nothing
+    no_variation = explained(tf.benefit_variation, NOBODY, **LABELS, **labels)
+    assert no_variation == nothing
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_where_somebody_gets_nothing_it_is_infinite_unless_alpha_is_positive(alpha: float) -> None:
+    expected = entropy([0.0, 1.0, 2.0], alpha, [1, 1, 1])
+    assert (expected == math.inf) == (alpha <= 0)
+    for kind, columns in (("labels", LABELS), ("scores", SCORES)):
+        value, status = explained(index(kind, alpha), SOMEBODY, **columns)
+        assert close(value, expected)
+        assert status == ("infinite" if alpha <= 0 else "ok")
+    numbers = pl.DataFrame({"pay": [2.0, 2.0, 2.0], "guess": [0.0, 2.0, 4.0]})
+    value, status = explained(index("ratio", alpha), numbers, **NUMBERS)
+    assert close(value, expected)
+    assert status == ("infinite" if alpha <= 0 else "ok")
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize(
+    ("kind", "pay", "guess"),
+    [("ratio", 0.0, 1.0), ("ratio", -1.0, -1.0), ("ratio", 1.0, -1.0), ("difference", 5.0, 1.0), ("amount", 1.0, -1.0)],
+)
+def test_what_is_no_benefit_makes_it_null(kind: str, pay: float, guess: float, alpha: float) -> None:
+    data = pl.DataFrame({"pay": [2.0, pay], "guess": [3.0, guess]})
+    nothing = (None, "no_positive_benefits")
+    assert explained(index(kind, alpha), data, **NUMBERS) == nothing
+    mean = tf.metric_tweak(tf.mean_benefit_of_numbers, "mean", benefit=kind)
+    assert explained(mean, data, **NUMBERS) == nothing
+
+
+def test_no_rows_have_no_inequality() -> None:
+    data = pl.DataFrame({"pay": [None, 1.0], "guess": [1.0, None]})
+    assert explained(tf.theil_index_of_numbers, data, **NUMBERS) == (None, "zero_denominator")
+
+
+# Between groups and within
+
+
+def group_means(data: pl.DataFrame, benefits: Any, weights: Any) -> tuple[list[float], list[float]]:
+    race = data["race"].to_numpy()
+    there = [race == name for name in sorted(set(race)) if weights[race == name].sum()]
+    means = [float(np.average(benefits[mine], weights=weights[mine])) for mine in there]
+    return means, [float(weights[mine].sum()) for mine in there]
+
+
+def compared(what: str, kind: str, alpha: float) -> tf.GroupwiseMetric:
+    suffix, options = KINDS[kind][2:]
+    factory = getattr(tf, f"{what}_group_generalized_entropy_index{suffix}")
+    return factory("race", alpha=alpha, **options)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_between_groups_everybody_gets_the_mean(
+    people: pl.DataFrame, kind: str, alpha: float, *, weighted: bool
+) -> None:
+    benefit, columns, *_ = KINDS[kind]
+    mass, options = counting(weighted=weighted)
+    found = by_key(compared("between", kind, alpha)(people, **columns, **options, group_by="fold"), "fold")
+    for fold, part in parts(people, "fold").items():
+        means, sizes = group_means(part, benefit(part), mass(part))
+        assert close(found[fold], entropy(means, alpha, sizes))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_within_groups_is_the_rest(people: pl.DataFrame, kind: str, alpha: float, *, weighted: bool) -> None:
+    benefit, columns, *_ = KINDS[kind]
+    mass, options = counting(weighted=weighted)
+    three = tf.metric_set(index(kind, alpha), compared("between", kind, alpha), compared("within", kind, alpha))
+    found = three(people, **columns, **options)[".estimate"].to_list()
+    b, w = benefit(people), mass(people)
+    total = entropy(b, alpha, w)
+    means, sizes = group_means(people, b, w)
+    between = entropy(means, alpha, sizes)
+    assert total is not None
+    assert between is not None
+    mean, own = np.average(b, weights=w), list[float]()
+    for size, each, (_, part) in zip(sizes, means, sorted(parts(people, "race").items()), strict=True):
+        one = entropy(benefit(part), alpha, mass(part))
+        assert one is not None
+        own.append(size / w.sum() * (each / mean) ** alpha * one)
+    for value, expected in zip(found, (total, between, sum(own)), strict=True):
+        assert close(value, expected)
+    if math.isfinite(total):
+        assert math.isclose(found[0], found[1] + found[2], rel_tol=1e-9)
+
+
+def test_a_group_without_benefits_is_between_groups_and_not_within() -> None:
+    data = pl.DataFrame({"truth": [1, 1, 0, 1], "estimate": [0, 0, 1, 1], "race": [*"aabb"]})
+    for alpha in (0.5, 1, 2, 3):
+        total, between, within = tf.metric_set(
+            index("labels", alpha), compared("between", "labels", alpha), compared("within", "labels", alpha)
+        )(data, **LABELS)[".estimate"]
+        assert close(total, entropy([0, 0, 2, 1], alpha, ones(data)))
+        assert close(between, entropy([0, 0, 1.5, 1.5], alpha, ones(data)))
+        assert close(total, between + within)
+
+
+def test_named_indices_between_groups(people: pl.DataFrame) -> None:
+    means, sizes = group_means(people, of_labels(people), ones(people))
+    second = entropy(means, 2, sizes)
+    assert second is not None
+    expected = {
+        tf.between_group_theil_index: entropy(means, 1, sizes),
+        tf.between_group_generalized_entropy_index: second,
+        tf.between_group_coefficient_of_variation: math.sqrt(2 * second),
+    }
+    for factory, value in expected.items():
+        assert close(number(factory("race")(people, **LABELS)), value)
+
+
+# Between the groups' values of any metric
+
+
+def rate_and_rows(data: pl.DataFrame, measure: str, *, weighted: bool) -> tuple[list[float], list[float]]:
+    """The selection rate or the base rate of each race, and what the rows that it reads weigh."""
+    known = data.filter(pl.col(measure).is_not_null())
+    mass, _ = counting(weighted=weighted)
+    return group_means(known, known[measure].to_numpy().astype(float), mass(known))
+
+
+def gappy(people: pl.DataFrame) -> pl.DataFrame:
+    """More truths are missing in race a, more estimates in race b."""
+    row = pl.int_range(pl.len())
+    return people.with_columns(
+        pl.when((row % 2 == 0) | (pl.col("race") != "a")).then("truth").alias("truth"),
+        pl.when((row % 3 == 0) | (pl.col("race") != "b")).then("estimate").alias("estimate"),
+    )
+
+
+def spread(name: str, values: list[float], sizes: list[float]) -> float:
+    mean = np.average(values, weights=sizes)
+    deviation = math.sqrt(np.average((np.array(values) - mean) ** 2, weights=sizes))
+    away = np.average(np.abs(np.array(values) - mean), weights=sizes)
+    every = {
+        "group_mean": mean, "standard_deviation": deviation, "coefficient_of_variation": deviation / mean,
+        "mean_absolute_deviation": away,
+    }  # fmt: skip
+    return float(every[name])
+
+
+RATES = {"estimate": tf.selection_rate, "truth": tf.base_rate}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("measure", RATES)
+@pytest.mark.parametrize(
+    "name", ["group_mean", "standard_deviation", "coefficient_of_variation", "mean_absolute_deviation"]
+)
+def test_weighted_spreads_weigh_the_rows_that_a_metric_reads(
+    people: pl.DataFrame, name: str, measure: str, *, weighted: bool
+) -> None:
+    data = gappy(people)
+    _, options = counting(weighted=weighted)
+    values, sizes = rate_and_rows(data, measure, weighted=weighted)
+    aggregate: Any = getattr(tf, name)
+    of_groups, of_rows = (
+        tf.new_groupwise_metric(RATES[measure], "spread", aggregate(weighted=each))("race")(data, **LABELS, **options)
+        for each in (False, True)
+    )
+    assert close(number(of_groups), spread(name, values, [1.0] * 3))
+    assert close(number(of_rows), spread(name, values, sizes))
+    assert not close(number(of_groups), number(of_rows))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("measure", RATES)
+def test_the_entropy_of_rates_weighs_the_rows_that_they_read(
+    people: pl.DataFrame, measure: str, alpha: float, *, weighted: bool
+) -> None:
+    data = gappy(people)
+    _, options = counting(weighted=weighted)
+    values, sizes = rate_and_rows(data, measure, weighted=weighted)
+    made = tf.new_groupwise_metric(RATES[measure], "inequality", tf.generalized_entropy(alpha))("race")
+    assert close(number(made(data, **LABELS, **options)), entropy(values, alpha, sizes))
+
+
+def test_the_weighted_mean_of_accuracies_is_the_accuracy(people: pl.DataFrame) -> None:
+    data = gappy(people)
+    mean = tf.new_groupwise_metric(tf.accuracy, "mean", tf.group_mean(weighted=True))("race")
+    found = tf.metric_set(tf.accuracy, mean)(data, **LABELS, case_weights="weight")[".estimate"]
+    known = data.drop_nulls()
+    right = (known["truth"] == known["estimate"]).to_numpy()
+    expected = float(np.average(right, weights=weight(known)))
+    assert close(found[0], expected)
+    assert close(found[1], expected)
+
+
+def test_groups_without_a_value_weigh_nothing() -> None:
+    data = pl.DataFrame(
+        {"truth": [0, 0, 0, 1, 1, 1, 1, 0], "estimate": [1, 1, 1, 1, 0, 1, 1, 0], "race": [*"aaabbccc"]}
+    )
+    factory = tf.new_groupwise_metric(tf.sens, "inequality", tf.generalized_entropy(2))
+    found = number(factory("race")(data, **LABELS, on_undefined="ignore"))
+    assert close(found, entropy([0.5, 1.0], 2, [2, 3]))
+    mean = factory("race", aggregate=tf.group_mean(weighted=True))(data, **LABELS, on_undefined="ignore")
+    assert close(number(mean), (0.5 * 2 + 1.0 * 3) / 5)
+
+
+def test_the_entropy_of_a_zero_is_infinite_and_of_zeros_is_null() -> None:
+    data = pl.DataFrame({"truth": [0, 0, 1, 1], "estimate": [0, 0, 1, 1], "race": [*"aabb"]})
+    zero = tf.new_groupwise_metric(tf.selection_rate, "inequality", tf.generalized_entropy(0))("race")
+    assert explained(zero, data, **LABELS) == (math.inf, "infinite")
+    never = tf.new_groupwise_metric(tf.error_rate, "inequality", tf.generalized_entropy(2))("race")
+    assert explained(never, data, **LABELS)[0] is None
+
+
+# Logarithms of ratios
+
+SELECTED = {"a": (0, 4), "b": (1, 4), "c": (3, 4), "none": (0, 2)}
+"""How many of how many are selected."""
+
+
+def selections(*names: str) -> pl.DataFrame:
+    rows = [
+        {"race": name, "estimate": int(place < SELECTED[name][0])}
+        for name in names
+        for place in range(SELECTED[name][1])
+    ]
+    return pl.DataFrame(rows)
+
+
+def log_gap(**options: Any) -> Any:
+    return tf.new_groupwise_metric(tf.selection_rate, "log_gap", tf.log_ratio(**options))("race")
+
+
+def test_the_log_ratio_is_that_of_the_largest_over_the_smallest() -> None:
+    assert close(number(log_gap()(selections("b", "c"), estimate="estimate")), math.log(3))
+
+
+def test_over_zero_it_is_infinite_and_zeros_are_nothing_apart() -> None:
+    assert explained(log_gap(), selections("a", "c"), estimate="estimate") == (math.inf, "infinite")
+    nobody = selections("a", "none")
+    assert explained(log_gap(), nobody, estimate="estimate", pos_label=1, labels=[0, 1]) == (0.0, "ok")
+
+
+def test_against_a_reference_it_has_a_sign_if_asked() -> None:
+    data = selections("b", "c")
+    for to, expected in (("b", math.log(3)), ("c", -math.log(3))):
+        assert close(number(log_gap(to=to, signed=True)(data, estimate="estimate")), expected)
+        assert close(number(log_gap(to=to)(data, estimate="estimate")), math.log(3))
+    nobody = log_gap(to="c", signed=True)(selections("a", "c"), estimate="estimate", on_undefined="ignore")
+    assert number(nobody) == -math.inf
+    overall = log_gap(to="overall", signed=True)(data, estimate="estimate")
+    assert close(number(overall), max((math.log(0.25 / 0.5), math.log(0.75 / 0.5)), key=abs))
+
+
+def test_between_two_sides_it_is_that_of_the_unprivileged() -> None:
+    made = tf.new_groupwise_metric(tf.selection_rate, "log_gap", tf.log_ratio())(tf.privileged(race="c"))
+    assert close(number(made(selections("b", "c"), estimate="estimate")), -math.log(3))
+
+
+def test_without_a_sign_a_range_has_no_reference() -> None:
+    with pytest.raises(tf.AggregateError, match="a range has no sign"):
+        tf.new_groupwise_metric(tf.selection_rate, "log_gap", tf.log_ratio(signed=True))("race")
+
+
+# Differential fairness
+
+
+def smoothed(labels: Iterable[object], every: list[Any], weights: Any, concentration: float) -> dict[Any, float]:
+    there = list(labels)
+    total = float(sum(weights))
+    return {
+        label: (sum(w for each, w in zip(there, weights, strict=True) if each == label) + concentration / len(every))
+        / (total + concentration)
+        for label in every
+    }
+
+
+def farthest(data: pl.DataFrame, column: str, concentration: float, mass: Callable[[pl.DataFrame], Any]) -> float:
+    """The largest distance of logarithms, over labels and pairs of groups."""
+    every = sorted(data[column].unique().drop_nulls().to_list())
+    shares = [
+        smoothed(part[column], every, mass(part), concentration)
+        for part in parts(data.filter(pl.col(column).is_not_null()), "race").values()
+    ]
+
+    def apart(one: float, other: float) -> float:
+        if one == other:
+            return 0.0
+        return abs(math.log(one / other)) if one and other else math.inf
+
+    return max(apart(one[label], other[label]) for label in every for one in shares for other in shares)
+
+
+def outcomes(count: int) -> pl.DataFrame:
+    random = np.random.default_rng(count)
+    rows = 90
+    names = np.array(["low", "middle", "high", "top"][:count])
+    race = random.choice(["a", "b", "c"], rows, p=[0.5, 0.35, 0.15])
+    lean = np.where(race == "c", 0, random.integers(0, count, rows))
+    return pl.DataFrame(
+        {
+            "truth": names[random.integers(0, count, rows)],
+            "estimate": names[lean],
+            "race": race,
+            "weight": random.integers(1, 5, rows) / 2,
+            "fold": random.integers(1, 3, rows),
+        }
+    )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("concentration", [0, 0.5, 1, 4])
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_differential_fairness_is_the_largest_log_ratio(count: int, concentration: float, *, weighted: bool) -> None:
+    data = outcomes(count)
+    mass, options = counting(weighted=weighted)
+    if count == 2:
+        options["pos_label"] = "low"
+    ours = tf.metric_set(
+        tf.differential_fairness("race", concentration=concentration),
+        tf.differential_fairness_of_labels("race", concentration=concentration),
+        tf.bias_amplification("race", concentration=concentration),
+    )
+    found = ours(data, **LABELS, **options, on_undefined="ignore")[".estimate"].to_list()
+    predicted, true = (farthest(data, column, concentration, mass) for column in ("estimate", "truth"))
+    assert (predicted == math.inf) == (concentration == 0)
+    for value, expected in zip(found, (predicted, true, predicted - true), strict=True):
+        assert close(value, expected)
+
+
+def test_it_is_so_in_each_fold() -> None:
+    data = outcomes(3)
+    ours = tf.metric_set(tf.differential_fairness("race"), tf.bias_amplification("race"))
+    found = ours(data, **LABELS, group_by="fold")
+    for fold, part in parts(data, "fold").items():
+        predicted, true = (farthest(part, column, 1, ones) for column in ("estimate", "truth"))
+        values = found.filter(fold=fold)[".estimate"].to_list()
+        assert close(values[0], predicted)
+        assert close(values[1], predicted - true)
+
+
+def test_it_says_which_label_and_groups_it_is() -> None:
+    data = pl.DataFrame({"truth": [0] * 8, "estimate": [*"xxyzxyyy"], "race": [*"aaaabbbb"]})
+    found = tf.differential_fairness("race")(data, estimate="estimate", explain=True)
+    share = {"x": (7 / 15, 4 / 15), "y": (4 / 15, 10 / 15), "z": (4 / 15, 1 / 15)}
+    worst = max(share, key=lambda label: abs(math.log(share[label][0] / share[label][1])))
+    assert found.select(".level", ".group_min", ".group_max").row(0) == (worst, "b", "a")
+    assert close(number(found), math.log(4))
+
+
+def test_with_two_labels_rejections_count_as_selections_do() -> None:
+    data = pl.DataFrame({"estimate": [1] * 9 + [0] + [1] * 6 + [0] * 4, "race": ["a"] * 10 + ["b"] * 10})
+    found = number(tf.differential_fairness("race", concentration=0)(data, estimate="estimate"))
+    assert close(found, math.log(0.4 / 0.1))
+
+
+def test_a_single_group_is_not_unfair() -> None:
+    data = pl.DataFrame({"truth": [0, 1], "estimate": [1, 1], "race": ["a", "a"]})
+    assert number(tf.differential_fairness("race")(data, **LABELS)) == 0.0
+
+
+def test_infinite_amplification_of_infinite_bias_is_unknown() -> None:
+    data = pl.DataFrame({"truth": [0, 0, 1, 1], "estimate": [1, 1, 0, 0], "race": [*"aabb"]})
+    value, status = explained(tf.bias_amplification("race", concentration=0), data, **LABELS)
+    assert (value, status) == (None, "infinite_less_infinite")
+
+
+# What predictions add
+
+
+def test_less_subtracts_a_disparity_of_its_own(people: pl.DataFrame) -> None:
+    added = tf.new_groupwise_metric(tf.selection_rate, "added", tf.difference(), "zero", less=tf.base_rate)("race")
+    predicted, true = (
+        [float(part[column].mean()) for part in parts(people, "race").values()]  # pyright: ignore[reportArgumentType]
+        for column in ("estimate", "truth")
+    )
+    expected = max(predicted) - min(predicted) - (max(true) - min(true))
+    found = added(people, **LABELS)
+    assert close(number(found), expected)
+    assert (added.direction, added.range) == ("zero", (-1, 1))
+
+
+def test_less_takes_sets_whose_worst_counts(people: pl.DataFrame) -> None:
+    def gap(rates: list[float]) -> float:
+        return max(rates) - min(rates)
+
+    def rate(part: pl.DataFrame, given: dict[str, int], **wanted: int) -> float:
+        there = part.filter(**given)
+        return len(there.filter(**wanted)) / len(there)
+
+    there = list(parts(people, "race").values())
+    tpr = [rate(part, {"truth": 1}, estimate=1) for part in there]
+    fpr = [rate(part, {"truth": 0}, estimate=1) for part in there]
+    ppv = [rate(part, {"estimate": 1}, truth=1) for part in there]
+    npv = [rate(part, {"estimate": 0}, truth=0) for part in there]
+    more = tf.new_groupwise_metric(
+        tf.metric_set(tf.sens, tf.fall_out), "more", tf.difference(), less=tf.metric_set(tf.ppv, tf.npv)
+    )
+    found = number(more("race")(people, **LABELS))
+    assert close(found, max(gap(tpr), gap(fpr)) - max(gap(ppv), gap(npv)))
+
+
+def test_less_of_an_undefined_disparity_is_undefined() -> None:
+    data = pl.DataFrame({"truth": [0, 0, 0, 0], "estimate": [1, 0, 1, 1], "race": [*"aabb"]})
+    more = tf.new_groupwise_metric(tf.selection_rate, "more", tf.difference(), less=tf.sens)("race")
+    value, status = explained(more, data, **LABELS)
+    assert value is None
+    assert status == "too_few_groups"
+
+
+def test_less_reads_the_same_columns() -> None:
+    with pytest.raises(tf.ArgumentError, match="numeric metrics do not mix with others"):
+        tf.new_groupwise_metric(tf.selection_rate, "more", tf.difference(), less=tf.mae)
+    parity: Any = tf.demographic_parity("race")
+    with pytest.raises(tf.ArgumentError, match="made of a metric or a set of ordinary metrics"):
+        tf.new_groupwise_metric(tf.selection_rate, "more", tf.difference(), less=parity)
+
+
+# Many groups at once
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_conditional_disparity_is_the_mean_over_strata(people: pl.DataFrame, *, weighted: bool) -> None:
+    mass, options = counting(weighted=weighted)
+    made = tf.conditional_demographic_disparity("race")
+    e, w, race = people["estimate"].to_numpy(), mass(people), people["race"].to_numpy()
+    rejected, selected = (w * (e == 0)).sum(), (w * (e == 1)).sum()
+    names = ["a", "b", "c"]
+    disparity = [
+        (w * ((race == name) & (e == 0))).sum() / rejected - (w * ((race == name) & (e == 1))).sum() / selected
+        for name in names
+    ]
+    sizes = [w[race == name].sum() for name in names]
+    found = made.by_group(people, estimate="estimate", **options)
+    assert all(map(close, found.sort(".group")[".estimate"].to_list(), map(float, disparity)))
+    assert close(number(made(people, estimate="estimate", **options)), float(np.average(disparity, weights=sizes)))
+
+
+def test_everybody_selected_has_no_disparity() -> None:
+    data = pl.DataFrame({"estimate": [1, 1, 1], "race": [*"aab"]})
+    found = tf.conditional_demographic_disparity("race")(
+        data, estimate="estimate", pos_label=1, labels=[0, 1], on_undefined="ignore"
+    )
+    assert number(found) is None
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("count", [2, 3])
+def test_divergence_is_of_the_labels_of_a_group_from_the_others(count: int, *, weighted: bool) -> None:
+    data = outcomes(count)
+    mass, options = counting(weighted=weighted)
+    if count == 2:
+        options["pos_label"] = "low"
+    every = sorted(data["truth"].unique())
+
+    def shares(part: pl.DataFrame) -> list[float]:
+        w, truth = mass(part), part["truth"].to_numpy()
+        return [float(w[truth == label].sum() / w.sum()) for label in every]
+
+    expected = {
+        name: sum(
+            p * math.log(p / q)
+            for p, q in zip(shares(data.filter(race=name)), shares(data.filter(pl.col("race") != name)), strict=True)
+        )
+        for name in "abc"
+    }
+    made = tf.kl_divergence("race")
+    found = by_key(made.by_group(data, truth="truth", **options), ".group")
+    assert all(close(found[name], value) for name, value in expected.items())
+    assert close(number(made(data, truth="truth", **options)), max(expected.values()))
+
+
+def test_divergence_is_infinite_where_others_lack_a_label() -> None:
+    data = pl.DataFrame({"truth": [0, 1, 1, 1], "race": [*"aabb"]})
+    found = tf.kl_divergence("race").by_group(data, truth="truth", on_undefined="ignore")
+    assert by_key(found, ".group") == {"a": math.inf, "b": pytest.approx(math.log(2), rel=1e-12)}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_class_imbalance_is_the_difference_of_shares_of_rows(people: pl.DataFrame, *, weighted: bool) -> None:
+    mass, options = counting(weighted=weighted)
+    w, race = mass(people), people["race"].to_numpy()
+    shares = {name: float(w[race == name].sum() / w.sum()) for name in "abc"}
+    found = number(tf.class_imbalance("race")(people, **LABELS, **options))
+    assert close(found, max(shares.values()) - min(shares.values()))
+    sided = number(tf.class_imbalance(tf.privileged(race="a"))(people, **LABELS, **options))
+    assert close(sided, shares["b"] + shares["c"] - shares["a"])
+
+
+# Averages of two rates
+
+
+def rates(data: pl.DataFrame) -> dict[str, tuple[float, float]]:
+    """False and true positive rate of each race."""
+    counts = data.group_by("race").agg(
+        pl.col("estimate").filter(truth=0).mean().alias("fpr"), pl.col("estimate").filter(truth=1).mean().alias("tpr")
+    )
+    return {race: (fpr, tpr) for race, fpr, tpr in counts.rows()}
+
+
+def test_average_odds_compare_the_mean_of_two_rates_with_a_reference(people: pl.DataFrame) -> None:
+    mean = {race: (fpr + tpr) / 2 for race, (fpr, tpr) in rates(people).items()}
+    for to in "abc":
+        expected = max((value - mean[to] for race, value in mean.items() if race != to), key=abs)
+        made = tf.average_odds_difference("race", aggregate=tf.difference(to=to, signed=True))
+        assert close(number(made(people, **LABELS)), expected)
+
+
+def test_between_two_sides_it_is_unprivileged_minus_privileged(people: pl.DataFrame) -> None:
+    two = people.with_columns(race=pl.when(race="a").then(pl.lit("a")).otherwise(pl.lit("other")))
+    (f0, t0), (f1, t1) = (rates(two)[race] for race in ("a", "other"))
+    sides = tf.privileged(race="a")
+    found = tf.metric_set(
+        tf.average_odds_difference(sides), tf.average_abs_odds_difference(sides), tf.equalized_odds_difference(sides)
+    )(people, **LABELS)[".estimate"].to_list()
+    expected = [((f1 - f0) + (t1 - t0)) / 2, (abs(f1 - f0) + abs(t1 - t0)) / 2, max(abs(f1 - f0), abs(t1 - t0))]
+    assert all(map(close, found, expected))
+
+
+def test_average_predictive_values_do_likewise(people: pl.DataFrame) -> None:
+    def mean(part: pl.DataFrame) -> float:
+        precision, omission = (float(np.mean(part.filter(estimate=value)["truth"].to_numpy())) for value in (1, 0))
+        return (precision + omission) / 2
+
+    sides = tf.privileged(race="a")
+    expected = mean(people.filter(pl.col("race") != "a")) - mean(people.filter(race="a"))
+    assert close(number(tf.average_predictive_value_difference(sides)(people, **LABELS)), expected)
+
+
+@pytest.mark.parametrize("name", ["average_odds_difference", "average_predictive_value_difference"])
+def test_a_column_gives_them_no_sign(name: str) -> None:
+    with pytest.raises(tf.AggregateError, match="a range has no sign; name what to compare with"):
+        getattr(tf, name)("race")
+
+
+def test_average_odds_of_zero_are_not_equal_odds() -> None:
+    table = {("a", 1, 1): 8, ("a", 1, 0): 2, ("a", 0, 1): 2, ("a", 0, 0): 8}
+    table |= {("b", 1, 1): 4, ("b", 1, 0): 6, ("b", 0, 1): 6, ("b", 0, 0): 4}
+    rows = [key for key, count in table.items() for _ in range(count)]
+    data = pl.DataFrame(rows, schema=["race", "truth", "estimate"], orient="row")
+    sides = tf.privileged(race="a")
+    signed, absolute, equalized = tf.metric_set(
+        tf.average_odds_difference(sides), tf.average_abs_odds_difference(sides), tf.equalized_odds_difference(sides)
+    )(data, **LABELS)[".estimate"]
+    assert signed == 0.0
+    assert absolute == pytest.approx(0.4, rel=1e-12)
+    assert equalized == pytest.approx(0.4, rel=1e-12)
+
+
+# What is refused
+
+NO_ALPHA: list[Any] = ["x", math.nan, math.inf, True, None]
+
+
+@pytest.mark.parametrize("alpha", NO_ALPHA)
+def test_alpha_is_a_finite_number(alpha: Any) -> None:
+    for make in (
+        lambda: tf.generalized_entropy(alpha),
+        lambda: tf.between_group_theil_index("race", alpha=alpha),
+        lambda: tf.within_group_generalized_entropy_index("race", alpha=alpha),
+        lambda: tf.metric_tweak(tf.generalized_entropy_index, "index", alpha=alpha),
+    ):
+        with pytest.raises(tf.ArgumentError, match="`alpha` is a finite number"):
+            make()
+
+
+STARTS = ["generalized_entropy_index", "inequality_within"]
+
+
+@pytest.mark.parametrize("alpha", [math.nan, math.inf, True])
+@pytest.mark.parametrize("start", STARTS)
+def test_alpha_of_scores_and_numbers_is_a_finite_number(people: pl.DataFrame, start: str, alpha: Any) -> None:
+    for kind, columns in (("scores", SCORES), ("numbers", NUMBERS)):
+        with pytest.raises(tf.ArgumentError, match="`alpha` is a finite number"):
+            tf.metric_tweak(getattr(tf, f"{start}_of_{kind}"), "index", alpha=alpha)(people, **columns)
+
+
+@pytest.mark.parametrize("alpha", [math.nan, math.inf, True, "x", None])
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("kind", ["scores", "numbers"])
+def test_which_is_said_when_it_is_given(start: str, kind: str, alpha: Any) -> None:
+    with pytest.raises(tf.ArgumentError, match="`alpha` is a finite number"):
+        tf.metric_tweak(getattr(tf, f"{start}_of_{kind}"), "index", alpha=alpha)
+
+
+NO_BENEFIT: dict[str, Any] = {"benefit": "ratios"}
+
+
+@pytest.mark.parametrize("start", ["mean_benefit", *STARTS])
+def test_there_are_three_kinds_of_benefit(people: pl.DataFrame, start: str) -> None:
+    metric: tf.Metric = getattr(tf, f"{start}_of_numbers")
+    with pytest.raises(tf.ArgumentError, match=r"Unknown benefit 'ratios'\. Did you mean 'ratio'\?"):
+        tf.metric_tweak(metric, "index", **NO_BENEFIT)(people, **NUMBERS)
+
+
+@pytest.mark.parametrize("start", ["mean_benefit", *STARTS])
+def test_which_is_said_when_one_is_given(start: str) -> None:
+    with pytest.raises(tf.ArgumentError, match="Unknown benefit 'ratios'"):
+        tf.metric_tweak(getattr(tf, f"{start}_of_numbers"), "index", **NO_BENEFIT)
+
+
+@pytest.mark.parametrize("concentration", [-1, math.nan, math.inf, "x", True])
+def test_concentration_is_zero_or_more(concentration: Any) -> None:
+    for factory in (tf.differential_fairness, tf.differential_fairness_of_labels, tf.bias_amplification):
+        with pytest.raises(tf.ArgumentError, match="`concentration` is a number of zero or more"):
+            factory("race", concentration=concentration)
+
+
+def test_unknown_options_are_named_with_those_that_there_are() -> None:
+    with pytest.raises(tf.ArgumentError) as said:
+        tf.differential_fairness("race", concentraton=1)
+    assert "Did you mean 'concentration'?" in str(said.value)
+    with pytest.raises(tf.ArgumentError, match="Unknown option of demographic_parity 'alpha'"):
+        tf.demographic_parity("race", alpha=1)
+    with pytest.raises(tf.ArgumentError, match="Known: 'alpha', 'aggregate', 'min_n', 'name'"):
+        tf.between_group_theil_index("race", beta=1)
+    with pytest.raises(tf.ArgumentError, match="'concentration'"):
+        tf.differential_fairness("race", aggregate=tf.difference(), alpha=1)
+
+
+def test_options_reach_an_aggregate_that_is_given_later(people: pl.DataFrame) -> None:
+    made = tf.differential_fairness("race", aggregate=tf.generalized_entropy(), alpha=1, concentration=0)
+    values, sizes = rate_and_rows(people, "estimate", weighted=False)
+    either = [entropy(shares, 1, sizes) for shares in (values, [1 - value for value in values])]
+    assert close(number(made(people, **LABELS)), max(value for value in either if value is not None))
+
+
+def test_what_can_be_negative_has_no_inequality() -> None:
+    for aggregate in (tf.generalized_entropy(), tf.log_ratio(), tf.coefficient_of_variation(weighted=True)):
+        with pytest.raises(tf.AggregateError, match="means nothing for mcc, which can be negative"):
+            tf.new_groupwise_metric(tf.mcc, "spread", aggregate)("race")

@@ -1,0 +1,661 @@
+"""Subgroup audits equal brute force on the rows, and their p-values what counting all cases gives."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import as_polars
+from scipy import stats
+
+import tidyfair as tf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NUMBERS = [".estimate", ".rest", ".difference", ".share"]
+
+
+@pytest.fixture(scope="module")
+def people() -> pl.DataFrame:
+    random = np.random.default_rng(21)
+    rows = 400
+    data = pl.DataFrame(
+        {
+            "truth": random.integers(0, 2, rows),
+            "estimate": random.integers(0, 2, rows),
+            "score": random.uniform(size=rows),
+            "sex": random.choice(["f", "m"], rows),
+            "race": random.choice(["a", "b", "c", "rare"], rows, p=[0.5, 0.3, 0.19, 0.01]),
+            "age": random.integers(2, 6, rows) * 10,
+            "income": random.normal(size=rows),
+            "fold": random.integers(1, 4, rows),
+        }
+    )
+    row = pl.int_range(pl.len())
+    return data.with_columns(
+        pl.when(row % 11 != 0).then("truth").alias("truth"), pl.when(row % 13 != 0).then("estimate").alias("estimate"),
+        pl.when(row % 9 != 0).then("race").alias("race"),
+    )  # fmt: skip
+
+
+TRUE, FALSE = pl.col("truth") == 1, pl.col("truth") == 0
+YES, NO = pl.col("estimate") == 1, pl.col("estimate") == 0
+BOTH = pl.col("truth").is_not_null() & pl.col("estimate").is_not_null()
+
+RATES: dict[str, tuple[tf.Metric, pl.Expr, pl.Expr]] = {
+    "fall_out": (tf.fall_out, FALSE & BOTH, YES),
+    "miss_rate": (tf.miss_rate, TRUE & BOTH, NO),
+    "precision": (tf.precision, YES & BOTH, TRUE),
+    "accuracy": (tf.accuracy, BOTH, pl.col("truth") == pl.col("estimate")),
+    "selection_rate": (tf.selection_rate, YES | NO, YES),
+    "base_rate": (tf.base_rate, TRUE | FALSE, TRUE),
+}
+"""A rate, the rows that it is about, and those of them that it counts."""
+
+
+def counts(rows: pl.DataFrame, name: str) -> tuple[int, int]:
+    """How many of how many rows."""
+    _, about, met = RATES[name]
+    there = rows.filter(about)
+    return len(there.filter(met)), len(there)
+
+
+def rate(held: int, size: int) -> float | None:
+    return held / size if size else None
+
+
+def conjunctions(data: pl.DataFrame, features: list[str], depth: int) -> dict[str, tuple[int, pl.DataFrame]]:
+    """Every conjunction that occurs, with its depth and its rows."""
+    found: dict[str, tuple[int, pl.DataFrame]] = {}
+    for size in range(1, depth + 1):
+        for names in itertools.combinations(features, size):
+            for values in data.select(names).unique().rows():
+                chosen = dict(zip(names, values, strict=True))
+                rows = data.filter(pl.all_horizontal(pl.col(name).eq_missing(value) for name, value in chosen.items()))
+                text = " & ".join(f"{name}={'null' if value is None else value}" for name, value in chosen.items())
+                found[text] = size, rows
+    return found
+
+
+def assert_brute_force(found: pl.DataFrame, data: pl.DataFrame, name: str, features: list[str], depth: int) -> None:
+    expected = conjunctions(data, features, depth)
+    assert sorted(found[".subgroup"]) == sorted(expected)
+    all_held, all_size = counts(data, name)
+    for row in found.to_dicts():
+        size, rows = expected[row[".subgroup"]]
+        held, about = counts(rows, name)
+        estimate, rest = rate(held, about), rate(all_held - held, all_size - about)
+        gap = None if estimate is None or rest is None else estimate - rest
+        assert (row[".metric"], row[".depth"], row[".n"], row[".denominator"]) == (name, size, len(rows), about)
+        for column, number in zip(NUMBERS, (estimate, rest, gap, len(rows) / len(data)), strict=True):
+            assert row[column] == (None if number is None else pytest.approx(number, rel=1e-12, abs=1e-14)), column
+
+
+# What is searched
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("name", RATES)
+def test_every_conjunction_is_what_its_rows_say(people: pl.DataFrame, name: str, depth: int) -> None:
+    features = ["sex", "race", "age"]
+    search = tf.subgroup_search(RATES[name][0], features, depth=depth, times=20)
+    assert_brute_force(search(people, "truth", "estimate"), people, name, features, depth)
+
+
+def test_its_rate_is_that_of_the_metric_on_its_rows(people: pl.DataFrame) -> None:
+    found = tf.subgroup_search(tf.fall_out, ["sex", "race"], times=20)(people, "truth", "estimate")
+    rates = dict(found.select(".subgroup", ".estimate").rows())
+    for text, (_, rows) in conjunctions(people, ["sex", "race"], 2).items():
+        alone = tf.fall_out(rows, "truth", "estimate", pos_label=1, labels=[0, 1], on_undefined="ignore")
+        assert rates[text] == alone[".estimate"].item()
+
+
+@pytest.mark.parametrize("name", ["fall_out", "selection_rate"])
+def test_each_fold_is_searched_on_its_own(people: pl.DataFrame, name: str) -> None:
+    features = ["sex", "race"]
+    found = tf.subgroup_search(RATES[name][0], features, times=20)(people, "truth", "estimate", group_by="fold")
+    assert found.columns[:2] == ["fold", ".metric"]
+    for (fold,), part in people.group_by("fold"):
+        assert_brute_force(found.filter(fold=fold), part, name, features, 2)
+
+
+def test_so_are_sides_and_grouped_frames(people: pl.DataFrame) -> None:
+    search = tf.subgroup_search(tf.accuracy, ["race"], times=20)
+    by_side = search(people, "truth", "estimate", group_by=tf.privileged(sex="m"))
+    for side, sex in (("privileged", "m"), ("unprivileged", "f")):
+        assert_brute_force(by_side.filter(side=side), people.filter(sex=sex), "accuracy", ["race"], 1)
+    grouped: Any = people.group_by("fold", maintain_order=True)
+    assert search(grouped, "truth", "estimate").equals(search(people, "truth", "estimate", group_by="fold"))
+
+
+def test_rows_on_neither_side_are_searched_too(people: pl.DataFrame) -> None:
+    sides = tf.privileged({"age": 20}, unprivileged={"age": 30})
+    found = tf.subgroup_search(tf.accuracy, ["sex"], times=20)(people, "truth", "estimate", group_by=sides)
+    neither = people.filter(pl.col("age") > 30)
+    assert_brute_force(found.filter(side="neither"), neither, "accuracy", ["sex"], 1)
+
+
+def test_selections_are_made_at_a_threshold(people: pl.DataFrame) -> None:
+    made = people.with_columns(estimate=(pl.col("score") >= 0.7).cast(pl.Int64))
+    found = tf.subgroup_search(tf.fall_out, ["sex", "age"], times=20)(people, "truth", probs="score", threshold=0.7)
+    assert_brute_force(found, made, "fall_out", ["sex", "age"], 2)
+
+
+def test_the_event_is_the_label_that_is_named(people: pl.DataFrame) -> None:
+    words = people.with_columns(pl.col("truth", "estimate").replace_strict({0: "no", 1: "yes"}, return_dtype=pl.String))
+    search = tf.subgroup_search(tf.fall_out, ["sex", "race"], times=20)
+    assert search(words, "truth", "estimate", pos_label="yes").equals(search(people, "truth", "estimate"))
+    other = search(words, "truth", "estimate", pos_label="no")
+    upside_down = people.with_columns(truth=1 - pl.col("truth"), estimate=1 - pl.col("estimate"))
+    assert_brute_force(other, upside_down, "fall_out", ["sex", "race"], 2)
+
+
+def test_features_may_be_numbers_booleans_and_expressions(people: pl.DataFrame) -> None:
+    made = people.with_columns(rich=pl.col("income") > 1)
+    rich: Any = (pl.col("income") > 1).alias("rich")
+    found = tf.subgroup_search(tf.accuracy, ["age", rich], times=20)(people, "truth", "estimate")
+    assert_brute_force(found, made, "accuracy", ["age", "rich"], 2)
+
+
+def test_more_depth_than_features_adds_nothing(people: pl.DataFrame) -> None:
+    two, nine = (tf.subgroup_search(tf.accuracy, ["sex", "race"], depth=depth, times=20) for depth in (2, 9))
+    assert nine(people, "truth", "estimate").equals(two(people, "truth", "estimate"))
+
+
+@pytest.mark.parametrize("min_n", [1, 20, 60, 1_000])
+def test_small_subgroups_are_not_searched_and_say_so(people: pl.DataFrame, min_n: int) -> None:
+    search = tf.subgroup_search(tf.fall_out, ["sex", "race", "age"], min_n=min_n, times=50)
+    found = search(people, "truth", "estimate")
+    assert_brute_force(found, people, "fall_out", ["sex", "race", "age"], 2)
+    for row in found.to_dicts():
+        about = row[".denominator"]
+        status = "zero_denominator" if about == 0 else "below_min_n" if about < min_n else "ok"
+        assert row[".status"] == status
+        assert (row[".p_value"] is None) == (row[".p_adjusted"] is None) == (status != "ok")
+    searched = (found[".status"] == "ok").to_list()
+    assert searched == sorted(searched, reverse=True)
+
+
+def test_the_searched_come_in_the_order_of_how_striking_they_are(people: pl.DataFrame) -> None:
+    found = tf.subgroup_search(tf.accuracy, ["sex", "race", "age"], times=50)(people, "truth", "estimate")
+    held, total = counts(people, "accuracy")
+    share = held / total
+
+    def distance(row: dict[str, Any]) -> float:
+        about = row[".denominator"]
+        spread = math.sqrt(about * share * (1 - share) * (total - about) / (total - 1))
+        return abs(row[".estimate"] * about - about * share) / spread
+
+    distances = [distance(row) for row in found.filter(pl.col(".status") == "ok").to_dicts()]
+    assert distances == pytest.approx(sorted(distances, reverse=True), rel=1e-9)
+    adjusted = found.filter(pl.col(".status") == "ok")[".p_adjusted"].to_list()
+    assert adjusted == sorted(adjusted)
+
+
+def test_a_subgroup_of_everybody_has_no_other() -> None:
+    data = pl.DataFrame({"estimate": [0, 1, 1], "sex": ["f", "f", "f"]})
+    found = tf.subgroup_search(tf.selection_rate, ["sex"])(data, estimate="estimate")
+    row = found.select(".estimate", ".rest", ".p_value", ".p_adjusted", ".status").row(0)
+    assert row == (pytest.approx(2 / 3, rel=1e-12), None, None, None, "no_other_group")
+
+
+def test_nobody_to_be_about_has_no_rate() -> None:
+    data = pl.DataFrame({"truth": [1, 1, 1], "estimate": [0, 1, 1], "sex": [*"ffm"]})
+    found = tf.subgroup_search(tf.fall_out, ["sex"])(data, "truth", "estimate")
+    assert found[".status"].to_list() == ["zero_denominator"] * 2
+    for column in (".estimate", ".rest", ".difference", ".p_value", ".p_adjusted"):
+        assert found[column].null_count() == 2
+
+
+@pytest.mark.parametrize("constant", [0, 1])
+def test_equal_outcomes_strike_nobody(constant: int) -> None:
+    data = pl.DataFrame({"estimate": [constant] * 6, "sex": [*"ffmmmm"], "race": [*"ababab"]})
+    found = tf.subgroup_search(tf.selection_rate, ["sex", "race"], times=50)(
+        data, estimate="estimate", pos_label=1, labels=[0, 1]
+    )
+    assert set(found[".p_value"]) == set(found[".p_adjusted"]) == {1.0}
+    assert set(found[".difference"]) == {0.0}
+
+
+# The same again
+
+
+def test_one_seed_gives_the_same_whatever_the_order_of_rows(people: pl.DataFrame) -> None:
+    options: list[dict[str, Any]] = [{}, {"group_by": "fold"}, {"group_by": ["fold", "sex"]}]
+    for seed, each in itertools.product((0, 7), options):
+        search = tf.subgroup_search(tf.fall_out, ["race", "age"], times=100, seed=seed)
+        found = search(people, "truth", "estimate", **each)
+        shuffled = people.sample(fraction=1, shuffle=True, seed=seed)
+        assert search(people, "truth", "estimate", **each).equals(found)
+        assert search(shuffled, "truth", "estimate", **each).equals(found)
+
+
+def test_another_seed_gives_other_p_values_of_the_same_rates(people: pl.DataFrame) -> None:
+    one, other = (
+        tf.subgroup_search(tf.fall_out, ["race", "age"], times=100, seed=seed)(people, "truth", "estimate")
+        for seed in (0, 1)
+    )
+    chances = [".p_value", ".p_adjusted"]
+    assert one.drop(chances).equals(other.drop(chances))
+    assert not one.select(chances).equals(other.select(chances))
+
+
+@pytest.mark.parametrize("group_by", [None, "fold"])
+def test_every_engine_gives_the_same(
+    people: pl.DataFrame, engine: Callable[[pl.DataFrame], Any], group_by: str | None
+) -> None:
+    # pandas turns whole numbers with gaps into floats
+    whole = people.drop_nulls()
+    for audit in (
+        tf.subgroup_search(tf.fall_out, ["sex", "race"], times=50),
+        tf.linear_subgroup(tf.fall_out, ["age", "income"]),
+    ):
+        expected = audit(whole, "truth", "estimate", group_by=group_by)
+        found = audit(engine(whole), "truth", "estimate", group_by=group_by)
+        lazy = isinstance(found, pl.LazyFrame)
+        assert lazy or type(found).__module__.split(".")[0] == type(engine(whole)).__module__.split(".")[0]
+        results = as_polars(found.collect() if lazy else found)
+        exact = [name for name in expected.columns if not expected[name].dtype.is_float()]
+        assert results.select(exact).rows() == expected.select(exact).rows()
+        for name in set(expected.columns) - set(exact):
+            pairs = zip(results[name].fill_nan(None), expected[name], strict=True)
+            assert all(one == (None if other is None else pytest.approx(other, rel=1e-9)) for one, other in pairs)
+
+
+@pytest.mark.parametrize("dtype", [pl.Int8, pl.Int32, pl.Int64, pl.String, pl.Categorical, pl.Enum(["1", "2", "3"])])
+@pytest.mark.parametrize("kind", ["search", "linear"])
+def test_folds_keep_their_type(people: pl.DataFrame, dtype: Any, kind: str) -> None:
+    typed = people.with_columns(pl.col("fold").cast(pl.String).cast(dtype))
+    searched, split = tf.subgroup_search(tf.accuracy, ["sex"], times=5), tf.linear_subgroup(tf.accuracy, ["age"])
+    found = (searched if kind == "search" else split)(typed, "truth", "estimate", group_by="fold")
+    assert found.schema["fold"] == dtype
+
+
+def test_sides_keep_theirs(people: pl.DataFrame) -> None:
+    sides = tf.privileged(sex="m")
+    metric = tf.accuracy(people, "truth", "estimate", group_by=sides)
+    found = tf.subgroup_search(tf.accuracy, ["race"], times=5)(people, "truth", "estimate", group_by=sides)
+    assert found.schema["side"] == metric.schema["side"]
+
+
+@pytest.mark.parametrize("group_by", [None, "fold"])
+def test_no_rows_have_no_subgroups(people: pl.DataFrame, group_by: str | None) -> None:
+    found = tf.subgroup_search(tf.accuracy, ["sex"], times=5)(people[:0], "truth", "estimate", group_by=group_by)
+    assert found.is_empty()
+
+
+# Chances
+
+
+def drawn(probability: float, times: int) -> float:
+    """How far a share of so many draws may be from its probability: five standard deviations, and the draw itself."""
+    return 5 * math.sqrt(probability * (1 - probability) / times) + 1 / times
+
+
+@pytest.mark.parametrize(("held", "size", "others_held", "others"), [(9, 20, 7, 40), (2, 30, 9, 30), (5, 6, 40, 90)])
+def test_the_p_value_of_one_of_two_groups_is_hypergeometric(
+    held: int, size: int, others_held: int, others: int
+) -> None:
+    data = pl.DataFrame(
+        {
+            "estimate": [1] * held + [0] * (size - held) + [1] * others_held + [0] * (others - others_held),
+            "sex": ["f"] * size + ["m"] * others,
+        }
+    )
+    chance: Any = stats.hypergeom(size + others, held + others_held, size)
+    possible = np.arange(size + 1)
+    middle = size * (held + others_held) / (size + others)
+    exact = float(chance.pmf(possible)[np.abs(possible - middle) >= abs(held - middle) - 1e-9].sum())
+    times = 20_000
+    found = tf.subgroup_search(tf.selection_rate, ["sex"], times=times)(data, estimate="estimate")
+    assert set(found[".subgroup"]) == {"sex=f", "sex=m"}
+    for value in found[".p_value"]:
+        assert value == pytest.approx(exact, abs=drawn(exact, times))
+    # each of two groups is as striking as the other, so that there is nothing to adjust for
+    assert found[".p_adjusted"].to_list() == found[".p_value"].to_list()
+
+
+def test_p_values_are_those_of_all_ways_to_deal_outcomes_out() -> None:
+    features = {"sex": [*"ffffmmmmm"], "race": [*"aabbabbcc"]}
+    data = pl.DataFrame({**features, "estimate": [1, 1, 1, 0, 0, 0, 0, 1, 0]})
+    members = {
+        text: np.array([all(features[part[:-2]][row] == part[-1] for part in text.split(" & ")) for row in range(9)])
+        for text in conjunctions(data, [*features], 2)
+    }
+
+    def striking(outcomes: Any, mine: Any) -> float:
+        size = mine.sum()
+        return abs(outcomes[mine].sum() - size * 4 / 9) / math.sqrt(size * (9 - size))
+
+    deals = [np.isin(np.arange(9), chosen) for chosen in itertools.combinations(range(9), 4)]
+    every = {text: np.array([striking(deal, mine) for deal in deals]) for text, mine in members.items()}
+    largest = np.max(list(every.values()), axis=0)
+    times = 20_000
+    found = tf.subgroup_search(tf.selection_rate, [*features], times=times)(data, estimate="estimate")
+    assert len(found) == len(members) == 10
+    for text, p_value, p_adjusted in found.select(".subgroup", ".p_value", ".p_adjusted").rows():
+        own = striking(data["estimate"].to_numpy(), members[text]) - 1e-9
+        one, all_of_them = float((every[text] >= own).mean()), float((largest >= own).mean())
+        assert p_value == pytest.approx(one, abs=drawn(one, times))
+        assert p_adjusted == pytest.approx(all_of_them, abs=drawn(all_of_them, times))
+
+
+def test_only_rows_that_the_rate_is_about_are_dealt() -> None:
+    table = {("f", 0, 1): 6, ("f", 0, 0): 4, ("m", 0, 1): 5, ("m", 0, 0): 20, ("f", 1, 1): 300, ("m", 1, 0): 200}
+    rows = [key for key, count in table.items() for _ in range(count)]
+    data = pl.DataFrame(rows, schema=["sex", "truth", "estimate"], orient="row")
+    chance: Any = stats.hypergeom(35, 11, 10)
+    possible = np.arange(11)
+    middle = 10 * 11 / 35
+    exact = float(chance.pmf(possible)[np.abs(possible - middle) >= abs(6 - middle) - 1e-9].sum())
+    found = tf.subgroup_search(tf.fall_out, ["sex"], times=20_000)(data, "truth", "estimate")
+    assert found[".p_value"].to_list() == [pytest.approx(exact, abs=drawn(exact, 20_000))] * 2
+
+
+def test_the_adjusted_is_never_the_smaller(people: pl.DataFrame) -> None:
+    found = tf.subgroup_search(tf.fall_out, ["sex", "race", "age"], depth=3, times=200)(people, "truth", "estimate")
+    known = found.drop_nulls(".p_value")
+    assert (known[".p_adjusted"] >= known[".p_value"]).all()
+    assert (known[".p_adjusted"] > known[".p_value"]).any()
+    assert known[".p_value"].min() >= 1 / 201  # pyright: ignore[reportOperatorIssue, reportOptionalOperand]
+    assert known[".p_adjusted"].max() <= 1  # pyright: ignore[reportOperatorIssue, reportOptionalOperand]
+
+
+def test_it_is_adjusted_for_what_is_searched_only() -> None:
+    random = np.random.default_rng(4)
+    data = pl.DataFrame({"estimate": random.integers(0, 2, 60), "race": ["a"] * 35 + [*"bcdef"] * 5})
+    one_only = tf.subgroup_search(tf.selection_rate, ["race"], min_n=6, times=500)(data, estimate="estimate")
+    searched = one_only.filter(pl.col(".status") == "ok")
+    assert searched[".subgroup"].to_list() == ["race=a"]
+    assert searched[".p_adjusted"].to_list() == searched[".p_value"].to_list()
+
+
+def test_without_disparity_only_the_adjusted_p_value_keeps_its_word() -> None:
+    random = np.random.default_rng(12)
+    runs, rows, times, level = 240, 300, 400, 0.05
+    features = ["a", "b", "c", "d"]
+    data = pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(runs), rows), "estimate": random.random(runs * rows) < 0.3,
+            **{name: random.integers(0, 3, runs * rows) for name in features},
+        }
+    )  # fmt: skip
+    found = tf.subgroup_search(tf.selection_rate, features, times=times)(data, estimate="estimate", group_by="run")
+    smallest = found.group_by("run").agg(pl.col(".p_value", ".p_adjusted").min(), pl.len())
+    assert set(smallest["len"]) == {66}
+    raw, adjusted = (int((smallest[name] < level).sum()) for name in (".p_value", ".p_adjusted"))
+    assert raw > runs / 2
+    low, high = (float(stats.binom.ppf(end, runs, level)) for end in (0.001, 0.999))
+    assert low <= adjusted <= high
+
+
+def test_a_disparity_is_found() -> None:
+    random = np.random.default_rng(13)
+    rows = 1_000
+    data = pl.DataFrame({"sex": random.choice(["f", "m"], rows), "race": random.choice(["a", "b", "c"], rows)})
+    hurt = ((data["sex"] == "f") & (data["race"] == "c")).to_numpy()
+    data = data.with_columns(estimate=random.random(rows) < np.where(hurt, 0.15, 0.5))
+    first = tf.subgroup_search(tf.selection_rate, ["sex", "race"], times=500)(data, estimate="estimate").row(
+        0, named=True
+    )
+    assert first[".subgroup"] == "sex=f & race=c"
+    assert first[".p_adjusted"] == 1 / 501
+    assert first[".difference"] < -0.25
+
+
+# Halves of the space
+
+
+def split_by_hand(rows: pl.DataFrame, features: list[str], outcome: str, every: int) -> list[dict[str, Any]]:
+    """Least squares on the rows that a rate is about, and the rows fitted below and above the rate of all."""
+    y = rows[outcome].to_numpy().astype(float)
+    x = np.column_stack([np.ones(len(rows)), rows.select(features).to_numpy().astype(float)])
+    fitted = x @ np.linalg.lstsq(x, y, rcond=None)[0] - y.mean()
+    halves = [y[sign * fitted > 1e-12] for sign in (-1, 1)]
+    return [
+        {
+            ".estimate": half.mean(), ".overall": y.mean(), ".n": len(half), ".share": len(half) / every,
+            ".violation": abs(half.mean() - y.mean()) * len(half) / every,
+        }
+        for half in halves
+    ]  # fmt: skip
+
+
+def assert_split(found: pl.DataFrame, expected: list[dict[str, Any]]) -> None:
+    assert found[".status"].to_list() == ["ok", "ok"]
+    for row, wanted in zip(found.to_dicts(), expected, strict=True):
+        for name, number in wanted.items():
+            assert row[name] == pytest.approx(float(number), rel=1e-9, abs=1e-13), name
+
+
+@pytest.mark.parametrize("features", [["age"], ["income"], ["age", "income"], ["age", "income", "score"]])
+@pytest.mark.parametrize("name", RATES)
+def test_it_is_least_squares_on_the_rows(people: pl.DataFrame, name: str, features: list[str]) -> None:
+    metric, about, met = RATES[name]
+    rows = people.with_columns(met=met).filter(about)
+    found = tf.linear_subgroup(metric, features)(people, "truth", "estimate")
+    assert found[".metric"].to_list() == [name, name]
+    assert_split(found, split_by_hand(rows, features, "met", len(people)))
+
+
+def test_so_it_is_in_each_fold(people: pl.DataFrame) -> None:
+    metric, about, met = RATES["miss_rate"]
+    found = tf.linear_subgroup(metric, ["age", "income"])(people, "truth", "estimate", group_by="fold")
+    assert found["fold"].to_list() == [1, 1, 2, 2, 3, 3]
+    for (fold,), part in people.group_by("fold"):
+        rows = part.with_columns(met=met).filter(about)
+        assert_split(found.filter(fold=fold), split_by_hand(rows, ["age", "income"], "met", len(part)))
+
+
+SCORED: dict[str, tuple[tf.Metric, pl.Expr, pl.Expr]] = {
+    "fpr": (tf.generalized_false_positive_rate, FALSE, pl.col("score")),
+    "fnr": (tf.generalized_false_negative_rate, TRUE, 1 - pl.col("score")),
+    "tnr": (tf.generalized_true_negative_rate, FALSE, 1 - pl.col("score")),
+    "tpr": (tf.generalized_true_positive_rate, TRUE, pl.col("score")),
+}
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_rates_of_scores_are_means_of_scores(people: pl.DataFrame, name: str) -> None:
+    metric, about, score = SCORED[name]
+    rows = people.with_columns(met=score).filter(about)
+    found = tf.linear_subgroup(metric, ["age", "income"])(people, "truth", probs="score")
+    assert_split(found, split_by_hand(rows, ["age", "income"], "met", len(people)))
+
+
+def test_booleans_are_numbers(people: pl.DataFrame) -> None:
+    made = people.with_columns(woman=pl.col("sex") == "f")
+    rows = made.with_columns(met=YES).filter(YES | NO)
+    found = tf.linear_subgroup(tf.selection_rate, ["woman"])(made, estimate="estimate")
+    assert_split(found, split_by_hand(rows, ["woman"], "met", len(people)))
+
+
+def test_selections_of_a_split_are_made_at_a_threshold(people: pl.DataFrame) -> None:
+    rows = people.with_columns(met=pl.col("score") >= 0.7).filter(FALSE)
+    found = tf.linear_subgroup(tf.fall_out, ["age", "income"])(people, "truth", probs="score", threshold=0.7)
+    assert_split(found, split_by_hand(rows, ["age", "income"], "met", len(people)))
+
+
+def test_conditions_are_those_that_split_the_rows() -> None:
+    data = pl.DataFrame({"age": [20, 30, 40, 50], "rank": [0, 1, 1, 0], "estimate": [1, 1, 0, 0]})
+    found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
+    assert found[".subgroup"].to_list() == ["-0.04 age < -1.4", "-0.04 age > -1.4"]
+    assert found.select(".estimate", ".overall", ".n").rows() == [(0.0, 0.5, 2), (1.0, 0.5, 2)]
+    slanted = data.with_columns(estimate=pl.Series([0, 0, 1, 0]))
+    found = tf.linear_subgroup(tf.selection_rate, ["age", "rank"])(slanted, estimate="estimate")
+    assert found[".subgroup"].to_list() == ["0.01 age + 0.5 rank < 0.6", "0.01 age + 0.5 rank > 0.6"]
+    assert found[".n"].to_list() == [2, 2]
+
+
+def test_what_is_fitted_at_the_rate_of_all_is_in_neither_half() -> None:
+    data = pl.DataFrame({"age": [1, 2, 2, 3], "estimate": [0, 1, 0, 1]})
+    found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
+    assert found.select(".estimate", ".n", ".share", ".violation").rows() == [
+        (0.0, 1, 0.25, 0.125),
+        (1.0, 1, 0.25, 0.125),
+    ]
+
+
+def test_the_order_of_rows_does_not_matter(people: pl.DataFrame) -> None:
+    audit = tf.linear_subgroup(tf.fall_out, ["age", "income"])
+    found = audit(people, "truth", "estimate", group_by="fold")
+    for seed in range(3):
+        shuffled = people.sample(fraction=1, shuffle=True, seed=seed)
+        assert audit(shuffled, "truth", "estimate", group_by="fold").equals(found)
+
+
+def test_a_rate_about_nobody_has_no_halves() -> None:
+    data = pl.DataFrame({"truth": [1, 1, 0, 0], "estimate": [0, 1, 0, 1], "age": [1, 2, 3, 4], "fold": [1, 1, 2, 2]})
+    found = tf.linear_subgroup(tf.fall_out, ["age"])(data, "truth", "estimate", group_by="fold")
+    assert found.select("fold", ".status").rows() == [(1, "zero_denominator")] * 2 + [(2, "ok")] * 2
+    assert found.row(0, named=True)[".estimate"] is None
+
+
+def test_equal_outcomes_have_no_halves() -> None:
+    data = pl.DataFrame({"age": [1, 2, 1, 2], "estimate": [1, 1, 1, 1]})
+    found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate", pos_label=1, labels=[0, 1])
+    for row in found.select(".overall", ".violation", ".n", ".status").rows():
+        assert row == (1.0, 0.0, 0, "nobody")
+
+
+def test_what_differs_in_nothing_has_none_either() -> None:
+    data = pl.DataFrame({"age": [1, 2, 1, 2], "estimate": [0, 0, 1, 1]})
+    found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
+    assert found.select(".estimate", ".violation", ".n", ".status").rows() == [(None, 0.0, 0, "nobody")] * 2
+
+
+def test_nor_has_a_constant_feature() -> None:
+    for selected in range(1, 13):
+        data = pl.DataFrame({"age": [1] * 13, "estimate": [1] * selected + [0] * (13 - selected)})
+        found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
+        assert found[".status"].to_list() == ["nobody", "nobody"]
+
+
+@pytest.mark.parametrize("far", [-1e5, 1e5, 1e9, -1e9])
+def test_a_feature_that_is_moved_or_mirrored_splits_the_same_rows(people: pl.DataFrame, far: float) -> None:
+    columns = [".estimate", ".overall", ".violation", ".n", ".share", ".status"]
+    audit = tf.linear_subgroup(tf.accuracy, ["age"])
+    here = audit(people, "truth", "estimate").select(columns)
+    for mirrored in (1, -1):
+        moved = people.with_columns(age=mirrored * pl.col("age") + far)
+        assert audit(moved, "truth", "estimate").select(columns).rows() == here.rows()
+
+
+# What is refused
+
+AUDITS: list[Callable[[Any, Any], Any]] = [tf.subgroup_search, tf.linear_subgroup]
+
+
+@pytest.mark.parametrize("audit", AUDITS)
+@pytest.mark.parametrize(
+    "name", ["f_meas", "rmse", "bal_accuracy", "mcc", "share_of_rows", "mean_benefit", "true_positives"]
+)
+def test_audits_take_rates(audit: Callable[[Any, Any], Any], name: str) -> None:
+    with pytest.raises(
+        tf.ArgumentError, match=f"takes a rate of labels, such as fall_out.*; {name} is no share of rows"
+    ):
+        audit(getattr(tf, name), ["age"])
+
+
+@pytest.mark.parametrize(
+    ("audit", "metric"),
+    [
+        (tf.subgroup_search, tf.roc_auc), (tf.subgroup_search, tf.generalized_false_positive_rate),
+        (tf.linear_subgroup, tf.roc_auc), (tf.linear_subgroup, tf.brier_class),
+        (tf.subgroup_search, tf.consistency(["age"])),
+    ],
+)  # fmt: skip
+def test_but_not_what_is_no_share_of_rows(audit: Callable[[Any, Any], Any], metric: Any) -> None:
+    with pytest.raises(tf.ArgumentError, match="is no share of rows"):
+        audit(metric, ["sex"])
+
+
+@pytest.mark.parametrize("audit", AUDITS)
+@pytest.mark.parametrize("metric", ["fall_out", tf.demographic_parity, tf.equal_opportunity("sex"), None])
+def test_nor_what_is_no_metric(audit: Callable[[Any, Any], Any], metric: Any) -> None:
+    with pytest.raises(tf.ArgumentError, match="takes a metric, such as fall_out, not"):
+        audit(metric, ["age"])
+
+
+@pytest.mark.parametrize("audit", AUDITS)
+def test_features_are_a_list(audit: Callable[[Any, Any], Any]) -> None:
+    for features in ("age", 3, None):
+        with pytest.raises(tf.ArgumentError, match="takes a list of features, such as"):
+            audit(tf.fall_out, features)
+    with pytest.raises(tf.ArgumentError, match="needs the features that make up subgroups"):
+        audit(tf.fall_out, [])
+
+
+@pytest.mark.parametrize("audit", AUDITS)
+def test_features_are_columns(people: pl.DataFrame, audit: Callable[[Any, Any], Any]) -> None:
+    with pytest.raises(tf.ColumnError, match="there is no column 'aeg'"):
+        audit(tf.fall_out, ["aeg"])(people, "truth", "estimate")
+    with pytest.raises(tf.ArgumentError, match="two columns of the same name"):
+        audit(tf.fall_out, ["age", "age"])(people, "truth", "estimate")
+    with pytest.raises(tf.ColumnError, match="the data are grouped by 'age'"):
+        audit(tf.fall_out, ["age"])(people, "truth", "estimate", group_by="age")
+
+
+def test_a_linear_threshold_needs_numbers(people: pl.DataFrame) -> None:
+    with pytest.raises(tf.ColumnError, match="the column 'sex' is String; a linear threshold needs numbers"):
+        tf.linear_subgroup(tf.fall_out, ["age", "sex"])(people, "truth", "estimate")
+    gaps = people.with_columns(pl.when(pl.col("age") > 20).then("age").alias("age"))
+    with pytest.raises(tf.ColumnError, match="values of 'age' are missing or not finite"):
+        tf.linear_subgroup(tf.fall_out, ["age"])(gaps, "truth", "estimate")
+
+
+@pytest.mark.parametrize("audit", AUDITS)
+def test_there_are_no_weights(people: pl.DataFrame, audit: Callable[[Any, Any], Any]) -> None:
+    with pytest.raises(tf.ArgumentError, match=r"Unknown argument 'case_weights'\. Known: 'data', 'truth', 'estimate'"):
+        audit(tf.fall_out, ["age"])(people, "truth", "estimate", case_weights="income")
+
+
+@pytest.mark.parametrize("audit", AUDITS)
+def test_there_is_one_selection(people: pl.DataFrame, audit: Callable[[Any, Any], Any]) -> None:
+    with pytest.raises(
+        tf.ArgumentError, match="An audit looks at one selection, not at a list of them: give one threshold"
+    ):
+        audit(tf.fall_out, ["age"])(people, "truth", probs="score", threshold=[0.3, 0.6])
+
+
+@pytest.mark.parametrize("audit", AUDITS)
+def test_one_of_several_labels_is_the_event(people: pl.DataFrame, audit: Callable[[Any, Any], Any]) -> None:
+    graded = people.with_columns(grade=pl.Series([*"xyz", "x"] * 100))
+    with pytest.raises(tf.LabelError, match=r"Which label of 'grade' is the event\? .* write `pos_label=` one of them"):
+        audit(tf.selection_rate, ["age"])(graded, estimate="grade")
+    assert not audit(tf.selection_rate, ["age"])(graded, estimate="grade", pos_label="x").is_empty()
+
+
+@pytest.mark.parametrize("audit", AUDITS)
+def test_the_columns_of_a_rate_are_needed(people: pl.DataFrame, audit: Callable[[Any, Any], Any]) -> None:
+    with pytest.raises(tf.ColumnError, match="fall_out needs the column of predicted labels"):
+        audit(tf.fall_out, ["age"])(people, "truth")
+
+
+@pytest.mark.parametrize("audit", AUDITS)
+@pytest.mark.parametrize("own", [".subgroup", ".share", ".metric"])
+def test_folds_do_not_take_the_names_of_results(
+    people: pl.DataFrame, audit: Callable[[Any, Any], Any], own: str
+) -> None:
+    with pytest.raises(tf.ColumnError, match=f"results have a column '{own}' of their own"):
+        audit(tf.fall_out, ["age"])(people.rename({"fold": own}), "truth", "estimate", group_by=own)
+
+
+@pytest.mark.parametrize(("name", "least"), [("depth", 1), ("min_n", 1), ("times", 1), ("seed", 0)])
+def test_numbers_of_a_search_are_whole(name: str, least: int) -> None:
+    wrong: list[Any] = [least - 1, 2.5, True, "3", None]
+    for value in wrong:
+        options: dict[str, Any] = {name: value}
+        with pytest.raises(tf.ArgumentError, match=f"`{name}` is a whole number, {least} or more, not"):
+            tf.subgroup_search(tf.fall_out, ["age"], **options)
+
+
+def test_features_of_a_split_are_finite() -> None:
+    data = pl.DataFrame({"age": [1.0, math.inf, 3.0, 4.0], "estimate": [1, 0, 1, 0]})
+    with pytest.raises(tf.ColumnError, match="'age'"):
+        tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")

@@ -1,0 +1,107 @@
+"""Columns as the user names them: by their name, or as an expression that makes one."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import polars as pl
+
+from tidyfair.errors import ColumnError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+
+__all__: list[str] = []
+
+ColumnLike: TypeAlias = "str | pl.Expr"
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column named by the user, or an expression that makes one; equal when they mean the same."""
+
+    source: str | pl.Expr
+
+    @classmethod
+    def of(cls, source: object, role: str) -> Column:
+        """Accept a name or a polars expression for one column, refuse anything else."""
+        if isinstance(source, str):
+            return cls(source)
+        if not isinstance(source, pl.Expr):
+            one_by_one = " Write several columns one by one." if type(source) in (list, tuple) else ""
+            msg = f"`{role}` takes a column name or a polars expression, not a {type(source).__name__}.{one_by_one}"
+            raise ColumnError(msg)
+        if source.meta.has_multiple_outputs():
+            msg = f"`{role}`: {source} may give several columns; name them one by one."
+            raise ColumnError(msg)
+        # `pl.col("sex")` is the column itself
+        return cls(source.meta.output_name() if source.meta.is_column() else source)
+
+    @property
+    def name(self) -> str:
+        """The name in results."""
+        return self.source if isinstance(self.source, str) else self.source.meta.output_name()
+
+    @property
+    def expr(self) -> pl.Expr:
+        """The column as an expression over the user's frame."""
+        return pl.col(self.source) if isinstance(self.source, str) else self.source
+
+    @property
+    def roots(self) -> list[str]:
+        """The columns of the user's frame that it is made of."""
+        return [self.source] if isinstance(self.source, str) else self.source.meta.root_names()
+
+    def check(self, columns: Sequence[str], role: str) -> None:
+        """Refuse what the frame does not have, what hides a column, and what is not one value a row."""
+        for root in self.roots:
+            if root not in columns:
+                raise ColumnError.missing(root, role, columns)
+        if isinstance(self.source, str):
+            return
+        if self.name in columns:
+            msg = (
+                f"`{role}`: the expression {self.source} is called {self.name!r} like a column of the data; "
+                'give it a name of its own with `.alias("…")`.'
+            )
+            raise ColumnError(msg)
+        if not _keeps_rows(self.source):
+            msg = f"`{role}`: the expression {self.source} does not give one value for each row."
+            raise ColumnError(msg)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Column):
+            return NotImplemented
+        if isinstance(self.source, str) or isinstance(other.source, str):
+            return isinstance(self.source, str) and isinstance(other.source, str) and self.source == other.source
+        return self.source.meta.eq(other.source)
+
+    def __hash__(self) -> int:
+        # not the serialized form, which expressions that hold a Python function do not have
+        return hash(self.source if isinstance(self.source, str) else tuple(self.source.meta.root_names()))
+
+    def __repr__(self) -> str:
+        return repr(self.source) if isinstance(self.source, str) else str(self.source)
+
+
+@contextmanager
+def blaming_expressions(wanted: Mapping[str, tuple[str, Column]]) -> Generator[None]:
+    """Where a query with expressions of the user fails, say so; other errors of the engine come through as they are."""
+    try:
+        yield
+    except pl.exceptions.PolarsError as error:
+        made = [f"`{role}`: {column}" for role, column in wanted.values() if not isinstance(column.source, str)]
+        if not made:
+            raise
+        msg = f"An expression does not fit the data ({'; '.join(made)}): {error}"
+        raise ColumnError(msg) from error
+
+
+def _keeps_rows(expr: pl.Expr) -> bool:
+    """Whether an expression gives one value for each row, as far as can be said without the data."""
+    try:
+        return expr.meta.is_length_preserving()
+    except pl.exceptions.PolarsError:
+        return True  # polars cannot look into Python functions

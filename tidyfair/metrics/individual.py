@@ -1,0 +1,67 @@
+"""Individual fairness: whether similar people are treated alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import TYPE_CHECKING, cast
+
+from tidyfair.columns import Column
+from tidyfair.definitions import defined
+from tidyfair.errors import ArgumentError
+from tidyfair.formulas import Expr, Neighborhood, Rate, Statistic
+
+if TYPE_CHECKING:
+    from tidyfair.columns import ColumnLike
+    from tidyfair.metric_sets import Metric
+
+__all__ = ["consistency"]
+
+
+def other_labels(estimate: Expr) -> Expr:
+    """Share of the neighbours of a row that have another label."""
+    return estimate
+
+
+def consistent(other_labels: Expr, selected: Expr, unselected: Expr) -> Rate:
+    """Mean share of the nearest neighbours of a row, itself among them, that have the same label."""
+    count = selected + unselected
+    return count - other_labels, count
+
+
+def consistency(features: Iterable[ColumnLike], *, n_neighbors: int = 5, name: str = "consistency") -> Metric:
+    """Make a metric of whether similar people get the same label: 1 if all do, less where neighbours differ.
+
+    It is the mean, over rows, of the share of the `n_neighbors` nearest rows by `features`, the row itself among them,
+    that have the same predicted label; what is equally far away shares the places that are left, so that the order of
+    rows does not matter. Neighbours are sought within each outer group. Null where that has fewer rows.
+
+    Args:
+        features: Columns of numbers. Distances are Euclidean: bring them to one scale first.
+        n_neighbors: How many neighbours there are.
+        name: What `.metric` says.
+
+    Raises:
+        ArgumentError: If features or number are none, or scipy is not installed.
+        ColumnError: At the call, for features that are no numbers or have missing values.
+
+    Zemel et al. (2013), Learning fair representations. Of true labels, name their column as the estimate.
+
+    >>> import polars as pl
+    >>> people = pl.DataFrame({"age": [20, 21, 60, 61], "hired": [1, 1, 1, 0]})
+    >>> consistency(["age"], n_neighbors=2)(people, estimate="hired")[".estimate"][0]
+    0.75
+    """
+    if isinstance(features, str) or not isinstance(features, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"consistency() takes a list of features, such as `consistency([{features!r}])`."
+        raise ArgumentError(msg)
+    columns = tuple(Column.of(feature, "features") for feature in cast("Iterable[object]", features))
+    if not columns or len(set(columns)) < len(columns):
+        msg = "consistency() needs the features that say who is similar, each once."
+        raise ArgumentError(msg)
+    if isinstance(n_neighbors, bool) or not isinstance(n_neighbors, Integral) or n_neighbors < 1:
+        msg = f"consistency(): `n_neighbors` is a number of rows, 1 or more, not {n_neighbors!r}."
+        raise ArgumentError(msg)
+    term = Statistic(other_labels, neighborhood=Neighborhood(columns, int(n_neighbors)))
+    settings = {"undefined": "too_few_rows"}
+    return defined(consistent, "class", "maximize", (0, 1), settings, name=name, terms={"other_labels": term})

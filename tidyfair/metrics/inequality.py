@@ -1,0 +1,266 @@
+"""How unequally benefits are spread over people. A metric is its formula, over sums that merge.
+
+What a person gets is estimate - truth + 1 (Speicher et al., 2018): 0 for a false negative, 2 for a false positive, 1
+where the prediction is right; of a probability, anything between. Of numbers it is estimate / truth unless asked
+otherwise. `overall_` statistics are those of all groups together.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, TypeAlias
+
+import polars as pl
+
+from tidyfair.definitions import class_metric, numeric_metric, prob_metric
+from tidyfair.entropies import check_alpha, entropy_index, entropy_within, powered
+from tidyfair.errors import ArgumentError
+from tidyfair.formulas import Expr, Rate, statistic
+from tidyfair.metric_sets import metric_tweak
+
+__all__ = [
+    "benefit_variation",
+    "generalized_entropy_index",
+    "generalized_entropy_index_of_numbers",
+    "generalized_entropy_index_of_scores",
+    "inequality_within",
+    "inequality_within_of_numbers",
+    "inequality_within_of_scores",
+    "mean_benefit",
+    "mean_benefit_of_numbers",
+    "mean_benefit_of_scores",
+    "mean_log_deviation",
+    "theil_index",
+    "theil_index_of_numbers",
+    "theil_index_of_scores",
+]
+
+_Sums: TypeAlias = tuple[Expr, Expr, Expr, Expr]
+_Benefit: TypeAlias = Literal["ratio", "difference", "amount"]
+_REASON = "no_positive_benefits"
+
+
+# Of predicted labels
+
+
+def _of_labels(tp: Expr, fp: Expr, fn: Expr, tn: Expr, alpha: float) -> _Sums:
+    """The sums of a generalized entropy: of ones, of benefits, of their powers, and of those without benefit."""
+    check_alpha(alpha)
+    right, double = tp + tn, {0.0: math.log(2), 1.0: 2 * math.log(2)}
+    power = fp * double[alpha] if alpha in double else right + fp * 2.0**alpha
+    return right + fp + fn, right + 2 * fp, power, fn
+
+
+@class_metric(direction="one", range=(0, 2))
+def mean_benefit(tp: Expr, fp: Expr, fn: Expr, tn: Expr) -> Rate:
+    """Mean benefit: 1 where as many are predicted positive as are, more where there are more; null without rows.
+
+    >>> mean_benefit.formula(tp=3, fp=1, fn=2, tn=4)
+    0.9
+    """
+    return tp + tn + 2 * fp, tp + fp + fn + tn
+
+
+@class_metric(direction="minimize", range=(0, math.inf), undefined_levels="null", undefined=_REASON)
+def generalized_entropy_index(tp: Expr, fp: Expr, fn: Expr, tn: Expr, *, alpha: float = 2) -> Expr:
+    """Inequality of benefits: 0 when all get the same, unbounded; errors of either kind make it larger.
+
+    `alpha` 1 is Theil's index, 0 the mean logarithmic deviation; the larger, the more false positives count. Null where
+    all are false negatives, infinite where some are and `alpha` is 0 or less. Speicher et al. (2018), A unified
+    approach to quantifying algorithmic unfairness.
+
+    >>> generalized_entropy_index.formula(tp=1, fp=1, fn=1, tn=1)
+    0.25
+    """
+    return entropy_index(alpha, *_of_labels(tp, fp, fn, tn, alpha))
+
+
+theil_index = metric_tweak(generalized_entropy_index, "theil_index", alpha=1)
+mean_log_deviation = metric_tweak(generalized_entropy_index, "mean_log_deviation", alpha=0)
+
+
+@class_metric(direction="minimize", range=(0, math.inf), undefined_levels="null", undefined=_REASON)
+def benefit_variation(tp: Expr, fp: Expr, fn: Expr, tn: Expr) -> Expr:
+    """Coefficient of variation of benefits: their standard deviation over their mean; null where the mean is 0.
+
+    It is √(2 E) of the generalized entropy E of `alpha` 2.
+
+    >>> benefit_variation.formula(tp=0, fp=1, fn=1, tn=0)
+    1.0
+    """
+    return (2 * entropy_index(2, *_of_labels(tp, fp, fn, tn, 2))).sqrt()
+
+
+@class_metric(direction="minimize", range=(0, math.inf), undefined_levels="null", undefined=_REASON)
+def inequality_within(tp: Expr, fp: Expr, fn: Expr, tn: Expr, overall_mean_benefit: Expr, *, alpha: float = 2) -> Expr:
+    """What inequality inside a group adds to that of all: its own index times (mean / mean of all) to the `alpha`.
+
+    The mean over groups, weighted by their size, is the part of the generalized entropy that is within groups. Null
+    where the benefits of all are 0.
+
+    >>> inequality_within.formula(tp=1, fp=1, fn=1, tn=1, overall_mean_benefit=1)
+    0.25
+    """
+    return entropy_within(alpha, *_of_labels(tp, fp, fn, tn, alpha), overall_mean_benefit)
+
+
+# Of scores
+
+
+@statistic
+def score_benefit(truth: Expr, score: Expr) -> Expr:
+    """What a person gets of a probability."""
+    return score - truth + 1
+
+
+@statistic
+def score_power(truth: Expr, score: Expr, *, alpha: float = 2) -> Expr:
+    """What a generalized entropy sums of it."""
+    return powered(score - truth + 1, alpha)
+
+
+@statistic
+def score_without(truth: Expr, score: Expr) -> Expr:
+    """Whether it is nothing."""
+    return (score - truth + 1 <= 0).cast(pl.Float64)
+
+
+@prob_metric(direction="one", range=(0, 2))
+def mean_benefit_of_scores(score_benefit: Expr, instances: Expr) -> Rate:
+    """Mean of score - truth + 1: 1 where scores are right on average; null without rows.
+
+    >>> mean_benefit_of_scores.formula(score_benefit=9, instances=10)
+    0.9
+    """
+    return score_benefit, instances
+
+
+@prob_metric(direction="minimize", range=(0, math.inf), undefined=_REASON)
+def generalized_entropy_index_of_scores(
+    score_benefit: Expr, score_power: Expr, score_without: Expr, instances: Expr, *, alpha: float = 2
+) -> Expr:
+    """Inequality of the benefits that probabilities give: 0 when all get the same, unbounded.
+
+    As `generalized_entropy_index`, of score - truth + 1.
+
+    >>> generalized_entropy_index_of_scores.formula(score_benefit=4, score_power=6, score_without=1, instances=4)
+    0.25
+    """
+    return entropy_index(alpha, instances, score_benefit, score_power, score_without)
+
+
+theil_index_of_scores = metric_tweak(generalized_entropy_index_of_scores, "theil_index_of_scores", alpha=1)
+
+
+@prob_metric(direction="minimize", range=(0, math.inf), undefined=_REASON)
+def inequality_within_of_scores(
+    score_benefit: Expr, score_power: Expr, score_without: Expr, instances: Expr, overall_mean_benefit_of_scores: Expr,
+    *, alpha: float = 2,
+) -> Expr:  # fmt: skip
+    """What inequality inside a group adds to that of all, as `inequality_within`, of probabilities.
+
+    >>> inequality_within_of_scores.formula(
+    ...     score_benefit=4, score_power=6, score_without=1, instances=4, overall_mean_benefit_of_scores=1
+    ... )
+    0.25
+    """
+    own = (instances, score_benefit, score_power, score_without)
+    return entropy_within(alpha, *own, overall_mean_benefit_of_scores)
+
+
+# Of numbers
+
+
+def _of_numbers(truth: Expr, estimate: Expr, benefit: _Benefit) -> tuple[Expr, Expr]:
+    """What a person gets of a number (0 where that is negative or unknown), and whether it is so."""
+    kinds = {"ratio": estimate / truth, "difference": estimate - truth + 1, "amount": estimate}
+    if benefit not in kinds:
+        raise ArgumentError.unknown("benefit", benefit, kinds)
+    # a ratio to nothing is none, and neither is one of two debts
+    possible = (kinds[benefit] >= 0) & ((truth > 0) | (benefit != "ratio"))
+    return pl.when(possible).then(kinds[benefit]).otherwise(0.0), possible
+
+
+def _if_possible(value: Expr, impossible: Expr) -> Expr:
+    return pl.when(impossible == 0).then(value)
+
+
+@statistic
+def number_benefit(truth: Expr, estimate: Expr, *, benefit: _Benefit = "ratio") -> Expr:
+    """What a person gets of a number."""
+    return _of_numbers(truth, estimate, benefit)[0]
+
+
+@statistic
+def number_power(truth: Expr, estimate: Expr, *, alpha: float = 2, benefit: _Benefit = "ratio") -> Expr:
+    """What a generalized entropy sums of it."""
+    return powered(_of_numbers(truth, estimate, benefit)[0], alpha)
+
+
+@statistic
+def number_without(truth: Expr, estimate: Expr, *, benefit: _Benefit = "ratio") -> Expr:
+    """Whether it is nothing."""
+    return (_of_numbers(truth, estimate, benefit)[0] <= 0).cast(pl.Float64)
+
+
+@statistic
+def number_impossible(truth: Expr, estimate: Expr, *, benefit: _Benefit = "ratio") -> Expr:
+    """Whether it cannot be a benefit, because it is negative or a ratio to nothing."""
+    return 1 - _of_numbers(truth, estimate, benefit)[1].cast(pl.Float64)
+
+
+@numeric_metric(direction="one", undefined=_REASON)
+def mean_benefit_of_numbers(
+    number_benefit: Expr, number_impossible: Expr, instances: Expr, *, benefit: _Benefit = "ratio"
+) -> Expr:
+    """Mean of estimate / truth; with `benefit`, of their `"difference"` plus 1, or of the estimate (`"amount"`).
+
+    Null without rows, or where a benefit is negative or a ratio to nothing.
+
+    >>> mean_benefit_of_numbers.formula(number_benefit=9, number_impossible=0, instances=10)
+    0.9
+    """
+    del benefit  # the statistics take it
+    return pl.when((number_impossible == 0) & (instances > 0)).then(number_benefit / instances)
+
+
+@numeric_metric(undefined=_REASON)
+def generalized_entropy_index_of_numbers(
+    number_benefit: Expr, number_power: Expr, number_without: Expr, number_impossible: Expr, instances: Expr,
+    *, alpha: float = 2, benefit: _Benefit = "ratio",
+) -> Expr:  # fmt: skip
+    """Inequality of the benefits that numbers give: 0 when all get the same, unbounded.
+
+    As `generalized_entropy_index`, of estimate / truth; with `benefit`, of their `"difference"` plus 1, or of the
+    estimate alone (`"amount"`). Null where a benefit is negative or a ratio to nothing.
+
+    >>> generalized_entropy_index_of_numbers.formula(
+    ...     number_benefit=4, number_power=6, number_without=1, number_impossible=0, instances=4
+    ... )
+    0.25
+    """
+    del benefit  # the statistics take it
+    return _if_possible(
+        entropy_index(alpha, instances, number_benefit, number_power, number_without), number_impossible
+    )
+
+
+theil_index_of_numbers = metric_tweak(generalized_entropy_index_of_numbers, "theil_index_of_numbers", alpha=1)
+
+
+@numeric_metric(undefined=_REASON)
+def inequality_within_of_numbers(
+    number_benefit: Expr, number_power: Expr, number_without: Expr, number_impossible: Expr, instances: Expr,
+    overall_mean_benefit_of_numbers: Expr, *, alpha: float = 2, benefit: _Benefit = "ratio",
+) -> Expr:  # fmt: skip
+    """What inequality inside a group adds to that of all, as `inequality_within`, of numbers.
+
+    >>> inequality_within_of_numbers.formula(
+    ...     number_benefit=4, number_power=6, number_without=1, number_impossible=0, instances=4,
+    ...     overall_mean_benefit_of_numbers=1,
+    ... )
+    0.25
+    """
+    del benefit  # the statistics take it
+    own = (instances, number_benefit, number_power, number_without)
+    return _if_possible(entropy_within(alpha, *own, overall_mean_benefit_of_numbers), number_impossible)

@@ -1,0 +1,106 @@
+"""Nearest neighbours: how many of them have another label."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, ColumnError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    Floats = np.ndarray[Any, Any]
+
+__all__: list[str] = []
+
+_TIE = 1e-12
+"""Distances closer than this, relative to their size, are equal."""
+_MOST_NUMBERS = 2**22
+
+
+def check_features(frame: pl.DataFrame, names: dict[str, str], what: str) -> None:
+    """Refuse columns that are no coordinates; `names` are those of the user by ours, `what` is made of them."""
+    for name, column in names.items():
+        dtype = frame.schema[name]
+        if not (dtype.is_numeric() or dtype == pl.Boolean):
+            msg = f"`features`: the column {column!r} is {dtype}; {what} numbers, so encode it first."
+            raise ColumnError(msg)
+        values = frame[name].cast(pl.Float64)
+        if missing := len(values) - int(values.is_finite().sum()):
+            msg = (
+                f"`features`: {missing} of {len(values)} values of {column!r} are missing or not finite, but {what} "
+                "finite numbers; fill or filter these rows first."
+            )
+            raise ColumnError(msg)
+
+
+def other_labels(
+    frame: pl.DataFrame, features: Sequence[str], label: str, together: Sequence[str], n_neighbors: int
+) -> pl.Series:
+    """For each row the share of its nearest neighbours, itself among them, that have another label.
+
+    Neighbours are sought among the rows with a label that have equal keys `together`; those equally far away share the
+    places that are left. Null without a label, NaN where there are not so many rows.
+    """
+    import numpy as np
+
+    share = np.full(len(frame), np.nan)
+    place = frame.with_row_index("\0place").filter(pl.col(label).is_not_null())
+    parts = place.partition_by(together, include_key=True) if together else [place]
+    for part in parts:
+        if len(part) >= n_neighbors:
+            share[part["\0place"].to_numpy()] = _shares(part.select(*features, label), n_neighbors)
+    return pl.select(pl.when(frame[label].is_not_null()).then(pl.Series(share))).to_series()
+
+
+def _shares(rows: pl.DataFrame, n_neighbors: int) -> Floats:
+    """The shares in one pool of rows, worked out once for rows that have everything in common."""
+    import numpy as np
+
+    *features, label = rows.columns
+    at = rows.select(pl.struct(pl.col(features).cast(pl.Float64) + 0.0).rank("dense") - 1).to_series().to_numpy()
+    code = rows[label].rank("dense").to_numpy() - 1
+    first = np.unique(at, return_index=True)[1]
+    points = rows[first].select(pl.col(features).cast(pl.Float64)).to_numpy()
+    counts = np.zeros((len(points), int(code.max()) + 1))
+    np.add.at(counts, (at, code), 1)
+    return _of_points(points, counts, n_neighbors)[at, code]
+
+
+def _of_points(points: Floats, counts: Floats, n_neighbors: int) -> Floats:
+    """For each distinct point and label the share of the neighbours with another label."""
+    import numpy as np
+
+    try:
+        # its trees are several times as fast as those of scikit-learn, and exact, unlike brute force
+        from scipy.spatial import KDTree  # pyright: ignore[reportMissingTypeStubs]
+    except ModuleNotFoundError as error:
+        msg = f"Neighbours are found by scipy: pip install 'tidyfair[stats]' ({error})."
+        raise ArgumentError(msg) from error
+    tree: Any = KDTree(points)
+    shares = np.empty_like(counts)
+    todo, width = np.arange(len(points)), min(n_neighbors + 1, len(points))
+    while len(todo):
+        step = max(1, _MOST_NUMBERS // (width * counts.shape[1]))
+        left: list[Any] = []
+        for start in range(0, len(todo), step):
+            mine = todo[start : start + step]
+            distance, near = tree.query(points[mine], range(1, width + 1), workers=-1)
+            there = counts[near]
+            seats = there.sum(axis=2).cumsum(axis=1)
+            last = (seats >= n_neighbors).argmax(axis=1)
+            end = distance[np.arange(len(mine)), last][:, None]
+            inside, border = distance < end * (1 - _TIE), np.abs(distance - end) <= end * _TIE
+            # what is as far away as the last neighbour must be seen to the end
+            whole = ~border[:, -1] | (width == len(points))
+            sure, tied = (np.where(each[:, :, None], there, 0).sum(axis=1) for each in (inside, border))
+            rest = n_neighbors - sure.sum(axis=1, keepdims=True)
+            same = sure + tied * rest / tied.sum(axis=1, keepdims=True)
+            shares[mine[whole]] = (1 - same / n_neighbors)[whole]
+            left.append(mine[~whole])
+        todo, width = np.concatenate(left), min(2 * width, len(points))
+    return shares
