@@ -87,7 +87,8 @@ out. Null means that there is no value, such as a correlation with a constant; `
 
 A fairness metric compares a metric between the groups of a column. Call it with the column, and what it gives on data.
 It reads what the compared metrics read. Null means that fewer than two of several groups have a value, or that what
-they are compared with has none. `new_groupwise_metric` and `new_between_group_metric` make more.
+they are compared with has none. Direction and range are those for columns; between two sides, `privileged(…)`,
+differences and ratios are signed. `new_groupwise_metric` and `new_between_group_metric` make more.
 
 ```python
 >>> from tidyfair.metrics.distances import *
@@ -103,7 +104,7 @@ they are compared with has none. `new_groupwise_metric` and `new_between_group_m
 
 A metric of inequality asks how unequally what people get is spread over them, within groups and between. It reads what
 a metric of labels, of scores or of numbers reads. Null means that nobody gets anything, or that somebody gets less than
-nothing.
+nothing; with `alpha` 0 or less the index is infinite as soon as somebody gets nothing.
 
 ```python
 {_LOANS}
@@ -167,6 +168,8 @@ def _rows(path: Path) -> Iterator[str]:
     lines = source.splitlines()
     for heading, table in zip(tables.keys, tables.values, strict=True):
         yield f"## {heading.value}"
+        above = lines[heading.lineno - 2].strip()
+        yield above[2:3].upper() + above[3:] + "." if above.startswith("# ") else ""
         rows = ["| there | here |", "|---|---|"]
         for name, row in zip(table.keys, table.values, strict=True):
             above = lines[name.lineno - 2].strip()
@@ -250,6 +253,10 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
             )
         case _:
             return
+    if isinstance(value, Metric) and value.base is not None:
+        options = ", ".join(f"`{option}={chosen!r}`" for option, chosen in value.definition.options)
+        yield from [f"### {name}", f"{_link(value.base.name, '')} with {options}.", facts]
+        return
     prose, mark, example = inspect.cleandoc(str(function.__doc__)).partition(">>> ")
     yield from [f"### {name}", f"Also called {aliases}." if aliases else "", _prose(prose), facts]
     shown[function.__name__] = name

@@ -124,11 +124,13 @@ def test_one_group_differs_from_nobody(to: str) -> None:
 def test_a_side_without_rows() -> None:
     data = rows(SHARES).with_columns(fold=pl.col("group").replace_strict({"a": 1, "b": 2, "c": 2, "d": 2}))
     gap = tf.demographic_parity(tf.privileged(group=["a", "b"]))
-    found = gap(data, estimate="estimate", group_by="fold", explain=True)
+    with pytest.warns(tf.UndefinedWarning, match=r"no value on one of the sides of group=a\|b in \(fold=1\)"):
+        found = gap(data, estimate="estimate", group_by="fold", explain=True)
     # one side alone compares with nothing
     expected = [(None, "too_few_groups"), (pytest.approx(14 / 24 - 0.4), "ok")]
     assert found.select(".estimate", ".status").rows() == expected
-    other = tf.demographic_parity(tf.privileged(group="c"))(data, estimate="estimate", group_by="fold", explain=True)
+    lone = tf.demographic_parity(tf.privileged(group="c"))
+    other = lone(data, estimate="estimate", group_by="fold", explain=True, on_undefined="ignore")
     assert other.select(".estimate", ".status").row(0) == (None, "no_reference")
 
 
@@ -140,6 +142,20 @@ def test_privileged_is_signed_unless_said_otherwise() -> None:
     found = explained(tf.ratio(), by=sides)
     assert found[".estimate"] == pytest.approx((5 / 20) / (14 / 24))
     assert (found[".group_min"], found[".group_max"], found[".by"]) == ("unprivileged", "privileged", "group=c|d")
+
+
+def test_naming_the_side_changes_nothing() -> None:
+    sides = tf.privileged(group=["c", "d"])
+    for aggregate in (tf.difference, tf.ratio, tf.log_ratio):
+        for to in ("privileged", ("privileged",)):
+            assert explained(aggregate(to=to), by=sides) == explained(aggregate(), by=sides)
+    assert tf.privileged([{"group": "c"}, {"group": "d"}]) == tf.privileged({"group": "c"}, {"group": "d"})
+
+
+def test_a_signed_metric_stays_one() -> None:
+    named = tf.average_odds_difference("group", aggregate=tf.difference(to="a"))
+    assert (named.direction, named.range) == ("zero", (-1, 1))
+    assert tf.average_odds_difference("group", aggregate=tf.difference(to="a", signed=False)).direction == "minimize"
 
 
 def test_rows_on_neither_side_are_left_out_and_counted() -> None:

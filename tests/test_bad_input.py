@@ -395,10 +395,10 @@ def test_references(loans: DataFrame) -> None:
         "AggregateError: gap: `to='B'` is no group. Did you mean 'b'? The groups: 'a', 'b', 'rare'."
     )
     assert message(lambda: tf.demographic_parity("sex", aggregate=tf.difference(signed=True))) == snapshot(
-        'AggregateError: difference(signed=True): a range has no sign; name what to compare with, such as `to="overall"` or `to="<a group>"`.'
+        'AggregateError: difference(signed=True): a range has no sign; compare two sides, `privileged(…)`, or name a reference, `aggregate=difference(to="<a group>", signed=True)`.'
     )
     assert message(lambda: tf.difference(to="range", signed=True)) == snapshot(
-        'AggregateError: difference(to=\'range\', signed=True): a range has no sign; name what to compare with, such as `to="overall"` or `to="<a group>"`.'
+        "AggregateError: difference(to='range', signed=True): a range has no sign; compare two sides, `privileged(…)`, or name a reference, `aggregate=difference(to=\"<a group>\", signed=True)`."
     )
     odd: Any = "max"
     assert message(lambda: tf.difference(across=odd)) == snapshot(
@@ -529,17 +529,46 @@ def test_sides_without_rows(loans: DataFrame) -> None:
         "ArgumentError: privileged(sex=m & race=rare): nobody is privileged, because its values never occur together."
     )
     assert message(lambda: tf.accuracy(never, "truth", "estimate", group_by=[sides, sides])) == snapshot(
-        "ColumnError: `group_by`: ['side'] are given more than once."
+        "ColumnError: `group_by`: ['side'] are given more than once; privileged(…) makes a column 'side', so rename yours or give one condition."
     )
     named = loans.rename({"fold": "side"})
     both = ["side", tf.privileged(sex="m")]
     assert message(lambda: tf.accuracy(named, "truth", "estimate", group_by=both)) == snapshot(
-        "ColumnError: `group_by`: ['side'] are given more than once."
+        "ColumnError: `group_by`: ['side'] are given more than once; privileged(…) makes a column 'side', so rename yours or give one condition."
     )
     ranked: dict[str, Any] = {"probs": "score", "top_k": 2, "group_by": tf.privileged(sex="m")}
     assert message(lambda: tf.accuracy(loans, "truth", **ranked)) == snapshot(
         "ArgumentError: `top_k` ranks rows within outer groups, and sides are made later; group by a column instead."
     )
+
+
+def test_references_that_are_none(loans: DataFrame) -> None:
+    def gap(to: Any) -> str:
+        parity = tf.demographic_parity(tf.privileged(sex="m"), aggregate=tf.difference(to=to))
+        return message(lambda: parity(loans, estimate="estimate"))
+
+    assert gap("m") == snapshot(
+        "AggregateError: demographic_parity: `to='m'` is no group. The groups: 'privileged', 'unprivileged'."
+    )
+    assert message(lambda: gap(tf.accuracy)) == snapshot(
+        "AggregateError: difference: `to=` names a group by its value, not by a Metric."
+    )
+    missing: Any = tf.accuracy
+    assert message(lambda: missing(truth="truth")) == snapshot(
+        "ArgumentError: The data come first, as in `accuracy(data, …)`; options of a metric are fixed by `metric_tweak`."
+    )
+    factory: Any = tf.differential_fairness
+    assert message(lambda: tf.metric_tweak(factory, "it", concentration=2)) == snapshot(
+        'ArgumentError: differential_fairness is a factory, which takes options when it is called: `differential_fairness("column", concentration=2)`.'
+    )
+    asked: Any = {"concentration": 2}
+    assert message(lambda: tf.differential_fairness("sex")(loans, "truth", "estimate", **asked)) == snapshot(
+        "ArgumentError: 'concentration' is an option of a metric; give it with the feature, `differential_fairness('sex', concentration=…)`."
+    )
+    assert message(lambda: tf.conf_mat(loans, "truth", "estimate", pos_label=2)) == snapshot(
+        "LabelError: `pos_label`: 2 is not among the labels 0, 1."
+    )
+    assert tf.conf_mat(loans, "truth", "estimate", pos_label=1).equals(tf.conf_mat(loans, "truth", "estimate"))
 
 
 def test_options_of_inequality_and_smoothing(loans: DataFrame) -> None:
@@ -565,11 +594,12 @@ def test_options_of_inequality_and_smoothing(loans: DataFrame) -> None:
     assert message(lambda: tf.bias_amplification("sex", concentration="much")) == snapshot(
         "ArgumentError: `concentration` is a number of zero or more, not 'much'."
     )
-    assert message(lambda: tf.differential_fairness(loans, "sex")) == snapshot(
+    frame: Any = loans
+    assert message(lambda: tf.differential_fairness(frame, "sex")) == snapshot(
         'ArgumentError: differential_fairness is a factory: write `differential_fairness("column")(data, …)` with the sensitive feature first.'
     )
     assert message(lambda: tf.average_odds_difference("race")) == snapshot(
-        'AggregateError: difference(signed=True): a range has no sign; name what to compare with, such as `to="overall"` or `to="<a group>"`.'
+        'AggregateError: difference(signed=True): a range has no sign; compare two sides, `privileged(…)`, or name a reference, `aggregate=difference(to="<a group>", signed=True)`.'
     )
     kind: Any = "share"
     assert message(lambda: tf.metric_tweak(tf.generalized_entropy_index_of_numbers, "index", benefit=kind)) == snapshot(
@@ -605,7 +635,7 @@ def test_neighbours(loans: DataFrame) -> None:
         "ColumnError: `features`: the column 'sex' is String; distances need numbers, so encode it first."
     )
     assert alike("gap") == snapshot(
-        "ColumnError: `features`: 12 of 12 values of 'gap' are missing or not finite, but distances need finite numbers; fill or filter these rows first."
+        "ColumnError: `features`: some values of 'gap' are missing or not finite, but distances need finite numbers; fill or filter these rows first."
     )
     assert alike("ag") == snapshot(
         "ColumnError: `features`: there is no column 'ag'. Columns: 'truth', 'estimate', 'score', 'sex', 'race', 'fold', 'weight', 'gap'."

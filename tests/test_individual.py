@@ -346,7 +346,7 @@ def test_features_are_numbers(people: pl.DataFrame) -> None:
 @pytest.mark.parametrize("absent", [None, float("nan"), float("inf")])
 def test_features_are_known(absent: float | None) -> None:
     data = pl.DataFrame({"x": [1.0, absent, 3.0], "estimate": [1, 0, 1]})
-    with pytest.raises(tf.ColumnError, match="1 of 3 values of 'x' are missing or not finite"):
+    with pytest.raises(tf.ColumnError, match="some values of 'x' are missing or not finite"):
         tf.consistency(["x"], n_neighbors=1)(data, estimate="estimate")
 
 
@@ -385,3 +385,16 @@ def test_a_set_cannot_hold_two_of_a_name() -> None:
         tf.metric_set(tf.consistency(["x"]), tf.consistency(["y"]))
     two = tf.metric_set(tf.consistency(["x"]), tf.consistency(["y"]).alias("other"))
     assert len(two) == 2
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e-90, 1e90])
+def test_small_and_large_numbers_have_the_same_neighbours(people: pl.DataFrame, scale: float) -> None:
+    near = tf.consistency(["x", "y"])
+    scaled = people.with_columns(pl.col("x", "y") * scale)
+    assert value(near(scaled, estimate="estimate")) == value(near(people, estimate="estimate"))
+
+
+def test_what_is_too_far_is_refused() -> None:
+    data = pl.DataFrame({"x": [0.0, 1.0, 10.0, 12.0, 1e200], "estimate": [1, 0, 1, 0, 1]})
+    with pytest.raises(tf.ColumnError, match="too far for distances"):
+        tf.consistency(["x"], n_neighbors=2)(data, estimate="estimate")

@@ -766,7 +766,7 @@ def test_average_predictive_values_do_likewise(people: pl.DataFrame) -> None:
 
 @pytest.mark.parametrize("name", ["average_odds_difference", "average_predictive_value_difference"])
 def test_a_column_gives_them_no_sign(name: str) -> None:
-    with pytest.raises(tf.AggregateError, match="a range has no sign; name what to compare with"):
+    with pytest.raises(tf.AggregateError, match="a range has no sign; compare two sides"):
         getattr(tf, name)("race")
 
 
@@ -792,8 +792,7 @@ NO_ALPHA: list[Any] = ["x", math.nan, math.inf, True, None]
 @pytest.mark.parametrize("alpha", NO_ALPHA)
 def test_alpha_is_a_finite_number(alpha: Any) -> None:
     for make in (
-        lambda: tf.generalized_entropy(alpha),
-        lambda: tf.between_group_theil_index("race", alpha=alpha),
+        lambda: tf.between_group_generalized_entropy_index("race", alpha=alpha),
         lambda: tf.within_group_generalized_entropy_index("race", alpha=alpha),
         lambda: tf.metric_tweak(tf.generalized_entropy_index, "index", alpha=alpha),
     ):
@@ -850,7 +849,9 @@ def test_unknown_options_are_named_with_those_that_there_are() -> None:
     with pytest.raises(tf.ArgumentError, match="Unknown option of demographic_parity 'alpha'"):
         tf.demographic_parity("race", alpha=1)
     with pytest.raises(tf.ArgumentError, match="Known: 'alpha', 'aggregate', 'min_n', 'name'"):
-        tf.between_group_theil_index("race", beta=1)
+        tf.between_group_generalized_entropy_index("race", beta=1)
+    with pytest.raises(tf.ArgumentError, match="Known: 'aggregate', 'min_n', 'name'"):
+        tf.between_group_theil_index("race", alpha=2)
     with pytest.raises(tf.ArgumentError, match="'concentration'"):
         tf.differential_fairness("race", aggregate=tf.difference(), alpha=1)
 
@@ -866,3 +867,51 @@ def test_what_can_be_negative_has_no_inequality() -> None:
     for aggregate in (tf.generalized_entropy(), tf.log_ratio(), tf.coefficient_of_variation(weighted=True)):
         with pytest.raises(tf.AggregateError, match="means nothing for mcc, which can be negative"):
             tf.new_groupwise_metric(tf.mcc, "spread", aggregate)("race")
+
+
+# Formulas that read other groups, and other metrics
+
+TALL = pl.DataFrame({"t": [1, 1, 1, 0, 0, 0, 0, 1], "e": [1, 0, 1, 1, 0, 1, 0, 1], "g": list("aabbbbbb")})
+
+
+accuracy = tf.accuracy
+
+
+@tf.class_metric(direction="zero", range=(-1, 1))
+def gain(accuracy: pl.Expr, overall_accuracy: pl.Expr, rest_accuracy: pl.Expr) -> pl.Expr:
+    return accuracy - overall_accuracy + 0 * rest_accuracy
+
+
+@tf.class_metric()
+def plain(accuracy: pl.Expr) -> pl.Expr:
+    return accuracy
+
+
+def test_what_reads_all_labels_is_read_so_by_other_formulas() -> None:
+    rows = tf.new_groupwise_metric(gain, "it", tf.group_maximum())("g").by_group(TALL, "t", "e")
+    assert rows[".estimate"].to_list() == [pytest.approx(0.5 - 5 / 8), pytest.approx(4 / 6 - 5 / 8)]
+    assert plain(TALL, "t", "e")[".estimate"].to_list() == [5 / 8]
+
+
+def test_a_mean_of_infinities_with_both_signs_is_none() -> None:
+    data = pl.DataFrame({"t": [1] * 8, "e": [1] * 4 + [0] * 4, "g": list("aaaabbbb")})
+    both = tf.metric_set(tf.smoothed_selection_rate, tf.smoothed_rejection_rate)
+    signed = tf.new_groupwise_metric(both, "signed", tf.log_ratio(to="b", signed=True, across="mean"))
+    found = signed("g", concentration=0)(data, "t", "e", labels=[0, 1], explain=True)
+    assert found.select(".estimate", ".status").row(0) == (None, "infinite_less_infinite")
+
+
+@pytest.mark.parametrize("alpha", [1e-15, 1 + 1e-14, 1e-12, 1 + 1e-12])
+def test_next_to_a_limit_alpha_is_the_limit(people: pl.DataFrame, alpha: float) -> None:
+    near, limit = (tf.metric_tweak(tf.generalized_entropy_index, "index", alpha=each) for each in (alpha, round(alpha)))
+    assert near(people, **LABELS)[".estimate"].equals(limit(people, **LABELS)[".estimate"])
+
+
+def test_what_is_no_sum_is_not_asked_of_other_groups() -> None:
+    def ranked(overall_rank: pl.Expr) -> pl.Expr:
+        return overall_rank.sum()
+
+    with pytest.raises(tf.ArgumentError, match="'overall_rank' is no sum over rows"):
+        tf.class_metric()(ranked)
+    with pytest.raises(tf.ArgumentError, match=r"a formula over labels returns one value"):
+        tf.class_metric(over_levels=True)(lambda tp: tp)

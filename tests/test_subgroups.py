@@ -419,7 +419,7 @@ def split_by_hand(rows: pl.DataFrame, features: list[str], outcome: str, every: 
     halves = [y[sign * fitted > 1e-12] for sign in (-1, 1)]
     return [
         {
-            ".estimate": half.mean(), ".overall": y.mean(), ".n": len(half), ".share": len(half) / every,
+            ".estimate": half.mean(), ".overall": y.mean(), ".denominator": len(half), ".share": len(half) / every,
             ".violation": abs(half.mean() - y.mean()) * len(half) / every,
         }
         for half in halves
@@ -484,18 +484,18 @@ def test_selections_of_a_split_are_made_at_a_threshold(people: pl.DataFrame) -> 
 def test_conditions_are_those_that_split_the_rows() -> None:
     data = pl.DataFrame({"age": [20, 30, 40, 50], "rank": [0, 1, 1, 0], "estimate": [1, 1, 0, 0]})
     found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
-    assert found[".subgroup"].to_list() == ["-0.04 age < -1.4", "-0.04 age > -1.4"]
-    assert found.select(".estimate", ".overall", ".n").rows() == [(0.0, 0.5, 2), (1.0, 0.5, 2)]
+    assert found[".subgroup"].to_list() == ["-0.04 (age - 35) < 0", "-0.04 (age - 35) > 0"]
+    assert found.select(".estimate", ".overall", ".denominator").rows() == [(0.0, 0.5, 2), (1.0, 0.5, 2)]
     slanted = data.with_columns(estimate=pl.Series([0, 0, 1, 0]))
     found = tf.linear_subgroup(tf.selection_rate, ["age", "rank"])(slanted, estimate="estimate")
-    assert found[".subgroup"].to_list() == ["0.01 age + 0.5 rank < 0.6", "0.01 age + 0.5 rank > 0.6"]
-    assert found[".n"].to_list() == [2, 2]
+    assert found[".subgroup"].to_list() == [f"0.01 (age - 35) + 0.5 (rank - 0.5) {side} 0" for side in "<>"]
+    assert found[".denominator"].to_list() == [2, 2]
 
 
 def test_what_is_fitted_at_the_rate_of_all_is_in_neither_half() -> None:
     data = pl.DataFrame({"age": [1, 2, 2, 3], "estimate": [0, 1, 0, 1]})
     found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
-    assert found.select(".estimate", ".n", ".share", ".violation").rows() == [
+    assert found.select(".estimate", ".denominator", ".share", ".violation").rows() == [
         (0.0, 1, 0.25, 0.125),
         (1.0, 1, 0.25, 0.125),
     ]
@@ -519,14 +519,14 @@ def test_a_rate_about_nobody_has_no_halves() -> None:
 def test_equal_outcomes_have_no_halves() -> None:
     data = pl.DataFrame({"age": [1, 2, 1, 2], "estimate": [1, 1, 1, 1]})
     found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate", pos_label=1, labels=[0, 1])
-    for row in found.select(".overall", ".violation", ".n", ".status").rows():
+    for row in found.select(".overall", ".violation", ".denominator", ".status").rows():
         assert row == (1.0, 0.0, 0, "nobody")
 
 
 def test_what_differs_in_nothing_has_none_either() -> None:
     data = pl.DataFrame({"age": [1, 2, 1, 2], "estimate": [0, 0, 1, 1]})
     found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
-    assert found.select(".estimate", ".violation", ".n", ".status").rows() == [(None, 0.0, 0, "nobody")] * 2
+    assert found.select(".estimate", ".violation", ".denominator", ".status").rows() == [(None, 0.0, 0, "nobody")] * 2
 
 
 def test_nor_has_a_constant_feature() -> None:
@@ -538,12 +538,21 @@ def test_nor_has_a_constant_feature() -> None:
 
 @pytest.mark.parametrize("far", [-1e5, 1e5, 1e9, -1e9])
 def test_a_feature_that_is_moved_or_mirrored_splits_the_same_rows(people: pl.DataFrame, far: float) -> None:
-    columns = [".estimate", ".overall", ".violation", ".n", ".share", ".status"]
+    columns = [".estimate", ".overall", ".violation", ".denominator", ".share", ".status"]
     audit = tf.linear_subgroup(tf.accuracy, ["age"])
     here = audit(people, "truth", "estimate").select(columns)
     for mirrored in (1, -1):
         moved = people.with_columns(age=mirrored * pl.col("age") + far)
         assert audit(moved, "truth", "estimate").select(columns).rows() == here.rows()
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1.0, 1e10), (1.0, 1.7e15), (1e200, 0.0), (1e-200, 0.0)])
+def test_scales_mean_nothing(people: pl.DataFrame, scale: float, shift: float) -> None:
+    columns = [".estimate", ".overall", ".violation", ".denominator", ".status"]
+    audit = tf.linear_subgroup(tf.accuracy, ["age"])
+    moved = people.with_columns(age=pl.col("age") * scale + shift)
+    expected = audit(people, "truth", "estimate").select(columns)
+    assert audit(moved, "truth", "estimate").select(columns).equals(expected)
 
 
 # What is refused
@@ -659,3 +668,17 @@ def test_features_of_a_split_are_finite() -> None:
     data = pl.DataFrame({"age": [1.0, math.inf, 3.0, 4.0], "estimate": [1, 0, 1, 0]})
     with pytest.raises(tf.ColumnError, match="'age'"):
         tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
+
+
+def test_audits_are_compared_and_pickled_by_what_they_are() -> None:
+    older = (pl.col("age") > 40).alias("older")
+    for audit in AUDITS:
+        assert audit(tf.fall_out, [older]) == audit(tf.fall_out, [older])
+        assert hash(audit(tf.fall_out, [older])) == hash(audit(tf.fall_out, [older]))
+        with pytest.raises(tf.ColumnError, match="`features` takes a column name or a polars expression"):
+            audit(tf.fall_out, [tf.privileged(sex="m")])
+
+
+def test_scores_that_are_no_probabilities_are_refused(people: pl.DataFrame) -> None:
+    with pytest.raises(tf.ColumnError, match="needs probabilities"):
+        tf.linear_subgroup(tf.generalized_false_positive_rate, ["age"])(people, "truth", probs="income")

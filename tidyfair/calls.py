@@ -21,7 +21,7 @@ from tidyfair.errors import (
     listed,
 )
 from tidyfair.evaluations import RESERVED, evaluate_requests
-from tidyfair.formulas import Formula, Statistic
+from tidyfair.formulas import Formula, Statistic, unprefixed
 from tidyfair.frames import open_frame
 from tidyfair.results import EXPLANATION, complaints, tidy_groups, tidy_results
 from tidyfair.sums import Needs
@@ -98,7 +98,7 @@ class Evaluable(ABC):
         **options: Unpack[CallOptions],
     ) -> Any: ...  # fmt: skip
     def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self, data: object = None, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
         """Evaluate on a dataframe.
@@ -191,9 +191,16 @@ class Evaluable(ABC):
         given = cast("dict[str, Any]", options)
         known = accepted.__annotations__
         for name in (each for each in given if each not in known):
-            owner = next((metric for metric, formula in self._formulas if name in dict(formula.options)), None)
-            if owner:
+            owners = [
+                (request, metric)
+                for request in self.requests
+                for metric, formula in request.formulas
+                if name in dict(formula.options)
+            ]
+            for request, owner in owners:
                 way_out = f'fix it with `metric_tweak({owner}, "a name", {name}=…)`'
+                if request.by is not None:
+                    way_out = f"give it with the feature, `{request.name}({request.by!r}, {name}=…)`"
                 msg = f"{name!r} is an option of a metric; {way_out}."
                 raise ArgumentError(msg)
             if name in CallOptions.__annotations__:
@@ -256,7 +263,9 @@ class Evaluable(ABC):
             numbers=any(formula.kind == "numeric" for formula in formulas),
             scores=bool(scored),
             sides=any(formula.over_levels and formula.way == "sums" for formula in scored),
-            moments=any(name.startswith(("truth_mean", "truth_var", "estimate_", "covar")) for name in statistics),
+            moments=any(
+                unprefixed(name).startswith(("truth_mean", "truth_var", "estimate_", "covar")) for name in statistics
+            ),
             rows=any(formula.way != "sums" and formula.kind != "class" for formula in formulas),
         )
 
@@ -330,7 +339,7 @@ class Evaluable(ABC):
         # a column that is both is counted by once
         return tuple({key.column: key for key in reversed(keys)}.values())[::-1]
 
-    def _evaluate(self, tally: Tally, reading: Reading) -> list[Evaluated]:
+    def evaluate(self, tally: Tally, reading: Reading) -> list[Evaluated]:
         """The values of all groups, after the checks that need the whole of the data."""
         if not isinstance(tally, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             msg = "What is computed is what `tally` has counted; to count and compute at once, call the metric itself."
@@ -349,13 +358,13 @@ class Evaluable(ABC):
         return evaluate_requests(tally.on_sides(), self.requests, reading)
 
     def _groups(self, tally: Tally, reading: Reading) -> pl.DataFrame:
-        found = [tidy_groups(evaluated) for evaluated in self._evaluate(tally, reading)]
+        found = [tidy_groups(evaluated) for evaluated in self.evaluate(tally, reading)]
         return pl.concat(found, how="diagonal_relaxed") if len(found) > 1 else found[0]
 
     def _report(self, tally: Tally, reading: Reading, *, explain: bool) -> pl.DataFrame:
         on_undefined = reading["on_undefined"]
         parts, said = list[pl.DataFrame](), list[str]()
-        for evaluated in self._evaluate(tally, reading):
+        for evaluated in self.evaluate(tally, reading):
             part = tidy_results(evaluated, undefined_is_null=on_undefined == "null")
             parts.append(part)
             said += complaints(evaluated, part) if on_undefined in {"warn", "raise"} else []

@@ -86,6 +86,21 @@ class Column:
         return repr(self.source) if isinstance(self.source, str) else str(self.source)
 
 
+def check_features(frame: pl.DataFrame, names: Mapping[str, str], what: str) -> None:
+    """Refuse columns that are no coordinates; `names` are those of the user by ours, `what` needs them."""
+    for name, column in names.items():
+        dtype = frame.schema[name]
+        if not (dtype.is_numeric() or dtype == pl.Boolean):
+            msg = f"`features`: the column {column!r} is {dtype}; {what} numbers, so encode it first."
+            raise ColumnError(msg)
+        if not frame[name].cast(pl.Float64).is_finite().fill_null(value=False).all():
+            msg = (
+                f"`features`: some values of {column!r} are missing or not finite, but {what} finite numbers; "
+                "fill or filter these rows first."
+            )
+            raise ColumnError(msg)
+
+
 @contextmanager
 def blaming_expressions(wanted: Mapping[str, tuple[str, Column]]) -> Generator[None]:
     """Where a query with expressions of the user fails, say so; other errors of the engine come through as they are."""

@@ -150,13 +150,15 @@ def _settle(numbers: pl.LazyFrame, keys: list[str], batch: _Batch, *, all_needed
     averaged = _of_each(batch, lambda aggregate: pl.lit(aggregate.across == "mean")).alias("averaged")
     worst, mean = first_largest(pl.col("severity")), pl.col("averaged").first()
     combined = [
-        pl.when(mean).then(value.mean()).otherwise(value.get(worst)),
+        pl.when(mean).then(value.mean()).otherwise(value.get(worst)).fill_nan(None),
         *(pl.when(~mean | (pl.len() == 1)).then(each.get(worst)) for each in carried),
     ]
     there = value.is_not_null()
     enough = there.all() if all_needed else there.any()
     settled = [pl.when(enough).then(each).alias(each.meta.output_name()) for each in combined]
-    reason = pl.when(~enough).then(pl.col("reason").drop_nulls().first()).alias("reason")
+    # a mean of what is infinite on both ends is none
+    reason = pl.when(~enough).then(pl.col("reason").drop_nulls().first())
+    reason = reason.when(value.mean().is_nan() & mean).then(pl.lit("infinite_less_infinite")).alias("reason")
     partly = (enough & ~there.all()).alias("partly")
     grouped = numbers.with_columns(severity, averaged).group_by(keys, maintain_order=True)
     return grouped.agg(*settled, pl.col("n").max(), reason, partly)

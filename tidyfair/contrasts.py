@@ -32,7 +32,7 @@ class _Contrast(Aggregate):
         named: object = self.to
         if isinstance(named, list):
             object.__setattr__(self, "to", tuple(cast("list[object]", named)))  # what is equal must hash equal
-        elif not isinstance(named, Hashable) or isinstance(named, pl.Expr):
+        elif not isinstance(named, Hashable) or isinstance(named, pl.Expr) or callable(named):
             msg = f"{self.kind}: `to=` names a group by its value, not by a {type(named).__name__}."
             raise AggregateError(msg)
         if self.signed not in (None, True, False):
@@ -72,7 +72,7 @@ class _Contrast(Aggregate):
         del direction
         if negative and self.kind != "difference":
             raise AggregateError(self._means_nothing(negative))
-        if self.to is None and sides:
+        if sides and self.to in (None, "privileged", ("privileged",)):
             return replace(self, to=("privileged",), signed=self.signed is not False)
         if self.to is None and self.signed:
             raise AggregateError(self._no_sign())
@@ -135,7 +135,8 @@ class _Contrast(Aggregate):
         return pl.min_horizontal(contrast, 1 / contrast) if self.kind == "ratio" else contrast.abs()
 
     def _no_sign(self) -> str:
-        return f'{self!r}: a range has no sign; name what to compare with, such as `to="overall"` or `to="<a group>"`.'
+        way_out = f'`aggregate={self.kind}(to="<a group>", signed=True)`'
+        return f"{self!r}: a range has no sign; compare two sides, `privileged(…)`, or name a reference, {way_out}."
 
     def __repr__(self) -> str:
         across = None if self.across == "worst" else self.across
@@ -153,7 +154,7 @@ def difference(to: object = None, *, signed: bool | None = None, across: Across 
             `"rest"` (all other groups together), `"majority"` (the largest group), or a group: its value, a tuple of
             values for several columns, or its text in results. Against a reference the farthest group counts. Left
             out: the range for columns, the privileged side for `privileged(…)`.
-        signed: Group minus reference with its sign; True for `privileged(…)` unless said otherwise.
+        signed: Group minus reference with its sign; True against the privileged side unless said otherwise.
         across: Several metrics, or labels, give the `"worst"` or the `"mean"` of their differences. Signed differences
             that cancel have a mean of 0.
 

@@ -182,8 +182,11 @@ def defined(
         # ours are looked at by the tests, not at every import
         return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
     value, _ = definition.express()  # refuses what is no formula
-    if definition.way == "rows" and value.meta.is_length_preserving():
-        msg = f"{name or name_of(function)}: a formula over rows returns one value, not one for each row; aggregate it."
+    one_value = {"rows": "rows"}.get(definition.way) or ("labels" if definition.over_levels else None)
+    if one_value and value.meta.is_length_preserving():
+        msg = (
+            f"{name or name_of(function)}: a formula over {one_value} returns one value; aggregate it, as by `.sum()`."
+        )
         raise ArgumentError(msg)
     return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
 

@@ -11,17 +11,26 @@ from tidyfair.errors import ArgumentError
 
 __all__: list[str] = []
 
+_NEAR = 1e-8
+"""An `alpha` so close to 0 or 1 leaves no digits of a difference."""
+_LONGEST = 200
 
-def check_alpha(alpha: object) -> None:
-    """Refuse what is no parameter of a generalized entropy."""
-    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not math.isfinite(alpha):
-        msg = f"`alpha` is a finite number (2 and 1 are usual, 1 is Theil's index), not {alpha!r}."
-        raise ArgumentError(msg)
+
+def check_alpha(alpha: object) -> float:
+    """The parameter of a generalized entropy as a float, or an error; next to 0 and 1 their limits are meant."""
+    try:
+        number = math.nan if isinstance(alpha, bool) or not isinstance(alpha, Real) else float(alpha)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        msg = "`alpha` is a finite number (2 and 1 are usual, 1 is Theil's index), not "
+        raise ArgumentError(f"{msg}{alpha!r}"[:_LONGEST] + ".")
+    return next((limit for limit in (0.0, 1.0) if abs(number - limit) < _NEAR), number)
 
 
 def powered(benefit: pl.Expr, alpha: float) -> pl.Expr:
     """What generalized entropy sums of each benefit; nothing where there is none."""
-    check_alpha(alpha)
+    alpha = check_alpha(alpha)
     terms: dict[float, pl.Expr] = {0: benefit.log(), 1: benefit * benefit.log()}
     return pl.when(benefit > 0).then(terms.get(alpha, benefit**alpha)).otherwise(0.0)
 
@@ -31,7 +40,7 @@ def entropy_index(alpha: float, count: pl.Expr, total: pl.Expr, power: pl.Expr, 
 
     Null where the mean is 0, infinite where somebody has nothing and `alpha` is 0 or less.
     """
-    check_alpha(alpha)
+    alpha = check_alpha(alpha)
     mean = total / count
     if alpha == 1:
         index = power / total - mean.log()
@@ -52,7 +61,7 @@ def entropy_within(
 
     Written so that a group in which nobody has anything adds nothing where that is the limit.
     """
-    check_alpha(alpha)
+    alpha = check_alpha(alpha)
     mean = total / count
     if alpha == 1:
         own = pl.when(total > 0).then(mean * mean.log()).otherwise(0.0)

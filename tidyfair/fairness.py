@@ -349,12 +349,13 @@ specificity_difference, specificity_ratio = _compared(specificity)
 true_negative_rate_difference, true_negative_rate_ratio = _compared(true_negative_rate)
 true_positive_rate_difference, true_positive_rate_ratio = _compared(true_positive_rate)
 
-# Two rates, compared with a reference: a change of one can hide that of the other
-
-average_odds_difference = new_groupwise_metric(average_odds, "average_odds_difference", difference(signed=True))
 average_abs_odds_difference = new_groupwise_metric(
     metric_set(fall_out, sens), "average_abs_odds_difference", difference(signed=False, across="mean")
 )
+
+# Two rates, compared with a reference: a change of one can hide that of the other
+
+average_odds_difference = new_groupwise_metric(average_odds, "average_odds_difference", difference(signed=True))
 average_predictive_value_difference = new_groupwise_metric(
     average_predictive_value, "average_predictive_value_difference", difference(signed=True)
 )

@@ -194,6 +194,9 @@ class Formula:
                 f"Statistics: {listed(vocabulary, shown=30)}."
             )
             raise ArgumentError(msg)
+        _check_prefixes(function, {name: parts.get(name) for name in needs})
+        # what sums over labels itself cannot be worked out label by label
+        settings["over_levels"] = settings.get("over_levels", False) or any(part.over_levels for part in parts.values())
         ways = {"rows" if name in rows else parts[name].way if name in parts else "sums" for name in needs}
         if len(ways) > 1:
             msg = f"{function.__name__}(): a formula is over sums or over rows, not both: {listed(needs)}."
@@ -371,7 +374,16 @@ class Formula:
 
 def unprefixed(name: str) -> str:
     """A statistic without what says whose it is."""
-    return name.removeprefix(OVERALL).removeprefix(THE_REST)
+    return name.removeprefix(OVERALL if name.startswith(OVERALL) else THE_REST)
+
+
+def _check_prefixes(function: object, needs: Mapping[str, Formula | None]) -> None:
+    """Refuse to ask for what is no sum of other groups."""
+    for name, part in needs.items():
+        asked = {unprefixed(name)} if part is None else part.statistics
+        if name != unprefixed(name) and ((part and part.way != "sums") or not asked.isdisjoint({*_OF_ORDER})):
+            msg = f"{name_of(function)}(): {name!r} is no sum over rows, so there is none of other groups."
+            raise ArgumentError(msg)
 
 
 def name_of(function: object) -> str:

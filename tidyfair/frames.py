@@ -104,6 +104,9 @@ def open_frame(
     data: object, group_by: ColumnLike | Privileged | Iterable[ColumnLike | Privileged] | None = None
 ) -> Source:
     """Open a frame of any supported kind, grouped or not."""
+    if data is None:
+        msg = "The data come first, as in `accuracy(data, …)`; options of a metric are fixed by `metric_tweak`."
+        raise ArgumentError(msg)
     frame, keys = _ungrouped(data)
     if keys is None:
         several = isinstance(group_by, Iterable) and not isinstance(group_by, str | pl.Expr)
@@ -115,7 +118,8 @@ def open_frame(
     outer = tuple(Column.of(key, "group_by") for key in keys if not isinstance(key, Privileged))
     names = [column.name for column in outer] + [SIDE for _ in sides]
     if twice := {name for name in names if names.count(name) > 1}:
-        msg = f"`group_by`: {sorted(twice)} are given more than once."
+        own = f"; privileged(…) makes a column {SIDE!r}, so rename yours or give one condition" if SIDE in twice else ""
+        msg = f"`group_by`: {sorted(twice)} are given more than once{own}."
         raise ColumnError(msg)
     if isinstance(frame, pl.DataFrame | pl.LazyFrame):
         return Source(frame, "polars", outer, *sides)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import polars as pl
 
@@ -98,15 +98,15 @@ class Privileged:
 
 
 def privileged(
-    *conditions: Mapping[str, object],
+    *conditions: Mapping[str, object] | Iterable[Mapping[str, object]],
     unprivileged: Mapping[str, object] | Iterable[Mapping[str, object]] | None = None,
     **values: object,
 ) -> Privileged:
     """A `by` that pools rows into `privileged` and `unprivileged`, for metrics that compare two sides.
 
     Args:
-        conditions: Mappings `{column: value}` (or a list of values); a row is privileged when all conditions of one
-            of them hold.
+        conditions: Mappings `{column: value}` (or a list of values), or lists of these; a row is privileged when all
+            conditions of one of them hold.
         unprivileged: The same for the other side; everybody else where it is left out.
         values: One condition written as keywords.
 
@@ -117,20 +117,21 @@ def privileged(
     >>> privileged(sex="male", race=["white", "asian"])
     privileged(sex=male & race=asian|white)
     """
-    every = (*conditions, *([values] if values else []))
+    every = [each for given in (*conditions, *([values] if values else [])) for each in _listed(given)]
     if not every:
         msg = 'privileged() needs a condition, such as privileged(sex="male") or privileged({"sex": "male"}).'
         raise ArgumentError(msg)
-    others = list[Mapping[str, object]]()
-    if unprivileged is not None:
-        one = isinstance(unprivileged, Mapping)
-        others += (
-            [cast("Mapping[str, object]", unprivileged)] if one else cast("list[Mapping[str, object]]", unprivileged)
-        )
+    others = [] if unprivileged is None else _listed(unprivileged)
     if unprivileged is not None and not others:
         msg = "privileged(): `unprivileged=` needs a condition; leave it out for everybody else."
         raise ArgumentError(msg)
     return Privileged(tuple(map(_condition, every)), tuple(map(_condition, others)))
+
+
+def _listed(given: object) -> list[Any]:
+    """One condition, or several."""
+    several = isinstance(given, Iterable) and not isinstance(given, Mapping | str)
+    return list(cast("Iterable[Any]", given)) if several else [given]
 
 
 def _condition(mapping: Mapping[str, object]) -> _Condition:

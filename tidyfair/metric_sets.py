@@ -192,6 +192,8 @@ class GroupwiseFactory:
             raise ArgumentError(msg)
         chosen = self.aggregate if aggregate is None else as_aggregate(aggregate, name)
         direction = self.direction if aggregate is None else None
+        if getattr(self.aggregate, "signed", None) and getattr(chosen, "signed", False) is None:
+            chosen = replace(chosen, signed=True)  # a signed metric stays one, whatever it is compared with
         known = replace(self, aggregate=chosen).options
         for option in options:
             if option not in known:
@@ -307,6 +309,10 @@ def metric_tweak(metric: Metric, name: str, **options: object) -> Metric:
     >>> f2.formula(precision=0.5, recall=1.0)
     0.8333333333333334
     """
+    if isinstance(metric, GroupwiseFactory):
+        given = ", ".join(f"{option}={value!r}" for option, value in options.items())
+        msg = f'{metric.name} is a factory, which takes options when it is called: `{metric.name}("column", {given})`.'
+        raise ArgumentError(msg)
     if not isinstance(metric, Metric):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"metric_tweak() takes a metric with options, such as f_meas, not {metric!r}."
         raise ArgumentError(msg)

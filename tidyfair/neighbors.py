@@ -19,23 +19,9 @@ __all__: list[str] = []
 
 _TIE = 1e-12
 """Distances closer than this, relative to their size, are equal."""
+_FARTHEST = 1e100
+"""Squares of distances beyond this, or below its inverse, leave what floats can tell."""
 _MOST_NUMBERS = 2**22
-
-
-def check_features(frame: pl.DataFrame, names: dict[str, str], what: str) -> None:
-    """Refuse columns that are no coordinates; `names` are those of the user by ours, `what` is made of them."""
-    for name, column in names.items():
-        dtype = frame.schema[name]
-        if not (dtype.is_numeric() or dtype == pl.Boolean):
-            msg = f"`features`: the column {column!r} is {dtype}; {what} numbers, so encode it first."
-            raise ColumnError(msg)
-        values = frame[name].cast(pl.Float64)
-        if missing := len(values) - int(values.is_finite().sum()):
-            msg = (
-                f"`features`: {missing} of {len(values)} values of {column!r} are missing or not finite, but {what} "
-                "finite numbers; fill or filter these rows first."
-            )
-            raise ColumnError(msg)
 
 
 def other_labels(
@@ -66,6 +52,11 @@ def _shares(rows: pl.DataFrame, n_neighbors: int) -> Floats:
     code = rows[label].rank("dense").to_numpy() - 1
     first = np.unique(at, return_index=True)[1]
     points = rows[first].select(pl.col(features).cast(pl.Float64)).to_numpy()
+    points, width = points - points.min(axis=0), float(np.ptp(points, axis=0).max())
+    if not width < _FARTHEST:
+        msg = f"`features`: values are {width:g} apart, which is too far for distances; filter or scale them first."
+        raise ColumnError(msg)
+    points = points / width if 0 < width < 1 / _FARTHEST else points
     counts = np.zeros((len(points), int(code.max()) + 1))
     np.add.at(counts, (at, code), 1)
     return _of_points(points, counts, n_neighbors)[at, code]

@@ -117,10 +117,26 @@ def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
             if state not in STATED or state == "levels_left_out"
         }
         said += _places(evaluated, reasons)
+    said += _silent(evaluated, results)
     if (results[".status"] == "zero_denominator").any():
         ratios = results.filter(pl.col(".by").is_not_null() & (pl.col(".status") == "zero_denominator"))
         pairs = ratios.select(".metric", ".by").unique(maintain_order=True).rows()
         said += [f"{name} by {by} is 0/0" for name, by in pairs]
+    return said
+
+
+def _silent(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
+    """Sides that have nobody to be compared with in an outer group, where no value of a group says so."""
+    two_sided = [(each.name, each.by.text) for each in evaluated.requests if each.by and each.by.sides]
+    lacking = results.filter(pl.col(".status").is_in(["too_few_groups", "no_reference"]))
+    outer = [name for name in results.columns if not name.startswith(".")]
+    said: list[str] = []
+    for (name, by), part in lacking.group_by(".metric", ".by", maintain_order=True):
+        if (name, by) in two_sided:
+            places = [", ".join(f"{key}={value!r}" for key, value in row.items()) for row in part[outer].to_dicts()]
+            more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+            where = f" in {', '.join(f'({place})' for place in places[:_SHOWN])}{more}" if outer else ""
+            said.append(f"{name} has no value on one of the sides of {by}{where}")
     return said
 
 

@@ -96,6 +96,8 @@ class _Entropy(Aggregate):
     """Inequality between the values of groups, each as often as its rows weigh."""
 
     alpha: float = 2
+    fixed: bool = False
+    """Whether it is meant to have this `alpha`, and no other."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -103,7 +105,7 @@ class _Entropy(Aggregate):
 
     @property
     def options(self) -> dict[str, object]:
-        return {"alpha": self.alpha}
+        return {} if self.fixed else {"alpha": self.alpha}
 
     def range(self, lower: float, upper: float) -> tuple[float, float]:
         del lower, upper
@@ -200,12 +202,12 @@ def mean_absolute_deviation(*, across: Across = "worst", weighted: bool = False)
     return _Spread("mean_absolute_deviation", across, weighted)
 
 
-def generalized_entropy(alpha: float = 2, *, across: Across = "worst") -> Aggregate:
+def generalized_entropy(alpha: float | None = None, *, across: Across = "worst") -> Aggregate:
     """Inequality between the groups' values, each as often as its rows weigh: 0 when all are equal, unbounded.
 
     Args:
         alpha: 1 is Theil's index, 0 the mean logarithmic deviation, 2 half the squared coefficient of variation; the
-            larger it is, the more the largest values count.
+            larger it is, the more the largest values count. 2, unless the factory is called with another one.
         across: Several metrics, or labels, give the `"worst"` or the `"mean"` of theirs.
 
     Null where the mean is 0; infinite where a group has 0 and `alpha` is 0 or less. Refused for metrics that can be
@@ -214,4 +216,4 @@ def generalized_entropy(alpha: float = 2, *, across: Across = "worst") -> Aggreg
     >>> generalized_entropy(1)
     generalized_entropy(alpha=1)
     """
-    return _Entropy("generalized_entropy", across, alpha)
+    return _Entropy("generalized_entropy", across, 2 if alpha is None else alpha, fixed=alpha is not None)

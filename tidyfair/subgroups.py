@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast, overload
 
 import polars as pl
 
+from tidyfair.columns import Column, check_features
 from tidyfair.contrasts import difference
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.evaluations import RESERVED, evaluate_requests
+from tidyfair.evaluations import RESERVED
 from tidyfair.fairness import new_groupwise_metric
 from tidyfair.frames import open_frame
 from tidyfair.metric_sets import Metric
-from tidyfair.neighbors import check_features
 from tidyfair.readings import UNIT
 from tidyfair.units import UNGROUPED
 
@@ -43,7 +43,7 @@ _SAME = 1e-9
 _DUST = 1e-12
 """Fitted rates that are nearer to that of all are on neither side."""
 _MOST_NUMBERS = 2**24
-_DIGITS = 4
+_DIGITS, _PLACES = 4, 10
 _SEARCHED = {
     ".metric": pl.String, ".subgroup": pl.String, ".depth": pl.Int64, ".estimate": pl.Float64, ".rest": pl.Float64,
     ".difference": pl.Float64, ".n": pl.Int64, ".denominator": pl.Int64, ".share": pl.Float64,
@@ -51,7 +51,7 @@ _SEARCHED = {
 }  # fmt: skip
 _SPLIT = {
     ".metric": pl.String, ".subgroup": pl.String, ".estimate": pl.Float64, ".overall": pl.Float64,
-    ".violation": pl.Float64, ".n": pl.Int64, ".share": pl.Float64, ".status": pl.String,
+    ".violation": pl.Float64, ".denominator": pl.Int64, ".share": pl.Float64, ".status": pl.String,
 }  # fmt: skip
 
 
@@ -83,7 +83,7 @@ class _Audit(ABC):
     """A rate, and the features whose combinations are looked at, as a callable on dataframes."""
 
     metric: Metric
-    features: tuple[ColumnLike, ...]
+    features: tuple[Column, ...]
 
     @overload
     def __call__(
@@ -99,7 +99,10 @@ class _Audit(ABC):
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[AuditOptions],
     ) -> Any:  # fmt: skip
-        """Audit every outer group; takes what a metric of labels takes, but weights and lists of thresholds."""
+        """Audit every outer group.
+
+        It takes `probs`, one `threshold`, `group_by`, `pos_label` and `labels`, as a metric does, and no weights.
+        """
         found = pl.concat(self._parts(data, truth, estimate, options))
         return open_frame(data, options.get("group_by")).restore(found)
 
@@ -120,12 +123,16 @@ class _Audit(ABC):
         reading: Reading = {
             "pos_label": pos_label, "labels": labels, "estimator": "binary", "na_rm": True, "on_undefined": "ignore",
         }  # fmt: skip
-        compared = new_groupwise_metric(self.metric, self.metric.name, difference())(*self.features)
-        tally = compared.tally(data, truth, estimate, **counting).on_sides()
+        there = open_frame(data, options.get("group_by")).columns
+        for column in self.features:
+            column.check(there, "features")
+        features = [column.source for column in self.features]
+        compared = new_groupwise_metric(self.metric, self.metric.name, difference())(*features)
+        tally = compared.tally(data, truth, estimate, **counting)
         if tally.cut is not None and tally.cut.several:
             msg = f"An audit looks at one selection, not at a list of them: give one {tally.cut.way}."
             raise ArgumentError(msg)
-        (evaluated,) = evaluate_requests(tally, compared.requests, reading)
+        (evaluated,) = compared.evaluate(tally, reading)
         units, rows = evaluated.units, evaluated.rows.sort(UNIT)
         outer = units.outer_keys.drop(UNGROUPED, strict=False)
         if taken := [name for name in outer.columns if name in {*RESERVED, *_SEARCHED, *_SPLIT}]:
@@ -218,7 +225,8 @@ class LinearSubgroup(_Audit):
 
     It gives a frame of the caller's kind with two rows for each outer group, those with the lower rate first: the outer
     keys, `.metric`, `.subgroup` (the condition), `.estimate`, `.overall` (the rate of all), `.violation` (their
-    distance times the share of all rows), `.n` rows that the rate is about, `.share` and `.status`.
+    distance times `.share`), `.denominator` (rows of the half that the rate is about), `.share` (these, of all rows)
+    and `.status`.
     """
 
     def _audit(self, there: _Combinations, key: pl.DataFrame) -> pl.DataFrame:
@@ -229,11 +237,12 @@ class LinearSubgroup(_Audit):
         known = there.about > 0
         about, met = there.about[known], there.met[known]
         if not len(about):
-            nobody = {".metric": self.metric.name, ".n": 0, ".share": 0.0, ".status": "zero_denominator"}
+            nobody = {".metric": self.metric.name, ".denominator": 0, ".share": 0.0, ".status": "zero_denominator"}
             return pl.DataFrame([nobody, nobody], schema=_SPLIT)
         overall = met.sum() / about.sum()
-        slopes, middle = _slopes(there.keys.select(pl.all().cast(pl.Float64)).to_numpy()[known], about, met)
-        fitted = (there.keys.select(pl.all().cast(pl.Float64)).to_numpy()[known] - middle) @ slopes
+        points = there.keys.select(pl.all().cast(pl.Float64)).to_numpy()[known]
+        slopes, middle = _slopes(points, about, met)
+        fitted = ((points - middle) * slopes).sum(axis=1)
         rows: list[dict[str, object]] = []
         for sign, relation in ((-1, "<"), (1, ">")):
             inside = sign * fitted > _DUST
@@ -245,7 +254,7 @@ class LinearSubgroup(_Audit):
                     ".subgroup": _condition(slopes, middle, there.keys.columns, relation) if size else None,
                     ".estimate": rate, ".overall": overall,
                     ".violation": abs(rate - overall) * share if rate is not None else 0.0,
-                    ".n": int(size), ".share": share, ".status": "ok" if size else "nobody",
+                    ".denominator": int(size), ".share": share, ".status": "ok" if size else "nobody",
                 }
             )  # fmt: skip
         return pl.DataFrame(rows, schema=_SPLIT)
@@ -255,15 +264,16 @@ def _slopes(points: Floats, about: Floats, met: Floats) -> tuple[Floats, Floats]
     """The rate as a linear function of features, by weighted least squares: its slopes, and where it is that of all."""
     import numpy as np
 
-    middle = np.average(points, axis=0, weights=about)
-    # on one scale and about their means, so that no direction is lost to rounding
-    scale = np.sqrt(np.average((points - middle) ** 2, axis=0, weights=about))
-    scale = np.where(scale > _SAME * np.abs(middle), scale, np.inf)
+    # between 0 and 1 and about their means, so that no direction is lost to rounding
+    low, width = points.min(axis=0), np.ptp(points, axis=0)
+    width = np.where(width > 0, width, np.inf)
+    inside = (points - low) / width
+    middle = np.average(inside, axis=0, weights=about)
     root = np.sqrt(about)[:, None]
     away = (met / about - met.sum() / about.sum())[:, None]
     fit: Any = np.linalg.lstsq
-    slopes, *_ = fit((points - middle) / scale * root, away * root, rcond=None)
-    return slopes[:, 0] / scale, middle
+    slopes, *_ = fit((inside - middle) * root, away * root, rcond=None)
+    return slopes[:, 0] / width, low + middle * np.where(np.isfinite(width), width, 0)
 
 
 @dataclass(frozen=True)
@@ -296,8 +306,11 @@ def _text(value: object) -> str:
 
 def _condition(slopes: Floats, middle: Floats, names: Sequence[str], relation: str) -> str:
     """The half of the space in which the fitted rate is below or above that of all, in words."""
-    terms = " + ".join(f"{slope:.{_DIGITS}g} {name}" for name, slope in zip(names, slopes, strict=True))
-    return f"{terms} {relation} {float(slopes @ middle):.{_DIGITS}g}".replace("+ -", "- ")
+    terms = [
+        f"{slope:.{_DIGITS}g} ({name} - {place:.{_PLACES}g})"
+        for name, slope, place in zip(names, slopes, middle, strict=True)
+    ]
+    return f"{' + '.join(terms)} {relation} 0".replace("+ -", "- ").replace("- -", "+ ")
 
 
 def _summed(values: Floats, places: list[Floats]) -> Floats:
@@ -322,9 +335,7 @@ def _standardised(met: Floats, about: Floats, total: float, held: float) -> Floa
         return np.where(variance > 0, np.abs(met - about * share) / np.sqrt(variance), 0.0)
 
 
-def _checked(
-    name: str, metric: object, features: object, kinds: tuple[str, ...]
-) -> tuple[Metric, tuple[ColumnLike, ...]]:
+def _checked(name: str, metric: object, features: object, kinds: tuple[str, ...]) -> tuple[Metric, tuple[Column, ...]]:
     """A rate and its features, or an error."""
     if not isinstance(metric, Metric):
         msg = f"{name}() takes a metric, such as fall_out, not {metric!r}."
@@ -343,7 +354,7 @@ def _checked(
     if isinstance(features, str) or not isinstance(features, Iterable):
         msg = f'{name}() takes a list of features, such as `{name}({metric.name}, ["sex", "race"])`, not {features!r}.'
         raise ArgumentError(msg)
-    columns = tuple(cast("Iterable[ColumnLike]", features))
+    columns = tuple(Column.of(feature, "features") for feature in cast("Iterable[object]", features))
     if not columns:
         msg = f"{name}() needs the features that make up subgroups."
         raise ArgumentError(msg)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 import polars as pl
 
 from tidyfair.catalogue import get_metrics
-from tidyfair.errors import ColumnError
+from tidyfair.errors import ColumnError, LabelError, listed, nearest
 from tidyfair.frames import open_frame
 from tidyfair.labels import read_labels
 from tidyfair.metrics.classification import instances
@@ -47,7 +47,7 @@ def conf_mat(
         data: A frame, grouped or not, as a metric takes it.
         truth: Column of the true labels.
         estimate: Column of the predicted labels; or `probs` with `threshold`.
-        pos_label: The label that a threshold selects.
+        pos_label: The label that a threshold selects; a table of labels has no event, and needs none.
         labels: All labels in order, where the data do not say.
         counting: `group_by`, `case_weights`, `probs` and `threshold`, as in a call of a metric;
             a list of thresholds adds `.threshold`.
@@ -70,7 +70,11 @@ def conf_mat(
             raise ColumnError(msg)
     # no label is the event of a table, unless a threshold selects one
     estimator = "macro" if tally.cut is None else None
-    found = read_labels(tally, labels=labels, pos_label=pos_label, estimator=estimator)
+    found = read_labels(tally, labels=labels, pos_label=None if tally.cut is None else pos_label, estimator=estimator)
+    if pos_label is not None and pos_label not in found.values:
+        hint = nearest(pos_label, found.values)
+        msg = f"`pos_label`: {pos_label!r} is not among the labels {listed(found.values)}.{hint}"
+        raise LabelError(msg)
     tally = tally.on_sides().at_each_cut()
     internal = tally.names([key.column for key in tally.outer])
     shown = {name: key.column.name for name, key in zip(internal, tally.outer, strict=True)}

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from tidyfair.columns import Column, blaming_expressions
+from tidyfair.columns import Column, blaming_expressions, check_features
 from tidyfair.cuts import ESTIMATE, Cut
 from tidyfair.errors import ArgumentError, ColumnError, WeightError
 from tidyfair.frames import WEIGHT
 from tidyfair.groups import SIDE
-from tidyfair.neighbors import check_features, other_labels
+from tidyfair.neighbors import other_labels
 from tidyfair.sums import (
     ACTUAL,
     MEASURE,
@@ -238,7 +238,7 @@ def count(
     needs: Needs = Needs(),  # noqa: B008 - frozen
 ) -> Tally:
     """Count the rows of a frame in one pass; with a cut the labels are made from the score."""
-    wanted = {f"k{index}": ("group_by" if key.role == "outer" else "by", key.column) for index, key in enumerate(keys)}
+    wanted = {f"k{index}": ("by" if key.role == "by" else "group_by", key.column) for index, key in enumerate(keys)}
     numbers = {TRUTH: ACTUAL, ESTIMATE: PREDICTED} if needs.numbers else {TRUTH: TRUTH, ESTIMATE: ESTIMATE}
     named = {numbers[TRUTH]: truth, numbers[ESTIMATE]: estimate, WEIGHT: weights}
     roles = {ACTUAL: TRUTH, PREDICTED: ESTIMATE, WEIGHT: "case_weights"}

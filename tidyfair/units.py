@@ -63,7 +63,7 @@ class Units:
             keys = self.keys[by].with_row_index("\0place", offset=first)
             own = pl.DataFrame([chosen[0][:-1]], schema=self.keys[by].schema, orient="row")
             return keys.join(own, on=own.columns, how="semi", nulls_equal=True)["\0place"].to_list()
-        if groups.is_empty() or by.sides:
+        if groups.is_empty() or (by.sides and wanted in {("privileged",), ("unprivileged",)}):
             return []
         texts = groups["\0text"].to_list()
         shown = reference if isinstance(reference, str) else wanted

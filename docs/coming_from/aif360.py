@@ -22,13 +22,17 @@ metrics as you like are one call. A metric is called with the columns; the numbe
 
 ```
 
-In the rows below `sides` is such a `tf.privileged(…)`: a list of conditions for each side, as `privileged_groups` and
-`unprivileged_groups` are. `attributes` are the names of the protected attributes, `alpha`, `concentration` and
-`n_neighbors` what AIF360 calls so. `case_weights=` are its instance weights, `group_by="fold"` gives one row per fold,
-and a column instead of `sides` compares any number of groups: the difference is then the largest of all pairs.
+In the rows below `sides` is such a `tf.privileged(privileged_groups, unprivileged=unprivileged_groups)`. `attributes`
+are the names of the protected attributes, `features` those of other columns of numbers, `metric` and `rate` are metrics,
+`alpha`, `concentration` and `n_neighbors` what AIF360 calls so; `pl` is polars. `case_weights=` are its instance
+weights, `group_by="fold"` gives one row per fold, and a column instead of `sides` compares any number of groups: the
+difference is then the largest of all pairs. What the metrics mean stands under [labels](../metrics/labels.md),
+[scores](../metrics/scores.md), [fairness](../metrics/fairness.md), [inequality](../metrics/inequality.md) and
+[individuals](../metrics/individuals.md).
 
 - **One side, or all rows.** With `privileged=True` and `False` give `group_by=sides`, and the result has a row for each
-  side (and one for rows on neither, if there are any); without it the metric is that of all rows.
+  side (and one for rows on neither, if there are any), `group_by=["fold", sides]` for each side of each fold; without
+  it the metric is that of all rows.
 - **Signs.** A difference is unprivileged minus privileged, a ratio unprivileged over privileged.
 - **A signed average of 0 is not equality of odds.** In `average_odds_difference` a higher false positive rate makes up
   for a lower true positive rate. Look at `average_abs_odds_difference` or `equalized_odds_difference`. Of more than two
@@ -145,7 +149,7 @@ ROWS = {
         ),
         # of the true labels: give their column as `estimate`
         "consistency": lambda features, n_neighbors: tf.consistency(features, n_neighbors=n_neighbors),
-        # the larger `.violation`; "FN" is `tf.miss_rate`, scores take `tf.generalized_false_positive_rate`
+        # the larger `.violation`; attributes as numbers; "FN" is `tf.miss_rate`, scores `tf.generalized_false_positive_rate`
         "rich_subgroup": lambda attributes, rate: tf.linear_subgroup(rate, attributes),
     },
     "BinaryLabelDatasetMetric": {
@@ -159,6 +163,7 @@ ROWS = {
         # give the column of labels as `estimate`
         "consistency": lambda features, n_neighbors: tf.consistency(features, n_neighbors=n_neighbors),
     },
+    # without `y_pred` it means the true labels: give their column as `estimate` too
     "sklearn": {
         "selection_rate": lambda: tf.selection_rate,
         "base_rate": lambda: tf.base_rate,
@@ -181,7 +186,7 @@ ROWS = {
         "average_odds_error": lambda sides: tf.average_abs_odds_difference(sides),
         "average_predictive_value_difference": lambda sides: tf.average_predictive_value_difference(sides),
         "class_imbalance": lambda sides: tf.class_imbalance(sides),
-        # of the labels that are given as the truth
+        # of predictions: give their column as the truth
         "kl_divergence": lambda sides: tf.kl_divergence(
             sides, aggregate=pl.col(".estimate").filter(pl.col(".group") == "privileged").first()
         ),

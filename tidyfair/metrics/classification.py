@@ -258,9 +258,13 @@ critical_success_index = threat_score.alias("critical_success_index")
 # Shares, smoothed so that rare labels and small groups are not at 0 or 1 by chance
 
 
+_MOST_ADDED = 1e15
+"""So many rows are as good as infinitely many."""
+
+
 def _smoothed(count: Expr, other: Expr, label_count: Expr, concentration: float) -> Expr:
     number: object = concentration
-    if isinstance(number, bool) or not isinstance(number, Real) or not 0 <= concentration < math.inf:
+    if isinstance(number, bool) or not isinstance(number, Real) or not 0 <= concentration <= _MOST_ADDED:
         msg = f"`concentration` is a number of zero or more, not {concentration!r}."
         raise ArgumentError(msg)
     total = count + other

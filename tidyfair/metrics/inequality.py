@@ -45,7 +45,7 @@ _REASON = "no_positive_benefits"
 
 def _of_labels(tp: Expr, fp: Expr, fn: Expr, tn: Expr, alpha: float) -> _Sums:
     """The sums of a generalized entropy: of ones, of benefits, of their powers, and of those without benefit."""
-    check_alpha(alpha)
+    alpha = check_alpha(alpha)
     right, double = tp + tn, {0.0: math.log(2), 1.0: 2 * math.log(2)}
     power = fp * double[alpha] if alpha in double else right + fp * 2.0**alpha
     return right + fp + fn, right + 2 * fp, power, fn
