@@ -85,7 +85,7 @@ def all_of_them(times: float = 1) -> tf.MetricSet:
         for factory in FACTORIES.values():
             if factory.metrics[0].kind == "class":
                 smooth: dict[str, Any] = {"concentration": times} if "concentration" in factory.options else {}
-                aggregate = tf.difference(to="overall") if factory.name in FROM_ALL else None
+                aggregate = tf.difference(to="overall", signed=False) if factory.name in FROM_ALL else None
                 yield factory("group", aggregate=aggregate, **smooth)
 
     return tf.metric_set(*members())
