@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any
 from tidyfair import catalogue, defaults, fairness
 from tidyfair.formulas import Statistic, unprefixed
 from tidyfair.metric_sets import GroupwiseFactory, Metric
-from tidyfair.metrics import classification, curves, distances, individual, inequality, probability, regression
+from tidyfair.metrics import (
+    classification,
+    curves,
+    dependence,
+    distances,
+    individual,
+    inequality,
+    probability,
+    regression,
+)  # fmt: skip
 from tidyfair.metrics.curves import Curve
 
 if TYPE_CHECKING:
@@ -27,7 +36,8 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "pages"
 COMING_FROM = Path(__file__).parent / "coming_from"
 _PAGE_OF = {"class": "labels.md", "prob": "scores.md", "numeric": "numbers.md"}
-_PAGE_OF_INEQUALITY = "inequality.md"
+_PAGES_APART = {"inequality.md": inequality, "dependence.md": dependence}
+"""Modules of metrics of several kinds, or of a kind that has more than one page."""
 _HEADERS = {"Args": "It takes:", "Returns": "It gives:", "Raises": "It raises:"}
 _TOOLS = re.compile(r"\s+# (fmt|noqa|pyright|type): ?.*$", re.MULTILINE)
 _DEFINED = re.compile(
@@ -116,6 +126,21 @@ nothing; with `alpha` 0 or less the index is infinite as soon as somebody gets n
 ... )
 >>> parts(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).to_list()
 [0.1512, 0.0013, 0.1525]
+
+```"""),
+    "dependence.md": (dependence, f"""\
+# Dependence on groups
+
+How far the labels of a group are distributed otherwise than those of all: 0 everywhere is independence (of the
+prediction), separation (of the prediction, given the truth) or sufficiency (of the truth, given the prediction). Any
+number of labels and groups. A value is that of a group, and of a label that is given; `independence`, `separation` and
+`sufficiency` take the largest. Null means that there are no such rows.
+
+```python
+{_LOANS}
+>>> criteria = metric_set(independence("race"), separation("race"), sufficiency("race"), mutual_information("race"))
+>>> criteria(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).to_list()
+[0.0232, 0.0274, 0.0124, 0.0063]
 
 ```"""),
     "individuals.md": (individual, """\
@@ -318,7 +343,8 @@ def _row(factory: GroupwiseFactory) -> str:
 def _link(name: str, page: str | None = None) -> str:
     """A link to where a metric or alias stands, on its page unless another is given."""
     row = next(row for row in catalogue().iter_rows(named=True) if name in (row["name"], *row["aliases"]))
-    own = _PAGE_OF_INEQUALITY if row["name"] in inequality.__all__ else _PAGE_OF[row["kind"]]
+    apart = (place for place, module in _PAGES_APART.items() if row["name"] in module.__all__)
+    own = next(apart, None) or _PAGE_OF[row["kind"]]
     return f"[{name}]({own if page is None else page}#{row['name']})"
 
 

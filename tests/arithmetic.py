@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Number: TypeAlias = Fraction | float
 Value: TypeAlias = Number | None
+Side: TypeAlias = Literal["truth", "estimate"]
 
 
 class Row(TypedDict):
@@ -179,6 +180,10 @@ ONE_LABEL: dict[str, Callable[[Table], Value]] = {
     "theil_index": lambda t: entropy(1, people(t)),
     "mean_log_deviation": lambda t: entropy(0, people(t)),
     "benefit_variation": lambda t: variation(people(t)),
+    "true_positive_share": lambda t: rate(t.tp, sum(t, Fraction())),
+    "false_positive_share": lambda t: rate(t.fp, sum(t, Fraction())),
+    "false_negative_share": lambda t: rate(t.fn, sum(t, Fraction())),
+    "true_negative_share": lambda t: rate(t.tn, sum(t, Fraction())),
     "positives": lambda t: t.tp + t.fn,
     "negatives": lambda t: t.fp + t.tn,
     "predicted_positives": lambda t: t.tp + t.fp,
@@ -251,18 +256,15 @@ ALL_LABELS: dict[str, Callable[[Matrix], Value]] = {
 }
 
 
-def divergence(own: Sequence[Row], rest: Sequence[Row], event: str | None) -> Value:
-    """Of the truth of a group from that of the others, label by label or, of an event, whether it happened."""
-
-    def kind_of(row: Row) -> object:
-        return row["truth"] if event is None else row["truth"] == event
+def divergence(own: Sequence[Row], others: Sequence[Row], kind_of: Callable[[Row], object]) -> Value:
+    """Of the kinds of some rows from those of others (Kullback-Leibler)."""
 
     def share(rows: Sequence[Row], kind: object) -> Fraction:
         return weigh(row for row in rows if kind_of(row) == kind) / weigh(rows)
 
-    if not weigh(own) or not weigh(rest):
+    if not weigh(own) or not weigh(others):
         return None
-    shares = [(share(own, kind), share(rest, kind)) for kind in {kind_of(row) for row in own}]
+    shares = [(share(own, kind), share(others, kind)) for kind in {kind_of(row) for row in own}]
     return sum(math.log(p / q) * p if q else math.inf for p, q in shares if p)
 
 
@@ -277,16 +279,38 @@ def alone(rows: Sequence[Row]) -> Group:
     return Group(rows, rows, [])
 
 
+def truth_beside_rest(group: Group, event: str | None) -> Value:
+    """Label by label or, of an event, whether it happened."""
+    own, rest = (used("divergence_from_rest", rows) for rows in (group.own, group.rest))
+    return divergence(own, rest, lambda row: row["truth"] if event is None else row["truth"] == event)
+
+
 OF_ROWS: dict[str, Callable[[Group, str | None], Value]] = {
     "instances": lambda group, _: weigh(group.own),
     "share_of_rows": lambda group, _: rate(weigh(group.own), weigh(group.everybody)),
-    "divergence_from_rest": lambda group, event: divergence(
-        used("divergence_from_rest", group.own), used("divergence_from_rest", group.rest), event
-    ),
+    "divergence_from_rest": truth_beside_rest,
 }
 """Of all labels at once or, where there is one, of the event."""
 
-BESIDE_OTHERS = {*BESIDE_ALL, "share_of_rows", "divergence_from_rest"}
+DISTANCES: dict[str, tuple[Side, Side | None]] = {
+    "distance_to_all": ("estimate", None),
+    "distance_given_truth": ("estimate", "truth"),
+    "distance_given_estimate": ("truth", "estimate"),
+}
+"""The labels of which side are those of a group and of all, and that of which side is given, if one is."""
+
+
+def distance(name: str, group: Group, label: str) -> Value:
+    """Between all labels of the groups, whatever is asked, in all rows or those with the label that is given."""
+    side, given = DISTANCES[name]
+    own, everybody = (
+        [row for row in used(name, rows) if given is None or row[given] == label]
+        for rows in (group.own, group.everybody)
+    )
+    return divergence(own, everybody, lambda row: row[side])
+
+
+BESIDE_OTHERS = {*BESIDE_ALL, *DISTANCES, "share_of_rows", "divergence_from_rest"}
 
 SYNONYMS = {
     "sensitivity": "sens", "true_positive_rate": "sens", "hit_rate": "sens", "recall": "sens",
@@ -299,11 +323,12 @@ SYNONYMS = {
     "matthews_corrcoef": "mcc", "cohen_kappa": "kap", "f1": "f_meas", "power": "true_positives",
 }  # fmt: skip
 
-READS: dict[str, tuple[Literal["truth", "estimate"], ...]] = {
+READS: dict[str, tuple[Side, ...]] = {
     **dict.fromkeys(("base_rate", "positives", "negatives", "divergence_from_rest"), ("truth",)),
     **dict.fromkeys(("smoothed_base_rate", "smoothed_negative_rate", "base_rate_smoothed_by_3"), ("truth",)),
     **dict.fromkeys(("detection_prevalence", "predicted_positives", "predicted_negatives"), ("estimate",)),
     **dict.fromkeys(("smoothed_selection_rate", "smoothed_rejection_rate", "demographic_disparity"), ("estimate",)),
+    "distance_to_all": ("estimate",),
     **dict.fromkeys(("instances", "share_of_rows"), ()),
 }
 """What must be known of a row for it to count; both truth and estimate where nothing is said."""
@@ -341,9 +366,11 @@ def one_label(name: str, rows: Sequence[Row], label: str) -> Table:
 
 
 def value(name: str, group: Group, labels: Sequence[str], estimator: str, label_count: int) -> Value:
-    """A metric of some rows; with the estimator `binary`, `labels` is the event alone."""
+    """A metric of some rows; with the estimator `binary`, `labels` is the event alone, or the label that is given."""
     name = SYNONYMS.get(name, name)
     rows = group.own
+    if name in DISTANCES:
+        return distance(name, group, labels[0])
     if name in OF_ROWS:
         return OF_ROWS[name](group, labels[0] if estimator == "binary" else None)
     if name in ALL_LABELS and estimator == "binary":
@@ -406,6 +433,10 @@ DEFINITIONS: dict[str, tuple[str, ...]] = {
     "conditional_demographic_disparity": ("signed_mean", "demographic_disparity"),
     "kl_divergence": ("group_maximum", "divergence_from_rest"),
     "class_imbalance": ("difference", "share_of_rows"),
+    "independence": ("group_maximum", "distance_to_all"),
+    "separation": ("group_maximum", "distance_given_truth"),
+    "sufficiency": ("group_maximum", "distance_given_estimate"),
+    "mutual_information": ("mean", "distance_to_all"),
     "between_group_generalized_entropy_index": ("entropy", "mean_benefit"),
     "between_group_theil_index": ("theil", "mean_benefit"),
     "between_group_coefficient_of_variation": ("variation", "mean_benefit"),
@@ -485,7 +516,8 @@ def disparity(
         Group([row for row in rows if row["group"] == group], rows, [row for row in rows if row["group"] != group])
         for group in {row["group"] for row in rows}
     ]
-    readings = [([label], "binary") for label in labels] if estimator == "one_vs_rest" else [(labels, estimator)]
+    one_by_one = estimator == "one_vs_rest" or any(each in DISTANCES and DISTANCES[each][1] for each in names)
+    readings = [([label], "binary") for label in labels] if one_by_one else [(labels, estimator)]
     per_label: list[Value] = []
     for some, read_as in readings:
         values = {each: [value(each, group, some, read_as, label_count) for group in groups] for each in names}

@@ -717,7 +717,7 @@ def test_formulas_of_ones_own() -> None:
         return tpp
 
     assert message(lambda: tf.class_metric()(hits)) == snapshot(
-        "ArgumentError: hits(): the parameter 'tpp' is no statistic, and its module knows no metric of that name; import it there. Did you mean 'tp'? Statistics: 'tp', 'fp', 'fn', 'tn', 'positives', 'negatives', 'selected', 'unselected', 'instances', 'label_count'."
+        "ArgumentError: hits(): the parameter 'tpp' is no statistic, and its module knows no metric of that name; import it there. Did you mean 'tp'? Statistics: 'tp', 'fp', 'fn', 'tn', 'positives', 'negatives', 'selected', 'unselected', 'instances', 'label_count', 'count'."
     )
 
     def half(tp: pl.Expr) -> Any:
@@ -891,7 +891,7 @@ def test_metrics_of_ones_own_that_do_not_fit(loans: pl.DataFrame) -> None:
         "ArgumentError: new_class_metric() takes a function, not 5."
     )
     assert message(lambda: tf.new_class_metric(lambda tp, fpp: (tp, tp + fpp), "odd")) == snapshot(
-        "ArgumentError: <lambda>(): the parameter 'fpp' is no statistic, and its module knows no metric of that name; import it there. Did you mean 'fp'? Statistics: 'tp', 'fp', 'fn', 'tn', 'positives', 'negatives', 'selected', 'unselected', 'instances', 'label_count'."
+        "ArgumentError: <lambda>(): the parameter 'fpp' is no statistic, and its module knows no metric of that name; import it there. Did you mean 'fp'? Statistics: 'tp', 'fp', 'fn', 'tn', 'positives', 'negatives', 'selected', 'unselected', 'instances', 'label_count', 'count'."
     )
     assert message(lambda: tf.new_prob_metric(lambda truth: float(len(truth)), "odd")) == snapshot(
         "ArgumentError: new_prob_metric(): a function of arrays takes two of them, the truth and what is predicted, not 'truth'."

@@ -5,13 +5,13 @@ import pytest
 
 import tidyfair as tf
 from tidyfair import datasets, fairness
-from tidyfair.metrics import classification, inequality, probability, regression
+from tidyfair.metrics import classification, dependence, inequality, probability, regression
 
 
 def test_every_metric_is_in_the_catalogue() -> None:
     table = tf.catalogue()
     named = set(table["name"]) | set(table["aliases"].explode().drop_nulls())
-    modules = (classification, probability, regression, inequality, fairness)
+    modules = (classification, probability, regression, inequality, dependence, fairness)
     makers = {"new_groupwise_metric", "new_between_group_metric"}
     assert named == {name for module in modules for name in module.__all__} - makers
     assert table["name"].is_unique().all()

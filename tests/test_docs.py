@@ -9,9 +9,9 @@ from conftest import DOCS, script
 import tidyfair as tf
 
 PAGES = DOCS / "pages"
-KINDS = ["curves", "fairness", "individuals", "inequality", "labels", "numbers", "scores"]
+KINDS = ["curves", "dependence", "fairness", "individuals", "inequality", "labels", "numbers", "scores"]
 METRICS = [f"metrics/{kind}.md" for kind in KINDS]
-WRITTEN = ["coming-from/aif360.md", *METRICS]
+WRITTEN = [*(f"coming-from/{library}.md" for library in ("aif360", "allennlp", "sklego", "torchmetrics")), *METRICS]
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from tidyfair import datasets as datasets
 from tidyfair.aggregates import *
 from tidyfair.catalogue import *
 from tidyfair.contrasts import *
+from tidyfair.cuts import *
 from tidyfair.defaults import *
 from tidyfair.definitions import *
 from tidyfair.errors import *
@@ -14,11 +15,15 @@ from tidyfair.groups import *
 from tidyfair.metric_sets import *
 from tidyfair.metrics.classification import *
 from tidyfair.metrics.curves import *
+from tidyfair.metrics.dependence import *
 from tidyfair.metrics.individual import *
 from tidyfair.metrics.inequality import *
 from tidyfair.metrics.probability import *
 from tidyfair.metrics.regression import *
+from tidyfair.resamples import *
+from tidyfair.scorers import *
 from tidyfair.spreads import *
+from tidyfair.streaming import *
 from tidyfair.subgroups import *
 from tidyfair.tables import *
 from tidyfair.tallies import *

@@ -22,7 +22,7 @@ from tidyfair.errors import (
 )
 from tidyfair.evaluations import RESERVED, evaluate_requests
 from tidyfair.formulas import Formula, Statistic, unprefixed
-from tidyfair.frames import open_frame
+from tidyfair.frames import from_arrays, open_frame
 from tidyfair.results import EXPLANATION, complaints, tidy_groups, tidy_results
 from tidyfair.sums import Needs
 from tidyfair.tallies import Key, Scores, Tally, count
@@ -67,6 +67,8 @@ class CallOptions(CountOptions, ReadOptions, total=False):
     explain: bool
 
 
+_ARRAY = "array of "
+"""Before the name of what is given as an array, which no feature is called."""
 _SHOWN = 10
 _ROUNDED = 0.01
 _NO_SCORES = "`probs`: the mapping from labels to columns is empty."
@@ -139,6 +141,45 @@ class Evaluable(ABC):
         source = open_frame(data, options.get("group_by"))
         tally = self._count(source, truth, estimate, counting)
         return source.restore(self._report(tally, reading, explain=options.get("explain", False)))
+
+    def arrays(
+        self, truth: object = None, estimate: object = None, *, probs: object = None, case_weights: object = None,
+        by: Mapping[str, object] | None = None, group_by: Mapping[str, object] | None = None,
+        ignore_index: object = None, **options: Any,
+    ) -> pl.DataFrame:  # fmt: skip
+        """Evaluate for arrays instead of the columns of a frame.
+
+        Args:
+            truth: True labels or numbers, as a list, a numpy array, or what becomes one (a tensor on the CPU).
+            estimate: Predictions.
+            probs: Scores of the event.
+            case_weights: Case weights.
+            by: The sensitive features by the names that the metrics have for them.
+            group_by: Outer groups by name.
+            ignore_index: Rows whose truth is this value are left out.
+            options: The others of a call.
+
+        >>> from tidyfair import demographic_parity_ratio
+        >>> parity = demographic_parity_ratio("sex")
+        >>> parity.arrays(estimate=[1, 0, 1, 1], by={"sex": [0, 0, 1, 1]})[".estimate"].item()
+        0.5
+        """
+        roles = {"truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights}
+        given = {f"{_ARRAY}{role}": values for role, values in roles.items() if values is not None}
+        for role, features in (("by", by), ("group_by", group_by)):
+            if features is not None and not isinstance(features, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+                msg = f'`{role}` gives arrays their names, as `{role}={{"sex": …}}`.'
+                raise ArgumentError(msg)
+        frame = from_arrays(given | dict(by or {}) | dict(group_by or {}))
+        if ignore_index is not None and truth is not None:
+            try:
+                frame = frame.filter(pl.col(f"{_ARRAY}truth").ne_missing(pl.lit(ignore_index)))
+            except pl.exceptions.PolarsError as error:
+                kind = frame[f"{_ARRAY}truth"].dtype
+                msg = f"`ignore_index` is a value of the truth, which is {kind}, not {ignore_index!r}."
+                raise ArgumentError(msg) from error
+        named: Any = {name.removeprefix(_ARRAY): name for name in given}
+        return self(frame, **named, group_by=list(group_by) if group_by else None, **options)
 
     @overload
     def by_group(
@@ -328,6 +369,11 @@ class Evaluable(ABC):
                 msg = f"`group_by`: results have a column {column.name!r} of their own; rename yours first."
                 raise ColumnError(msg)
         for request in self.requests:
+            if request.by is None and any(formula.given in {"truth", "estimate"} for _, formula in request.formulas):
+                msg = (
+                    f"{request.name} is that of groups: compare them, as by `separation(…)` or `new_groupwise_metric`."
+                )
+                raise ArgumentError(msg)
             features = request.by.columns if request.by else ()
             if both := [column.name for column in features if column in outer]:
                 msg = (

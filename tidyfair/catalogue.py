@@ -9,7 +9,7 @@ import polars as pl
 from tidyfair import fairness
 from tidyfair.errors import ArgumentError
 from tidyfair.metric_sets import GroupwiseFactory, Metric, MetricSet, metric_set
-from tidyfair.metrics import classification, inequality, probability, regression
+from tidyfair.metrics import classification, dependence, inequality, probability, regression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["catalogue", "get_metrics"]
 
-_MODULES: tuple[ModuleType, ...] = (classification, probability, regression, inequality)
+_MODULES: tuple[ModuleType, ...] = (classification, probability, regression, inequality, dependence)
 
 
 def get_metrics(kind: Literal["class", "prob", "numeric"] = "class") -> MetricSet:

@@ -18,7 +18,9 @@ from tidyfair.frames import WEIGHT
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-__all__: list[str] = []
+    from tidyfair.columns import ColumnLike
+
+__all__ = ["sigmoid"]
 
 Threshold: TypeAlias = (
     "float | Sequence[float] | Mapping[str, Mapping[Any, float]] | Mapping[tuple[str, ...], Mapping[Any, float]]"
@@ -247,3 +249,13 @@ def _search(scores: pl.Series, cuts: list[float]) -> pl.Series:
         codes += values >= edge.take(place, mode="clip")
     found = pl.Series(codes)
     return found if known is None else pl.select(pl.when(known).then(found)).to_series()
+
+
+def sigmoid(column: ColumnLike) -> pl.Expr:
+    """A column of logits as probabilities, to be given as `probs=`.
+
+    >>> pl.DataFrame({"logit": [0.0]}).select(sigmoid("logit")).item()
+    0.5
+    """
+    logit = pl.col(column) if isinstance(column, str) else column
+    return (1 / (1 + (-logit.cast(pl.Float64)).exp())).alias(f"sigmoid of {logit.meta.output_name()}")

@@ -18,6 +18,7 @@ from tidyfair.formulas import (
     SUMS,
     Counts,
     Formula,
+    Given,
     Kind,
     Statistic,
     name_of,
@@ -51,6 +52,7 @@ def class_metric(
     undefined_levels: Literal["drop", "null"] = "drop",
     undefined: str = "zero_denominator",
     constant_average: bool = False,
+    given: Given | None = None,
 ) -> Callable[[Callable[..., Expr | Rate]], Metric]:
     """Turn a formula into a metric of predicted labels.
 
@@ -66,8 +68,13 @@ def class_metric(
         undefined_levels: Whether averages leave out labels without a value, or are null.
         undefined: Why it has no value where it has none.
         constant_average: The average over labels says nothing, as for shares that add up to 1.
+        given: It reads the `count` of each label instead: of predictions in all rows (`"nothing"`) or in those of each
+            true label, or of true labels in the rows of each prediction, which have a value each.
     """
-    settings = {"over_levels": over_levels, "undefined_levels": undefined_levels, "undefined": undefined}
+    settings: dict[str, Any] = {
+        "over_levels": over_levels or given is not None, "undefined_levels": undefined_levels, "undefined": undefined,
+        "given": given,
+    }  # fmt: skip
 
     def define(function: Callable[..., Expr | Rate]) -> Metric:
         return defined(function, "class", direction, range, settings, constant_average=constant_average)

@@ -37,6 +37,8 @@ RESERVED = frozenset(
 )
 """Names of the columns of results, which no outer key may have."""
 
+ALL_LABELS = "multiclass"
+"""How metrics are read that have a form of their own for many labels."""
 ON_UNDEFINED = ("warn", "ignore", "null", "raise")
 
 
@@ -71,8 +73,8 @@ class Request:
 
     def estimator(self, formula: Formula, labels: Labels, asked: str | None) -> str:
         """How labels are read by one of its formulas."""
-        if formula.kind == "numeric":
-            return "standard"
+        if formula.kind == "numeric" or formula.given is not None:
+            return "standard" if formula.given is None else ALL_LABELS
         if labels.event is not None:
             return "binary"
         if self.by is not None and (asked == "one_vs_rest" or (asked is None and self.label_by_label)):
@@ -129,7 +131,7 @@ class Evaluated:
     def _shown_estimator(self, request: Request) -> str:
         first = request.formulas[0][1]
         estimator = request.estimator(first, self.labels, self.estimator)
-        return "multiclass" if first.over_levels and estimator not in ONE_LABEL else estimator
+        return ALL_LABELS if first.over_levels and estimator not in ONE_LABEL else estimator
 
 
 def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Reading) -> list[Evaluated]:
@@ -224,6 +226,7 @@ def _evaluate(
             estimator = request.estimator(formula, labels, asked)
             grouped = _apart(request, formula)
             tall = len(labels.levels) if estimator in ONE_LABEL and formula.kind != "numeric" else 1
+            tall = len(labels.values) if formula.given in {"truth", "estimate"} else tall
             start = first - ungrouped if grouped else first
             pieces.append(blocks[estimator, grouped, formula].slice(start * tall, size * tall))
             described.append((number, part, name, estimator, request.min_n))
@@ -243,6 +246,8 @@ def _apart(request: Request, formula: Formula) -> bool | None:
 
 def _height(table: Table, labels: Labels) -> int:
     """How many rows a table has for each unit."""
+    if table.given is not None:
+        return len(labels.values) ** (1 if table.given == "nothing" else 2)
     return 1 if table.kind == "numeric" else len(labels.levels) * (2 if table.sides else 1)
 
 
@@ -402,5 +407,8 @@ def _mark(rows: pl.DataFrame, units: Units, requests: Sequence[Request], *, na_r
         pl.when(status.is_in(VALUED)).then("estimate").alias("estimate"),
         pl.when(~pl.col("apart")).then("size").alias("size"),
         (pl.col("is_reference").fill_null(value=False) if references else pl.lit(value=False)).alias("is_reference"),
-        pl.when(estimator="one_vs_rest").then(LEVEL).otherwise(NO_LEVEL).alias(LEVEL),
+        pl.when(pl.col("estimator").is_in(["one_vs_rest", ALL_LABELS]))
+        .then(pl.col(LEVEL).fill_null(NO_LEVEL))
+        .otherwise(NO_LEVEL)
+        .alias(LEVEL),
     )

@@ -47,6 +47,7 @@ from tidyfair.metrics.classification import (
     true_negative_rate,
     true_positive_rate,
 )
+from tidyfair.metrics.dependence import distance_given_estimate, distance_given_truth, distance_to_all
 from tidyfair.metrics.distances import (
     area_between_roc_curves,
     area_between_roc_curves_debiased,
@@ -78,7 +79,7 @@ from tidyfair.metrics.probability import (
     mn_log_loss,
     roc_auc,
 )
-from tidyfair.metrics.regression import mae, mean_prediction, residual_bias, rmse, rsq
+from tidyfair.metrics.regression import mae, mean_prediction, residual_bias, rmse, rsq, squared_shift
 from tidyfair.spreads import (
     FarthestPair,
     coefficient_of_variation,
@@ -139,6 +140,7 @@ __all__ = [
     "error_rate_difference",
     "error_rate_group_maximum",
     "error_rate_ratio",
+    "explained_by_groups",
     "f1_group_minimum",
     "false_discovery_rate_difference",
     "false_discovery_rate_ratio",
@@ -149,6 +151,7 @@ __all__ = [
     "false_positive_rate_difference",
     "false_positive_rate_ratio",
     "generalized_equalized_odds_difference",
+    "independence",
     "kl_divergence",
     "kolmogorov_smirnov",
     "kolmogorov_smirnov_debiased",
@@ -159,6 +162,7 @@ __all__ = [
     "mean_prediction_difference",
     "mean_score_difference",
     "mn_log_loss_difference",
+    "mutual_information",
     "negative_class_balance",
     "negative_predictive_value_difference",
     "negative_predictive_value_ratio",
@@ -188,9 +192,11 @@ __all__ = [
     "selection_rate_ratio",
     "sensitivity_difference",
     "sensitivity_ratio",
+    "separation",
     "specificity_difference",
     "specificity_ratio",
     "statistical_parity_difference",
+    "sufficiency",
     "treatment_equality",
     "true_negative_rate_difference",
     "true_negative_rate_ratio",
@@ -380,6 +386,18 @@ conditional_demographic_disparity = new_groupwise_metric(
 )
 kl_divergence = new_groupwise_metric(divergence_from_rest, "kl_divergence", group_maximum())
 class_imbalance = new_groupwise_metric(share_of_rows, "class_imbalance", difference())
+
+# Labels that depend on groups, and how far
+
+independence = new_groupwise_metric(distance_to_all, "independence", group_maximum())
+separation = new_groupwise_metric(distance_given_truth, "separation", group_maximum())
+sufficiency = new_groupwise_metric(distance_given_estimate, "sufficiency", group_maximum())
+mutual_information = replace(
+    new_groupwise_metric(distance_to_all, "mutual_information", group_mean(weighted=True)), fixed=("distance",)
+)
+
+# the share of the variance of predictions that lies between groups
+explained_by_groups = new_groupwise_metric(squared_shift, "explained_by_groups", group_mean(weighted=True))
 
 # Inequality, between groups and within
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -27,6 +29,7 @@ Rate: TypeAlias = tuple[pl.Expr, pl.Expr]
 Kind: TypeAlias = Literal["class", "prob", "numeric"]
 Way: TypeAlias = Literal["sums", "rows", "arrays"]
 Counts: TypeAlias = Literal["instances", "positives", "smaller_class"]
+Given: TypeAlias = Literal["nothing", "truth", "estimate"]
 
 OVERALL, THE_REST = "overall_", "rest_"
 """Prefixes of a statistic of all groups together, and of all other groups."""
@@ -38,7 +41,7 @@ _SCORED, _NOTHING = frozenset({"truth", "probs"}), frozenset[str]()
 STATISTICS: dict[str, frozenset[str]] = {
     "tp": _BOTH, "fp": _BOTH, "fn": _BOTH, "tn": _BOTH, "absolute_steps": _BOTH, "squared_steps": _BOTH,
     "positives": _TRUTH, "negatives": _TRUTH, "selected": _ESTIMATE, "unselected": _ESTIMATE,
-    "instances": _NOTHING, "rank": _NOTHING, "label_count": _NOTHING,
+    "instances": _NOTHING, "rank": _NOTHING, "label_count": _NOTHING, "count": _NOTHING,
 }  # fmt: skip
 """The statistics of one label against the rest, and the columns without which a row does not count in them."""
 _OF_ORDER = {"absolute_steps", "squared_steps", "rank"}
@@ -118,9 +121,23 @@ class Statistic:
         arguments = {name: column for name, column in columns.items() if name in known}
         return self.function(**arguments, **dict[str, Any](self.options))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # its function goes by the name that the statistic has taken over
+        module = sys.modules.get(self.function.__module__)
+        named: object = getattr(module, self.function.__name__, None)
+        if isinstance(named, Statistic) and named.function is self.function:
+            return _found, (self.function.__module__, self.function.__name__, self.options, self.alias)
+        values = (self.function, self.cumulative, self.options, self.alias, self.neighborhood)
+        return Statistic, values
+
     def with_options(self, options: Mapping[str, object]) -> Statistic:
         """The same statistic with the options that it has set to those of a formula."""
         return replace(self, options=tuple((name, options.get(name, value)) for name, value in self.options))
+
+
+def _found(module: str, name: str, options: tuple[tuple[str, object], ...], alias: str | None) -> Statistic:
+    """A statistic by the name that it has in its module, with its options."""
+    return replace(getattr(importlib.import_module(module), name), options=options, alias=alias)
 
 
 def statistic(function: Callable[..., Expr] | None = None, *, cumulative: bool = False) -> Any:
@@ -157,6 +174,8 @@ class Formula:
     """Whether scores must be probabilities."""
     counts: Counts = "instances"
     """Which rows its denominator counts, if it is no rate."""
+    given: Given | None = None
+    """Whether it reads how one side is spread over the labels, in all rows or those of each label of the other."""
     against: Literal["rest", "pairs"] | None = None
     """Whether it compares the rows of a group with those of the others."""
     min_n: int = 0
@@ -195,6 +214,14 @@ class Formula:
             )
             raise ArgumentError(msg)
         _check_prefixes(function, {name: parts.get(name) for name in needs})
+        spread_out = {unprefixed(name) for name in needs}
+        of_labels = any(part.given is not None for part in parts.values())
+        if of_labels or (spread_out != {"count"} if settings.get("given") else "count" in spread_out):
+            msg = (
+                f"{function.__name__}(): the `count` of each label is read by formulas with `given=`, which read "
+                "nothing else, and are no part of others."
+            )
+            raise ArgumentError(msg)
         # what sums over labels itself cannot be worked out label by label
         settings["over_levels"] = settings.get("over_levels", False) or any(part.over_levels for part in parts.values())
         ways = {"rows" if name in rows else parts[name].way if name in parts else "sums" for name in needs}
@@ -238,6 +265,8 @@ class Formula:
     @cached_property
     def reads(self) -> frozenset[str]:
         """Which of `truth`, `estimate` and `probs` must be there in a row for it to count."""
+        if self.given is not None:
+            return _ESTIMATE if self.given == "nothing" else _BOTH
         if self.way == "arrays":
             return _SCORED - _TRUTH if self.ignores_truth else _SCORED if self.kind == "prob" else _BOTH
         sources = SUMS[self.kind] | ROW_COLUMNS[self.kind]

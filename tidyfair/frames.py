@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
@@ -71,6 +72,11 @@ class Source:
                 raise ColumnError(msg)
         floats = [name for name, dtype in schema.items() if dtype.is_float() and name != WEIGHT]
         return chosen.with_columns(pl.col(floats).fill_nan(None)) if floats else chosen
+
+    def to_polars(self) -> pl.DataFrame:
+        """The whole frame in polars."""
+        frame = self._as_polars(set(self.columns))
+        return frame.collect() if isinstance(frame, pl.LazyFrame) else frame
 
     def restore(self, result: pl.DataFrame) -> Any:
         """A result in the caller's kind; lazy input is answered with a polars frame."""
@@ -166,3 +172,45 @@ def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
 
 def _regroup(what: str) -> str:
     return f'{what} cannot be read as outer groups; pass the frame itself and `group_by=["column", …]`.'
+
+
+def from_arrays(arrays: Mapping[str, object]) -> pl.DataFrame:
+    """Arrays, and what becomes one, as the columns of a frame."""
+    columns = [_from_array(name, values) for name, values in arrays.items()]
+    if not columns:
+        msg = "There are no arrays: give the truth, the estimate or the scores, and what they are grouped by."
+        raise ColumnError(msg)
+    for column in columns:
+        if column.dtype.is_nested() or column.dtype == pl.Object:
+            msg = f"`{column.name}` is no array of plain values, one for each row, but {column.dtype}."
+            raise ColumnError(msg)
+        if len(column) != len(columns[0]):
+            msg = f"`{column.name}` has {len(column)} values, and `{columns[0].name}` {len(columns[0])}."
+            raise ColumnError(msg)
+    return pl.DataFrame(columns)
+
+
+def _from_array(name: str, values: Any) -> pl.Series:
+    if isinstance(values, pl.Series):
+        return values.alias(name)
+    import numpy as np
+
+    if isinstance(values, str | bytes | Real):
+        msg = f"`{name}` is no array of plain values, one for each row, but {values!r}."
+        raise ColumnError(msg)
+    try:
+        if type(values).__module__.partition(".")[0] in _EAGER:
+            import narwhals.stable.v2 as nw
+
+            return nw.from_native(values, series_only=True).to_polars().alias(name)
+        if hasattr(values, "mask"):
+            return pl.Series(name, values.tolist())
+        if not hasattr(values, "__array__"):
+            try:
+                return pl.Series(name, values, strict=True)
+            except (TypeError, pl.exceptions.PolarsError):
+                pass  # numbers of several kinds, which numpy brings to one
+        return pl.Series(name, np.asarray(values))
+    except Exception as error:
+        msg = f"`{name}` is no array of plain values: {error}"
+        raise ColumnError(msg) from error

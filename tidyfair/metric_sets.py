@@ -160,6 +160,8 @@ class GroupwiseFactory:
     aggregate: Aggregate
     direction: Direction | None = None
     less: tuple[Metric, ...] = ()
+    fixed: tuple[str, ...] = ()
+    """Options without which it would not be what its name says."""
 
     def __call__(
         self,
@@ -208,7 +210,8 @@ class GroupwiseFactory:
     def options(self) -> dict[str, object]:
         """The options of its metrics and its aggregate, which a call may set, with their defaults."""
         every = (option for metric in (*self.metrics, *self.less) for option in metric.definition.options)
-        return {**dict(every), **self.aggregate.options}
+        known = {**dict(every), **self.aggregate.options}
+        return {name: value for name, value in known.items() if name not in self.fixed}
 
     @property
     def typical(self) -> GroupwiseMetric:

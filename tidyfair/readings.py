@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from tidyfair.formulas import ROWS, STATISTICS, Kind, ranked, two_sides
+from tidyfair.formulas import ROWS, STATISTICS, Given, Kind, ranked, two_sides
 from tidyfair.sums import ACTUAL, PREDICTED, REST, SCORE, UP_TO, centred, is_sum, merged, running
 
 if TYPE_CHECKING:
@@ -40,8 +40,10 @@ _MARGINS = {
     "instances": tuple(_CELLS),
 }  # fmt: skip
 
-_OF_LABELS = ("rank", "label_count")
-"""Statistics that are not counted, but are about the labels of the call."""
+_OF_LABELS = ("rank", "label_count", "count")
+"""Statistics that are about the labels of the call, or stand in a table of their own."""
+PLACE = "place"
+"""The label that a row of a distribution is about."""
 
 _USED = {
     frozenset({"truth", "estimate"}): ("tp", "fn", "fp", "tn"),
@@ -122,12 +124,14 @@ class Table:
     """Whether one label is read from both sides, for formulas over all labels."""
     pairs: bool = False
     """Whether labels are read against each other label instead of the rest."""
+    given: Given | None = None
+    """Whether it holds distributions over all labels, and of what."""
 
     @classmethod
     def of(cls, formula: Formula, estimator: str) -> Table:
         """The table that a formula reads."""
         if formula.kind == "class":
-            return cls("class")
+            return cls("class", formula.reads, given=formula.given) if formula.given else cls("class")
         sides = formula.kind == "prob" and formula.over_levels and estimator in ONE_LABEL
         return cls(formula.kind, formula.reads, sides, estimator == HAND_TILL)
 
@@ -141,16 +145,20 @@ def count_cells(
     *,
     steps: bool,
     complete: bool,
+    all_levels: Sequence[int],
 ) -> tuple[pl.DataFrame, dict[Table, pl.DataFrame]]:
     """The distinct keys in order, which are the units, and for each table what is known of each unit and level.
 
     `cells` holds the keys, `truth` and `estimate` as places among the labels, `n` rows and, with weights, `w`, and the
     sums that the tables need; `complete` cells have both truth and estimate; `scores` names the score of each level.
+    `all_levels` are the places of all labels, whichever of them are read one by one.
     """
     weighted = "w" in cells.columns
     sums: dict[Table, list[pl.Expr]] = {}
     for table, terms in tables.items():
-        if table.kind == "class":
+        if table.given is not None:
+            sums[table] = []
+        elif table.kind == "class":
             options = {"weighted": weighted, "steps": steps, "complete": complete}
             sums[table] = [each for level in levels for each in (*_sums(level, **options), *_term_sums(terms, level))]
         elif table.kind == "prob":
@@ -169,6 +177,9 @@ def count_cells(
     units = pl.Series(range(len(wide)), dtype=pl.Int32)
     found: dict[Table, pl.DataFrame] = {}
     for place, table in enumerate(tables):
+        if table.given is not None:
+            found[table] = _distributions(cells, keys, wide[list(keys)], table, all_levels)
+            continue
         counted = [name for name in wide.columns if name.startswith(f"{place} ")]
         sides = 2 if table.sides else 1
         mine = levels if table.kind != "numeric" else [0]
@@ -183,6 +194,30 @@ def count_cells(
         extra = {"rank": spread(range(sides), len(wide) * len(mine)).cast(pl.Float64)} if table.sides else {}
         found[table] = pl.DataFrame({UNIT: repeat(units, times), LEVEL: level, **long, **extra})
     return wide[list(keys)], found
+
+
+def _distributions(
+    cells: pl.DataFrame, keys: Sequence[str], units: pl.DataFrame, table: Table, levels: Sequence[int]
+) -> pl.DataFrame:
+    """The `count` of each label in each unit, for each label of the other side where one is given."""
+    given = {"truth": "truth", "estimate": "estimate"}.get(str(table.given))
+    place = "truth" if given == "estimate" else "estimate"
+    level = pl.col(given) if given else pl.lit(None, pl.Int32)
+    numbered = units.with_row_index(UNIT).with_columns(pl.col(UNIT).cast(pl.Int32))
+    placed = cells.join(numbered, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
+    weight = pl.col("w" if "w" in cells.columns else "n").sum().cast(pl.Float64)
+    sizes = placed.group_by(UNIT).agg(weight.alias("size"), pl.col("n").sum().alias("rows"))
+    counted = placed.select(
+        UNIT, level.alias(LEVEL), pl.col(place).alias(PLACE), *cells.columns[cells.columns.index("n") :]
+    )
+    counted = counted.group_by(UNIT, LEVEL, PLACE).agg(weight.alias("count"), pl.col("n").sum().alias("count_rows"))
+    places = pl.DataFrame({PLACE: levels}, schema={PLACE: pl.Int32})
+    given_levels = pl.DataFrame({LEVEL: levels if given else [None]}, schema={LEVEL: pl.Int32})
+    every = numbered.select(UNIT).join(given_levels, how="cross", maintain_order="left_right")
+    every = every.join(places, how="cross", maintain_order="left_right")
+    found = every.join(counted, on=[UNIT, LEVEL, PLACE], how="left", nulls_equal=True, maintain_order="left")
+    found = found.with_columns(pl.col("count", "count_rows").fill_null(0))
+    return found.join(sizes, on=UNIT, how="left", maintain_order="left")
 
 
 _PRESENT = {"truth": "truth", "estimate": "estimate", "probs": SCORE}
@@ -248,6 +283,14 @@ def _number_sums(table: Table, cells: pl.DataFrame, keys: Sequence[str]) -> list
 
 def derived(table: Table, known: pl.DataFrame) -> pl.DataFrame:
     """What formulas read, worked out from sums that merge; `known` is what is known of each unit and level."""
+    if table.given is not None:
+        together, counted = [UNIT, LEVEL], pl.col("count_rows").sum()
+        return known.with_columns(
+            counted.over(together).alias(_used(table.reads)),
+            pl.col("count").sum().over(together).alias("instances"),
+            # those that lack something, beside those of the label that is given
+            (counted.over(together) + pl.col("rows") - counted.over(UNIT)).alias("rows"),
+        )
     if table.kind == "class":
         return add_statistics(known)
     used = pl.col("instances_rows" if table.kind == "prob" else "n").alias(_used(table.reads))
@@ -307,9 +350,9 @@ def pool(
     placed = table.with_columns(
         apart.alias("apart"), *(part.alias(f"part {index}") for index, part in enumerate(parts))
     )
-    by = [name for name in (LEVEL, "rank") if name in table.columns]
+    by = [name for name in (LEVEL, "rank", PLACE) if name in table.columns]
     by += [f"part {index}" for index in range(len(parts))]
-    names = [name for name in table.columns if name not in {UNIT, LEVEL, "rank"}]
+    names = [name for name in table.columns if name not in {UNIT, *by}]
     placed = centred(placed, by).with_columns(
         pl.when("apart").then(0 if is_sum(name) else None).otherwise(name).alias(name) for name in names
     )
@@ -328,6 +371,9 @@ def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: st
     Columns: `unit`, `level`, `metric` (the key of the formula), `estimate`, `denominator` and `n` (rows), `mass` (their
     weight), `size` (that of all rows), `rows`, `weight` (of the label) and `levels_left_out`.
     """
+    given = {key: formula for key, formula in formulas.items() if formula.given is not None}
+    if given:
+        return _parted(_values(table, given, [UNIT, LEVEL], summed=True), given)
     own = {key: formula for key, formula in formulas.items() if formula.over_levels}
     labelled = {key: formula for key, formula in formulas.items() if not formula.over_levels}
     found: dict[int, pl.DataFrame] = {}
@@ -370,10 +416,11 @@ def _values(
     # what several formulas have in common is worked out once
     places: dict[str, list[str]] = {name: [] for name in ("estimate", "n", "denominator", "mass", "weight")}
     for key, formula in formulas.items():
-        of_class, used = formula.kind == "class", _used(formula.reads)
+        of_class, used = formula.kind == "class" and formula.given is None, _used(formula.reads)
         # how often a label is true among the rows that the formula reads
         of_both = of_class and "estimate" in formula.reads
         true = pl.col("tp") + pl.col("fn") if of_both else pl.col("positives" if of_class else "true")
+        true = pl.col("instances") if formula.given is not None else true
         found = {
             "estimate": (f"estimate {key}", formula.value),
             "n": (used, one(pl.col(used))),

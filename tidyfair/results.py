@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.comparisons import STATED, VALUED, compare
+from tidyfair.comparisons import NO_LEVEL, STATED, VALUED, compare
 from tidyfair.readings import LEVEL, UNIT
 from tidyfair.tallies import THRESHOLD
 from tidyfair.units import UNGROUPED
@@ -75,7 +75,8 @@ def tidy_groups(evaluated: Evaluated) -> pl.DataFrame:
     about = evaluated.about(rows) | {".metric": rows["name"]}
     estimator, threshold = about.pop(".estimator"), evaluated.threshold(rows)
     about = {name: column for name, column in about.items() if name not in threshold}
-    level = {".level": evaluated.level_text(rows)} if evaluated.labels.event is None else {}
+    has_levels = evaluated.labels.event is None or bool((rows[LEVEL] != NO_LEVEL).any())
+    level = {".level": evaluated.level_text(rows)} if has_levels else {}
     return pl.DataFrame(
         {
             **about, ".group": rows["text"], **level, ".estimator": estimator, **threshold,

@@ -189,41 +189,45 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         """Merge by key, never by position."""
-        if not isinstance(other, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            return NotImplemented
-        if self._definition != other._definition:
-            msg = "Only tallies of the same columns, keys, weights, threshold and metrics can be added."
-            raise ArgumentError(msg)
-        if self.cut is not None and self.cut.way != "threshold":
-            msg = f"`{self.cut.way}` ranks all rows together, so tallies of parts do not add up; count them at once."
-            raise ArgumentError(msg)
-        if self.needs.compared:
-            msg = "Neighbours are sought among all rows, so tallies of parts do not add up; count them at once."
-            raise ArgumentError(msg)
-        by = self._names
-        try:
-            both = pl.concat([self.cells, other.cells], how="vertical_relaxed")
-            rows = None
-            if self.rows is not None and other.rows is not None:
-                rows = pl.concat([self.rows, other.rows], how="vertical_relaxed")
-        except pl.exceptions.PolarsError as error:
-            msg = f"The columns of the two tallies do not have the same kind of values: {error}"
-            raise ArgumentError(msg) from error
-        merges = merged(name for name in both.columns if name not in by)
-        merging = [merge(pl.col(name)) for name, merge in merges.items()]
-        cells = centred(both, by).group_by(by).agg(merging) if by else centred(both).select(merging)
-        if self.weights is not None:
-            _check_total(cells, self.weights)
-        return replace(self, cells=cells, rows=rows)
+        return add_up([self, other]) if isinstance(other, Tally) else NotImplemented  # pyright: ignore[reportUnnecessaryIsInstance] - user input
 
     @property
-    def _names(self) -> list[str]:
+    def counted_by(self) -> list[str]:
         """The columns that cells are counted by."""
         return self.cells.columns[: self.cells.columns.index("n")]
 
     @property
-    def _definition(self) -> tuple[object, ...]:
+    def definition(self) -> tuple[object, ...]:
+        """What was counted, and how; only tallies that agree in it add up."""
         return (self.keys, self.truth, self.estimate, self.cut, self.weights, self.scores, self.needs, self.sides)
+
+
+def add_up(tallies: Sequence[Tally]) -> Tally:
+    """Merge tallies of parts of the data by key, never by position, into that of the whole."""
+    first, *others = tallies
+    if any(other.definition != first.definition for other in others):
+        msg = "Only tallies of the same columns, keys, weights, threshold and metrics can be added."
+        raise ArgumentError(msg)
+    if first.cut is not None and first.cut.way != "threshold":
+        msg = f"`{first.cut.way}` ranks all rows together, so tallies of parts do not add up; count them at once."
+        raise ArgumentError(msg)
+    if first.needs.compared:
+        msg = "Neighbours are sought among all rows, so tallies of parts do not add up; count them at once."
+        raise ArgumentError(msg)
+    by = first.counted_by
+    try:
+        every = pl.concat([tally.cells for tally in tallies], how="vertical_relaxed")
+        kept = [tally.rows for tally in tallies if tally.rows is not None]
+        rows = pl.concat(kept, how="vertical_relaxed") if kept else None
+    except pl.exceptions.PolarsError as error:
+        msg = f"The columns of the tallies do not have the same kind of values: {error}"
+        raise ArgumentError(msg) from error
+    merges = merged(name for name in every.columns if name not in by)
+    merging = [merge(pl.col(name)) for name, merge in merges.items()]
+    cells = centred(every, by).group_by(by).agg(merging) if by else centred(every).select(merging)
+    if first.weights is not None:
+        _check_total(cells, first.weights)
+    return replace(first, cells=cells, rows=rows)
 
 
 def count(

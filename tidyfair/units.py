@@ -107,7 +107,10 @@ def count_units(
                 for name, dtype in cells.schema.items()
             }
             counted = pl.DataFrame(nobody, schema=cells.schema)
-        found, counts = count_cells(counted, ["outer", *own], levels, tables, scores, steps=steps, complete=complete)
+        found, counts = count_cells(
+            counted, ["outer", *own], levels, tables, scores,
+            steps=steps, complete=complete, all_levels=range(len(labels.values)),
+        )  # fmt: skip
         size = len(found)
         for table, each in counts.items():
             known[table].append(each.with_columns(each[UNIT] + first))

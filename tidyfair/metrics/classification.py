@@ -36,10 +36,12 @@ __all__ = [
     "fall_out",
     "false_discovery_rate",
     "false_negative_rate",
+    "false_negative_share",
     "false_negatives",
     "false_negatives_per_false_positive",
     "false_omission_rate",
     "false_positive_rate",
+    "false_positive_share",
     "false_positives",
     "hit_rate",
     "informedness",
@@ -79,8 +81,10 @@ __all__ = [
     "specificity",
     "threat_score",
     "true_negative_rate",
+    "true_negative_share",
     "true_negatives",
     "true_positive_rate",
+    "true_positive_share",
     "true_positives",
     "youden_index",
     "zero_one_loss",
@@ -253,6 +257,49 @@ def threat_score(tp: Expr, fp: Expr, fn: Expr) -> Rate:
 
 
 critical_success_index = threat_score.alias("critical_success_index")
+
+
+# Cells of the confusion table, as shares of all rows
+
+
+@class_metric()
+def true_positive_share(tp: Expr, fp: Expr, tn: Expr, fn: Expr) -> Rate:
+    """Share of rows that are actual positives that were predicted positive; null without rows.
+
+    >>> true_positive_share.formula(tp=2, fp=1, tn=4, fn=1)
+    0.25
+    """
+    return tp, tp + fp + tn + fn
+
+
+@class_metric(direction="minimize")
+def false_positive_share(tp: Expr, fp: Expr, tn: Expr, fn: Expr) -> Rate:
+    """Share of rows that are actual negatives that were predicted positive; null without rows.
+
+    >>> false_positive_share.formula(tp=2, fp=1, tn=4, fn=1)
+    0.125
+    """
+    return fp, tp + fp + tn + fn
+
+
+@class_metric()
+def true_negative_share(tp: Expr, fp: Expr, tn: Expr, fn: Expr) -> Rate:
+    """Share of rows that are actual negatives that were predicted negative; null without rows.
+
+    >>> true_negative_share.formula(tp=2, fp=1, tn=4, fn=1)
+    0.5
+    """
+    return tn, tp + fp + tn + fn
+
+
+@class_metric(direction="minimize")
+def false_negative_share(tp: Expr, fp: Expr, tn: Expr, fn: Expr) -> Rate:
+    """Share of rows that are actual positives that were predicted negative; null without rows.
+
+    >>> false_negative_share.formula(tp=2, fp=1, tn=4, fn=1)
+    0.125
+    """
+    return fn, tp + fp + tn + fn
 
 
 # Shares, smoothed so that rare labels and small groups are not at 0 or 1 by chance

@@ -47,6 +47,7 @@ __all__ = [
     "rsq",
     "rsq_trad",
     "smape",
+    "squared_shift",
 ]
 
 _SMALLEST_RATE = 1e-15
@@ -349,6 +350,23 @@ def mean_prediction(estimate_mean: Expr) -> Expr:
     1.5
     """
     return estimate_mean
+
+
+@numeric_metric(undefined="constant")
+def squared_shift(
+    estimate_mean: Expr, overall_estimate_mean: Expr, overall_estimate_variation: Expr, overall_instances: Expr
+) -> Rate:
+    """Squared distance of the mean estimate of a group from that of all, over the variance of all estimates.
+
+    Its mean over groups, as large as they are, is the share of the variance that groups explain (η², Fisher, 1925).
+    Null where all estimates are equal.
+
+    >>> squared_shift.formula(
+    ...     estimate_mean=3, overall_estimate_mean=1, overall_estimate_variation=80, overall_instances=10
+    ... )
+    0.5
+    """
+    return (estimate_mean - overall_estimate_mean) ** 2 * overall_instances, overall_estimate_variation
 
 
 @numeric_metric(direction="zero", range=(-math.inf, math.inf))

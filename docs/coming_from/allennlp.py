@@ -1,0 +1,43 @@
+"""What AllenNLP's fairness metrics are called here: each row is code, shown on its page and run on AllenNLP's numbers."""  # noqa: INP001 - rows
+
+from __future__ import annotations
+
+import tidyfair as tf
+
+TITLE = "Coming from AllenNLP"
+INTRODUCTION = """\
+AllenNLP's fairness metrics take tensors of class numbers, batch by batch. Here labels and groups stay in your frame, as
+text or numbers, of any number of classes and groups, and the distances come beside everything else in one call:
+
+```python
+>>> import tidyfair as tf
+>>> from tidyfair.datasets import lending
+>>> loans = lending()
+>>> depend = tf.metric_set(tf.independence("race"), tf.separation("race"), tf.sufficiency("race"))
+>>> depend(loans, "repaid", "approved", pos_label="yes", explain=True).select(".metric", ".group_max", ".level").rows()
+[('independence', 'Black', None), ('separation', 'Black', 'yes'), ('sufficiency', 'Asian', 'no')]
+
+```
+
+In the rows below `by` is the column of the protected variable. The number is that of the farthest group (and label);
+`.by_group(…)` gives the value of each group, and `.level` the true or predicted label that it is given. A mask is
+`case_weights=` of 0 and 1, or a filter.
+
+- **An empty cell has no value**: null, with a reason, in `.by_group(…)`, and the others still have theirs; AllenNLP
+  gives NaN, or raises. A class that a group never gets contributes 0.
+- **Wasserstein's distance** is in steps between classes, so it depends on their order. For classes without one take
+  `distance="total_variation"`; `"jensen_shannon"` is there too.
+- **Digits**: AllenNLP computes in single precision.
+- The mean of the divergences, weighted by group, is the mutual information of label and group
+  (`tf.mutual_information(by)`), and 2 n times that is the statistic of the G test."""
+
+ROWS = {
+    "fairness_metrics": {
+        'Independence(…, "kl_divergence")': lambda by: tf.independence(by),
+        'Independence(…, "wasserstein")': lambda by: tf.independence(by, distance="wasserstein"),
+        'Separation(…, "kl_divergence")': lambda by: tf.separation(by),
+        'Separation(…, "wasserstein")': lambda by: tf.separation(by, distance="wasserstein"),
+        'Sufficiency(…, "kl_divergence")': lambda by: tf.sufficiency(by),
+        'Sufficiency(…, "wasserstein")': lambda by: tf.sufficiency(by, distance="wasserstein"),
+    },
+}

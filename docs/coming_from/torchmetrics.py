@@ -1,0 +1,57 @@
+"""What torchmetrics' group fairness is called here: each row is code, shown on its page and run on its numbers."""  # noqa: INP001 - rows
+
+from __future__ import annotations
+
+import tidyfair as tf
+
+TITLE = "Coming from torchmetrics"
+INTRODUCTION = """\
+torchmetrics takes tensors of predictions, targets and group numbers. Here they are columns of a frame, or arrays and
+tensors on the CPU given to `.arrays(…)`; groups may be text, and the two groups that make the ratio are named in columns
+instead of in a key:
+
+```python
+>>> import tidyfair as tf
+>>> parity = tf.demographic_parity_ratio("sex")
+>>> found = parity.arrays(estimate=[1, 0, 0, 1, 1, 1], by={"sex": ["f", "f", "f", "m", "m", "m"]}, explain=True)
+>>> found.select(".estimate", ".group_min", ".group_max").row(0)
+(0.3333333333333333, 'f', 'm')
+
+```
+
+In the rows below `by` is the column of groups.
+
+- **Scores** are `probs=` with `threshold=`; selected is who has the threshold or more (torchmetrics: more than it). Logits
+  are turned into probabilities by `probs=tf.sigmoid("logit")`, never by a guess.
+- **`ignore_index`** is an argument of `.arrays(…)`; in a frame, filter those rows.
+- **Batches**: add tallies, `metric.tally(batch, …) + metric.tally(other, …)`, and `metric.compute(…)`. Groups are merged by
+  their value, so that a group may be absent from a batch, or new in the tenth one.
+- **A rate without denominator** has no value, and the ratio is that of the groups that have one, with a warning that names
+  the others; torchmetrics takes 0 for it."""
+
+ROWS = {
+    "functional.classification": {
+        "demographic_parity": lambda by: tf.demographic_parity_ratio(by),
+        "equal_opportunity": lambda by: tf.equal_opportunity_ratio(by),
+        "binary_fairness": lambda by: tf.metric_set(tf.demographic_parity_ratio(by), tf.equal_opportunity_ratio(by)),
+        # the values of the groups: `.by_group(…)` instead of a call
+        "binary_groups_stat_rates": lambda by: tf.new_groupwise_metric(
+            tf.metric_set(
+                tf.true_positive_share, tf.false_positive_share, tf.true_negative_share, tf.false_negative_share
+            ),
+            "stat_rates",
+            tf.difference(),
+        )(by),
+    },
+    "classification": {
+        "BinaryFairness": lambda by: tf.metric_set(tf.demographic_parity_ratio(by), tf.equal_opportunity_ratio(by)),
+        # the values of the groups: `.by_group(…)` or `.compute_by_group(tally)`
+        "BinaryGroupStatRates": lambda by: tf.new_groupwise_metric(
+            tf.metric_set(
+                tf.true_positive_share, tf.false_positive_share, tf.true_negative_share, tf.false_negative_share
+            ),
+            "stat_rates",
+            tf.difference(),
+        )(by),
+    },
+}

@@ -1,0 +1,407 @@
+"""Arrays in place of the columns of a frame, logits, and streams whose parts add up."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from conftest import reference_data
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+import tidyfair as tf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FRAME = reference_data("a400_weighted")
+PARITY = tf.demographic_parity_ratio("sex")
+
+
+class Tensor:
+    """What a tensor on the CPU looks like from here: no sequence, no buffer, only `__array__`."""
+
+    def __init__(self, values: pl.Series) -> None:
+        self._values = values.to_numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:  # noqa: FBT001 - numpy's
+        return np.array(self._values, dtype=dtype, copy=copy)
+
+
+def series(values: pl.Series) -> pl.Series:
+    return values.alias("a name of its own")
+
+
+KINDS: dict[str, Callable[[pl.Series], object]] = {
+    "list": pl.Series.to_list,
+    "tuple": tuple,
+    "numpy": pl.Series.to_numpy,
+    "polars": series,
+    "pandas": pl.Series.to_pandas,
+    "tensor": Tensor,
+}
+CLASS = tf.metric_set(tf.accuracy, tf.sens, tf.equalized_odds("sex"), tf.demographic_parity("sex", "race"))
+PROB = tf.metric_set(tf.roc_auc, tf.brier_class, tf.auc_parity("race"))
+BOTH = tf.metric_set(tf.accuracy, tf.roc_auc, tf.equal_opportunity_ratio("race"))
+NUMERIC = tf.metric_set(tf.rmse, tf.rsq, tf.mae_difference("race"))
+CALLS: dict[str, tuple[Any, dict[str, str], dict[str, Any]]] = {
+    "one metric": (tf.accuracy, {"truth": "y_true", "estimate": "y_pred"}, {}),
+    "one comparison": (tf.equal_opportunity_ratio("sex"), {"truth": "y_true", "estimate": "y_pred"}, {}),
+    "labels": (CLASS, {"truth": "y_true", "estimate": "y_pred"}, {}),
+    "labels, weighted": (CLASS, {"truth": "y_true", "estimate": "y_pred", "case_weights": "weight"}, {}),
+    "several labels": (CLASS, {"truth": "y_multi", "estimate": "pred_multi"}, {"estimator": "macro"}),
+    "words": (tf.accuracy, {"truth": "race", "estimate": "race"}, {}),
+    "scores": (PROB, {"truth": "y_true", "probs": "score"}, {}),
+    "scores, weighted": (PROB, {"truth": "y_true", "probs": "score", "case_weights": "weight"}, {}),
+    "a threshold": (BOTH, {"truth": "y_true", "probs": "score"}, {"threshold": 0.4}),
+    "thresholds": (BOTH, {"truth": "y_true", "probs": "score"}, {"threshold": [0.3, 0.5, 0.7]}),
+    "thresholds of groups": (
+        BOTH, {"truth": "y_true", "probs": "score"},
+        {"threshold": {"race": {"alpha": 0.4, "beta": 0.5, "gamma": 0.6, "rare": 0.3}}},
+    ),
+    "the best": (BOTH, {"truth": "y_true", "probs": "score"}, {"top_k": 100}),
+    "numbers": (NUMERIC, {"truth": "y_reg", "estimate": "pred_reg"}, {}),
+    "explained": (CLASS, {"truth": "y_true", "estimate": "y_pred"}, {"explain": True, "pos_label": 0}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", CALLS)
+def test_arrays_are_columns(name: str, kind: str) -> None:
+    metric, columns, options = CALLS[name]
+    arrays: dict[str, Any] = {role: KINDS[kind](FRAME[column]) for role, column in columns.items()}
+    by = {feature: KINDS[kind](FRAME[feature]) for feature in ("sex", "race")}
+    found = metric.arrays(**arrays, by=by, **options, on_undefined="ignore")
+    asked: dict[str, Any] = {**columns, **options}
+    assert_frame_equal(found, metric(FRAME, **asked, on_undefined="ignore"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_outer_groups(kind: str) -> None:
+    arrays: list[Any] = [KINDS[kind](FRAME[column]) for column in ("y_true", "y_pred")]
+    bands = {"age_band": KINDS[kind](FRAME["age_band"])}
+    sexes = {"sex": KINDS[kind](FRAME["sex"]), "race": KINDS[kind](FRAME["race"])}
+    found = CLASS.arrays(*arrays, by=sexes, group_by=bands, on_undefined="ignore")
+    expected = CLASS(FRAME, "y_true", "y_pred", group_by="age_band", on_undefined="ignore")
+    assert_frame_equal(found, expected)
+    two = tf.accuracy.arrays(*arrays, group_by=bands | sexes)
+    assert_frame_equal(two, tf.accuracy(FRAME, "y_true", "y_pred", group_by=["age_band", "sex", "race"]))
+
+
+def test_kinds_may_be_mixed() -> None:
+    found = BOTH.arrays(
+        FRAME["y_true"].to_list(), probs=FRAME["score"].to_numpy(), by={"race": FRAME["race"]},
+        case_weights=Tensor(FRAME["weight"]), threshold=0.5,
+    )  # fmt: skip
+    assert_frame_equal(found, BOTH(FRAME, "y_true", probs="score", case_weights="weight", threshold=0.5))
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint8, np.int32, np.uint64, np.float32, np.float64])
+def test_numbers_of_any_width(dtype: Any) -> None:
+    arrays = [FRAME[column].to_numpy().astype(dtype) for column in ("y_true", "y_pred")]
+    found = tf.sens.arrays(*arrays)
+    assert found[".estimate"].item() == tf.sens(FRAME, "y_true", "y_pred")[".estimate"].item()
+    assert tf.sens.arrays(*(each[::-1] for each in arrays)).equals(found)  # a view with steps of its own
+
+
+@pytest.mark.parametrize("kind", ["list", "polars", "numpy", "pandas"])
+@pytest.mark.parametrize("ignored", [-1, 0, 1, 7])
+def test_ignore_index(ignored: int, kind: str) -> None:
+    marked = FRAME.with_row_index("row").with_columns(
+        y_true=pl.when(pl.col("row") % 7 == 3).then(-1).otherwise("y_true")
+    )
+    marked = marked if ignored == -1 else FRAME
+    truth, estimate, weights = (KINDS[kind](marked[name]) for name in ("y_true", "y_pred", "weight"))
+    by = {name: KINDS[kind](FRAME[name]) for name in ("sex", "race")}
+    found = CLASS.arrays(
+        truth, estimate, case_weights=weights, by=by, ignore_index=ignored, pos_label=1, labels=[0, 1],
+        on_undefined="ignore", explain=True,
+    )  # fmt: skip
+    expected = CLASS(
+        marked.filter(pl.col("y_true") != ignored), "y_true", "y_pred", case_weights="weight", pos_label=1,
+        labels=[0, 1], on_undefined="ignore", explain=True,
+    )  # fmt: skip
+    assert_frame_equal(found, expected)
+
+
+@pytest.mark.parametrize("na_rm", [True, False])
+def test_missing_truths_are_not_the_ignored_ones(*, na_rm: bool) -> None:
+    truth, estimate = [1, None, 0, -1, 1, 0], [1, 1, 0, 0, 0, 0]
+    found = tf.accuracy.arrays(truth, estimate, ignore_index=-1, na_rm=na_rm, explain=True)
+    rows = pl.DataFrame({"truth": truth, "estimate": estimate}).filter(
+        pl.col("truth").is_null() | (pl.col("truth") >= 0)
+    )
+    assert_frame_equal(found, tf.accuracy(rows, "truth", "estimate", na_rm=na_rm, explain=True))
+    assert found[".estimate"].to_list() == [0.75 if na_rm else None]
+
+
+def test_what_is_ignored_may_be_a_word_or_a_number() -> None:
+    words = tf.accuracy.arrays(["a", "pad", "b", "a"], ["a", "a", "b", "b"], ignore_index="pad", pos_label="a")
+    assert words[".estimate"].item() == 2 / 3
+    numbers = tf.rmse.arrays([1.0, -100.0, 3.0], [1.0, 2.0, 4.0], ignore_index=-100)
+    assert numbers[".estimate"].item() == pytest.approx(math.sqrt(1 / 2))
+
+
+def test_without_truth_there_is_nothing_to_ignore() -> None:
+    estimate, by = [1, 0, 1, 1], {"sex": ["f", "f", "m", "m"]}
+    found = PARITY.arrays(estimate=estimate, by=by, ignore_index=0)
+    assert_frame_equal(found, PARITY.arrays(estimate=estimate, by=by))
+
+
+def test_all_ignored() -> None:
+    found = PARITY.arrays([0, 0], [1, 0], by={"sex": ["f", "m"]}, ignore_index=0, explain=True)
+    assert found.select(".estimate", ".group_min", ".n").row(0) == (None, None, 0)
+
+
+def test_a_name_of_an_array_is_no_feature() -> None:
+    # truth, estimate and scores go by their roles, so that features may have any plain name
+    by = {"truth": ["f", "f", "m", "m"]}
+    found = tf.demographic_parity_ratio("truth").arrays([1, 0, 1, 0], [1, 0, 1, 1], by=by)
+    assert found.select(".by", ".estimate").row(0) == ("truth", 0.5)
+
+
+def of_parity(estimate: object, sex: object = (0, 1)) -> pl.DataFrame:
+    return PARITY.arrays(estimate=estimate, by={"sex": sex})
+
+
+PAIRS = pl.Series([[1, 0], [0, 1]], dtype=pl.Array(pl.Int64, 2))
+WRONG: dict[str, tuple[Callable[[], object], str]] = {
+    "another length": (lambda: of_parity([1, 0, 1]), "`sex` has 2 values, and `array of estimate` 3"),
+    "no dimension": (lambda: of_parity(np.array(1)), "`sex` has 2 values, and `array of estimate` 1"),
+    "lists": (lambda: of_parity([[1, 0], [0, 1]]), "plain values, one for each row"),
+    "two dimensions": (lambda: of_parity(np.eye(2)), "plain values, one for each row"),
+    "a tensor of two dimensions": (lambda: of_parity(Tensor(PAIRS)), "plain values, one for each row"),
+    "objects as groups": (lambda: of_parity([1, 0], np.array([object(), object()])), "plain values, one for each row"),
+    "a number": (lambda: of_parity(1), "`array of estimate` is no array of plain values"),
+    "a mapping": (lambda: of_parity({"a": 1}), "is no array of plain values"),
+    "an object": (lambda: of_parity(object()), "is no array of plain values"),
+    "a set": (lambda: of_parity({0, 1}), "is no array of plain values"),
+    "an expression": (lambda: tf.roc_auc.arrays([0, 1], probs=tf.sigmoid("logit")), "is no array of plain values"),
+    "scores of all labels": (lambda: tf.roc_auc.arrays([0, 1, 2], probs=np.eye(3)), "plain values, one for each row"),
+    "nothing": (PARITY.arrays, "There are no arrays"),
+    "no features": (lambda: PARITY.arrays(estimate=[0, 1]), "there is no column 'sex'"),
+    "another feature": (lambda: PARITY.arrays(estimate=[0, 1], by={"gender": [0, 1]}), "there is no column 'sex'"),
+    "no estimate": (lambda: PARITY.arrays([0, 1], by={"sex": [0, 1]}), "needs the column of predicted labels"),
+    "no truth": (lambda: tf.accuracy.arrays(estimate=[0, 1]), "needs the column of true labels: `truth=`"),
+    "no scores": (lambda: tf.roc_auc.arrays([0, 1]), "needs the column of scores: `probs=`"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_array(name: str) -> None:
+    call, message = WRONG[name]
+    with pytest.raises(tf.ColumnError, match=message):
+        call()
+
+
+def test_arrays_where_frames_belong() -> None:
+    arrays: Any = [0, 1, 1], [0, 1, 0]
+    with pytest.raises(tf.ArgumentError, match="`data` is a builtins"):
+        tf.accuracy(*arrays)
+    factory: Any = tf.demographic_parity_ratio
+    with pytest.raises(tf.TidyfairError):
+        factory(*arrays)
+    with pytest.raises(tf.TidyfairError):
+        factory(*map(np.array, arrays))
+    with pytest.raises(AttributeError):  # it has no features to name yet
+        factory.arrays(*arrays)
+    with pytest.raises(tf.ArgumentError, match="Did you mean 'threshold'"):
+        tf.accuracy.arrays(*arrays, thresold=0.5)
+    with pytest.raises(tf.ColumnError, match="the data are grouped by 'sex'"):
+        PARITY.arrays(estimate=[0, 1], by={"sex": [0, 1]}, group_by={"sex": [0, 1]})
+
+
+def test_labels_of_two_kinds() -> None:
+    with pytest.raises(tf.LabelError, match="different kinds of labels"):
+        tf.accuracy.arrays([0, 1, "x"], [0, 1, 1])
+
+
+# What arrays get wrong so far
+
+
+@pytest.mark.parametrize("values", [[np.int64(1), 2.5], [np.int64(1), np.float64(2.5)]])
+def test_numbers_are_not_cut_off(values: list[Any]) -> None:
+    found = tf.mae.arrays(values, [1.0, 2.5])
+    assert found[".estimate"].item() == 0
+
+
+@pytest.mark.parametrize("values", ["01", b"\x00\x01"])
+def test_text_is_one_value(values: object) -> None:
+    with pytest.raises(tf.ColumnError):
+        of_parity([0, 1], values)
+
+
+def test_a_mask_is_seen() -> None:
+    masked = np.ma.array([1, 0, 0], mask=[False, False, True])
+    try:
+        found = tf.accuracy.arrays(masked, [1, 0, 1])
+    except tf.ColumnError:
+        return
+    assert found[".estimate"].item() == 1
+
+
+@pytest.mark.parametrize("dtype", ["str", "string", "category", "boolean"])
+def test_pandas_columns_with_holes(dtype: Any) -> None:
+    values = [True, None, False, True] if dtype == "boolean" else ["f", None, "m", "m"]
+    estimate = [1, 1, 0, 1]
+    found = of_parity(estimate, pd.Series(values, dtype=dtype))
+    assert_frame_equal(found, of_parity(estimate, pl.Series(values)))
+
+
+def test_what_is_ignored_is_of_the_kind_of_the_truth() -> None:
+    with pytest.raises(tf.TidyfairError):
+        tf.accuracy.arrays(["a", "b"], ["a", "a"], ignore_index=-1)
+
+
+def test_features_have_names() -> None:
+    by: Any = [0, 1]
+    with pytest.raises(tf.TidyfairError):
+        PARITY.arrays(estimate=[0, 1], by=by)
+
+
+# Logits
+
+
+def test_sigmoid_is_the_logistic_function() -> None:
+    logits = [-30.0, -5.0, -1.5, -1e-3, -0.0, 0.0, 1e-9, 0.25, 1.0, 17.0]
+    found = pl.DataFrame({"logit": logits}).select(tf.sigmoid("logit")).to_series()
+    for probability, logit in zip(found, logits, strict=True):
+        assert probability == pytest.approx(1 / (1 + math.exp(-logit)), rel=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [pl.Int8, pl.UInt16, pl.Int64, pl.Float32, pl.Float64])
+def test_sigmoid_of_any_number(dtype: Any) -> None:
+    found = pl.DataFrame({"logit": [0, 2, 90]}, schema={"logit": dtype}).select(tf.sigmoid("logit")).to_series()
+    assert found.dtype == pl.Float64
+    assert found.to_list() == pytest.approx([0.5, 1 / (1 + math.exp(-2)), 1.0], rel=1e-15)
+
+
+def test_sigmoid_of_what_is_large_or_missing() -> None:
+    logits = [-math.inf, -1e300, -1000.0, 1000.0, 1e300, math.inf, None]
+    found = pl.DataFrame({"logit": logits}).select(tf.sigmoid("logit")).to_series().to_list()
+    assert found == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, None]
+    undefined = pl.DataFrame({"logit": [math.nan]}).select(tf.sigmoid(pl.col("logit"))).item()
+    assert math.isnan(undefined)
+
+
+def test_sigmoid_as_scores() -> None:
+    frame = FRAME.with_columns(logit=(pl.col("score") / (1 - pl.col("score"))).log())
+    calls: list[tuple[tf.MetricSet, dict[str, Any]]] = [(PROB, {}), (BOTH, {"threshold": 0.4})]
+    for metric, options in calls:
+        expected = metric(frame, "y_true", probs="score", **options)
+        for scores in (tf.sigmoid("logit"), tf.sigmoid(pl.col("logit"))):
+            found = metric(frame, "y_true", probs=scores, **options)
+            assert_frame_equal(found, expected, rel_tol=1e-12)
+    # of logits as they are only the order is read
+    with pytest.raises(tf.ColumnError, match="needs probabilities, between 0 and 1"):
+        tf.brier_class(frame, "y_true", probs="logit")
+    auc = tf.roc_auc(frame, "y_true", probs="logit")
+    assert auc[".estimate"].item() == tf.roc_auc(frame, "y_true", probs="score")[".estimate"].item()
+
+
+# Streams
+
+
+STREAMS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "labels": (CLASS, {"truth": "y_true", "estimate": "y_pred"}),
+    "labels, weighted, by month": (
+        CLASS, {"truth": "y_true", "estimate": "y_pred", "case_weights": "weight", "group_by": "age_band"},
+    ),
+    "several labels": (CLASS, {"truth": "y_multi", "estimate": "pred_multi"}),
+    "scores": (PROB, {"truth": "y_true", "probs": "score"}),
+    "thresholds": (BOTH, {"truth": "y_true", "probs": "score", "threshold": [0.3, 0.6]}),
+    "numbers": (NUMERIC, {"truth": "y_reg", "estimate": "pred_reg"}),
+}  # fmt: skip
+SOME = FRAME[:60].with_columns(weight=pl.col("weight").round(2))
+"""Few rows, so that batches lack groups: three of them are `rare`."""
+
+
+KEYS = (".metric", ".by", ".group", ".level", ".threshold", "age_band")
+
+
+def added(tallies: list[Any], random: Any) -> Any:
+    """The tallies added up by twos and threes, as they come."""
+    left = list(tallies)
+    while len(left) > 1:
+        place = random.randrange(len(left) - 1)
+        left[place : place + 2] = [left[place] + left[place + 1]]
+    return left[0]
+
+
+def assert_same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
+    assert_frame_equal(found, expected, rel_tol=1e-9, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@settings(max_examples=8, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    places=st.lists(st.integers(0, 4), min_size=SOME.height, max_size=SOME.height),
+    random=st.randoms(use_true_random=False),
+)
+def test_any_batches_added_in_any_way(name: str, places: list[int], random: Any) -> None:
+    metric, columns = STREAMS[name]
+    parts = [part for _, part in SOME.with_columns(batch=pl.Series(places)).group_by("batch", maintain_order=True)]
+    random.shuffle(parts)
+    total = added([metric.tally(part, **columns) for part in parts], random)
+    quiet: Any = {"on_undefined": "ignore"}
+    assert_same(metric.compute(total, **quiet), metric(SOME, **columns, **quiet))
+    assert_same(metric.compute(total, **quiet, explain=True), metric(SOME, **columns, **quiet, explain=True))
+    groups, expected = metric.compute_by_group(total, **quiet), metric.by_group(SOME, **columns, **quiet)
+    keys = [name for name in KEYS if name in expected.columns]
+    assert_same(groups.sort(keys), expected.sort(keys))
+
+
+def test_groups_that_batches_lack() -> None:
+    # each batch has one race, and the last one is new
+    parts = FRAME.sort("race").partition_by("race")
+    for order in (parts, parts[::-1]):
+        total: Any = sum(CLASS.tally(part, "y_true", "y_pred") for part in order)
+        assert_same(CLASS.compute(total), CLASS(FRAME, "y_true", "y_pred"))
+
+
+def test_labels_that_batches_lack() -> None:
+    parts = FRAME.sort("y_multi", "pred_multi").partition_by("y_multi", "pred_multi")
+    total: Any = sum(CLASS.tally(part, "y_multi", "pred_multi") for part in parts)
+    assert_same(CLASS.compute(total), CLASS(FRAME, "y_multi", "pred_multi"))
+
+
+def test_empty_batches() -> None:
+    empty, whole = (CLASS.tally(frame, "y_true", "y_pred") for frame in (FRAME.clear(), FRAME))
+    for total in (empty + whole, whole + empty, empty + whole + empty):
+        assert_same(CLASS.compute(total), CLASS(FRAME, "y_true", "y_pred"))
+
+
+def counted(part: pl.DataFrame) -> Any:
+    return CLASS.tally(part, "y_true", "y_pred", case_weights="weight")
+
+
+def test_threads() -> None:
+    parts = [FRAME[start : start + 25] for start in range(0, FRAME.height, 25)]
+    with ThreadPoolExecutor(4) as pool:
+        total: Any = sum(pool.map(counted, parts))
+    assert_same(CLASS.compute(total), CLASS(FRAME, "y_true", "y_pred", case_weights="weight"))
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_tallies_travel(name: str) -> None:
+    metric, columns = STREAMS[name]
+    tally = metric.tally(FRAME, **columns)
+    back = pickle.loads(pickle.dumps(tally))  # noqa: S301 - our own bytes
+    assert_same(metric.compute(back), metric.compute(tally))
+    half = pickle.loads(pickle.dumps(metric.tally(FRAME[:200], **columns)))  # noqa: S301 - our own bytes
+    assert_same(metric.compute(half + metric.tally(FRAME[200:], **columns)), metric.compute(tally))
+
+
+def test_processes() -> None:
+    # polars is not to be forked
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        total: Any = sum(pool.map(counted, [FRAME[:150], FRAME[150:]]))
+    assert_same(CLASS.compute(total), CLASS(FRAME, "y_true", "y_pred", case_weights="weight"))
