@@ -11,7 +11,13 @@ import tidyfair as tf
 PAGES = DOCS / "pages"
 KINDS = ["curves", "dependence", "fairness", "individuals", "inequality", "labels", "numbers", "scores"]
 METRICS = [f"metrics/{kind}.md" for kind in KINDS]
-WRITTEN = [*(f"coming-from/{library}.md" for library in ("aif360", "allennlp", "sklego", "torchmetrics")), *METRICS]
+WRITTEN = [
+    *(
+        f"coming-from/{library}.md"
+        for library in ("aif360", "allennlp", "fairlearn", "sklego", "torchmetrics", "yardstick")
+    ),
+    *METRICS,
+]
 
 
 @pytest.fixture(scope="module")

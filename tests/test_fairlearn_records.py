@@ -6,12 +6,13 @@ fairlearn's number follows from our per-group values by fairlearn's rule, which 
 
 from __future__ import annotations
 
+import inspect
 import math
 from functools import cache
 from typing import Any
 
 import pytest
-from conftest import REFERENCES, records, reference_data
+from conftest import REFERENCES, records, reference_data, script
 
 import tidyfair as tf
 
@@ -41,7 +42,7 @@ PARITIES: dict[str, tuple[tf.Metric, ...]] = {
     "equal_opportunity": (tf.sens,),
     "equalized_odds": (tf.sens, tf.fall_out),
 }
-KINDS = {"difference": tf.difference, "ratio": tf.ratio, "group_min": tf.group_minimum, "group_max": tf.group_maximum}
+page = script("coming_from/fairlearn.py")
 
 OUT_OF_SCOPE = {
     "numeric": "reads scores or numbers, not labels",
@@ -77,6 +78,7 @@ class Question:
 
     def __init__(self, record: dict[str, Any]) -> None:
         params, function = record["params"], record["function"]
+        self.function: str = function
         self.data: str = record["data"]
         self.by: list[str] = params["sensitive_features"]
         self.control: list[str] = params.get("control_features") or []
@@ -104,11 +106,10 @@ class Question:
             keys = self.control + (self.by if self.kind == "by_group" else [])
             result = call(self.metrics[0], self.data, tuple(keys), self.weights)
             return {tuple(row[key] for key in keys): row[".estimate"] for row in result.to_dicts()}
-        options: dict[str, Any] = {"across": self.across}
-        if self.kind in {"difference", "ratio"}:
-            options["to"] = self.to
-        factory = tf.new_groupwise_metric(tf.metric_set(*self.metrics), "it", KINDS[self.kind](**options))
-        result = call(factory(*self.by), self.data, tuple(self.control), self.weights)
+        row = page.ROWS["functions"].get(self.function) or page.ROWS["MetricFrame"][self.kind]
+        given = {"metrics": self.metrics, "by": self.by, "to": self.to, "across": self.across}
+        metric = row(**{name: given[name] for name in inspect.signature(row).parameters})
+        result = call(metric, self.data, tuple(self.control), self.weights)
         return {tuple(row[key] for key in self.control): row[".estimate"] for row in result.to_dicts()}
 
     def fairlearns(self) -> dict[tuple[Any, ...], float]:

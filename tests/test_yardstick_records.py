@@ -10,19 +10,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-from conftest import records, reference_data
+from conftest import records, reference_data, script
 
 import tidyfair as tf
 
-OURS = {
-    "fpr_difference": tf.new_groupwise_metric(tf.fall_out, "fpr_difference", tf.difference()),
-    "demographic_parity_ratio": tf.new_groupwise_metric(
-        tf.detection_prevalence, "demographic_parity_ratio", tf.ratio()
-    ),
-    "roc_auc_difference": tf.new_groupwise_metric(tf.roc_auc, "roc_auc_difference", tf.difference()),
-    "brier_difference": tf.new_groupwise_metric(tf.brier_class, "brier_difference", tf.difference()),
-    "rmse_difference": tf.new_groupwise_metric(tf.rmse, "rmse_difference", tf.difference()),
-}
+page = script("coming_from/yardstick.py")
+OURS: dict[str, Any] = {name: row for rows in page.ROWS.values() for name, row in rows.items()}
 OWN_MULTICLASS_FORM = {"accuracy", "kap", "mcc"}
 COLUMNS = {
     "binary": ("y_true", "y_pred"),
@@ -36,9 +29,7 @@ DATA = {name: reference_data(name) for name in {record["data"] for record in REC
 
 def call(record: dict[str, Any], *, on_undefined: Any) -> list[dict[str, Any]]:
     params, name = record["params"], record["metric"]
-    metric: Any = OURS.get(name) or getattr(tf, name)
-    if "by" in params:
-        metric = metric(params["by"])
+    metric = OURS[name](params["by"]) if "by" in params else OURS[name]()
     options: dict[str, Any] = {}
     if params["task"] == "multiclass":
         # a level that does not occur in a subset is a level of yardstick's factor all the same

@@ -1,0 +1,72 @@
+"""What fairlearn's metrics are called here: each row is code, shown on its page and run on fairlearn's numbers."""  # noqa: INP001 - rows
+
+from __future__ import annotations
+
+import tidyfair as tf
+
+TITLE = "Coming from fairlearn"
+INTRODUCTION = """\
+A `MetricFrame` is a call here: what it holds in attributes comes as rows of one tidy frame, for any number of metrics,
+features and folds:
+
+```python
+>>> import tidyfair as tf
+>>> from tidyfair.datasets import lending
+>>> loans = lending()
+>>> gap = tf.new_groupwise_metric(tf.selection_rate, "gap", tf.difference())("sex")
+>>> gap.by_group(loans, estimate="approved", pos_label="yes").select(".group", ".estimate").height
+2
+>>> gap(loans, estimate="approved", pos_label="yes", explain=True).select(".group_min", ".group_max").row(0)
+('male', 'female')
+
+```
+
+In the rows below `metrics` are one or more metrics (a derived metric has one), `by` the sensitive features, and `to`
+and `across` are `None` and `"worst"` unless said otherwise: `method="to_overall"` is `to="overall"`, `agg="mean"` is
+`across="mean"`. Control features are outer groups, `group_by=`.
+
+- **A rate without denominator** is null and left out, with a warning that names the group; fairlearn takes 0 for it, and
+  a group without positives then drives the difference.
+- **Combinations that do not occur** have no rows; fairlearn has NaN for them.
+- **Missing sensitive features** are a group of their own.
+- **Text labels** need `pos_label=`; numbers that are no labels are refused instead of compared with 1."""
+
+ROWS = {
+    "MetricFrame": {
+        "overall": lambda metric: metric,
+        # or with `group_by=`, as rows of the groups
+        "by_group": lambda metric: metric,
+        "difference": lambda metrics, by, to, across: tf.new_groupwise_metric(
+            tf.metric_set(*metrics), "difference", tf.difference(to=to, across=across)
+        )(*by),
+        "ratio": lambda metrics, by, to, across: tf.new_groupwise_metric(
+            tf.metric_set(*metrics), "ratio", tf.ratio(to=to, across=across)
+        )(*by),
+        "group_min": lambda metrics, by: tf.new_groupwise_metric(
+            tf.metric_set(*metrics), "group_min", tf.group_minimum()
+        )(*by),
+        "group_max": lambda metrics, by: tf.new_groupwise_metric(
+            tf.metric_set(*metrics), "group_max", tf.group_maximum()
+        )(*by),
+    },
+    "functions": {
+        "demographic_parity_difference": lambda by, to, across: tf.demographic_parity_difference(
+            *by, aggregate=tf.difference(to=to, across=across)
+        ),
+        "demographic_parity_ratio": lambda by, to, across: tf.demographic_parity_ratio(
+            *by, aggregate=tf.ratio(to=to, across=across)
+        ),
+        "equal_opportunity_difference": lambda by, to, across: tf.equal_opportunity_difference(
+            *by, aggregate=tf.difference(to=to, across=across)
+        ),
+        "equal_opportunity_ratio": lambda by, to, across: tf.equal_opportunity_ratio(
+            *by, aggregate=tf.ratio(to=to, across=across)
+        ),
+        "equalized_odds_difference": lambda by, to, across: tf.equalized_odds_difference(
+            *by, aggregate=tf.difference(to=to, across=across)
+        ),
+        "equalized_odds_ratio": lambda by, to, across: tf.equalized_odds_ratio(
+            *by, aggregate=tf.ratio(to=to, across=across)
+        ),
+    },
+}
