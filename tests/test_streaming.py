@@ -123,3 +123,66 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     refused("cannot be read as a state")
     path.unlink()
     refused("cannot be read as a state")
+
+
+# States that are shown to others
+
+
+def test_small_cells_are_left_out_with_what_gives_them_away(tmp_path: Path) -> None:
+    rare = tf.metric_set(tf.sens, tf.demographic_parity("race"))
+    tally = rare.tally(DATA, "y_true", "y_pred")
+    path = tmp_path / "state.parquet"
+    tf.save_state(tally, path, suppress_below=15)
+    shown = tf.load_state(path, tally).cells
+    counts = tally.cells.sort("k0", "truth", "estimate")["n"].to_list()
+    left = shown.sort("k0", "truth", "estimate")
+    assert any(count < 15 for count in counts)
+    for count, kept, hidden in zip(counts, left["n"], left["hidden"], strict=True):
+        assert kept == (0 if hidden else count)
+        assert hidden == 1 or count >= 15
+    # of no group, and of no pair of labels, is a single one left out
+    for margin in (["k0"], ["truth", "estimate"]):
+        alone = (
+            left.group_by(margin)
+            .agg(pl.col("hidden").sum(), pl.len())
+            .filter((pl.col("hidden") == 1) & (pl.col("len") > 1))
+        )
+        assert alone.is_empty()
+
+
+def test_what_touches_them_has_no_value(tmp_path: Path) -> None:
+    rare = tf.metric_set(tf.sens, tf.demographic_parity("race"), tf.theil_index, tf.independence("race"))
+    tally = rare.tally(DATA, "y_true", "y_pred")
+    path = tmp_path / "state.parquet"
+    tf.save_state(tally, path, suppress_below=15)
+    state = tf.load_state(path, tally)
+    groups = rare.compute_by_group(state)
+    whole = rare.by_group(DATA, "y_true", "y_pred")
+    for row, full in zip(groups.to_dicts(), whole.to_dicts(), strict=True):
+        if row[".status"] == "suppressed":
+            assert row[".estimate"] is None
+        elif row[".metric"] == "detection_prevalence":
+            assert row[".estimate"] == full[".estimate"]
+    statuses = dict(groups.filter(pl.col(".metric") == "detection_prevalence").select(".group", ".status").rows())
+    assert statuses["rare"] == "suppressed"
+    assert "ok" in statuses.values()
+    found = rare.compute(state, explain=True, on_undefined="ignore")
+    assert found.filter(pl.col(".metric").is_in(["sens", "theil_index"]))[".status"].to_list() == ["suppressed"] * 2
+    # a distance to all is one to what is not known
+    assert found.filter(pl.col(".metric") == "independence")[".estimate"].to_list() == [None]
+    assert "rare" in found.filter(pl.col(".metric") == "demographic_parity")[".groups_left_out"].to_list()[0]
+    with pytest.warns(tf.UndefinedWarning, match="suppressed"):
+        rare.compute(state)
+    # and stays so in sums
+    again = rare.compute_by_group(state + tally).filter(pl.col(".group") == "rare")
+    assert set(again[".status"]) == {"suppressed"}
+
+
+def test_only_counts_of_labels_are_suppressed(tmp_path: Path) -> None:
+    path = tmp_path / "state.parquet"
+    scored = OF_SCORES.tally(DATA, "y_true", probs="score")
+    with pytest.raises(tf.ArgumentError, match="Only counts of labels can be suppressed"):
+        tf.save_state(scored, path, suppress_below=5)
+    odd: Any = 2.5
+    with pytest.raises(tf.ArgumentError, match="`suppress_below` is a number of rows"):
+        tf.save_state(OF_LABELS.tally(DATA, "y_true", "y_pred"), path, suppress_below=odd)

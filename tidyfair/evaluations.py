@@ -14,7 +14,7 @@ from tidyfair.formulas import OVERALL
 from tidyfair.functions import class_values, row_values
 from tidyfair.labels import AVERAGES, NUMBERS, levels_of, read_labels
 from tidyfair.partitions import Level, Whose
-from tidyfair.readings import HAND_TILL, LEVEL, ONE_LABEL, UNIT, Table, derived, evaluate, pool
+from tidyfair.readings import HAND_TILL, LEVEL, ONE_LABEL, SUPPRESSED, UNIT, Table, derived, evaluate, pool
 from tidyfair.tallies import THRESHOLD
 from tidyfair.units import UNGROUPED, cells_of, count_units, rows_of
 
@@ -396,6 +396,7 @@ def _mark(rows: pl.DataFrame, units: Units, requests: Sequence[Request], *, na_r
         pl.when("apart").then(pl.lit("left_out"))
         .when((pl.col("rows") > pl.col("n")) & (not na_rm)).then(pl.lit("missing_values"))
         .when(pl.col("denominator") < pl.col("min_n")).then(pl.lit("below_min_n"))
+        .when(reason=SUPPRESSED).then(pl.lit(SUPPRESSED))
         .when(pl.col("estimate").is_null() & (pl.col("n") == 0)).then(pl.lit("zero_denominator"))
         .when(pl.col("estimate").is_null()).then("reason")
         .when(pl.col("estimate").is_infinite()).then(pl.lit("infinite"))

@@ -13,6 +13,7 @@ import polars as pl
 
 from tidyfair.formulas import ROWS, STATISTICS, Given, Kind, ranked, two_sides
 from tidyfair.sums import ACTUAL, PREDICTED, REST, SCORE, UP_TO, centred, is_sum, merged, running
+from tidyfair.tallies import HIDDEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +25,8 @@ __all__: list[str] = []
 UNIT, LEVEL = "unit", "level"
 ONE_LABEL = ("binary", "one_vs_rest", "standard")
 """Estimators that read one label against the rest, or no label."""
+SUPPRESSED = "suppressed"
+"""Why a group has no value of which cells were left out on purpose."""
 HAND_TILL = "hand_till"
 """The average of each label against each other label, after Hand and Till (2001)."""
 
@@ -160,7 +163,10 @@ def count_cells(
             sums[table] = []
         elif table.kind == "class":
             options = {"weighted": weighted, "steps": steps, "complete": complete}
-            sums[table] = [each for level in levels for each in (*_sums(level, **options), *_term_sums(terms, level))]
+            hidden = [pl.col(HIDDEN).sum()] if HIDDEN in cells.columns else []
+            for level in levels:
+                counted = [*_sums(level, **options), *_term_sums(terms, level)]
+                sums.setdefault(table, []).extend([*counted, *(each.alias(f"{HIDDEN} {level}") for each in hidden)])
         elif table.kind == "prob":
             sums[table] = [
                 each
@@ -206,7 +212,8 @@ def _distributions(
     numbered = units.with_row_index(UNIT).with_columns(pl.col(UNIT).cast(pl.Int32))
     placed = cells.join(numbered, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
     weight = pl.col("w" if "w" in cells.columns else "n").sum().cast(pl.Float64)
-    sizes = placed.group_by(UNIT).agg(weight.alias("size"), pl.col("n").sum().alias("rows"))
+    hidden = [pl.col(HIDDEN).sum()] if HIDDEN in cells.columns else []
+    sizes = placed.group_by(UNIT).agg(weight.alias("size"), pl.col("n").sum().alias("rows"), *hidden)
     counted = placed.select(
         UNIT, level.alias(LEVEL), pl.col(place).alias(PLACE), *cells.columns[cells.columns.index("n") :]
     )
@@ -383,7 +390,7 @@ def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: st
     elif own:
         found |= _parted(_values(ranked(table, pl.col(LEVEL)), own, [UNIT], summed=True), own)
     if labelled and estimator == "micro":
-        same = {"size", "rows", "label_count"}
+        same = {"size", "rows", "label_count", HIDDEN}
         used = [name for name in table.columns if name.startswith(_used(frozenset())) or name in same]
         pooled = table.group_by(UNIT, maintain_order=True).agg(pl.exclude(LEVEL, *used).sum(), pl.col(used).first())
         found |= _parted(_values(pooled, labelled, [UNIT]), labelled)
@@ -436,6 +443,12 @@ def _values(
             given = pl.col(formula.column + " reason")
             given = given.drop_nulls().first() if summed else given
             wanted[f"reason {key}"] = pl.coalesce(given, pl.lit(formula.undefined))
+    suppressed = HIDDEN in table.columns
+    for key, formula in formulas.items() if suppressed else ():
+        # what is left out of other groups is missing in what is read of them
+        hidden = one(pl.sum_horizontal(HIDDEN, *(prefix + HIDDEN for prefix in formula.beyond))) > 0
+        wanted[f"{HIDDEN} {key}"] = hidden
+        wanted[f"estimate {key}"] = pl.when(~hidden).then(wanted[f"estimate {key}"])
     wide = table.group_by(keys, maintain_order=True).agg(**wanted) if summed else table.select(*keys, **wanted)
     absent = {LEVEL: pl.Series([None], dtype=pl.Int32), "levels_left_out": pl.Series([False])}
     columns = {name: wide[name] for name in (*keys, "size", "rows")}
@@ -448,6 +461,9 @@ def _values(
         wide[name] if (name := f"reason {key}") in wide.columns else reason.new_from_index(0, len(wide))
         for key, reason in reasons.items()
     )
+    if suppressed:
+        hidden = pl.concat([wide[f"{HIDDEN} {key}"] for key in formulas])
+        long["reason"] = pl.select(pl.when(hidden).then(pl.lit(SUPPRESSED)).otherwise(long["reason"])).to_series()
     return pl.DataFrame({name: long[name] for name in _VALUES})
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError
-from tidyfair.tallies import Tally, add_up
+from tidyfair.tallies import HIDDEN, LABELS, Tally, add_up
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +26,7 @@ _FORMAT = "tidyfair tally"
 _VERSION = 1
 _KEY = "tidyfair"
 _MOST_PENDING = 64
-_IS_ROW = "\0row"
+_IS_ROW, _OUT = "\0row", "\0out"
 
 
 class Accumulator:
@@ -112,17 +113,56 @@ class Accumulator:
         return f"<accumulator of {rows:,} rows for {self.metrics!r}>"
 
 
-def save_state(tally: Tally, path: str | Path) -> None:
+def save_state(tally: Tally, path: str | Path, *, suppress_below: int = 0) -> None:
     """Write a tally to a parquet file, with a version and what it was counted for.
 
     Of metrics of labels it holds counts, no rows; of metrics of the order of scores, the scores.
+
+    Args:
+        tally: What was counted.
+        path: The file, which is overwritten.
+        suppress_below: Counts of fewer rows are left out, because they can identify people, and with them so many
+            others that no sum over a group, or over groups, gives them away. What touches them has no value afterwards:
+            null with the reason `suppressed`, also in tallies that they are added to.
     """
+    tally = _suppressed(tally, suppress_below) if suppress_below else tally
     names = _sum_names(tally)
     parts = {"cells": tally.cells} | ({"rows": tally.rows} if tally.rows is not None else {})
     layout = {name: [names.get(each, each) for each in part.columns] for name, part in parts.items()}
     marked = [part.with_columns(pl.lit(name == "rows").alias(_IS_ROW)) for name, part in parts.items()]
     frame = pl.concat(marked, how="diagonal_relaxed").rename(names, strict=False)
     frame.write_parquet(path, metadata={_KEY: json.dumps(_described(tally) | {"columns": layout})})
+
+
+def _suppressed(tally: Tally, fewest: int) -> Tally:
+    """The tally without small cells, and without what gives them away."""
+    if isinstance(fewest, bool) or not isinstance(fewest, Integral) or fewest < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"`suppress_below` is a number of rows, not {fewest!r}."
+        raise ArgumentError(msg)
+    if tally.needs.anything:
+        msg = "Only counts of labels can be suppressed; this tally holds sums or rows of scores or numbers."
+        raise ArgumentError(msg)
+    names = tally.counted_by
+    keys = [name for name in names if name not in LABELS]
+    # a margin is what may be known in sum: a group over its labels, and labels over the groups of one key
+    margins = [keys, *([name for name in names if name != key] for key in keys)]
+    known = [HIDDEN] if HIDDEN in tally.cells.columns else []
+    cells = tally.cells.sort(names).with_columns(
+        ((pl.col("n") < fewest) | (pl.sum_horizontal(known) > 0 if known else pl.lit(value=False))).alias(_OUT)
+    )
+    alone = True
+    while alone:
+        before = cells[_OUT].sum()
+        for margin in margins:
+            # the only one left out of a margin is what is left of its sum, so the next smallest goes too
+            rank = pl.when(~pl.col(_OUT)).then("n").rank("ordinal")
+            lonely = pl.col(_OUT).sum() == 1
+            also = (lonely.over(margin) & (rank.over(margin) == 1)) if margin else lonely & (rank == 1)
+            cells = cells.with_columns((pl.col(_OUT) | also.fill_null(value=False)).alias(_OUT))
+        alone = cells[_OUT].sum() > before
+    sums = [name for name in cells.columns if name not in {*names, _OUT, HIDDEN}]
+    kept = [pl.when(~pl.col(_OUT)).then(name).otherwise(0).alias(name) for name in sums]
+    return replace(tally, cells=cells.select(*names, *kept, pl.col(_OUT).cast(pl.Int64).alias(HIDDEN)))
 
 
 def load_state(path: str | Path, like: Tally) -> Tally:

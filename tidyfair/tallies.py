@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Tally"]
 
+HIDDEN = "hidden"
+"""The sum that says how many cells of a group were suppressed, so that nothing is worked out of the rest."""
 TRUTH = "truth"
 LABELS = (TRUTH, ESTIMATE)
 THRESHOLD = "\0threshold"
@@ -216,7 +218,11 @@ def add_up(tallies: Sequence[Tally]) -> Tally:
         raise ArgumentError(msg)
     by = first.counted_by
     try:
-        every = pl.concat([tally.cells for tally in tallies], how="vertical_relaxed")
+        parts = [tally.cells for tally in tallies]
+        if any(HIDDEN in part.columns for part in parts):
+            nothing = pl.lit(0, pl.Int64).alias(HIDDEN)
+            parts = [part if HIDDEN in part.columns else part.with_columns(nothing) for part in parts]
+        every = pl.concat(parts, how="vertical_relaxed")
         kept = [tally.rows for tally in tallies if tally.rows is not None]
         rows = pl.concat(kept, how="vertical_relaxed") if kept else None
     except pl.exceptions.PolarsError as error:
