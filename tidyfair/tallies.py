@@ -405,7 +405,8 @@ def _grouped(
         each for name in by if (each := _levels(schema[name]) if known.get(name) is None else known[name]) is not None
     ]
     size = math.prod(map(len, levels))
-    if len(levels) < len(by) or size > _LARGEST_CODE:
+    # few rows do not repay the packing
+    if engine == "in-memory" or len(levels) < len(by) or size > _LARGEST_CODE:
         return frame.group_by(by).agg(sums).collect(engine=engine)
     width = pl.UInt8 if size <= 2**8 else pl.UInt16
     code, stride, strides = pl.lit(0, width), 1, list[int]()
