@@ -375,7 +375,7 @@ def test_tallies_of_parts_do_not_add_up(people: pl.DataFrame) -> None:
     with pytest.raises(
         tf.ArgumentError, match="Neighbours are sought among all rows, so tallies of parts do not add up"
     ):
-        one + other  # pyright: ignore[reportUnusedExpression]
+        one + other  # pyright: ignore[reportUnusedExpression] - adding is what raises
     whole = metric.compute(metric.tally(people, estimate="estimate"))
     assert value(whole) == exactly(mean(brute_force(people, DISCRETE, 5)))
 

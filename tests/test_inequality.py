@@ -608,7 +608,7 @@ def test_infinite_amplification_of_infinite_bias_is_unknown() -> None:
 def test_less_subtracts_a_disparity_of_its_own(people: pl.DataFrame) -> None:
     added = tf.new_groupwise_metric(tf.selection_rate, "added", tf.difference(), "zero", less=tf.base_rate)("race")
     predicted, true = (
-        [float(part[column].mean()) for part in parts(people, "race").values()]  # pyright: ignore[reportArgumentType]
+        [float(part[column].mean()) for part in parts(people, "race").values()]  # pyright: ignore[reportArgumentType] - numbers
         for column in ("estimate", "truth")
     )
     expected = max(predicted) - min(predicted) - (max(true) - min(true))

@@ -417,7 +417,11 @@ def test_the_other_label_as_the_event_exchanges_metrics(case: Case) -> None:
 
 @LAW
 @given(cases(), st.sampled_from([0.5, 1, 2, -0.5]), st.booleans())
-def test_inequality_is_that_within_and_that_between_groups(case: Case, alpha: float, pooled: bool) -> None:  # noqa: FBT001
+def test_inequality_is_that_within_and_that_between_groups(
+    case: Case,
+    alpha: float,
+    pooled: bool,  # noqa: FBT001 - drawn
+) -> None:
     parts = (
         tf.within_group_generalized_entropy_index("group", alpha=alpha, name="within"),
         tf.between_group_generalized_entropy_index("group", alpha=alpha, name="between"),

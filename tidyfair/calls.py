@@ -238,7 +238,8 @@ class Evaluable(ABC):
                 for metric, formula in request.formulas
                 if name in dict(formula.options)
             ]
-            for request, owner in owners:
+            if owners:
+                request, owner = owners[0]
                 way_out = f'fix it with `metric_tweak({owner}, "a name", {name}=…)`'
                 if request.by is not None:
                     way_out = f"give it with the feature, `{request.name}({request.by!r}, {name}=…)`"

@@ -62,7 +62,12 @@ def compare(
     alike = {aggregate: requests for aggregate, requests in together.items() if aggregate.reads_values_only}
     apart = ({aggregate: requests} for aggregate, requests in together.items() if aggregate not in alike)
     plans = [
-        _compare(rows.filter(pl.col("request").is_in(list(chain(*batch.values())))), batch, undefined_is_null, tidy)
+        _compare(
+            rows.filter(pl.col("request").is_in(list(chain(*batch.values())))),
+            batch,
+            tidy,
+            undefined_is_null=undefined_is_null,
+        )
         for batch in (alike, *apart)
         if batch
     ]
@@ -73,10 +78,10 @@ _Batch: TypeAlias = "Mapping[Aggregate, list[int]]"
 """Aggregates whose requests are one query."""
 
 
-def _compare(rows: pl.DataFrame, batch: _Batch, undefined_is_null: bool, tidy: Tidy) -> pl.LazyFrame:  # noqa: FBT001
+def _compare(rows: pl.DataFrame, batch: _Batch, tidy: Tidy, *, undefined_is_null: bool) -> pl.LazyFrame:
     """The plan of what `compare` gives, for the requests of some aggregates."""
     first = next(iter(batch))
-    counted, ruled = _rules(batch, undefined_is_null)
+    counted, ruled = _rules(batch, undefined_is_null=undefined_is_null)
     settled = first.prepare(rows.lazy(), _PER_METRIC).group_by(_PER_METRIC, maintain_order=True).agg(counted)
     settled = _settle(settled.with_columns(ruled), _PER_LEVEL, batch, all_needed=True)
     if isinstance(first, UserAggregate):
@@ -98,7 +103,7 @@ def _of_each(batch: _Batch, get: Callable[[Aggregate], pl.Expr]) -> pl.Expr:
     return chosen
 
 
-def _rules(batch: _Batch, undefined_is_null: bool) -> tuple[list[pl.Expr], list[pl.Expr]]:  # noqa: FBT001
+def _rules(batch: _Batch, *, undefined_is_null: bool) -> tuple[list[pl.Expr], list[pl.Expr]]:
     """What is worked out of the groups of a metric; then its number, and the reason where there is none."""
     known, status, first = pl.col("estimate").is_not_null(), pl.col("status"), next(iter(batch))
     places = {aggregate: f"value {place}" for place, aggregate in enumerate(batch)}

@@ -189,7 +189,7 @@ def defined(
         # ours are looked at by the tests, not at every import
         return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
     value, _ = definition.express()  # refuses what is no formula
-    one_value = {"rows": "rows"}.get(definition.way) or ("labels" if definition.over_levels else None)
+    one_value = "rows" if definition.way == "rows" else "labels" if definition.over_levels else None
     if one_value and value.meta.is_length_preserving():
         msg = (
             f"{name or name_of(function)}: a formula over {one_value} returns one value; aggregate it, as by `.sum()`."

@@ -68,7 +68,7 @@ def _of_points(points: Floats, counts: Floats, n_neighbors: int) -> Floats:
 
     try:
         # its trees are several times as fast as those of scikit-learn, and exact, unlike brute force
-        from scipy.spatial import KDTree  # pyright: ignore[reportMissingTypeStubs]
+        from scipy.spatial import KDTree  # pyright: ignore[reportMissingTypeStubs] - it has none
     except ModuleNotFoundError as error:
         msg = f"Neighbours are found by scipy: pip install 'tidyfair[stats]' ({error})."
         raise ArgumentError(msg) from error

@@ -8,21 +8,25 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from typing import TYPE_CHECKING
 
 from counting import FEATURES, disparities
 
 import tidyfair as tf
 from tidyfair.datasets import lending
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 METRICS = tf.metric_set(tf.accuracy, *(each for feature in FEATURES for each in disparities(feature)))
 ROWS = 1_000
 
 
-def seconds(call: object, runs: int) -> float:
+def seconds(call: Callable[[], object], runs: int) -> float:
     found: list[float] = []
     for _ in range(runs):
         start = time.perf_counter()
-        call()  # pyright: ignore[reportCallIssue]
+        call()
         found.append(time.perf_counter() - start)
     return statistics.median(found)
 
