@@ -221,7 +221,7 @@ def test_continuous_columns_are_found_before_they_are_counted(
     def counted(*_: object) -> None:
         pytest.fail("rows were counted")
 
-    monkeypatch.setattr("tidyfair.tallies._grouped", counted)
+    monkeypatch.setattr("tidyfair.counting.grouped", counted)
     assert message(lambda: FAIR(loans, "truth", "score")) == snapshot(
         "ColumnError: `estimate`: the column 'score' holds numbers that are not whole, but class metrics read labels; give the predicted labels, or the scores as `probs=` with `threshold=`."
     )
@@ -418,7 +418,7 @@ def test_unknown_arguments_and_options(loans: DataFrame) -> None:
     loose: Any = FAIR
     call: Any = FAIR
     assert message(lambda: call(loans, "truth", "estimate", groupby="fold")) == snapshot(
-        "ArgumentError: Unknown argument 'groupby'. Did you mean 'group_by'? Known: 'data', 'truth', 'estimate', 'probs', 'group_by', 'case_weights', 'threshold', 'top_k', 'top_fraction', 'pos_label', 'labels', 'estimator', 'na_rm', 'on_undefined', 'explain'."
+        "ArgumentError: Unknown argument 'groupby'. Did you mean 'group_by'? Known: 'data', 'truth', 'estimate', 'probs', 'group_by', 'case_weights', 'threshold', 'top_k', 'top_fraction', 'score_bins', 'pos_label', 'labels', 'estimator', 'na_rm', 'on_undefined', 'explain'."
     )
     call = tf.f_meas
     assert message(lambda: call(loans, "truth", "estimate", beta=2)) == snapshot(

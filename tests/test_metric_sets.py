@@ -374,6 +374,14 @@ def test_things_pickle_compare_and_hash(thing: Any) -> None:
     assert repr(again) == repr(thing)
 
 
+def test_a_set_that_was_called_pickles_as_before(loans: DataFrame) -> None:
+    fair = tf.metric_set(tf.accuracy, tf.demographic_parity("sex"))
+    before = pickle.dumps(fair)
+    called = fair(loans, "truth", "estimate")
+    assert pickle.dumps(fair) == before
+    assert pickle.loads(before)(loans, "truth", "estimate").equals(called)  # noqa: S301 - our own
+
+
 def test_catalogue_metrics_pickle_by_name() -> None:
     assert pickle.loads(pickle.dumps(tf.sens)) is tf.sens  # noqa: S301 - our own
     assert pickle.loads(pickle.dumps(tf.recall)) is tf.recall  # noqa: S301 - our own

@@ -10,12 +10,14 @@ import numpy as np
 import polars as pl
 import pytest
 import sklearn
+import sklego.datasets
+import sklego.metrics
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer as sklearn_scorer
-from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import tidyfair as tf
 from tidyfair.datasets import lending
@@ -45,6 +47,33 @@ def test_a_grid_search_reports_fairness_beside_accuracy(kind: str) -> None:
     assert all(-1 <= score <= 0 for score in scores["mean_test_odds"])
     assert found.best_score_ == max(scores["mean_test_parity"])
     assert found.best_index_ == int(np.argmax(scores["mean_test_parity"]))
+
+
+def test_a_search_over_arrests_with_two_scorers() -> None:
+    load: Any = sklego.datasets.load_arrests
+    arrests = pl.from_pandas(load(as_frame=True)).with_columns(black=(pl.col("colour") == "Black").cast(pl.Int64))
+    truth = (arrests["released"] == "Yes").cast(pl.Int64).to_numpy()
+    encode = ColumnTransformer(
+        [("texts", OneHotEncoder(), ["employed", "citizen"]), ("numbers", StandardScaler(), ["age", "checks"])]
+    )
+    model = make_pipeline(encode, LogisticRegression(class_weight="balanced"))
+    scoring: Any = {
+        "parity": tf.make_scorer(tf.demographic_parity_ratio, by="colour"),
+        "ours": tf.equal_opportunity_score("colour"),
+        "theirs": sklego.metrics.equal_opportunity_score("black"),
+    }  # fmt: skip
+    search: Any = GridSearchCV
+    found = search(
+        model, {"logisticregression__C": [0.01, 1.0]}, scoring=scoring, refit="parity", cv=StratifiedKFold(3)
+    ).fit(arrests.to_pandas(), truth)
+    scores: Any = found.cv_results_
+    for place, strength in enumerate((0.01, 1.0)):
+        for fold, (train, test) in enumerate(StratifiedKFold(3).split(arrests, truth)):
+            model.set_params(logisticregression__C=strength).fit(arrests[train].to_pandas(), truth[train])
+            guess = model.predict(arrests[test].to_pandas())
+            shares = [guess[(arrests["colour"][test] == colour).to_numpy()].mean() for colour in ("Black", "White")]
+            assert scores[f"split{fold}_test_parity"][place] == pytest.approx(min(shares) / max(shares), abs=1e-12)
+    assert scores["mean_test_ours"] == pytest.approx(scores["mean_test_theirs"], abs=1e-12)
 
 
 def test_a_score_is_the_metric_of_the_fold() -> None:

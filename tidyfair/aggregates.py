@@ -81,6 +81,11 @@ class Aggregate(ABC):
         """Whether it needs no more than `estimate`, `text` and `mass`, and is carried by extremes."""
         return True
 
+    @property
+    def error_factor(self) -> float | None:
+        """How many times farther off than the values of groups it can be; None where that is not known."""
+        return None
+
     def bound(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
         """The aggregate as it applies to a `by` (two sides or not) and to metrics: is one negative, what is good."""
         del sides, negative, direction

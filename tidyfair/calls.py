@@ -5,11 +5,15 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 
 import polars as pl
 
 from tidyfair.columns import Column
+from tidyfair.counting import count
 from tidyfair.cuts import Cut
 from tidyfair.errors import (
     ArgumentError,
@@ -25,7 +29,7 @@ from tidyfair.formulas import Formula, Statistic, unprefixed
 from tidyfair.frames import from_arrays, open_frame
 from tidyfair.results import EXPLANATION, complaints, tidy_groups, tidy_results
 from tidyfair.sums import Needs
-from tidyfair.tallies import Key, Scores, Tally, count
+from tidyfair.tallies import Key, Scores, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +53,7 @@ class CountOptions(TypedDict, total=False):
     threshold: Threshold | None
     top_k: int | Sequence[int] | None
     top_fraction: float | Sequence[float] | None
+    score_bins: int | None
 
 
 class ReadOptions(TypedDict, total=False):
@@ -67,8 +72,11 @@ class CallOptions(CountOptions, ReadOptions, total=False):
     explain: bool
 
 
+_KEPT = ("requests", "_formulas", "_needs")
+"""What is worked out again where a metric is copied or unpickled."""
 _ARRAY = "array of "
 """Before the name of what is given as an array, which no feature is called."""
+_MOST_BINS = 2**16
 _SHOWN = 10
 _ROUNDED = 0.01
 _NO_SCORES = "`probs`: the mapping from labels to columns is empty."
@@ -79,12 +87,20 @@ _DEFAULTS: Reading = {"pos_label": None, "labels": None, "estimator": None, "na_
 class Evaluable(ABC):
     """What can be called on a dataframe: a metric, a groupwise metric or a set of them."""
 
-    @property
     @abstractmethod
-    def requests(self) -> tuple[Request, ...]:
+    def ask(self) -> tuple[Request, ...]:
         """What it asks of a tally, in the order in which it reports."""
 
-    @property
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in _KEPT}
+
+    # worked out once, so that many small calls stay cheap
+    @cached_property
+    def requests(self) -> tuple[Request, ...]:
+        """What `ask` says."""
+        return self.ask()
+
+    @cached_property
     def _formulas(self) -> list[tuple[str, Formula]]:
         """What it is worked out from, by name."""
         return [each for request in self.requests for each in request.formulas]
@@ -120,6 +136,9 @@ class Evaluable(ABC):
             top_k: So many rows with the highest scores are selected in each outer group; rows that tie with the last of
                 them too, and a `SelectionWarning` says so.
             top_fraction: The same for a share of the rows, or of their weight.
+            score_bins: Metrics of the order of scores, such as roc_auc, are worked out from counts in so many bins of
+                equal width between 0 and 1 (at most 65,536), in place of all scores, which a tally then does not keep.
+                `.error_bound` says how far off a value can be; null where no bound is known.
             pos_label: The label that is the event; needed unless labels are Boolean, 0/1 or -1/1.
             labels: All labels in order, where the data do not say.
             estimator: How more than two labels are read: "macro" (the default), "macro_weighted" or "micro" averages,
@@ -267,6 +286,8 @@ class Evaluable(ABC):
         given = {"truth": truth, "estimate": estimate, "case_weights": weights}
         columns = {name: Column.of(value, name) for name, value in given.items() if value is not None}
         scores = _scores(options.get("probs"))
+        if (bins := options.get("score_bins")) is not None:
+            scores = self._in_bins(scores, bins)
         for column in scores.columns if scores else ():
             column.check(source.columns, "probs")
         roles = {*columns, *(["probs"] if scores else [])}
@@ -294,7 +315,25 @@ class Evaluable(ABC):
             needs=self._needs,
         )
 
-    @property
+    def _in_bins(self, scores: Scores | None, bins: object) -> Scores:
+        """The scores to be counted in bins, if that is enough for all metrics."""
+        if isinstance(bins, bool) or not isinstance(bins, Integral) or not 1 < int(bins) <= _MOST_BINS:
+            msg = f"`score_bins` is a number of bins, 2 to {_MOST_BINS}, not {bins!r}."
+            raise ArgumentError(msg)
+        of_order = [(name, each) for name, each in self._formulas if each.kind == "prob" and each.way != "sums"]
+        if scores is None or not of_order:
+            msg = (
+                "`score_bins` is for metrics of the order of scores, such as roc_auc, with `probs=`; "
+                "leave it out where there is none."
+            )
+            raise ArgumentError(msg)
+        for name, formula in of_order:
+            if formula.error_of_bins is None:
+                msg = f"{name} needs the scores themselves: call it without `score_bins`."
+                raise ArgumentError(msg)
+        return replace(scores, bins=int(bins))
+
+    @cached_property
     def _needs(self) -> Needs:
         """What its formulas read beside counts of labels."""
         formulas = [formula for _, formula in self._formulas]

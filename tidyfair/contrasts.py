@@ -58,6 +58,12 @@ class _Contrast(Aggregate):
     def reference(self) -> object:
         return None if self.to is None or self.to in _REFERENCES else self.to
 
+    @property
+    def error_factor(self) -> float | None:
+        # the farthest of several groups, with its sign, may be another one
+        several = self.signed and self.to != ("privileged",)
+        return None if self.kind != "difference" or self.contexts or several else 2.0
+
     def range(self, lower: float, upper: float) -> tuple[float, float]:
         if self.kind == "ratio":
             return 0, math.inf if self.signed else 1

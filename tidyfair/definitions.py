@@ -94,6 +94,7 @@ def prob_metric(
     truth: bool = True,
     constant_average: bool = False,
     counts: Counts = "instances",
+    error_of_bins: Callable[..., Rate] | None = None,
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a formula into a metric of scores.
 
@@ -111,10 +112,12 @@ def prob_metric(
         truth: Whether such a function reads the truth.
         constant_average: The average over labels says nothing, as for probabilities that add up to 1.
         counts: Which rows a group must have enough of.
+        error_of_bins: A formula of `hits` and `false_alarms` for how far off the metric can be when these are those of
+            bins in which scores differ; without it the metric cannot be had with `score_bins=`.
     """
     settings: dict[str, Any] = {
         "over_levels": over_levels, "undefined": undefined, "average": average, "probabilities": probabilities,
-        "undefined_levels": "null", "counts": counts,
+        "undefined_levels": "null", "counts": counts, "error_of_bins": error_of_bins,
     }  # fmt: skip
 
     def define(function: Callable[..., Any]) -> Metric:

@@ -14,7 +14,7 @@ from tidyfair.formulas import OVERALL
 from tidyfair.functions import class_values, row_values
 from tidyfair.labels import AVERAGES, NUMBERS, levels_of, read_labels
 from tidyfair.partitions import Level, Whose
-from tidyfair.readings import HAND_TILL, LEVEL, ONE_LABEL, SUPPRESSED, UNIT, Table, derived, evaluate, pool
+from tidyfair.readings import ERROR, HAND_TILL, LEVEL, ONE_LABEL, SUPPRESSED, UNIT, Table, derived, evaluate, pool
 from tidyfair.tallies import THRESHOLD
 from tidyfair.units import UNGROUPED, cells_of, count_units, rows_of
 
@@ -33,7 +33,7 @@ __all__: list[str] = []
 RESERVED = frozenset(
     {".metric", ".by", ".estimator", ".threshold", ".estimate", ".lower", ".upper", ".std_error", ".method", ".n"}
     | {".status", ".group_min", ".group_max", ".level", ".groups_left_out", ".group", ".denominator", ".overall"}
-    | {".truth", ".predicted", ".weight", ".top_k", ".top_fraction"}
+    | {".truth", ".predicted", ".weight", ".top_k", ".top_fraction", ".error_bound"}
 )
 """Names of the columns of results, which no outer key may have."""
 
@@ -320,7 +320,7 @@ class _Work:
 
     def values(self, formulas: Collection[Formula], whose: Whose) -> pl.DataFrame | None:
         """Their values in the rows of the table, in columns named by the formulas."""
-        formulas = [formula for formula in formulas if formula.way != "sums"]
+        formulas = [formula for formula in dict.fromkeys(formulas) if formula.way != "sums"]
         if not formulas:
             return None
         found = [self._of(by, formulas, whose) for by in self.bys]
@@ -357,6 +357,10 @@ def _blocks(
         by = pl.concat([pl.Series([place], dtype=pl.Int32).new_from_index(0, size) for place, size in sizes])
         return pool(known, [units.outer[unit], by[unit]], units.apart[unit], what)
 
+    bounds = (
+        {~key: formula.bound for key, formula in wanted.items() if formula.way == "rows"} if work.tally.binned else {}
+    )
+
     def values(known: pl.DataFrame, whose: Whose, mine: Mapping[int, Formula]) -> dict[int, pl.DataFrame]:
         there = derived(table, known)
         for prefix in {prefix for formula in mine.values() for prefix in formula.beyond}:
@@ -365,7 +369,11 @@ def _blocks(
         of_rows = work.values(mine.values(), whose)
         return evaluate(there if of_rows is None else there.hstack(of_rows), mine, estimator)
 
-    found = values(known, "own", wanted)
+    found = values(known, "own", wanted | bounds)
+    for key in wanted if work.tally.binned else ():
+        block = found[key]
+        errors = found.pop(~key)["estimate"] if ~key in bounds else pl.Series([0.0]).new_from_index(0, len(block))
+        found[key] = block.with_columns(errors.alias(ERROR))
     for context in CONTEXTS:
         # what compares a group with the others has no value for all of them
         asking = [formula for request, formula in pairs if request.aggregate and context in request.aggregate.contexts]

@@ -180,6 +180,8 @@ class Formula:
     """Whether it compares the rows of a group with those of the others."""
     min_n: int = 0
     """The fewest rows of a group that others are compared with."""
+    error_of_bins: Callable[..., Rate] | None = None
+    """Of a formula over distinct scores: how far off it can be if they are bins in which scores differ."""
     ignores_truth: bool = False
     """Whether, as a function of arrays, it reads scores alone."""
     parts: tuple[tuple[str, Formula], ...] = field(default=(), repr=False)
@@ -277,6 +279,14 @@ class Formula:
     def compares(self) -> bool:
         """Whether it reads other groups beside its own."""
         return self.against is not None or bool(self.beyond)
+
+    @property
+    def bound(self) -> Formula:
+        """How far off its value can be if scores are counted in bins."""
+        if self.error_of_bins is None:
+            msg = f"{name_of(self.function)} needs the scores themselves: count again without `score_bins`."
+            raise ArgumentError(msg)
+        return Formula(self.error_of_bins, self.kind, self.way, undefined_levels=self.undefined_levels)
 
     def with_options(self, name: str, options: Mapping[str, object]) -> Self:
         """The same formula with other options."""

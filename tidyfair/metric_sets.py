@@ -46,8 +46,7 @@ class Metric(Evaluable):
         object.__setattr__(self, "__doc__", function.__doc__)
         object.__setattr__(self, "__module__", getattr(function, "__module__", __name__))
 
-    @property
-    def requests(self) -> tuple[Request]:
+    def ask(self) -> tuple[Request]:
         """What it asks of a tally."""
         return (Request(self.name, ((self.name, self.definition),)),)
 
@@ -134,8 +133,7 @@ class GroupwiseMetric(Evaluable):
         low, high = self.bound.range(lower, upper)
         return (low - high, high - low) if self.less else (low, high)
 
-    @property
-    def requests(self) -> tuple[Request]:
+    def ask(self) -> tuple[Request]:
         """What it asks of a tally."""
         formulas = tuple(
             (
@@ -244,8 +242,7 @@ class MetricSet(Evaluable):
 
     metrics: tuple[Metric | GroupwiseMetric, ...]
 
-    @property
-    def requests(self) -> tuple[Request, ...]:
+    def ask(self) -> tuple[Request, ...]:
         """What its metrics ask of a tally, in order."""
         return tuple(request for metric in self.metrics for request in metric.requests)
 

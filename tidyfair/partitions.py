@@ -92,7 +92,10 @@ class Rows:
         return (self.frame["truth"] == self.labels[level]).to_numpy()
 
     def score(self, name: str) -> Array:
-        """A score by its name; `~` is its complement."""
+        """A score by its name, `~` is its complement; or the number of its bin."""
+        binned = self.frame.schema.get(f"s{name}") == pl.UInt16
+        if binned:
+            return self.frame[f"s{name}"].to_numpy()
         values = self.frame[f"s{name.removeprefix(REST)}"].cast(pl.Float64).to_numpy()
         return 1 - values if name.startswith(REST) else values
 
@@ -137,7 +140,8 @@ def _runs(codes: Array, count: int) -> Iterator[Segment]:
     sizes: Array = np.bincount(codes[codes >= 0] if left_out else codes, minlength=count)
     # sorting small integers takes one pass
     dtype: Any = np.int8 if count < np.iinfo(np.int8).max else np.int16 if count < np.iinfo(np.int16).max else np.int64
-    order: Array | None = None if count == 1 and not left_out else np.argsort(codes.astype(dtype), kind="stable")
+    sorted_already = bool((codes[1:] >= codes[:-1]).all())
+    order: Array | None = None if sorted_already else np.argsort(codes.astype(dtype), kind="stable")
     first, before = 0, len(codes) - int(sizes.sum())
     ends: Array = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(sizes, out=ends[1:])
@@ -255,16 +259,23 @@ class _Scores:
             return pl.DataFrame(schema={_UNIT: pl.Int64})
         units = segment.units[sizes > 0]
         starts = ends[:-1][sizes > 0]
+        spans = list(zip(starts, ends[1:][sizes > 0], strict=True))
         score = self.score[rows]
         if self.weight is None and self.place is None and score.min() >= 0 and score.max() < _PACKABLE:
             # score and event as one integer, sorted at once, falling; adding zero makes a negative zero positive
             key = ~(((score + 0.0).view(np.uint64) << np.uint64(1)) | self.event[rows])
-            for start, end in zip(starts, ends[1:][sizes > 0], strict=True):
+            for start, end in spans:
                 key[start:end].sort()
             np.invert(key, out=key)
             event = key & np.uint64(1)
             key >>= np.uint64(1)
             score, weight, taken = key.view(np.float64), None, None
+        elif score.dtype == np.uint16:
+            # sorting small integers takes one pass
+            falling = [start + np.argsort(~score[start:end], kind="stable") for start, end in spans]
+            taken = rows[np.concatenate(falling)]
+            score, event = self.score[taken], self.event[taken]
+            weight = None if self.weight is None else self.weight[taken]
         else:
             unit = np.repeat(np.arange(len(sizes)), sizes)
             order = np.lexsort((-score, unit)) if len(units) > 1 else np.argsort(-score, kind="stable")

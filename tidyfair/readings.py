@@ -27,6 +27,8 @@ ONE_LABEL = ("binary", "one_vs_rest", "standard")
 """Estimators that read one label against the rest, or no label."""
 SUPPRESSED = "suppressed"
 """Why a group has no value of which cells were left out on purpose."""
+ERROR = "error"
+"""The column of how far off a value can be where scores were counted in bins."""
 HAND_TILL = "hand_till"
 """The average of each label against each other label, after Hand and Till (2001)."""
 

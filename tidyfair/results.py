@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.comparisons import NO_LEVEL, STATED, VALUED, compare
-from tidyfair.readings import LEVEL, UNIT
+from tidyfair.comparisons import NO_LEVEL, PART, STATED, VALUED, compare
+from tidyfair.readings import ERROR, LEVEL, UNIT
 from tidyfair.tallies import THRESHOLD
 from tidyfair.units import UNGROUPED
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tidyfair.evaluations import Evaluated, Request
 
 __all__: list[str] = []
@@ -24,7 +26,8 @@ def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool) -> pl.DataFra
     requests, rows = evaluated.requests, evaluated.rows
     aggregates = {number: request.aggregate for number, request in enumerate(requests) if request.aggregate is not None}
     grouped = pl.col("request").is_in(list(aggregates))
-    found = [rows.filter(~grouped).select("request", "outer", pl.col("estimate").alias("value"), "status", "n")]
+    own = [pl.col("estimate").alias("value"), "status", "n", *_errors(rows)]
+    found = [rows.filter(~grouped).select("request", "outer", *own)]
     if aggregates:
 
         def tidy(number: int, part: pl.DataFrame) -> tuple[str, pl.DataFrame]:
@@ -37,6 +40,9 @@ def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool) -> pl.DataFra
         if not out.is_empty():
             texts = pl.col("text").sort_by(UNIT).unique(maintain_order=True).alias("left_out")
             compared = compared.join(out.group_by("request", "outer").agg(texts), on=["request", "outer"], how="left")
+        if _errors(rows):
+            factors = {number: each.error_factor for number, each in aggregates.items()}
+            compared = compared.join(_error_bounds(groups, factors), on=["request", "outer"], how="left")
         found.append(compared)
     every = pl.concat(found, how="diagonal")
     if len(every) < len(requests) * len(evaluated.units.outer_keys):
@@ -53,12 +59,31 @@ def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool) -> pl.DataFra
     )
     return pl.DataFrame(
         {
-            **evaluated.about(every), ".estimate": every["value"],
+            **evaluated.about(every), ".estimate": every["value"], **_error_bound(every, "value"),
             ".n": _filled(every["n"], 0), ".status": _filled(every["status"], "no_groups"),
             ".group_min": every["low"], ".group_max": every["high"], ".level": evaluated.level_text(every),
             ".groups_left_out": _filled(every["left_out"], []),
         }
     )  # fmt: skip
+
+
+def _errors(rows: pl.DataFrame) -> list[str]:
+    """The column of how far off values can be, where there is one."""
+    return [ERROR] if ERROR in rows.columns else []
+
+
+def _error_bound(rows: pl.DataFrame, value: str) -> dict[str, pl.Series]:
+    """The column that shows how far off values can be, of those that there are."""
+    return {".error_bound": rows[ERROR].set(rows[value].is_null(), None)} if _errors(rows) else {}
+
+
+def _error_bounds(groups: pl.DataFrame, factors: Mapping[int, float | None]) -> pl.DataFrame:
+    """How far off comparisons can be, by how far off the values of the groups can be."""
+    factor = pl.col("request").replace_strict(factors, return_dtype=pl.Float64)
+    valued = groups.filter(pl.col("estimate").is_not_null())
+    parts = valued.group_by("request", "outer", PART).agg(pl.col(ERROR).max() * factor.first())
+    # what is subtracted is off by as much on top
+    return parts.group_by("request", "outer").agg(pl.when(pl.col(ERROR).is_not_null().all()).then(pl.col(ERROR).sum()))
 
 
 def _filled(column: pl.Series, value: object) -> pl.Series:
@@ -80,7 +105,7 @@ def tidy_groups(evaluated: Evaluated) -> pl.DataFrame:
     return pl.DataFrame(
         {
             **about, ".group": rows["text"], **level, ".estimator": estimator, **threshold,
-            ".estimate": rows["estimate"],
+            ".estimate": rows["estimate"], **_error_bound(rows, "estimate"),
             ".n": rows["n"], ".denominator": rows["denominator"], ".status": rows["status"],
         }
     )  # fmt: skip

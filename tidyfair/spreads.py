@@ -56,6 +56,10 @@ class _Spread(Aggregate):
     def for_one_group(self) -> float | None:
         return None if self.kind in {"group_minimum", "group_maximum", "group_mean"} else 0.0
 
+    @property
+    def error_factor(self) -> float | None:
+        return None if self.kind == "coefficient_of_variation" else 1.0
+
     def range(self, lower: float, upper: float) -> tuple[float, float]:
         # values at both ends are half the width from their mean; relative to it, they may be any number of times as far
         width = math.inf if self.kind == "coefficient_of_variation" else (upper - lower) / 2

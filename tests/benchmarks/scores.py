@@ -81,6 +81,11 @@ def main() -> None:
         f"ROC AUC of {GROUPS} groups, exact, against rank().over()",
         lambda: auc.by_group(data, "y", probs="score"), auc_by_hand(data), runs,
     )  # fmt: skip
+    for bins in (2**16, 2**12):
+        compare(
+            f"the same from {bins:,} score bins",
+            lambda bins=bins: auc.by_group(data, "y", probs="score", score_bins=bins), auc_by_hand(data), runs,
+        )  # fmt: skip
     if importlib.util.find_spec("sklearn"):
         compare(
             "the same against scikit-learn in a loop",

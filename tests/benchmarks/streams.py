@@ -1,15 +1,17 @@
 """What batches cost: 1,000 of 1,000 rows against one call, in the same process: `python tests/benchmarks/streams.py`.
 
-Options: `--batches`, `--runs`.
+torchmetrics is left out where it is not installed. Options: `--batches`, `--rows`, `--runs`.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import statistics
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import polars as pl
 from counting import FEATURES, disparities
 
 import tidyfair as tf
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 METRICS = tf.metric_set(tf.accuracy, *(each for feature in FEATURES for each in disparities(feature)))
-ROWS = 1_000
 
 
 def seconds(call: Callable[[], object], runs: int) -> float:
@@ -31,13 +32,47 @@ def seconds(call: Callable[[], object], runs: int) -> float:
     return statistics.median(found)
 
 
+def against_torchmetrics(batches: list[pl.DataFrame], runs: int) -> None:
+    """The same two metrics of the same batches; there each batch is given as tensors, made before the clock runs."""
+    # where they are installed
+    torch: Any = importlib.import_module("torch")
+    their_metric: Any = importlib.import_module("torchmetrics.classification").BinaryFairness
+    tensors = [
+        tuple(
+            torch.tensor(each.to_physical().cast(pl.Int64).to_numpy())
+            for each in (batch["approved"], batch["repaid"], batch["race"])
+        )
+        for batch in batches
+    ]
+    metrics = tf.metric_set(tf.demographic_parity_ratio("race"), tf.equal_opportunity_ratio("race"))
+
+    def theirs() -> None:
+        seen = their_metric(5)
+        for batch in tensors:
+            seen.update(*batch)
+        seen.compute()
+
+    def ours() -> None:
+        seen = tf.Accumulator(metrics, "repaid", "approved")
+        for batch in batches:
+            seen.update(batch)
+        seen.compute(pos_label="yes")
+
+    theirs()
+    ours()
+    mine, other = seconds(ours, runs), seconds(theirs, runs)
+    ratio = f"ratio {mine / other:.2f}; {mine:.2f} s against {other:.2f} s"
+    print(f"torchmetrics' BinaryFairness, {len(batches[0]):,} rows a batch: {ratio}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batches", type=int, default=1_000)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=1_000)
     options = parser.parse_args()
-    data = lending(options.batches * ROWS)
-    batches = list(data.iter_slices(ROWS))
+    data = lending(options.batches * options.rows)
+    batches = list(data.iter_slices(options.rows))
 
     def streamed() -> None:
         seen = tf.Accumulator(METRICS, "repaid", "approved")
@@ -48,6 +83,8 @@ def main() -> None:
     def at_once() -> None:
         METRICS(data, "repaid", "approved", pos_label="yes")
 
+    if importlib.util.find_spec("torchmetrics"):
+        against_torchmetrics(batches, options.runs)
     stream, once = seconds(streamed, options.runs), seconds(at_once, options.runs)
     allowed = 3 * once + options.batches * 1e-3
     print(

@@ -206,10 +206,36 @@ def _is_cost(item: tuple[Any, Any]) -> bool:
     return paired and isinstance(cost, Real) and math.isfinite(cost)
 
 
+# How far off a metric can be if only the bins of scores are known
+
+
+def _undecided_pairs(hits: Expr, false_alarms: Expr) -> Rate:
+    """Share of pairs of one with and one without the event that are in the same bin, so that either may be first."""
+    return (hits * false_alarms).sum(), hits.sum() * false_alarms.sum()
+
+
+def _half_undecided_pairs(hits: Expr, false_alarms: Expr) -> Rate:
+    """The same, where such a pair counts half."""
+    undecided, pairs = _undecided_pairs(hits, false_alarms)
+    return undecided / 2, pairs
+
+
+def _undecided_precision(hits: Expr, false_alarms: Expr) -> Rate:
+    """Mean over hits of how far precision can go within their bin: with all false alarms first, or with none."""
+    found, selected = hits.cum_sum(), hits.cum_sum() + false_alarms.cum_sum()
+    highest = found / (selected - false_alarms)
+    lowest = pl.when(selected > hits).then((found - hits) / (selected - hits)).otherwise(1.0)
+    # a bin without hits has no precision in doubt
+    return pl.when(hits > 0).then(hits * (highest - lowest)).otherwise(0.0).sum(), hits.sum()
+
+
 # How well the order of scores tells labels apart
 
 
-@prob_metric(probabilities=False, undefined="one_class", average="hand_till", counts="smaller_class")
+@prob_metric(
+    probabilities=False, undefined="one_class", average="hand_till", counts="smaller_class",
+    error_of_bins=_half_undecided_pairs,
+)  # fmt: skip
 def roc_auc(hits: Expr, false_alarms: Expr) -> Rate:
     """Probability that one with the event scores higher than one without, ties counting half (Hanley and McNeil, 1982).
 
@@ -226,7 +252,10 @@ def roc_auc(hits: Expr, false_alarms: Expr) -> Rate:
 auc_roc = roc_auc.alias("auc_roc")
 
 
-@prob_metric(probabilities=False, undefined="one_class", average="macro", counts="smaller_class")
+@prob_metric(
+    probabilities=False, undefined="one_class", average="macro", counts="smaller_class",
+    error_of_bins=_half_undecided_pairs,
+)  # fmt: skip
 def roc_aunu(roc_auc: Expr) -> Expr:
     """Mean of the areas under the ROC curves of each label against the rest (Ferri et al., 2009); null with one class.
 
@@ -236,7 +265,10 @@ def roc_aunu(roc_auc: Expr) -> Expr:
     return roc_auc
 
 
-@prob_metric(probabilities=False, undefined="one_class", average="macro_weighted", counts="smaller_class")
+@prob_metric(
+    probabilities=False, undefined="one_class", average="macro_weighted", counts="smaller_class",
+    error_of_bins=_half_undecided_pairs,
+)  # fmt: skip
 def roc_aunp(roc_auc: Expr) -> Expr:
     """Mean of the areas under the ROC curves of each label against the rest, each weighing as often as it is true.
 
@@ -248,7 +280,9 @@ def roc_aunp(roc_auc: Expr) -> Expr:
     return roc_auc
 
 
-@prob_metric(probabilities=False, undefined="one_class", range=(-1, 1), counts="smaller_class")
+@prob_metric(
+    probabilities=False, undefined="one_class", range=(-1, 1), counts="smaller_class", error_of_bins=_undecided_pairs
+)
 def gain_capture(roc_auc: Expr) -> Expr:
     """How much of the possible gain over chance the order captures: 2 AUC - 1, the Gini coefficient of a classifier.
 
@@ -260,7 +294,7 @@ def gain_capture(roc_auc: Expr) -> Expr:
     return 2 * roc_auc - 1
 
 
-@prob_metric(probabilities=False, undefined="no_events", counts="positives")
+@prob_metric(probabilities=False, undefined="no_events", counts="positives", error_of_bins=_undecided_precision)
 def average_precision(hits: Expr, false_alarms: Expr) -> Rate:
     """Mean precision over the hits, as the threshold falls (Zhu, 2004); null without events.
 
@@ -271,7 +305,7 @@ def average_precision(hits: Expr, false_alarms: Expr) -> Rate:
     return (hits * hits.cum_sum() / selected).sum(), hits.sum()
 
 
-@prob_metric(probabilities=False, undefined="no_events", counts="positives")
+@prob_metric(probabilities=False, undefined="no_events", counts="positives", error_of_bins=_undecided_precision)
 def pr_auc(hits: Expr, false_alarms: Expr) -> Rate:
     """Area under the precision-recall curve by trapezoids, which begins at precision 1; null without events.
 

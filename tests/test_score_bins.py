@@ -1,0 +1,186 @@
+"""Metrics of the order of scores from counts in bins: how far off they are, and that they add up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+from polars.testing import assert_frame_equal
+
+import tidyfair as tf
+from tidyfair.datasets import lending
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+METRICS = tf.metric_set(
+    tf.roc_auc, tf.gain_capture, tf.roc_aunu, tf.roc_aunp, tf.average_precision, tf.pr_auc, tf.brier_class,
+)  # fmt: skip
+COLUMNS: dict[str, Any] = {"truth": "y", "probs": "p"}
+ROUNDING = 1e-12
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> pl.DataFrame:
+    size = draw(st.integers(2, 40))
+    score = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0, None]))
+    columns = {
+        "y": st.sampled_from([0, 1]), "p": score, "g": st.sampled_from("abc"),
+        "w": st.sampled_from([0.0, 0.5, 1.0, 3.0]),
+    }  # fmt: skip
+    return pl.DataFrame(
+        {name: draw(st.lists(each, min_size=size, max_size=size)) for name, each in columns.items()},
+        schema={"y": pl.Int64, "p": pl.Float64, "g": pl.String, "w": pl.Float64},
+    )
+
+
+def distance(found: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
+    keys = ".group" if ".group" in found.columns else ".by"
+    assert found.select(".metric", keys).equals(exact.select(".metric", keys))
+    return found.with_columns(off=(found[".estimate"] - exact[".estimate"]).abs())
+
+
+@settings(deadline=None, max_examples=150, database=None)
+@given(data=frames(), bins=st.sampled_from([2, 3, 10, 1000, 65536]), weighted=st.booleans())
+def test_no_value_is_farther_off_than_its_bound(data: pl.DataFrame, bins: int, *, weighted: bool) -> None:
+    columns: dict[str, Any] = {**COLUMNS, "pos_label": 1, "case_weights": "w" if weighted and data["w"].sum() else None}
+    fair = tf.metric_set(METRICS, tf.auc_parity("g"), tf.auc_parity("g", aggregate=tf.group_minimum(), name="least"))
+    for call in (fair.by_group, lambda *given, **options: fair(*given, **options, on_undefined="ignore")):
+        found = call(data, **columns, score_bins=bins)
+        off = distance(found, call(data, **columns))
+        assert off["off"].is_null().equals(found[".error_bound"].is_null())
+        assert (off["off"] <= off[".error_bound"] + ROUNDING).all()
+
+
+def test_the_bound_of_the_area_is_reached_by_some_order() -> None:
+    # two bins: the lower one has two with and three without the event, the upper one of each
+    first = pl.DataFrame({"y": [1, 1, 0, 0, 0, 1, 0], "p": [0.41, 0.42, 0.1, 0.2, 0.3, 0.9, 0.8]})
+    last = first.with_columns(p=pl.Series([0.1, 0.2, 0.41, 0.42, 0.43, 0.8, 0.9]))
+    for data, sign in ((first, 1), (last, -1)):
+        binned = tf.roc_auc(data, **COLUMNS, score_bins=2)
+        exact = tf.roc_auc(data, **COLUMNS)
+        # 2 * 3 + 1 * 1 of 3 * 4 pairs are in one bin
+        assert binned[".error_bound"].item() == pytest.approx(7 / 12 / 2)
+        assert exact[".estimate"].item() - binned[".estimate"].item() == pytest.approx(sign * 7 / 24)
+
+
+def test_bins_are_of_equal_width_and_the_last_holds_1() -> None:
+    data = pl.DataFrame({"y": [0, 1, 0, 1, 1, 0], "p": [0.0, 0.249, 0.25, 0.5, 1.0, 0.99]})
+    by_hand = data.with_columns(p=(pl.col("p") * 4).floor().clip(0, 3))
+    binned = METRICS.by_group(data, **COLUMNS, score_bins=4).head(6)
+    assert_frame_equal(
+        binned.select(".metric", ".estimate"),
+        tf.metric_set(*METRICS.metrics[:6]).by_group(by_hand, **COLUMNS).select(".metric", ".estimate"),
+    )
+
+
+def test_sums_of_scores_stay_exact() -> None:
+    data = lending(2_000)
+    call: dict[str, Any] = {"truth": "repaid", "probs": "score", "pos_label": "yes"}
+    found = METRICS(data, **call, score_bins=4).filter(pl.col(".metric") == "brier_class")
+    assert found[".estimate"].equals(tf.brier_class(data, **call)[".estimate"])
+    assert found[".error_bound"].to_list() == [0.0]
+
+
+@pytest.mark.parametrize("weights", [None, "weight", "whole"])
+def test_a_large_frame_is_counted_in_a_table_and_any_other_one_by_group(weights: str | None) -> None:
+    data = lending(60_000).with_columns(whole=(pl.col("weight") * 10).cast(pl.Int64))
+    plain = data.with_columns(pl.col("repaid", "race").cast(pl.String))
+    fair = tf.metric_set(METRICS, tf.auc_parity("race"))
+    call: dict[str, Any] = {"truth": "repaid", "probs": "score", "case_weights": weights, "score_bins": 512}
+    tallies = [fair.tally(frame, **call) for frame in (data, plain)]
+    for tally in tallies:
+        assert tally.rows is not None
+        assert len(tally.rows) <= 2 * 5 * 512
+    found, other = (fair.compute(tally, pos_label="yes") for tally in tallies)
+    assert_frame_equal(found, other, abs_tol=ROUNDING)
+    merged: Any = sum(fair.tally(data[start : start + 25_000], **call) for start in (0, 25_000, 50_000))
+    assert isinstance(merged, tf.Tally)
+    assert merged.rows is not None
+    assert tallies[0].rows is not None
+    assert len(merged.rows) == len(tallies[0].rows)
+    assert_frame_equal(fair.compute(merged, pos_label="yes"), found, abs_tol=ROUNDING)
+
+
+def test_a_state_of_bins_travels(tmp_path: Path) -> None:
+    data, path = lending(3_000), tmp_path / "state.parquet"
+    call: dict[str, Any] = {"truth": "repaid", "probs": "score", "score_bins": 64}
+    fair = tf.metric_set(METRICS, tf.auc_parity("sex"))
+    tf.save_state(fair.tally(data, **call), path)
+    other: dict[str, Any] = call | {"score_bins": 32}
+    read = tf.load_state(path, like=fair.tally(data.head(0), **call))
+    assert fair.compute(read, pos_label="yes").equals(fair(data, **call, pos_label="yes"))
+    with pytest.raises(tf.ArgumentError, match="was counted for other scores"):
+        tf.load_state(path, like=fair.tally(data.head(0), **other))
+
+
+def test_more_than_two_labels() -> None:
+    data = pl.DataFrame({"y": list("abcabcaabbcc") * 4}).with_columns(
+        (((pl.int_range(pl.len()) * step) % 17 + 1) / 18).alias(name) for step, name in ((5, "a"), (7, "b"), (11, "c"))
+    )
+    total = pl.sum_horizontal("a", "b", "c")
+    data = data.with_columns(pl.col("a", "b", "c") / total)
+    few = tf.metric_set(*METRICS.metrics[:6])
+    for bins in (4, 50):
+        call: dict[str, Any] = {"truth": "y", "probs": ["a", "b", "c"]}
+        off = distance(few(data, **call, score_bins=bins), few(data, **call))
+        assert (off["off"] <= off[".error_bound"] + ROUNDING).all()
+        assert (off[".error_bound"] > 0).all()
+
+
+def test_what_has_no_bound_says_so() -> None:
+    data = lending(500)
+    call: dict[str, Any] = {"truth": "repaid", "probs": "score", "pos_label": "yes", "score_bins": 64}
+    aggregates = (tf.ratio(), tf.difference(to="overall"), tf.difference(to="White", signed=True))
+    found = [tf.auc_parity("race", aggregate=each)(data, **call)[".error_bound"].item() for each in aggregates]
+    assert found == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "expected"),
+    [
+        (
+            tf.roc_auc, {"score_bins": 1},
+            snapshot("`score_bins` is a number of bins, 2 to 65536, not 1."),
+        ),
+        (
+            tf.roc_auc, {"score_bins": True},
+            snapshot("`score_bins` is a number of bins, 2 to 65536, not True."),
+        ),
+        (
+            tf.brier_class, {"score_bins": 8},
+            snapshot("`score_bins` is for metrics of the order of scores, such as roc_auc, with `probs=`; leave it out where there is none."),
+        ),
+        (
+            tf.expected_calibration_error, {"score_bins": 8},
+            snapshot("expected_calibration_error needs the scores themselves: call it without `score_bins`."),
+        ),
+        (
+            tf.abroca("g"), {"score_bins": 8},
+            snapshot("abroca needs the scores themselves: call it without `score_bins`."),
+        ),
+        (
+            tf.roc_auc, {"score_bins": 8, "probs": "logit"},
+            snapshot("`score_bins` are bins between 0 and 1, but 'logit' holds values from -2 to 1.5; bring them there in the same order, as `sigmoid(…)` does."),
+        ),
+    ],
+)  # fmt: skip
+def test_bad_input(metric: Any, options: dict[str, Any], expected: str) -> None:
+    data = pl.DataFrame({"y": [0, 1, 1], "p": [0.1, 0.5, 0.7], "logit": [-2.0, 0.0, 1.5], "g": ["a", "b", "a"]})
+    with pytest.raises(tf.TidyfairError) as caught:
+        metric(data, **COLUMNS | options)
+    assert str(caught.value) == expected
+
+
+def test_a_tally_of_bins_is_read_by_what_can_read_it() -> None:
+    data = pl.DataFrame({"y": [0, 1, 1], "p": [0.1, 0.5, 0.7]})
+    tally = tf.roc_auc.tally(data, **COLUMNS, score_bins=8)
+    with pytest.raises(tf.ArgumentError) as caught:
+        tf.expected_calibration_error.compute(tally)
+    assert str(caught.value) == snapshot(
+        "expected_calibration_error needs the scores themselves: count again without `score_bins`."
+    )

@@ -1,0 +1,262 @@
+"""The pass over the data: one `group_by` makes a tally."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tidyfair.columns import blaming_expressions, check_features
+from tidyfair.cuts import ESTIMATE
+from tidyfair.errors import ColumnError, WeightError
+from tidyfair.frames import WEIGHT
+from tidyfair.groups import SIDE
+from tidyfair.neighbors import other_labels
+from tidyfair.packing import binned, grouped
+from tidyfair.sums import (
+    ACTUAL,
+    MEASURE,
+    PREDICTED,
+    SCORE,
+    Needs,
+    digits_lost,
+    moments,
+    own_centres,
+    summed,
+)
+from tidyfair.tallies import LABELS, TRUTH, Key, Scores, Tally, check_total
+
+if TYPE_CHECKING:
+    from polars._typing import EngineType
+
+    from tidyfair.columns import Column
+    from tidyfair.cuts import Cut
+    from tidyfair.frames import Source
+    from tidyfair.groups import Privileged
+
+__all__: list[str] = []
+
+_FEW_ROWS = 50_000
+_SAMPLE = 1_000
+
+
+def count(
+    source: Source,
+    keys: tuple[Key, ...],
+    *,
+    truth: Column | None,
+    estimate: Column | None,
+    scores: Scores | None = None,
+    cut: Cut | None = None,
+    weights: Column | None = None,
+    needs: Needs = Needs(),  # noqa: B008 - frozen
+) -> Tally:
+    """Count the rows of a frame in one pass; with a cut the labels are made from the score."""
+    wanted = {f"k{index}": ("by" if key.role == "by" else "group_by", key.column) for index, key in enumerate(keys)}
+    numbers = {TRUTH: ACTUAL, ESTIMATE: PREDICTED} if needs.numbers else {TRUTH: TRUTH, ESTIMATE: ESTIMATE}
+    named = {numbers[TRUTH]: truth, numbers[ESTIMATE]: estimate, WEIGHT: weights}
+    roles = {ACTUAL: TRUTH, PREDICTED: ESTIMATE, WEIGHT: "case_weights"}
+    wanted |= {name: (roles.get(name, name), column) for name, column in named.items() if column is not None}
+    reads_scores = scores is not None and (needs.scores or cut is not None)
+    if scores is not None and reads_scores:
+        wanted |= {f"s{place}": ("probs", column) for place, column in enumerate(scores.columns)}
+    groups = {f"t{index}": ("threshold", column) for index, column in enumerate(cut.by if cut else ())}
+    pools = [term.neighborhood for term in needs.compared if term.neighborhood]
+    features = dict.fromkeys(column for pool in pools for column in pool.features)
+    wanted |= {f"f{index}": ("features", column) for index, column in enumerate(features)}
+    # small frames do not repay the start of the streaming engine
+    engine: EngineType = "in-memory" if source.rows is not None and source.rows < _FEW_ROWS else "streaming"
+    frame = source.select(wanted | groups)
+    schema = frame.collect_schema()
+    for name, (role, column) in wanted.items():
+        if name in {ACTUAL, PREDICTED} or role == "probs":
+            _check_numbers(schema[name], role, column.name, decided=cut is not None and not needs.scores)
+    frame = frame.with_columns(
+        pl.col(name).cast(pl.Float64) for name in wanted if name in {ACTUAL, PREDICTED} or wanted[name][0] == "probs"
+    )
+    if weights is not None:
+        frame = _weighable(frame, weights)
+    if cut is not None:
+        outer = [f"k{index}" for index, key in enumerate(keys) if key.role == "outer"]
+        with blaming_expressions(wanted):
+            frame = cut.decide(frame, outer, list(groups), [column.name for column in cut.by]).drop(list(groups))
+    if not needs.numbers:
+        _refuse_continuous(frame, {TRUTH: truth, ESTIMATE: estimate}, engine)
+    bins, rows = scores.bins if scores else None, None
+    if needs.compared or (needs.rows and not bins):
+        # read once, counted from memory
+        with blaming_expressions(wanted):
+            rows = frame.collect(engine=engine)
+        rows = _compared(rows, needs, list(features), keys, source.sides)
+        frame = rows.lazy()
+        rows = rows if needs.rows else None
+    if bins and scores is not None:
+        own = [*(f"k{index}" for index in range(len(keys))), TRUTH]
+        with blaming_expressions(wanted):
+            rows = binned(frame, own, [f"s{place}" for place in range(len(scores.columns))], bins, engine)
+    cells = _cells(frame, wanted, needs, scores if reads_scores and needs.scores else None, cut, engine)
+    if weights is not None:
+        _check_weights(cells, weights)
+        cells = cells.drop("least", "known")
+    cells = cells.with_columns(pl.lit(None).alias(name) for name in LABELS if name not in cells.columns)
+    order = [*(f"k{index}" for index in range(len(keys))), *LABELS]
+    order += [SCORE] if SCORE in cells.columns else []
+    cells = cells.select(*order, pl.exclude(order))
+    _check_finite(cells, {name: column for name, (_, column) in wanted.items()}, wanted)
+    _check_bins(cells, scores)
+    return Tally(cells, keys, truth, estimate, cut, weights, scores, needs, rows, source.sides)
+
+
+def _cells(
+    frame: pl.LazyFrame,
+    wanted: dict[str, tuple[str, Column]],
+    needs: Needs,
+    scores: Scores | None,
+    cut: Cut | None,
+    engine: EngineType,
+) -> pl.DataFrame:
+    """One row for each combination of keys and labels, with everything that is summed."""
+    columns = frame.collect_schema().names()
+    sums = [pl.len().cast(pl.Int64).alias("n")]
+    if WEIGHT in columns:
+        sums += [pl.col(WEIGHT).sum().alias("w"), pl.col(WEIGHT).cast(pl.Float64).pow(2).sum().alias("w2")]
+        sums += [pl.col(WEIGHT).min().alias("least"), pl.col(WEIGHT).count().alias("known")]
+    count = 0
+    if scores is not None:
+        # what is there is a key, as missing labels are
+        count = len(scores.columns)
+        there = pl.all_horizontal(pl.col(f"s{place}").is_not_null() for place in range(count))
+        frame = frame.with_columns(pl.when(there).then(statement=True).alias(SCORE))
+    numbers = {name: number for name, number in ((TRUTH, ACTUAL), (ESTIMATE, PREDICTED)) if number in columns}
+    if needs.numbers:
+        missing = [name for name in (ACTUAL, PREDICTED) if name not in columns]
+        frame = frame.with_columns(
+            *(pl.lit(None, pl.Float64).alias(name) for name in missing),
+            *(
+                pl.when(pl.col(number).is_not_null()).then(statement=True).alias(name)
+                for name, number in numbers.items()
+            ),
+        )
+    weighted = WEIGHT in columns
+    if needs.anything:
+        sums += summed(needs, count, weighted=weighted)
+        frame = frame.with_columns(pl.col(WEIGHT).cast(pl.Float64).alias(MEASURE)) if weighted else frame
+    values = {WEIGHT, MEASURE, ACTUAL, PREDICTED, *(f"s{place}" for place in range(len(columns)))}
+    values |= {term.column for term in needs.compared}
+    names = frame.collect_schema().names() if needs.anything else columns
+    by = [name for name in names if name not in values]
+    known = {ESTIMATE: codes} if cut and (codes := cut.codes) is not None else {}
+    with blaming_expressions(wanted):
+        if not needs.moments:
+            return grouped(frame, by, sums, engine, known)
+        sample = frame.select(ACTUAL, PREDICTED).head(_SAMPLE).collect().median()
+        centres = [pl.lit(each.fill_null(0.0).item()) for each in sample]
+        named = [centre.alias(name) for name, centre in zip(("truth_centre", "estimate_centre"), centres, strict=True)]
+        cells = grouped(frame, by, [*sums, *moments(*centres, weighted=weighted)], engine, known).with_columns(named)
+        if not digits_lost(cells):
+            return cells
+        # the groups lie far apart: each is summed about its own means
+        placed = own_centres(cells, by)
+        frame = (
+            frame.join(placed.lazy(), on=by, how="left", nulls_equal=True)
+            if by
+            else frame.with_columns(pl.lit(each.item()).alias(each.name) for each in placed)
+        )
+        again = moments(pl.col("truth_centre"), pl.col("estimate_centre"), weighted=weighted)
+        centred_sums = [*sums, *again, pl.col("truth_centre", "estimate_centre").first()]
+        return grouped(frame, by, centred_sums, engine, known)
+
+
+def _compared(
+    rows: pl.DataFrame, needs: Needs, features: list[Column], keys: tuple[Key, ...], sides: Privileged | None
+) -> pl.DataFrame:
+    """The rows with the quantities for which each is compared with others of its outer group."""
+    if not needs.compared:
+        return rows
+    names = {f"f{index}": column.name for index, column in enumerate(features)}
+    check_features(rows, names, "distances need")
+    placed, together = rows, [f"k{index}" for index, key in enumerate(keys) if key.role == "outer"]
+    if sides is not None:
+        own = [f"k{index}" for index, key in enumerate(keys) if key.role == "side"]
+        placed, together = rows.with_columns(sides.side(rows[own]).alias(SIDE)), [*together, SIDE]
+    for term in needs.compared:
+        pool = term.neighborhood
+        if pool is not None:
+            near = [f"f{features.index(column)}" for column in pool.features]
+            found = other_labels(placed, near, ESTIMATE, together, pool.n_neighbors)
+            rows = rows.with_columns(found.alias(term.column))
+    return rows.drop(names)
+
+
+def _check_numbers(dtype: pl.DataType, role: str, name: str, *, decided: bool) -> None:
+    if dtype.is_numeric() or (dtype == pl.Null):
+        return
+    needed = {"probs": "a threshold needs numbers" if decided else "scores are numbers"}
+    msg = f"`{role}`: the column {name!r} is {dtype}; {needed.get(role, 'regression metrics read numbers')}."
+    raise ColumnError(msg)
+
+
+def _check_finite(cells: pl.DataFrame, columns: dict[str, Column], wanted: dict[str, tuple[str, Column]]) -> None:
+    for name, column in columns.items():
+        ends = [f"{end} {name}" for end in ("least", "most")]
+        if ends[0] in cells.columns and cells.select(pl.col(ends).is_infinite().any()).row(0) != (False, False):
+            msg = f"`{wanted[name][0]}`: the column {column.name!r} holds infinite values; metrics need finite numbers."
+            raise ColumnError(msg)
+
+
+def _check_bins(cells: pl.DataFrame, scores: Scores | None) -> None:
+    """Refuse scores beyond the ends of bins."""
+    for place, column in enumerate(scores.columns if scores and scores.bins else ()):
+        low, high = cells.select(pl.col(f"least s{place}").min(), pl.col(f"most s{place}").max()).row(0)
+        if low is not None and (low < 0 or high > 1):
+            msg = (
+                f"`score_bins` are bins between 0 and 1, but {column.name!r} holds values from {low:g} to {high:g}; "
+                "bring them there in the same order, as `sigmoid(…)` does."
+            )
+            raise ColumnError(msg)
+
+
+def _refuse_continuous(frame: pl.LazyFrame, named: dict[str, Column | None], engine: EngineType) -> None:
+    """Numbers that are not whole are no labels; found before they are counted one by one."""
+    schema = frame.collect_schema()
+    floats = [name for name in LABELS if name in schema and (schema[name].is_float() or schema[name].is_decimal())]
+    if not floats:
+        return
+    broken = (pl.col(floats) != pl.col(floats).round(0)).any()
+    found = frame.select(broken).collect(engine=engine)
+    for name in floats:
+        column = named[name]
+        if column is not None and found[name][0]:
+            way_out = (
+                "give the predicted labels, or the scores as `probs=` with `threshold=`"
+                if name == ESTIMATE
+                else "give the column of labels"
+            )
+            found_out = f"the column {column.name!r} holds numbers that are not whole, but class metrics read labels"
+            msg = f"`{name}`: {found_out}; {way_out}."
+            raise ColumnError(msg)
+
+
+def _weighable(frame: pl.LazyFrame, weights: Column) -> pl.LazyFrame:
+    dtype = frame.collect_schema()[WEIGHT]
+    if not (dtype.is_numeric() or dtype == pl.Boolean):
+        msg = f"`case_weights`: the column {weights.name!r} is {dtype}; weights are numbers."
+        raise WeightError(msg)
+    whole = dtype.is_integer() or dtype == pl.Boolean
+    return frame.with_columns(pl.col(WEIGHT).cast(pl.Int64 if whole else pl.Float64, strict=False))
+
+
+def _check_weights(cells: pl.DataFrame, weights: Column) -> None:
+    found = {
+        "missing": (cells["known"] != cells["n"]).any(),
+        "NaN or infinite": not cells["w"].is_finite().all(),
+        "negative": (cells["least"] < 0).any(),
+    }
+    for what, there in found.items():
+        if there:
+            msg = (
+                f"`case_weights`: some values of {weights.name!r} are {what}; "
+                "weights are finite numbers of zero or more: fill or filter these rows first."
+            )
+            raise WeightError(msg)
+    check_total(cells, weights)
