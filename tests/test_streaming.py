@@ -134,20 +134,47 @@ def test_small_cells_are_left_out_with_what_gives_them_away(tmp_path: Path) -> N
     path = tmp_path / "state.parquet"
     tf.save_state(tally, path, suppress_below=15)
     shown = tf.load_state(path, tally).cells
-    counts = tally.cells.sort("k0", "truth", "estimate")["n"].to_list()
-    left = shown.sort("k0", "truth", "estimate")
-    assert any(count < 15 for count in counts)
-    for count, kept, hidden in zip(counts, left["n"], left["hidden"], strict=True):
-        assert kept == (0 if hidden else count)
-        assert hidden == 1 or count >= 15
-    # of no group, and of no pair of labels, is a single one left out
-    for margin in (["k0"], ["truth", "estimate"]):
-        alone = (
-            left.group_by(margin)
-            .agg(pl.col("hidden").sum(), pl.len())
-            .filter((pl.col("hidden") == 1) & (pl.col("len") > 1))
-        )
-        assert alone.is_empty()
+    small = tally.cells.filter(pl.col("n") < 15)["k0"].unique()
+    assert len(small)
+    # a group is left out with all its counts, and those that it lacks
+    hidden = shown.filter(pl.col("hidden") == 1)
+    assert set(small) <= set(hidden["k0"])
+    assert (hidden.group_by("k0").len()["len"] == 4).all()
+    assert (hidden["n"] == 0).all()
+    kept = shown.filter(pl.col("hidden") == 0).drop("hidden")
+    assert_frame_equal(kept, tally.cells.filter(pl.col("k0").is_in(kept["k0"].to_list())), check_row_order=False)
+
+
+@settings(deadline=None, max_examples=100, database=None)
+@given(
+    counts=st.lists(st.sampled_from([0, 0, 1, 2, 4, 7, 30, 60, 90]), min_size=48, max_size=48),
+    fewest=st.sampled_from([2, 5, 10]),
+)
+def test_who_knows_a_total_learns_no_small_count(
+    counts: list[int], fewest: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    cells = itertools.product("abcd", "xyz", [0, 1], [0, 1])
+    people = pl.DataFrame(
+        [cell for cell, count in zip(cells, counts, strict=True) for _ in range(count)],
+        schema=["g", "h", "truth", "guess"], orient="row",
+    )  # fmt: skip
+    tally = tf.equalized_odds("g", "h").tally(people, "truth", "guess")
+    path = tmp_path_factory.mktemp("states") / "state.parquet"
+    tf.save_state(tally, path, suppress_below=fewest)
+    shown = tf.load_state(path, tally).cells
+    true = {tuple(row[:-1]): row[-1] for row in tally.cells.select("k0", "k1", "truth", "estimate", "n").rows()}
+    hidden = {tuple(row) for row in shown.filter(pl.col("hidden") > 0).select("k0", "k1").unique().rows()}
+    assert all(group[:2] in hidden for group, count in true.items() if count < fewest)
+    for key in (0, 1):
+        for same in {group[1 - key] for group in hidden}:
+            inside = [group for group in {each[:2] for each in true} if group[1 - key] == same]
+            out = [group for group in inside if group in hidden]
+            if len(out) == len(inside):
+                continue  # the total is of nobody else
+            assert len(out) > 1
+            for pair in itertools.product([0, 1], [0, 1]):
+                together = sum(true.get((*group, *pair), 0) for group in out)
+                assert together == 0 or together >= fewest
 
 
 def test_what_touches_them_has_no_value(tmp_path: Path) -> None:
@@ -178,6 +205,32 @@ def test_what_touches_them_has_no_value(tmp_path: Path) -> None:
     assert set(again[".status"]) == {"suppressed"}
 
 
+def test_what_is_left_out_stays_so_at_every_threshold(tmp_path: Path) -> None:
+    fair = tf.metric_set(tf.demographic_parity("race"))
+    tally = fair.tally(DATA, "y_true", probs="score", threshold=[0.2, 0.5])
+    tf.save_state(tally, tmp_path / "state.parquet", suppress_below=4)
+    groups = fair.compute_by_group(tf.load_state(tmp_path / "state.parquet", tally))
+    rare = groups.filter(pl.col(".group") == "rare")
+    assert rare.select(".estimate", ".n", ".denominator", ".status").rows() == [(None, None, None, "suppressed")] * 2
+    assert "ok" in groups[".status"].to_list()
+
+
+def test_nobody_is_the_majority_among_groups_of_unknown_size(tmp_path: Path) -> None:
+    sizes = {"big": (3, 200, 0, 190), "tiny": (20, 20, 25, 25), "b": (50, 60, 70, 80), "c": (30, 40, 90, 50)}
+    pairs = list(itertools.product([0, 1], [0, 1]))
+    rows = [(g, *pair) for g, counts in sizes.items() for pair, n in zip(pairs, counts, strict=True) for _ in range(n)]
+    people = pl.DataFrame(rows, schema=["g", "truth", "guess"], orient="row")
+    metric = tf.demographic_parity("g", aggregate=tf.difference(to="majority"))
+    tally = metric.tally(people, "truth", "guess")
+    tf.save_state(tally, tmp_path / "state.parquet", suppress_below=5)
+    found = metric.compute(tf.load_state(tmp_path / "state.parquet", tally), explain=True, on_undefined="ignore")
+    assert found.select(".estimate", ".status").row(0) == (None, "no_reference")
+    # with too few rows to count, they still are not shown
+    few = tf.demographic_parity("g", min_n=1000)
+    states = few.compute_by_group(tf.load_state(tmp_path / "state.parquet", tally))
+    assert dict(states.select(".group", ".status").rows())["big"] == "suppressed"
+
+
 def test_only_counts_of_labels_are_suppressed(tmp_path: Path) -> None:
     path = tmp_path / "state.parquet"
     scored = OF_SCORES.tally(DATA, "y_true", probs="score")
@@ -186,3 +239,130 @@ def test_only_counts_of_labels_are_suppressed(tmp_path: Path) -> None:
     odd: Any = 2.5
     with pytest.raises(tf.ArgumentError, match="`suppress_below` is a number of rows"):
         tf.save_state(OF_LABELS.tally(DATA, "y_true", "y_pred"), path, suppress_below=odd)
+
+
+def within(distance: float) -> tf.Metric:
+    """A metric of a user's: its statistic is called the same whatever the distance."""
+    near: Any = {"near": lambda truth, estimate: ((truth - estimate).abs() <= distance).cast(pl.Float64)}
+    return tf.new_numeric_metric(
+        lambda near, instances: (near, instances), f"within_{distance:g}", "maximize", (0, 1), statistics=near
+    )
+
+
+def test_statistics_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    rents, path = pl.DataFrame({"y": [1.0, 2, 3], "p": [1.0, 12, 13]}), tmp_path / "state.parquet"
+    both = tf.metric_set(within(50), within(1))
+    tf.save_state(both.tally(rents, "y", "p"), path)
+    again = tf.metric_set(within(50), within(1))
+    found = again.compute(tf.load_state(path, again.tally(rents.head(0), "y", "p")))
+    assert found[".estimate"].to_list() == pytest.approx([1.0, 1 / 3])
+    other = tf.metric_set(within(50), within(2))
+    with pytest.raises(tf.ArgumentError, match="was counted for other sums"):
+        tf.load_state(path, other.tally(rents.head(0), "y", "p"))
+
+
+PEOPLE = pl.DataFrame(
+    {"y": [1, 0, 1, 1], "p": [1, 1, 0, 1], "age": [30, 45, 50, 60], "s": [0.2, 0.4, 0.6, 0.8], "g": list("abab")}
+).with_columns(team=pl.col("g"))
+
+
+def by_age(edge: int) -> pl.Expr:
+    return (pl.col("age") > edge).alias("x")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"threshold": {"g": {"a": 0.3, "b": 0.7}}}, {"threshold": {"team": {"a": 0.3, "b": 0.7}}}),
+        ({"group_by": by_age(40)}, {"group_by": by_age(55)}),
+        ({"group_by": "g"}, {"group_by": "team"}),
+        ({"group_by": tf.privileged(g="a")}, {"group_by": tf.privileged(g="b")}),
+        ({"threshold": 0.3}, {"threshold": [0.3]}),
+    ],
+)
+def test_a_file_is_read_for_what_it_was_counted_for(one: Any, other: Any, tmp_path: Path) -> None:
+    path, columns = tmp_path / "state.parquet", {"truth": "y", "probs": "s"}
+    one, other = ({"threshold": 0.5} | each for each in (one, other))
+    fair: Any = tf.metric_set(tf.sens)
+    tf.save_state(fair.tally(PEOPLE, **columns, **one), path)
+    assert fair.compute(tf.load_state(path, fair.tally(PEOPLE.head(0), **columns, **one))).height
+    with pytest.raises(tf.ArgumentError, match="was counted for other"):
+        tf.load_state(path, fair.tally(PEOPLE.head(0), **columns, **other))
+
+
+def test_what_has_no_words_is_not_written(tmp_path: Path) -> None:
+    doubled = pl.col("age").map_batches(lambda age: age * 2, return_dtype=pl.Int64, is_elementwise=True).alias("x")
+    tally = tf.sens.tally(PEOPLE, "y", "p", group_by=doubled)
+    with pytest.raises(tf.ArgumentError, match="holds a Python function"):
+        tf.save_state(tally, tmp_path / "state.parquet")
+    with pytest.raises(tf.ArgumentError, match="cannot be written"):
+        tf.save_state(tf.sens.tally(PEOPLE, "y", "p"), tmp_path / "nowhere" / "state.parquet")
+    odd: Any = tf.Accumulator(tf.sens, "y", "p")
+    with pytest.raises(tf.ArgumentError, match="or the `state` of an accumulator"):
+        tf.save_state(odd, tmp_path / "state.parquet")
+
+
+def test_damaged_files_are_refused(tmp_path: Path) -> None:
+    path, tally = tmp_path / "state.parquet", OF_LABELS.tally(DATA, "y_true", "y_pred")
+    tf.save_state(tally, path)
+    whole, expected = path.read_bytes(), OF_LABELS.compute(tally, on_undefined="ignore")
+    for place in range(0, len(whole), 41):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        try:
+            state = tf.load_state(path, tally)
+        except tf.ArgumentError:
+            continue
+        # what still loads is what was written
+        assert OF_LABELS.compute(state, on_undefined="ignore").equals(expected)
+
+
+TEXTS = PEOPLE.with_columns(pl.col("y").cast(pl.String), g=pl.Series(["1", "1", "2", "3"]))
+NUMBERS = PEOPLE.with_columns(g=pl.Series([1, 1, 2, 2]))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "column"),
+    [
+        (NUMBERS, NUMBERS.with_columns(TEXTS["g"]), "g"),
+        (NUMBERS, NUMBERS.with_columns(TEXTS["y"]), "y"),
+        (
+            PEOPLE.cast({"g": pl.Enum(["a", "b"])}), PEOPLE.cast({"g": pl.Enum(["b", "a"])}), "g",
+        ),
+        (NUMBERS, NUMBERS.with_columns(g=pl.date(2020, 1, pl.col("g"))), "g"),
+    ],
+)  # fmt: skip
+def test_batches_of_other_kinds_are_refused_when_they_come(
+    first: pl.DataFrame, second: pl.DataFrame, column: str
+) -> None:
+    seen = tf.Accumulator(tf.equal_opportunity("g"), "y", "p").update(first)
+    with pytest.raises(tf.ArgumentError, match=f"The column '{column}' is .* cast it to one kind"):
+        seen.update(second)
+    assert seen.state.cells["n"].sum() == 4
+
+
+def test_numbers_and_truth_values_are_one_kind() -> None:
+    seen = tf.Accumulator(tf.accuracy, "y", "p").update(PEOPLE).update(PEOPLE.cast({"y": pl.Boolean, "p": pl.Float64}))
+    assert seen.compute()[".estimate"].item() == 0.5
+    nobody = PEOPLE.with_columns(p=pl.lit(None))
+    assert seen.update(nobody).compute()[".estimate"].item() == 0.5
+
+
+def test_an_accumulator_takes_what_it_was_made_for() -> None:
+    other = tf.Accumulator(tf.sens, "y", "g").update(PEOPLE.with_columns(g=pl.lit(1)))
+    seen = tf.Accumulator(tf.sens, "y", "p")
+    for strange in (other, tf.accuracy.tally(PEOPLE, "y", "g"), tf.brier_class.tally(PEOPLE, "y", probs="s")):
+        with pytest.raises(tf.ArgumentError, match="counted for other columns"):
+            seen.merge(strange)
+    odd: Any = tf.demographic_parity
+    with pytest.raises(tf.ArgumentError, match=r'give the feature, `demographic_parity\("column"\)`'):
+        tf.Accumulator(odd, "y", "p")
+
+
+def test_what_reads_rows_in_order_is_counted_at_once() -> None:
+    parts = [tf.mase.tally(each, "y", "p") for each in (PEOPLE[:2], PEOPLE[2:])]
+    with pytest.raises(tf.ArgumentError, match="reads rows in their order"):
+        parts[0] + parts[1]
+    scaled = tf.metric_tweak(tf.mase, "mase", mae_train=2.0)
+    whole = sum(scaled.tally(each, "y", "p") for each in (PEOPLE[:2], PEOPLE[2:]))
+    assert isinstance(whole, tf.Tally)
+    assert scaled.compute(whole).equals(scaled(PEOPLE, "y", "p"))

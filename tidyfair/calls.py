@@ -281,17 +281,32 @@ class Evaluable(ABC):
                 raise ArgumentError(msg)
         return cast("CountOptions", counting), cast("Reading", reading)
 
-    def _count(self, source: Source, truth: object, estimate: object, options: CountOptions) -> Tally:
+    def _columns(
+        self, truth: object, estimate: object, options: CountOptions
+    ) -> tuple[dict[str, Column], Scores | None, Cut | None]:
+        """What the arguments of a call name: columns, scores and how these are cut."""
         weights = options.get("case_weights")
         given = {"truth": truth, "estimate": estimate, "case_weights": weights}
         columns = {name: Column.of(value, name) for name, value in given.items() if value is not None}
         scores = _scores(options.get("probs"))
         if (bins := options.get("score_bins")) is not None:
             scores = self._in_bins(scores, bins)
+        roles = {*columns, *(["probs"] if scores else [])}
+        return columns, scores, Cut.of(cast("Mapping[str, object]", options), roles)
+
+    def check_counted(self, tally: Tally, truth: object, estimate: object, options: CountOptions) -> None:
+        """Refuse a tally that was counted for other columns or metrics than these."""
+        columns, scores, cut = self._columns(truth, estimate, options)
+        own = (columns.get("truth"), columns.get("estimate"), cut, columns.get("case_weights"), scores, self._needs)
+        if (tally.truth, tally.estimate, tally.cut, tally.weights, tally.scores, tally.needs) != own:
+            msg = "The tally was counted for other columns, weights, thresholds or metrics than these."
+            raise ArgumentError(msg)
+
+    def _count(self, source: Source, truth: object, estimate: object, options: CountOptions) -> Tally:
+        columns, scores, cut = self._columns(truth, estimate, options)
         for column in scores.columns if scores else ():
             column.check(source.columns, "probs")
         roles = {*columns, *(["probs"] if scores else [])}
-        cut = Cut.of(cast("Mapping[str, object]", options), roles)
         if cut is not None and scores is not None and scores.several:
             msg = f"`{cut.way}` cuts one column of scores, that of the event; give `probs=` one column."
             raise ArgumentError(msg)
@@ -348,6 +363,7 @@ class Evaluable(ABC):
                 unprefixed(name).startswith(("truth_mean", "truth_var", "estimate_", "covar")) for name in statistics
             ),
             rows=any(formula.way != "sums" and formula.kind != "class" for formula in formulas),
+            order=any(formula.reads_row_order for formula in formulas),
         )
 
     def _check_probabilities(self, tally: Tally) -> None:

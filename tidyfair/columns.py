@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
-from tidyfair.errors import ColumnError
+from tidyfair.errors import ArgumentError, ColumnError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
 __all__: list[str] = []
 
+_PYTHON = b"PLPY"
+"""What polars writes before a Python function."""
 ColumnLike: TypeAlias = "str | pl.Expr"
 
 
@@ -54,6 +57,21 @@ class Column:
         """The columns of the user's frame that it is made of."""
         return [self.source] if isinstance(self.source, str) else self.source.meta.root_names()
 
+    @property
+    def told(self) -> str:
+        """What it is, in words that are the same in every process.
+
+        Raises:
+            ArgumentError: Where a Python function is in it, which has no words.
+        """
+        if isinstance(self.source, str):
+            return repr(self.source)
+        print_of = fingerprint(self.source)
+        if print_of is None:
+            msg = f"{self.source} holds a Python function, which cannot be told from others; make it a column first."
+            raise ArgumentError(msg)
+        return f"{self.source} #{print_of}"
+
     def check(self, columns: Sequence[str], role: str) -> None:
         """Refuse what the frame does not have, what hides a column, and what is not one value a row."""
         for root in self.roots:
@@ -84,6 +102,13 @@ class Column:
 
     def __repr__(self) -> str:
         return repr(self.source) if isinstance(self.source, str) else str(self.source)
+
+
+def fingerprint(expr: pl.Expr) -> str | None:
+    """A text that is the same for expressions that are the same, in every process; None with a Python function."""
+    written = expr.meta.serialize()
+    # what prints alike need not be alike: arguments of functions are not shown
+    return None if _PYTHON in written else hashlib.sha256(written).hexdigest()[:16]
 
 
 def check_features(frame: pl.DataFrame, names: Mapping[str, str], what: str) -> None:

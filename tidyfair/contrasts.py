@@ -11,6 +11,7 @@ import polars as pl
 
 from tidyfair.aggregates import ESTIMATE, TEXT, Aggregate, first_largest
 from tidyfair.errors import AggregateError, ArgumentError
+from tidyfair.tallies import SUPPRESSED
 
 if TYPE_CHECKING:
     from tidyfair.aggregates import Across, Context, Direction
@@ -94,7 +95,10 @@ class _Contrast(Aggregate):
         else:
             chosen = pl.col("is_reference")
             if self.to == "majority":
-                largest = rows.group_by(keys).agg(pl.col("unit").get(first_largest(pl.col("size"))).alias("largest"))
+                # with a group of unknown size nobody knows which one is the largest
+                known = ~(pl.col("status") == SUPPRESSED).any()
+                largest = pl.when(known).then(pl.col("unit").get(first_largest(pl.col("size")))).alias("largest")
+                largest = rows.group_by(keys).agg(largest)
                 rows = rows.join(largest, on=keys, how="left", maintain_order="left")
                 chosen = pl.col("unit") == pl.col("largest")
             own = rows.filter(chosen).select(*keys, reference="estimate", reference_text="text", other="unit")

@@ -134,6 +134,7 @@ def numeric_metric(
     direction: Direction = "minimize",
     range: tuple[float, float] = (0, math.inf),  # noqa: A002 - the field's word
     undefined: str = "zero_denominator",
+    in_order_unless: str | None = None,
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a formula into a metric of predicted numbers.
 
@@ -145,10 +146,12 @@ def numeric_metric(
         direction: Whether larger values are better.
         range: Smallest and largest possible value.
         undefined: Why it has no value where it has none.
+        in_order_unless: The option without which the order of rows matters.
     """
+    settings: dict[str, Any] = {"undefined": undefined, "in_order_unless": in_order_unless}
 
     def define(function: Callable[..., Any]) -> Metric:
-        return defined(function, "numeric", direction, range, {"undefined": undefined})
+        return defined(function, "numeric", direction, range, settings)
 
     return define
 

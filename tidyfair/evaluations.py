@@ -14,8 +14,8 @@ from tidyfair.formulas import OVERALL
 from tidyfair.functions import class_values, row_values
 from tidyfair.labels import AVERAGES, NUMBERS, levels_of, read_labels
 from tidyfair.partitions import Level, Whose
-from tidyfair.readings import ERROR, HAND_TILL, LEVEL, ONE_LABEL, SUPPRESSED, UNIT, Table, derived, evaluate, pool
-from tidyfair.tallies import THRESHOLD
+from tidyfair.readings import ERROR, HAND_TILL, LEVEL, ONE_LABEL, UNIT, Table, derived, evaluate, pool
+from tidyfair.tallies import SUPPRESSED, THRESHOLD
 from tidyfair.units import UNGROUPED, cells_of, count_units, rows_of
 
 if TYPE_CHECKING:
@@ -400,11 +400,12 @@ def _mark(rows: pl.DataFrame, units: Units, requests: Sequence[Request], *, na_r
         schema = {"request": pl.Int32, UNIT: pl.Int32, "is_reference": pl.Boolean}
         chosen = pl.DataFrame(references, schema=schema, orient="row")
         rows = rows.join(chosen, on=["request", UNIT], how="left", maintain_order="left")
+    suppressed = pl.col("reason") == SUPPRESSED
     status = (
         pl.when("apart").then(pl.lit("left_out"))
         .when((pl.col("rows") > pl.col("n")) & (not na_rm)).then(pl.lit("missing_values"))
+        .when(suppressed).then(pl.lit(SUPPRESSED))
         .when(pl.col("denominator") < pl.col("min_n")).then(pl.lit("below_min_n"))
-        .when(reason=SUPPRESSED).then(pl.lit(SUPPRESSED))
         .when(pl.col("estimate").is_null() & (pl.col("n") == 0)).then(pl.lit("zero_denominator"))
         .when(pl.col("estimate").is_null()).then("reason")
         .when(pl.col("estimate").is_infinite()).then(pl.lit("infinite"))
@@ -415,6 +416,8 @@ def _mark(rows: pl.DataFrame, units: Units, requests: Sequence[Request], *, na_r
         status.alias("status"),
         pl.when(status.is_in(VALUED)).then("estimate").alias("estimate"),
         pl.when(~pl.col("apart")).then("size").alias("size"),
+        # what is left of a group says nothing about it
+        *(pl.when(suppressed.ne_missing(other=True)).then(name).alias(name) for name in ("n", "denominator")),
         (pl.col("is_reference").fill_null(value=False) if references else pl.lit(value=False)).alias("is_reference"),
         pl.when(pl.col("estimator").is_in(["one_vs_rest", ALL_LABELS]))
         .then(pl.col(LEVEL).fill_null(NO_LEVEL))

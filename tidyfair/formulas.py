@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
 
+from tidyfair.columns import Column, fingerprint
 from tidyfair.errors import ArgumentError, listed, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from typing import Self
 
-    from tidyfair.columns import Column
 
 __all__ = ["statistic"]
 
@@ -101,12 +101,18 @@ class Statistic:
         """The name by which formulas ask for its sum."""
         return self.alias or self.function.__name__
 
-    @property
+    @cached_property
     def column(self) -> str:
         """The name of its sum among those of others; the same quantity with other options is another one."""
-        own = f" {id(self.function)}" if self.alias else ""
-        own += f" of {self.neighborhood}" if self.neighborhood else ""
+        own = f" #{self.fingerprint or id(self.function)}" if self.alias else ""
+        if near := self.neighborhood:
+            own += f" of {near.n_neighbors} by {[fingerprint(each.expr) or id(each.source) for each in near.features]}"
         return f"{self.name}({_told(self.options)}){own}"
+
+    @cached_property
+    def fingerprint(self) -> str | None:
+        """What tells it from others of the same name, in every process; None where it holds a Python function."""
+        return fingerprint(self.of(truth=pl.col("truth"), estimate=pl.col("estimate"), score=pl.col("score")))
 
     @cached_property
     def reads(self) -> frozenset[str]:
@@ -182,6 +188,8 @@ class Formula:
     """The fewest rows of a group that others are compared with."""
     error_of_bins: Callable[..., Rate] | None = None
     """Of a formula over distinct scores: how far off it can be if they are bins in which scores differ."""
+    in_order_unless: str | None = None
+    """The option without which it reads the rows of a group in the order in which they stand."""
     ignores_truth: bool = False
     """Whether, as a function of arrays, it reads scores alone."""
     parts: tuple[tuple[str, Formula], ...] = field(default=(), repr=False)
@@ -274,6 +282,12 @@ class Formula:
         sources = SUMS[self.kind] | ROW_COLUMNS[self.kind]
         own = (sources[unprefixed(name)] for name in self.statistics)
         return _NOTHING.union(*own, *(term.reads for term in self.all_terms))
+
+    @property
+    def reads_row_order(self) -> bool:
+        """Whether the order of rows matters to it."""
+        own = self.in_order_unless is not None and dict(self.options)[self.in_order_unless] is None
+        return own or any(part.reads_row_order for _, part in self.parts)
 
     @property
     def compares(self) -> bool:

@@ -13,7 +13,7 @@ import polars as pl
 
 from tidyfair.formulas import ROWS, STATISTICS, Given, Kind, ranked, two_sides
 from tidyfair.sums import ACTUAL, PREDICTED, REST, SCORE, UP_TO, centred, is_sum, merged, running
-from tidyfair.tallies import HIDDEN
+from tidyfair.tallies import HIDDEN, SUPPRESSED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,8 +25,6 @@ __all__: list[str] = []
 UNIT, LEVEL = "unit", "level"
 ONE_LABEL = ("binary", "one_vs_rest", "standard")
 """Estimators that read one label against the rest, or no label."""
-SUPPRESSED = "suppressed"
-"""Why a group has no value of which cells were left out on purpose."""
 ERROR = "error"
 """The column of how far off a value can be where scores were counted in bins."""
 HAND_TILL = "hand_till"

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+import zlib
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
+from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError
+from tidyfair.metric_sets import GroupwiseFactory
 from tidyfair.tallies import HIDDEN, LABELS, Tally, add_up
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
     from typing import Self, Unpack
 
-    from tidyfair.calls import CountOptions, Evaluable, ReadOptions
+    from tidyfair.calls import CountOptions, ReadOptions
     from tidyfair.columns import ColumnLike
-    from tidyfair.formulas import Statistic
 
 __all__ = ["Accumulator", "load_state", "save_state"]
 
@@ -26,7 +30,7 @@ _FORMAT = "tidyfair tally"
 _VERSION = 1
 _KEY = "tidyfair"
 _MOST_PENDING = 64
-_IS_ROW, _OUT = "\0row", "\0out"
+_IS_ROW, _ONE = "\0row", "\0one"
 
 
 class Accumulator:
@@ -54,17 +58,15 @@ class Accumulator:
         self, metrics: Evaluable, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **counting: Unpack[CountOptions],
     ) -> None:  # fmt: skip
+        if not isinstance(metrics, Evaluable):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+            factory = isinstance(metrics, GroupwiseFactory)
+            way_out = f'; give the feature, `{metrics.name}("column")`' if factory else ""
+            msg = f"An accumulator takes a metric, a groupwise metric or a metric set, not {metrics!r}{way_out}."
+            raise ArgumentError(msg)
         self.metrics = metrics
         self._columns: tuple[ColumnLike | None, ColumnLike | None] = (truth, estimate)
         self._counting = counting
         self._pending = list[Tally]()
-
-    @property
-    def states(self) -> list[Tally]:
-        """The one tally of everything so far; none before the first batch."""
-        if len(self._pending) > 1:
-            self._pending = [add_up(self._pending)]
-        return list(self._pending)
 
     @property
     def state(self) -> Tally:
@@ -72,7 +74,9 @@ class Accumulator:
         if not self._pending:
             msg = "Nothing has been counted; update the accumulator with a batch first."
             raise ArgumentError(msg)
-        return self.states[0]
+        if len(self._pending) > 1:
+            self._pending = [add_up(self._pending)]
+        return self._pending[0]
 
     def update(self, batch: Any) -> Self:
         """Count a batch, a frame as a metric takes it."""
@@ -84,7 +88,7 @@ class Accumulator:
         if not isinstance(other, Accumulator | Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             msg = f"An accumulator merges with another one, or with a tally, not with {other!r}."
             raise ArgumentError(msg)
-        for tally in [other] if isinstance(other, Tally) else other.states:
+        for tally in [other] if isinstance(other, Tally) else other._pending:  # noqa: SLF001 - one of our own
             self._add(tally)
         return self
 
@@ -102,67 +106,95 @@ class Accumulator:
         return self
 
     def _add(self, tally: Tally) -> None:
-        if self._pending and tally.definition != self._pending[0].definition:
-            add_up([self._pending[0], tally])  # says what does not fit
+        truth, estimate = self._columns
+        self.metrics.check_counted(tally, truth, estimate, self._counting)
+        if self._pending:
+            self._pending[0].check_fits(tally)
         self._pending.append(tally)
         if len(self._pending) >= _MOST_PENDING:
-            self._pending = [add_up(self._pending)]
+            self._pending = [self.state]
 
     def __repr__(self) -> str:
         rows = self.state.cells["n"].sum() if self._pending else 0
         return f"<accumulator of {rows:,} rows for {self.metrics!r}>"
 
 
-def save_state(tally: Tally, path: str | Path, *, suppress_below: int = 0) -> None:
+def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = None) -> None:
     """Write a tally to a parquet file, with a version and what it was counted for.
 
-    Of metrics of labels it holds counts, no rows; of metrics of the order of scores, the scores.
+    Of metrics of labels it holds counts, no rows; of metrics of the order of scores, the scores or their bins.
 
     Args:
         tally: What was counted.
         path: The file, which is overwritten.
-        suppress_below: Counts of fewer rows are left out, because they can identify people, and with them so many
-            others that no sum over a group, or over groups, gives them away. What touches them has no value afterwards:
-            null with the reason `suppressed`, also in tallies that they are added to.
+        suppress_below: Counts of fewer rows can identify people. A group with such a count is left out as a whole, and
+            with it so many other groups that whoever knows the counts of all groups of one column together still cannot
+            tell any small count of one. What touches them has no value afterwards: null with the reason `suppressed`,
+            also in tallies that they are added to. Against somebody who combines totals over several columns, or files
+            of a part and of the whole, it does not protect.
+
+    Raises:
+        ArgumentError: If the tally cannot be told in a file (expressions with Python functions), or not suppressed.
     """
-    tally = _suppressed(tally, suppress_below) if suppress_below else tally
-    names = _sum_names(tally)
+    if not isinstance(tally, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"save_state() writes what `tally` has counted, or the `state` of an accumulator, not {tally!r}."
+        raise ArgumentError(msg)
+    tally = tally if suppress_below is None else _suppressed(tally, suppress_below)
     parts = {"cells": tally.cells} | ({"rows": tally.rows} if tally.rows is not None else {})
-    layout = {name: [names.get(each, each) for each in part.columns] for name, part in parts.items()}
-    marked = [part.with_columns(pl.lit(name == "rows").alias(_IS_ROW)) for name, part in parts.items()]
-    frame = pl.concat(marked, how="diagonal_relaxed").rename(names, strict=False)
-    frame.write_parquet(path, metadata={_KEY: json.dumps(_described(tally) | {"columns": layout})})
+    layout = {name: part.columns for name, part in parts.items()}
+    frame = pl.concat(
+        [part.with_columns(pl.lit(name == "rows").alias(_IS_ROW)) for name, part in parts.items()],
+        how="diagonal_relaxed",
+    )
+    about = _described(tally) | {"columns": layout, "checksum": _checksum(frame)}
+    try:
+        frame.write_parquet(path, metadata={_KEY: json.dumps(about)})
+    except OSError as error:
+        msg = f"The state cannot be written to {str(path)!r}: {error}"
+        raise ArgumentError(msg) from error
 
 
 def _suppressed(tally: Tally, fewest: int) -> Tally:
-    """The tally without small cells, and without what gives them away."""
+    """The tally without groups that have small counts, and without the groups that would give these away."""
+    import numpy as np
+
     if isinstance(fewest, bool) or not isinstance(fewest, Integral) or fewest < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"`suppress_below` is a number of rows, not {fewest!r}."
         raise ArgumentError(msg)
     if tally.needs.anything:
         msg = "Only counts of labels can be suppressed; this tally holds sums or rows of scores or numbers."
         raise ArgumentError(msg)
-    names = tally.counted_by
-    keys = [name for name in names if name not in LABELS]
-    # a margin is what may be known in sum: a group over its labels, and labels over the groups of one key
-    margins = [keys, *([name for name in names if name != key] for key in keys)]
-    known = [HIDDEN] if HIDDEN in tally.cells.columns else []
-    cells = tally.cells.sort(names).with_columns(
-        ((pl.col("n") < fewest) | (pl.sum_horizontal(known) > 0 if known else pl.lit(value=False))).alias(_OUT)
-    )
-    alone = True
-    while alone:
-        before = cells[_OUT].sum()
+    keys = [name for name in tally.counted_by if name not in LABELS]
+    pairs = tally.cells.select(LABELS).unique(maintain_order=True)
+    groups = tally.cells.select(*keys, pl.lit(1).alias(_ONE)).unique(maintain_order=True)
+    # a group has all pairs of labels, so that nothing is told by those that it lacks
+    every = groups.join(pairs, how="cross", maintain_order="left_right")
+    every = every.join(tally.cells, on=[*keys, *LABELS], how="left", nulls_equal=True, maintain_order="left")
+    counts = every["n"].fill_null(0).to_numpy().reshape(len(groups), len(pairs))
+    out: Any = ((counts > 0) & (counts < fewest)).any(axis=1)
+    if HIDDEN in every.columns:
+        out |= (every[HIDDEN].fill_null(0).to_numpy() > 0).reshape(counts.shape).any(axis=1)
+    # those that differ in one key only add up to what may be known
+    others = [[name for name in keys if name != key] for key in keys]
+    margins = [groups.select(pl.struct(*rest, _ONE).rank("dense")).to_series().to_numpy() for rest in others]
+    before = -1
+    while before < out.sum():
+        before = out.sum()
         for margin in margins:
-            # the only one left out of a margin is what is left of its sum, so the next smallest goes too
-            rank = pl.when(~pl.col(_OUT)).then("n").rank("ordinal")
-            lonely = pl.col(_OUT).sum() == 1
-            also = (lonely.over(margin) & (rank.over(margin) == 1)) if margin else lonely & (rank == 1)
-            cells = cells.with_columns((pl.col(_OUT) | also.fill_null(value=False)).alias(_OUT))
-        alone = cells[_OUT].sum() > before
-    sums = [name for name in cells.columns if name not in {*names, _OUT, HIDDEN}]
-    kept = [pl.when(~pl.col(_OUT)).then(name).otherwise(0).alias(name) for name in sums]
-    return replace(tally, cells=cells.select(*names, *kept, pl.col(_OUT).cast(pl.Int64).alias(HIDDEN)))
+            for place in np.unique(margin[out]):
+                inside = np.flatnonzero(margin == place)
+                for group in inside[np.argsort(counts[inside].sum(axis=1), kind="stable")]:
+                    hidden = inside[out[inside]]
+                    together = counts[hidden].sum(axis=0)
+                    if len(hidden) > 1 and not ((together > 0) & (together < fewest)).any():
+                        break
+                    # what is left of a sum would be small itself, so the next smallest group goes too
+                    out[group] = True
+    hidden = pl.Series(np.repeat(out, len(pairs)))
+    sums = [name for name in tally.cells.columns if name not in {*keys, *LABELS, HIDDEN}]
+    kept = [pl.when(~hidden).then(name).otherwise(0).alias(name) for name in sums]
+    cells = every.select(*keys, *LABELS, *kept, hidden.cast(pl.Int64).alias(HIDDEN))
+    return replace(tally, cells=cells.filter((pl.col("n") > 0) | (pl.col(HIDDEN) > 0)))
 
 
 def load_state(path: str | Path, like: Tally) -> Tally:
@@ -176,28 +208,42 @@ def load_state(path: str | Path, like: Tally) -> Tally:
     Raises:
         ArgumentError: If the file is none of ours, is broken, or was counted for something else.
     """
-    try:
+    if not isinstance(like, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"load_state() needs a tally of what was counted, `metrics.tally(frame.head(0), …)`, not {like!r}."
+        raise ArgumentError(msg)
+    with _reading(path):
         described = _read(pl.read_parquet_metadata(path).get(_KEY))
-        frame = pl.read_parquet(path)
-    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
-        msg = f"{str(path)!r} cannot be read as a state: {error}"
-        raise ArgumentError(msg) from error
     if described.get("format") != _FORMAT:
         msg = f"{str(path)!r} is no state: `save_state` writes them."
         raise ArgumentError(msg)
     if described.get("version") != _VERSION:
         msg = f"{str(path)!r} is of version {described.get('version')!r}; this release reads version {_VERSION}."
         raise ArgumentError(msg)
+    with _reading(path):
+        frame, layout = pl.read_parquet(path), described["columns"]
+        intact = described["checksum"] == _checksum(frame)
+        cells = frame.filter(~pl.col(_IS_ROW)).select(layout["cells"])
+        rows = frame.filter(pl.col(_IS_ROW)).select(layout["rows"]) if "rows" in layout else None
+    if not intact:
+        msg = f"{str(path)!r} is damaged: its numbers are not those that were written."
+        raise ArgumentError(msg)
     for name, value in _described(like).items():
         if described.get(name) != value:
             msg = f"{str(path)!r} was counted for other {name}: {described.get(name)!r}, not {value!r}."
             raise ArgumentError(msg)
-    back = {shown: name for name, shown in _sum_names(like).items()}
-    frame = frame.rename(back, strict=False)
-    layout = {part: [back.get(str(name), str(name)) for name in names] for part, names in described["columns"].items()}
-    cells = frame.filter(~pl.col(_IS_ROW)).select(layout["cells"])
-    rows = frame.filter(pl.col(_IS_ROW)).select(layout["rows"]) if "rows" in layout else None
-    return replace(like, cells=cells, rows=rows)
+    loaded = replace(like, cells=cells, rows=rows)
+    like.check_kinds(loaded)
+    return loaded
+
+
+@contextmanager
+def _reading(path: str | Path) -> Generator[None]:
+    """Whatever goes wrong with a file of others is the file's fault."""
+    try:
+        yield
+    except (Exception, pl.exceptions.PanicException) as error:
+        msg = f"{str(path)!r} cannot be read as a state: {error}"
+        raise ArgumentError(msg) from error
 
 
 def _read(written: str | None) -> dict[str, Any]:
@@ -205,30 +251,34 @@ def _read(written: str | None) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
-def _sum_names(tally: Tally) -> dict[str, str]:
-    """The columns of sums by what they are called in a file, which does not depend on the process."""
-    terms = sorted(tally.needs.terms, key=_term_text)
-    found: dict[str, str] = {}
-    for place, term in enumerate(terms):
-        for name in tally.cells.columns:
-            if name == term.column or name.startswith(term.column + " "):
-                found[name] = f"sum {place}{name.removeprefix(term.column)}"
-    return found
-
-
-def _term_text(term: Statistic) -> str:
-    options = ", ".join(f"{name}={value!r}" for name, value in term.options)
-    return f"{term.name}({options}){term.neighborhood or ''}"
+def _checksum(frame: pl.DataFrame) -> int:
+    """A number that is another one as soon as a value is."""
+    total = 0
+    for column in frame:
+        plain = column.dtype.is_float() or column.dtype.is_integer()
+        values = (
+            column.fill_null(0).to_numpy().tobytes()
+            if plain
+            else "\0".join(column.cast(pl.String).fill_null("\1")).encode()
+        )
+        total = zlib.crc32(column.is_null().cast(pl.UInt8).to_numpy().tobytes(), zlib.crc32(values, total))
+    return total
 
 
 def _described(tally: Tally) -> dict[str, Any]:
     """What a tally was counted for, in words that are the same in every process."""
-    needs = tally.needs
-    flags = [name for name in ("numbers", "scores", "sides", "moments", "rows") if getattr(needs, name)]
+    columns = {"truth": tally.truth, "estimate": tally.estimate, "weights": tally.weights}
+    cut, scores = tally.cut, tally.scores
+    for term in tally.needs.terms:
+        if term.alias and term.fingerprint is None:
+            msg = f"The statistic {term.name!r} holds a Python function, which a file cannot tell from others."
+            raise ArgumentError(msg)
     return {
         "format": _FORMAT, "version": _VERSION,
-        "keys": [[key.role, repr(key.column)] for key in tally.keys],
-        "truth": repr(tally.truth), "estimate": repr(tally.estimate), "weights": repr(tally.weights),
-        "scores": repr(tally.scores), "cuts": repr(tally.cut), "sides": repr(tally.sides),
-        "sums": sorted(map(_term_text, needs.terms)), "needs": flags,
+        "keys": [[key.role, key.column.told] for key in tally.keys],
+        **{name: column.told if column else None for name, column in columns.items()},
+        "scores": repr(scores and ([column.told for column in scores.columns], scores.labels, scores.bins)),
+        "cuts": repr(cut and (cut.way, cut.values, cut.several, [column.told for column in cut.by], cut.groups)),
+        "sides": repr(tally.sides), "sums": sorted(term.column for term in tally.needs.terms),
+        "needs": tally.needs.flags,
     }  # fmt: skip

@@ -6,7 +6,7 @@ different centres are moved to a common one before they are added.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -52,6 +52,8 @@ class Needs:
     """Whether means and variation of truth and estimate are needed."""
     rows: bool = False
     """Whether some metrics can only be had from the rows themselves."""
+    order: bool = False
+    """Whether some metrics read rows in their order."""
 
     @property
     def anything(self) -> bool:
@@ -63,11 +65,15 @@ class Needs:
         """The quantities for which a row is compared with others."""
         return tuple(sorted((term for term in self.terms if term.neighborhood), key=lambda term: term.column))
 
+    @property
+    def flags(self) -> list[str]:
+        """What of all that is needed, by name."""
+        return [each.name for each in fields(self) if getattr(self, each.name) is True]
+
     def covers(self, other: Needs) -> bool:
         """Whether what was counted for these needs is enough for others."""
-        flags = ("scores", "sides", "moments", "rows")
-        enough = all(getattr(self, name) or not getattr(other, name) for name in flags)
-        return enough and self.terms >= other.terms and self.numbers == other.numbers
+        enough = set(self.flags) >= set(other.flags) and self.terms >= other.terms
+        return enough and self.numbers == other.numbers
 
 
 def score_names(count: int, *, sides: bool) -> dict[str, pl.Expr]:

@@ -29,6 +29,8 @@ __all__ = ["Tally"]
 
 HIDDEN = "hidden"
 """The sum that says how many cells of a group were suppressed, so that nothing is worked out of the rest."""
+SUPPRESSED = "suppressed"
+"""Why a group has no value of which cells were left out on purpose."""
 TRUTH = "truth"
 LABELS = (TRUTH, ESTIMATE)
 THRESHOLD = "\0threshold"
@@ -130,7 +132,8 @@ class Tally:
 
         by = [*(f"k{index}" for index in range(len(self.keys))), TRUTH]
         sums = [name for name in ("n", "w", "w2") if name in self.cells.columns]
-        cells = self.cells.group_by(*by, ESTIMATE).agg(pl.col(sums).sum())
+        hidden = self._hidden_at_each_cut(by)
+        cells = self.cells.group_by(*by, ESTIMATE).agg(pl.col(sums).sum()).filter(pl.col("n") > 0)
         known = cells.filter(pl.col(ESTIMATE).is_not_null())
         distinct = known.select(by).unique(maintain_order=True)
         placed = known.join(
@@ -155,14 +158,25 @@ class Tally:
         missing = cells.filter(pl.col(ESTIMATE).is_null()).with_columns(pl.lit(None, pl.Boolean).alias(ESTIMATE))
         missing = missing.join(pl.DataFrame({THRESHOLD: values}), how="cross")
         name = f"k{len(self.keys)}"
-        every = pl.concat([decided, missing.select(decided.columns)]).rename({THRESHOLD: name})
+        parts = [decided, missing.select(decided.columns), *hidden]
+        every = pl.concat(parts, how="diagonal_relaxed").rename({THRESHOLD: name})
+        sums += [HIDDEN] if hidden else []
+        every = every.with_columns(pl.col(sums).fill_null(0)) if hidden else every
         keys = (*self.keys, Key(Column(THRESHOLD), "threshold"))
         order = [f"k{index}" for index in range(len(keys))]
         return replace(self, cells=every.select(*order, *LABELS, *sums), keys=keys, needs=Needs(), rows=None)
 
+    def _hidden_at_each_cut(self, by: list[str]) -> list[pl.DataFrame]:
+        """The cells of which a part was suppressed: nothing is known of them at any cut."""
+        if HIDDEN not in self.cells.columns or self.cut is None:
+            return []
+        hidden = self.cells.filter(pl.col(HIDDEN) > 0).group_by(by).agg(pl.col(HIDDEN).sum())
+        sides, values = pl.DataFrame({ESTIMATE: [False, True]}), pl.DataFrame({THRESHOLD: self.cut.values})
+        return [hidden.join(sides, how="cross").join(values, how="cross")]
+
     def remarks(self) -> list[str]:
         """Where the cut selects more or less than it was asked for."""
-        if self.cut is None or self.cut.way == "threshold":
+        if self.cut is None or self.cut.way == "threshold" or HIDDEN in self.cells.columns:
             return []
         tally = self.at_each_cut()
         by = tally.names([key.column for key in tally.outer])
@@ -196,19 +210,56 @@ class Tally:
         """What was counted, and how; only tallies that agree in it add up."""
         return (self.keys, self.truth, self.estimate, self.cut, self.weights, self.scores, self.needs, self.sides)
 
+    @property
+    def names_of_labels(self) -> dict[str, str]:
+        """What the user calls what cells are counted by."""
+        keys = {f"k{index}": key.column.name for index, key in enumerate(self.keys)}
+        labels = {TRUTH: self.truth, ESTIMATE: self.estimate}
+        return keys | {name: column.name for name, column in labels.items() if column is not None}
+
+    def check_fits(self, other: Tally) -> None:
+        """Refuse another tally that does not add up with this one."""
+        if other.definition != self.definition:
+            msg = "Only tallies of the same columns, keys, weights, threshold and metrics can be added."
+            raise ArgumentError(msg)
+        ranked = self.cut is not None and self.cut.way != "threshold"
+        alone = {
+            f"`{self.cut.way if self.cut else ''}` ranks all rows together": ranked,
+            "Neighbours are sought among all rows": bool(self.needs.compared),
+            "Some metric, such as mase, reads rows in their order": self.needs.order,
+        }
+        for why, there in alone.items():
+            if there:
+                msg = f"{why}, so tallies of parts do not add up; count them at once."
+                raise ArgumentError(msg)
+        self.check_kinds(other)
+
+    def check_kinds(self, other: Tally) -> None:
+        """Refuse another tally whose keys or labels are of other kinds."""
+        for name, shown in self.names_of_labels.items():
+            kinds = [tally.cells.schema[name] for tally in (self, other)]
+            if not _alike(*kinds):
+                msg = f"The column {shown!r} is {kinds[0]} in one part and {kinds[1]} in another; cast it to one kind."
+                raise ArgumentError(msg)
+
+
+def _alike(one: pl.DataType, other: pl.DataType) -> bool:
+    """Whether values of two dtypes are of one kind: numbers and truth values, text, or times of one sort."""
+    if isinstance(one, pl.Enum) and isinstance(other, pl.Enum):
+        return one == other
+    texts = (pl.String, pl.Categorical, pl.Enum)
+    kinds = [
+        "number" if dtype.is_numeric() or dtype == pl.Boolean else "text" if isinstance(dtype, texts) else dtype
+        for dtype in (one, other)
+    ]
+    return kinds[0] == kinds[1] or pl.Null in (one, other)
+
 
 def add_up(tallies: Sequence[Tally]) -> Tally:
     """Merge tallies of parts of the data by key, never by position, into that of the whole."""
     first, *others = tallies
-    if any(other.definition != first.definition for other in others):
-        msg = "Only tallies of the same columns, keys, weights, threshold and metrics can be added."
-        raise ArgumentError(msg)
-    if first.cut is not None and first.cut.way != "threshold":
-        msg = f"`{first.cut.way}` ranks all rows together, so tallies of parts do not add up; count them at once."
-        raise ArgumentError(msg)
-    if first.needs.compared:
-        msg = "Neighbours are sought among all rows, so tallies of parts do not add up; count them at once."
-        raise ArgumentError(msg)
+    for other in others:
+        first.check_fits(other)
     by = first.counted_by
     try:
         parts = [tally.cells for tally in tallies]

@@ -320,7 +320,7 @@ def median_absolute_error(truth: Expr, estimate: Expr, weight: Expr) -> Expr:
     return _weighted_median((truth - estimate).abs(), weight)
 
 
-@numeric_metric(undefined="constant")
+@numeric_metric(undefined="constant", in_order_unless="mae_train")
 def mase(truth: Expr, estimate: Expr, weight: Expr, *, m: int = 1, mae_train: float | None = None) -> Rate:
     """Mean absolute error over that of predicting each truth by the one `m` rows before (Hyndman and Koehler, 2006).
 
