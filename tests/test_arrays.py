@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from conftest import reference_data
 from hypothesis import HealthCheck, given, settings
@@ -151,9 +152,8 @@ def test_what_is_ignored_may_be_a_word_or_a_number() -> None:
 
 
 def test_without_truth_there_is_nothing_to_ignore() -> None:
-    estimate, by = [1, 0, 1, 1], {"sex": ["f", "f", "m", "m"]}
-    found = PARITY.arrays(estimate=estimate, by=by, ignore_index=0)
-    assert_frame_equal(found, PARITY.arrays(estimate=estimate, by=by))
+    with pytest.raises(tf.ArgumentError, match="there is no truth"):
+        PARITY.arrays(estimate=[1, 0, 1, 1], by={"sex": ["f", "f", "m", "m"]}, ignore_index=0)
 
 
 def test_all_ignored() -> None:
@@ -175,7 +175,7 @@ def of_parity(estimate: object, sex: object = (0, 1)) -> pl.DataFrame:
 PAIRS = pl.Series([[1, 0], [0, 1]], dtype=pl.Array(pl.Int64, 2))
 WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "another length": (lambda: of_parity([1, 0, 1]), "`sex` has 2 values, and `array of estimate` 3"),
-    "no dimension": (lambda: of_parity(np.array(1)), "`sex` has 2 values, and `array of estimate` 1"),
+    "no dimension": (lambda: of_parity(np.array(1)), "one for each row, but has 0 dimensions"),
     "lists": (lambda: of_parity([[1, 0], [0, 1]]), "plain values, one for each row"),
     "two dimensions": (lambda: of_parity(np.eye(2)), "plain values, one for each row"),
     "a tensor of two dimensions": (lambda: of_parity(Tensor(PAIRS)), "plain values, one for each row"),
@@ -220,8 +220,38 @@ def test_arrays_where_frames_belong() -> None:
 
 
 def test_labels_of_two_kinds() -> None:
-    with pytest.raises(tf.LabelError, match="different kinds of labels"):
+    with pytest.raises(tf.ColumnError, match="holds values of several kinds: int, str"):
         tf.accuracy.arrays([0, 1, "x"], [0, 1, 1])
+    with pytest.raises(tf.LabelError, match="different kinds of labels"):
+        tf.accuracy.arrays(["0", "1", "x"], [0, 1, 1])
+
+
+def test_arrays_of_other_libraries() -> None:
+    truth, guess = ["a", None, "b", "a"], ["a", "b", "a", "a"]
+    kinds: list[Any] = [
+        list, pa.array, pd.array, pd.Categorical, pd.Index, pl.Series, lambda values: pa.chunked_array([values]),
+        lambda values: pd.Series(values, dtype=object),
+    ]  # fmt: skip
+    for kind in kinds:
+        found = tf.accuracy.arrays(kind(truth), kind(guess), pos_label="a")
+        assert found[".estimate"].item() == pytest.approx(2 / 3)
+    flags = pd.Series([True, None, False, True], dtype="boolean")
+    assert tf.accuracy.arrays(flags, [True, True, True, True])[".estimate"].item() == pytest.approx(2 / 3)
+
+
+def test_scores_of_many_labels_come_by_label() -> None:
+    truth, scores = [0, 1, 2, 0], np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
+    by_label = {label: scores[:, label] for label in range(3)}
+    frame = pl.DataFrame({"y": truth, **{f"p{label}": each for label, each in by_label.items()}})
+    found = tf.mn_log_loss.arrays(truth, probs=by_label)
+    assert_frame_equal(found, tf.mn_log_loss(frame, "y", probs={label: f"p{label}" for label in range(3)}))
+    with pytest.raises(tf.ColumnError, match=r"as `probs=\{label: array\}`, but has 2 dimensions"):
+        tf.mn_log_loss.arrays(truth, probs=scores)
+
+
+def test_a_name_stands_for_one_array() -> None:
+    with pytest.raises(tf.ArgumentError, match="give 'sex' different arrays"):
+        PARITY.arrays(estimate=[0, 1], by={"sex": [0, 1]}, group_by={"sex": [1, 1]})
 
 
 # What arrays get wrong so far

@@ -571,3 +571,30 @@ def test_a_distance_is_no_part_of_other_formulas() -> None:
 def test_mutual_information_is_of_one_distance() -> None:
     with pytest.raises(tf.ArgumentError, match="Unknown option of mutual_information 'distance'"):
         tf.mutual_information("group", distance="total_variation")
+
+
+def test_of_two_labels_none_needs_to_be_the_event() -> None:
+    people = pl.DataFrame(
+        {"p": ["yes", "no", "no", "yes", "yes"], "y": ["yes", "yes", "no", "no", "yes"], "g": list("aabbb")}
+    )
+    for metric in (tf.independence("g"), tf.separation("g")):
+        call: Any = {"estimate": "p", **({"truth": "y"} if metric.name == "separation" else {})}
+        assert metric(people, **call, on_undefined="ignore").equals(
+            metric(people, **call, pos_label="yes", on_undefined="ignore")
+        )
+    with pytest.raises(tf.LabelError, match="is the event"):
+        tf.metric_set(tf.independence("g"), tf.sens)(people, "y", "p")
+
+
+def test_steps_between_labels_need_an_order() -> None:
+    moods = pl.DataFrame({"p": ["low"] * 4 + ["mid"] * 2 + ["high"] * 4 + ["mid"] * 2, "g": ["a"] * 6 + ["b"] * 6})
+    metric = tf.independence("g", distance="wasserstein")
+    with pytest.raises(tf.LabelError, match="counts in steps from label to label, but 'high', 'low', 'mid' have no"):
+        metric(moods, estimate="p")
+    order = ["low", "mid", "high"]
+    listed = metric(moods, estimate="p", labels=order)
+    assert listed[".estimate"].item() == pytest.approx(2 / 3)
+    assert metric(moods.cast({"p": pl.Enum(order)}), estimate="p").equals(listed)
+    assert tf.independence("g")(moods, estimate="p").height
+    two = moods.filter(pl.col("p") != "mid")
+    assert metric(two, estimate="p").height

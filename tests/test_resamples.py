@@ -28,9 +28,10 @@ def test_splits_are_the_test_rows_of_each_fold(loans: pl.DataFrame) -> None:
 def test_named_frames_are_put_together(loans: pl.DataFrame, engine: Callable[[pl.DataFrame], Any]) -> None:
     parts = [(f"month {fold}", engine(part)) for (fold,), part in loans.group_by("fold", maintain_order=True)]
     folds = tf.resamples(parts, name="month")
-    found = FAIR(folds, "truth", "estimate", group_by="month")
+    found = as_polars(FAIR(folds, "truth", "estimate", group_by="month"))
     expected = FAIR(loans, "truth", "estimate", group_by="fold")
     assert found[".estimate"].equals(expected[".estimate"])
+    assert type(folds) is type(engine(loans).collect() if isinstance(parts[0][1], pl.LazyFrame) else engine(loans))
     assert found["month"].unique().sort().to_list() == ["month 1", "month 2"]
 
 
@@ -84,3 +85,72 @@ def test_what_is_none_of_it_is_refused(loans: pl.DataFrame) -> None:
         tf.resamples(odd)
     with pytest.raises(tf.ArgumentError, match="no resamples"):
         tf.resamples([])
+
+
+def test_the_values_of_groups_are_summarised_by_group(loans: pl.DataFrame) -> None:
+    groups = tf.equal_opportunity("sex").by_group(loans, "truth", "estimate", group_by="fold")
+    found = tf.summarize(groups)
+    assert found.select(".group", ".n").rows() == [("f", 2), ("m", 2)]
+    expected = groups.filter(pl.col(".group") == "f")[".estimate"].mean()
+    assert found[".mean"][0] == pytest.approx(expected)
+    explained = FAIR(loans, "truth", "estimate", group_by="fold", explain=True)
+    assert tf.summarize(explained).equals(tf.summarize(FAIR(loans, "truth", "estimate", group_by="fold")))
+
+
+def test_an_outer_group_may_begin_with_a_dot() -> None:
+    result = pl.DataFrame({".month": [1, 2], ".metric": ["rmse"] * 2, ".estimate": [1.0, 3.0]})
+    assert tf.summarize(result).rows() == [("rmse", 2.0, 2, 1.0)]
+
+
+def test_what_is_infinite_or_no_number() -> None:
+    result = pl.DataFrame({"fold": [1, 2, 3], ".metric": ["r"] * 3, ".estimate": [1.0, math.inf, 2.0]})
+    assert tf.summarize(result).row(0) == ("r", math.inf, 3, None)
+    assert tf.compare_resamples(result, result).row(0) == ("r", 0.0, 2, 0.0)
+    broken = result.with_columns(pl.Series(".estimate", [1.0, math.nan, 3.0]))
+    assert tf.summarize(broken).row(0) == ("r", 2.0, 2, 1.0)
+    assert tf.summarize(broken.to_pandas()).iloc[0].tolist() == ["r", 2.0, 2, 1.0]
+
+
+def test_test_rows_are_places_or_truth_values(loans: pl.DataFrame) -> None:
+    rows, data = [False] * 9 + [True] * 3, loans.drop("fold")
+    assert tf.resamples([(None, rows)], data).drop("fold").equals(data[9:])
+    assert tf.resamples([(None, []), (None, range(3))], data)["fold"].to_list() == [1] * 3
+
+
+GOOD = pl.DataFrame({"y": [1, 0], "g": ["a", "b"]})
+RESULT = pl.DataFrame({"fold": [1, 2], ".metric": ["rmse"] * 2, ".estimate": [1.0, 3.0]})
+GIVEN: Any = GOOD
+ODD: dict[str, tuple[Callable[[], object], str]] = {
+    "a place too many": (lambda: tf.resamples([(None, [0, 2])], GOOD), "places from 0 to 1"),
+    "a place before the first": (lambda: tf.resamples([(None, [-1])], GOOD), "places from 0 to 1"),
+    "half a place": (lambda: tf.resamples([(None, [0.5])], GOOD), "places from 0 to 1"),
+    "texts as places": (lambda: tf.resamples([(None, ["a", "b"])], GOOD), "places from 0 to 1"),
+    "a name twice": (lambda: tf.resamples([(1, GOOD), (1, GOOD)]), "a name of its own"),
+    "names of two kinds": (lambda: tf.resamples([(1, GOOD), ("1", GOOD)]), "a name of its own"),
+    "a name that is none": (lambda: tf.resamples([((1, 2), GOOD)]), "a name of its own"),
+    "another column": (
+        lambda: tf.resamples([(1, GOOD), (2, GOOD.rename({"g": "h"}))]), "do not have the same columns: 'g', 'h'",
+    ),
+    "another kind": (
+        lambda: tf.resamples([(1, GOOD), (2, GOOD.with_columns(y=pl.lit("1")))]), "The column 'y' is Int64",
+    ),
+    "a grouped frame": (lambda: tf.resamples([(None, [0])], GOOD.group_by("g")), "not grouped yet"),
+    "no pairs": (lambda: tf.resamples(GIVEN["y"]), "`parts` are pairs"),
+    "results put together": (lambda: tf.summarize(pl.concat([RESULT, RESULT])), "some metric of some resample twice"),
+    "texts as values": (lambda: tf.summarize(RESULT.cast({".estimate": pl.String})), "`.estimate` is String"),
+    "an expression": (lambda: tf.summarize(RESULT, over=GIVEN["y"]), "is no outer group"),
+    "other kinds of folds": (
+        lambda: tf.compare_resamples(RESULT, RESULT.cast({"fold": pl.String})), "not of the same metrics",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_does_not_fit_says_so(name: str) -> None:
+    call, message = ODD[name]
+    with pytest.raises(tf.TidyfairError, match=message):
+        call()
+
+
+def test_columns_may_come_in_another_order() -> None:
+    assert tf.resamples([(1, GOOD), (2, GOOD.select("g", "y"))])["y"].to_list() == [1, 0, 1, 0]

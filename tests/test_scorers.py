@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,7 @@ import sklego.datasets
 import sklego.metrics
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score, mean_absolute_error
 from sklearn.metrics import make_scorer as sklearn_scorer
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -21,6 +22,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import tidyfair as tf
 from tidyfair.datasets import lending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LOANS = lending(1500).with_columns(pl.col("sex", "race", "age_band").cast(pl.String))
 X, Y = LOANS.select("sex", "race", "age_band", "score"), (LOANS["repaid"] == "yes").cast(pl.Int64)
@@ -133,6 +137,129 @@ def test_arrays_and_weights() -> None:
     scorer = tf.make_scorer(tf.demographic_parity_ratio, by=0)
     assert scorer(known, array, np.array([1, 0, 1, 0])) == 0.5
     assert scorer(known, array, np.array([1, 0, 1, 0]), sample_weight=np.array([3, 1, 1, 1])) == 0.75
+
+
+class Probable(Known):
+    def __init__(self, classes: list[Any], scores: Any) -> None:
+        super().__init__([classes[place] for place in np.argmax(scores, axis=1)])
+        self.classes_, self.scores = np.array(classes), np.array(scores)
+
+    def predict_proba(self, people: Any) -> Any:
+        del people
+        return self.scores
+
+
+PEOPLE = pl.DataFrame({"sex": ["f", "f", "m", "m"], "age": [20, 30, 40, 50]})
+TRUTH = np.array([1, 0, 1, 0])
+
+
+def test_scores_are_those_of_the_event() -> None:
+    model = Probable(["no", "yes"], [[0.1, 0.9], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
+    truth = np.array(["yes", "no", "yes", "no"])
+    for event in ("yes", "no"):
+        scorer = tf.make_scorer(tf.roc_auc, response="scores", pos_label=event)
+        assert scorer(model, PEOPLE, truth) == 0.75
+    with pytest.raises(tf.ArgumentError, match="has not learnt 'maybe', only 'no', 'yes'"):
+        tf.make_scorer(tf.roc_auc, response="scores", pos_label="maybe")(model, PEOPLE, truth)
+    some = tf.subset_score(lambda people: people["sex"] != "none", tf.roc_auc, response="scores", pos_label="yes")
+    assert some(model, PEOPLE, truth) == 0.75
+
+
+def test_scores_of_many_classes_are_all_read() -> None:
+    scores = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
+    truth = np.array(["a", "b", "c", "a"])
+    found = tf.make_scorer(tf.roc_auc, response="scores")(Probable(list("abc"), scores), PEOPLE, truth)
+    by_label = {label: scores[:, place] for place, label in enumerate("abc")}
+    assert found == tf.roc_auc.arrays(truth, probs=by_label)[".estimate"].item()
+
+
+def test_whether_more_is_better_is_not_guessed() -> None:
+    def spread(groups: Any) -> float:
+        return groups[".estimate"].min() / groups[".estimate"].max()
+
+    with pytest.raises(tf.ArgumentError, match=r"is more of demographic_parity better\?"):
+        tf.make_scorer(tf.demographic_parity("sex", aggregate=spread))
+    own = tf.new_groupwise_metric(tf.detection_prevalence, "share", spread, direction="maximize")
+    assert tf.make_scorer(own, by="sex")(Known([1, 0, 1, 1]), PEOPLE, TRUTH) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("by", "people"),
+    [
+        ("sex", PEOPLE), ("sex", PEOPLE["sex"]), ("sex", PEOPLE["sex"].to_list()), ("sex", PEOPLE["sex"].to_numpy()),
+        ("sex", PEOPLE["sex"].to_pandas().rename(None)), (0, PEOPLE["sex"].to_numpy()), (np.int64(0), PEOPLE),
+        (0, PEOPLE.to_pandas()), (-2, PEOPLE.to_numpy()),
+    ],
+)  # fmt: skip
+def test_features_come_as_they_are(by: Any, people: Any) -> None:
+    scorer = tf.make_scorer(tf.demographic_parity_ratio, by=by)
+    assert scorer.routed(TRUTH, np.array([1, 0, 1, 1]), sensitive_features=people) == 0.5
+
+
+def test_what_else_is_read_comes_along() -> None:
+    model = Probable([0, 1], [[0.7, 0.3], [0.6, 0.4], [0.4, 0.6], [0.3, 0.7]])
+    cut: Any = {"sex": {"f": 0.35, "m": 0.65}}
+    assert tf.make_scorer(tf.selection_rate, response="scores", threshold=cut)(model, PEOPLE, TRUTH) == 0.5
+    near = tf.make_scorer(tf.consistency(["age"], n_neighbors=2))
+    assert (
+        near(Known([1, 1, 0, 0]), PEOPLE, TRUTH)
+        == tf.consistency(["age"], n_neighbors=2)(PEOPLE.with_columns(guess=pl.Series([1, 1, 0, 0])), estimate="guess")[
+            ".estimate"
+        ].item()
+    )
+
+
+def test_what_is_missing_does_not_count() -> None:
+    truth = np.ma.masked_array([1, 0, 1, 0], mask=[True, False, False, False])
+    assert tf.make_scorer(tf.accuracy)(Known([1, 0, 1, 1]), PEOPLE, truth) == pytest.approx(2 / 3)
+
+
+def test_a_function_sees_the_rows_as_they_are() -> None:
+    def everybody(people: Any) -> list[bool]:
+        return [True] * len(people)
+
+    truth, guess = np.array(["a", "b", "b", "b"]), Known(["a", "b", "a", "b"])
+    assert tf.subset_score(everybody, accuracy_score)(guess, PEOPLE, truth) == 0.75
+    assert tf.subset_score(everybody, f1_score, pos_label="b")(guess, PEOPLE, truth) == pytest.approx(0.8)
+    assert tf.subset_score(everybody, mean_absolute_error)(Known([1.5, 2.0, 3.0, 4.5]), PEOPLE, [1, 2, 3, 4]) == 0.25
+    with pytest.raises(ValueError, match="average"):
+        tf.subset_score(everybody, f1_score, average="nope")(guess, PEOPLE, truth)
+
+
+WRONG: dict[str, tuple[Callable[[], object], str]] = {
+    "an option that is none": (lambda: tf.make_scorer(tf.accuracy, pos_lable=1), "Did you mean 'pos_label'"),
+    "outer groups": (lambda: tf.make_scorer(tf.accuracy, group_by="sex"), "has no `group_by`"),
+    "several thresholds": (lambda: tf.make_scorer(tf.accuracy, threshold=[0.3, 0.6]), "is one value, not a list"),
+    "no such place": (
+        lambda: tf.make_scorer(tf.demographic_parity, by=5)(Known([1, 0, 1, 1]), PEOPLE.to_numpy(), TRUTH),
+        "`by=5` is no column of X, which has 2",
+    ),
+    "no name": (
+        lambda: tf.make_scorer(tf.demographic_parity, by="sex")(Known([1, 0, 1, 1]), PEOPLE.to_numpy(), TRUTH),
+        "give the place of the column",
+    ),
+    "another length": (
+        lambda: tf.make_scorer(tf.demographic_parity, by="sex")(Known([1, 0, 1]), PEOPLE, TRUTH),
+        "`prediction` has 3 values, and `sex` 4",
+    ),
+    "a short subset": (
+        lambda: tf.subset_score(lambda _: [True], tf.accuracy)(Known([1, 0, 1, 1]), PEOPLE, TRUTH),
+        "one truth value for each row, which are 4",
+    ),
+    "a groupwise metric of a subset": (
+        lambda: tf.subset_score(len, tf.demographic_parity("sex")), "takes a function of X and a metric",
+    ),
+    "no truth": (
+        lambda: tf.subset_score(lambda _: [True] * 4, accuracy_score)(Known([1, 0, 1, 1]), PEOPLE), "needs y",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_cannot_be_scored_says_so(name: str) -> None:
+    call, message = WRONG[name]
+    with pytest.raises(tf.TidyfairError, match=message):
+        call()
 
 
 def test_scorers_pickle_and_compare() -> None:

@@ -361,7 +361,7 @@ def test_an_accumulator_takes_what_it_was_made_for() -> None:
 def test_what_reads_rows_in_order_is_counted_at_once() -> None:
     parts = [tf.mase.tally(each, "y", "p") for each in (PEOPLE[:2], PEOPLE[2:])]
     with pytest.raises(tf.ArgumentError, match="reads rows in their order"):
-        parts[0] + parts[1]
+        _ = parts[0] + parts[1]
     scaled = tf.metric_tweak(tf.mase, "mase", mae_train=2.0)
     whole = sum(scaled.tally(each, "y", "p") for each in (PEOPLE[:2], PEOPLE[2:]))
     assert isinstance(whole, tf.Tally)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -23,6 +22,7 @@ from tidyfair.errors import (
     UndefinedWarning,
     WeightError,
     listed,
+    warn,
 )
 from tidyfair.evaluations import RESERVED, evaluate_requests
 from tidyfair.formulas import Formula, Statistic, unprefixed
@@ -171,7 +171,7 @@ class Evaluable(ABC):
         Args:
             truth: True labels or numbers, as a list, a numpy array, or what becomes one (a tensor on the CPU).
             estimate: Predictions.
-            probs: Scores of the event.
+            probs: Scores of the event, or a mapping from labels to the scores of each.
             case_weights: Case weights.
             by: The sensitive features by the names that the metrics have for them.
             group_by: Outer groups by name.
@@ -184,20 +184,23 @@ class Evaluable(ABC):
         0.5
         """
         roles = {"truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights}
-        given = {f"{_ARRAY}{role}": values for role, values in roles.items() if values is not None}
+        named: dict[str, Any] = {role: _ARRAY + role for role, values in roles.items() if values is not None}
+        given = {name: roles[role] for role, name in named.items()}
+        if isinstance(probs, Mapping):
+            named["probs"] = {label: f"{_ARRAY}probs of {label!r}" for label in cast("Mapping[Any, object]", probs)}
+            del given[_ARRAY + "probs"]
+            given |= {named["probs"][label]: values for label, values in cast("Mapping[Any, object]", probs).items()}
         for role, features in (("by", by), ("group_by", group_by)):
             if features is not None and not isinstance(features, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
                 msg = f'`{role}` gives arrays their names, as `{role}={{"sex": …}}`.'
                 raise ArgumentError(msg)
         frame = from_arrays(given | dict(by or {}) | dict(group_by or {}))
-        if ignore_index is not None and truth is not None:
-            try:
-                frame = frame.filter(pl.col(f"{_ARRAY}truth").ne_missing(pl.lit(ignore_index)))
-            except pl.exceptions.PolarsError as error:
-                kind = frame[f"{_ARRAY}truth"].dtype
-                msg = f"`ignore_index` is a value of the truth, which is {kind}, not {ignore_index!r}."
-                raise ArgumentError(msg) from error
-        named: Any = {name.removeprefix(_ARRAY): name for name in given}
+        for name in (by or {}).keys() & (group_by or {}).keys():
+            if not from_arrays({name: (by or {})[name]}).equals(frame.select(name)):
+                msg = f"`by` and `group_by` give {name!r} different arrays; give one of them another name."
+                raise ArgumentError(msg)
+        if ignore_index is not None:
+            frame = _without(frame, named.get("truth"), ignore_index)
         return self(frame, **named, group_by=list(group_by) if group_by else None, **options)
 
     @overload
@@ -243,6 +246,10 @@ class Evaluable(ABC):
         """Read the values of the groups from a tally, as `by_group` does from data."""
         _, reading = self._sorted_out(cast("CallOptions", options), ReadOptions)
         return self._groups(tally, reading)
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """Refuse options that no call knows."""
+        self._sorted_out(cast("CallOptions", options))
 
     def _sorted_out(
         self, options: CallOptions, accepted: type[CallOptions | CountOptions | ReadOptions] = CallOptions
@@ -482,16 +489,31 @@ class Evaluable(ABC):
             results = both[pl.Series(order).arg_sort()] if len(both) else both
         if said and on_undefined == "raise":
             raise UndefinedError("; ".join(said) + ".")
-        # the caller of __call__ or compute
         if remarks := tally.remarks():
             shown = remarks[:_SHOWN] + ([f"and {len(remarks) - _SHOWN} more"] if len(remarks) > _SHOWN else [])
-            warnings.warn("; ".join(shown) + ".", SelectionWarning, stacklevel=3)
+            warn("; ".join(shown) + ".", SelectionWarning)
         if said:
-            warnings.warn("; ".join(said) + '. (on_undefined="ignore" silences this.)', UndefinedWarning, stacklevel=3)
+            warn("; ".join(said) + '. (on_undefined="ignore" silences this.)', UndefinedWarning)
         if explain:
             return results
         shown = ".groups_left_out" if results[".groups_left_out"].list.len().sum() else None
         return results.drop(name for name in EXPLANATION if name != shown)
+
+
+def _without(frame: pl.DataFrame, truth: str | None, value: Any) -> pl.DataFrame:
+    """The rows whose truth is another value."""
+    if truth is None:
+        msg = "`ignore_index` is a value of the truth, and there is no truth."
+        raise ArgumentError(msg)
+    value = value.item() if hasattr(value, "item") else value
+    kind = frame.schema[truth]
+    msg = f"`ignore_index` is a value of the truth, which is {kind}, not {value!r}."
+    if isinstance(value, bool) and kind != pl.Boolean:
+        raise ArgumentError(msg)
+    try:
+        return frame.filter(pl.col(truth).ne_missing(pl.lit(value)))
+    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        raise ArgumentError(msg) from error
 
 
 def check_weights(tally: Tally) -> None:

@@ -53,6 +53,7 @@ def class_metric(
     undefined: str = "zero_denominator",
     constant_average: bool = False,
     given: Given | None = None,
+    ordered_with: tuple[str, str] | None = None,
 ) -> Callable[[Callable[..., Expr | Rate]], Metric]:
     """Turn a formula into a metric of predicted labels.
 
@@ -70,10 +71,11 @@ def class_metric(
         constant_average: The average over labels says nothing, as for shares that add up to 1.
         given: It reads the `count` of each label instead: of predictions in all rows (`"nothing"`) or in those of each
             true label, or of true labels in the rows of each prediction, which have a value each.
+        ordered_with: The option, and its value, with which the order of labels counts.
     """
     settings: dict[str, Any] = {
         "over_levels": over_levels or given is not None, "undefined_levels": undefined_levels, "undefined": undefined,
-        "given": given,
+        "given": given, "ordered_with": ordered_with,
     }  # fmt: skip
 
     def define(function: Callable[..., Expr | Rate]) -> Metric:

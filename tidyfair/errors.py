@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -20,6 +22,16 @@ __all__ = [
 ]
 
 _SHOWN = 10
+_BETWEEN = ("tidyfair.", "polars.", "pandas.")
+"""Modules between a warning and the line it is about; `pipe` is one of a frame's."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn as if the line that called the library had."""
+    frame, level = inspect.currentframe(), 1
+    while frame and frame.f_back and frame.f_globals.get("__name__", "").startswith(_BETWEEN):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def listed(values: Iterable[object], *, shown: int = _SHOWN) -> str:

@@ -144,7 +144,11 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
     labels = NUMBERS
     if not tally.needs.numbers:
         labels = labels_with_scores(
-            tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=reading["estimator"]
+            tally,
+            labels=reading["labels"],
+            pos_label=reading["pos_label"],
+            estimator=reading["estimator"],
+            either=all(formula.given is not None for request in requests for _, formula in request.formulas),
         )
     if tally.cut is None or not tally.cut.several:
         return [_evaluate(tally, tuple(requests), labels, reading)]
@@ -160,7 +164,7 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
 
 
 def labels_with_scores(
-    tally: Tally, *, labels: Sequence[object] | None, pos_label: object, estimator: str | None
+    tally: Tally, *, labels: Sequence[object] | None, pos_label: object, estimator: str | None, either: bool = False
 ) -> Labels:
     """The labels of a call; where nothing else declares them, those that a mapping gives scores to."""
     mapped = tally.scores.labels if tally.scores else None
@@ -169,7 +173,7 @@ def labels_with_scores(
         msg = f"`probs`: {there}; give one for each label."
         raise ColumnError(msg)
     if labels is not None or mapped is None or levels_of(tally.cells.schema["truth"]):
-        return read_labels(tally, labels=labels, pos_label=pos_label, estimator=estimator)
+        return read_labels(tally, labels=labels, pos_label=pos_label, estimator=estimator, either=either)
     found = read_labels(tally, labels=mapped, pos_label=pos_label, estimator=estimator)
     # a mapping says which labels there are, not that they are in order
     return replace(found, in_order=not any(isinstance(value, str) for value in found.values))
@@ -182,9 +186,12 @@ def _evaluate(
     formulas = list(dict.fromkeys(formula for request in requests for _, formula in request.formulas))
     stepping = [name for request in requests for name, formula in request.formulas if formula.counts_steps]
     steps = bool(stepping) and labels.event is None
-    if steps and not labels.in_order:
+    ordered = [name for request in requests for name, formula in request.formulas if formula.reads_label_order]
+    pair = len(labels.values) <= len(("one", "other"))
+    if not labels.in_order and (steps or (ordered and not pair)):
+        what = "how many levels truth and estimate are apart" if steps else "in steps from label to label"
         msg = (
-            f"{stepping[0]} counts how many levels truth and estimate are apart, but {listed(labels.values)} have no "
+            f"{(stepping if steps else ordered)[0]} counts {what}, but {listed(labels.values)} have no "
             "order: list them in order as `labels=[…]`, or make the columns Enums."
         )
         raise LabelError(msg)

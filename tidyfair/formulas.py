@@ -182,6 +182,8 @@ class Formula:
     """Which rows its denominator counts, if it is no rate."""
     given: Given | None = None
     """Whether it reads how one side is spread over the labels, in all rows or those of each label of the other."""
+    ordered_with: tuple[str, str] | None = None
+    """The option, and its value, with which the order of labels counts."""
     against: Literal["rest", "pairs"] | None = None
     """Whether it compares the rows of a group with those of the others."""
     min_n: int = 0
@@ -282,6 +284,11 @@ class Formula:
         sources = SUMS[self.kind] | ROW_COLUMNS[self.kind]
         own = (sources[unprefixed(name)] for name in self.statistics)
         return _NOTHING.union(*own, *(term.reads for term in self.all_terms))
+
+    @property
+    def reads_label_order(self) -> bool:
+        """Whether the order of all labels matters to it, with its options."""
+        return self.ordered_with in self.options
 
     @property
     def reads_row_order(self) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -16,7 +19,7 @@ from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.groups import SIDE, Privileged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from tidyfair.columns import ColumnLike
 
@@ -193,24 +196,49 @@ def from_arrays(arrays: Mapping[str, object]) -> pl.DataFrame:
 def _from_array(name: str, values: Any) -> pl.Series:
     if isinstance(values, pl.Series):
         return values.alias(name)
-    import numpy as np
-
-    if isinstance(values, str | bytes | Real):
+    if isinstance(values, str | bytes | Real | Mapping | AbstractSet):
         msg = f"`{name}` is no array of plain values, one for each row, but {values!r}."
         raise ColumnError(msg)
+    kind = type(values).__module__.partition(".")[0]
     try:
-        if type(values).__module__.partition(".")[0] in _EAGER:
-            import narwhals.stable.v2 as nw
-
-            return nw.from_native(values, series_only=True).to_polars().alias(name)
+        if kind == "pandas":
+            # as a frame, so that it is read as columns of frames are
+            series = sys.modules["pandas"].Series(values)
+            return open_frame(series.to_frame(name)).to_polars()[name]
+        if kind == "pyarrow":
+            return pl.Series(name, values)
         if hasattr(values, "mask"):
             return pl.Series(name, values.tolist())
-        if not hasattr(values, "__array__"):
-            try:
-                return pl.Series(name, values, strict=True)
-            except (TypeError, pl.exceptions.PolarsError):
-                pass  # numbers of several kinds, which numpy brings to one
-        return pl.Series(name, np.asarray(values))
+        return _from_list(name, list(values)) if not hasattr(values, "__array__") else _from_numpy(name, values)
+    except ColumnError:
+        raise
     except Exception as error:
         msg = f"`{name}` is no array of plain values: {error}"
         raise ColumnError(msg) from error
+
+
+def _from_numpy(name: str, values: Any) -> pl.Series:
+    import numpy as np
+
+    array = np.asarray(values)
+    if array.ndim != 1:
+        several = ", as `probs={label: array}`" if name.endswith("probs") else ""
+        msg = f"`{name}` is no array of plain values, one for each row{several}, but has {array.ndim} dimensions."
+        raise ColumnError(msg)
+    return _from_list(name, array.tolist()) if array.dtype == object else pl.Series(name, array)
+
+
+def _from_list(name: str, values: list[Any]) -> pl.Series:
+    try:
+        return pl.Series(name, values, strict=True)
+    except (TypeError, pl.exceptions.PolarsError):
+        plain = [each.item() if hasattr(each, "item") else each for each in values]
+    # what is missing in pandas and numpy is no value of its own
+    known = [None if isinstance(each, float) and math.isnan(each) else each for each in plain]
+    if all(each is None or isinstance(each, Real) for each in known):
+        return pl.Series(name, [None if each is None else float(each) for each in known], dtype=pl.Float64)
+    kinds = sorted({type(each).__name__ for each in known if each is not None})
+    if len(kinds) > 1:
+        msg = f"`{name}` holds values of several kinds: {', '.join(kinds)}; bring them to one."
+        raise ColumnError(msg)
+    return pl.Series(name, known)

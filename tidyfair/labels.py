@@ -68,8 +68,13 @@ NUMBERS = Labels((), 0)
 """In place of labels where truth and estimate are numbers."""
 
 
-def read_labels(tally: Tally, *, labels: Sequence[object] | None, pos_label: object, estimator: str | None) -> Labels:
-    """Find the labels of a call and the event among them; anything in doubt raises and shows what to write."""
+def read_labels(
+    tally: Tally, *, labels: Sequence[object] | None, pos_label: object, estimator: str | None, either: bool = False
+) -> Labels:
+    """Find the labels of a call and the event among them; anything in doubt raises and shows what to write.
+
+    Where `either` of two labels may be the event, because nothing depends on it, there is no doubt.
+    """
     if estimator is not None and estimator not in ESTIMATORS:
         raise ArgumentError.unknown("estimator", estimator, ESTIMATORS)
     if not isinstance(pos_label, Hashable) or isinstance(pos_label, pl.Expr):
@@ -102,7 +107,9 @@ def read_labels(tally: Tally, *, labels: Sequence[object] | None, pos_label: obj
         raise ArgumentError(msg)
     if all_labels or (many and pos_label is None and estimator != "binary"):
         return Labels(tuple(values), None, in_order)
-    return Labels(tuple(values), values.index(_event(tally, values) if pos_label is None else pos_label), in_order)
+    if pos_label is None:
+        pos_label = values[-1] if either and not many else _event(tally, values)
+    return Labels(tuple(values), values.index(pos_label), in_order)
 
 
 def _event(tally: Tally, values: list[Any]) -> Any:

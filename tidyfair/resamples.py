@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, listed
+from tidyfair.errors import ArgumentError, ColumnError, listed, nearest
+from tidyfair.evaluations import RESERVED
 from tidyfair.frames import open_frame
+from tidyfair.tallies import alike
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
+
+    from tidyfair.frames import Source
 
 __all__ = ["compare_resamples", "resamples", "summarize"]
 
 _PAIR = 2
-_ABOUT = (".metric", ".by", ".estimator", ".threshold", ".top_k", ".top_fraction")
+_ABOUT = (".metric", ".by", ".group", ".estimator", ".threshold", ".top_k", ".top_fraction")
+"""The columns of results that say what a row is about, beside outer groups."""
 
 
-def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str = "fold") -> pl.DataFrame:
+def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str = "fold") -> Any:
     """Put resamples together as one frame, to be evaluated with `group_by="fold"`.
 
     Args:
@@ -27,64 +33,87 @@ def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str =
         data: The frame that splits are of.
         name: What the column of names is called.
 
+    Returns:
+        A frame of the kind of `data`, or of the first part.
+
     Raises:
-        ArgumentError, ColumnError: For what is no pair, and where the frames have a column of that name.
+        ArgumentError, ColumnError: For what is no pair, names that come twice, places beyond the rows, and frames that
+            do not have the same columns, or have one of that name.
 
     >>> halves = resamples([("a", pl.DataFrame({"y": [1]})), ("b", pl.DataFrame({"y": [0]}))])
     >>> halves.rows()
     [('a', 1), ('b', 0)]
     """
-    whole = None if data is None else open_frame(data).to_polars()
-    found = list[pl.DataFrame]()
-    for number, part in enumerate(parts):
-        first, second = _pair(part)
-        rows = open_frame(second).to_polars() if whole is None else whole[pl.Series(second)]
-        if name in rows.columns:
-            msg = f"The frames have a column {name!r}; give the column of resamples another name, `name=`."
-            raise ColumnError(msg)
-        label = first if whole is None else number
-        found.append(rows.select(pl.lit(label).alias(name), pl.all()))
-    if not found:
-        msg = "There are no resamples."
+    if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"`name` is what the column of resamples is called, not {name!r}."
         raise ArgumentError(msg)
-    return pl.concat(found, how="vertical_relaxed")
+    pairs = _pairs(parts)
+    if data is None:
+        sources = [_ungrouped(frame) for _, frame in pairs]
+        frames = [source.to_polars() for source in sources]
+        labels = [label for label, _ in pairs]
+    else:
+        sources, labels = [_ungrouped(data)], list(range(len(pairs)))
+        whole = sources[0].to_polars()
+        frames = [whole[_places(test, len(whole))] for _, test in pairs]
+    kinds: set[type] = {type(label) for label in labels}
+    if len(set(labels)) < len(labels) or len(kinds) > 1 or not kinds <= {str, int, float, bool}:
+        msg = f"Each resample has a name of its own, all of them text or all numbers, not {listed(labels)}."
+        raise ArgumentError(msg)
+    first = frames[0].schema
+    if name in first:
+        msg = f"The frames have a column {name!r}; give the column of resamples another name, `name=`."
+        raise ColumnError(msg)
+    for label, frame in zip(labels, frames, strict=True):
+        if odd := [column for column in {*first, *frame.columns} if column not in first or column not in frame.schema]:
+            msg = f"The resample {label!r} and {labels[0]!r} do not have the same columns: {listed(sorted(odd))}."
+            raise ColumnError(msg)
+        if odd := [column for column in first if not alike(first[column], frame.schema[column])]:
+            kind = frame.schema[odd[0]]
+            msg = f"The column {odd[0]!r} is {first[odd[0]]} in the resample {labels[0]!r} and {kind} in {label!r}."
+            raise ColumnError(msg)
+    named = [frame.select(pl.lit(label).alias(name), *first) for label, frame in zip(labels, frames, strict=True)]
+    return sources[0].restore(pl.concat(named, how="vertical_relaxed"))
 
 
-def _pair(part: object) -> tuple[Any, Any]:
-    several = isinstance(part, tuple | list)
-    pair = list(cast("Iterable[Any]", part)) if several else []
-    if len(pair) != _PAIR:
+def _pairs(parts: object) -> list[tuple[Any, Any]]:
+    found = list(cast("Iterable[Any]", parts)) if isinstance(parts, Iterable) else []
+    if not found:
+        msg = "There are no resamples: `parts` are pairs of a name and a frame, or splits of `data`."
+        raise ArgumentError(msg)
+    if not all(isinstance(part, tuple | list) and len(cast("Sequence[Any]", part)) == _PAIR for part in found):
         msg = "`parts` are pairs: of a name and a frame, or, with `data`, of training and test rows."
         raise ArgumentError(msg)
-    return pair[0], pair[1]
+    return [(first, second) for first, second in found]
 
 
-def _result(result: Any, role: str) -> pl.DataFrame:
-    frame = open_frame(result).to_polars()
-    if missing := [name for name in (".metric", ".estimate") if name not in frame.columns]:
-        msg = f"`{role}` is no result of metrics: it has no column {listed(missing)}."
-        raise ColumnError(msg)
-    return frame
-
-
-def _keys(frame: pl.DataFrame, over: str | Sequence[str] | None) -> tuple[list[str], list[str]]:
-    """The columns that number the resamples, and those that are kept apart."""
-    outer = [column for column in frame.columns if not column.startswith(".")]
-    chosen = outer if over is None else [over] if isinstance(over, str) else list(over)
-    if unknown := [column for column in chosen if column not in outer]:
-        raise ColumnError.missing(unknown[0], "over", outer)
-    if not chosen:
-        msg = "The result has no outer groups to summarise over; evaluate with `group_by=` first."
+def _ungrouped(frame: object) -> Source:
+    source = open_frame(frame)
+    if source.outer:
+        msg = "Resamples are made of frames that are not grouped yet; group what comes out of it."
         raise ArgumentError(msg)
-    about = [column for column in _ABOUT if column in frame.columns]
-    return chosen, [*(column for column in outer if column not in chosen), *about]
+    return source
+
+
+def _places(test: object, rows: int) -> pl.Series:
+    """The places of test rows, which may also be given as a truth value for each row."""
+    import numpy as np
+
+    places = np.asarray(test)
+    if places.dtype == bool and places.shape == (rows,):
+        places = np.flatnonzero(places)
+    whole = places.size == 0 or np.issubdtype(places.dtype, np.integer)
+    if places.ndim != 1 or not whole or (places.size and not 0 <= places.min() <= places.max() < rows):
+        msg = f"Test rows are places from 0 to {rows - 1}, or a truth value for each of {rows} rows, not {test!r}."
+        raise ArgumentError(msg)
+    return pl.Series(places.astype(np.int64))
 
 
 def summarize(result: Any, over: str | Sequence[str] | None = None) -> Any:
     """Mean, number and standard error of each metric over resamples.
 
     Args:
-        result: What a metric set gave for grouped data.
+        result: What a metric set, or its `by_group`, gave for grouped data.
         over: The outer groups that are resamples; all of them unless given. Others are kept apart.
 
     Returns:
@@ -96,17 +125,9 @@ def summarize(result: Any, over: str | Sequence[str] | None = None) -> Any:
     >>> summarize(scores).rows()
     [('rmse', 2.0, 2, 1.0)]
     """
-    frame = _result(result, "result")
-    _, kept = _keys(frame, over)
-    return open_frame(result).restore(_summary(frame, kept, pl.col(".estimate"), ".mean"))
-
-
-def _summary(frame: pl.DataFrame, kept: list[str], value: pl.Expr, name: str) -> pl.DataFrame:
-    count = value.count()
-    error = pl.when(count >= _PAIR).then(value.std() / count.sqrt())
-    return frame.group_by(kept, maintain_order=True).agg(
-        value.mean().alias(name), count.cast(pl.Int64).alias(".n"), error.alias(".std_error")
-    )
+    source, frame = _result(result, "result")
+    _, kept = _keys(frame, over, "result")
+    return source.restore(_summary(frame, kept, pl.col(".estimate"), ".mean"))
 
 
 def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = None) -> Any:
@@ -129,19 +150,56 @@ def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = N
     >>> compare_resamples(before, after).rows()
     [('rmse', -1.0, 2, 0.0)]
     """
-    first, second = _result(one, "one"), _result(other, "other")
-    chosen, kept = _keys(first, over)
-    by = [*chosen, *kept]
-    if set(by) - set(second.columns) or not _same_rows(first, second, by):
+    (source, first), (_, second) = _result(one, "one"), _result(other, "other")
+    (chosen, kept), (also_chosen, also_kept) = _keys(first, over, "one"), _keys(second, over, "other")
+    by, values = [*chosen, *kept], second.select(*also_chosen, *also_kept, pl.col(".estimate").alias("\0other"))
+    same = {*by} == {*also_chosen, *also_kept}
+    same = same and all(alike(first.schema[name], second.schema[name]) for name in by)
+    pairs = first.join(values, on=by, how="inner", nulls_equal=True, maintain_order="left") if same else first.clear()
+    if not same or not len(pairs) == len(first) == len(second):
         msg = "The two results are not of the same metrics and resamples, so there are no pairs to compare."
         raise ArgumentError(msg)
-    values = second.select(*by, pl.col(".estimate").alias("\0other"))
-    pairs = first.join(values, on=by, how="left", nulls_equal=True, maintain_order="left")
-    change = pl.col("\0other") - pl.col(".estimate")
-    return open_frame(one).restore(_summary(pairs, kept, change, ".difference"))
+    change = (pl.col("\0other") - pl.col(".estimate")).fill_nan(None)
+    return source.restore(_summary(pairs, kept, change, ".difference"))
 
 
-def _same_rows(one: pl.DataFrame, other: pl.DataFrame, by: list[str]) -> bool:
-    there = [frame.select(by).unique() for frame in (one, other)]
-    same = len(there[0]) == len(one) == len(other) == len(there[1])
-    return same and there[0].join(there[1], on=by, how="anti", nulls_equal=True).is_empty()
+def _result(result: object, role: str) -> tuple[Source, pl.DataFrame]:
+    source = _ungrouped(result)
+    frame = source.to_polars()
+    if missing := [name for name in (".metric", ".estimate") if name not in frame.columns]:
+        msg = f"`{role}` is no result of metrics: it has no column {listed(missing)}."
+        raise ColumnError(msg)
+    kind = frame.schema[".estimate"]
+    if not (kind.is_numeric() or kind == pl.Null):
+        msg = f"`{role}` is no result of metrics: `.estimate` is {kind}."
+        raise ColumnError(msg)
+    return source, frame.with_columns(pl.col(".estimate").cast(pl.Float64).fill_nan(None))
+
+
+def _keys(frame: pl.DataFrame, over: object, role: str) -> tuple[list[str], list[str]]:
+    """The columns that number the resamples, and those that are kept apart."""
+    outer = [column for column in frame.columns if column not in RESERVED]
+    several = isinstance(over, Iterable) and not isinstance(over, str)
+    chosen = outer if over is None else list(cast("Iterable[Any]", over)) if several else [cast("Any", over)]
+    if unknown := [column for column in chosen if column not in outer]:
+        close = nearest(unknown[0], outer)
+        msg = f"`over`: {unknown[0]!r} is no outer group of `{role}`.{close} There are: {listed(outer)}."
+        raise ColumnError(msg)
+    if not chosen:
+        msg = "The result has no outer groups to summarise over; evaluate with `group_by=` first."
+        raise ArgumentError(msg)
+    # of the values of groups a label is part of what a row is about; of comparisons it is part of the answer
+    about = [*_ABOUT, *([".level"] if ".group" in frame.columns else [])]
+    kept = [column for column in frame.columns if column in about or (column in outer and column not in chosen)]
+    if frame.select(*chosen, *kept).is_duplicated().any():
+        msg = f"`{role}` has some metric of some resample twice; give each result once."
+        raise ArgumentError(msg)
+    return chosen, kept
+
+
+def _summary(frame: pl.DataFrame, kept: list[str], value: pl.Expr, name: str) -> pl.DataFrame:
+    count = value.count()
+    error = pl.when(count >= _PAIR).then(value.std() / count.sqrt()).fill_nan(None)
+    return frame.group_by(kept, maintain_order=True).agg(
+        value.mean().fill_nan(None).alias(name), count.cast(pl.Int64).alias(".n"), error.alias(".std_error")
+    )

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
+from tidyfair.aggregates import UserAggregate
 from tidyfair.columns import Column
-from tidyfair.definitions import new_class_metric
-from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.cuts import Cut
+from tidyfair.errors import ArgumentError, ColumnError, listed
 from tidyfair.fairness import demographic_parity_ratio, equal_opportunity_ratio, explained_by_groups
-from tidyfair.frames import open_frame
+from tidyfair.frames import from_arrays, open_frame
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric
 from tidyfair.metrics.regression import rsq
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from tidyfair.columns import ColumnLike
     from tidyfair.groups import Privileged
@@ -34,16 +35,24 @@ __all__ = [
     "subset_score",
 ]
 
-_TRUTH, _PREDICTED, _WEIGHT = "y", "prediction", "sample_weight"
+_TRUTH, _PREDICTED, _WEIGHT, _PLACED = "y", "prediction", "sample_weight", "x"
+_OURS = ("probs", "group_by", "case_weights", "explain")
+"""Options of a call that a scorer has no use for, or fills in itself."""
 
 
 def _goodness(value: float | None, direction: str) -> float:
     """A value such that more is better: how near it is to where it should be."""
-    if value is None:
-        return math.nan
-    if direction == "one":
-        return min(value, 1 / value) if value > 0 else 0.0
-    return {"maximize": value, "minimize": 0.0 - value, "zero": 0.0 - abs(value)}[direction]
+    match direction:
+        case _ if value is None:
+            return math.nan
+        case "one":
+            return min(value, 1 / value) if value > 0 else 0.0
+        case "zero":
+            return 0.0 - abs(value)
+        case "minimize":
+            return 0.0 - value
+        case _:
+            return value
 
 
 @dataclass(frozen=True)
@@ -51,63 +60,109 @@ class FairnessScorer:
     """A metric as a scorer; made by `make_scorer` and its like."""
 
     metric: Metric | GroupwiseMetric
-    places: tuple[int, ...] = ()
-    """Which columns of an array the groups are, instead of named columns of a frame."""
+    place: int | None = None
+    """Which column the groups are, instead of a named one."""
     options: tuple[tuple[str, Any], ...] = ()
     response: Literal["labels", "scores"] = "labels"
 
     def __call__(self, estimator: Any, X: Any, y_true: Any = None, sample_weight: Any = None) -> float:  # noqa: N803 - scikit-learn's
         """How good the predictions for X are: more is better; NaN where there is no value."""
-        scores = self.response == "scores"
-        predicted = estimator.predict_proba(X)[:, 1] if scores else estimator.predict(X)
-        return self._score(self._features(X), y_true, predicted, sample_weight)
+        frame = self.rows(self._features(X), y_true, self.predicted(estimator, X), sample_weight)
+        return self.score(frame)
 
     def routed(self, y_true: Any, predicted: Any, *, sensitive_features: Any, sample_weight: Any = None) -> float:
         """The same of predictions and features beside them: a metric function for scikit-learn's `make_scorer`."""
-        return self._score(self._features(sensitive_features), y_true, predicted, sample_weight)
+        return self.score(self.rows(self._features(sensitive_features), y_true, {_PREDICTED: predicted}, sample_weight))
 
-    def _score(self, features: pl.DataFrame, y_true: Any, predicted: Any, weight: Any) -> float:
-        named = {_TRUTH: y_true, _PREDICTED: predicted, _WEIGHT: weight}
-        there = {name: _series(name, values) for name, values in named.items() if values is not None}
-        if clash := [name for name in there if name in features.columns]:
-            msg = f"A scorer adds a column {clash[0]!r}, and there is one; rename yours."
-            raise ColumnError(msg)
-        options: dict[str, Any] = {
-            "truth": _TRUTH if _TRUTH in there else None, "case_weights": _WEIGHT if _WEIGHT in there else None,
-            "probs" if self.response == "scores" else "estimate": _PREDICTED, "on_undefined": "ignore",
-            **dict(self.options),
-        }  # fmt: skip
-        frame = pl.DataFrame([*features.get_columns(), *there.values()])
+    def score(self, frame: pl.DataFrame) -> float:
+        """How good the predictions in a frame of `rows` are."""
+        scores = [name for name in frame.columns if name.startswith(_PREDICTED)]
+        labels: dict[str, Any] = {"estimate": _PREDICTED}
+        if self.response == "scores":
+            named = {name.removeprefix(_PREDICTED): name for name in scores}
+            labels = {"probs": _PREDICTED if scores == [_PREDICTED] else named}
+        options: dict[str, Any] = {"on_undefined": "ignore", **dict(self.options), **labels, **self._there(frame)}
         value: float | None = self.metric(frame, **options)[".estimate"].item()
         return _goodness(value, self.metric.direction)
 
-    def _features(self, data: Any) -> pl.DataFrame:
+    def rows(self, features: Mapping[str, Any], y_true: Any, predicted: Mapping[str, Any], weight: Any) -> pl.DataFrame:
+        """Features, truth, predictions and weights as one frame."""
+        ours = {_TRUTH: y_true, **predicted, _WEIGHT: weight}
+        given = {name: values for name, values in ours.items() if values is not None}
+        if clash := [name for name in given if name in features]:
+            msg = f"A scorer adds a column {clash[0]!r}, and there is one; rename yours."
+            raise ColumnError(msg)
+        return from_arrays({**features, **given})
+
+    def predicted(self, estimator: Any, X: Any) -> dict[str, Any]:  # noqa: N803 - scikit-learn's
+        """What an estimator predicts: labels, scores of the event, or scores of each of many labels."""
+        if self.response == "labels":
+            return {_PREDICTED: estimator.predict(X)}
+        import numpy as np
+
+        scores, classes = estimator.predict_proba(X), np.asarray(estimator.classes_).tolist()
+        event = dict(self.options).get("pos_label", classes[-1] if len(classes) == len(("no", "yes")) else None)
+        if event is None:
+            return {_PREDICTED + str(label): scores[:, place] for place, label in enumerate(classes)}
+        if event not in classes:
+            msg = f"`pos_label`: the estimator has not learnt {event!r}, only {listed(classes)}."
+            raise ArgumentError(msg)
+        return {_PREDICTED: scores[:, classes.index(event)]}
+
+    def _there(self, frame: pl.DataFrame) -> dict[str, str | None]:
+        roles = {"truth": _TRUTH, "case_weights": _WEIGHT}
+        return {role: name if name in frame.columns else None for role, name in roles.items()}
+
+    @property
+    def _roots(self) -> list[str]:
+        """The columns of the data that are read beside truth and predictions."""
+        by = self.metric.by.columns if isinstance(self.metric, GroupwiseMetric) else ()
+        cut = Cut.of(dict(self.options), {"probs"})
+        features = [
+            feature
+            for request in self.metric.requests
+            for _, formula in request.formulas
+            for term in formula.all_terms
+            if term.neighborhood
+            for feature in term.neighborhood.features
+        ]
+        columns = [*by, *(cut.by if cut else ()), *features]
+        return list(dict.fromkeys(root for column in columns for root in column.roots))
+
+    def _features(self, data: Any) -> dict[str, Any]:
         """The columns that groups are made of, from a frame by their names, from an array by their places."""
-        if not isinstance(self.metric, GroupwiseMetric):
-            return pl.DataFrame()
-        if self.places:
-            array = _plain(data)
-            return pl.DataFrame({_name(place): array[:, place] for place in self.places})
-        roots = dict.fromkeys(root for column in self.metric.by.columns for root in column.roots)
-        one = getattr(data, "name", None)
-        if len(roots) == 1 and one in roots and not hasattr(data, "columns"):
-            return pl.DataFrame([_series(str(one), data)])
-        wanted = {root: ("by", Column(root)) for root in roots}
-        return open_frame(data).select(wanted).collect()
+        roots = self._roots
+        if not roots:
+            return {}
+        if hasattr(data, "toarray"):
+            msg = "X is sparse; a scorer reads its groups from a frame, or from an array, `X.toarray()`."
+            raise ColumnError(msg)
+        if not hasattr(data, "columns"):
+            return self._of_array(data, roots)
+        if self.place is not None:
+            names = list(data.columns)
+            self._check_place(len(names))
+            return {roots[0]: data[names[self.place]]}
+        found = open_frame(data).select({root: ("by", Column(root)) for root in roots}).collect()
+        return {column.name: column for column in found}
 
+    def _of_array(self, data: Any, roots: list[str]) -> dict[str, Any]:
+        import numpy as np
 
-def _name(place: int) -> str:
-    return f"x{place}"
+        shape = getattr(data, "shape", np.shape(data))
+        if len(shape) == 1 and len(roots) == 1:
+            return {roots[0]: data}
+        if self.place is None:
+            msg = f"X has no names, so that there is no column {roots[0]!r}; give the place of the column, `by=0`."
+            raise ColumnError(msg)
+        array = np.asarray(data)
+        self._check_place(array.shape[1])
+        return {roots[0]: array[:, self.place]}
 
-
-def _plain(data: Any) -> Any:
-    import numpy as np
-
-    return np.asarray(data)
-
-
-def _series(name: str, values: Any) -> pl.Series:
-    return values.alias(name) if isinstance(values, pl.Series) else pl.Series(name, _plain(values))
+    def _check_place(self, width: int) -> None:
+        if self.place is not None and not -width <= self.place < width:
+            msg = f"`by={self.place}` is no column of X, which has {width}."
+            raise ColumnError(msg)
 
 
 def make_scorer(
@@ -124,12 +179,16 @@ def make_scorer(
     Args:
         metric: A metric, a groupwise metric, or a factory with `by`.
         by: The sensitive feature: a column of X, or its place if X is an array.
-        response: What is scored: predicted `"labels"`, or the `"scores"` of the second class by `predict_proba`.
+        response: What is scored: predicted `"labels"`, or the `"scores"` by `predict_proba`: those of the event
+            (`pos_label`, or the second of two classes), or of every class where there are more.
         options: Those of a call, such as `pos_label` or `threshold`.
 
     Returns:
         A scorer that pickles as its metric does. `scorer.routed` is the same as a function of truth, prediction and
         `sensitive_features=`, for scikit-learn's own `make_scorer` and metadata routing.
+
+    Raises:
+        ArgumentError: For what gives more than one number, or a number of which it is not known whether more is better.
 
     >>> from tidyfair import equalized_odds_difference
     >>> make_scorer(equalized_odds_difference, by="sex").metric
@@ -138,19 +197,33 @@ def make_scorer(
     if response not in ("labels", "scores"):
         raise ArgumentError.unknown("response", response, ["labels", "scores"])
     given: object = metric
-    places = (by,) if isinstance(by, int) and not isinstance(by, bool) else ()
+    numbered: Any = by
+    place = int(numbered) if isinstance(numbered, Integral) and numbered is not True else None
     if isinstance(given, GroupwiseFactory):
         if by is None:
             msg = f'make_scorer(): {given.name} compares groups: give the sensitive feature, `by="column"`.'
             raise ArgumentError(msg)
-        given = given(_name(places[0]) if places else cast("ColumnLike | Privileged", by))
+        given = given(cast("ColumnLike | Privileged", by) if place is None else f"{_PLACED}{place}")
     elif by is not None:
         msg = "make_scorer(): `by` goes with a factory such as demographic_parity_ratio; other metrics have their own."
         raise ArgumentError(msg)
     if not isinstance(given, Metric | GroupwiseMetric):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"make_scorer() takes a metric, or a factory and `by=`, not {metric!r}."
         raise ArgumentError(msg)
-    return FairnessScorer(given, places, tuple(options.items()), response)
+    if isinstance(given, GroupwiseMetric) and given.own_direction is None and isinstance(given.bound, UserAggregate):
+        msg = (
+            f"make_scorer(): is more of {given.name} better? Nobody knows of an aggregate of your own; make the metric "
+            "by `new_groupwise_metric(…, direction=…)`."
+        )
+        raise ArgumentError(msg)
+    if taken := [name for name in options if name in _OURS]:
+        msg = f"make_scorer(): a scorer has no `{taken[0]}`: it scores the predictions for X, with `sample_weight`."
+        raise ArgumentError(msg)
+    given.check_options(options)
+    if (cut := Cut.of(options, {"probs"})) and cut.several:
+        msg = f"make_scorer(): a score is one number, so `{cut.way}` is one value, not a list."
+        raise ArgumentError(msg)
+    return FairnessScorer(given, place, tuple(options.items()), response)
 
 
 def p_percent_score(sensitive_column: ColumnLike | int, positive_target: object = 1) -> FairnessScorer:
@@ -174,13 +247,16 @@ def equal_opportunity_score(sensitive_column: ColumnLike | int, positive_target:
 class CorrelationScorer(FairnessScorer):
     """Correlation of predictions with a feature as a scorer; made by `correlation_score`."""
 
-    def _score(self, features: pl.DataFrame, y_true: Any, predicted: Any, weight: Any) -> float:
-        del y_true  # how far predictions depend on a feature, whatever is true
-        name = features.columns[0]
-        if not features.schema[name].is_float():
-            return -math.sqrt(-super()._score(features, None, predicted, weight))
-        explained = FairnessScorer(rsq).routed(features[name], predicted, sensitive_features=None, sample_weight=weight)
-        return -math.sqrt(explained)
+    def score(self, frame: pl.DataFrame) -> float:
+        """Minus the correlation of predictions and the feature, whatever is true."""
+        feature = frame.columns[0]
+        measured = frame.schema[feature].is_float()
+        weights = self._there(frame)["case_weights"]
+        metric = rsq if measured else self.metric
+        value = metric(frame, feature if measured else None, _PREDICTED, case_weights=weights, on_undefined="ignore")[
+            ".estimate"
+        ].item()
+        return math.nan if value is None else -math.sqrt(value)
 
 
 def correlation_score(column: ColumnLike | int) -> FairnessScorer:
@@ -193,26 +269,38 @@ def correlation_score(column: ColumnLike | int) -> FairnessScorer:
     'explained_by_groups'
     """
     made = make_scorer(explained_by_groups, column)
-    return CorrelationScorer(made.metric, made.places)
+    return CorrelationScorer(made.metric, made.place)
 
 
 @dataclass(frozen=True)
 class SubsetScorer:
-    """A metric of some of the rows as a scorer; made by `subset_score`."""
+    """A metric, or a function of truth and prediction, of some of the rows as a scorer; made by `subset_score`."""
 
     subset: Callable[[Any], Any]
-    scorer: FairnessScorer
+    measure: FairnessScorer | Callable[..., float]
+    options: tuple[tuple[str, Any], ...] = ()
+    """Arguments of a function."""
 
     def __call__(self, estimator: Any, X: Any, y_true: Any = None) -> float:  # noqa: N803 - scikit-learn's
         """The metric of the rows of X that the subset picks; NaN if there are none."""
-        mask = _plain(self.subset(X))
-        if mask.ndim != 1 or mask.dtype != bool:
-            msg = f"subset_score(): the subset is one truth value for each row, not an array of shape {mask.shape}."
+        import numpy as np
+
+        measure = self.measure
+        ours = isinstance(measure, FairnessScorer)
+        predicted = measure.predicted(estimator, X) if ours else {_PREDICTED: estimator.predict(X)}
+        mask, count = np.asarray(self.subset(X)), len(next(iter(predicted.values())))
+        if mask.shape != (count,) or mask.dtype != bool:
+            what = f"{mask.dtype} of shape {mask.shape}"
+            msg = f"subset_score(): the subset is one truth value for each row, which are {count}, not {what}."
             raise ArgumentError(msg)
         if not mask.any():
             return math.nan
-        predicted, truth = _plain(estimator.predict(X))[mask], _plain(y_true)[mask]
-        return self.scorer.routed(truth, predicted, sensitive_features=None)
+        if ours:
+            return measure.score(measure.rows({}, y_true, predicted, None).filter(pl.Series(mask)))
+        if y_true is None:
+            msg = "subset_score(): a function of truth and prediction needs y."
+            raise ArgumentError(msg)
+        return float(measure(np.asarray(y_true)[mask], np.asarray(predicted[_PREDICTED])[mask], **dict(self.options)))
 
 
 def subset_score(
@@ -223,13 +311,18 @@ def subset_score(
     Args:
         subset_picker: A function of X that gives a truth value for each row.
         score: A metric, or a function of truth and prediction such as scikit-learn's.
-        kwargs: Arguments of that function, or options of a call of the metric.
+        kwargs: Arguments of that function, or options of `make_scorer` for the metric.
 
     >>> from tidyfair import accuracy
-    >>> subset_score(lambda people: people["sex"] == "f", accuracy).scorer.metric.name
+    >>> subset_score(lambda people: people["sex"] == "f", accuracy, pos_label="yes").measure.metric.name
     'accuracy'
     """
-    if isinstance(score, Metric):
-        return SubsetScorer(subset_picker, make_scorer(score, **kwargs))
-    made = new_class_metric(partial(score, **kwargs), getattr(score, "__name__", "score"), over_levels=True)
-    return SubsetScorer(subset_picker, make_scorer(made))
+    given: object = score
+    if isinstance(given, Metric):
+        return SubsetScorer(subset_picker, make_scorer(given, **kwargs))
+    if isinstance(given, GroupwiseMetric | GroupwiseFactory) or not callable(given) or not callable(subset_picker):
+        msg = (
+            f"subset_score() takes a function of X and a metric, or a function of truth and prediction, not {score!r}."
+        )
+        raise ArgumentError(msg)
+    return SubsetScorer(subset_picker, score, tuple(kwargs.items()))

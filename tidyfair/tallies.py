@@ -238,12 +238,12 @@ class Tally:
         """Refuse another tally whose keys or labels are of other kinds."""
         for name, shown in self.names_of_labels.items():
             kinds = [tally.cells.schema[name] for tally in (self, other)]
-            if not _alike(*kinds):
+            if not alike(*kinds):
                 msg = f"The column {shown!r} is {kinds[0]} in one part and {kinds[1]} in another; cast it to one kind."
                 raise ArgumentError(msg)
 
 
-def _alike(one: pl.DataType, other: pl.DataType) -> bool:
+def alike(one: pl.DataType, other: pl.DataType) -> bool:
     """Whether values of two dtypes are of one kind: numbers and truth values, text, or times of one sort."""
     if isinstance(one, pl.Enum) and isinstance(other, pl.Enum):
         return one == other

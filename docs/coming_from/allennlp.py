@@ -21,7 +21,7 @@ text or numbers, of any number of classes and groups, and the distances come bes
 
 In the rows below `by` is the column of the protected variable. The number is that of the farthest group (and label);
 `.by_group(…)` gives the value of each group, and `.level` the true or predicted label that it is given. A mask is
-`case_weights=` of 0 and 1, or a filter.
+a filter; with `case_weights=` of 0 labels that only masked rows have stay labels.
 
 - **An empty cell has no value**: null, with a reason, in `.by_group(…)`, and the others still have theirs; AllenNLP
   gives NaN, or raises. A class that a group never gets contributes 0.

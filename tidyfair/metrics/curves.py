@@ -7,7 +7,6 @@ of all.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Real
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 import polars as pl
 
 from tidyfair.calls import check_weights
-from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning
+from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning, warn
 from tidyfair.evaluations import labels_with_scores, scores_of_levels
 from tidyfair.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
 from tidyfair.frames import open_frame
@@ -295,4 +294,4 @@ def _warn(name: str, points: pl.DataFrame, about: Callable[..., Any], *, strict:
     msg = f"{name}{where} has one class only, so that rates are null."
     if strict:
         raise UndefinedError(msg)
-    warnings.warn(msg, UndefinedWarning, stacklevel=3)
+    warn(msg, UndefinedWarning)

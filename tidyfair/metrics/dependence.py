@@ -19,6 +19,9 @@ __all__ = ["distance_given_estimate", "distance_given_truth", "distance_to_all"]
 _Distance: TypeAlias = Literal["kl", "total_variation", "jensen_shannon", "wasserstein"]
 
 
+_IN_STEPS = ("distance", "wasserstein")
+
+
 def _divergence(own: Expr, other: Expr) -> Expr:
     """Kullback-Leibler divergence in nats; what never happens in the first counts nothing."""
     return pl.when(own > 0).then(own * (own / other).log()).otherwise(0.0).sum()
@@ -40,7 +43,7 @@ def _distance(count: Expr, overall_count: Expr, distance: str) -> Expr:
     return pl.when(count.sum() > 0).then(distances[distance].clip(0))
 
 
-@class_metric(direction="minimize", range=(0, math.inf), given="nothing")
+@class_metric(direction="minimize", range=(0, math.inf), given="nothing", ordered_with=_IN_STEPS)
 def distance_to_all(count: Expr, overall_count: Expr, *, distance: _Distance = "kl") -> Expr:
     """How far the predictions of a group are from those of all: 0 for all groups is independence.
 
@@ -55,7 +58,7 @@ def distance_to_all(count: Expr, overall_count: Expr, *, distance: _Distance = "
     return _distance(count, overall_count, distance)
 
 
-@class_metric(direction="minimize", range=(0, math.inf), given="truth")
+@class_metric(direction="minimize", range=(0, math.inf), given="truth", ordered_with=_IN_STEPS)
 def distance_given_truth(count: Expr, overall_count: Expr, *, distance: _Distance = "kl") -> Expr:
     """How far the predictions of a group are from those of all among the rows of a true label.
 
@@ -68,7 +71,7 @@ def distance_given_truth(count: Expr, overall_count: Expr, *, distance: _Distanc
     return _distance(count, overall_count, distance)
 
 
-@class_metric(direction="minimize", range=(0, math.inf), given="estimate")
+@class_metric(direction="minimize", range=(0, math.inf), given="estimate", ordered_with=_IN_STEPS)
 def distance_given_estimate(count: Expr, overall_count: Expr, *, distance: _Distance = "kl") -> Expr:
     """How far the true labels of a group are from those of all among the rows of a predicted label.
 
