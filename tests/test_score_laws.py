@@ -180,11 +180,12 @@ def test_the_scale_of_weights_means_nothing_but_for_counts(kind: str, data: st.D
 def test_tallies_of_parts_add_up_to_the_whole(kind: str, data: st.DataObject, cut: int) -> None:
     case = data.draw(cases(kind))
     options = case.options(weighted=case.weighted, outer=case.outer)
-    every = SETS[kind]
+    # what reads rows in their order does not add up, and says so
+    every = tf.metric_set(*(metric for metric in SETS[kind] if metric.name not in IN_ORDER))
     first, second = (every.tally(part, "truth", **options) for part in (case.frame[:cut], case.frame[cut:]))
-    assert_same(every.compute(first + second, on_undefined="ignore"), case.call())
-    # in the other order the rows are in another order too
-    assert_same(every.compute(second + first, on_undefined="ignore"), case.call(), IN_ORDER)
+    whole = case.call().filter(~pl.col(".metric").is_in(IN_ORDER))
+    assert_same(every.compute(first + second, on_undefined="ignore"), whole)
+    assert_same(every.compute(second + first, on_undefined="ignore"), whole)
 
 
 @each_kind

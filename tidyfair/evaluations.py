@@ -148,7 +148,7 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
             labels=reading["labels"],
             pos_label=reading["pos_label"],
             estimator=reading["estimator"],
-            either=all(formula.given is not None for request in requests for _, formula in request.formulas),
+            any_event=all(formula.given is not None for request in requests for _, formula in request.formulas),
         )
     if tally.cut is None or not tally.cut.several:
         return [_evaluate(tally, tuple(requests), labels, reading)]
@@ -164,7 +164,7 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
 
 
 def labels_with_scores(
-    tally: Tally, *, labels: Sequence[object] | None, pos_label: object, estimator: str | None, either: bool = False
+    tally: Tally, *, labels: Sequence[object] | None, pos_label: object, estimator: str | None, any_event: bool = False
 ) -> Labels:
     """The labels of a call; where nothing else declares them, those that a mapping gives scores to."""
     mapped = tally.scores.labels if tally.scores else None
@@ -173,7 +173,7 @@ def labels_with_scores(
         msg = f"`probs`: {there}; give one for each label."
         raise ColumnError(msg)
     if labels is not None or mapped is None or levels_of(tally.cells.schema["truth"]):
-        return read_labels(tally, labels=labels, pos_label=pos_label, estimator=estimator, either=either)
+        return read_labels(tally, labels=labels, pos_label=pos_label, estimator=estimator, any_event=any_event)
     found = read_labels(tally, labels=mapped, pos_label=pos_label, estimator=estimator)
     # a mapping says which labels there are, not that they are in order
     return replace(found, in_order=not any(isinstance(value, str) for value in found.values))

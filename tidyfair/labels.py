@@ -69,11 +69,11 @@ NUMBERS = Labels((), 0)
 
 
 def read_labels(
-    tally: Tally, *, labels: Sequence[object] | None, pos_label: object, estimator: str | None, either: bool = False
+    tally: Tally, *, labels: Sequence[object] | None, pos_label: object, estimator: str | None, any_event: bool = False
 ) -> Labels:
     """Find the labels of a call and the event among them; anything in doubt raises and shows what to write.
 
-    Where `either` of two labels may be the event, because nothing depends on it, there is no doubt.
+    With `any_event` either of two labels may be it, because nothing depends on that.
     """
     if estimator is not None and estimator not in ESTIMATORS:
         raise ArgumentError.unknown("estimator", estimator, ESTIMATORS)
@@ -107,15 +107,16 @@ def read_labels(
         raise ArgumentError(msg)
     if all_labels or (many and pos_label is None and estimator != "binary"):
         return Labels(tuple(values), None, in_order)
-    if pos_label is None:
-        pos_label = values[-1] if either and not many else _event(tally, values)
-    return Labels(tuple(values), values.index(pos_label), in_order)
+    event = _event(tally, values, any_event=any_event) if pos_label is None else pos_label
+    return Labels(tuple(values), values.index(event), in_order)
 
 
-def _event(tally: Tally, values: list[Any]) -> Any:
+def _event(tally: Tally, values: list[Any], *, any_event: bool) -> Any:
     """The event, where the labels leave no doubt."""
     if set(values) in ({0, 1}, {-1, 1}):
         return 1
+    if any_event and len(values) <= _PAIR:
+        return values[-1]
     column = tally.truth or tally.estimate
     several = len(values) > _PAIR
     choices = ["`pos_label=` one of them"] if several else [f"`pos_label={value!r}`" for value in reversed(values)]
