@@ -10,7 +10,7 @@ import importlib.util
 import inspect
 import re
 import sys
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -177,7 +177,15 @@ def pages() -> dict[str, str]:
     """The text of every page by its path."""
     found = {f"metrics/{name}": _parts(name) for name in INTRODUCTIONS}
     found |= {f"coming-from/{path.stem}.md": _rows(path) for path in sorted(COMING_FROM.glob("*.py"))}
-    return {name: "\n\n".join(part.strip("\n") for part in parts if part) + "\n" for name, parts in found.items()}
+    return {name: "\n\n".join(_without_empty_sections(parts)) + "\n" for name, parts in found.items()}
+
+
+def _without_empty_sections(parts: Iterator[str]) -> Iterator[str]:
+    """Parts but for headings with nothing below, as of sections that hold helpers only."""
+    texts = [part.strip("\n") for part in parts if part]
+    for text, after in pairwise([*texts, "## "]):
+        if not (text.startswith("## ") and "\n" not in text and after.startswith("## ")):
+            yield text
 
 
 def _rows(path: Path) -> Iterator[str]:

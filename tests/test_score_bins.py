@@ -184,3 +184,20 @@ def test_a_tally_of_bins_is_read_by_what_can_read_it() -> None:
     assert str(caught.value) == snapshot(
         "expected_calibration_error needs the scores themselves: count again without `score_bins`."
     )
+
+
+def test_a_tally_of_bins_holds_no_score() -> None:
+    data = pl.DataFrame({"y": [1, 0, 1], "p": [0.912345678, 0.2, 0.7], "g": ["alone", "b", "b"]})
+    tally = tf.auc_parity("g").tally(data, "y", probs="p", score_bins=4)
+    assert tally.rows is not None
+    for frame in (tally.cells, tally.rows):
+        values = [value for row in frame.rows() for value in row]
+        assert not any(isinstance(value, float) for value in values)
+
+
+def test_what_is_exact_is_exact_whatever_is_made_of_it() -> None:
+    data = lending(500)
+    fair = tf.metric_set(tf.roc_auc, tf.demographic_parity_ratio("sex"), tf.auc_parity("sex", aggregate=tf.ratio()))
+    found = fair(data, "repaid", probs="score", pos_label="yes", threshold=0.5, score_bins=64)
+    assert found[".error_bound"].is_null().to_list() == [False, False, True]
+    assert found[".error_bound"][1] == 0

@@ -183,25 +183,25 @@ class Evaluable(ABC):
         >>> parity.arrays(estimate=[1, 0, 1, 1], by={"sex": [0, 0, 1, 1]})[".estimate"].item()
         0.5
         """
-        roles = {"truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights}
-        named: dict[str, Any] = {role: _ARRAY + role for role, values in roles.items() if values is not None}
-        given = {name: roles[role] for role, name in named.items()}
-        if isinstance(probs, Mapping):
-            named["probs"] = {label: f"{_ARRAY}probs of {label!r}" for label in cast("Mapping[Any, object]", probs)}
-            del given[_ARRAY + "probs"]
-            given |= {named["probs"][label]: values for label, values in cast("Mapping[Any, object]", probs).items()}
-        for role, features in (("by", by), ("group_by", group_by)):
-            if features is not None and not isinstance(features, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-                msg = f'`{role}` gives arrays their names, as `{role}={{"sex": …}}`.'
-                raise ArgumentError(msg)
-        frame = from_arrays(given | dict(by or {}) | dict(group_by or {}))
-        for name in (by or {}).keys() & (group_by or {}).keys():
-            if not from_arrays({name: (by or {})[name]}).equals(frame.select(name)):
-                msg = f"`by` and `group_by` give {name!r} different arrays; give one of them another name."
-                raise ArgumentError(msg)
-        if ignore_index is not None:
-            frame = _without(frame, named.get("truth"), ignore_index)
-        return self(frame, **named, group_by=list(group_by) if group_by else None, **options)
+        given = {"truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights}
+        frame, named = _of_arrays(given, by, group_by, ignore_index)
+        return self(frame, **named, **options)
+
+    def arrays_by_group(
+        self, truth: object = None, estimate: object = None, *, probs: object = None, case_weights: object = None,
+        by: Mapping[str, object] | None = None, group_by: Mapping[str, object] | None = None,
+        ignore_index: object = None, **options: Any,
+    ) -> pl.DataFrame:  # fmt: skip
+        """Evaluate for each group, as `by_group` does, for arrays as `arrays` takes them.
+
+        >>> from tidyfair import demographic_parity
+        >>> parity = demographic_parity("sex")
+        >>> parity.arrays_by_group(estimate=[1, 0, 1, 1], by={"sex": [0, 0, 1, 1]})[".estimate"].to_list()
+        [0.5, 1.0]
+        """
+        given = {"truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights}
+        frame, named = _of_arrays(given, by, group_by, ignore_index)
+        return self.by_group(frame, **named, **options)
 
     @overload
     def by_group(
@@ -247,9 +247,9 @@ class Evaluable(ABC):
         _, reading = self._sorted_out(cast("CallOptions", options), ReadOptions)
         return self._groups(tally, reading)
 
-    def check_options(self, options: Mapping[str, Any]) -> None:
-        """Refuse options that no call knows."""
-        self._sorted_out(cast("CallOptions", options))
+    def check_options(self, options: Mapping[str, Any], *, counting: bool = False) -> None:
+        """Refuse options that no call knows, or that do not decide the counting."""
+        self._sorted_out(cast("CallOptions", options), CountOptions if counting else CallOptions)
 
     def _sorted_out(
         self, options: CallOptions, accepted: type[CallOptions | CountOptions | ReadOptions] = CallOptions
@@ -305,8 +305,10 @@ class Evaluable(ABC):
         """Refuse a tally that was counted for other columns or metrics than these."""
         columns, scores, cut = self._columns(truth, estimate, options)
         own = (columns.get("truth"), columns.get("estimate"), cut, columns.get("case_weights"), scores, self._needs)
-        if (tally.truth, tally.estimate, tally.cut, tally.weights, tally.scores, tally.needs) != own:
-            msg = "The tally was counted for other columns, weights, thresholds or metrics than these."
+        theirs = (tally.truth, tally.estimate, tally.cut, tally.weights, tally.scores, tally.needs)
+        what = ("truth", "estimate", "threshold", "case_weights", "probs and score_bins", "metrics")
+        if other := [name for name, mine, given in zip(what, own, theirs, strict=True) if mine != given]:
+            msg = f"The tally was counted for other {listed(other)} than these."
             raise ArgumentError(msg)
 
     def _count(self, source: Source, truth: object, estimate: object, options: CountOptions) -> Tally:
@@ -376,7 +378,9 @@ class Evaluable(ABC):
     def _check_probabilities(self, tally: Tally) -> None:
         """Refuse scores that are no probabilities where a metric needs them to be."""
         asking = [name for name, formula in self._formulas if formula.probabilities]
-        for place, column in enumerate(tally.scores.columns if asking and tally.scores else ()):
+        # bins lie between 0 and 1
+        scores = tally.scores if asking and not tally.binned else None
+        for place, column in enumerate(scores.columns if scores else ()):
             ends = tally.cells.select(pl.col(f"least s{place}").min(), pl.col(f"most s{place}").max())
             low, high = ends.row(0)
             if low is not None and (low < 0 or high > 1):
@@ -498,6 +502,34 @@ class Evaluable(ABC):
             return results
         shown = ".groups_left_out" if results[".groups_left_out"].list.len().sum() else None
         return results.drop(name for name in EXPLANATION if name != shown)
+
+
+def _of_arrays(
+    roles: Mapping[str, object],
+    by: Mapping[str, object] | None,
+    group_by: Mapping[str, object] | None,
+    ignore_index: object,
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Arrays as a frame, and which of its columns is what."""
+    named: dict[str, Any] = {role: _ARRAY + role for role, values in roles.items() if values is not None}
+    given = {name: roles[role] for role, name in named.items()}
+    if isinstance(roles["probs"], Mapping):
+        by_label = cast("Mapping[Any, object]", roles["probs"])
+        named["probs"] = {label: f"{_ARRAY}probs of {label!r}" for label in by_label}
+        del given[_ARRAY + "probs"]
+        given |= {named["probs"][label]: values for label, values in by_label.items()}
+    for role, features in (("by", by), ("group_by", group_by)):
+        if features is not None and not isinstance(features, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+            msg = f'`{role}` gives arrays their names, as `{role}={{"sex": …}}`.'
+            raise ArgumentError(msg)
+    frame = from_arrays(given | dict(by or {}) | dict(group_by or {}))
+    for name in (by or {}).keys() & (group_by or {}).keys():
+        if not from_arrays({name: (by or {})[name]}).equals(frame.select(name)):
+            msg = f"`by` and `group_by` give {name!r} different arrays; give one of them another name."
+            raise ArgumentError(msg)
+    if ignore_index is not None:
+        frame = _without(frame, named.get("truth"), ignore_index)
+    return frame, named | {"group_by": list(group_by) if group_by else None}
 
 
 def _without(frame: pl.DataFrame, truth: str | None, value: Any) -> pl.DataFrame:

@@ -10,6 +10,7 @@ import polars as pl
 from tidyfair.aggregates import UserAggregate, first_largest
 from tidyfair.errors import AggregateError, listed
 from tidyfair.readings import LEVEL
+from tidyfair.tallies import SUPPRESSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -120,6 +121,7 @@ def _rules(batch: _Batch, *, undefined_is_null: bool) -> tuple[list[pl.Expr], li
         (status != "left_out").sum().alias("groups"),
         known.sum().alias("known"),
         (status == "missing_values").any().alias("missing"),
+        (status == SUPPRESSED).any().alias("suppressed"),
         ((~status.is_in(STATED)).any() & undefined_is_null).alias("undefined"),
         first.referable().alias("referable"),
         pl.col("two_sided").first(),
@@ -134,6 +136,7 @@ def _rules(batch: _Batch, *, undefined_is_null: bool) -> tuple[list[pl.Expr], li
         pl.when("missing").then(pl.lit("missing_values"))
         .when("undefined").then(pl.lit("undefined_group"))
         .when(~pl.col("referable")).then(pl.lit("no_reference"))
+        .when((pl.col("known") < needed) & pl.col("suppressed")).then(pl.lit(SUPPRESSED))
         .when(pl.col("known") < needed).then(pl.lit("too_few_groups"))
         .when(value.is_null()).then(pl.lit("zero_denominator"))
     )  # fmt: skip

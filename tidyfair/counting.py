@@ -103,7 +103,7 @@ def count(
     order += [SCORE] if SCORE in cells.columns else []
     cells = cells.select(*order, pl.exclude(order))
     _check_finite(cells, {name: column for name, (_, column) in wanted.items()}, wanted)
-    _check_bins(cells, scores)
+    cells = _within_bins(cells, scores)
     return Tally(cells, keys, truth, estimate, cut, weights, scores, needs, rows, source.sides)
 
 
@@ -204,9 +204,11 @@ def _check_finite(cells: pl.DataFrame, columns: dict[str, Column], wanted: dict[
             raise ColumnError(msg)
 
 
-def _check_bins(cells: pl.DataFrame, scores: Scores | None) -> None:
-    """Refuse scores beyond the ends of bins."""
-    for place, column in enumerate(scores.columns if scores and scores.bins else ()):
+def _within_bins(cells: pl.DataFrame, scores: Scores | None) -> pl.DataFrame:
+    """The cells without the extremes of scores that are counted in bins; scores beyond the ends of bins are refused."""
+    if scores is None or scores.bins is None:
+        return cells
+    for place, column in enumerate(scores.columns):
         low, high = cells.select(pl.col(f"least s{place}").min(), pl.col(f"most s{place}").max()).row(0)
         if low is not None and (low < 0 or high > 1):
             msg = (
@@ -214,6 +216,8 @@ def _check_bins(cells: pl.DataFrame, scores: Scores | None) -> None:
                 "bring them there in the same order, as `sigmoid(…)` does."
             )
             raise ColumnError(msg)
+    # the extremes of a cell of one row are its score
+    return cells.drop(f"{end} s{place}" for end in ("least", "most") for place in range(len(scores.columns)))
 
 
 def _refuse_continuous(frame: pl.LazyFrame, named: dict[str, Column | None], engine: EngineType) -> None:

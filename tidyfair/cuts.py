@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 import polars as pl
 
 from tidyfair.columns import Column
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.frames import WEIGHT
+from tidyfair.frames import WEIGHT, from_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -251,11 +251,19 @@ def _search(scores: pl.Series, cuts: list[float]) -> pl.Series:
     return found if known is None else pl.select(pl.when(known).then(found)).to_series()
 
 
-def sigmoid(column: ColumnLike) -> pl.Expr:
-    """A column of logits as probabilities, to be given as `probs=`.
+@overload
+def sigmoid(column: ColumnLike) -> pl.Expr: ...
+@overload
+def sigmoid(column: object) -> Any: ...
+def sigmoid(column: Any) -> Any:
+    """Logits as probabilities, to be given as `probs=`: a column by its name or expression, or an array.
 
     >>> pl.DataFrame({"logit": [0.0]}).select(sigmoid("logit")).item()
     0.5
+    >>> sigmoid([0.0]).item()
+    0.5
     """
+    if not isinstance(column, str | pl.Expr):
+        return from_arrays({"logits": column}).select(sigmoid("logits")).to_series().to_numpy()
     logit = pl.col(column) if isinstance(column, str) else column
     return (1 / (1 + (-logit.cast(pl.Float64)).exp())).alias(f"sigmoid of {logit.meta.output_name()}")

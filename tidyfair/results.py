@@ -81,7 +81,10 @@ def _error_bounds(groups: pl.DataFrame, factors: Mapping[int, float | None]) -> 
     """How far off comparisons can be, by how far off the values of the groups can be."""
     factor = pl.col("request").replace_strict(factors, return_dtype=pl.Float64)
     valued = groups.filter(pl.col("estimate").is_not_null())
-    parts = valued.group_by("request", "outer", PART).agg(pl.col(ERROR).max() * factor.first())
+    largest = pl.col(ERROR).max()
+    # what is made of exact values is exact, whatever it is
+    bound = pl.when(largest == 0).then(0.0).otherwise(largest * factor.first()).alias(ERROR)
+    parts = valued.group_by("request", "outer", PART).agg(bound)
     # what is subtracted is off by as much on top
     return parts.group_by("request", "outer").agg(pl.when(pl.col(ERROR).is_not_null().all()).then(pl.col(ERROR).sum()))
 

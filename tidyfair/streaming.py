@@ -63,6 +63,7 @@ class Accumulator:
             way_out = f'; give the feature, `{metrics.name}("column")`' if factory else ""
             msg = f"An accumulator takes a metric, a groupwise metric or a metric set, not {metrics!r}{way_out}."
             raise ArgumentError(msg)
+        metrics.check_options(counting, counting=True)
         self.metrics = metrics
         self._columns: tuple[ColumnLike | None, ColumnLike | None] = (truth, estimate)
         self._counting = counting
@@ -84,7 +85,7 @@ class Accumulator:
         return self
 
     def merge(self, other: Accumulator | Tally) -> Self:
-        """Add what another accumulator, or a tally, has counted."""
+        """Add what another accumulator, or a tally, has counted; the other one stays as it is."""
         if not isinstance(other, Accumulator | Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             msg = f"An accumulator merges with another one, or with a tally, not with {other!r}."
             raise ArgumentError(msg)
@@ -162,7 +163,10 @@ def _suppressed(tally: Tally, fewest: int) -> Tally:
         msg = f"`suppress_below` is a number of rows, not {fewest!r}."
         raise ArgumentError(msg)
     if tally.needs.anything:
-        msg = "Only counts of labels can be suppressed; this tally holds sums or rows of scores or numbers."
+        msg = (
+            "Only counts of labels can be suppressed; this tally holds sums or rows of scores or numbers. Count "
+            "metrics of labels in a set of their own, and save that."
+        )
         raise ArgumentError(msg)
     keys = [name for name in tally.counted_by if name not in LABELS]
     pairs = tally.cells.select(LABELS).unique(maintain_order=True)

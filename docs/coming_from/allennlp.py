@@ -21,12 +21,15 @@ text or numbers, of any number of classes and groups, and the distances come bes
 
 In the rows below `by` is the column of the protected variable. The number is that of the farthest group (and label);
 `.by_group(…)` gives the value of each group, and `.level` the true or predicted label that it is given. A mask is
-a filter; with `case_weights=` of 0 labels that only masked rows have stay labels.
+a filter; rows with `case_weights=` of 0 would still count in `.n`, and their labels would stay labels.
 
 - **An empty cell has no value**: null, with a reason, in `.by_group(…)`, and the others still have theirs; AllenNLP
   gives NaN, or raises. A class that a group never gets contributes 0.
-- **Wasserstein's distance** is in steps between classes, so it depends on their order. For classes without one take
-  `distance="total_variation"`; `"jensen_shannon"` is there too.
+- **Which distance**: `"kl"` gives AllenNLP's number and the G test, and weighs what is rare heavily.
+  `"total_variation"` is the share of predictions that would have to be others, for classes without an order.
+  `"wasserstein"` is for classes in an order, where far errors are worse: it counts steps between them, so text needs
+  `labels=[…]`. `"jensen_shannon"` is bounded and symmetric. All compare a group with everybody, itself included.
+- **The farthest** of many small cells is far by chance too: look at `.n` and `.denominator` in `.by_group(…)`.
 - **Digits**: AllenNLP computes in single precision.
 - The mean of the divergences, weighted by group, is the mutual information of label and group
   (`tf.mutual_information(by)`), and 2 n times that is the statistic of the G test."""

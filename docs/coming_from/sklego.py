@@ -22,14 +22,32 @@ in arrays (then the column is its place). They go into `cross_validate` and `Gri
 ```
 
 Any metric becomes a scorer by `tf.make_scorer(metric, by="sex")`, of which more is better: a difference counts as minus
-its distance from 0, a signed ratio as the smaller of q and 1/q. Where a pipeline does not see the sensitive column,
-`tf.make_scorer(…).routed` is a metric function with `sensitive_features=`, for scikit-learn's own `make_scorer` and its
-metadata routing.
+its distance from 0, a signed ratio as the smaller of q and 1/q. Labels that are text need `pos_label="yes"`; metrics of
+scores, such as `auc_parity`, need `response="scores"`. Where a pipeline does not see the sensitive column, `.routed` is a
+metric function with `sensitive_features=`, in which more is better already, for scikit-learn's own `make_scorer` and its
+metadata routing; `by=` then names what is routed:
+
+```python
+>>> import sklearn
+>>> from sklearn.dummy import DummyClassifier
+>>> from sklearn.metrics import make_scorer
+>>> from sklearn.model_selection import cross_validate
+>>> with sklearn.config_context(enable_metadata_routing=True):
+...     fair = tf.make_scorer(tf.demographic_parity_ratio, by="sex")
+...     scorer = make_scorer(fair.routed).set_score_request(sensitive_features=True)
+...     scores = cross_validate(
+...         DummyClassifier(), [[1], [2], [3], [4]], [1, 1, 0, 0], cv=2, scoring=scorer,
+...         params={"sensitive_features": ["f", "m", "f", "m"]},
+...     )
+>>> scores["test_score"].tolist()
+[1.0, 1.0]
+
+```
 
 - **No value** is NaN: where one of two rates has no denominator scikit-lego gives 0 or 1.
 - **One group** in the data differs from nobody: 1.
 - **Codes** of groups have no order: `correlation_score` of a column of whole numbers is minus the correlation ratio. Of
-  floats it is minus |Pearson's r|, as there."""
+  floats it is minus |Pearson's r|, as there: cast ages or counts to floats for scikit-lego's number."""
 
 ROWS = {
     "metrics": {

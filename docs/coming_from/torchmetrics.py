@@ -22,8 +22,19 @@ instead of in a key:
 In the rows below `by` is the column of groups.
 
 - **Scores** are `probs=` with `threshold=`; selected is who has the threshold or more (torchmetrics: more than it). Logits
-  are turned into probabilities by `probs=tf.sigmoid("logit")`, never by a guess.
+  are turned into probabilities by `probs=tf.sigmoid("logit")`, of arrays `probs=tf.sigmoid(preds)`, never by a guess.
 - **`ignore_index`** is an argument of `.arrays(…)`; in a frame, filter those rows.
+- **The values of the groups** come by `.by_group(…)` instead of a call, or `.arrays_by_group(…)`:
+
+```python
+>>> rates = tf.metric_set(tf.demographic_parity_ratio("sex"), tf.equal_opportunity_ratio("sex"))
+>>> target, logits, sex = [1, 0, -1, 1, 1], [0.3, -0.2, 2.0, -1.0, 0.9], ["f", "f", "f", "m", "m"]
+>>> groups = rates.arrays_by_group(target, probs=tf.sigmoid(logits), threshold=0.5, by={"sex": sex}, ignore_index=-1)
+>>> groups.select(".metric", ".group", ".estimate").rows()[:2]
+[('selection_rate', 'f', 0.5), ('selection_rate', 'm', 0.5)]
+
+```
+
 - **Batches**: add tallies, `metric.tally(batch, …) + metric.tally(other, …)`, and `metric.compute(…)`. Groups are merged by
   their value, so that a group may be absent from a batch, or new in the tenth one.
 - **A rate without denominator** has no value, and the ratio is that of the groups that have one, with a warning that names
@@ -34,7 +45,7 @@ ROWS = {
         "demographic_parity": lambda by: tf.demographic_parity_ratio(by),
         "equal_opportunity": lambda by: tf.equal_opportunity_ratio(by),
         "binary_fairness": lambda by: tf.metric_set(tf.demographic_parity_ratio(by), tf.equal_opportunity_ratio(by)),
-        # the values of the groups: `.by_group(…)` instead of a call
+        # `.by_group(…)`, or `.arrays_by_group(…)`
         "binary_groups_stat_rates": lambda by: tf.new_groupwise_metric(
             tf.metric_set(
                 tf.true_positive_share, tf.false_positive_share, tf.true_negative_share, tf.false_negative_share
