@@ -360,7 +360,7 @@ def test_an_accumulator_takes_what_it_was_made_for() -> None:
     other = tf.Accumulator(tf.sens, "y", "g").update(PEOPLE.with_columns(g=pl.lit(1)))
     seen = tf.Accumulator(tf.sens, "y", "p")
     for strange in (other, tf.accuracy.tally(PEOPLE, "y", "g"), tf.brier_class.tally(PEOPLE, "y", probs="s")):
-        with pytest.raises(tf.ArgumentError, match="counted for other '(estimate|metrics)"):
+        with pytest.raises(tf.ArgumentError, match=r"counted for other '(estimate|metrics)"):
             seen.merge(strange)
     odd: Any = tf.demographic_parity
     with pytest.raises(tf.ArgumentError, match=r'give the feature, `demographic_parity\("column"\)`'):
