@@ -11,7 +11,9 @@ from tidyfair.errors import *
 from tidyfair.fairness import *
 from tidyfair.formulas import *
 from tidyfair.functions import *
+from tidyfair.gates import *
 from tidyfair.groups import *
+from tidyfair.hypotheses import *
 from tidyfair.metric_sets import *
 from tidyfair.metrics.classification import *
 from tidyfair.metrics.curves import *

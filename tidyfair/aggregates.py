@@ -82,6 +82,16 @@ class Aggregate(ABC):
         return True
 
     @property
+    def reads_mass(self) -> bool:
+        """Whether it matters how much the rows of groups weigh."""
+        return False
+
+    def in_closed_form(self, metrics: int) -> bool:
+        """Whether there are intervals of it from those of the groups, for so many metrics."""
+        del metrics
+        return False
+
+    @property
     def error_factor(self) -> float | None:
         """How many times farther off than the values of groups it can be; None where that is not known."""
         return None

@@ -24,12 +24,13 @@ from tidyfair.errors import (
     listed,
     warn,
 )
-from tidyfair.evaluations import RESERVED, evaluate_requests
+from tidyfair.evaluations import DEFAULTS, RESERVED, evaluate_requests
 from tidyfair.formulas import Formula, Statistic, unprefixed
 from tidyfair.frames import from_arrays, open_frame
 from tidyfair.results import EXPLANATION, complaints, tidy_groups, tidy_results
 from tidyfair.sums import Needs
 from tidyfair.tallies import Key, Scores, Tally
+from tidyfair.uncertainty import check_reading, group_intervals, result_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from tidyfair.columns import ColumnLike
     from tidyfair.cuts import Threshold
-    from tidyfair.evaluations import Evaluated, Reading, Request
+    from tidyfair.evaluations import Evaluated, Interval, Reading, Request
     from tidyfair.frames import PolarsFrame, Source
     from tidyfair.groups import Privileged
 
@@ -64,6 +65,10 @@ class ReadOptions(TypedDict, total=False):
     estimator: Literal["binary", "macro", "macro_weighted", "micro", "hand_till", "one_vs_rest"] | None
     na_rm: bool
     on_undefined: Literal["warn", "ignore", "null", "raise"]
+    interval: Interval | None
+    conf_level: float
+    times: int
+    seed: int
 
 
 class CallOptions(CountOptions, ReadOptions, total=False):
@@ -81,7 +86,6 @@ _SHOWN = 10
 _ROUNDED = 0.01
 _NO_SCORES = "`probs`: the mapping from labels to columns is empty."
 _FROM_SCORES = "scores as `probs=` with `threshold=`"
-_DEFAULTS: Reading = {"pos_label": None, "labels": None, "estimator": None, "na_rm": True, "on_undefined": "warn"}
 
 
 class Evaluable(ABC):
@@ -147,6 +151,12 @@ class Evaluable(ABC):
             na_rm: Whether rows without a truth, estimate or score are left out (True), or make the metric null.
             on_undefined: Whether groups without a value are left out with a warning ("warn") or silently ("ignore"),
                 make disparities null ("null"), or raise ("raise").
+            interval: `"auto"` adds `.lower`, `.upper`, `.std_error` and `.method` by the best method for each value;
+                `"analytic"` and `"exact"` (Clopper and Pearson, of rates) are in closed form, `"bootstrap"` and
+                `"bayes"` by replicates.
+            conf_level: How often such intervals hold what is true (0.95).
+            times: How many replicates there are (10,000).
+            seed: Of the replicates; the same seed gives the same answer.
             explain: Whether to add `.n`, `.status`, `.group_min`, `.group_max`, `.level` and `.groups_left_out`.
 
         Returns:
@@ -281,12 +291,14 @@ class Evaluable(ABC):
                 raise ArgumentError(msg)
             raise ArgumentError.unknown("argument", name, ["data", "truth", "estimate", *known])
         counting = {name: given[name] for name in CountOptions.__annotations__ if name in given}
-        reading = {name: given.get(name, default) for name, default in _DEFAULTS.items()}
+        reading = {name: given.get(name, default) for name, default in DEFAULTS.items()}
         for name, value in (("na_rm", reading["na_rm"]), ("explain", given.get("explain", False))):
             if not isinstance(value, bool):
                 msg = f"`{name}` is True or False, not {value!r}."
                 raise ArgumentError(msg)
-        return cast("CountOptions", counting), cast("Reading", reading)
+        found = cast("Reading", reading)
+        check_reading(found)
+        return cast("CountOptions", counting), found
 
     def _columns(
         self, truth: object, estimate: object, options: CountOptions
@@ -471,15 +483,23 @@ class Evaluable(ABC):
         return evaluate_requests(tally.on_sides(), self.requests, reading)
 
     def _groups(self, tally: Tally, reading: Reading) -> pl.DataFrame:
-        found = [tidy_groups(evaluated) for evaluated in self.evaluate(tally, reading)]
+        found = [self._sure(tally, each, tidy_groups(each), reading) for each in self.evaluate(tally, reading)]
         return pl.concat(found, how="diagonal_relaxed") if len(found) > 1 else found[0]
+
+    @staticmethod
+    def _sure(tally: Tally, evaluated: Evaluated, table: pl.DataFrame, reading: Reading) -> pl.DataFrame:
+        """A table with the intervals that are asked for."""
+        if reading["interval"] is None:
+            return table
+        add = group_intervals if ".group" in table.columns else result_intervals
+        return add(tally.on_sides(), evaluated, table, reading)
 
     def _report(self, tally: Tally, reading: Reading, *, explain: bool) -> pl.DataFrame:
         on_undefined = reading["on_undefined"]
         parts, said = list[pl.DataFrame](), list[str]()
         for evaluated in self.evaluate(tally, reading):
             part = tidy_results(evaluated, undefined_is_null=on_undefined == "null")
-            parts.append(part)
+            parts.append(self._sure(tally, evaluated, part, reading))
             said += complaints(evaluated, part) if on_undefined in {"warn", "raise"} else []
         results = parts[0]
         if len(parts) > 1:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tidyfair import fairness
 from tidyfair.contrasts import difference
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, TidyfairError, UndefinedWarning
@@ -25,15 +26,17 @@ from tidyfair.fairness import (
     new_groupwise_metric,
     predictive_parity,
 )
+from tidyfair.gates import Gate, check
 from tidyfair.labels import levels_of
-from tidyfair.metric_sets import metric_set
+from tidyfair.metric_sets import GroupwiseFactory, metric_set
 from tidyfair.metrics.classification import accuracy, base_rate, precision, selection_rate, sens, spec
 from tidyfair.tallies import LABELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tidyfair.metric_sets import Metric
+    from tidyfair.gates import Side
+    from tidyfair.metric_sets import GroupwiseMetric, Metric
     from tidyfair.tallies import Tally
 
 __all__ = ["main"]
@@ -42,6 +45,7 @@ _READERS = {".parquet": pl.scan_parquet, ".csv": pl.scan_csv, ".ndjson": pl.scan
 _RATES: tuple[Metric, ...] = (base_rate, selection_rate, accuracy, sens, spec, precision)
 _PARITIES = (demographic_parity, equal_opportunity, equalized_odds, predictive_parity)
 _MOST_ROWS = 200
+_CONDITION = re.compile(r"\s*(?P<name>\w+)\((?P<by>[^()]+)\)\s*(?P<side>[<>])\s*(?P<limit>\d*\.?\d+)\s*")
 _EXAMPLE: dict[str, Any] = {
     "truth": "repaid", "estimate": "approved", "pos_label": "yes", "by": ["sex", "race"],
     "group_by": None, "weights": None, "probs": None, "threshold": None,
@@ -52,20 +56,26 @@ examples:
       the example data: simulated decisions on loans
   tidyfair audit predictions.parquet --truth obs --estimate pred --by race --by sex --by race:sex --group-by fold
       a file of yours, every disparity for each fold; race:sex are the intersections
+  tidyfair audit predictions.parquet --truth obs --estimate pred --by race --fail-if 'equalized_odds(race) > 0.1'
+      ends with 3 if the disparity is larger for sure, with 4 if it is not known well enough
   tidyfair audit scores.csv --truth repaid --pos-label yes --probs score --threshold 0.5 --by sex --output result.csv
       decisions made from scores, the result written to a file
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; 0 is success, 2 is bad usage or data that cannot be read."""
+    """Run the command line.
+
+    0 is success, 2 bad usage or data that cannot be read; with `--fail-if` 3 is a disparity that fails its limit, and 4
+    that there is not enough evidence.
+    """
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.command is None:
         parser.print_help()
         return 2
     try:
-        _audit(options)
+        return _audit(options)
     except BrokenPipeError:
         # the reader of the output left, which is no error of ours; nor is what Python flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -100,6 +110,13 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("--pos-label", metavar="LABEL", help="the label that is the event")
     audit.add_argument("--weights", metavar="COLUMN", help="column of case weights")
     audit.add_argument(
+        "--fail-if",
+        action="append",
+        metavar="CONDITION",
+        help="a disparity and its limit, such as 'equalized_odds(race) > 0.1'; repeat for more",
+    )
+    audit.add_argument("--confidence", type=float, default=0.95, help="how sure a verdict of --fail-if must be")
+    audit.add_argument(
         "--output",
         type=Path,
         metavar="FILE",
@@ -108,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _audit(options: argparse.Namespace) -> None:
+def _audit(options: argparse.Namespace) -> int:
     if options.file is None:
         data, given = lending().lazy(), _EXAMPLE | {name: value for name, value in vars(options).items() if value}
         if not options.output:
@@ -122,6 +139,7 @@ def _audit(options: argparse.Namespace) -> None:
         msg = "`probs` needs `threshold`: scores at or above it are positive."
         raise ArgumentError(msg)
     writer = _writer(options.output) if options.output else None
+    gate = _gate(options.fail_if, options.confidence) if options.fail_if else None
     names = data.collect_schema().names()
     features = [[text] if text in names else text.split(":") for text in dict.fromkeys(given["by"])]
     # without a truth, what can be said is who is selected
@@ -153,6 +171,44 @@ def _audit(options: argparse.Namespace) -> None:
         _print("Disparities, and the groups that carry them", disparities.drop(".n", ".status", *says_nothing))
     for warning in caught:
         print(f"note: {str(warning.message).partition(' (on_undefined')[0]}", file=sys.stderr)
+    return _judged(gate, data, given, counting, reading) if gate else 0
+
+
+def _gate(conditions: Sequence[str], confidence: float) -> Gate:
+    """The gate that conditions describe; they are parsed, never evaluated."""
+    made: list[tuple[GroupwiseMetric, Side, float]] = []
+    for condition in conditions:
+        found = _CONDITION.fullmatch(condition)
+        if found is None:
+            msg = f"--fail-if: {condition!r} is no condition such as 'equalized_odds(race) > 0.1'."
+            raise ArgumentError(msg)
+        factory = getattr(fairness, found["name"], None) if found["name"] in fairness.__all__ else None
+        if not isinstance(factory, GroupwiseFactory):
+            names = [name for name in fairness.__all__ if isinstance(getattr(fairness, name), GroupwiseFactory)]
+            kind = "comparison of groups"
+            raise ArgumentError.unknown(kind, found["name"], names)
+        columns = [column.strip() for column in re.split("[:,]", found["by"])]
+        # what is larger than the limit is bad, and of ratios what is smaller
+        made.append((factory(*columns), "below" if found["side"] == ">" else "above", float(found["limit"])))
+    gates = [check(metric, **{side: limit}, confidence=confidence) for metric, side, limit in made]
+    return Gate(
+        metric_set(*(gate.metrics for gate in gates)),
+        tuple(limit for gate in gates for limit in gate.limits),
+        confidence,
+    )
+
+
+def _judged(
+    gate: Gate, data: pl.LazyFrame, given: dict[str, Any], counting: dict[str, Any], reading: dict[str, Any]
+) -> int:
+    """Print the verdicts, and say by the exit code which is the worst."""
+    event = {name: value for name, value in reading.items() if name == "pos_label"}
+    verdicts = gate(data, given["truth"], given["estimate"], **counting, **event, on_undefined="ignore")
+    hidden = [".estimator", ".n", ".status", ".std_error", ".method", ".level"]
+    none_left_out = [".groups_left_out"] * (not verdicts[".groups_left_out"].list.len().sum())
+    _print("Verdicts", verdicts.drop(*hidden, *none_left_out))
+    found = set(verdicts[".verdict"])
+    return 3 if "fail" in found else 4 if "not enough evidence" in found else 0
 
 
 def _scan(file: Path) -> pl.LazyFrame:

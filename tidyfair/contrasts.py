@@ -22,7 +22,7 @@ _REFERENCES = ("range", "overall", "rest", "majority")
 
 
 @dataclass(frozen=True, repr=False)
-class _Contrast(Aggregate):
+class Contrast(Aggregate):
     """Groups compared with each other, or with a reference."""
 
     to: Any = None
@@ -64,6 +64,10 @@ class _Contrast(Aggregate):
         # the farthest of several groups, with its sign, may be another one
         several = self.signed and self.to != ("privileged",)
         return None if self.kind != "difference" or self.contexts or several else 2.0
+
+    def in_closed_form(self, metrics: int) -> bool:
+        several = self.signed and self.to != ("privileged",)
+        return not self.contexts and not several and (metrics == 1 or self.across == "worst")
 
     def range(self, lower: float, upper: float) -> tuple[float, float]:
         if self.kind == "ratio":
@@ -171,7 +175,7 @@ def difference(to: object = None, *, signed: bool | None = None, across: Across 
     >>> difference(to="overall")
     difference(to='overall')
     """
-    return _Contrast("difference", across, to, signed)
+    return Contrast("difference", across, to, signed)
 
 
 def ratio(to: object = None, *, signed: bool | None = None, across: Across = "worst") -> Aggregate:
@@ -184,7 +188,7 @@ def ratio(to: object = None, *, signed: bool | None = None, across: Across = "wo
     >>> ratio(to=("White", "male"))
     ratio(to=('White', 'male'))
     """
-    return _Contrast("ratio", across, to, signed)
+    return Contrast("ratio", across, to, signed)
 
 
 def log_ratio(to: object = None, *, signed: bool | None = None, across: Across = "worst") -> Aggregate:
@@ -196,4 +200,4 @@ def log_ratio(to: object = None, *, signed: bool | None = None, across: Across =
     >>> log_ratio()
     log_ratio()
     """
-    return _Contrast("log_ratio", across, to, signed)
+    return Contrast("log_ratio", across, to, signed)

@@ -97,6 +97,7 @@ def prob_metric(
     constant_average: bool = False,
     counts: Counts = "instances",
     error_of_bins: Callable[..., Rate] | None = None,
+    deviations: tuple[Callable[..., Expr], ...] = (),
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a formula into a metric of scores.
 
@@ -116,10 +117,12 @@ def prob_metric(
         counts: Which rows a group must have enough of.
         error_of_bins: A formula of `hits` and `false_alarms` for how far off the metric can be when these are those of
             bins in which scores differ; without it the metric cannot be had with `score_bins=`.
+        deviations: Formulas of its variance, and of the effective numbers with and without the event.
     """
     settings: dict[str, Any] = {
         "over_levels": over_levels, "undefined": undefined, "average": average, "probabilities": probabilities,
         "undefined_levels": "null", "counts": counts, "error_of_bins": error_of_bins,
+        "deviations": deviations,
     }  # fmt: skip
 
     def define(function: Callable[..., Any]) -> Metric:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
 import polars as pl
 
@@ -42,6 +42,9 @@ ALL_LABELS = "multiclass"
 ON_UNDEFINED = ("warn", "ignore", "null", "raise")
 
 
+Interval: TypeAlias = Literal["auto", "analytic", "exact", "bootstrap", "bayes"]
+
+
 class Reading(TypedDict):
     """What decides how a tally is read."""
 
@@ -50,6 +53,17 @@ class Reading(TypedDict):
     estimator: Literal["binary", "macro", "macro_weighted", "micro", "hand_till", "one_vs_rest"] | None
     na_rm: bool
     on_undefined: Literal["warn", "ignore", "null", "raise"]
+    interval: Interval | None
+    conf_level: float
+    times: int
+    seed: int
+
+
+DEFAULTS: Reading = {
+    "pos_label": None, "labels": None, "estimator": None, "na_rm": True, "on_undefined": "warn", "interval": None,
+    "conf_level": 0.95, "times": 10_000, "seed": 0,
+}  # fmt: skip
+"""How a tally is read where nothing is said."""
 
 
 @dataclass(frozen=True)
@@ -215,14 +229,16 @@ def _evaluate(
     # what is not grouped comes first, so that it and the rest are two runs of units
     bys = sorted(dict.fromkeys(request.by for request in requests), key=lambda by: by is not None)
     scores = scores_of_levels(tally, labels) if any(table.kind == "prob" for table in tables) else {}
-    units, known = count_units(tally, labels, bys, tables, scores, steps=steps)
+    sure = reading["interval"] is not None
+    squares = sure and tally.weights is not None
+    units, known = count_units(tally, labels, bys, tables, scores, steps=steps, squares=squares)
     ungrouped = units.spans[None][1] if None in units.spans else 0
     blocks: dict[tuple[str, bool | None, Formula], pl.DataFrame] = {}
     for (estimator, grouped, table), mine in together.items():
         border = ungrouped * _height(table, labels)
         run = slice(border if grouped else 0, border if grouped is False else None)
         work = _Work(tally, labels, units, scores, table, [by for by in bys if grouped in (None, by is not None)])
-        for formula, block in _blocks(work, known[table][run], mine, formulas, estimator).items():
+        for formula, block in _blocks(work, known[table][run], mine, formulas, estimator, sure=sure).items():
             blocks[estimator, grouped, formula] = block
     pieces: list[pl.DataFrame] = []
     described: list[tuple[int, int, str, str, int]] = []
@@ -353,6 +369,8 @@ def _blocks(
     pairs: list[tuple[Request, Formula]],
     formulas: list[Formula],
     estimator: str,
+    *,
+    sure: bool,
 ) -> dict[Formula, pl.DataFrame]:
     """The values of some formulas over one table, beside those of the contexts that their aggregates ask for."""
     units, table = work.units, work.table
@@ -364,9 +382,7 @@ def _blocks(
         by = pl.concat([pl.Series([place], dtype=pl.Int32).new_from_index(0, size) for place, size in sizes])
         return pool(known, [units.outer[unit], by[unit]], units.apart[unit], what)
 
-    bounds = (
-        {~key: formula.bound for key, formula in wanted.items() if formula.way == "rows"} if work.tally.binned else {}
-    )
+    beside = _beside(wanted, binned=work.tally.binned, sure=sure)
 
     def values(known: pl.DataFrame, whose: Whose, mine: Mapping[int, Formula]) -> dict[int, pl.DataFrame]:
         there = derived(table, known)
@@ -376,19 +392,31 @@ def _blocks(
         of_rows = work.values(mine.values(), whose)
         return evaluate(there if of_rows is None else there.hstack(of_rows), mine, estimator)
 
-    found = values(known, "own", wanted | bounds)
-    for key in wanted if work.tally.binned else ():
-        block = found[key]
-        errors = found.pop(~key)["estimate"] if ~key in bounds else pl.Series([0.0]).new_from_index(0, len(block))
-        found[key] = block.with_columns(errors.alias(ERROR))
+    found = values(known, "own", wanted | {place: each for place, (_, _, each) in beside.items()})
+    for place, (key, name, _) in beside.items():
+        found[key] = found[key].with_columns(found.pop(place)["estimate"].alias(name))
+    if work.tally.binned:
+        # what is not worked out from bins is exact
+        exact = pl.lit(0.0).alias(ERROR)
+        found = {key: each if ERROR in each.columns else each.with_columns(exact) for key, each in found.items()}
     for context in CONTEXTS:
         # what compares a group with the others has no value for all of them
         asking = [formula for request, formula in pairs if request.aggregate and context in request.aggregate.contexts]
-        beside = {key: formula for key, formula in wanted.items() if formula in asking and not formula.compares}
-        if beside:
-            for key, block in values(pooled(context), context, beside).items():
+        apart = {key: formula for key, formula in wanted.items() if formula in asking and not formula.compares}
+        if apart:
+            for key, block in values(pooled(context), context, apart).items():
                 found[key] = found[key].hstack([block["estimate"].alias(context)])
     return {wanted[key]: block for key, block in found.items()}
+
+
+def _beside(wanted: Mapping[int, Formula], *, binned: bool, sure: bool) -> dict[int, tuple[int, str, Formula]]:
+    """Formulas of how sure others are: what they are about, the column of their values, and the formula."""
+    found: dict[int, tuple[int, str, Formula]] = {}
+    for key, formula in wanted.items():
+        about = {ERROR: formula.bound} if binned and formula.way == "rows" else {}
+        about |= formula.spreads if sure else {}
+        found |= {-1 - len(found) - place: (key, name, each) for place, (name, each) in enumerate(about.items())}
+    return found
 
 
 def _mark(rows: pl.DataFrame, units: Units, requests: Sequence[Request], *, na_rm: bool) -> pl.DataFrame:

@@ -33,8 +33,8 @@ Given: TypeAlias = Literal["nothing", "truth", "estimate"]
 
 OVERALL, THE_REST = "overall_", "rest_"
 """Prefixes of a statistic of all groups together, and of all other groups."""
-ROWS = "_rows"
-"""Suffix of a statistic counted in rows; without it, in case weights."""
+ROWS, SQUARES = "_rows", "_squares"
+"""Suffixes of a statistic counted in rows, and in squared case weights; without one, in case weights."""
 
 _BOTH, _TRUTH, _ESTIMATE = frozenset({"truth", "estimate"}), frozenset({"truth"}), frozenset({"estimate"})
 _SCORED, _NOTHING = frozenset({"truth", "probs"}), frozenset[str]()
@@ -190,6 +190,8 @@ class Formula:
     """The fewest rows of a group that others are compared with."""
     error_of_bins: Callable[..., Rate] | None = None
     """Of a formula over distinct scores: how far off it can be if they are bins in which scores differ."""
+    deviations: tuple[Callable[..., Expr], ...] = ()
+    """Of a formula over distinct scores: its variance, and the effective numbers with and without the event."""
     in_order_unless: str | None = None
     """The option without which it reads the rows of a group in the order in which they stand."""
     ignores_truth: bool = False
@@ -286,6 +288,14 @@ class Formula:
         return _NOTHING.union(*own, *(term.reads for term in self.all_terms))
 
     @property
+    def spreads(self) -> dict[str, Formula]:
+        """What tells how sure its value is, by the name of the column."""
+        names = ("variance", "events", "others")
+        shared: Any = {"undefined_levels": self.undefined_levels}
+        made = (Formula(each, self.kind, self.way, **shared) for each in self.deviations)
+        return dict(zip(names, made, strict=False))
+
+    @property
     def reads_label_order(self) -> bool:
         """Whether the order of all labels matters to it, with its options."""
         return self.ordered_with in self.options
@@ -331,7 +341,9 @@ class Formula:
         parts = tuple((name, part.with_options(name, _shared(options, part))) for name, part in self.parts)
         return replace(self, options=_frozen(chosen), terms=terms, parts=parts)
 
-    def express(self, suffix: Literal["", "_rows"] = "", given: Collection[str] = ()) -> tuple[Expr, Expr | None]:
+    def express(
+        self, suffix: Literal["", "_rows", "_squares"] = "", given: Collection[str] = ()
+    ) -> tuple[Expr, Expr | None]:
         """Value and, for a rate, denominator, as expressions over columns named after the statistics.
 
         Statistics and parts in `given` are read from columns of their name instead of being worked out.
@@ -391,6 +403,19 @@ class Formula:
         if self.way == "sums":
             return self.over_rows
         return pl.col(self.column).first() if self.over_levels else pl.col(self.column)
+
+    @cached_property
+    def effective(self) -> Expr | None:
+        """Of a rate with weights: how many rows of equal weight its value is worth (linearised); None of others."""
+        value, weight = self.express()
+        squared, squares = self.express(SQUARES)
+        if weight is None or squares is None:
+            return None
+        # of no rows without the event, and of none with it, there is no spread to compare with
+        spread_out = value * (1 - value)
+        variance = squares * ((1 - value) ** 2 * squared + value**2 * (1 - squared)) / weight**2
+        inside = (value > 0) & (value < 1)
+        return pl.when(inside).then(spread_out / variance).otherwise(weight**2 / squares)
 
     @cached_property
     def denominator(self) -> Expr | None:
@@ -477,7 +502,7 @@ def two_sides(frame: pl.DataFrame) -> pl.DataFrame:
     names = {
         prefix + name + suffix: prefix + other + suffix
         for prefix in ("", OVERALL, THE_REST)
-        for suffix in ("", ROWS)
+        for suffix in ("", ROWS, SQUARES)
         for name, other in _OTHER_SIDE.items()
     }
     other = {name: names[name] if names.get(name) in frame.columns else name for name in frame.columns}

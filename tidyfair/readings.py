@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from tidyfair.formulas import ROWS, STATISTICS, Given, Kind, ranked, two_sides
+from tidyfair.formulas import ROWS, SQUARES, STATISTICS, Given, Kind, ranked, two_sides
 from tidyfair.sums import ACTUAL, PREDICTED, REST, SCORE, UP_TO, centred, is_sum, merged, running
 from tidyfair.tallies import HIDDEN, SUPPRESSED
 
@@ -30,7 +30,7 @@ ERROR = "error"
 HAND_TILL = "hand_till"
 """The average of each label against each other label, after Hand and Till (2001)."""
 
-_CELLS = {
+CELLS = {
     "tp": (True, True), "fn": (True, False), "fp": (False, True), "tn": (False, False),
     "positive_only": (True, None), "negative_only": (False, None),
     "selected_only": (None, True), "unselected_only": (None, False), "blank": (None, None),
@@ -40,7 +40,7 @@ _CELLS = {
 _MARGINS = {
     "positives": ("tp", "fn", "positive_only"), "negatives": ("fp", "tn", "negative_only"),
     "selected": ("tp", "fp", "selected_only"), "unselected": ("fn", "tn", "unselected_only"),
-    "instances": tuple(_CELLS),
+    "instances": tuple(CELLS),
 }  # fmt: skip
 
 _OF_LABELS = ("rank", "label_count", "count")
@@ -63,7 +63,7 @@ _VALUES = [
 
 
 @cache
-def _sums(level: int, *, weighted: bool, steps: bool, complete: bool) -> tuple[pl.Expr, ...]:
+def _sums(level: int, *, weighted: bool, steps: bool, complete: bool, squares: bool) -> tuple[pl.Expr, ...]:
     """The cells of the table of a level against the rest, as sums over coded cells of a tally.
 
     Where every row has truth and estimate, those without are left out.
@@ -73,13 +73,14 @@ def _sums(level: int, *, weighted: bool, steps: bool, complete: bool) -> tuple[p
         return pl.col(name).is_null() if side is None else pl.col(name) == level if side else pl.col(name) != level
 
     measures = {ROWS: "n", "": "w"} if weighted else {ROWS: "n"}
+    counted = measures | ({SQUARES: "w2"} if squares else {})
     sums = [
         pl.col(measure)
         .filter(on_side("truth", side=truth), on_side("estimate", side=estimate))
         .sum()
         .alias(f"{name}{suffix} {level}")
-        for suffix, measure in measures.items()
-        for name, (truth, estimate) in _CELLS.items()
+        for suffix, measure in counted.items()
+        for name, (truth, estimate) in CELLS.items()
         if not complete or None not in (truth, estimate)
     ]
     if steps:
@@ -99,12 +100,12 @@ def _term_sums(terms: frozenset[Statistic], level: int) -> list[pl.Expr]:
 
 
 @cache
-def _statistics(*, weighted: bool, steps: bool, complete: bool) -> tuple[list[pl.Expr], list[pl.Expr]]:
+def _statistics(*, weighted: bool, steps: bool, complete: bool, squares: bool) -> tuple[list[pl.Expr], list[pl.Expr]]:
     """Margins from cells; then everything as floats, and the rows that formulas use."""
-    there = [name for name, sides in _CELLS.items() if not complete or None not in sides]
+    there = [name for name, sides in CELLS.items() if not complete or None not in sides]
     margins = [
         pl.sum_horizontal(name + suffix for name in parts if name in there).alias(margin + suffix)
-        for suffix in ([ROWS, ""] if weighted else [ROWS])
+        for suffix in [ROWS, *([""] if weighted else []), *([SQUARES] if squares else [])]
         for margin, parts in _MARGINS.items()
     ]
     names = [name for name in STATISTICS if name not in _OF_LABELS and (steps or not name.endswith("_steps"))]
@@ -149,6 +150,7 @@ def count_cells(
     steps: bool,
     complete: bool,
     all_levels: Sequence[int],
+    squares: bool,
 ) -> tuple[pl.DataFrame, dict[Table, pl.DataFrame]]:
     """The distinct keys in order, which are the units, and for each table what is known of each unit and level.
 
@@ -162,7 +164,7 @@ def count_cells(
         if table.given is not None:
             sums[table] = []
         elif table.kind == "class":
-            options = {"weighted": weighted, "steps": steps, "complete": complete}
+            options = {"weighted": weighted, "steps": steps, "complete": complete, "squares": squares}
             hidden = [pl.col(HIDDEN).sum()] if HIDDEN in cells.columns else []
             for level in levels:
                 counted = [*_sums(level, **options), *_term_sums(terms, level)]
@@ -329,7 +331,10 @@ def add_statistics(cells: pl.DataFrame) -> pl.DataFrame:
     """
     there = {name: name + ROWS in cells.columns for name in ("absolute_steps", "blank")}
     margins, rest = _statistics(
-        weighted="tp" in cells.columns, steps=there["absolute_steps"], complete=not there["blank"]
+        weighted="tp" in cells.columns,
+        steps=there["absolute_steps"],
+        complete=not there["blank"],
+        squares="tp" + SQUARES in cells.columns,
     )
     # one label is read against another one
     label_count = pl.max_horizontal(pl.col(LEVEL).n_unique(), 2).cast(pl.Float64)
@@ -443,6 +448,10 @@ def _values(
             given = pl.col(formula.column + " reason")
             given = given.drop_nulls().first() if summed else given
             wanted[f"reason {key}"] = pl.coalesce(given, pl.lit(formula.undefined))
+    effective: dict[int, str] = {}
+    if "tp" + SQUARES in table.columns:
+        effective = {key: f"effective {key}" for key, formula in formulas.items() if formula.effective is not None}
+        wanted |= {effective[key]: formulas[key].effective for key in effective}
     suppressed = HIDDEN in table.columns
     for key, formula in formulas.items() if suppressed else ():
         # what is left out of other groups is missing in what is read of them
@@ -464,7 +473,10 @@ def _values(
     if suppressed:
         hidden = pl.concat([wide[f"{HIDDEN} {key}"] for key in formulas])
         long["reason"] = pl.select(pl.when(hidden).then(pl.lit(SUPPRESSED)).otherwise(long["reason"])).to_series()
-    return pl.DataFrame({name: long[name] for name in _VALUES})
+    if effective:
+        none = pl.Series([None], dtype=pl.Float64).new_from_index(0, len(wide))
+        long["effective"] = pl.concat(wide[effective[key]] if key in effective else none for key in formulas)
+    return pl.DataFrame({name: long[name] for name in [*_VALUES, *(["effective"] if effective else [])]})
 
 
 def _average(values: pl.DataFrame, formulas: Mapping[int, Formula], estimator: str) -> pl.DataFrame:

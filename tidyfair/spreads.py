@@ -31,7 +31,7 @@ _VALUE = ESTIMATE.drop_nulls()
 
 
 @dataclass(frozen=True, repr=False)
-class _Spread(Aggregate):
+class Spread(Aggregate):
     """One number that describes the values of all groups."""
 
     weighted: bool = False
@@ -55,6 +55,13 @@ class _Spread(Aggregate):
     @property
     def for_one_group(self) -> float | None:
         return None if self.kind in {"group_minimum", "group_maximum", "group_mean"} else 0.0
+
+    @property
+    def reads_mass(self) -> bool:
+        return self.weighted
+
+    def in_closed_form(self, metrics: int) -> bool:
+        return self.kind in {"group_minimum", "group_maximum"} and metrics == 1
 
     @property
     def error_factor(self) -> float | None:
@@ -108,6 +115,10 @@ class _Entropy(Aggregate):
         check_alpha(self.alpha)
 
     @property
+    def reads_mass(self) -> bool:
+        return True
+
+    @property
     def options(self) -> dict[str, object]:
         return {} if self.fixed else {"alpha": self.alpha}
 
@@ -136,7 +147,7 @@ def _weighted_mean(of: pl.Expr) -> pl.Expr:
 
 
 @dataclass(frozen=True, repr=False)
-class FarthestPair(_Spread):
+class FarthestPair(Spread):
     """The largest of values that pairs of groups share: it is carried by both groups of the pair."""
 
     kind: str = "group_maximum"
@@ -156,7 +167,7 @@ def group_minimum(*, across: Across = "worst") -> Aggregate:
     >>> group_minimum()
     group_minimum()
     """
-    return _Spread("group_minimum", across)
+    return Spread("group_minimum", across)
 
 
 def group_maximum(*, across: Across = "worst") -> Aggregate:
@@ -165,7 +176,7 @@ def group_maximum(*, across: Across = "worst") -> Aggregate:
     >>> group_maximum()
     group_maximum()
     """
-    return _Spread("group_maximum", across)
+    return Spread("group_maximum", across)
 
 
 def group_mean(*, across: Across = "worst", weighted: bool = False) -> Aggregate:
@@ -176,7 +187,7 @@ def group_mean(*, across: Across = "worst", weighted: bool = False) -> Aggregate
     >>> group_mean(weighted=True)
     group_mean(weighted=True)
     """
-    return _Spread("group_mean", across, weighted)
+    return Spread("group_mean", across, weighted)
 
 
 def standard_deviation(*, across: Across = "worst", weighted: bool = False) -> Aggregate:
@@ -185,7 +196,7 @@ def standard_deviation(*, across: Across = "worst", weighted: bool = False) -> A
     >>> standard_deviation()
     standard_deviation()
     """
-    return _Spread("standard_deviation", across, weighted)
+    return Spread("standard_deviation", across, weighted)
 
 
 def coefficient_of_variation(*, across: Across = "worst", weighted: bool = False) -> Aggregate:
@@ -194,7 +205,7 @@ def coefficient_of_variation(*, across: Across = "worst", weighted: bool = False
     >>> coefficient_of_variation()
     coefficient_of_variation()
     """
-    return _Spread("coefficient_of_variation", across, weighted)
+    return Spread("coefficient_of_variation", across, weighted)
 
 
 def mean_absolute_deviation(*, across: Across = "worst", weighted: bool = False) -> Aggregate:
@@ -203,7 +214,7 @@ def mean_absolute_deviation(*, across: Across = "worst", weighted: bool = False)
     >>> mean_absolute_deviation()
     mean_absolute_deviation()
     """
-    return _Spread("mean_absolute_deviation", across, weighted)
+    return Spread("mean_absolute_deviation", across, weighted)
 
 
 def generalized_entropy(alpha: float | None = None, *, across: Across = "worst") -> Aggregate:

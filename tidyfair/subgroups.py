@@ -15,7 +15,7 @@ import polars as pl
 from tidyfair.columns import Column, check_features
 from tidyfair.contrasts import difference
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.evaluations import RESERVED
+from tidyfair.evaluations import DEFAULTS, RESERVED
 from tidyfair.fairness import new_groupwise_metric
 from tidyfair.frames import open_frame
 from tidyfair.metric_sets import Metric
@@ -121,7 +121,7 @@ class _Audit(ABC):
                 raise ArgumentError.unknown("argument", name, known)
         labels, pos_label = counting.pop("labels", None), counting.pop("pos_label", None)
         reading: Reading = {
-            "pos_label": pos_label, "labels": labels, "estimator": "binary", "na_rm": True, "on_undefined": "ignore",
+            **DEFAULTS, "pos_label": pos_label, "labels": labels, "estimator": "binary", "on_undefined": "ignore",
         }  # fmt: skip
         there = open_frame(data, options.get("group_by")).columns
         for column in self.features:

@@ -83,6 +83,7 @@ def count_units(
     scores: Mapping[int, str],
     *,
     steps: bool,
+    squares: bool = False,
 ) -> tuple[Units, dict[Table, pl.DataFrame]]:
     """The units, and what each table knows of them: for each `by` in turn, one row for each level and unit."""
     cells = labels.encode(tally)
@@ -110,6 +111,7 @@ def count_units(
         found, counts = count_cells(
             counted, ["outer", *own], levels, tables, scores,
             steps=steps, complete=complete, all_levels=range(len(labels.values)),
+            squares=squares,
         )  # fmt: skip
         size = len(found)
         for table, each in counts.items():

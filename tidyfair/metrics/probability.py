@@ -68,6 +68,7 @@ _SLACK = 1e-9
 _MOST_BINS = 1_000
 _MOST_STEPS = 100
 _CONVERGED = 1e-12
+_NEAR = 1e-3
 _STEEPEST = 1e4
 
 
@@ -229,12 +230,39 @@ def _undecided_precision(hits: Expr, false_alarms: Expr) -> Rate:
     return pl.when(hits > 0).then(hits * (highest - lowest)).otherwise(0.0).sum(), hits.sum()
 
 
+# How sure an area is
+
+
+def _delong(hits: Expr, false_alarms: Expr, hit_squares: Expr, false_alarm_squares: Expr) -> Expr:
+    """Variance of the area under the ROC curve (DeLong et al., 1988): of the places of each class in the other."""
+    events, others = hits.sum(), false_alarms.sum()
+    above = 1 - (false_alarms.cum_sum() - false_alarms / 2) / others
+    below = (hits.cum_sum() - hits / 2) / events
+    area = (false_alarms * below).sum() / others
+    parts = [
+        (squares * (place - area) ** 2).sum() / total**2 * size / (size - 1)
+        for squares, place, total, size in (
+            (hit_squares, above, events, events**2 / hit_squares.sum()),
+            (false_alarm_squares, below, others, others**2 / false_alarm_squares.sum()),
+        )
+    ]
+    return parts[0] + parts[1]
+
+
+def _effective_events(hits: Expr, hit_squares: Expr) -> Expr:
+    return hits.sum() ** 2 / hit_squares.sum()
+
+
+def _effective_others(false_alarms: Expr, false_alarm_squares: Expr) -> Expr:
+    return false_alarms.sum() ** 2 / false_alarm_squares.sum()
+
+
 # How well the order of scores tells labels apart
 
 
 @prob_metric(
     probabilities=False, undefined="one_class", average="hand_till", counts="smaller_class",
-    error_of_bins=_half_undecided_pairs,
+    error_of_bins=_half_undecided_pairs, deviations=(_delong, _effective_events, _effective_others),
 )  # fmt: skip
 def roc_auc(hits: Expr, false_alarms: Expr) -> Rate:
     """Probability that one with the event scores higher than one without, ties counting half (Hanley and McNeil, 1982).
@@ -569,7 +597,9 @@ def _fitted(design: Array, offset: Array, truth: Array, weight: Array) -> Array:
         curvature = (design * (weight * expected * (1 - expected))[:, None]).T @ design
         step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
         size = 1.0
-        while (proposed := loss(beta + size * step)) > current * (1 + _EPSILON) and size > _CONVERGED:
+        # near the end the loss is flat, and its last digits say nothing about a step
+        far = np.abs(step).max() > _NEAR
+        while (proposed := loss(beta + size * step)) > current * (1 + _EPSILON) and far and size > _CONVERGED:
             size /= 2
         beta, moved, current = beta + size * step, np.abs(size * step).max(), proposed
         if np.abs(beta).max() > _STEEPEST:

@@ -1,0 +1,398 @@
+"""What `interval=` adds: closed forms from counts by hand, pairs of groups, areas, replicates."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import as_polars
+from inline_snapshot import snapshot
+from scipy.stats import beta
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
+
+import tidyfair as tf
+from tidyfair.datasets import lending
+from tidyfair.intervals import share_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LOANS = lending(3000)
+CALL: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
+SCORED: dict[str, Any] = {"truth": "repaid", "probs": "score", "pos_label": "yes"}
+Z = NormalDist().inv_cdf(0.975)
+
+
+def ends(result: pl.DataFrame, row: int = 0) -> tuple[float, float]:
+    return result[".lower"][row], result[".upper"][row]
+
+
+def counts(metric: tf.Metric, by: str | None = None, frame: pl.DataFrame = LOANS) -> dict[Any, tuple[int, int]]:
+    """Hits and rows of a rate by group, by hand."""
+    truth, guess = pl.col("repaid") == "yes", pl.col("approved") == "yes"
+    every = pl.lit(value=True)
+    about = {
+        "sens": (truth, guess), "spec": (~truth, ~guess), "precision": (guess, truth), "accuracy": (every, truth == guess),
+        "detection_prevalence": (every, guess), "selection_rate": (every, guess),
+    }  # fmt: skip
+    among, holds = about[metric.name]
+    kept = frame.filter(among).with_columns(pl.lit(0).alias("all") if by is None else pl.col(by))
+    table = kept.group_by(by or "all", maintain_order=True).agg(holds.sum().alias("hits"), pl.len())
+    return {key: (hits, rows) for key, hits, rows in table.rows()}
+
+
+@pytest.mark.parametrize("metric", [tf.sens, tf.spec, tf.precision, tf.accuracy, tf.detection_prevalence])
+def test_a_rate_has_wilsons_interval(metric: tf.Metric) -> None:
+    ((hits, rows),) = counts(metric).values()
+    found = metric(LOANS, **CALL, interval="auto")
+    assert found.columns[-4:] == [".lower", ".upper", ".std_error", ".method"]
+    assert ends(found) == pytest.approx(proportion_confint(hits, rows, method="wilson"))
+    assert found[".method"].item() == "wilson"
+    share = hits / rows
+    assert found[".std_error"].item() == pytest.approx(math.sqrt(share * (1 - share) / rows))
+    exact = metric(LOANS, **CALL, interval="exact", conf_level=0.9)
+    assert ends(exact) == pytest.approx(proportion_confint(hits, rows, alpha=0.1, method="beta"))
+
+
+def test_the_values_of_groups_have_intervals_too() -> None:
+    groups = tf.equalized_odds("race").by_group(LOANS, **CALL, interval="auto")
+    for metric in (tf.sens, tf.spec):
+        for race, (hits, rows) in counts(metric, "race").items():
+            mine = groups.filter((pl.col(".metric") == metric.name) & (pl.col(".group") == race))
+            assert ends(mine) == pytest.approx(proportion_confint(hits, rows, method="wilson"))
+
+
+def test_two_sides_have_newcombes_and_miettinen_and_nurminens_interval() -> None:
+    groups = counts(tf.sens, "sex")
+    one, other = groups["female"], groups["male"]
+    difference = tf.equal_opportunity(tf.privileged(sex="male"))(LOANS, **CALL, interval="auto")
+    expected = confint_proportions_2indep(*one, *other, method="newcomb", compare="diff")
+    assert ends(difference) == pytest.approx(expected)
+    ratio = tf.equal_opportunity_ratio(tf.privileged(sex="male"))(LOANS, **CALL, interval="auto")
+    assert ends(ratio) == pytest.approx(confint_proportions_2indep(*one, *other, method="score", compare="ratio"))
+    assert difference[".method"].item() == "newcombe"
+    assert ratio[".method"].item() == "miettinen_nurminen"
+
+
+def test_without_a_sign_an_interval_is_folded_at_equality() -> None:
+    signed = ends(tf.equal_opportunity(tf.privileged(sex="male"))(LOANS, **CALL, interval="auto"))
+    unsigned = ends(tf.equal_opportunity("sex")(LOANS, **CALL, interval="auto"))
+    crosses = signed[0] < 0 < signed[1]
+    assert unsigned == pytest.approx((0.0 if crosses else min(map(abs, signed)), max(map(abs, signed))))
+    ratio = ends(tf.equal_opportunity_ratio("sex")(LOANS, **CALL, interval="auto"))
+    assert 0 < ratio[0] < ratio[1] <= 1
+
+
+# Ranges
+
+
+def wilson(hits: int, rows: int, level: float) -> tuple[float, float]:
+    found: Any = proportion_confint(hits, rows, alpha=1 - level, method="wilson")
+    return float(found[0]), float(found[1])
+
+
+def deviations(groups: list[tuple[int, int]], times: int, random: Any, *, logarithm: bool) -> Any:
+    """The largest distance of any pair by chance, in standard errors, written out."""
+    largest = []
+    for _ in range(times):
+        drawn = []
+        for hits, rows in groups:
+            middle = (hits + 0.5) / (rows + 1)
+            share = (random.binomial(rows, middle) + 0.5) / (rows + 1)
+            if logarithm:
+                drawn.append((math.log(share) - math.log(middle), (1 - share) / (share * rows)))
+            else:
+                drawn.append((share - middle, share * (1 - share) / rows))
+        pairs = itertools.combinations(drawn, 2)
+        largest.append(max(abs(a - b) / math.sqrt(v + w) for (a, v), (b, w) in pairs))
+    return np.quantile(largest, 0.975)
+
+
+def test_a_range_is_that_of_all_pairs() -> None:
+    groups = list(counts(tf.sens, "race").values())
+    q = deviations(groups, 4000, np.random.default_rng(5), logarithm=False)
+
+    def largest(z: float, *, upper: bool) -> float:
+        found = []
+        for (one, rows), (other, other_rows) in itertools.permutations(groups, 2):
+            level = 2 * NormalDist().cdf(z) - 1
+            low, high = wilson(one, rows, level)
+            less, more = wilson(other, other_rows, level)
+            first, second = one / rows, other / other_rows
+            below, above = math.hypot(first - low, more - second), math.hypot(high - first, second - less)
+            found.append(first - second + above if upper else first - second - below)
+        return max(0.0, *found)
+
+    found = tf.equal_opportunity("race")(LOANS, **CALL, interval="auto")
+    assert found[".method"].item() == "pairwise"
+    assert found[".upper"].item() == pytest.approx(largest(Z, upper=True))
+    assert found[".lower"].item() == pytest.approx(largest(float(q), upper=False), abs=0.004)
+    assert found[".std_error"].item() is None
+
+
+def test_equalized_odds_is_the_range_of_the_pairs_of_both_rates() -> None:
+    both = tf.equalized_odds("race")(LOANS, **CALL, interval="auto")
+    one = tf.equal_opportunity("race")(LOANS, **CALL, interval="auto")
+    assert both[".upper"].item() >= one[".upper"].item()
+    spec = tf.new_groupwise_metric(tf.spec, "spec_gap", tf.difference())("race")
+    other = spec(LOANS, **CALL, interval="auto")
+    assert both[".upper"].item() == pytest.approx(max(one[".upper"].item(), other[".upper"].item()))
+    # more pairs must be far apart at once
+    assert both[".lower"].item() <= max(one[".lower"].item(), other[".lower"].item()) + 1e-9
+
+
+def test_intervals_of_ranges_hold_what_is_true() -> None:
+    random, held, runs = np.random.default_rng(1), [0, 0], 120
+    metrics = (tf.demographic_parity("g"), tf.demographic_parity_ratio("g"))
+    for _ in range(runs):
+        shares = np.repeat([0.4] * 5 + [0.5], 100)
+        frame = pl.DataFrame({"g": np.repeat(np.arange(6), 100), "p": random.random(600) < shares})
+        for place, (metric, true) in enumerate(zip(metrics, (0.1, 0.8), strict=True)):
+            low, high = ends(metric(frame, estimate="p", interval="auto", times=500))
+            held[place] += low <= true <= high
+    assert min(held) >= 0.92 * runs
+
+
+def test_of_equal_groups_a_range_holds_zero() -> None:
+    random, held, runs = np.random.default_rng(2), 0, 150
+    for _ in range(runs):
+        frame = pl.DataFrame({"g": np.repeat(np.arange(6), 100), "p": random.random(600) < 0.4})
+        low, high = ends(tf.demographic_parity("g")(frame, estimate="p", interval="auto", times=500))
+        held += low == 0
+        assert high > 0
+    assert held >= 0.9 * runs
+
+
+@pytest.mark.parametrize("metric", [tf.group_minimum(), tf.group_maximum()])
+def test_the_worst_group_has_a_simultaneous_interval(metric: Any) -> None:
+    groups = list(counts(tf.sens, "race").values())
+    level = 0.95 ** (1 / len(groups))
+    each = [proportion_confint(hits, rows, alpha=1 - level, method="wilson") for hits, rows in groups]
+    end = min if metric.kind == "group_minimum" else max
+    found = tf.equal_opportunity("race", aggregate=metric)(LOANS, **CALL, interval="auto")
+    assert ends(found) == pytest.approx((end(low for low, _ in each), end(high for _, high in each)))
+    assert found[".method"].item() == "simultaneous"
+
+
+# Areas
+
+
+def ct_ratings() -> pl.DataFrame:
+    """Hanley and McNeil's (1982) ratings of CT images: 58 normal and 51 abnormal ones."""
+    normal, abnormal = [33, 6, 6, 11, 2], [3, 2, 2, 11, 33]
+    rows = [
+        (truth, rating / 5)
+        for truth, each in ((0, normal), (1, abnormal))
+        for rating, n in enumerate(each, 1)
+        for _ in range(n)
+    ]
+    return pl.DataFrame(rows, schema=["abnormal", "rating"], orient="row")
+
+
+def test_delongs_error_on_hanley_and_mcneils_ratings() -> None:
+    found = tf.roc_auc(ct_ratings(), "abnormal", probs="rating", interval="auto")
+    assert found[".estimate"].item() == pytest.approx(0.8932, abs=5e-5)
+    assert found[".std_error"].item() == pytest.approx(0.0307, abs=5e-5)
+    assert found[".method"].item() == "delong"
+    area, error = found[".estimate"].item(), found[".std_error"].item()
+    logit, half = math.log(area / (1 - area)), Z * error / (area * (1 - area))
+    assert ends(found) == pytest.approx((1 / (1 + math.exp(half - logit)), 1 / (1 + math.exp(-half - logit))))
+
+
+def test_delongs_variance_by_its_definition() -> None:
+    part = LOANS.head(200)
+    positive = part.filter(pl.col("repaid") == "yes")["score"].to_numpy()
+    negative = part.filter(pl.col("repaid") == "no")["score"].to_numpy()
+    wins = (positive[:, None] > negative[None, :]) + 0.5 * (positive[:, None] == negative[None, :])
+    variance = wins.mean(axis=1).var(ddof=1) / len(positive) + wins.mean(axis=0).var(ddof=1) / len(negative)
+    found = tf.roc_auc(part, **SCORED, interval="auto")
+    assert found[".std_error"].item() == pytest.approx(math.sqrt(variance))
+
+
+def test_few_of_a_class_have_newcombes_interval_and_perfect_areas_one_too() -> None:
+    few = pl.DataFrame({"y": [1, 1, 1, 0, 0], "p": [0.9, 0.8, 0.7, 0.2, 0.1]})
+    found = tf.roc_auc(few, "y", probs="p", interval="auto")
+    assert found[".method"].item() == "newcombe"
+    assert found[".upper"].item() == pytest.approx(1.0)
+    assert 0.3 < found[".lower"].item() < 1
+
+
+def test_two_areas_are_compared_by_their_limits() -> None:
+    groups = tf.auc_parity("sex").by_group(LOANS, **SCORED, interval="auto")
+    female, male = (groups.row(place, named=True) for place in (0, 1))
+    below = math.hypot(female[".estimate"] - female[".lower"], male[".upper"] - male[".estimate"])
+    above = math.hypot(female[".upper"] - female[".estimate"], male[".estimate"] - male[".lower"])
+    apart = female[".estimate"] - male[".estimate"]
+    signed = tf.new_groupwise_metric(tf.roc_auc, "gap", tf.difference())(tf.privileged(sex="male"))
+    found = signed(LOANS, **SCORED, interval="auto")
+    assert ends(found) == pytest.approx((apart - below, apart + above))
+    assert found[".method"].item() == "mover"
+
+
+# Weights
+
+
+def test_the_scale_of_weights_changes_nothing() -> None:
+    fair = tf.metric_set(tf.sens, tf.accuracy, tf.demographic_parity("race"), tf.roc_auc, tf.auc_parity("sex"))
+    call: dict[str, Any] = {**CALL, "probs": "score", "case_weights": "weight", "interval": "auto"}
+    once = fair(LOANS, **call)
+    again = fair(LOANS.with_columns(pl.col("weight") * 100), **call)
+    for name in (".lower", ".upper", ".std_error"):
+        assert again[name].is_null().equals(once[name].is_null())
+        assert again[name].drop_nulls().to_list() == pytest.approx(once[name].drop_nulls().to_list(), rel=1e-9)
+
+
+def test_weights_make_the_error_of_a_weighted_mean() -> None:
+    rows = LOANS.filter(pl.col("repaid") == "yes")
+    hit, weight = (rows["approved"] == "yes").cast(pl.Float64).to_numpy(), rows["weight"].to_numpy()
+    share = (weight * hit).sum() / weight.sum()
+    error = math.sqrt((weight**2 * (hit - share) ** 2).sum()) / weight.sum()
+    found = tf.sens(LOANS, **CALL, case_weights="weight", interval="auto")
+    assert found[".std_error"].item() == pytest.approx(error)
+    size = share * (1 - share) / error**2
+    assert ends(found) == pytest.approx(proportion_confint(share * size, size, method="wilson"))
+
+
+def test_weights_of_one_are_none() -> None:
+    fair = tf.metric_set(tf.sens, tf.demographic_parity("race"), tf.roc_auc)
+    call: dict[str, Any] = {**CALL, "probs": "score", "interval": "auto"}
+    plain = fair(LOANS, **call)
+    weighted = fair(LOANS.with_columns(one=pl.lit(1.0)), **call, case_weights="one")
+    for name in (".lower", ".upper"):
+        assert weighted[name].to_list() == pytest.approx(plain[name].to_list(), rel=1e-9)
+
+
+# Replicates
+
+
+def test_cells_are_drawn_as_rows_are() -> None:
+    part = LOANS.head(400).with_columns(pl.col("repaid", "approved") == "yes")
+    found = tf.mcc(part, "repaid", "approved", interval="bootstrap", times=20_000)
+    truth, guess = part["repaid"].to_numpy(), part["approved"].to_numpy()
+    random, values = np.random.default_rng(3), []
+    for _ in range(20_000):
+        rows = random.integers(0, 400, 400)
+        y, p = truth[rows], guess[rows]
+        tp, tn, fp, fn = (float((a & b).sum()) for a, b in ((y, p), (~y, ~p), (~y, p), (y, ~p)))
+        values.append((tp * tn - fp * fn) / math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
+    assert ends(found) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), abs=0.004)
+    assert found[".std_error"].item() == pytest.approx(np.std(values), rel=0.03)
+    assert found[".method"].item() == "bootstrap"
+
+
+def test_shares_of_cells_are_jeffreys() -> None:
+    ((hits, rows),) = counts(tf.sens).values()
+    found = tf.sens(LOANS, **CALL, interval="bayes", times=40_000)
+    expected = tuple(float(beta.ppf(end, hits + 0.5, rows - hits + 0.5)) for end in (0.025, 0.975))
+    assert ends(found) == pytest.approx(expected, abs=0.001)
+    assert found[".method"].item() == "dirichlet"
+
+
+def test_groups_keep_their_size_but_where_it_matters() -> None:
+    # of a group without variation only its size could vary
+    frame = pl.DataFrame({"g": ["a"] * 50 + ["b"] * 50, "p": [1] * 50 + [0] * 50})
+    fixed = tf.demographic_parity("g", aggregate=tf.standard_deviation())(frame, estimate="p", interval="bootstrap")
+    assert ends(fixed) == (0.5, 0.5)
+    weighted = tf.standard_deviation(weighted=True)
+    free = tf.demographic_parity("g", aggregate=weighted)(frame, estimate="p", interval="bootstrap")
+    assert free[".lower"].item() < 0.5
+
+
+def test_the_same_seed_gives_the_same_answer_whatever_else() -> None:
+    fair = tf.metric_set(tf.mcc, tf.demographic_parity("race"), tf.bal_accuracy_group_minimum("sex"))
+    call: dict[str, Any] = {**CALL, "interval": "auto", "times": 500}
+    found = fair(LOANS, **call)
+    assert fair(LOANS.sample(fraction=1, shuffle=True, seed=4), **call).equals(found)
+    alone = [metric(LOANS, **call) for metric in fair]
+    assert pl.concat(alone).equals(found)
+    assert not fair(LOANS, **call, seed=1).equals(found)
+
+
+# Calls
+
+
+def test_outer_groups_thresholds_and_levels() -> None:
+    by_fold = tf.demographic_parity("sex")(LOANS, **CALL, group_by="fold", interval="auto")
+    one = tf.demographic_parity("sex")(LOANS.filter(pl.col("fold") == 3), **CALL, interval="auto")
+    assert ends(by_fold.filter(pl.col("fold") == 3)) == pytest.approx(ends(one))
+    cut = tf.sens(LOANS, **SCORED, threshold=[0.3, 0.6], interval="auto")
+    for row, threshold in enumerate((0.3, 0.6)):
+        assert ends(cut, row) == ends(tf.sens(LOANS, **SCORED, threshold=threshold, interval="auto"))
+    letters = pl.DataFrame(
+        {"y": list("abc") * 30, "p": list("abcacbabc") * 10, "g": list("uvw") * 10 + list("vwu") * 20}
+    )
+    fair = tf.metric_set(tf.accuracy, tf.sens, tf.demographic_parity("g"))
+    many = fair(letters, "y", "p", interval="auto", times=200)
+    assert many[".method"].to_list() == ["wilson", "bootstrap", "pairwise"]
+    assert (many[".lower"] <= many[".estimate"]).all()
+    assert (many[".upper"] >= many[".estimate"]).all()
+
+
+def test_the_callers_kind_comes_back(engine: Callable[[pl.DataFrame], Any]) -> None:
+    found = as_polars(tf.sens(engine(LOANS), **CALL, interval="auto"))
+    assert ends(found) == ends(tf.sens(LOANS, **CALL, interval="auto"))
+
+
+def test_what_has_no_value_has_no_interval() -> None:
+    frame = pl.DataFrame({"y": [0, 0, 1, 1], "p": [0, 1, 1, 1], "g": list("aabb")})
+    groups = tf.equal_opportunity("g").by_group(frame, "y", "p", interval="auto")
+    assert groups.select(".lower", ".upper", ".method").row(0) == (None, None, None)
+    assert groups[".lower"][1] is not None
+    result = tf.equal_opportunity("g")(frame, "y", "p", interval="auto", on_undefined="ignore")
+    assert result.select(".estimate", ".lower", ".method").row(0) == (None, None, None)
+    one = tf.demographic_parity("g")(frame.head(2), estimate="p", interval="auto")
+    assert one.select(".estimate", ".lower").row(0) == (0.0, None)
+
+
+def test_metrics_say_what_shares_they_are() -> None:
+    share = share_of(tf.false_discovery_rate.definition)
+    assert share is not None
+    assert (share.holds, share.among) == (frozenset({"fp"}), frozenset({"tp", "fp"}))
+    accuracy = share_of(tf.accuracy.definition)
+    assert accuracy is not None
+    assert accuracy.among == frozenset({"tp", "fp", "fn", "tn"})
+    for metric in (tf.f_meas, tf.mcc, tf.mean_benefit, tf.false_negatives_per_false_positive, tf.kap, tf.roc_auc):
+        assert share_of(metric.definition) is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "expected"),
+    [
+        (
+            tf.sens,
+            {"interval": "wilson"},
+            snapshot("Unknown interval 'wilson'. Known: 'auto', 'analytic', 'bootstrap', 'bayes', 'exact'."),
+        ),
+        (tf.sens, {"interval": "auto", "conf_level": 95}, snapshot("`conf_level` is a share between 0 and 1, not 95.")),
+        (
+            tf.sens,
+            {"interval": "auto", "times": 0},
+            snapshot("`times` is a number of replicates, 2 to 10000000, not 0."),
+        ),
+        (tf.sens, {"interval": "auto", "seed": -1}, snapshot("`seed` is a whole number, 0 or more, not -1.")),
+        (
+            tf.mcc,
+            {"interval": "analytic"},
+            snapshot('\'mcc\': there is no interval in closed form; take `interval="auto"` or "bootstrap".'),
+        ),
+        (
+            tf.average_precision,
+            {"interval": "auto", "probs": "score"},
+            snapshot(
+                "There is no interval of average_precision, which reads scores or numbers; leave `interval=` out, or take it of the other metrics alone."
+            ),
+        ),
+    ],
+)
+def test_bad_input(metric: Any, options: dict[str, Any], expected: str) -> None:
+    call = {**CALL, **options}
+    if "probs" in options:
+        del call["estimate"]
+    with pytest.raises(tf.TidyfairError) as caught:
+        metric(LOANS, **call)
+    assert str(caught.value) == expected

@@ -1,0 +1,163 @@
+"""Closed forms against scipy and statsmodels, and score intervals against the test that they invert."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.stats import fisher_exact
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
+
+from tidyfair.proportions import (
+    adjusted,
+    apart,
+    area,
+    clopper_pearson,
+    fisher,
+    katz,
+    on_logits,
+    score_difference,
+    score_ratio,
+    wilson,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Z = NormalDist().inv_cdf(0.975)
+LAW = settings(deadline=None, max_examples=150, database=None)
+
+
+@st.composite
+def samples(draw: st.DrawFn) -> tuple[int, int]:
+    rows = draw(st.integers(1, 200))
+    return draw(st.integers(0, rows)), rows
+
+
+def arrays(*samples: tuple[int, int]) -> Any:
+    return [np.array([float(each)]) for hits, rows in samples for each in (hits / rows, rows)]
+
+
+def same(found: Any, expected: Any, *, tolerance: float = 1e-9) -> None:
+    for mine, theirs in zip(found, expected, strict=True):
+        assert float(mine[0]) == pytest.approx(float(theirs), rel=tolerance, abs=tolerance)
+
+
+@LAW
+@given(samples())
+def test_intervals_of_a_share(sample: tuple[int, int]) -> None:
+    hits, rows = sample
+    share, size = arrays(sample)
+    same(wilson(share, size, Z), proportion_confint(hits, rows, method="wilson"))
+    same(clopper_pearson(share, size, 0.95), proportion_confint(hits, rows, method="beta"))
+
+
+@LAW
+@given(samples(), samples())
+def test_newcombes_interval_of_a_difference(one: tuple[int, int], other: tuple[int, int]) -> None:
+    (first, rows), (second, other_rows) = np.split(np.array(arrays(one, other)).ravel(), 2)
+    found = apart(
+        np.array([first]), wilson(np.array([first]), np.array([rows]), Z),
+        np.array([second]), wilson(np.array([second]), np.array([other_rows]), Z),
+    )  # fmt: skip
+    same(found, confint_proportions_2indep(*one, *other, method="newcomb", compare="diff"))
+
+
+@LAW
+@given(samples(), samples())
+def test_katz_interval_of_a_ratio(one: tuple[int, int], other: tuple[int, int]) -> None:
+    if one[0] and other[0]:
+        expected = confint_proportions_2indep(*one, *other, method="log", compare="ratio")
+        first, rows, second, others = arrays(one, other)
+        same(katz(first, rows, second, others, Z), expected, tolerance=1e-7)
+
+
+def likeliest(one: tuple[int, int], other: tuple[int, int], linked: Callable[[float], float], ends: Any) -> float:
+    """The second share of the likeliest pair in which the first is a function of it, by search."""
+
+    def loss(share: float) -> float:
+        total = 0.0
+        for (hits, rows), each in ((one, linked(share)), (other, share)):
+            total -= hits * math.log(max(each, 1e-300)) if hits else 0.0
+            total -= (rows - hits) * math.log(max(1 - each, 1e-300)) if hits < rows else 0.0
+        return total
+
+    grid = np.linspace(ends[0], ends[1], 2001)
+    place = int(np.argmin([loss(each) for each in grid]))
+    around = (grid[max(place - 1, 0)], grid[min(place + 1, 2000)])
+    found: Any = minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": 1e-13})
+    return float(found.x)
+
+
+PAIRS = [((3, 20), (9, 25)), ((0, 14), (32, 42)), ((1, 6), (5, 6)), ((40, 100), (41, 90)), ((6, 6), (2, 9))]
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_the_ends_of_a_score_interval_are_where_the_test_turns(one: tuple[int, int], other: tuple[int, int]) -> None:
+    total = one[1] + other[1]
+    first, second = one[0] / one[1], other[0] / other[1]
+    share_one, rows_one, share_other, rows_other = arrays(one, other)
+    for (end,) in score_difference(share_one, rows_one, share_other, rows_other, Z):
+        share = likeliest(one, other, lambda share, end=end: share + end, (max(0, -end), min(1, 1 - end)))
+        variance = (share + end) * (1 - share - end) / one[1] + share * (1 - share) / other[1]
+        reached = (first - second - end) ** 2 / (variance * total / (total - 1))
+        assert reached == pytest.approx(Z**2, rel=1e-4) or end in (-1, 1)
+    for (end,) in score_ratio(share_one, rows_one, share_other, rows_other, Z):
+        if end in (0, math.inf):
+            continue
+        share = likeliest(one, other, lambda share, end=end: share * end, (0, min(1, 1 / end)))
+        variance = share * end * (1 - share * end) / one[1] + end**2 * share * (1 - share) / other[1]
+        reached = (first - end * second) ** 2 / (variance * total / (total - 1))
+        assert reached == pytest.approx(Z**2, rel=1e-4)
+
+
+def test_what_is_none_or_all_has_an_interval_too() -> None:
+    for hits, rows in ((0, 1), (1, 1), (0, 50), (50, 50)):
+        low, high = wilson(np.array([hits / rows]), np.array([rows]), Z)
+        assert 0 <= low[0] < high[0] <= 1
+        assert (low[0] == 0) == (hits == 0)
+        assert (high[0] == 1) == (hits == rows)
+    none, half, ten = (np.array([each]) for each in (0.0, 0.5, 10.0))
+    assert score_ratio(none, ten, half, ten, Z)[0][0] == 0
+    assert score_ratio(half, ten, none, ten, Z)[1][0] == math.inf
+
+
+def test_the_interval_of_an_area_is_where_the_test_turns() -> None:
+    for value, events, others in ((0.8, 12.0, 9.0), (1.0, 5.0, 7.0), (0.3, 4.0, 30.0)):
+        for (true,) in area(np.array([value]), np.array([events]), np.array([others]), Z):
+            middle = (events + others) / 2 - 1
+            spread = 1 + middle * (1 - true) / (2 - true) + middle * true / (1 + true)
+            error = math.sqrt(true * (1 - true) * spread / (events * others))
+            assert abs(value - true) == pytest.approx(Z * error, rel=1e-6) or true in (0, 1)
+
+
+def test_limits_on_logits() -> None:
+    (low,), (high,) = on_logits(np.array([0.9]), np.array([0.02]), Z)
+    logit, half = math.log(9), Z * 0.02 / 0.09
+    assert low == pytest.approx(1 / (1 + math.exp(half - logit)))
+    assert high == pytest.approx(1 / (1 + math.exp(-half - logit)))
+
+
+@LAW
+@given(samples(), samples())
+def test_fishers_test(one: tuple[int, int], other: tuple[int, int]) -> None:
+    table = [[one[0], one[1] - one[0]], [other[0], other[1] - other[0]]]
+    expected: Any = fisher_exact(table)
+    assert fisher(*one, *other) == pytest.approx(float(expected[1]), rel=1e-6)
+
+
+@pytest.mark.parametrize(("way", "theirs"), [("holm", "holm"), ("bh", "fdr_bh"), ("by", "fdr_by")])
+def test_adjustments(way: str, theirs: str) -> None:
+    for seed, size in itertools.product(range(5), (1, 2, 9)):
+        p_values = np.random.default_rng(seed).random(size) ** 3
+        expected: Any = multipletests(p_values, method=theirs)
+        assert adjusted(p_values, way) == pytest.approx(expected[1])
+    assert adjusted(np.array([0.5, 0.1]), "none").tolist() == [0.5, 0.1]

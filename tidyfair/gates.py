@@ -1,0 +1,225 @@
+"""Gates: whether a disparity is small enough, too large, or not known well enough to say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+import polars as pl
+
+from tidyfair.calls import Evaluable
+from tidyfair.contrasts import Contrast
+from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, listed
+from tidyfair.fairness import demographic_parity_ratio
+from tidyfair.frames import open_frame
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tidyfair.columns import ColumnLike
+    from tidyfair.groups import Privileged
+    from tidyfair.tallies import Tally
+
+__all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
+
+Side: TypeAlias = Literal["below", "above"]
+_HALF = 0.5
+PASS, FAIL, UNSURE = "pass", "fail", "not enough evidence"
+_BELOW = "\0below"
+
+
+class UnfairError(AssertionError, TidyfairError):
+    """Raised by `assert_fair`; its text is the table of verdicts."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Metrics with a limit, as a callable on dataframes that gives verdicts; made by `check`."""
+
+    metrics: MetricSet
+    limits: tuple[tuple[Side, float], ...]
+    """On which side of which limit each of them should be."""
+    confidence: float = 0.95
+    options: tuple[tuple[str, Any], ...] = ()
+    """Options of every call."""
+
+    def __call__(
+        self, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, **options: Any
+    ) -> Any:
+        """Give a verdict on each metric of each outer group; it takes what a metric takes.
+
+        Returns:
+            What the metrics give, with one-sided limits `.lower` and `.upper`, the `.limit`, and the `.verdict`.
+        """
+        options = dict(self.options) | options
+        for name in ("interval", "conf_level", "explain"):
+            if name in options:
+                msg = f"A gate takes no `{name}`; its `confidence` is that of `check`."
+                raise ArgumentError(msg)
+        source = open_frame(data, options.get("group_by"))
+        counting = {name: value for name, value in options.items() if name not in _READING}
+        reading = {name: value for name, value in options.items() if name in _READING}
+        tally = self.metrics.tally(data, truth, estimate, **counting)
+        return source.restore(self._judge(tally, reading))
+
+    def _judge(self, tally: Tally, reading: Mapping[str, Any]) -> pl.DataFrame:
+        """Passes one by one, because all must; failures after Holm, because any does."""
+        found, place = self._at(tally, 1 - self.confidence, reading)
+        sides, limits = zip(*(self.limits[each] for each in place), strict=True) if place else ((), ())
+        found = found.with_columns(
+            pl.Series(".limit", limits, dtype=pl.Float64), pl.Series(_BELOW, [side == "below" for side in sides])
+        )
+        passed = _within(".upper", ".lower") & (pl.col(".groups_left_out").list.len() == 0)
+        failed = found.select((pl.col(".estimate").is_infinite() & pl.col(_BELOW)).fill_null(value=False)).to_series()
+        left = failed.not_() & found[".estimate"].is_not_null()
+        while left.any():
+            # the next one is judged by as many as are left
+            each, _ = self._at(tally, (1 - self.confidence) / int(left.sum()), reading)
+            worse = each.with_columns(found[".limit"], found[_BELOW]).select(~_within(".lower", ".upper", strict=False))
+            beyond = left & worse.to_series().fill_null(value=False)
+            if not beyond.any():
+                break
+            failed, left = failed | beyond, left & ~beyond
+        verdict = pl.when(failed).then(pl.lit(FAIL)).when(passed).then(pl.lit(PASS)).otherwise(pl.lit(UNSURE))
+        return found.with_columns(verdict.alias(".verdict")).drop(_BELOW)
+
+    def _at(self, tally: Tally, error: float, reading: Mapping[str, Any]) -> tuple[pl.DataFrame, list[int]]:
+        """Results with limits each of which is wrong so often, and the metric that each row is of."""
+        given: Any = {"interval": "auto", **reading, "conf_level": 1 - 2 * error}
+        found = self.metrics.compute(tally, explain=True, **given)
+        names = [(metric.name, getattr(getattr(metric, "by", None), "text", None)) for metric in self.metrics]
+        return found, [names.index(pair) for pair in found.select(".metric", ".by").rows()]
+
+
+def _within(of_below: str, of_above: str, *, strict: bool = True) -> pl.Expr:
+    """Whether the end that counts is on the right side of the limit, `strict` or on it."""
+    limit = pl.col(".limit")
+    below, above = pl.col(of_below), pl.col(of_above)
+    right = (below < limit, above > limit) if strict else (below <= limit, above >= limit)
+    return pl.when(_BELOW).then(right[0]).otherwise(right[1])
+
+
+_READING = ("pos_label", "labels", "estimator", "na_rm", "on_undefined", "times", "seed")
+
+
+def check(given: Any, *, below: float | None = None, above: float | None = None, confidence: float = 0.95) -> Any:
+    """Ask whether disparities are `below` (or ratios `above`) a limit: pass, fail, or not enough evidence.
+
+    A disparity passes when the one-sided upper bound of what is true is below the limit, and fails when the lower one
+    is above it; of several metrics, failures are judged after Holm (1979). A group that was left out makes a pass
+    impossible, and an infinite disparity fails.
+
+    Signed comparisons of metrics are judged without their sign.
+
+    Args:
+        given: A metric, a groupwise metric or a set; or a result with `.lower` and `.upper`, such as
+            `fair(data, …, interval="auto", conf_level=0.9)`.
+        below: The limit of differences.
+        above: The limit of ratios.
+        confidence: How sure a verdict must be.
+
+    Returns:
+        Of metrics a callable on dataframes; of a result the result with `.limit` and `.verdict`.
+
+    Raises:
+        ArgumentError, ColumnError: Without one limit, and for a result without intervals.
+
+    >>> from tidyfair import demographic_parity
+    >>> gate = check(demographic_parity("sex"), below=0.1)
+    >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})
+    >>> gate(people, estimate="hired")[".verdict"].item()
+    'pass'
+    """
+    limits = {"below": below, "above": above}
+    asked = {side: limit for side, limit in limits.items() if limit is not None}
+    if len(asked) != 1 or any(isinstance(limit, bool) or not isinstance(limit, Real) for limit in asked.values()):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = "check() needs one limit, a number: `below=` of differences, or `above=` of ratios."
+        raise ArgumentError(msg)
+    if isinstance(confidence, bool) or not isinstance(confidence, Real) or not _HALF < confidence < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"`confidence` is a share between 0.5 and 1, not {confidence!r}."
+        raise ArgumentError(msg)
+    ((side, limit),) = asked.items()
+    if isinstance(given, GroupwiseFactory):
+        msg = f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
+        raise ArgumentError(msg)
+    if isinstance(given, Evaluable):
+        metrics = metric_set(*map(_unsigned, metric_set(cast("Metric | GroupwiseMetric | MetricSet", given))))
+        return Gate(metrics, ((cast("Any", side), float(limit)),) * len(metrics), float(confidence))
+    return _judged(given, float(limit), side)
+
+
+def _unsigned(metric: Metric | GroupwiseMetric) -> Metric | GroupwiseMetric:
+    """A comparison without its sign: too much is too much on either side."""
+    if isinstance(metric, GroupwiseMetric) and isinstance(metric.bound, Contrast) and metric.bound.signed:
+        return replace(metric, aggregate=replace(metric.bound, signed=False))
+    return metric
+
+
+def _judged(result: Any, limit: float, side: str) -> Any:
+    """A result with verdicts by the intervals that it has."""
+    source = open_frame(result)
+    frame = source.to_polars()
+    if missing := [name for name in (".estimate", ".lower", ".upper") if name not in frame.columns]:
+        msg = f'The result has no {listed(missing)}; evaluate with `interval="auto"` first.'
+        raise ColumnError(msg)
+    frame = frame.with_columns(pl.lit(limit).alias(".limit"), pl.lit(side == "below").alias(_BELOW))
+    complete = pl.lit(value=True)
+    if ".groups_left_out" in frame.columns:
+        complete = pl.col(".groups_left_out").list.len() == 0
+    failed = ~_within(".lower", ".upper", strict=False) | (pl.col(".estimate").is_infinite() & pl.col(_BELOW))
+    passed = _within(".upper", ".lower") & complete
+    verdict = pl.when(failed).then(pl.lit(FAIL)).when(passed).then(pl.lit(PASS)).otherwise(pl.lit(UNSURE))
+    return source.restore(frame.with_columns(verdict.alias(".verdict")).drop(_BELOW))
+
+
+def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confidence: float = 0.95) -> Gate:
+    """The rule that no group is selected less than four fifths as often as any other (EEOC, 1978), as a gate.
+
+    Args:
+        by: The sensitive feature, as for a factory.
+        favourable: The label that is wanted; where labels leave no doubt it may be left out.
+        confidence: How sure a verdict must be.
+
+    >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})
+    >>> four_fifths("sex")(people, estimate="hired")[".verdict"].item()
+    'pass'
+    """
+    ratio = metric_set(demographic_parity_ratio(*by, name="four_fifths"))
+    options = () if favourable is None else (("pos_label", favourable),)
+    return replace(check(ratio, above=0.8, confidence=confidence), options=options)
+
+
+def assert_fair(
+    metrics: Metric | GroupwiseMetric | MetricSet, data: Any, truth: ColumnLike | None = None,
+    estimate: ColumnLike | None = None, *, below: float | None = None, above: float | None = None,
+    confidence: float = 0.95, strict: bool = False, **options: Any,
+) -> None:  # fmt: skip
+    """Raise `UnfairError` with a readable table where a disparity fails its limit; for test suites.
+
+    Args:
+        metrics: What `check` takes.
+        data: What a metric takes, with all that follows.
+        truth: Column of the truth.
+        estimate: Column of the predictions.
+        below: The limit of differences.
+        above: The limit of ratios.
+        confidence: How sure a verdict must be.
+        strict: Whether a lack of evidence is a failure too.
+        options: Those of a call.
+
+    >>> from tidyfair import demographic_parity
+    >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})
+    >>> assert_fair(demographic_parity("sex"), people, estimate="hired", below=0.1)
+    """
+    gate = check(metrics, below=below, above=above, confidence=confidence)
+    found = open_frame(gate(data, truth, estimate, **options)).to_polars()
+    bad = found.filter(pl.col(".verdict").is_in([FAIL, UNSURE] if strict else [FAIL]))
+    if bad.is_empty():
+        return
+    shown = [name for name in found.columns if not name.startswith(".")]
+    shown += [".metric", ".by", ".estimate", ".lower", ".upper", ".limit", ".group_min", ".group_max", ".verdict"]
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=160, tbl_hide_dataframe_shape=True):
+        msg = f"{len(bad)} of {len(found)} disparities:\n{bad.select(shown)}"
+    raise UnfairError(msg)

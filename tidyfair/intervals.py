@@ -1,0 +1,311 @@
+"""How sure values are: intervals of what groups have, and of how far groups are apart.
+
+A quantity of a group is a share of some rows, or an area under a curve, that is known with an error. Groups are
+independent of each other. A range over groups is never below zero and grows with their number, so that no interval
+of the range itself covers its truth where groups are equal; those of all pairs do.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import polars as pl
+
+from tidyfair.contrasts import Contrast
+from tidyfair.formulas import ROWS, Formula
+from tidyfair.proportions import apart, area, clopper_pearson, on_logits, score_ratio, wilson
+from tidyfair.readings import CELLS, LEVEL, UNIT, add_statistics, evaluate
+from tidyfair.spreads import Spread
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from tidyfair.aggregates import Aggregate
+    from tidyfair.proportions import Limits
+
+    Floats: TypeAlias = np.ndarray[Any, Any]
+
+__all__: list[str] = []
+
+Kind: TypeAlias = Literal["share", "area"]
+FEW = 15
+"""With fewer of a class the normal approximation of an area is not to be trusted."""
+_MANY_GROUPS = 200
+_PROBES = ((3, 5, 2, 7, 1, 4, 6, 2, 3), (1, 8, 9, 2, 5, 3, 2, 7, 4))
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a rate is: which cells of the table of truth and estimate it is among, and in which of them it holds."""
+
+    among: frozenset[str]
+    holds: frozenset[str]
+
+
+@lru_cache(maxsize=1024)
+def share_of(formula: Formula) -> Share | None:
+    """The share that a formula is, found by trying it on tables; None if it is something else."""
+    if formula.kind != "class" or formula.way != "sums" or formula.given is not None or formula.beyond:
+        return None
+    if formula.all_terms or formula.express()[1] is None:
+        return None
+    names = list(CELLS)
+    single = [[int(name == other) for name in names] for other in names]
+    columns = [list(column) for column in zip(*single, *_PROBES, strict=True)]
+    counts = {name + ROWS: column for name, column in zip(names, columns, strict=True)}
+    table = pl.DataFrame({UNIT: range(len(columns[0])), **counts}).with_columns(
+        pl.col(UNIT).cast(pl.Int32), pl.lit(1, pl.Int32).alias(LEVEL)
+    )
+    values = evaluate(add_statistics(table), {0: formula}, "binary")[0].sort(UNIT)
+    found, rows = values["estimate"].to_list(), values["denominator"].to_list()
+    among = {name for name, count in zip(names, rows, strict=False) if count}
+    holds = {name for name, value in zip(names, found, strict=False) if value}
+    known = {*found[: len(names)], *rows[: len(names)]} <= {None, 0, 1}
+    for place, probe in enumerate(_PROBES, start=len(names)):
+        size = sum(count for name, count in zip(names, probe, strict=True) if name in among)
+        hits = sum(count for name, count in zip(names, probe, strict=True) if name in holds)
+        known = known and bool(size) and rows[place] == size and math.isclose(found[place] or 0.0, hits / size)
+    return Share(frozenset(among), frozenset(holds)) if known else None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Quantities:
+    """The same quantity of several groups that are independent of each other."""
+
+    kind: Kind
+    value: Floats
+    rows: Floats
+    """The effective number of rows that a share is of."""
+    error: Floats
+    """The standard error."""
+    events: Floats
+    others: Floats
+
+    @classmethod
+    def of(cls, kind: Kind, rows: pl.DataFrame) -> Quantities:
+        """From the rows of values: `estimate`, `denominator` and, with weights, `effective`; or `variance`."""
+        import numpy as np
+
+        value = rows["estimate"].to_numpy().astype(float)
+        if kind == "area":
+            events, others = (rows[name].to_numpy().astype(float) for name in ("events", "others"))
+            return cls(kind, value, events + others, np.sqrt(rows["variance"].to_numpy()), events, others)
+        size = rows["effective" if "effective" in rows.columns else "denominator"].to_numpy().astype(float)
+        none = np.full_like(value, math.nan)
+        return cls(kind, value, size, np.sqrt(value * (1 - value) / size), none, none)
+
+    @classmethod
+    def of_counts(cls, hits: Floats, rows: Floats) -> Quantities:
+        """Shares, from the rows of groups and those of them that count."""
+        table = pl.DataFrame({"estimate": hits / rows, "denominator": rows})
+        return cls.of("share", table)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    @property
+    def method(self) -> str:
+        """How `limits` are found."""
+        if self.kind == "share":
+            return "wilson"
+        return "delong" if self._normal().all() else "newcombe"
+
+    def limits(self, z: float) -> Limits:
+        """Limits of each, at so many standard errors."""
+        import numpy as np
+
+        if self.kind == "share":
+            return wilson(self.value, self.rows, z)
+        exact, normal = area(self.value, self.events, self.others, z), on_logits(self.value, self.error, z)
+        lower, upper = (np.where(self._normal(), one, other) for one, other in zip(normal, exact, strict=True))
+        return lower, upper
+
+    def _normal(self) -> Any:
+        import numpy as np
+
+        enough = np.minimum(self.events, self.others) >= FEW
+        return enough & (self.value > 0) & (self.value < 1) & (self.error > 0)
+
+    def logarithms(self, z: float) -> tuple[Floats, Limits]:
+        """The logarithm of each, and limits of it; of none of all it is that of half a row more."""
+        import numpy as np
+
+        lower, upper = self.limits(z)
+        value = self.value if self.kind == "area" else (self.value * self.rows + 0.5) / (self.rows + 1)
+        with np.errstate(divide="ignore"):
+            return np.log(value), (np.log(lower), np.log(np.maximum(upper, value)))
+
+    def deviates(self, times: int, random: np.random.Generator, *, logarithm: bool) -> tuple[Floats, Floats]:
+        """How far estimates fall from the truth by chance, `times` over, and the variance that is estimated with each.
+
+        The truth is taken to be what was found, drawn a little to the middle.
+        """
+        import numpy as np
+
+        shape = (times, len(self))
+        if self.kind == "area":
+            error = self.error / self.value if logarithm else self.error
+            return random.standard_normal(shape) * error, np.broadcast_to(error**2, shape)
+        size = np.maximum(np.round(self.rows), 1)
+        middle = (self.value * size + 0.5) / (size + 1)
+        drawn = (random.binomial(size.astype(np.int64), middle, shape) + 0.5) / (size + 1)
+        if logarithm:
+            return np.log(drawn) - np.log(middle), (1 - drawn) / (drawn * size)
+        return drawn - middle, drawn * (1 - drawn) / size
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval, and how it was found."""
+
+    lower: float
+    upper: float
+    error: float
+    method: str
+
+
+def limits_of(quantities: Quantities, level: float, *, exact: bool = False) -> list[Interval]:
+    """An interval of each quantity."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    if exact and quantities.kind == "share":
+        lower, upper = clopper_pearson(quantities.value, quantities.rows, level)
+        method = "clopper_pearson"
+    else:
+        (lower, upper), method = quantities.limits(z), quantities.method
+    ends = zip(lower.tolist(), upper.tolist(), quantities.error.tolist(), strict=True)
+    return [Interval(low, high, error, method) for low, high, error in ends]
+
+
+def compared(
+    families: Sequence[Quantities],
+    references: Sequence[int | None],
+    aggregate: Aggregate,
+    level: float,
+    *,
+    times: int,
+    random: np.random.Generator,
+) -> Interval | None:
+    """An interval of an aggregate of the groups of one or more families (metrics, labels); None if none is known.
+
+    `references` are the places of the groups that others are compared with. Where the aggregate is the worst of the
+    families all their pairs count.
+    """
+    if isinstance(aggregate, Spread):
+        return _extreme(families, aggregate, level)
+    pairs = [_pairs(len(family), reference) for family, reference in zip(families, references, strict=True)]
+    known = all(len(one) for one, _ in pairs)
+    if not isinstance(aggregate, Contrast) or not known:
+        return None
+    if len(families) == 1 and len(pairs[0][0]) == 1:
+        return _pair(families[0], pairs[0], aggregate, NormalDist().inv_cdf((1 + level) / 2))
+    return _range(families, references, pairs, aggregate, level, times, random)
+
+
+def _range(
+    families: Sequence[Quantities], references: Sequence[int | None], pairs: Sequence[tuple[Floats, Floats]],
+    aggregate: Contrast, level: float, times: int, random: np.random.Generator,
+) -> Interval:  # fmt: skip
+    """The interval of the largest contrast of any pair: its lower end for all pairs at once, its upper end for each."""
+    z, logarithm = NormalDist().inv_cdf((1 + level) / 2), aggregate.kind != "difference"
+    if max(map(len, families)) > _MANY_GROUPS:
+        # so many pairs that bands of all groups at once are hardly wider
+        q, method = NormalDist().inv_cdf((1 + level ** (1 / sum(map(len, families)))) / 2), "simultaneous"
+    else:
+        q, method = (
+            _largest_deviation(families, references, (1 + level) / 2, times, random, logarithm=logarithm),
+            "pairwise",
+        )
+    lower, upper = 0.0, 0.0
+    for family, (one, other) in zip(families, pairs, strict=True):
+        for first, second in ((one, other), (other, one)):
+            lower = max(lower, float(_ends(family, first, second, q, logarithm=logarithm)[0].max()))
+            upper = max(upper, float(_ends(family, first, second, z, logarithm=logarithm)[1].max()))
+    if aggregate.kind == "ratio":
+        return Interval(math.exp(-upper), math.exp(-lower), math.nan, method)
+    return Interval(lower, upper if logarithm else min(upper, 1.0), math.nan, method)
+
+
+def _pairs(count: int, reference: int | None) -> tuple[Floats, Floats]:
+    """The places of the groups of each pair."""
+    import numpy as np
+
+    if reference is None:
+        return np.triu_indices(count, 1)
+    others = np.delete(np.arange(count), reference)
+    return others, np.full(len(others), reference)
+
+
+def _ends(family: Quantities, one: Floats, other: Floats, z: float, *, logarithm: bool) -> Limits:
+    """Limits of the difference of each pair, or of that of their logarithms."""
+    value, (low, high) = family.logarithms(z) if logarithm else (family.value, family.limits(z))
+    return apart(value[one], (low[one], high[one]), value[other], (low[other], high[other]))
+
+
+def _pair(family: Quantities, pair: tuple[Floats, Floats], aggregate: Contrast, z: float) -> Interval:
+    """The interval of two groups, of which the second is the reference, if there is one."""
+    import numpy as np
+
+    one, other = pair
+    error = float(np.hypot(family.error[one], family.error[other])[0])
+    if aggregate.kind == "difference":
+        low, high = (float(end[0]) for end in _ends(family, one, other, z, logarithm=False))
+        method = "newcombe" if family.kind == "share" else "mover"
+    elif family.kind == "share":
+        found = score_ratio(family.value[one], family.rows[one], family.value[other], family.rows[other], z)
+        low, high = (float(end[0]) for end in found)
+        method, error = "miettinen_nurminen", math.nan
+    else:
+        low, high = (math.exp(float(end[0])) for end in _ends(family, one, other, z, logarithm=True))
+        method, error = "mover", math.nan
+    if aggregate.kind == "log_ratio":
+        low, high = (math.log(end) if end > 0 else -math.inf for end in (low, high))
+    if aggregate.signed:
+        return Interval(low, high, error, method)
+    if aggregate.kind == "ratio":
+        # whichever is smaller over the other
+        turned = sorted((min(low, 1 / low if low else math.inf), min(high, 1 / high if high else 0.0)))
+        return Interval(turned[0], 1.0 if low <= 1 <= high else turned[1], error, method)
+    ends = sorted((abs(low), abs(high)))
+    return Interval(0.0 if low <= 0 <= high else ends[0], ends[1], error, method)
+
+
+def _largest_deviation(
+    families: Sequence[Quantities], references: Sequence[int | None], share: float, times: int,
+    random: np.random.Generator, *, logarithm: bool,
+) -> float:  # fmt: skip
+    """The quantile of the largest deviation of any pair, in standard errors, by chance alone."""
+    import numpy as np
+
+    largest = np.zeros(times, dtype=np.float32)
+    for family, reference in zip(families, references, strict=True):
+        # group by group, in half the width: what is compared stays in the cache
+        away, variance = (
+            np.ascontiguousarray(each.T, dtype=np.float32)
+            for each in family.deviates(times, random, logarithm=logarithm)
+        )
+        for place in range(len(family)) if reference is None else [reference]:
+            others = slice(place + 1 if reference is None else 0, None)
+            if len(away[others]):
+                distance = away[others] - away[place]
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    distance *= distance
+                    distance /= variance[others] + variance[place]
+                np.fmax(largest, np.fmax.reduce(distance, axis=0), out=largest)
+    return float(np.sqrt(np.quantile(largest, share)))
+
+
+def _extreme(families: Sequence[Quantities], aggregate: Spread, level: float) -> Interval | None:
+    """The interval of the smallest or largest value, from those of all groups at once."""
+    if aggregate.kind not in {"group_minimum", "group_maximum"} or len(families) > 1:
+        return None
+    (family,) = families
+    each = level ** (1 / max(1, len(family)))
+    low, high = family.limits(NormalDist().inv_cdf((1 + each) / 2))
+    end = min if aggregate.kind == "group_minimum" else max
+    return Interval(end(low.tolist()), end(high.tolist()), math.nan, "simultaneous")

@@ -1,0 +1,218 @@
+"""Intervals of shares, and of what two shares are apart, in closed form or as roots of score equations.
+
+All take and give arrays. A share is known by its value and the number of rows it is of, which may be an effective one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tidyfair.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    import numpy as np
+
+    Floats: TypeAlias = np.ndarray[Any, Any]
+    Limits: TypeAlias = tuple[Floats, Floats]
+
+__all__: list[str] = []
+
+_HALVINGS = 60
+_WIDEST = 50.0
+"""Logarithms of ratios are sought up to this."""
+
+
+def wilson(share: Floats, rows: Floats, z: float) -> Limits:
+    """The shares that a score test does not reject (Wilson, 1927)."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shrink = 1 + z**2 / rows
+        centre = (share + z**2 / (2 * rows)) / shrink
+        half = z / shrink * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2))
+    # nothing is below none of all, or above all of them
+    return np.where(share <= 0, 0.0, (centre - half).clip(0, 1)), np.where(share >= 1, 1.0, (centre + half).clip(0, 1))
+
+
+def clopper_pearson(share: Floats, rows: Floats, level: float) -> Limits:
+    """The shares that exact one-sided tests do not reject (Clopper and Pearson, 1934); it needs scipy."""
+    import numpy as np
+
+    try:
+        from scipy.stats import beta  # pyright: ignore[reportMissingTypeStubs] - it has none
+    except ImportError as error:
+        msg = f"Exact intervals need scipy: pip install 'tidyfair[stats]' ({error})."
+        raise ArgumentError(msg) from error
+    tail, count = (1 - level) / 2, share * rows
+    quantile: Callable[..., Floats] = beta.ppf  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    lower = np.where(count > 0, quantile(tail, count, rows - count + 1), 0.0)
+    upper = np.where(count < rows, quantile(1 - tail, count + 1, rows - count), 1.0)
+    return np.where(rows > 0, lower, math.nan), np.where(rows > 0, upper, math.nan)
+
+
+def apart(one: Floats, of_one: Limits, other: Floats, of_other: Limits) -> Limits:
+    """Limits of the difference of two independent quantities from the limits of each.
+
+    Of shares with Wilson's limits it is Newcombe's (1998) hybrid score interval; of others, MOVER (Zou and Donner,
+    2008).
+    """
+    import numpy as np
+
+    below = np.hypot(one - of_one[0], of_other[1] - other)
+    above = np.hypot(of_one[1] - one, other - of_other[0])
+    return one - other - below, one - other + above
+
+
+def katz(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float) -> Limits:
+    """Limits of the ratio of two shares on the logarithmic scale (Katz et al., 1978)."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = np.sqrt((1 - one) / (one * rows) + (1 - other) / (other * other_rows))
+        return one / other * np.exp(-z * error), one / other * np.exp(z * error)
+
+
+def score_difference(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float) -> Limits:
+    """The differences that a score test does not reject (Miettinen and Nurminen, 1985)."""
+    import numpy as np
+
+    def statistic(apart_by: Floats) -> Floats:
+        first, second = _shares_apart(one, rows, other, other_rows, apart_by)
+        variance = first * (1 - first) / rows + second * (1 - second) / other_rows
+        return _squared(one - other - apart_by, variance, rows + other_rows)
+
+    found = one - other
+    ends = np.full_like(found, -1.0), np.full_like(found, 1.0)
+    return _root(statistic, found, ends[0], z), _root(statistic, found, ends[1], z)
+
+
+def score_ratio(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float) -> Limits:
+    """The ratios that a score test does not reject (Miettinen and Nurminen, 1985)."""
+    import numpy as np
+
+    def statistic(logarithm: Floats) -> Floats:
+        ratio = np.exp(logarithm)
+        total, hits, other_hits = rows + other_rows, one * rows, other * other_rows
+        linear = -(rows * ratio + hits + other_rows + other_hits * ratio)
+        under = np.sqrt(np.maximum(linear**2 - 4 * total * ratio * (hits + other_hits), 0))
+        # of the two roots the one that is a share, written so that nothing cancels
+        second = (2 * (hits + other_hits) / (under - linear)).clip(0, 1)
+        first = (ratio * second).clip(0, 1)
+        variance = first * (1 - first) / rows + ratio**2 * second * (1 - second) / other_rows
+        return _squared(one - ratio * other, variance, total)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.log(one / other).clip(-_WIDEST, _WIDEST)
+    ends = np.full_like(found, -_WIDEST), np.full_like(found, _WIDEST)
+    lower, upper = (np.exp(_root(statistic, found, end, z)) for end in ends)
+    nobody = (one <= 0) & (other <= 0)
+    return np.where((one <= 0) | nobody, 0.0, lower), np.where((other <= 0) | nobody, math.inf, upper)
+
+
+def _squared(distance: Floats, variance: Floats, total: Floats) -> Floats:
+    """The squared score statistic, with Miettinen and Nurminen's correction of the variance."""
+    import numpy as np
+
+    corrected = variance * total / np.maximum(total - 1, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(distance == 0, 0.0, distance**2 / corrected)
+
+
+def _shares_apart(
+    one: Floats, rows: Floats, other: Floats, other_rows: Floats, apart_by: Floats
+) -> tuple[Floats, Floats]:
+    """The likeliest two shares that are so far apart: a root of a cubic equation in closed form."""
+    import numpy as np
+
+    hits, other_hits = one * rows, other * other_rows
+    total = rows + other_rows
+    cubic = total
+    square = (rows + 2 * other_rows) * apart_by - total - hits - other_hits
+    linear = (other_rows * apart_by - total - 2 * other_hits) * apart_by + hits + other_hits
+    constant = other_hits * apart_by * (1 - apart_by)
+    third = square / (3 * cubic)
+    inner = third**3 - square * linear / (6 * cubic**2) + constant / (2 * cubic)
+    radius = np.sign(inner) * np.sqrt(np.maximum(third**2 - linear / (3 * cubic), 0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cosine = np.where(radius == 0, 0.0, inner / radius**3)
+    angle = (math.pi + np.arccos(cosine.clip(-1, 1))) / 3
+    second = (2 * radius * np.cos(angle) - third).clip(0, 1)
+    return (second + apart_by).clip(0, 1), second
+
+
+def _root(statistic: Callable[[Floats], Floats], inside: Floats, outside: Floats, z: float) -> Floats:
+    """Where a statistic that grows from the inside to the outside reaches z squared."""
+    import numpy as np
+
+    for _ in range(_HALVINGS):
+        middle = (inside + outside) / 2
+        beyond = statistic(middle) > z**2
+        inside, outside = np.where(beyond, inside, middle), np.where(beyond, middle, outside)
+    return (inside + outside) / 2
+
+
+def area(value: Floats, events: Floats, others: Floats, z: float) -> Limits:
+    """The areas under a ROC curve that a score test does not reject (Newcombe, 2006, method 5)."""
+    import numpy as np
+
+    def statistic(true: Floats) -> Floats:
+        spread = (events + others) / 2 - 1
+        variance = true * (1 - true) * (1 + spread * (1 - true) / (2 - true) + spread * true / (1 + true))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(value == true, 0.0, (value - true) ** 2 / (variance / (events * others)))
+
+    return _root(statistic, value, np.zeros_like(value), z), _root(statistic, value, np.ones_like(value), z)
+
+
+def on_logits(value: Floats, error: Floats, z: float) -> Limits:
+    """Limits that are symmetric on the scale of logits, for what lies between 0 and 1."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logit, half = np.log(value / (1 - value)), z * error / (value * (1 - value))
+        return 1 / (1 + np.exp(half - logit)), 1 / (1 + np.exp(-half - logit))
+
+
+def fisher(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
+    """The probability of tables that are no likelier than this one, given their margins (Fisher, 1935)."""
+    import numpy as np
+
+    total, every = hits + other_hits, rows + other_rows
+    least, most = max(0, total - other_rows), min(total, rows)
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, every + 1)))])
+
+    def ways(size: int, chosen: Floats) -> Floats:
+        return factorials[size] - factorials[chosen] - factorials[size - chosen]
+
+    there = np.arange(least, most + 1)
+    logarithms = ways(rows, there) + ways(other_rows, total - there)
+    shares = np.exp(logarithms - logarithms.max())
+    shares /= shares.sum()
+    return float(min(1.0, shares[shares <= shares[hits - least] * (1 + 1e-7)].sum()))
+
+
+def adjusted(p_values: Floats, way: str) -> Floats:
+    """P-values of several tests, made larger so that they mean what they say of all together.
+
+    `"holm"` (1979) bounds how often any is wrong; `"bh"` (Benjamini and Hochberg, 1995) and `"by"` (Benjamini and
+    Yekutieli, 2001) the share of those that are.
+    """
+    import numpy as np
+
+    count = len(p_values)
+    order = np.argsort(p_values, kind="stable")
+    rank = np.arange(1, count + 1)
+    if way == "holm":
+        found = np.maximum.accumulate(p_values[order] * (count - rank + 1))
+    elif way in {"bh", "by"}:
+        harmonic = (1 / rank).sum() if way == "by" else 1.0
+        found = np.minimum.accumulate((p_values[order] * count * harmonic / rank)[::-1])[::-1]
+    else:
+        found = p_values[order]
+    back = np.empty(count)
+    back[order] = found.clip(0, 1)
+    return back

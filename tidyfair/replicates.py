@@ -1,0 +1,106 @@
+"""Tallies drawn anew: what might have been counted, had other rows come from where these come from.
+
+Rows that are drawn with replacement fall into the cells of a tally as a multinomial draw does, so that a replicate
+costs cells, not rows. A replicate is one more outer key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from tidyfair.columns import Column
+from tidyfair.tallies import LABELS, Key, Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+
+__all__: list[str] = []
+
+DRAW = "\0draw"
+"""The outer key that numbers replicates, which no column of a user is called."""
+_MOST_CELLS = 2**21
+_PRIOR = 0.5
+"""Jeffreys' prior weight of each cell of a group."""
+
+
+def redrawn(
+    tally: Tally,
+    by: Sequence[Column],
+    *,
+    stratified: bool,
+    times: int,
+    random: np.random.Generator,
+    way: Literal["bootstrap", "bayes"],
+) -> Iterator[Tally]:
+    """Replicates of a tally of labels, in parts that fit into memory.
+
+    Groups of `by` keep their size if `stratified`; outer groups always do. With "bayes" cells are not drawn: their
+    shares are, from the Dirichlet distribution that Jeffreys' prior and the counts of a group give.
+    """
+    import numpy as np
+
+    outer = tally.names([key.column for key in tally.outer])
+    kept = [*outer, *(name for name in tally.names(by) if name not in outer)]
+    sums = [name for name in ("n", "w", "w2") if name in tally.cells.columns]
+    # in one order whatever that of the rows, so that a seed says everything
+    cells = tally.cells.group_by(*kept, *LABELS).agg(pl.col(sums).sum())
+    if way == "bayes":
+        pairs = cells.select(LABELS).unique()
+        every = cells.select(*kept, pl.lit(0).alias(DRAW)).unique().drop(DRAW)
+        cells = (every.join(pairs, how="cross") if kept else pairs).join(
+            cells, on=[*kept, *LABELS], how="left", nulls_equal=True
+        )
+        cells = cells.with_columns(pl.col(sums).fill_null(0))
+    cells = cells.sort(*kept, *LABELS, nulls_last=True)
+    strata = kept if stratified else outer
+    places = np.zeros(len(cells), dtype=np.int64)
+    if strata:
+        places = cells.select(pl.struct(strata).rank("dense")).to_series().to_numpy()
+    groups = [np.flatnonzero(places == place) for place in np.unique(places)]
+    keys = tuple(key for key in tally.keys if key.column in (*by, *(each.column for each in tally.outer)))
+    names = {f"k{tally.keys.index(key)}": f"k{place}" for place, key in enumerate(keys)}
+    draw = f"k{len(keys)}"
+    step = max(1, _MOST_CELLS // max(1, len(cells)))
+    for start in range(0, times, step):
+        count = min(step, times - start)
+        drawn = _drawn(cells, groups, count, random, way)
+        rows = np.tile(np.arange(len(cells)), count)
+        long = {names.get(name, name): cells[name].gather(rows) for name in (*kept, *LABELS)}
+        frame = pl.DataFrame({**long, draw: np.repeat(np.arange(start, start + count), len(cells)), **drawn})
+        frame = frame.filter(pl.col("n") > 0)
+        order = [*(f"k{place}" for place in range(len(keys))), draw, *LABELS]
+        weights = Column("weight") if "w" in drawn else None
+        yield replace(
+            tally, cells=frame.select(*order, pl.exclude(order)), keys=(*keys, Key(Column(DRAW), "outer")),
+            weights=weights, rows=None,
+        )  # fmt: skip
+
+
+def _drawn(cells: pl.DataFrame, groups: list[Any], count: int, random: np.random.Generator, way: str) -> dict[str, Any]:
+    """The sums of cells of so many replicates, one after the other."""
+    import numpy as np
+
+    rows = cells["n"].to_numpy()
+    drawn = np.zeros((count, len(cells)), dtype=float if way == "bayes" else np.int64)
+    for group in groups:
+        mine, total = rows[group], rows[group].sum()
+        if way == "bayes":
+            drawn[:, group] = random.dirichlet(mine + _PRIOR, count) * total
+        elif total:
+            drawn[:, group] = random.multinomial(total, mine / total, count)
+    if way == "bayes":
+        return {"n": np.tile(np.maximum(rows, 1), count), "w": drawn.ravel(), "w2": drawn.ravel()}
+    found: dict[str, Any] = {"n": drawn.ravel()}
+    if "w" in cells.columns:
+        # the weights of a cell by their mean and their variance
+        each = np.maximum(rows, 1)
+        mean, square = cells["w"].to_numpy() / each, cells["w2"].to_numpy() / each
+        noise = random.standard_normal(drawn.shape) * np.sqrt(drawn * np.maximum(square - mean**2, 0))
+        found["w"] = np.maximum(drawn * mean + noise, 0).ravel()
+        found["w2"] = (drawn * square).ravel()
+    return found
