@@ -46,6 +46,18 @@ def test_a_summary_is_mean_number_and_standard_error(
     assert found.row(0) == ("accuracy", None, "binary", statistics.mean(values), 2, pytest.approx(error))
 
 
+def test_folds_share_their_training_rows() -> None:
+    values = [0.5, 0.7, 0.6, 0.9, 0.8]
+    result = pl.DataFrame({"fold": range(5), ".metric": ["sens"] * 5, ".estimate": values})
+    # of five folds, four parts train for each that tests
+    error = statistics.stdev(values) * math.sqrt(1 / 5 + 1 / 4)
+    assert tf.summarize(result, corrected=True)[".std_error"].item() == pytest.approx(error)
+    other = result.with_columns(pl.Series(".estimate", [0.4, 0.7, 0.5, 0.6, 0.9]))
+    changes = [b - a for a, b in zip(values, other[".estimate"], strict=True)]
+    found = tf.compare_resamples(result, other, corrected=True)[".std_error"].item()
+    assert found == pytest.approx(statistics.stdev(changes) * math.sqrt(1 / 5 + 1 / 4))
+
+
 def test_what_has_no_value_is_not_counted() -> None:
     result = pl.DataFrame({"fold": [1, 2, 3], ".metric": ["sens"] * 3, ".estimate": [0.5, None, 0.7]})
     assert tf.summarize(result).row(0) == ("sens", pytest.approx(0.6), 2, pytest.approx(0.1))

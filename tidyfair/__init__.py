@@ -3,6 +3,7 @@
 from tidyfair import datasets as datasets
 from tidyfair.aggregates import *
 from tidyfair.catalogue import *
+from tidyfair.changes import *
 from tidyfair.contrasts import *
 from tidyfair.cuts import *
 from tidyfair.defaults import *

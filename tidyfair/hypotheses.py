@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
-__all__ = ["DisparityTest", "PairwiseTest", "disparity_test", "pairwise"]
+__all__ = ["DisparityTest", "PairwiseTest", "WorstGroups", "disparity_test", "pairwise", "worst_groups"]
 
 Family = Literal["metric", "by", "all"]
 _ADJUSTMENTS = ("holm", "bh", "by", "none")
@@ -56,6 +56,12 @@ _PAIRS = {
     ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".other": pl.String, ".estimate": pl.Float64,
     ".estimate_other": pl.Float64, ".difference": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64,
     ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".n": pl.Int64, ".n_other": pl.Int64,
+}  # fmt: skip
+
+
+_WORST = {
+    ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".estimate": pl.Float64, ".lower": pl.Float64,
+    ".upper": pl.Float64, ".p_worst": pl.Float64, ".n": pl.Int64,
 }  # fmt: skip
 
 
@@ -345,6 +351,33 @@ class PairwiseTest(_Test):
         return pl.concat(tables[1:] or tables)
 
 
+class WorstGroups(_Test):
+    """How sure it is which group is the worst; made by `worst_groups`."""
+
+    def _tested(self, metric: GroupwiseMetric, texts: pl.Series, counts: list[_Counts], own: int) -> pl.DataFrame:
+        import numpy as np
+
+        random, tables = np.random.default_rng([self.seed, own]), [pl.DataFrame(schema=_WORST)]
+        for count in counts:
+            rows, hits = count.rows.sum(axis=0), count.hits.sum(axis=0)
+            base = metric.metrics[count.metric]
+            each = self.conf_level ** (1 / max(1, len(rows)))
+            shares = Quantities.of_counts(hits, rows)
+            low, high = shares.limits(NormalDist().inv_cdf((1 + each) / 2))
+            drawn = random.beta(hits + 0.5, rows - hits + 0.5, (self.times, len(rows)))
+            worst = (drawn.argmin if base.direction == "maximize" else drawn.argmax)(axis=1)
+            table = {
+                ".group": texts, ".estimate": shares.value, ".lower": low, ".upper": high,
+                ".p_worst": np.bincount(worst, minlength=len(rows)) / self.times, ".n": rows,
+            }  # fmt: skip
+            named = [pl.lit(count.name).alias(".metric"), pl.lit(metric.by.text).alias(".by")]
+            tables.append(pl.DataFrame(table).select(*named, pl.all()))
+        return pl.concat(tables[1:] or tables)
+
+    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
+        return table
+
+
 def _distances(shares: Array, rows: Array, share: float) -> Array:
     """How far the shares of each pair are apart, in standard errors under equality."""
     import numpy as np
@@ -422,17 +455,49 @@ def pairwise(
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
-    >>> pairwise(demographic_parity("sex"))(people, estimate="hired").select(".group", ".other", ".p_value").row(0)
+    >>> found = pairwise(demographic_parity("sex"))(people, estimate="hired")
+    >>> found.select(".group", ".other", pl.col(".p_value").round(6)).row(0)
     ('f', 'm', 0.1)
     """
-    if isinstance(conf_level, bool) or not isinstance(conf_level, float) or not 0 < conf_level < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"`conf_level` is a share between 0 and 1, not {conf_level!r}."
-        raise ArgumentError(msg)
     return PairwiseTest(
         _groupwise(metrics, "pairwise"), (), _whole("times", 1, times), _whole("seed", 0, seed),
         _one_of("adjust", adjust, (*_ADJUSTMENTS, "max_t")), cast("Any", _one_of("family", family, _FAMILIES)),
-        conf_level=conf_level,
+        conf_level=_level(conf_level),
     )  # fmt: skip
+
+
+def worst_groups(
+    *metrics: GroupwiseMetric | MetricSet, conf_level: float = 0.95, times: int = 10_000, seed: int = 0
+) -> WorstGroups:
+    """Ask how sure it is which group is the worst: of equal groups some group looks it by chance.
+
+    Args:
+        metrics: Groupwise metrics of rates.
+        conf_level: How often the intervals hold what is true of all groups at once.
+        times: How many draws there are.
+        seed: Of the draws.
+
+    Returns:
+        A callable that takes what a metric takes, and gives one row for each rate and group: `.estimate`, `.lower` and
+        `.upper` (Wilson's, simultaneous), and `.p_worst`, the probability that no other group is worse, given
+        independent Jeffreys priors of the groups.
+
+    >>> from tidyfair import demographic_parity
+    >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
+    >>> worst_groups(demographic_parity("sex"))(people, estimate="hired").select(".group", ".estimate").rows()
+    [('f', 1.0), ('m', 0.0)]
+    """
+    return WorstGroups(
+        _groupwise(metrics, "worst_groups"), (), _whole("times", 1, times), _whole("seed", 0, seed), "none", "all",
+        conf_level=_level(conf_level),
+    )  # fmt: skip
+
+
+def _level(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, float) or not 0 < value < 1:
+        msg = f"`conf_level` is a share between 0 and 1, not {value!r}."
+        raise ArgumentError(msg)
+    return value
 
 
 def _groupwise(given: tuple[object, ...], name: str) -> tuple[GroupwiseMetric, ...]:

@@ -195,6 +195,19 @@ def fisher(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
     return float(min(1.0, shares[shares <= shares[hits - least] * (1 + 1e-7)].sum()))
 
 
+def mcnemar(one: int, other: int) -> float:
+    """The probability that of rows on which two disagree so many or more are on one side (McNemar, 1947; exact)."""
+    import numpy as np
+
+    total, fewer = one + other, min(one, other)
+    if not total:
+        return 1.0
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, total + 1)))])
+    there = np.arange(fewer + 1)
+    logarithms = factorials[total] - factorials[there] - factorials[total - there] - total * math.log(2)
+    return float(min(1.0, 2 * np.exp(logarithms).sum()))
+
+
 def adjusted(p_values: Floats, way: str) -> Floats:
     """P-values of several tests, made larger so that they mean what they say of all together.
 

@@ -32,15 +32,15 @@ def redrawn(
     tally: Tally,
     by: Sequence[Column],
     *,
-    stratified: bool,
+    strata: Sequence[Column],
     times: int,
     random: np.random.Generator,
     way: Literal["bootstrap", "bayes"],
 ) -> Iterator[Tally]:
     """Replicates of a tally of labels, in parts that fit into memory.
 
-    Groups of `by` keep their size if `stratified`; outer groups always do. With "bayes" cells are not drawn: their
-    shares are, from the Dirichlet distribution that Jeffreys' prior and the counts of a group give.
+    `by` is kept of the keys beside outer groups; outer groups, and the groups of `strata`, keep their size. With
+    "bayes" cells are not drawn: their shares are, from the Dirichlet distribution of Jeffreys' prior and the counts of a group.
     """
     import numpy as np
 
@@ -57,10 +57,10 @@ def redrawn(
         )
         cells = cells.with_columns(pl.col(sums).fill_null(0))
     cells = cells.sort(*kept, *LABELS, nulls_last=True)
-    strata = kept if stratified else outer
+    fixed = [*outer, *tally.names(strata)]
     places = np.zeros(len(cells), dtype=np.int64)
-    if strata:
-        places = cells.select(pl.struct(strata).rank("dense")).to_series().to_numpy()
+    if fixed:
+        places = cells.select(pl.struct(fixed).rank("dense")).to_series().to_numpy()
     groups = [np.flatnonzero(places == place) for place in np.unique(places)]
     keys = tuple(key for key in tally.keys if key.column in (*by, *(each.column for each in tally.outer)))
     names = {f"k{tally.keys.index(key)}": f"k{place}" for place, key in enumerate(keys)}

@@ -109,17 +109,19 @@ def _places(test: object, rows: int) -> pl.Series:
     return pl.Series(places.astype(np.int64))
 
 
-def summarize(result: Any, over: str | Sequence[str] | None = None) -> Any:
+def summarize(result: Any, over: str | Sequence[str] | None = None, *, corrected: bool = False) -> Any:
     """Mean, number and standard error of each metric over resamples.
 
     Args:
         result: What a metric set, or its `by_group`, gave for grouped data.
         over: The outer groups that are resamples; all of them unless given. Others are kept apart.
+        corrected: Whether the error allows for folds that share their training rows, as those of a cross-validation do
+            (Nadeau and Bengio, 2003). An approximation; that of all rows at once, `interval="auto"`, needs none.
 
     Returns:
         A frame of the caller's kind with one row for each metric (and other outer group): what the result says it is
-        about, `.mean`, `.n` (resamples that have a value) and `.std_error` (null of fewer than two). The error takes
-        resamples for independent, which folds of one data set are not.
+        about, `.mean`, `.n` (resamples that have a value) and `.std_error` (null of fewer than two), which takes
+        resamples for independent unless `corrected`.
 
     >>> scores = pl.DataFrame({"fold": [1, 2], ".metric": ["rmse"] * 2, ".estimate": [1.0, 3.0]})
     >>> summarize(scores).rows()
@@ -127,16 +129,17 @@ def summarize(result: Any, over: str | Sequence[str] | None = None) -> Any:
     """
     source, frame = _result(result, "result")
     _, kept = _keys(frame, over, "result")
-    return source.restore(_summary(frame, kept, pl.col(".estimate"), ".mean"))
+    return source.restore(_summary(frame, kept, pl.col(".estimate"), ".mean", corrected=corrected))
 
 
-def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = None) -> Any:
+def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = None, *, corrected: bool = False) -> Any:
     """How much larger each metric is in `other` than in `one`, resample by resample.
 
     Args:
         one: What a metric set gave for the first model, for grouped data.
         other: The same for the second model, over the same resamples.
         over: The outer groups that are resamples; all of them unless given.
+        corrected: As for `summarize`.
 
     Returns:
         A frame of the caller's kind, with `.difference` (the mean of the differences), `.n` (resamples in which both
@@ -160,7 +163,7 @@ def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = N
         msg = "The two results are not of the same metrics and resamples, so there are no pairs to compare."
         raise ArgumentError(msg)
     change = (pl.col("\0other") - pl.col(".estimate")).fill_nan(None)
-    return source.restore(_summary(pairs, kept, change, ".difference"))
+    return source.restore(_summary(pairs, kept, change, ".difference", corrected=corrected))
 
 
 def _result(result: object, role: str) -> tuple[Source, pl.DataFrame]:
@@ -197,9 +200,11 @@ def _keys(frame: pl.DataFrame, over: object, role: str) -> tuple[list[str], list
     return chosen, kept
 
 
-def _summary(frame: pl.DataFrame, kept: list[str], value: pl.Expr, name: str) -> pl.DataFrame:
+def _summary(frame: pl.DataFrame, kept: list[str], value: pl.Expr, name: str, *, corrected: bool) -> pl.DataFrame:
     count = value.count()
-    error = pl.when(count >= _PAIR).then(value.std() / count.sqrt()).fill_nan(None)
+    # of k folds each is tested on one part, and trained on the k - 1 others
+    shared = (1 + count / (count - 1)).sqrt() if corrected else 1
+    error = pl.when(count >= _PAIR).then(value.std() / count.sqrt() * shared).fill_nan(None)
     return frame.group_by(kept, maintain_order=True).agg(
         value.mean().fill_nan(None).alias(name), count.cast(pl.Int64).alias(".n"), error.alias(".std_error")
     )

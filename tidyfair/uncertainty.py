@@ -187,7 +187,7 @@ def _by_replicates(
     quiet: Reading = {**reading, "interval": None, "on_undefined": "ignore"}
     together: dict[tuple[object, bool], list[Request]] = {}
     for request in requests:
-        together.setdefault((request.by, _stratified(request)), []).append(request)
+        together.setdefault((request.by, is_stratified(request)), []).append(request)
     tables: list[pl.DataFrame] = []
     tail = (1 - reading["conf_level"]) / 2
     for (_, stratified), mine in together.items():
@@ -197,7 +197,9 @@ def _by_replicates(
         columns = by.columns if by else ()
         parts = [
             tidy(evaluated).drop_nulls(".estimate")
-            for drawn in redrawn(tally, columns, stratified=stratified, times=reading["times"], random=random, way=way)
+            for drawn in redrawn(
+                tally, columns, strata=columns if stratified else (), times=reading["times"], random=random, way=way
+            )
             for evaluated in evaluate_requests(drawn, mine, quiet)
         ]
         every = pl.concat(parts, how="diagonal_relaxed")
@@ -213,7 +215,7 @@ def _by_replicates(
     return pl.concat(tables, how="diagonal_relaxed")
 
 
-def _stratified(request: Request) -> bool:
+def is_stratified(request: Request) -> bool:
     """Whether the sizes of groups are fixed: not where it matters how large they are."""
     aggregate = request.aggregate
     shares = aggregate is not None and (aggregate.contexts or aggregate.reads_mass)

@@ -1,0 +1,133 @@
+"""Two models on the same rows, and how sure it is which group is the worst."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import beta
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.proportion import proportion_confint
+
+import tidyfair as tf
+from tidyfair.datasets import lending
+
+LOANS = lending(1200).select(
+    "sex", "race", "fold", "weight", "score", y=pl.col("repaid") == "yes", one=pl.col("approved") == "yes",
+    other=pl.col("score") > 0.55,
+)  # fmt: skip
+FAIR = tf.metric_set(
+    tf.accuracy, tf.sens, tf.spec, tf.precision, tf.mcc, tf.demographic_parity("race"), tf.equalized_odds("sex")
+)
+CALL: dict[str, Any] = {"truth": "y", "one": "one", "other": "other", "times": 300}
+
+
+def test_both_values_are_those_of_the_models() -> None:
+    kinds: list[dict[str, Any]] = [{}, {"group_by": "fold"}, {"case_weights": "weight"}]
+    for options in kinds:
+        call: dict[str, Any] = {**CALL, **options}
+        found = tf.compare_models(FAIR)(LOANS, **call)
+        for name in ("one", "other"):
+            values = FAIR(LOANS, "y", name, **options, on_undefined="ignore")
+            assert found[f".{name}"].to_list() == pytest.approx(values[".estimate"].to_list())
+        assert found[".change"].equals((found[".other"] - found[".one"]).rename(".change"))
+        assert (found[".lower"] <= found[".upper"]).all()
+
+
+def test_rows_are_drawn_with_both_predictions() -> None:
+    part = LOANS.head(300)
+    found = tf.compare_models(tf.mcc)(part, "y", one="one", other="other", times=20_000)
+    truth, first, second = (part[name].to_numpy() for name in ("y", "one", "other"))
+
+    def mcc(y: Any, p: Any) -> float:
+        tp, tn, fp, fn = (float((a & b).sum()) for a, b in ((y, p), (~y, ~p), (~y, p), (y, ~p)))
+        return (tp * tn - fp * fn) / math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+
+    random, changes = np.random.default_rng(2), []
+    for _ in range(20_000):
+        rows = random.integers(0, 300, 300)
+        changes.append(mcc(truth[rows], second[rows]) - mcc(truth[rows], first[rows]))
+    expected = np.quantile(changes, [0.025, 0.975])
+    assert found.select(".lower", ".upper").row(0) == pytest.approx(tuple(expected), abs=0.004)
+    assert found[".std_error"].item() == pytest.approx(np.std(changes), rel=0.03)
+
+
+def test_a_model_does_not_differ_from_itself() -> None:
+    found = tf.compare_models(FAIR)(LOANS.with_columns(again="one"), "y", one="one", other="again", times=100)
+    assert found.select(".change", ".lower", ".upper").unique().rows() == [(0.0, 0.0, 0.0)]
+    assert found[".p_value"].drop_nulls().unique().to_list() == [1.0]
+
+
+def test_mcnemars_test() -> None:
+    fair = tf.metric_set(*FAIR.metrics[:6])
+    found = tf.compare_models(fair)(LOANS, **CALL, group_by="sex")
+    right = [(pl.col(name) == pl.col("y")).alias(name) for name in ("one", "other")]
+    kept = {"accuracy": pl.lit(value=True), "sens": pl.col("y"), "spec": ~pl.col("y")}
+    for sex in ("female", "male"):
+        for metric, among in kept.items():
+            rows = LOANS.filter(among & (pl.col("sex") == sex)).select(right)
+            table = [[rows.filter(one=a, other=b).height for b in (True, False)] for a in (True, False)]
+            expected: Any = mcnemar(table, exact=True)
+            mine = found.filter((pl.col("sex") == sex) & (pl.col(".metric") == metric))
+            assert mine[".p_value"].item() == pytest.approx(expected.pvalue, rel=1e-9)
+    others = found.filter(pl.col(".metric").is_in(["precision", "mcc", "demographic_parity"]))
+    assert others[".p_value"].is_null().all()
+
+
+def test_the_same_seed_gives_the_same_answer() -> None:
+    found = tf.compare_models(FAIR)(LOANS, **CALL)
+    shuffled = LOANS.sample(fraction=1, shuffle=True, seed=1)
+    assert tf.compare_models(FAIR)(shuffled, **CALL).equals(found)
+    assert tf.compare_models(tf.mcc)(LOANS, **CALL).equals(found.filter(pl.col(".metric") == "mcc"))
+    assert tf.compare_models(FAIR)(LOANS.to_pandas(), **CALL)[".change"].tolist() == found[".change"].to_list()
+
+
+def test_what_cannot_be_compared() -> None:
+    with pytest.raises(tf.ArgumentError, match="roc_auc reads more than these"):
+        tf.compare_models(tf.roc_auc)
+    with pytest.raises(tf.ArgumentError, match="takes no `probs`"):
+        tf.compare_models(tf.sens)(LOANS, "y", one="one", other="other", probs="score")
+    with pytest.raises(tf.ColumnError, match="no column 'another'"):
+        tf.compare_models(tf.sens)(LOANS, "y", one="one", other="another")
+
+
+# The worst group
+
+
+def test_how_sure_it_is_which_group_is_the_worst() -> None:
+    found = tf.worst_groups(tf.equal_opportunity("race"), times=40_000)(LOANS, "y", "one")
+    positives = LOANS.filter("y").group_by("race", maintain_order=True).agg(pl.col("one").sum(), pl.len())
+    counts = {race: (hits, rows) for race, hits, rows in positives.rows()}
+    each = 0.95 ** (1 / len(counts))
+    grid = (np.arange(4000) + 0.5) / 4000
+    for row in found.to_dicts():
+        hits, rows = counts[row[".group"]]
+        expected: Any = proportion_confint(hits, rows, alpha=1 - each, method="wilson")
+        assert (row[".lower"], row[".upper"]) == pytest.approx(tuple(expected))
+        # the chance that all others are above, summed over where the group may be
+        density: Any = np.array(beta.pdf(grid, hits + 0.5, rows - hits + 0.5))
+        for race, (other, others) in counts.items():
+            if race != row[".group"]:
+                density = density * np.array(beta.sf(grid, other + 0.5, others - other + 0.5))
+        assert row[".p_worst"] == pytest.approx(float(density.mean()), abs=0.01)
+    assert found[".p_worst"].sum() == pytest.approx(1)
+
+
+def test_the_worst_is_the_highest_where_less_is_better() -> None:
+    people = pl.DataFrame(
+        {"y": [0] * 200, "p": [1] * 80 + [0] * 20 + [1] * 20 + [0] * 80, "g": ["a"] * 100 + ["b"] * 100}
+    )
+    gap = tf.new_groupwise_metric(tf.fall_out, "gap", tf.difference())("g")
+    found = tf.worst_groups(gap)(people, "y", "p", pos_label=1)
+    assert found.filter(pl.col(".group") == "a")[".p_worst"].item() > 0.99
+
+
+def test_of_equal_groups_none_is_the_worst_for_sure() -> None:
+    random, seen = np.random.default_rng(4), []
+    for _ in range(30):
+        people = pl.DataFrame({"g": np.repeat(np.arange(6), 33), "p": random.random(198) < 0.7})
+        seen.append(tf.worst_groups(tf.demographic_parity("g"), times=500)(people, estimate="p")[".p_worst"].max())
+    assert np.mean(seen) < 0.75
