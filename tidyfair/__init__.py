@@ -23,6 +23,7 @@ from tidyfair.metrics.individual import *
 from tidyfair.metrics.inequality import *
 from tidyfair.metrics.probability import *
 from tidyfair.metrics.regression import *
+from tidyfair.power import *
 from tidyfair.resamples import *
 from tidyfair.scorers import *
 from tidyfair.spreads import *

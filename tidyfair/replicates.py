@@ -40,7 +40,8 @@ def redrawn(
     """Replicates of a tally of labels, in parts that fit into memory.
 
     `by` is kept of the keys beside outer groups; outer groups, and the groups of `strata`, keep their size. With
-    "bayes" cells are not drawn: their shares are, from the Dirichlet distribution of Jeffreys' prior and the counts of a group.
+    "bayes" cells are not drawn: their shares are, from the Dirichlet distribution that Jeffreys' prior and the counts
+    of a group give.
     """
     import numpy as np
 
