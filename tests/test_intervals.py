@@ -384,7 +384,7 @@ def test_metrics_say_what_shares_they_are() -> None:
             tf.average_precision,
             {"interval": "auto", "probs": "score"},
             snapshot(
-                "There is no interval of average_precision, which reads scores or numbers; leave `interval=` out, or take it of the other metrics alone."
+                "There is no interval of average_precision, which reads rows in their order; leave `interval=` out, or ask for the others alone."
             ),
         ),
     ],
@@ -396,3 +396,76 @@ def test_bad_input(metric: Any, options: dict[str, Any], expected: str) -> None:
     with pytest.raises(tf.TidyfairError) as caught:
         metric(LOANS, **call)
     assert str(caught.value) == expected
+
+
+# What is summed, and what belongs together
+
+
+NUMBERS = LOANS.with_columns(actual=pl.col("score") * 10 + pl.col("weight"), predicted=pl.col("weight") * 3)
+
+
+def test_metrics_of_numbers_vary_as_rows_do() -> None:
+    part = NUMBERS.head(300)
+    fair = tf.metric_set(tf.mae, tf.rmse, tf.rsq)
+    found = fair(part, "actual", "predicted", interval="auto")
+    actual, predicted = part["actual"].to_numpy(), part["predicted"].to_numpy()
+    random, values = np.random.default_rng(6), []
+    for _ in range(10_000):
+        rows = random.integers(0, 300, 300)
+        y, p = actual[rows], predicted[rows]
+        values.append((np.abs(y - p).mean(), math.sqrt(((y - p) ** 2).mean()), np.corrcoef(y, p)[0, 1] ** 2))
+    expected = np.quantile(values, [0.025, 0.975], axis=0)
+    assert found[".lower"].to_list() == pytest.approx(list(expected[0]), rel=0.02, abs=0.002)
+    assert found[".upper"].to_list() == pytest.approx(list(expected[1]), rel=0.02, abs=0.002)
+    assert set(found[".method"]) == {"bootstrap"}
+
+
+def test_parts_of_many_rows_tell_the_same() -> None:
+    found = tf.mae(NUMBERS, "actual", "predicted", interval="auto")
+    distance = (NUMBERS["actual"] - NUMBERS["predicted"]).abs()
+    error: Any = distance.std()
+    assert found[".std_error"].item() == pytest.approx(error / math.sqrt(len(distance)), rel=0.12)
+    brier = tf.brier_class(LOANS, **SCORED, interval="auto")
+    squares: Any = ((LOANS["repaid"] == "yes").cast(pl.Float64) - LOANS["score"]).pow(2).std()
+    assert brier[".std_error"].item() == pytest.approx(squares / math.sqrt(len(LOANS)), rel=0.12)
+    shuffled = tf.mae(NUMBERS.sample(fraction=1, shuffle=True, seed=1), "actual", "predicted", interval="auto")
+    assert ends(shuffled) == pytest.approx(ends(found), rel=1e-9)
+
+
+def test_a_range_of_means_is_that_of_all_pairs() -> None:
+    random, held, runs = np.random.default_rng(7), 0, 60
+    for _ in range(runs):
+        frame = pl.DataFrame({"g": np.repeat(np.arange(5), 60), "y": random.normal(size=300), "p": 0.0})
+        low, high = ends(tf.mae_difference("g")(frame, "y", "p", interval="auto", times=400))
+        held += low == 0
+        assert high > 0
+    assert held >= 0.88 * runs
+
+
+def test_what_belongs_together_is_drawn_together() -> None:
+    random = np.random.default_rng(8)
+    share = np.repeat(random.beta(2, 2, 80), 10)
+    people = pl.DataFrame(
+        {"person": np.repeat(np.arange(80), 10), "y": 1, "p": (random.random(800) < share).astype(int)}
+    )
+    found = tf.sens(people, "y", "p", interval="auto", cluster="person")
+    each = people.group_by("person").agg(pl.col("p").mean())["p"]
+    error: Any = each.std(ddof=0)
+    assert found[".std_error"].item() == pytest.approx(error / math.sqrt(80), rel=0.05)
+    assert found[".method"].item() == "cluster bootstrap"
+    plain = tf.sens(people, "y", "p", interval="auto")
+    assert found[".std_error"].item() > 1.5 * plain[".std_error"].item()
+    # clusters of one row are rows
+    alone = people.with_row_index("row")
+    single = tf.sens(alone, "y", "p", interval="auto", cluster="row")
+    assert single[".std_error"].item() == pytest.approx(plain[".std_error"].item(), rel=0.05)
+
+
+def test_few_clusters_are_too_few_to_tell() -> None:
+    people = pl.DataFrame({"person": list("abcde") * 4, "y": [1, 0] * 10, "p": [1, 0, 0, 1] * 5})
+    with pytest.warns(tf.ClusterWarning, match="There are 5 clusters"):
+        tf.accuracy(people, "y", "p", interval="auto", cluster="person")
+    with pytest.raises(tf.ColumnError, match="is a group already"):
+        tf.accuracy(people, "y", "p", interval="auto", cluster="person", group_by="person")
+    with pytest.raises(tf.ArgumentError, match="whose clusters have no prior"):
+        tf.accuracy(people, "y", "p", interval="bayes", cluster="person")

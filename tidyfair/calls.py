@@ -55,6 +55,7 @@ class CountOptions(TypedDict, total=False):
     top_k: int | Sequence[int] | None
     top_fraction: float | Sequence[float] | None
     score_bins: int | None
+    cluster: ColumnLike | None
 
 
 class ReadOptions(TypedDict, total=False):
@@ -143,6 +144,7 @@ class Evaluable(ABC):
             score_bins: Metrics of the order of scores, such as roc_auc, are worked out from counts in so many bins of
                 equal width between 0 and 1 (at most 65,536), in place of all scores, which a tally then does not keep.
                 `.error_bound` says how far off a value can be; null where no bound is known.
+            cluster: Column of rows that belong together, such as those of one patient, for intervals that allow for it.
             pos_label: The label that is the event; needed unless labels are Boolean, 0/1 or -1/1.
             labels: All labels in order, where the data do not say.
             estimator: How more than two labels are read: "macro" (the default), "macro_weighted" or "micro" averages,
@@ -168,7 +170,7 @@ class Evaluable(ABC):
         """
         counting, reading = self._sorted_out(options)
         source = open_frame(data, options.get("group_by"))
-        tally = self._count(source, truth, estimate, counting)
+        tally = self._count(source, truth, estimate, counting, self._blocks(counting, reading))
         return source.restore(self._report(tally, reading, explain=options.get("explain", False)))
 
     def arrays(
@@ -236,7 +238,7 @@ class Evaluable(ABC):
         """
         counting, reading = self._sorted_out(options)
         source = open_frame(data, options.get("group_by"))
-        tally = self._count(source, truth, estimate, counting)
+        tally = self._count(source, truth, estimate, counting, self._blocks(counting, reading))
         return source.restore(self._groups(tally, reading))
 
     def tally(
@@ -323,7 +325,15 @@ class Evaluable(ABC):
             msg = f"The tally was counted for other {listed(other)} than these."
             raise ArgumentError(msg)
 
-    def _count(self, source: Source, truth: object, estimate: object, options: CountOptions) -> Tally:
+    def _blocks(self, options: CountOptions, reading: Reading) -> int | None:
+        """The seed of random parts of the rows, where intervals need to see how much sums of scores or numbers vary."""
+        wanted = reading["interval"] in {"auto", "bootstrap"} and options.get("cluster") is None
+        summed = any(formula.kind != "class" and formula.way == "sums" for _, formula in self._formulas)
+        return reading["seed"] if wanted and summed else None
+
+    def _count(
+        self, source: Source, truth: object, estimate: object, options: CountOptions, blocks: int | None = None
+    ) -> Tally:
         columns, scores, cut = self._columns(truth, estimate, options)
         for column in scores.columns if scores else ():
             column.check(source.columns, "probs")
@@ -342,13 +352,14 @@ class Evaluable(ABC):
         self._check_numbers(options, cut)
         return count(
             source,
-            self._keys(source),
+            self._keys(source, options.get("cluster")),
             truth=columns.get("truth"),
             estimate=columns.get("estimate"),
             scores=scores,
             cut=cut,
             weights=columns.get("case_weights"),
             needs=self._needs,
+            blocks=blocks,
         )
 
     def _in_bins(self, scores: Scores | None, bins: object) -> Scores:
@@ -439,7 +450,7 @@ class Evaluable(ABC):
                 msg = f"{name} needs the column of {what}: {way_out}."
                 raise ColumnError(msg)
 
-    def _keys(self, source: Source) -> tuple[Key, ...]:
+    def _keys(self, source: Source, cluster: object = None) -> tuple[Key, ...]:
         outer = source.outer
         keys = dict.fromkeys(Key(column, "outer") for column in outer)
         keys |= dict.fromkeys(Key(column, "side") for column in (source.sides.columns if source.sides else ()))
@@ -462,7 +473,14 @@ class Evaluable(ABC):
                 raise ColumnError(msg)
             keys |= dict.fromkeys(Key(column, "by") for column in features)
         # a column that is both is counted by once
-        return tuple({key.column: key for key in reversed(keys)}.values())[::-1]
+        every = tuple({key.column: key for key in reversed(keys)}.values())[::-1]
+        if cluster is None:
+            return every
+        column = Column.of(cluster, "cluster")
+        if column in {key.column for key in every}:
+            msg = f"`cluster`: {column.name!r} is a group already, which cannot be what varies."
+            raise ColumnError(msg)
+        return (*every, Key(column, "cluster"))
 
     def evaluate(self, tally: Tally, reading: Reading) -> list[Evaluated]:
         """The values of all groups, after the checks that need the whole of the data."""

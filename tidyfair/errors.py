@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AggregateError",
     "ArgumentError",
+    "ClusterWarning",
     "ColumnError",
     "LabelError",
     "SelectionWarning",
@@ -88,6 +89,10 @@ class AggregateError(TidyfairError):
 
 class UndefinedError(TidyfairError):
     """A metric has no value and `on_undefined="raise"` was asked for."""
+
+
+class ClusterWarning(UserWarning):
+    """There are too few clusters to see how much they vary."""
 
 
 class SelectionWarning(UserWarning):

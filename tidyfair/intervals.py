@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-Kind: TypeAlias = Literal["share", "area"]
+Kind: TypeAlias = Literal["share", "area", "estimated"]
 FEW = 15
 """With fewer of a class the normal approximation of an area is not to be trusted."""
 _MANY_GROUPS = 200
@@ -89,13 +89,19 @@ class Quantities:
 
     @classmethod
     def of(cls, kind: Kind, rows: pl.DataFrame) -> Quantities:
-        """From the rows of values: `estimate`, `denominator` and, with weights, `effective`; or `variance`."""
+        """From the rows of values: `estimate` and, of shares, `denominator` or `effective`; of areas, `variance`.
+
+        Of what is estimated it is `deviation`, the standard error seen in replicates.
+        """
         import numpy as np
 
         value = rows["estimate"].to_numpy().astype(float)
         if kind == "area":
             events, others = (rows[name].to_numpy().astype(float) for name in ("events", "others"))
             return cls(kind, value, events + others, np.sqrt(rows["variance"].to_numpy()), events, others)
+        if kind == "estimated":
+            none = np.full_like(value, math.nan)
+            return cls(kind, value, none, rows["deviation"].to_numpy().astype(float), none, none)
         size = rows["effective" if "effective" in rows.columns else "denominator"].to_numpy().astype(float)
         none = np.full_like(value, math.nan)
         return cls(kind, value, size, np.sqrt(value * (1 - value) / size), none, none)
@@ -112,8 +118,8 @@ class Quantities:
     @property
     def method(self) -> str:
         """How `limits` are found."""
-        if self.kind == "share":
-            return "wilson"
+        if self.kind != "area":
+            return {"share": "wilson"}.get(self.kind, "bootstrap")
         return "delong" if self._normal().all() else "newcombe"
 
     def limits(self, z: float) -> Limits:
@@ -122,6 +128,8 @@ class Quantities:
 
         if self.kind == "share":
             return wilson(self.value, self.rows, z)
+        if self.kind == "estimated":
+            return self.value - z * self.error, self.value + z * self.error
         exact, normal = area(self.value, self.events, self.others, z), on_logits(self.value, self.error, z)
         lower, upper = (np.where(self._normal(), one, other) for one, other in zip(normal, exact, strict=True))
         return lower, upper
@@ -136,6 +144,10 @@ class Quantities:
         """The logarithm of each, and limits of it; of none of all it is that of half a row more."""
         import numpy as np
 
+        if self.kind == "estimated":
+            with np.errstate(divide="ignore", invalid="ignore"):
+                middle, half = np.log(self.value), z * self.error / self.value
+            return middle, (middle - half, middle + half)
         lower, upper = self.limits(z)
         value = self.value if self.kind == "area" else (self.value * self.rows + 0.5) / (self.rows + 1)
         with np.errstate(divide="ignore"):
@@ -149,7 +161,7 @@ class Quantities:
         import numpy as np
 
         shape = (times, len(self))
-        if self.kind == "area":
+        if self.kind != "share":
             error = self.error / self.value if logarithm else self.error
             return random.standard_normal(shape) * error, np.broadcast_to(error**2, shape)
         size = np.maximum(np.round(self.rows), 1)
@@ -228,7 +240,8 @@ def _range(
             upper = max(upper, float(_ends(family, first, second, z, logarithm=logarithm)[1].max()))
     if aggregate.kind == "ratio":
         return Interval(math.exp(-upper), math.exp(-lower), math.nan, method)
-    return Interval(lower, upper if logarithm else min(upper, 1.0), math.nan, method)
+    most = 1.0 if not logarithm and all(family.kind != "estimated" for family in families) else math.inf
+    return Interval(lower, min(upper, most), math.nan, method)
 
 
 def _pairs(count: int, reference: int | None) -> tuple[Floats, Floats]:
@@ -255,14 +268,14 @@ def _pair(family: Quantities, pair: tuple[Floats, Floats], aggregate: Contrast, 
     error = float(np.hypot(family.error[one], family.error[other])[0])
     if aggregate.kind == "difference":
         low, high = (float(end[0]) for end in _ends(family, one, other, z, logarithm=False))
-        method = "newcombe" if family.kind == "share" else "mover"
+        method = {"share": "newcombe", "area": "mover"}.get(family.kind, "bootstrap")
     elif family.kind == "share":
         found = score_ratio(family.value[one], family.rows[one], family.value[other], family.rows[other], z)
         low, high = (float(end[0]) for end in found)
         method, error = "miettinen_nurminen", math.nan
     else:
         low, high = (math.exp(float(end[0])) for end in _ends(family, one, other, z, logarithm=True))
-        method, error = "mover", math.nan
+        method, error = "mover" if family.kind == "area" else "bootstrap", math.nan
     if aggregate.kind == "log_ratio":
         low, high = (math.log(end) if end > 0 else -math.inf for end in (low, high))
     if aggregate.signed:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from tidyfair.columns import Column
+from tidyfair.errors import ArgumentError
+from tidyfair.sums import SCORE, centred, is_sum, merged
 from tidyfair.tallies import LABELS, Key, Tally
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ __all__: list[str] = []
 DRAW = "\0draw"
 """The outer key that numbers replicates, which no column of a user is called."""
 _MOST_CELLS = 2**21
+_MOST_NUMBERS = 2**26
 _PRIOR = 0.5
 """Jeffreys' prior weight of each cell of a group."""
 
@@ -80,6 +83,54 @@ def redrawn(
             tally, cells=frame.select(*order, pl.exclude(order)), keys=(*keys, Key(Column(DRAW), "outer")),
             weights=weights, rows=None,
         )  # fmt: skip
+
+
+def redrawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, random: np.random.Generator) -> Iterator[Tally]:
+    """Replicates of a tally in which all rows of a cluster are drawn together, as often as the cluster is.
+
+    Whatever is summed is summed again; extremes stay what they are.
+    """
+    import numpy as np
+
+    outer = tally.names([key.column for key in tally.outer])
+    kept = [*outer, *(name for name in tally.names(by) if name not in outer)]
+    labels = [*LABELS, *([SCORE] if SCORE in tally.cells.columns else [])]
+    of = tally.names([key.column for key in tally.clusters])
+    merges = merged(name for name in tally.cells.columns if name not in {*tally.counted_by, *labels})
+    together = [*kept, *labels, *of]
+    cells = centred(tally.cells).group_by(together).agg(merge(pl.col(name)) for name, merge in merges.items())
+    cells = cells.sort(together, nulls_last=True)
+    cluster = cells.select(pl.struct(of).rank("dense")).to_series().cast(pl.Int64).to_numpy() - 1
+    distinct = cells.select(*kept, *labels).unique().sort(*kept, *labels, nulls_last=True)
+    placed = cells.join(
+        distinct.with_row_index(DRAW), on=distinct.columns, how="left", nulls_equal=True, maintain_order="left"
+    )[DRAW].to_numpy()
+    names = list(merges)
+    sums = [name for name in names if is_sum(name)]
+    count, size = int(cluster.max(initial=-1)) + 1, len(distinct)
+    if count * size * len(sums) > _MOST_NUMBERS:
+        msg = f"There are {count} clusters in {size} cells, which is too many to draw from; take coarser clusters."
+        raise ArgumentError(msg)
+    every = np.zeros((count, size, len(sums)))
+    every[cluster, placed] = cells.select(pl.col(sums).cast(pl.Float64)).to_numpy()
+    rest = [merge(pl.col(name)) for name, merge in merges.items() if name not in sums]
+    same = cells.group_by(*kept, *labels).agg(rest)
+    same = distinct.join(same, on=distinct.columns, how="left", nulls_equal=True, maintain_order="left")
+    keys = tuple(key for key in tally.keys if key.column in (*by, *(each.column for each in tally.outer)))
+    renamed = {f"k{tally.keys.index(key)}": f"k{place}" for place, key in enumerate(keys)}
+    order = [*(f"k{place}" for place in range(len(keys))), f"k{len(keys)}", *labels]
+    step = max(1, min(_MOST_CELLS // max(1, size), _MOST_CELLS // max(1, count)))
+    for start in range(0, times, step):
+        draws = min(step, times - start)
+        often = random.multinomial(count, np.full(count, 1 / count), draws).astype(float)
+        drawn = (often @ every.reshape(count, -1)).reshape(draws * size, len(sums))
+        frame = same[np.tile(np.arange(size), draws)].rename(renamed).with_columns(
+            pl.Series(f"k{len(keys)}", np.repeat(np.arange(start, start + draws), size)),
+            *(pl.Series(name, drawn[:, place]) for place, name in enumerate(sums)),
+        )  # fmt: skip
+        frame = frame.with_columns(pl.col("n").round().cast(pl.Int64)).filter(pl.col("n") > 0)
+        cells_of_draw = frame.select(*order, *names)
+        yield replace(tally, cells=cells_of_draw, keys=(*keys, Key(Column(DRAW), "outer")), rows=None)
 
 
 def _drawn(cells: pl.DataFrame, groups: list[Any], count: int, random: np.random.Generator, way: str) -> dict[str, Any]:

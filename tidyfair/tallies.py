@@ -29,6 +29,8 @@ __all__ = ["Tally"]
 
 HIDDEN = "hidden"
 """The sum that says how many cells of a group were suppressed, so that nothing is worked out of the rest."""
+BLOCK = "\0block"
+"""The key of random parts of the rows, from which it is seen how much sums vary."""
 SUPPRESSED = "suppressed"
 """Why a group has no value of which cells were left out on purpose."""
 TRUTH = "truth"
@@ -44,7 +46,7 @@ class Key:
     """A column that the tally is counted by, and what it is for."""
 
     column: Column
-    role: Literal["outer", "by", "side", "threshold"]
+    role: Literal["outer", "by", "side", "threshold", "cluster"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,11 @@ class Tally:
     def outer(self) -> tuple[Key, ...]:
         """The keys of the outer grouping."""
         return tuple(key for key in self.keys if key.role in {"outer", "threshold"})
+
+    @property
+    def clusters(self) -> tuple[Key, ...]:
+        """The keys of rows that belong together, and so are drawn together."""
+        return tuple(key for key in self.keys if key.role == "cluster")
 
     @property
     def binned(self) -> bool:

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import math
 import zlib
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from tidyfair.comparisons import NO_LEVEL
-from tidyfair.errors import ArgumentError, listed
+from tidyfair.contrasts import Contrast
+from tidyfair.errors import ArgumentError, ClusterWarning, listed, warn
 from tidyfair.evaluations import evaluate_requests
 from tidyfair.intervals import Interval, Kind, Quantities, compared, limits_of, share_of
 from tidyfair.readings import LEVEL, ONE_LABEL
-from tidyfair.replicates import redrawn
+from tidyfair.replicates import redrawn, redrawn_clusters
 from tidyfair.results import tidy_groups, tidy_results
-from tidyfair.tallies import HIDDEN
+from tidyfair.tallies import BLOCK, HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
 
     import numpy as np
 
     from tidyfair.evaluations import Evaluated, Reading, Request
     from tidyfair.formulas import Formula
     from tidyfair.tallies import Tally
+
+    _Form: TypeAlias = Callable[[pl.DataFrame, np.random.Generator], Interval | None]
 
 __all__: list[str] = []
 
@@ -34,6 +39,7 @@ WAYS = ("auto", "analytic", "bootstrap", "bayes", "exact")
 _KEYS = (".metric", ".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction")
 _SCHEMA = {".lower": pl.Float64, ".upper": pl.Float64, ".std_error": pl.Float64, ".method": pl.String}
 _MOST_TIMES = 10**7
+_FEW_CLUSTERS = 30
 
 
 def check_reading(reading: Reading) -> None:
@@ -60,7 +66,7 @@ def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, re
     for (number, name), part in rows.with_row_index("place").group_by("request", "name", maintain_order=True):
         request = evaluated.requests[int(str(number))]
         formula = next(each for metric, each in request.formulas if metric == name)
-        kind = _kind(formula, part["estimator"][0], reading)
+        kind = _kind(tally, formula, part["estimator"][0], reading)
         if kind is None:
             left.add(int(str(number)))
             continue
@@ -79,65 +85,112 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
 
     outers = len(evaluated.units.outer_keys)
     found: list[Interval | None] = [None] * len(results)
-    left: list[Request] = []
-    for number, request in enumerate(evaluated.requests):
-        rows = evaluated.rows.filter((pl.col("request") == number) & pl.col("estimate").is_not_null())
-        known = _closed_form(request, rows, reading)
-        if known is None:
-            left.append(request)
-            continue
-        for (outer,), part in rows.group_by("outer", maintain_order=True):
+    rows = evaluated.rows.filter(pl.col("estimate").is_not_null())
+    forms = {
+        number: _closed_form(tally, request, rows.filter(request=number), reading)
+        for number, request in enumerate(evaluated.requests)
+    }
+    # a range of what has no closed form is that of all pairs too, whose errors replicates tell
+    paired = [
+        number for number, form in forms.items() if form is None and _is_paired(evaluated.requests[number], reading)
+    ]
+    if paired:
+        rows = _with_deviations(tally, evaluated, paired, reading)
+        forms |= {number: _of_pairs(evaluated.requests[number], reading) for number in paired}
+    for number, form in forms.items():
+        request = evaluated.requests[number]
+        for (outer,), part in rows.filter(request=number).group_by("outer", maintain_order=True):
             place = number * outers + int(str(outer))
-            if results[".estimate"][place] is None:
+            if form is None or results[".estimate"][place] is None:
                 continue
             # of its own for each result, so that no other metric of the call changes it
             own = zlib.crc32(f"{request.name} {request.by and request.by.text} {outer}".encode())
-            found[place] = known(part, np.random.default_rng([reading["seed"], own]))
+            found[place] = form(part, np.random.default_rng([reading["seed"], own]))
+    left = [request for number, request in enumerate(evaluated.requests) if forms[number] is None]
     return _beside(results, found, tally, left, reading, lambda each: tidy_results(each, undefined_is_null=False))
 
 
-def _kind(formula: Formula, estimator: str, reading: Reading) -> Kind | None:
+def _is_paired(request: Request, reading: Reading) -> bool:
+    """Whether a comparison is one of pairs of groups, or with a reference."""
+    aggregate = request.aggregate
+    asked = reading["interval"] == "auto" and not request.less
+    return asked and aggregate is not None and aggregate.in_closed_form(len(request.formulas))
+
+
+def _with_deviations(tally: Tally, evaluated: Evaluated, numbers: Sequence[int], reading: Reading) -> pl.DataFrame:
+    """The rows that have a value, with the standard error of those of some requests, as replicates show it."""
+    mine = replace(evaluated, rows=evaluated.rows.filter(pl.col("request").is_in(list(numbers))))
+    groups = tidy_groups(mine)
+    drawn = _by_replicates(tally, [evaluated.requests[number] for number in numbers], reading, tidy_groups)
+    keys = [name for name in drawn.columns if name not in INTERVAL]
+    errors = groups.select(keys).join(drawn, on=keys, how="left", nulls_equal=True, maintain_order="left")[".std_error"]
+    about = ["name", "estimator", "min_n", "unit", LEVEL]
+    each = mine.rows.unique(about, keep="first", maintain_order=True).select(about).with_columns(deviation=errors)
+    rows = evaluated.rows.filter(pl.col("estimate").is_not_null())
+    return rows.join(each, on=about, how="left", nulls_equal=True, maintain_order="left")
+
+
+def _of_pairs(request: Request, reading: Reading) -> _Form:
+    """How the interval of a comparison follows from the values of groups and their errors."""
+
+    def known(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
+        of_groups, references = _families(request, part, dict.fromkeys(part["name"], "estimated"))
+        aggregate = request.aggregate
+        if aggregate is None:
+            return None
+        return compared(of_groups, references, aggregate, reading["conf_level"], times=reading["times"], random=random)
+
+    return known
+
+
+def _families(
+    request: Request, part: pl.DataFrame, kinds: Mapping[str, Kind]
+) -> tuple[list[Quantities], list[int | None]]:
+    """The quantities of each rate and label of an outer group, and the group that others are compared with."""
+    found, references = list[Quantities](), list[int | None]()
+    for (name, _), mine in part.group_by("name", LEVEL, maintain_order=True):
+        at = mine["is_reference"].arg_true().to_list()
+        if isinstance(request.aggregate, Contrast) and request.aggregate.to == "majority":
+            at = [mine["size"].arg_max()]
+        found.append(Quantities.of(kinds[str(name)], mine))
+        references.append(at[0] if at else None)
+    return found, references
+
+
+def _kind(tally: Tally, formula: Formula, estimator: str, reading: Reading) -> Kind | None:
     """How the values of a formula can be sure in closed form, if they can."""
-    if reading["interval"] in {"bootstrap", "bayes"}:
+    clustered = any(key.column.name != BLOCK for key in tally.clusters)
+    if reading["interval"] in {"bootstrap", "bayes"} or clustered:
         return None
     if share_of(formula) is not None and (estimator in ONE_LABEL or formula.over_levels):
         return "share"
     return "area" if formula.deviations and estimator in ONE_LABEL else None
 
 
-def _closed_form(
-    request: Request, rows: pl.DataFrame, reading: Reading
-) -> Callable[[pl.DataFrame, np.random.Generator], Interval | None] | None:
+def _closed_form(tally: Tally, request: Request, rows: pl.DataFrame, reading: Reading) -> _Form | None:
     """How the intervals of a request are worked out from the rows of an outer group; None if by replicates."""
-    kinds: dict[str, Kind | None] = {
-        name: _kind(formula, rows.filter(name=name)["estimator"][0], reading)
-        for name, formula in request.formulas
-        if (rows["name"] == name).any()
-    }
+    kinds: dict[str, Kind] = {}
+    for name, formula in request.formulas:
+        of_name = rows.filter(name=name)
+        kind = _kind(tally, formula, of_name["estimator"][0], reading) if len(of_name) else "share"
+        if kind is None or request.less:
+            return None
+        kinds[name] = kind
     level, aggregate = reading["conf_level"], request.aggregate
-    if None in kinds.values() or request.less:
+    if aggregate is None:
+        each = len(kinds) == 1 and (rows[LEVEL] == NO_LEVEL).all()
+        exact = reading["interval"] == "exact"
+        return (
+            (lambda part, _: limits_of(_families(request, part, kinds)[0][0], level, exact=exact)[0]) if each else None
+        )
+    if not aggregate.in_closed_form(len(request.formulas)):
         return None
 
-    def families(part: pl.DataFrame) -> list[tuple[Quantities, int | None]]:
-        found = list[tuple[Quantities, int | None]]()
-        for (name, _), mine in part.group_by("name", LEVEL, maintain_order=True):
-            kind = kinds[str(name)]
-            at = mine["is_reference"].arg_true().to_list()
-            if request.aggregate is not None and getattr(request.aggregate, "to", None) == "majority":
-                at = [mine["size"].arg_max()]
-            if kind is not None:
-                found.append((Quantities.of(kind, mine), at[0] if at else None))
-        return found
-
     def known(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
-        if aggregate is None:
-            return limits_of(families(part)[0][0], level, exact=reading["interval"] == "exact")[0]
-        of_groups, references = zip(*families(part), strict=True)
+        of_groups, references = _families(request, part, kinds)
         return compared(of_groups, references, aggregate, level, times=reading["times"], random=random)
 
-    if aggregate is None:
-        return known if len(kinds) == 1 and (rows[LEVEL] == NO_LEVEL).all() else None
-    return known if aggregate.in_closed_form(len(request.formulas)) else None
+    return known
 
 
 def _beside(
@@ -176,14 +229,11 @@ def _by_replicates(
     """The quantiles of replicates by what the rows of a tidy table are about."""
     import numpy as np
 
-    if tally.needs.anything or HIDDEN in tally.cells.columns:
-        names = [request.name for request in requests]
-        what = "groups of which are suppressed" if HIDDEN in tally.cells.columns else "which reads scores or numbers"
-        msg = (
-            f"There is no interval of {names[0]}, {what}; leave `interval=` out, or take it of the other metrics alone."
-        )
-        raise ArgumentError(msg)
+    clustered = bool(tally.clusters)
+    _check_drawn(tally, requests, reading)
     way: Any = "bayes" if reading["interval"] == "bayes" else "bootstrap"
+    own = clustered and tally.clusters[0].column.name != BLOCK
+    method = "cluster bootstrap" if own else "dirichlet" if way == "bayes" else way
     quiet: Reading = {**reading, "interval": None, "on_undefined": "ignore"}
     together: dict[tuple[object, bool], list[Request]] = {}
     for request in requests:
@@ -195,12 +245,16 @@ def _by_replicates(
         # of its own for each feature, so that no other metric of the call changes it
         random = np.random.default_rng([reading["seed"], zlib.crc32(f"{by and by.text} {stratified}".encode())])
         columns = by.columns if by else ()
+        fixed = columns if stratified else ()
+        drawn = (
+            redrawn_clusters(tally, columns, times=reading["times"], random=random)
+            if clustered
+            else redrawn(tally, columns, strata=fixed, times=reading["times"], random=random, way=way)
+        )
         parts = [
             tidy(evaluated).drop_nulls(".estimate")
-            for drawn in redrawn(
-                tally, columns, strata=columns if stratified else (), times=reading["times"], random=random, way=way
-            )
-            for evaluated in evaluate_requests(drawn, mine, quiet)
+            for each in drawn
+            for evaluated in evaluate_requests(each, mine, quiet)
         ]
         every = pl.concat(parts, how="diagonal_relaxed")
         outer = [key.column.name for key in tally.outer if key.role == "outer"]
@@ -209,10 +263,32 @@ def _by_replicates(
         tables.append(
             every.group_by(keys).agg(
                 value.quantile(tail, "linear").alias(".lower"), value.quantile(1 - tail, "linear").alias(".upper"),
-                value.std().alias(".std_error"), pl.lit("dirichlet" if way == "bayes" else way).alias(".method"),
+                value.std().alias(".std_error"), pl.lit(method).alias(".method"),
             )
         )  # fmt: skip
     return pl.concat(tables, how="diagonal_relaxed")
+
+
+def _check_drawn(tally: Tally, requests: Sequence[Request], reading: Reading) -> None:
+    """Refuse what has no replicates."""
+    suppressed = HIDDEN in tally.cells.columns
+    for request in requests:
+        of_rows = any(formula.way != "sums" for _, formula in request.formulas)
+        uncounted = tally.needs.anything and not tally.clusters
+        why = "groups of which are suppressed" if suppressed else "which reads rows in their order" if of_rows else ""
+        if uncounted and not why:
+            why = "of which the tally does not say how it varies: call the metric itself with `interval=`"
+        if tally.clusters and reading["interval"] == "bayes" and not why:
+            why = "whose clusters have no prior"
+        if why:
+            msg = f"There is no interval of {request.name}, {why}; leave `interval=` out, or ask for the others alone."
+            raise ArgumentError(msg)
+    if tally.clusters and tally.clusters[0].column.name != BLOCK:
+        names = tally.names([key.column for key in tally.clusters])
+        if (count := tally.cells.select(names).n_unique()) < _FEW_CLUSTERS:
+            warn(
+                f"There are {count} clusters; intervals from fewer than {_FEW_CLUSTERS} are too narrow.", ClusterWarning
+            )
 
 
 def is_stratified(request: Request) -> bool:
