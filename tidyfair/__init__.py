@@ -23,9 +23,9 @@ from tidyfair.metrics.individual import *
 from tidyfair.metrics.inequality import *
 from tidyfair.metrics.probability import *
 from tidyfair.metrics.regression import *
-from tidyfair.power import *
 from tidyfair.resamples import *
 from tidyfair.scorers import *
+from tidyfair.sizes import *
 from tidyfair.spreads import *
 from tidyfair.streaming import *
 from tidyfair.subgroups import *

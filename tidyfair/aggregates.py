@@ -86,6 +86,11 @@ class Aggregate(ABC):
         """Whether it matters how much the rows of groups weigh."""
         return False
 
+    @property
+    def is_distance(self) -> bool:
+        """Whether it is 0 of equal groups and larger of all others, so that chance only adds to it."""
+        return self.for_one_group == 0 and self.direction == "minimize"
+
     def in_closed_form(self, metrics: int) -> bool:
         """Whether there are intervals of it from those of the groups, for so many metrics."""
         del metrics

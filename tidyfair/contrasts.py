@@ -65,6 +65,10 @@ class Contrast(Aggregate):
         several = self.signed and self.to != ("privileged",)
         return None if self.kind != "difference" or self.contexts or several else 2.0
 
+    @property
+    def is_distance(self) -> bool:
+        return not self.signed
+
     def in_closed_form(self, metrics: int) -> bool:
         several = self.signed and self.to != ("privileged",)
         return not self.contexts and not several and (metrics == 1 or self.across == "worst")

@@ -449,6 +449,8 @@ def _mark(rows: pl.DataFrame, units: Units, requests: Sequence[Request], *, na_r
     )  # fmt: skip
     return rows.with_columns(
         status.alias("status"),
+        pl.when(~suppressed.fill_null(value=False)).then("estimate").alias("rate"),
+        pl.col("denominator").alias("about"),
         pl.when(status.is_in(VALUED)).then("estimate").alias("estimate"),
         pl.when(~pl.col("apart")).then("size").alias("size"),
         # what is left of a group says nothing about it

@@ -28,6 +28,8 @@ __all__: list[str] = []
 PolarsFrame: TypeAlias = "pl.DataFrame | pl.LazyFrame | GroupBy"
 
 WEIGHT = "weight"
+SQUARED = "weight squared"
+"""The sum of squared weights, of rows that are counted together."""
 _EAGER = ("pandas", "pyarrow")
 _PLAIN = (pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Null)
 

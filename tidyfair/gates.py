@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
@@ -28,6 +29,7 @@ Side: TypeAlias = Literal["below", "above"]
 _HALF = 0.5
 PASS, FAIL, UNSURE = "pass", "fail", "not enough evidence"
 _BELOW = "\0below"
+_WISHES = {"maximize": "be large", "one": "be near 1", "minimize": "be small", "zero": "be near 0"}
 
 
 class UnfairError(AssertionError, TidyfairError):
@@ -61,6 +63,9 @@ class Gate:
         source = open_frame(data, options.get("group_by"))
         counting = {name: value for name, value in options.items() if name not in _READING}
         reading = {name: value for name, value in options.items() if name in _READING}
+        if not isinstance(counting.get("group_by"), str | None):
+            # an iterator is read once
+            counting["group_by"] = [column.source for column in source.outer] + ([source.sides] if source.sides else [])
         tally = self.metrics.tally(data, truth, estimate, **counting)
         return source.restore(self._judge(tally, reading))
 
@@ -69,15 +74,23 @@ class Gate:
         found, place = self._at(tally, 1 - self.confidence, reading)
         sides, limits = zip(*(self.limits[each] for each in place), strict=True) if place else ((), ())
         found = found.with_columns(
-            pl.Series(".limit", limits, dtype=pl.Float64), pl.Series(_BELOW, [side == "below" for side in sides])
+            pl.Series(".limit", limits, dtype=pl.Float64),
+            pl.Series(_BELOW, [side == "below" for side in sides], dtype=pl.Boolean),
         )
-        passed = _within(".upper", ".lower") & (pl.col(".groups_left_out").list.len() == 0)
+        # who is on neither side was not asked about
+        two_sided = [_two_sided(self.metrics.metrics[each]) for each in place]
+        asked = (
+            pl.when(pl.Series(two_sided, dtype=pl.Boolean)).then(pl.lit("neither")).otherwise(pl.lit(None, pl.String))
+        )
+        missing = pl.col(".groups_left_out").list.set_difference(pl.concat_list(asked)).list.len()
+        passed = _passes() & (missing == 0)
         failed = found.select((pl.col(".estimate").is_infinite() & pl.col(_BELOW)).fill_null(value=False)).to_series()
         left = failed.not_() & found[".estimate"].is_not_null()
         while left.any():
             # the next one is judged by as many as are left
-            each, _ = self._at(tally, (1 - self.confidence) / int(left.sum()), reading)
-            worse = each.with_columns(found[".limit"], found[_BELOW]).select(~_within(".lower", ".upper", strict=False))
+            quiet = {**reading, "on_undefined": "null" if reading.get("on_undefined") == "null" else "ignore"}
+            each, _ = self._at(tally, (1 - self.confidence) / int(left.sum()), quiet)
+            worse = each.with_columns(found[".limit"], found[_BELOW]).select(_fails())
             beyond = left & worse.to_series().fill_null(value=False)
             if not beyond.any():
                 break
@@ -93,12 +106,20 @@ class Gate:
         return found, [names.index(pair) for pair in found.select(".metric", ".by").rows()]
 
 
-def _within(of_below: str, of_above: str, *, strict: bool = True) -> pl.Expr:
-    """Whether the end that counts is on the right side of the limit, `strict` or on it."""
-    limit = pl.col(".limit")
-    below, above = pl.col(of_below), pl.col(of_above)
-    right = (below < limit, above > limit) if strict else (below <= limit, above >= limit)
-    return pl.when(_BELOW).then(right[0]).otherwise(right[1])
+def _two_sided(metric: Metric | GroupwiseMetric) -> bool:
+    return isinstance(metric, GroupwiseMetric) and metric.by.sides is not None
+
+
+def _passes() -> pl.Expr:
+    """Whether all of the interval is within the limit, on both sides of equality: signs are no excuse."""
+    lower, upper, limit = pl.col(".lower"), pl.col(".upper"), pl.col(".limit")
+    return pl.when(_BELOW).then((upper < limit) & (lower > -limit)).otherwise((lower > limit) & (upper < 1 / limit))
+
+
+def _fails() -> pl.Expr:
+    """Whether all of the interval is beyond the limit; null where it has no such end."""
+    lower, upper, limit = pl.col(".lower"), pl.col(".upper"), pl.col(".limit")
+    return pl.when(_BELOW).then((lower > limit) | (upper < -limit)).otherwise((upper < limit) | (lower > 1 / limit))
 
 
 _READING = ("pos_label", "labels", "estimator", "na_rm", "on_undefined", "times", "seed")
@@ -137,6 +158,9 @@ def check(given: Any, *, below: float | None = None, above: float | None = None,
     if len(asked) != 1 or any(isinstance(limit, bool) or not isinstance(limit, Real) for limit in asked.values()):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = "check() needs one limit, a number: `below=` of differences, or `above=` of ratios."
         raise ArgumentError(msg)
+    if any(not 0 <= limit < math.inf for limit in asked.values()):
+        msg = f"A limit is a finite number of 0 or more, not {next(iter(asked.values()))!r}."
+        raise ArgumentError(msg)
     if isinstance(confidence, bool) or not isinstance(confidence, Real) or not _HALF < confidence < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"`confidence` is a share between 0.5 and 1, not {confidence!r}."
         raise ArgumentError(msg)
@@ -144,8 +168,18 @@ def check(given: Any, *, below: float | None = None, above: float | None = None,
     if isinstance(given, GroupwiseFactory):
         msg = f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
         raise ArgumentError(msg)
+    if given is None or isinstance(given, list | tuple):
+        msg = f"check() takes metrics, one or a metric_set, or a result of them, not {given!r}."
+        raise ArgumentError(msg)
     if isinstance(given, Evaluable):
         metrics = metric_set(*map(_unsigned, metric_set(cast("Metric | GroupwiseMetric | MetricSet", given))))
+        good = ("maximize", "one") if side == "below" else ("minimize", "zero")
+        if wrong := [metric for metric in metrics if metric.direction in good]:
+            other = "above" if side == "below" else "below"
+            msg = (
+                f"{wrong[0].name} should {_WISHES[wrong[0].direction]}, so its limit is one to be {other}: `{other}=`."
+            )
+            raise ArgumentError(msg)
         return Gate(metrics, ((cast("Any", side), float(limit)),) * len(metrics), float(confidence))
     return _judged(given, float(limit), side)
 
@@ -168,8 +202,8 @@ def _judged(result: Any, limit: float, side: str) -> Any:
     complete = pl.lit(value=True)
     if ".groups_left_out" in frame.columns:
         complete = pl.col(".groups_left_out").list.len() == 0
-    failed = ~_within(".lower", ".upper", strict=False) | (pl.col(".estimate").is_infinite() & pl.col(_BELOW))
-    passed = _within(".upper", ".lower") & complete
+    failed = _fails() | (pl.col(".estimate").is_infinite() & pl.col(_BELOW))
+    passed = _passes() & complete
     verdict = pl.when(failed).then(pl.lit(FAIL)).when(passed).then(pl.lit(PASS)).otherwise(pl.lit(UNSURE))
     return source.restore(frame.with_columns(verdict.alias(".verdict")).drop(_BELOW))
 
@@ -214,12 +248,18 @@ def assert_fair(
     >>> assert_fair(demographic_parity("sex"), people, estimate="hired", below=0.1)
     """
     gate = check(metrics, below=below, above=above, confidence=confidence)
+    if not isinstance(gate, Gate):
+        msg = "assert_fair() takes metrics and data; of a result, look at the verdicts of `check`."
+        raise ArgumentError(msg)
     found = open_frame(gate(data, truth, estimate, **options)).to_polars()
     bad = found.filter(pl.col(".verdict").is_in([FAIL, UNSURE] if strict else [FAIL]))
     if bad.is_empty():
         return
     shown = [name for name in found.columns if not name.startswith(".")]
-    shown += [".metric", ".by", ".estimate", ".lower", ".upper", ".limit", ".group_min", ".group_max", ".verdict"]
-    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=160, tbl_hide_dataframe_shape=True):
-        msg = f"{len(bad)} of {len(found)} disparities:\n{bad.select(shown)}"
+    shown += [".metric", ".by", *(name for name in (".threshold", ".top_k", ".top_fraction") if name in found.columns)]
+    shown += [".estimate", ".lower", ".upper", ".limit", ".group_min", ".group_max"]
+    shown += [".level"] * (bad[".level"].null_count() < len(bad))
+    shown += [".groups_left_out"] * bool(bad[".groups_left_out"].list.len().sum())
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=-1, fmt_str_lengths=200, tbl_hide_dataframe_shape=True):
+        msg = f"{len(bad)} of {len(found)} disparities:\n{bad.select(*shown, '.verdict')}"
     raise UnfairError(msg)

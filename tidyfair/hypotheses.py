@@ -17,7 +17,8 @@ import polars as pl
 
 from tidyfair.aggregates import UserAggregate
 from tidyfair.columns import Column
-from tidyfair.comparisons import PART, compare
+from tidyfair.comparisons import compare
+from tidyfair.contrasts import difference
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluations import DEFAULTS
 from tidyfair.frames import open_frame
@@ -25,7 +26,7 @@ from tidyfair.groups import By
 from tidyfair.intervals import Quantities, share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, MetricSet, metric_set
 from tidyfair.proportions import adjusted, apart, fisher
-from tidyfair.readings import LEVEL, UNIT
+from tidyfair.readings import LEVEL, ONE_LABEL, UNIT
 from tidyfair.units import UNGROUPED
 
 if TYPE_CHECKING:
@@ -44,6 +45,19 @@ __all__ = ["DisparityTest", "PairwiseTest", "WorstGroups", "disparity_test", "pa
 Family = Literal["metric", "by", "all"]
 _ADJUSTMENTS = ("holm", "bh", "by", "none")
 _FAMILIES = ("metric", "by", "all")
+_OUTER = "\0outer"
+_NOT_TAKEN = (
+    "interval",
+    "explain",
+    "on_undefined",
+    "case_weights",
+    "score_bins",
+    "cluster",
+    "times",
+    "seed",
+    "conf_level",
+)
+_MOST_TIMES = 10**7
 _SAME = 1e-9
 """Statistics that differ by less are ties: the same counts, worked out in another order."""
 _CENTRAL = (0.025, 0.975)
@@ -70,10 +84,10 @@ class _Counts:
     """How many rows of each group a rate is about, and in how many of them it holds, in each stratum."""
 
     name: str
-    metric: int
-    level: int
     among: frozenset[str]
     holds: frozenset[str]
+    units: Array
+    """The units of the groups."""
     rows: Array
     """By stratum and group."""
     hits: Array
@@ -106,138 +120,171 @@ class _Test:
         self, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, **options: Any
     ) -> Any:
         """Test on a dataframe; it takes what a metric takes, without weights and with one threshold at most."""
-        for name in ("interval", "explain", "on_undefined", "case_weights", "score_bins"):
-            if options.get(name) is not None:
-                msg = f"A test takes no `{name}`: it counts rows."
+        given = metric_set(*self._named(self.metrics))
+        for name in _NOT_TAKEN:
+            if name in options:
+                own = " in the call; give it to the test itself" if name in {"times", "seed", "conf_level"} else ""
+                msg = f"A test takes no `{name}`{own}: it counts rows."
                 raise ArgumentError(msg)
+        given.check_options(options)
         counting = {name: options[name] for name in options if name not in DEFAULTS}
         reading: Reading = cast("Any", {**DEFAULTS, **{name: options[name] for name in options if name in DEFAULTS}})
         reading["on_undefined"] = "ignore"
-        counted = [replace(metric, by=self._by(metric)) for metric in self.metrics]
-        tally = metric_set(*(replace(each, name=f"{place}") for place, each in enumerate(counted))).tally(
-            data, truth, estimate, **counting
-        )
+        source = open_frame(data, options.get("group_by"))
+        if not isinstance(counting.get("group_by"), str | None) and source.outer:
+            counting["group_by"] = [column.source for column in source.outer] + ([source.sides] if source.sides else [])
+        crossed = self._named([self._crossed(metric) for metric in self.metrics], "\0crossed ") if self.within else ()
+        tally = metric_set(given, *crossed).tally(data, truth, estimate, **counting)
         if tally.cut is not None and tally.cut.several:
             msg = f"A test is about one selection, not a list of them: give one {tally.cut.way}."
             raise ArgumentError(msg)
         tables = [
-            self._table(metric, each.evaluate(tally, reading)[0])
-            for metric, each in zip(self.metrics, counted, strict=True)
-        ]
-        found = self._adjusted(pl.concat(tables, how="diagonal_relaxed"))
-        return open_frame(data, options.get("group_by")).restore(found)
+            table
+            for place, metric in enumerate(self.metrics)
+            for table in self._tables(
+                metric, metric.evaluate(tally, reading)[0],
+                crossed[place].evaluate(tally, reading)[0] if crossed else None,
+            )
+        ]  # fmt: skip
+        return source.restore(self._adjusted(pl.concat(tables, how="diagonal_relaxed")))
 
-    def _by(self, metric: GroupwiseMetric) -> By:
-        if not self.within:
-            return metric.by
+    @staticmethod
+    def _named(metrics: Sequence[GroupwiseMetric], before: str = "\0") -> tuple[GroupwiseMetric, ...]:
+        """The metrics under names that no two share."""
+        return tuple(replace(metric, name=f"{before}{place}") for place, metric in enumerate(metrics))
+
+    def _crossed(self, metric: GroupwiseMetric) -> GroupwiseMetric:
+        """The metric by groups and strata, from which is seen how many rows there are."""
         if metric.by.sides:
             msg = f"{metric.name}: `within` goes with columns, not with privileged(…)."
             raise ArgumentError(msg)
-        return By((*metric.by.columns, *self.within))
+        by = By((*metric.by.columns, *self.within))
+        names = [column.name for column in by.columns]
+        if twice := [name for name in names if names.count(name) > 1]:
+            msg = f"{metric.name}: {twice[0]!r} is a feature or a stratum, and that once."
+            raise ArgumentError(msg)
+        return replace(metric, by=by, aggregate=difference(), min_n=0, less=(), metrics=(*metric.metrics, *metric.less))
 
-    def _table(self, metric: GroupwiseMetric, evaluated: Evaluated) -> pl.DataFrame:
+    def _tables(
+        self, metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated | None
+    ) -> Iterator[pl.DataFrame]:
         """The tests of a metric, one or more rows for each outer group."""
-        found = list[pl.DataFrame]()
-        for outer in range(len(evaluated.units.outer_keys)):
-            texts, counts = self._counts(metric, evaluated, outer)
-            own = zlib.crc32(f"{metric.name} {metric.by.text} {outer}".encode())
-            rows = self._tested(metric, texts, counts, own)
-            keys = {key.name: key[outer] for key in evaluated.units.outer_keys if key.name != UNGROUPED}
-            found.append(rows.select(*(pl.lit(value).alias(name) for name, value in keys.items()), pl.all()))
-        return pl.concat(found)
+        keys = evaluated.units.outer_keys.drop(UNGROUPED, strict=False)
+        counts = [self._counts(metric, evaluated, crossed, outer) for outer in range(len(evaluated.units.outer_keys))]
+        for outer, mine in enumerate(counts):
+            rows = evaluated.rows.filter(pl.col("outer") == outer)
+            texts = evaluated.units.text
+            own = zlib.crc32(f"{metric.name} {metric.by.text} {keys.row(outer) if keys.width else ''}".encode())
+            table = self._tested(metric, rows, texts, mine, own)
+            yield keys[outer : outer + 1].join(table, how="cross") if keys.width else table
+        if not counts:
+            yield keys.join(self._tested(metric, evaluated.rows, evaluated.units.text, [], 0), how="cross").clear()
 
-    def _tested(self, metric: GroupwiseMetric, texts: pl.Series, counts: list[_Counts], own: int) -> pl.DataFrame:
+    def _tested(
+        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[_Counts], own: int
+    ) -> pl.DataFrame:
         raise NotImplementedError
 
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
-        """The table with p-values adjusted for all tests of a family, where the tests have not done so themselves."""
-        if ".p_adjusted" not in table.columns:
-            about = {"metric": [".metric"], "by": [".by"], "all": list[str]()}[self.family]
-            families = pl.Series([0]).new_from_index(0, len(table))
-            if about:
-                families = table.select(pl.struct(about).rank("dense")).to_series()
-            found: list[float | None] = [None] * len(table)
-            p_values = table[".p_value"]
-            for family in families.unique():
-                mine = ((families == family) & p_values.is_not_null()).arg_true()
-                for place, value in zip(mine, adjusted(p_values.gather(mine).to_numpy(), self.adjust), strict=True):
-                    found[place] = float(value)
-            after = table.columns.index(".p_value") + 1
-            made = pl.Series(".p_adjusted", found, dtype=pl.Float64)
-            table = pl.DataFrame([*table[:, :after].get_columns(), made, *table[:, after:].get_columns()])
+        """The table with p-values adjusted for all tests of a family."""
+        about = {"metric": [".metric"], "by": [".by"], "all": list[str]()}[self.family]
+        families = pl.Series([0]).new_from_index(0, len(table))
+        if about and len(table):
+            families = table.select(pl.struct(about).rank("dense")).to_series()
+        found: list[float | None] = [None] * len(table)
+        p_values = table[".p_value"].cast(pl.Float64)
+        for family in families.unique():
+            mine = ((families == family) & p_values.is_not_null()).arg_true()
+            for place, value in zip(mine, adjusted(p_values.gather(mine).to_numpy(), self.adjust), strict=True):
+                found[place] = float(value)
+        after = table.columns.index(".p_value") + 1
+        made = pl.Series(".p_adjusted", found, dtype=pl.Float64)
+        table = pl.DataFrame([*table[:, :after].get_columns(), made, *table[:, after:].get_columns()])
         return table.with_columns(pl.lit(f"{self.adjust} over {self.family}").alias(".adjustment"))
 
-    def _counts(self, metric: GroupwiseMetric, evaluated: Evaluated, outer: int) -> tuple[pl.Series, list[_Counts]]:
-        """The groups of an outer group as results show them, and what is counted of them by each rate."""
+    def _counts(
+        self, metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated | None, outer: int
+    ) -> list[_Counts]:
+        """What is counted of the groups of an outer group by each rate."""
         import numpy as np
 
-        rows = evaluated.rows.filter((pl.col("outer") == outer) & pl.col("estimate").is_not_null() & ~pl.col("apart"))
         (request,) = evaluated.requests
-        by = request.by
-        if by is None:
-            return pl.Series([], dtype=pl.String), []
-        first = evaluated.units.spans[by][0]
-        keys = evaluated.units.keys[by][rows[UNIT] - first]
-        width = len(metric.by.columns)
-        if metric.by.sides:
-            texts, strata = rows["text"], pl.Series([0]).new_from_index(0, len(rows))
-        else:
-            parts = [key.cast(pl.String).fill_null("null") for key in keys[:, :width]]
-            texts = pl.select(pl.concat_str(parts, separator=":")).to_series()
-            strata = pl.Series([0]).new_from_index(0, len(rows))
-            if self.within:
-                strata = keys[:, width:].select(pl.struct(pl.all()).rank("dense")).to_series().cast(pl.Int64) - 1
-        groups = texts.unique(maintain_order=True)
-        place = {text: index for index, text in enumerate(groups)}
+        source = crossed or evaluated
+        rows = source.rows.filter((pl.col("outer") == outer) & pl.col("rate").is_not_null() & ~pl.col("apart"))
         found = list[_Counts]()
-        for number, (name, formula) in enumerate(request.formulas):
-            share = share_of(formula)
-            if share is None:
-                msg = (
-                    f"{metric.name} is no comparison of rates: of {name} there is no exact test. Take intervals, "
-                    '`interval="auto"`.'
-                )
+        for name, formula in request.formulas:
+            share, mine = share_of(formula), rows.filter(name=name)
+            read = set(mine["estimator"]) <= set(ONE_LABEL) or formula.over_levels
+            if share is None or not read or mine[LEVEL].n_unique() > 1:
+                several = f"{metric.name} reads several labels in {name}; read one, `pos_label=`."
+                none = f"{metric.name} is no comparison of rates: of {name} there is no exact test."
+                msg = f'{none if share is None else several} Or take intervals, `interval="auto"`.'
                 raise ArgumentError(msg)
-            mine = (rows["name"] == name).to_numpy()
-            for level in np.unique(rows[LEVEL].to_numpy()[mine]):
-                taken = np.flatnonzero(mine & (rows[LEVEL].to_numpy() == level))
-                size = rows["denominator"].to_numpy()[taken].astype(np.int64)
-                hits = np.round(rows["estimate"].to_numpy()[taken] * size).astype(np.int64)
-                of_group = np.array([place[text] for text in texts.gather(taken)], dtype=np.int64)
-                of_stratum = strata.gather(taken).to_numpy()
-                counted = np.zeros((2, len(strata.unique()), len(groups)), dtype=np.int64)
-                np.add.at(counted[0], (of_stratum, of_group), size)
-                np.add.at(counted[1], (of_stratum, of_group), hits)
-                found.append(_Counts(name, number, int(level), share.among, share.holds, *counted))
-        return groups, found
+            size = mine["about"].to_numpy().astype(np.int64)
+            hits = np.round(mine["rate"].to_numpy() * size).astype(np.int64)
+            unit, stratum = mine[UNIT].to_numpy(), np.zeros(len(mine), dtype=np.int64)
+            if crossed is not None:
+                unit, stratum = _places(metric, evaluated, crossed, mine)
+            units, of_group = np.unique(unit, return_inverse=True)
+            counted = np.zeros((2, int(stratum.max(initial=-1)) + 1, len(units)), dtype=np.int64)
+            np.add.at(counted[0], (stratum, of_group), size)
+            np.add.at(counted[1], (stratum, of_group), hits)
+            found.append(_Counts(name, share.among, share.holds, units, *counted))
+        return found
+
+
+def _places(
+    metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated, rows: pl.DataFrame
+) -> tuple[Array, Array]:
+    """The unit of the metric itself, and the stratum, of rows of the metric by groups and strata."""
+    (request,), (other,) = evaluated.requests, crossed.requests
+    if request.by is None or other.by is None:
+        raise AssertionError
+    width = len(metric.by.columns)
+    first, size = evaluated.units.spans[request.by]
+    own = evaluated.units.keys[request.by].with_columns(
+        evaluated.units.outer[first : first + size].alias(_OUTER), pl.int_range(first, first + size).alias(UNIT)
+    )
+    keys = crossed.units.keys[other.by][rows[UNIT] - crossed.units.spans[other.by][0]]
+    named = dict(zip(keys.columns[:width], own.columns[:width], strict=True))
+    groups = keys[:, :width].rename(named).with_columns(rows["outer"].alias(_OUTER))
+    unit = groups.join(own, on=groups.columns, how="left", nulls_equal=True, maintain_order="left")[UNIT]
+    stratum = keys[:, width:].select(pl.struct(pl.all()).rank("dense")).to_series().cast(pl.Int64) - 1
+    return unit.to_numpy(), stratum.to_numpy()
 
 
 class DisparityTest(_Test):
     """Tests whether groups are equal, by shuffling them; made by `disparity_test`."""
 
-    def _tested(self, metric: GroupwiseMetric, texts: pl.Series, counts: list[_Counts], own: int) -> pl.DataFrame:
+    def _tested(
+        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[_Counts], own: int
+    ) -> pl.DataFrame:
         import numpy as np
 
-        random = np.random.default_rng([self.seed, own])
-        drawn = _drawn(metric, counts, self.times, random)
-        hits = [np.vstack([each, count.hits.sum(axis=0)]) for each, count in zip(drawn, counts, strict=True)]
-        values = _compared(metric, texts, counts, hits)
-        names = list(dict.fromkeys(count.name for count in counts))
+        del texts
+        names = list(dict.fromkeys(each.name for each in (*metric.metrics, *metric.less)))
         text = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} the same in all groups of {metric.by.text}"
         text += f" within {', '.join(column.name for column in self.within)}" if self.within else ""
         found = dict.fromkeys(_TESTED) | {".metric": metric.name, ".by": metric.by.text, ".hypothesis": text}
-        observed = values["value"][-1] if len(values) else None
-        if observed is not None:
-            shuffled = values[:-1].drop_nulls("value")
-            bad, worse = shuffled["severity"].to_numpy(), values["severity"][-1]
-            more, same = int((bad > worse + _SAME).sum()), int((np.abs(bad - worse) <= _SAME).sum())
-            p_value = (more + 0.5 * same) / len(bad) if self.mid_p else (more + same + 1) / (len(bad) + 1)
-            low, high = (shuffled["value"].quantile(end, "linear") for end in _CENTRAL)
-            found |= {
-                ".estimate": observed, ".expected": shuffled["value"].mean(), ".expected_lower": low,
-                ".expected_upper": high, ".p_value": p_value, ".n": sum(int(count.rows.sum()) for count in counts),
-                ".method": "permutation, mid-p" if self.mid_p else "permutation",
-            }  # fmt: skip
+        if len(counts) and len(rows):
+            values = _compared(
+                metric, rows, counts, _drawn(metric, counts, self.times, np.random.default_rng([self.seed, own]))
+            )
+            observed = values["value"][-1]
+            if observed is not None:
+                shuffled = values[:-1].drop_nulls("value")
+                bad, worse = shuffled["severity"].to_numpy(), values["severity"][-1]
+                with np.errstate(invalid="ignore"):
+                    alike = (bad == worse) | (np.abs(bad - worse) <= _SAME)
+                more, same = int(((bad > worse) & ~alike).sum()), int(alike.sum())
+                p_value = (more + same / 2) / len(bad) if self.mid_p else (more + same + 1) / (len(bad) + 1)
+                low, high = (shuffled["value"].quantile(end, "linear") for end in _CENTRAL)
+                about = {count.among: int(count.rows.sum()) for count in counts}
+                found |= {
+                    ".estimate": observed, ".expected": shuffled["value"].mean(), ".expected_lower": low,
+                    ".expected_upper": high, ".p_value": p_value, ".n": sum(about.values()),
+                    ".method": "permutation, mid-p" if self.mid_p else "permutation",
+                }  # fmt: skip
         return pl.DataFrame([found], schema=_TESTED)
 
 
@@ -245,7 +292,7 @@ def _drawn(metric: GroupwiseMetric, counts: Sequence[_Counts], times: int, rando
     """The shuffled hits of each rate; rates of the same rows are shuffled together."""
     found: list[Any] = []
     for place, count in enumerate(counts):
-        same = [at for at in range(place) if counts[at].among & count.among and counts[at].level == count.level]
+        same = [at for at in range(place) if counts[at].among & count.among]
         other = counts[same[0]] if same else None
         if other is None:
             found.append(count.shuffled(times, random))
@@ -261,50 +308,47 @@ def _drawn(metric: GroupwiseMetric, counts: Sequence[_Counts], times: int, rando
 
 
 def _compared(
-    metric: GroupwiseMetric, texts: pl.Series, counts: Sequence[_Counts], hits: Sequence[Array]
+    metric: GroupwiseMetric, rows: pl.DataFrame, counts: Sequence[_Counts], drawn: Sequence[Array]
 ) -> pl.DataFrame:
-    """The aggregate of each draw: `value`, and its `severity`."""
+    """The aggregate of each draw, and last of what was found: `value`, and its `severity`.
+
+    All but the values stay what they were found: which groups are compared, with whom, and how much they weigh.
+    """
     import numpy as np
 
-    if not counts:
-        return pl.DataFrame(schema={"value": pl.Float64, "severity": pl.Float64})
-    aggregate, parts = metric.bound, list[pl.DataFrame]()
-    for count, mine in zip(counts, hits, strict=True):
-        rows = count.rows.sum(axis=0)
-        there = np.flatnonzero(rows)
-        times, size = len(mine), len(there)
-        total, every = mine.sum(axis=1, keepdims=True), rows.sum()
+    aggregate, times = metric.bound, len(drawn[0])
+    parts = [rows.with_columns(pl.lit(times, pl.Int32).alias("outer"))]
+    for count, hits in zip(counts, drawn, strict=True):
+        mine = rows.filter((pl.col("name") == count.name) & pl.col(UNIT).is_in(count.units))
+        at = np.searchsorted(count.units, mine[UNIT].to_numpy())
+        size, total = count.rows.sum(axis=0), count.hits.sum()
+        every = size.sum()
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = {
-                "estimate": mine[:, there] / rows[there],
-                "overall": np.broadcast_to(total / every, (times, size)),
-                "rest": (total - mine[:, there]) / (every - rows[there]),
+                "estimate": hits[:, at] / size[at],
+                "overall": np.broadcast_to(total / every, (times, len(at))),
+                "rest": (total - hits[:, at]) / (every - size[at]),
             }
-        text = texts.gather(there)
-        chosen = np.array([aggregate.reference in {name, (name,)} for name in text], dtype=bool)
-        weight = np.tile(rows[there], times)
-        about = {"request": 0, PART: 0, LEVEL: count.level, "metric": count.metric}
-        parts.append(
-            pl.DataFrame(
-                {
-                    "outer": np.repeat(np.arange(times, dtype=np.int32), size), UNIT: np.tile(there, times),
-                    "text": text.gather(np.tile(np.arange(size), times)), "n": weight, "mass": weight.astype(float),
-                    "size": weight.astype(float), "is_reference": np.tile(chosen, times),
-                    **{name: each.ravel() for name, each in shares.items()},
-                }
-            ).with_columns(
-                pl.lit("ok").alias("status"), pl.col("rest").fill_nan(None),
-                *(pl.lit(value, pl.Int32).alias(name) for name, value in about.items()),
-            )
+        tiled = mine[np.tile(np.arange(len(at)), times)].with_columns(
+            pl.Series("outer", np.repeat(np.arange(times, dtype=np.int32), len(at)))
+        )
+        # groups that are left out stay so
+        tiled = tiled.with_columns(
+            pl.when(pl.col("estimate").is_not_null()).then(pl.Series(shares["estimate"].ravel())).alias("estimate"),
+            *(
+                pl.Series(name, shares[name].ravel()).fill_nan(None)
+                for name in ("overall", "rest") if name in rows.columns
+            ),
         )  # fmt: skip
-    every = compare(
-        pl.concat(parts),
-        {0: aggregate},
-        two_sided=[0] if metric.by.sides else [],
-        undefined_is_null=False,
-        tidy=_no_tidy,
-    )
-    return every.sort("outer").select("value", aggregate.severity(pl.col("value")).alias("severity"))
+        others = rows.filter((pl.col("name") == count.name) & ~pl.col(UNIT).is_in(count.units))
+        fixed = others[np.tile(np.arange(len(others)), times)].with_columns(
+            pl.Series("outer", np.repeat(np.arange(times, dtype=np.int32), len(others)))
+        )
+        parts += [tiled, fixed]
+    every_draw = pl.concat(parts, how="vertical_relaxed").with_columns(pl.lit(0, pl.Int32).alias("request"))
+    two_sided = [0] if metric.by.sides else []
+    found = compare(every_draw, {0: aggregate}, two_sided=two_sided, undefined_is_null=False, tidy=_no_tidy)
+    return found.sort("outer").select("value", aggregate.severity(pl.col("value")).alias("severity"))
 
 
 def _no_tidy(request: int, rows: pl.DataFrame) -> tuple[str, pl.DataFrame]:
@@ -314,65 +358,76 @@ def _no_tidy(request: int, rows: pl.DataFrame) -> tuple[str, pl.DataFrame]:
 class PairwiseTest(_Test):
     """Tests each pair of groups; made by `pairwise`."""
 
-    def _tested(self, metric: GroupwiseMetric, texts: pl.Series, counts: list[_Counts], own: int) -> pl.DataFrame:
+    def _tested(
+        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[_Counts], own: int
+    ) -> pl.DataFrame:
         import numpy as np
 
-        if len({count.name for count in counts}) > 1:
+        del rows
+        if len(metric.metrics) > 1 or metric.less:
             msg = f"{metric.name} compares several rates; take pairs of one, such as equal_opportunity."
             raise ArgumentError(msg)
-        tables = [pl.DataFrame(schema=_PAIRS)]
+        schema = {name: dtype for name, dtype in _PAIRS.items() if name != ".p_adjusted" or self.adjust == "max_t"}
+        tables = [pl.DataFrame(schema=schema)]
         for count in counts:
-            rows, hits = count.rows.sum(axis=0), count.hits.sum(axis=0)
-            shares = Quantities.of_counts(hits, rows)
+            if len(count.units) < len(("one", "other")):
+                continue
+            size, hits, names = count.rows.sum(axis=0), count.hits.sum(axis=0), texts.gather(count.units)
+            shares = Quantities.of_counts(hits, size)
             low, high = shares.limits(NormalDist().inv_cdf((1 + self.conf_level) / 2))
-            one, other = np.triu_indices(len(rows), 1)
+            one, other = np.triu_indices(len(size), 1)
             value = shares.value
             ends = apart(value[one], (low[one], high[one]), value[other], (low[other], high[other]))
             tested = [
-                fisher(int(hits[first]), int(rows[first]), int(hits[second]), int(rows[second]))
+                fisher(int(hits[first]), int(size[first]), int(hits[second]), int(size[second]))
                 for first, second in zip(one, other, strict=True)
             ]
             table = {
-                ".group": texts.gather(one), ".other": texts.gather(other), ".estimate": value[one],
-                ".estimate_other": value[other], ".difference": value[one] - value[other], ".lower": ends[0],
-                ".upper": ends[1], ".p_value": tested, ".n": rows[one], ".n_other": rows[other],
+                ".metric": [count.name] * len(one), ".by": [metric.by.text] * len(one), ".group": names.gather(one),
+                ".other": names.gather(other), ".estimate": value[one], ".estimate_other": value[other],
+                ".difference": value[one] - value[other], ".lower": ends[0], ".upper": ends[1], ".p_value": tested,
+                ".n": size[one], ".n_other": size[other],
             }  # fmt: skip
             if self.adjust == "max_t":
-                distance = _distances(value[None, :], rows, hits.sum() / rows.sum())[0]
-                random = np.random.default_rng([self.seed, own])
-                drawn = _distances(count.shuffled(self.times, random) / rows, rows, hits.sum() / rows.sum())
-                largest = drawn.max(axis=1, initial=0.0)
+                share = hits.sum() / size.sum()
+                distance = _distances(value[None, :], size, share)[0]
+                drawn = count.shuffled(self.times, np.random.default_rng([self.seed, own])) / size
+                largest = _distances(drawn, size, share).max(axis=1, initial=0.0)
                 reached = (largest[:, None] >= distance - _SAME).sum(axis=0)
                 table[".p_adjusted"] = (1 + reached) / (1 + self.times)
-            named = pl.DataFrame(table).select(
-                pl.lit(count.name).alias(".metric"), pl.lit(metric.by.text).alias(".by"), pl.all()
-            )
-            tables.append(named.select(name for name in _PAIRS if name in named.columns))
-        return pl.concat(tables[1:] or tables)
+            tables.append(pl.DataFrame({name: table[name] for name in schema}, schema=schema))
+        return pl.concat(tables)
+
+    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
+        if self.adjust != "max_t":
+            return super()._adjusted(table)
+        return table.with_columns(pl.lit("max_t over the pairs of each comparison").alias(".adjustment"))
 
 
 class WorstGroups(_Test):
     """How sure it is which group is the worst; made by `worst_groups`."""
 
-    def _tested(self, metric: GroupwiseMetric, texts: pl.Series, counts: list[_Counts], own: int) -> pl.DataFrame:
+    def _tested(
+        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[_Counts], own: int
+    ) -> pl.DataFrame:
         import numpy as np
 
+        del rows
         random, tables = np.random.default_rng([self.seed, own]), [pl.DataFrame(schema=_WORST)]
-        for count in counts:
-            rows, hits = count.rows.sum(axis=0), count.hits.sum(axis=0)
-            base = metric.metrics[count.metric]
-            each = self.conf_level ** (1 / max(1, len(rows)))
-            shares = Quantities.of_counts(hits, rows)
+        for count, base in zip(counts, (*metric.metrics, *metric.less), strict=False):
+            size, hits = count.rows.sum(axis=0), count.hits.sum(axis=0)
+            each = self.conf_level ** (1 / max(1, len(size)))
+            shares = Quantities.of_counts(hits, size)
             low, high = shares.limits(NormalDist().inv_cdf((1 + each) / 2))
-            drawn = random.beta(hits + 0.5, rows - hits + 0.5, (self.times, len(rows)))
+            drawn = random.beta(hits + 0.5, size - hits + 0.5, (self.times, len(size)))
             worst = (drawn.argmin if base.direction == "maximize" else drawn.argmax)(axis=1)
             table = {
-                ".group": texts, ".estimate": shares.value, ".lower": low, ".upper": high,
-                ".p_worst": np.bincount(worst, minlength=len(rows)) / self.times, ".n": rows,
+                ".metric": [count.name] * len(size), ".by": [metric.by.text] * len(size),
+                ".group": texts.gather(count.units), ".estimate": shares.value, ".lower": low, ".upper": high,
+                ".p_worst": np.bincount(worst, minlength=len(size)) / self.times, ".n": size,
             }  # fmt: skip
-            named = [pl.lit(count.name).alias(".metric"), pl.lit(metric.by.text).alias(".by")]
-            tables.append(pl.DataFrame(table).select(*named, pl.all()))
-        return pl.concat(tables[1:] or tables)
+            tables.append(pl.DataFrame(table, schema=_WORST))
+        return pl.concat(tables)
 
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
         return table
@@ -426,7 +481,8 @@ def disparity_test(
     """
     return DisparityTest(
         _groupwise(metrics, "disparity_test"), _columns(within), _whole("times", 1, times), _whole("seed", 0, seed),
-        _one_of("adjust", adjust, _ADJUSTMENTS), cast("Any", _one_of("family", family, _FAMILIES)), mid_p,
+        _one_of("adjust", adjust, _ADJUSTMENTS), cast("Any", _one_of("family", family, _FAMILIES)),
+        _flag("mid_p", mid_p),
     )  # fmt: skip
 
 
@@ -443,7 +499,7 @@ def pairwise(
     Args:
         metrics: Groupwise metrics of one rate each, such as `equal_opportunity`.
         adjust: How p-values are adjusted: `"holm"`, `"bh"`, `"by"`, `"none"`, or `"max_t"`, by the largest distance of
-            any pair when groups are shuffled.
+            any pair of a comparison when its groups are shuffled.
         family: Which pairs are adjusted together: `"all"`, those of one `"metric"`, or of one `"by"`.
         conf_level: Of each interval (Newcombe's), which is not adjusted.
         times: How many draws there are for `"max_t"`.
@@ -528,10 +584,17 @@ def _columns(given: Any) -> tuple[Column, ...]:
 
 
 def _whole(name: str, least: int, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        msg = f"`{name}` is a whole number, {least} or more, not {value!r}."
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= _MOST_TIMES:
+        msg = f"`{name}` is a whole number, {least} to {_MOST_TIMES}, not {value!r}."
         raise ArgumentError(msg)
     return int(value)
+
+
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        msg = f"`{name}` is True or False, not {value!r}."
+        raise ArgumentError(msg)
+    return value
 
 
 def _one_of(name: str, value: str, known: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.frames import WEIGHT
+from tidyfair.frames import SQUARED, WEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,8 +88,10 @@ def binned(frame: pl.LazyFrame, by: list[str], scores: list[str], bins: int, eng
     frame = known.select(*by, *numbers, *weights)
     packing = Packing.of(schema, by)
     if engine == "in-memory" or packing is None or len(scores) > 1 or packing.size * bins > _LARGEST_TABLE:
-        total = pl.col(WEIGHT).sum() if weights else pl.len().cast(pl.Int64).alias(WEIGHT)
-        return frame.group_by(*by, *scores).agg(total).collect(engine=engine)
+        counted = pl.len().cast(pl.Int64)
+        squares = pl.col(WEIGHT).cast(pl.Float64).pow(2).sum() if weights else counted
+        total = pl.col(WEIGHT).sum() if weights else counted.alias(WEIGHT)
+        return frame.group_by(*by, *scores).agg(total, squares.alias(SQUARED)).collect(engine=engine)
     import numpy as np
 
     # a table of all combinations is filled in one go
@@ -100,9 +102,12 @@ def binned(frame: pl.LazyFrame, by: list[str], scores: list[str], bins: int, eng
     there = np.bincount(rows["code"].to_numpy()) if weights else table
     places = np.flatnonzero(there).astype(np.uint32)
     found = pl.Series(WEIGHT, table[places])
+    # a row counts once, and once squared
+    squares = found if values is None else np.bincount(rows["code"].to_numpy(), values.astype(float) ** 2)[places]
     key = pl.Series(places // np.uint32(bins))
     bin_of = pl.Series(scores[0], (places % np.uint32(bins)).astype(np.uint16))
-    return pl.DataFrame([*packing.keys(key), bin_of, found.cast(schema[WEIGHT]) if weights else found])
+    found = found.cast(schema[WEIGHT]) if weights else found
+    return pl.DataFrame([*packing.keys(key), bin_of, found, pl.Series(SQUARED, squares)])
 
 
 def _levels(dtype: pl.DataType) -> pl.Series | None:

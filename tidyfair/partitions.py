@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.frames import WEIGHT
+from tidyfair.frames import SQUARED, WEIGHT
 from tidyfair.sums import ACTUAL, PREDICTED, REST
 
 if TYPE_CHECKING:
@@ -66,6 +66,13 @@ class Rows:
     def weight(self) -> Array | None:
         """The weights of all rows, if they have any."""
         return self.frame[WEIGHT].cast(pl.Float64).to_numpy() if WEIGHT in self.frame.columns else None
+
+    @cached_property
+    def squares(self) -> Array | None:
+        """The squares of the weights of all rows, if they have any."""
+        if SQUARED in self.frame.columns:
+            return self.frame[SQUARED].cast(pl.Float64).to_numpy()
+        return None if self.weight is None else self.weight**2
 
     @cached_property
     def outer(self) -> Array:
@@ -228,6 +235,7 @@ class _Scores:
     score: Array
     event: Array
     weight: Array | None
+    squares: Array | None
     counts: Array | None
     """Whether a row counts; None for all."""
     needs: frozenset[str]
@@ -244,7 +252,8 @@ class _Scores:
         if rows.weight is not None and (rows.weight == 0).any():
             counts = rows.weight > 0 if counts is None else counts & (rows.weight > 0)
         place = _places(values, rows) if "place" in needs else None
-        return cls(values, event, rows.weight, counts, needs, place)
+        squares = None if needs.isdisjoint({"hit_squares", "false_alarm_squares"}) else rows.squares
+        return cls(values, event, rows.weight, squares, counts, needs, place)
 
     def read(self, segment: Segment) -> pl.DataFrame:
         import numpy as np
@@ -293,23 +302,23 @@ class _Scores:
             first = np.flatnonzero(new)
             length = np.add.reduceat(new, starts, dtype=np.int64)
             distinct = {"score": score[first]}
-            distinct["hits"], distinct["false_alarms"] = _at_each(first, event, weight, 1)
+            distinct["hits"], distinct["false_alarms"] = _at_each(first, event, weight)
             if not self.needs.isdisjoint(squares):
-                distinct["hit_squares"], distinct["false_alarm_squares"] = _at_each(first, event, weight, 2)
+                powered = None if self.squares is None or taken is None else self.squares[taken]
+                distinct["hit_squares"], distinct["false_alarm_squares"] = _at_each(first, event, powered)
             if self.place is not None and taken is not None:
                 distinct["place"] = self.place[taken[first]]
         read = {name: values for name, values in distinct.items() if name in self.needs}
         return pl.DataFrame({_UNIT: np.repeat(units, length), **read})
 
 
-def _at_each(first: Array, event: Array, weight: Array | None, power: int) -> tuple[Array, Array]:
-    """The weight, or its square, of those with and without the event in each run of equal scores."""
+def _at_each(first: Array, event: Array, weight: Array | None) -> tuple[Array, Array]:
+    """The weight of those with and without the event in each run of equal scores."""
     import numpy as np
 
     if weight is not None:
-        powered = weight**power
-        none = np.zeros_like(powered)
-        with_event, without = (np.add.reduceat(np.where(side, powered, none), first) for side in (event, ~event))
+        none = np.zeros_like(weight)
+        with_event, without = (np.add.reduceat(np.where(side, weight, none), first) for side in (event, ~event))
         return with_event, without
     total = np.diff(first, append=len(event))
     hits = np.add.reduceat(event, first, dtype=np.int64)

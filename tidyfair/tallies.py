@@ -12,7 +12,7 @@ import polars as pl
 from tidyfair.columns import Column
 from tidyfair.cuts import ESTIMATE, Cut
 from tidyfair.errors import ArgumentError, ColumnError, WeightError
-from tidyfair.frames import WEIGHT
+from tidyfair.frames import SQUARED, WEIGHT
 from tidyfair.groups import SIDE
 from tidyfair.sums import (
     Needs,
@@ -277,7 +277,7 @@ def add_up(tallies: Sequence[Tally]) -> Tally:
         kept = [tally.rows for tally in tallies if tally.rows is not None]
         rows = pl.concat(kept, how="vertical_relaxed") if kept else None
         if rows is not None and first.binned:
-            rows = rows.group_by(pl.exclude(WEIGHT)).agg(pl.col(WEIGHT).sum())
+            rows = rows.group_by(pl.exclude(WEIGHT, SQUARED)).agg(pl.col(WEIGHT, SQUARED).sum())
     except pl.exceptions.PolarsError as error:
         msg = f"The columns of the tallies do not have the same kind of values: {error}"
         raise ArgumentError(msg) from error

@@ -266,7 +266,29 @@ def _by_replicates(
                 value.std().alias(".std_error"), pl.lit(method).alias(".method"),
             )
         )  # fmt: skip
-    return pl.concat(tables, how="diagonal_relaxed")
+    found = pl.concat(tables, how="diagonal_relaxed")
+    return found if reading["interval"] != "auto" else _without_false_ends(found, requests)
+
+
+def _without_false_ends(found: pl.DataFrame, requests: Sequence[Request]) -> pl.DataFrame:
+    """Intervals without the end at which groups are equal: chance alone moves distances away from there.
+
+    Replicates have chance twice, so that this end would leave out equality even where it is true.
+    """
+    if ".group" in found.columns:
+        return found
+    ends = {".lower": pl.lit(value=False), ".upper": pl.lit(value=False)}
+    for request in requests:
+        if request.by and request.aggregate and request.aggregate.is_distance:
+            is_it = (pl.col(".metric") == request.name) & (pl.col(".by") == request.by.text)
+            end = ".upper" if request.aggregate.direction == "maximize" else ".lower"
+            ends[end] = ends[end] | is_it
+    other = {".lower": "bootstrap, upper end", ".upper": "bootstrap, lower end"}
+    return found.with_columns(
+        *(pl.when(~false).then(end).alias(end) for end, false in ends.items()),
+        pl.when(ends[".lower"]).then(pl.lit(other[".lower"])).when(ends[".upper"]).then(pl.lit(other[".upper"]))
+        .otherwise(".method").alias(".method"),
+    )  # fmt: skip
 
 
 def _check_drawn(tally: Tally, requests: Sequence[Request], reading: Reading) -> None:
@@ -274,12 +296,13 @@ def _check_drawn(tally: Tally, requests: Sequence[Request], reading: Reading) ->
     suppressed = HIDDEN in tally.cells.columns
     for request in requests:
         of_rows = any(formula.way != "sums" for _, formula in request.formulas)
-        uncounted = tally.needs.anything and not tally.clusters
+        summed = any(formula.kind != "class" or formula.all_terms for _, formula in request.formulas)
+        uncounted = summed and not tally.clusters
         why = "groups of which are suppressed" if suppressed else "which reads rows in their order" if of_rows else ""
         if uncounted and not why:
             why = "of which the tally does not say how it varies: call the metric itself with `interval=`"
-        if tally.clusters and reading["interval"] == "bayes" and not why:
-            why = "whose clusters have no prior"
+        if reading["interval"] == "bayes" and not why and (tally.clusters or tally.weights is not None):
+            why = f"whose {'clusters' if tally.clusters else 'weights'} have no prior"
         if why:
             msg = f"There is no interval of {request.name}, {why}; leave `interval=` out, or ask for the others alone."
             raise ArgumentError(msg)

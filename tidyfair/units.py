@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from tidyfair.errors import AggregateError, ArgumentError, listed, nearest
-from tidyfair.frames import WEIGHT
+from tidyfair.frames import SQUARED, WEIGHT
 from tidyfair.labels import levels_of
 from tidyfair.partitions import Rows
 from tidyfair.readings import UNIT, count_cells
@@ -153,7 +153,7 @@ def rows_of(tally: Tally, labels: Labels, units: Units, by: By | None, reads: fr
         own = frame[tally.names(by.columns)]
         rows += [by.sides.side(own)] if by.sides else own.get_columns()
         distinct += units.keys[by].get_columns()
-    counted = [*needed, *([WEIGHT] if WEIGHT in frame.columns else [])]
+    counted = [*needed, *(name for name in (WEIGHT, SQUARED) if name in frame.columns)]
     unit = _place(rows, distinct) if rows else np.zeros(len(frame), dtype=np.int8)
     values = () if tally.needs.numbers else labels.values
     columns = frame.select(list(dict.fromkeys(counted)))

@@ -1,0 +1,318 @@
+"""How often intervals hold what is true, and how often tests and gates are wrong.
+
+`python tests/benchmarks/coverage.py`. Decisions are drawn from rates that are known, so that everything can be checked
+against the truth. Options: `--runs` (in each cell; what is slow takes a part of them), `--seed`, `--only` (some of the
+tables).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import polars as pl
+
+import tidyfair as tf
+from tidyfair.intervals import Quantities, compared
+from tidyfair.proportions import apart, score_ratio, wilson
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+LEVEL, CONFIDENCE = 0.95, 0.95
+LOW, HIGH = 0.93, 0.97
+Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+RATES = (0.05, 0.2, 0.4, 0.7)
+TOTALS = (200, 1_000, 10_000)
+RARE = (6, 20, 60)
+TIMES = 500
+"""Draws of an interval of a range, and of a bootstrap."""
+SHUFFLES = 199
+CHUNK = 1_000
+DIFFERENCE, RATIO = (
+    each.bound(sides=False, negative=None, direction="maximize") for each in (tf.difference(), tf.ratio())
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Groups of some sizes, with the rates that they have in truth."""
+
+    rates: tuple[float, ...]
+    sizes: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{_counted(self.rates)} | {_counted(self.sizes)}"
+
+    def hits(self, runs: int, random: np.random.Generator) -> Array:
+        return random.binomial(self.sizes, self.rates, (runs, len(self.sizes)))
+
+    @property
+    def difference(self) -> float:
+        return max(self.rates) - min(self.rates)
+
+    @property
+    def ratio(self) -> float:
+        return min(self.rates) / max(self.rates)
+
+
+def _counted(values: tuple[float, ...]) -> str:
+    counts = Counter(values).items()
+    return ", ".join(f"{value:,}" if count == 1 else f"{count} of {value:,}" for value, count in counts)
+
+
+def even(rates: tuple[float, ...], total: int) -> Setting:
+    return Setting(rates, (total // len(rates),) * len(rates))
+
+
+def with_rare(rates: tuple[float, ...], total: int, rare: int) -> Setting:
+    """The last group is rare, the others share what is left."""
+    others = len(rates) - 1
+    return Setting(rates, ((total - rare) // others,) * others + (rare,))
+
+
+class Table:
+    """A Markdown table that is printed while it grows; names of shares end in %."""
+
+    def __init__(self, title: str, about: str, columns: tuple[str, ...]) -> None:
+        self.title, self.columns, self.rows = title, columns, list[tuple[float, ...]]()
+        self.blanks = about.count("|")
+        print(f"\n## {title}\n\n| {about} | {' | '.join(columns)} |\n|{'---|' * (self.blanks + 1 + len(columns))}")
+
+    def add(self, setting: object, *values: float) -> None:
+        self.rows.append(values)
+        self._print(str(setting), values)
+
+    def close(self) -> Table:
+        for name, of in (("average", np.mean), ("smallest", np.min), ("largest", np.max)):
+            columns = zip(*self.rows, strict=True)
+            self._print(f"**{name}**" + " |" * self.blanks, [float(of(values)) for values in columns])
+        return self
+
+    def _print(self, setting: str, values: Any) -> None:
+        texts = [
+            f"{100 * value:.1f}" if name.endswith("%") else f"{value:.3f}"
+            for name, value in zip(self.columns, values, strict=True)
+        ]
+        print(f"| {setting} | {' | '.join(texts)} |", flush=True)
+
+    def summary(self) -> list[str]:
+        """A line for each column of coverages: how many cells, the average, the smallest, the largest."""
+        lines = list[str]()
+        for name, values in zip(self.columns, zip(*self.rows, strict=True), strict=True):
+            if not name.endswith("%"):
+                continue
+            below, above = (sum(each) for each in ([v < LOW for v in values], [v > HIGH for v in values]))
+            shares = " | ".join(f"{100 * each:.1f}" for each in (np.mean(values), min(values), max(values)))
+            missed = f"{below} | {above}" if "cover" in name else " |"
+            lines.append(f"| {self.title}: {name.removesuffix(', %')} | {len(values)} | {shares} | {missed} |")
+        return lines
+
+
+def covered(low: Array, high: Array, truth: float) -> float:
+    return float(((low <= truth + 1e-12) & (truth - 1e-12 <= high)).mean())
+
+
+def rates(runs: int, random: np.random.Generator) -> Table:
+    table = Table("Rates", "rate | rows", ("wilson covers, %", "mean width"))
+    for rate in RATES:
+        for rows in (*RARE, *TOTALS):
+            setting = Setting((rate,), (rows,))
+            low, high = wilson(setting.hits(runs, random)[:, 0] / rows, np.array(rows), Z)
+            table.add(setting, covered(low, high, rate), float((high - low).mean()))
+    return table.close()
+
+
+def pairs(runs: int, random: np.random.Generator) -> Table:
+    columns = ("newcombe covers, %", "mean width", "miettinen_nurminen covers, %", "median width")
+    table = Table("Pairs, with a sign", "rates | rows", columns)
+    unequal = ((0.05, 0.1), (0.2, 0.3), (0.4, 0.5), (0.7, 0.5))
+    for both in (*((rate, rate) for rate in RATES), *unequal):
+        for setting in (*(even(both, total) for total in TOTALS), *(with_rare(both, 1_000, rare) for rare in RARE)):
+            one, other = (setting.hits(runs, random) / setting.sizes).T
+            rows, other_rows = (np.full(runs, float(size)) for size in setting.sizes)
+            low, high = apart(one, wilson(one, rows, Z), other, wilson(other, other_rows, Z))
+            least, most = score_ratio(one, rows, other, other_rows, Z)
+            table.add(
+                setting, covered(low, high, both[0] - both[1]), float((high - low).mean()),
+                covered(least, most, both[0] / both[1]), float(np.median(most - least)),
+            )  # fmt: skip
+    return table.close()
+
+
+def ranges_of(setting: Setting, hits: Array, level: float, random: np.random.Generator, aggregate: Any) -> Array:
+    """The interval of the range in each run, as a call with `interval="auto"` has it."""
+    found = list[tuple[float, float]]()
+    for each in hits:
+        family = Quantities.of_counts(each, np.array(setting.sizes))
+        made = compared([family], [None], aggregate, level, times=TIMES, random=random)
+        found.append((made.lower, made.upper) if made else (np.nan, np.nan))
+    return np.array(found).T
+
+
+def bootstrapped(setting: Setting, hits: Array, random: np.random.Generator) -> tuple[Array, Array]:
+    """Percentile intervals of differences and ratios: groups resampled in their sizes, the range taken of each draw."""
+    tails, sizes, found = [(1 - LEVEL) / 2, (1 + LEVEL) / 2], np.array(setting.sizes), list[Any]()
+    for start in range(0, len(hits), CHUNK):
+        mine = hits[start : start + CHUNK]
+        shares = random.binomial(sizes, mine / sizes, (TIMES, *mine.shape)) / sizes
+        largest, smallest = shares.max(axis=2), shares.min(axis=2)
+        ratios = np.divide(smallest, largest, out=np.ones_like(smallest), where=largest > 0)  # 0/0 is no difference
+        found.append([np.quantile(each, tails, axis=0) for each in (largest - smallest, ratios)])
+    return np.concatenate([each[0] for each in found], axis=1), np.concatenate([each[1] for each in found], axis=1)
+
+
+def ranges(title: str, settings: list[Setting], runs: int, random: np.random.Generator) -> Table:
+    columns = (
+        "difference covers, %", "mean width", "ratio covers, %", "mean width of it",
+        "bootstrap covers the difference, %", "its mean width", "bootstrap covers the ratio, %",
+    )  # fmt: skip
+    table = Table(title, "rates | rows", columns)
+    for setting in settings:
+        hits = setting.hits(runs, random)
+        low, high = ranges_of(setting, hits, LEVEL, random, DIFFERENCE)
+        least, most = ranges_of(setting, hits, LEVEL, random, RATIO)
+        differences, ratios = bootstrapped(setting, hits[: max(1, runs // 4)], random.spawn(1)[0])
+        table.add(
+            setting, covered(low, high, setting.difference), float((high - low).mean()),
+            covered(least, most, setting.ratio), float((most - least).mean()),
+            covered(differences[0], differences[1], setting.difference), float(np.ptp(differences, axis=0).mean()),
+            covered(ratios[0], ratios[1], setting.ratio),
+        )  # fmt: skip
+    return table.close()
+
+
+def ranges_of_equals(runs: int, random: np.random.Generator) -> Table:
+    settings = [even((rate,) * groups, total) for groups in (2, 6) for rate in RATES for total in TOTALS]
+    settings += [with_rare((rate,) * 6, 1_000, rare) for rate in (0.05, 0.4) for rare in RARE]
+    return ranges("Ranges of equal groups (truth 0, ratio 1)", settings, runs, random)
+
+
+def ranges_of_unequals(runs: int, random: np.random.Generator) -> Table:
+    settings = [even((one, other), total) for one, other in ((0.05, 0.1), (0.4, 0.5)) for total in TOTALS]
+    six = ((0.4,) * 5 + (0.5,), (0.4,) * 3 + (0.5,) * 3, (0.2, 0.3, 0.4, 0.5, 0.6, 0.7), (0.05,) * 5 + (0.1,))
+    settings += [even(each, total) for each in six for total in TOTALS]
+    settings += [with_rare((0.4,) * 5 + (last,), 1_000, rare) for last in (0.2, 0.5) for rare in RARE]
+    return ranges("Ranges of unequal groups", settings, runs, random)
+
+
+def scored(areas: tuple[float, ...], events: int, others: int, runs: int, random: np.random.Generator) -> pl.DataFrame:
+    """Normal scores of groups that have so many rows with and without the event, in each run."""
+    rows, groups = events + others, len(areas)
+    event = np.tile(np.arange(rows) < events, groups * runs)
+    group = np.tile(np.repeat(np.arange(groups), rows), runs)
+    apart_by = np.array([NormalDist().inv_cdf(area) * 2**0.5 for area in areas])
+    score = random.standard_normal(len(event)) + apart_by[group] * event
+    run = np.repeat(np.arange(runs), rows * groups)
+    return pl.DataFrame({"run": run, "group": group, "event": event, "score": score})
+
+
+def areas(runs: int, random: np.random.Generator) -> Table:
+    table = Table("AUC gaps", "areas | with and without the event", ("auc_parity covers, %", "mean width"))
+    parity = tf.auc_parity("group")
+    sizes = ((100, 300), (50, 50), (15, 15), (8, 8), (5, 50))
+    settings = [(each, size) for each in ((0.76, 0.76), (0.7, 0.85), (0.95, 0.95)) for size in sizes]
+    settings += [((0.76,) * 6, size) for size in ((50, 50), (8, 8))]
+    fewer = max(1, runs // 2)
+    for each, size in settings:
+        data = scored(each, *size, fewer, random)
+        found = parity(data, "event", probs="score", group_by="run", interval="auto", times=TIMES)
+        low, high = (found[name].to_numpy() for name in (".lower", ".upper"))
+        name = f"{_counted(each)} | {size[0]} and {size[1]}"
+        table.add(name, covered(low, high, max(each) - min(each)), float((high - low).mean()))
+    return table.close()
+
+
+def hired(setting: Setting, runs: int, random: np.random.Generator) -> pl.DataFrame:
+    """The rows of each run."""
+    group = np.tile(np.repeat(np.arange(len(setting.sizes)), setting.sizes), runs)
+    chosen = random.random(len(group)) < np.array(setting.rates)[group]
+    run = np.repeat(np.arange(runs), sum(setting.sizes))
+    return pl.DataFrame({"run": run, "group": group, "hired": chosen})
+
+
+def replicates(runs: int, random: np.random.Generator) -> Table:
+    aggregates = {
+        "to the whole": tf.difference(to="overall"), "to the rest": tf.difference(to="rest"),
+        "standard deviation": tf.standard_deviation(), "to one group, signed": tf.difference(to=0, signed=True),
+    }  # fmt: skip
+    title = "What the library leaves to the bootstrap, of equal groups (truth 0)"
+    table = Table(title, "rates | rows", tuple(f"{name} covers, %" for name in aggregates))
+    some = tf.metric_set(
+        *(tf.demographic_parity("group", aggregate=each, name=name) for name, each in aggregates.items())
+    )
+    fewer = max(1, runs // 10)
+    for setting in (even((0.4,) * groups, total) for groups in (3, 6) for total in (600, 6_000)):
+        data = hired(setting, fewer, random)
+        found = some(data, estimate="hired", group_by="run", interval="auto", times=TIMES)
+        parts = [found.filter(pl.col(".metric") == name) for name in aggregates]
+        table.add(setting, *(covered(part[".lower"].to_numpy(), part[".upper"].to_numpy(), 0.0) for part in parts))
+    return table.close()
+
+
+def tests(runs: int, random: np.random.Generator) -> Table:
+    table = Table("Tests of equality", "rates | rows", ("permutation rejects, %", "mid-p rejects, %"))
+    settings = [even((rate,) * groups, total) for groups in (2, 6) for rate, total in ((0.05, 200), (0.4, 200))]
+    settings += [even((0.4,) * 6, 1_000), with_rare((0.4,) * 6, 1_000, 6)]
+    fewer = max(1, runs // 4)
+    for setting in settings:
+        data, rejected = hired(setting, fewer, random), list[float]()
+        for mid_p in (False, True):
+            test = tf.disparity_test(tf.demographic_parity("group"), times=SHUFFLES, mid_p=mid_p, adjust="none")
+            p_values = test(data, estimate="hired", group_by="run")[".p_value"].drop_nulls().to_numpy()
+            rejected.append(float((p_values <= 1 - LEVEL).mean()))
+        table.add(setting, *rejected)
+    return table.close()
+
+
+def gates(runs: int, random: np.random.Generator) -> Table:
+    columns = ("below= passes, %", "below= fails, %", "above= passes, %", "above= fails, %")
+    table = Table("Gates, the truth being the limit", "rates | rows", columns)
+    some = ((0.4, 0.5), (0.05, 0.1), (0.5,) * 5 + (0.4,), (0.5,) * 3 + (0.4,) * 3)
+    settings = [even(each, total) for each in some for total in TOTALS]
+    settings += [with_rare((0.5,) * 5 + (0.4,), 1_000, rare) for rare in RARE]
+    for setting in settings:
+        hits, found = setting.hits(runs, random), list[float]()
+        limits: Any = ({"below": setting.difference}, {"above": setting.ratio})
+        for limit, aggregate in zip(limits, (DIFFERENCE, RATIO), strict=True):
+            low, high = ranges_of(setting, hits, 2 * CONFIDENCE - 1, random, aggregate)
+            judged = tf.check(pl.DataFrame({".estimate": (low + high) / 2, ".lower": low, ".upper": high}), **limit)
+            found += [float((judged[".verdict"] == verdict).mean()) for verdict in ("pass", "fail")]
+        table.add(setting, *found)
+    return table.close()
+
+
+TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
+    "rates": rates, "pairs": pairs, "equals": ranges_of_equals, "unequals": ranges_of_unequals, "areas": areas,
+    "replicates": replicates, "tests": tests, "gates": gates,
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=2_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", nargs="+", choices=list(TABLES), default=list(TABLES))
+    options = parser.parse_args()
+    print(f"numpy {np.__version__}, polars {pl.__version__}, seed {options.seed}, intervals of {LEVEL:.0%}")
+    print(f"{options.runs:,} runs in each cell; half of them for areas, a tenth for what the library leaves to the")
+    print("bootstrap, a quarter for tests and for the bootstrap of ranges, which is here to compare with")
+    start, made = time.perf_counter(), list[Table]()
+    for place, (name, measure) in enumerate(TABLES.items()):
+        if name in options.only:
+            made.append(measure(options.runs, np.random.default_rng([options.seed, place])))
+    print("\n## All\n\nCells outside of 93 to 97 % are counted of coverages.\n")
+    print("| | cells | average, % | smallest | largest | below 93 % | above 97 % |\n|---|---|---|---|---|---|---|")
+    print("\n".join(line for table in made for line in table.summary()))
+    print(f"\n{time.perf_counter() - start:.0f} seconds")
+
+
+if __name__ == "__main__":
+    main()

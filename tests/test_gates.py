@@ -1,0 +1,539 @@
+"""Gates say what the one-sided limits of the same call say, and are seldom wrong."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import as_polars
+
+import tidyfair as tf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Counts = dict[str, tuple[int, int]]
+
+PASS, FAIL, UNSURE = "pass", "fail", "not enough evidence"
+
+
+def people(**counts: tuple[int, int]) -> pl.DataFrame:
+    """Decisions: how many of a group have one, of how many."""
+    return pl.concat(
+        pl.DataFrame({"e": [1] * hits + [0] * (size - hits), "g": group}) for group, (hits, size) in counts.items()
+    )
+
+
+FAIR = people(a=(500, 1000), b=(505, 1000))
+UNFAIR = people(a=(500, 1000), b=(300, 1000))
+UNKNOWN = people(a=(10, 20), b=(9, 20))
+
+
+def verdict(found: Any) -> str:
+    return as_polars(found)[".verdict"].item()
+
+
+def by_hand(row: dict[str, Any], side: str, limit: float) -> str:
+    """The verdict on a row that stands alone."""
+    lower, upper = row[".lower"], row[".upper"]
+    if side == "below" and row[".estimate"] == math.inf:
+        return FAIL
+    if lower is None or upper is None:
+        return UNSURE
+    if (lower > limit) if side == "below" else (upper < limit):
+        return FAIL
+    right = upper < limit if side == "below" else lower > limit
+    return PASS if right and not row[".groups_left_out"] else UNSURE
+
+
+def random_people(rows: int = 600) -> pl.DataFrame:
+    random = np.random.default_rng(3)
+    frame = pl.DataFrame(
+        {
+            "t": random.integers(0, 2, rows), "e": random.integers(0, 2, rows), "score": random.uniform(size=rows),
+            "g": random.choice(list("abc"), rows, p=[0.5, 0.3, 0.2]), "h": random.choice(["x", "y"], rows),
+            "fold": random.integers(1, 4, rows),
+        }
+    )  # fmt: skip
+    return frame.with_columns(e=pl.when(pl.col("h") == "x").then(pl.col("t")).otherwise("e"))
+
+
+# Verdicts
+
+
+def test_there_are_three_verdicts() -> None:
+    gate = tf.check(tf.demographic_parity("g"), below=0.1)
+    verdicts = [verdict(gate(data, estimate="e")) for data in (FAIR, UNFAIR, UNKNOWN)]
+    assert verdicts == [PASS, FAIL, UNSURE]
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.99])
+@pytest.mark.parametrize("limit", [0.02, 0.15, 0.4, 0.6])
+def test_a_verdict_is_that_of_one_sided_limits(limit: float, confidence: float) -> None:
+    data = random_people()
+    level = 2 * confidence - 1
+    for metric in (tf.demographic_parity("g"), tf.equalized_odds("h"), tf.accuracy_difference("h")):
+        expected = metric(data, "t", "e", interval="auto", conf_level=level, explain=True)
+        found = tf.check(metric, below=limit, confidence=confidence)(data, "t", "e")
+        assert found.columns == [*expected.columns, ".limit", ".verdict"]
+        shared = [name for name in expected.columns if name not in (".lower", ".upper")]
+        assert found.select(shared).equals(expected.select(shared))
+        for name in (".lower", ".upper"):
+            assert found[name].item() == pytest.approx(expected[name].item(), abs=1e-9)
+        assert found[".limit"].item() == limit
+        assert verdict(found) == by_hand(expected.row(0, named=True), "below", limit)
+
+
+@pytest.mark.parametrize("limit", [0.3, 0.6, 0.8, 0.95])
+def test_ratios_are_to_be_above(limit: float) -> None:
+    data = random_people()
+    for metric in (tf.demographic_parity_ratio("g"), tf.equalized_odds_ratio("h"), tf.accuracy_ratio("h")):
+        expected = metric(data, "t", "e", interval="auto", conf_level=0.9, explain=True).row(0, named=True)
+        assert verdict(tf.check(metric, above=limit)(data, "t", "e")) == by_hand(expected, "above", limit)
+
+
+def test_metrics_that_compare_no_groups_have_limits_too() -> None:
+    data = random_people()
+    expected = tf.accuracy(data, "t", "e", interval="auto", conf_level=0.9).row(0, named=True)
+    for limit in (expected[".lower"] - 0.01, expected[".estimate"], expected[".upper"] + 0.01):
+        row = {**expected, ".groups_left_out": []}
+        assert verdict(tf.check(tf.accuracy, above=limit)(data, "t", "e")) == by_hand(row, "above", limit)
+
+
+def test_too_much_is_too_much_on_either_side() -> None:
+    for side in ("a", "b"):
+        difference = tf.demographic_parity(tf.privileged(g=side))
+        assert verdict(tf.check(difference, below=0.1)(UNFAIR, estimate="e")) == FAIL
+        assert verdict(tf.check(difference, below=0.1)(FAIR, estimate="e")) == PASS
+        ratio = tf.disparate_impact(tf.privileged(g=side))
+        assert verdict(tf.check(ratio, above=0.8)(UNFAIR, estimate="e")) == FAIL
+        assert verdict(tf.four_fifths(tf.privileged(g=side))(UNFAIR, estimate="e")) == FAIL
+        to = tf.difference(to=side, signed=True)
+        assert verdict(tf.check(tf.demographic_parity("g", aggregate=to), below=0.1)(UNFAIR, estimate="e")) == FAIL
+
+
+@pytest.mark.parametrize("side", ["a", "b"])
+def test_nor_does_the_sign_of_a_result_make_it_pass(side: str) -> None:
+    metric = tf.demographic_parity(tf.privileged(g=side))
+    found = metric(UNFAIR, estimate="e", interval="auto", conf_level=0.9).pipe(tf.check, below=0.1)
+    assert verdict(found) != PASS
+    ratio = tf.disparate_impact(tf.privileged(g=side))
+    found = ratio(UNFAIR, estimate="e", interval="auto", conf_level=0.9).pipe(tf.check, above=0.8)
+    assert verdict(found) != PASS
+
+
+def test_a_limit_is_on_the_side_that_the_metric_goes() -> None:
+    """A ratio of 0.6 is below 0.8, and no reason to pass."""
+    for metric, limit in (
+        (tf.demographic_parity_ratio("g"), {"below": 0.8}),
+        (tf.demographic_parity("g"), {"above": 0.1}),
+    ):
+        with pytest.raises(tf.ArgumentError):
+            tf.check(metric, **limit)
+
+
+def test_who_was_left_out_may_differ_from_all() -> None:
+    data = pl.concat([FAIR, people(c=(2, 4))])
+    gate = tf.check(tf.demographic_parity("g", min_n=10), below=0.1)
+    found = gate(data, estimate="e")
+    assert found[".groups_left_out"].to_list() == [["c"]]
+    assert found[".upper"].item() < 0.1
+    assert verdict(found) == UNSURE
+    # but who is left out makes nobody else equal
+    assert verdict(gate(pl.concat([UNFAIR, people(c=(2, 4))]), estimate="e")) == FAIL
+    with_nobody = pl.concat([FAIR.with_columns(t=1), people(c=(2, 4)).with_columns(t=0)])
+    undefined = tf.check(tf.equal_opportunity("g"), below=0.1)(with_nobody, "t", "e", on_undefined="ignore")
+    assert (verdict(undefined), undefined[".groups_left_out"].to_list()) == (UNSURE, [["c"]])
+
+
+def test_who_is_on_neither_side_was_not_asked_about() -> None:
+    sides = tf.privileged({"g": "a"}, unprivileged={"g": "b"})
+    data = pl.concat([FAIR, people(c=(2, 4))])
+    assert verdict(tf.check(tf.demographic_parity(sides), below=0.1)(data, estimate="e")) == PASS
+
+
+def test_what_has_no_value_is_no_evidence() -> None:
+    data = FAIR.with_columns(t=0)
+    for metric in (tf.equal_opportunity("g"), tf.metric_set(tf.equal_opportunity("g"))):
+        gate = tf.check(metric, below=0.1)
+        assert verdict(gate(data, "t", "e", pos_label=1, labels=[0, 1], on_undefined="ignore")) == UNSURE
+    empty = tf.check(tf.demographic_parity("g"), below=0.1)
+    assert verdict(empty(FAIR.head(0), estimate="e")) == UNSURE
+    assert len(empty(FAIR.with_columns(f=1).head(0), estimate="e", group_by="f")) == 0
+    # one group differs from nobody, but who knows how many there are
+    assert verdict(empty(FAIR.filter(pl.col("g") == "a"), estimate="e")) != FAIL
+
+
+def test_what_is_infinite_fails() -> None:
+    data = people(a=(0, 4), b=(2, 4))
+    metric = tf.demographic_parity("g", aggregate=tf.log_ratio())
+    found = tf.check(metric, below=1)(data, estimate="e")
+    assert found[".estimate"].item() == math.inf
+    assert verdict(found) == FAIL
+    piped = metric(data, estimate="e", interval="auto", conf_level=0.9).pipe(tf.check, below=1)
+    assert verdict(piped) == FAIL
+
+
+# Several
+
+
+def holm(metrics: tf.MetricSet, data: pl.DataFrame, limit: float, confidence: float, **options: Any) -> list[str]:
+    """Verdicts with failures after Holm, from the limits at each level that it asks for."""
+
+    def at(error: float) -> list[dict[str, Any]]:
+        found = metrics(data, "t", "e", interval="auto", conf_level=1 - 2 * error, explain=True, **options)
+        return found.to_dicts()
+
+    alone = at(1 - confidence)
+    verdicts = [by_hand(row, "below", limit) for row in alone]
+    verdicts = [UNSURE if each == FAIL else each for each in verdicts]
+    # one after the other, the clearest first: each at the level of those that are left
+    left = set(range(len(alone)))
+    while left:
+        now = at((1 - confidence) / len(left))
+        failing = [place for place in left if by_hand(now[place], "below", limit) == FAIL]
+        if not failing:
+            break
+        clearest = max(failing, key=lambda place: now[place][".lower"])
+        verdicts[clearest] = FAIL
+        left.remove(clearest)
+    return verdicts
+
+
+def test_failures_of_several_are_judged_after_holm() -> None:
+    data = random_people()
+    metrics = tf.metric_set(
+        tf.demographic_parity("g"), tf.demographic_parity("h"), tf.accuracy_difference("h"), tf.equal_opportunity("h"),
+        tf.predictive_parity("h"), tf.accuracy_difference("g"),
+    )  # fmt: skip
+    seen = set[str]()
+    for limit in (0.01, 0.15, 0.3, 0.36, 0.4, 0.42, 0.45, 0.6):
+        expected = holm(metrics, data, limit, 0.95)
+        assert tf.check(metrics, below=limit)(data, "t", "e")[".verdict"].to_list() == expected, limit
+        seen |= set(expected)
+    assert seen == {PASS, FAIL, UNSURE}
+
+
+def test_many_metrics_do_not_fail_by_chance() -> None:
+    # limits of which one alone is crossed
+    data = people(a=(550, 1000), b=(500, 1000)).with_columns(t=1)
+    metric = tf.demographic_parity("g")
+    lower = metric(data, "t", "e", interval="auto", conf_level=0.9)[".lower"].item()
+    limit = lower - 0.002
+    assert verdict(tf.check(metric, below=limit)(data, "t", "e")) == FAIL
+    same = [tf.demographic_parity("g", name=f"p{place}") for place in range(3)]
+    assert tf.check(tf.metric_set(*same), below=limit)(data, "t", "e")[".verdict"].to_list() == [UNSURE] * 3
+    # after one that fails clearly the others are fewer
+    far = tf.demographic_parity("far")
+    with_far = data.with_columns(far=pl.col("e"))
+    two = tf.check(tf.metric_set(metric, far), below=limit)(with_far, "t", "e")
+    assert two[".verdict"].to_list() == [FAIL, FAIL]
+
+
+def test_each_outer_group_has_a_verdict() -> None:
+    data = pl.concat([FAIR.with_columns(f=1), UNFAIR.with_columns(f=2), UNKNOWN.with_columns(f=3)])
+    gate = tf.check(tf.demographic_parity("g"), below=0.1)
+    found = gate(data, estimate="e", group_by="f")
+    assert found.select("f", ".verdict").rows() == [(1, PASS), (2, FAIL), (3, UNSURE)]
+    grouped: Any = data.group_by("f")
+    assert gate(grouped, estimate="e").equals(found)
+    assert gate(data, estimate="e", group_by=iter(["f"])).equals(found)
+
+
+def test_outer_groups_are_judged_together() -> None:
+    data = random_people()
+    metrics = tf.metric_set(tf.demographic_parity("h"), tf.accuracy_difference("h"))
+    for limit in (0.1, 0.3, 0.35, 0.4):
+        expected = holm(metrics, data, limit, 0.9, group_by="fold")
+        found = tf.check(metrics, below=limit, confidence=0.9)(data, "t", "e", group_by="fold")
+        assert found[".verdict"].to_list() == expected
+
+
+def test_each_threshold_has_a_verdict() -> None:
+    data = random_people()
+    metric = tf.demographic_parity("g")
+    expected = metric(data, probs="score", threshold=[0.3, 0.6], interval="auto", conf_level=0.9, explain=True)
+    found = tf.check(metric, below=0.2)(data, probs="score", threshold=[0.3, 0.6])
+    assert found[".threshold"].to_list() == [0.3, 0.6]
+    assert [row == FAIL for row in found[".verdict"]] == [False, False]
+    assert found[".verdict"].to_list() == [by_hand(row, "below", 0.2) for row in expected.to_dicts()]
+
+
+def test_what_has_no_closed_form_is_drawn() -> None:
+    data = random_people()
+    metric = tf.new_groupwise_metric(tf.mcc, "mcc_difference", tf.difference())("h")
+    expected = metric(data, "t", "e", interval="auto", conf_level=0.9, times=300, seed=2, explain=True)
+    for limit in (0.3, 0.9, 1.5):
+        found = tf.check(metric, below=limit)(data, "t", "e", times=300, seed=2)
+        assert found[".upper"].item() == pytest.approx(expected[".upper"].item())
+        assert verdict(found) == by_hand(expected.row(0, named=True), "below", limit)
+
+
+def test_a_gate_warns_as_often_as_its_metric() -> None:
+    data = random_people().with_columns(t=pl.when(pl.col("g") == "c").then(0).otherwise("t"))
+    metrics = tf.metric_set(tf.equal_opportunity("g"), tf.accuracy_difference("h"), tf.demographic_parity("h"))
+    for call in (metrics, tf.check(metrics, below=0.3)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call(data, "t", "e")
+        assert [each.category for each in caught] == [tf.UndefinedWarning]
+
+
+# Results
+
+
+def test_results_are_judged_by_their_limits() -> None:
+    data = random_people()
+    metrics = tf.metric_set(tf.demographic_parity("g"), tf.accuracy_difference("h"), tf.equalized_odds("h"))
+    result = metrics(data, "t", "e", interval="auto", conf_level=0.9, explain=True, group_by="fold")
+    seen = set[str]()
+    for limit in (0.05, 0.3, 0.6):
+        found = result.pipe(tf.check, below=limit)
+        assert found[".verdict"].to_list() == [by_hand(row, "below", limit) for row in result.to_dicts()]
+        assert found.drop(".limit", ".verdict").equals(result)
+        seen |= set(found[".verdict"])
+    assert seen == {PASS, FAIL, UNSURE}
+
+
+def test_results_of_ratios_are_judged_too() -> None:
+    ratio = tf.demographic_parity_ratio("g")
+    for data, expected in ((FAIR, PASS), (UNFAIR, FAIL), (UNKNOWN, UNSURE)):
+        result = ratio(data, estimate="e", interval="auto", conf_level=0.9)
+        assert verdict(result.pipe(tf.check, above=0.8)) == expected
+
+
+def test_a_result_says_who_was_left_out_without_being_asked() -> None:
+    data = pl.concat([FAIR, people(c=(2, 4))])
+    result = tf.demographic_parity("g", min_n=10)(data, estimate="e", interval="auto", conf_level=0.9)
+    assert verdict(result.pipe(tf.check, below=0.1)) == UNSURE
+
+
+def test_gates_and_results_are_of_the_callers_kind(engine: Callable[[pl.DataFrame], Any]) -> None:
+    data = random_people().with_columns(t=pl.when(pl.col("g") == "c").then(0).otherwise("t"))
+    given = engine(data)
+    kind = pl.DataFrame if isinstance(given, pl.LazyFrame) else type(given)
+    metrics = tf.metric_set(tf.equal_opportunity("g"), tf.demographic_parity("h"), tf.demographic_parity("g"))
+    options: dict[str, Any] = {"on_undefined": "null", "group_by": "fold"}
+    for limit in (0.05, 0.2, 0.6):
+        found = tf.check(metrics, below=limit)(given, "t", "e", **options)
+        assert type(found) is kind
+        expected = tf.check(metrics, below=limit)(data, "t", "e", **options)
+        assert as_polars(found)[".verdict"].to_list() == expected[".verdict"].to_list()
+        result = metrics(given, "t", "e", interval="auto", conf_level=0.9, explain=True, **options)
+        piped = tf.check(result, below=limit)
+        assert type(piped) is kind
+        rows = metrics(data, "t", "e", interval="auto", conf_level=0.9, explain=True, **options).to_dicts()
+        assert as_polars(piped)[".verdict"].to_list() == [by_hand(row, "below", limit) for row in rows]
+
+
+def test_a_result_without_limits_is_refused() -> None:
+    result = tf.demographic_parity("g")(FAIR, estimate="e")
+    with pytest.raises(tf.ColumnError, match=r"no \".lower\"|no '.lower', '.upper'; evaluate with `interval=\"auto\"`"):
+        tf.check(result, below=0.1)
+
+
+# How often verdicts are wrong
+
+
+def worlds(shares: dict[str, float], rows: int, count: int, seed: int) -> pl.DataFrame:
+    """Many data sets in which the shares are true."""
+    random = np.random.default_rng(seed)
+    return pl.concat(
+        pl.DataFrame(
+            {
+                "world": np.repeat(np.arange(count), rows),
+                "e": (random.uniform(size=count * rows) < share).astype(int),
+                "g": group,
+            }
+        )
+        for group, share in shares.items()
+    )
+
+
+AT_THE_LIMIT = {
+    "two groups": {"a": 0.5, "b": 0.4},
+    "rare": {"a": 0.15, "b": 0.05},
+    "three groups": {"a": 0.5, "b": 0.4, "c": 0.45},
+    "three groups at two ends": {"a": 0.5, "b": 0.4, "c": 0.4},
+}
+
+
+@pytest.mark.parametrize("name", AT_THE_LIMIT)
+def test_at_the_limit_one_verdict_in_twenty_is_wrong(name: str) -> None:
+    count = 300
+    data = worlds(AT_THE_LIMIT[name], 150, count, seed=len(name))
+    result = tf.demographic_parity("g")(
+        data, estimate="e", group_by="world", interval="auto", conf_level=0.9, times=1000
+    )
+    verdicts = result.pipe(tf.check, below=0.1 - 1e-9)[".verdict"]
+    often = 0.05 + 3 * math.sqrt(0.05 * 0.95 / count)
+    assert (verdicts == PASS).mean() <= often
+    assert (verdicts == FAIL).mean() <= often
+    if name == "two groups":
+        # and each happens
+        assert (verdicts == PASS).any()
+        assert (verdicts == FAIL).any()
+
+
+def test_so_it_is_at_four_fifths() -> None:
+    count = 300
+    data = worlds({"a": 0.5, "b": 0.4}, 300, count, seed=2)
+    ratio = tf.demographic_parity_ratio("g")
+    result = ratio(data, estimate="e", group_by="world", interval="auto", conf_level=0.9)
+    verdicts = result.pipe(tf.check, above=0.8)[".verdict"]
+    often = 0.05 + 3 * math.sqrt(0.05 * 0.95 / count)
+    for word in (PASS, FAIL):
+        assert 0 < float((verdicts == word).mean()) <= often
+
+
+def test_where_all_are_at_the_limit_few_sets_have_a_failure() -> None:
+    random = np.random.default_rng(9)
+    count, rows, failing = 40, 300, 0
+    gate = tf.check(tf.demographic_parity("g"), below=0.1)
+    for _ in range(count):
+        hits = random.binomial(rows, [0.5, 0.4, 0.5, 0.4, 0.5, 0.4])
+        data = pl.concat(
+            people(a=(int(hits[at]), rows), b=(int(hits[at + 1]), rows)).with_columns(f=at) for at in (0, 2, 4)
+        )
+        found = gate(data, estimate="e", group_by="f")
+        failing += FAIL in found[".verdict"].to_list()
+    assert failing / count <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / count)
+
+
+# Four fifths
+
+
+def test_four_fifths_is_a_ratio_above_0_8() -> None:
+    for data in (FAIR, UNFAIR, UNKNOWN):
+        found = tf.four_fifths("g")(data, estimate="e")
+        expected = tf.check(tf.demographic_parity_ratio("g", name="four_fifths"), above=0.8)(data, estimate="e")
+        assert found.equals(expected)
+        assert found.select(".metric", ".limit").row(0) == ("four_fifths", 0.8)
+    confident = tf.four_fifths("g", confidence=0.999)(UNFAIR, estimate="e")
+    assert confident[".upper"].item() > tf.four_fifths("g")(UNFAIR, estimate="e")[".upper"].item()
+
+
+def test_what_is_favourable_is_said() -> None:
+    words = UNFAIR.with_columns(pl.col("e").replace_strict({0: "no", 1: "yes"}, return_dtype=pl.String))
+    gate = tf.four_fifths("g", favourable="yes")
+    assert gate(words, estimate="e").equals(tf.four_fifths("g")(UNFAIR, estimate="e"))
+    with pytest.raises(tf.LabelError, match="maybe"):
+        tf.four_fifths("g", favourable="maybe")(words, estimate="e")
+    # a 0 that is favourable is not one that was not named
+    zero = tf.four_fifths("g", favourable=0)(UNFAIR, estimate="e")
+    assert zero[".estimate"].item() == pytest.approx(0.5 / 0.7)
+    assert gate(words, estimate="e", pos_label="no")[".estimate"].item() == pytest.approx(0.5 / 0.7)
+    with pytest.raises(tf.ArgumentError, match="needs the sensitive feature"):
+        tf.four_fifths()
+
+
+def test_nobody_selected_is_no_evidence() -> None:
+    data = people(a=(0, 50), b=(0, 50))
+    gate = tf.four_fifths("g", favourable=1)
+    assert verdict(gate(data, estimate="e", labels=[0, 1], on_undefined="ignore")) == UNSURE
+
+
+# Assertions
+
+
+def test_what_fails_raises_with_a_table() -> None:
+    metrics = tf.metric_set(tf.demographic_parity("g"), tf.accuracy_difference("g"))
+    data = UNFAIR.with_columns(t="e")
+    with pytest.raises(tf.UnfairError) as caught:
+        tf.assert_fair(metrics, data, "t", "e", below=0.1)
+    assert isinstance(caught.value, AssertionError)
+    assert isinstance(caught.value, tf.TidyfairError)
+    text = str(caught.value)
+    for shown in ("1 of 2", "demographic_parity", ".lower", ".upper", "0.2", "0.1", "fail", "┆ b ", "┆ a "):
+        assert shown in text
+    assert "accuracy_difference" not in text
+    assert max(map(len, text.splitlines())) <= 160
+
+
+def test_what_is_fair_says_nothing() -> None:
+    assert_fair: Callable[..., object] = tf.assert_fair
+    assert assert_fair(tf.demographic_parity("g"), FAIR, estimate="e", below=0.1) is None
+    assert assert_fair(tf.demographic_parity_ratio("g"), FAIR, estimate="e", above=0.8) is None
+    assert assert_fair(tf.demographic_parity("g"), FAIR.to_pandas(), estimate="e", below=0.1) is None
+
+
+def test_who_is_strict_asks_for_evidence() -> None:
+    parity = tf.demographic_parity("g")
+    tf.assert_fair(parity, UNKNOWN, estimate="e", below=0.1)
+    with pytest.raises(tf.UnfairError, match=UNSURE):
+        tf.assert_fair(parity, UNKNOWN, estimate="e", below=0.1, strict=True)
+    tf.assert_fair(parity, FAIR, estimate="e", below=0.1, strict=True)
+    with pytest.raises(tf.UnfairError, match=UNSURE):
+        tf.assert_fair(parity, UNFAIR, estimate="e", below=0.2, strict=True)
+    tf.assert_fair(parity, UNFAIR, estimate="e", below=0.2)
+    with pytest.raises(tf.UnfairError):
+        tf.assert_fair(parity, UNFAIR, estimate="e", below=0.2, confidence=0.501, strict=True)
+
+
+def test_the_table_says_what_each_row_is_about() -> None:
+    data = pl.concat([UNFAIR.with_columns(month=pl.lit("May")), FAIR.with_columns(month=pl.lit("June"))])
+    with pytest.raises(tf.UnfairError, match="May") as caught:
+        tf.assert_fair(tf.demographic_parity("g"), data.to_pandas(), estimate="e", below=0.1, group_by="month")
+    assert "June" not in str(caught.value)
+    scored = UNFAIR.with_columns(p=pl.when(pl.col("e") == 1).then(0.75).otherwise(0.3))
+    with pytest.raises(tf.UnfairError, match=r"0\.62"):
+        tf.assert_fair(tf.demographic_parity("g"), scored, probs="p", threshold=[0.125, 0.625], below=0.1)
+    name = "the_share_of_those_whom_the_model_of_last_year_selects"
+    with pytest.raises(tf.UnfairError, match=name):
+        tf.assert_fair(tf.demographic_parity("g", name=name), UNFAIR, estimate="e", below=0.1)
+
+
+# What is refused
+
+ODD_LIMITS: list[dict[str, Any]] = [
+    {}, {"below": 0.1, "above": 0.8}, {"below": "0.1"}, {"below": True}, {"below": math.nan}, {"above": math.nan},
+    {"below": [0.1]}, {"below": 0.1, "confidence": 0.5}, {"below": 0.1, "confidence": 1},
+    {"below": 0.1, "confidence": 95},
+    {"below": 0.1, "confidence": "high"}, {"below": 0.1, "confidence": math.nan}, {"below": 0.1, "confidence": True},
+    {"below": 0.1, "confidence": None},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("limits", ODD_LIMITS, ids=str)
+def test_odd_limits_are_refused(limits: dict[str, Any]) -> None:
+    result = tf.demographic_parity("g")(FAIR, estimate="e", interval="auto")
+    for given in (tf.demographic_parity("g"), result):
+        with pytest.raises(tf.ArgumentError):
+            tf.check(given, **limits)
+    with pytest.raises(tf.ArgumentError):
+        tf.assert_fair(tf.demographic_parity("g"), FAIR, estimate="e", **limits)
+
+
+@pytest.mark.parametrize("options", [{"interval": "auto"}, {"conf_level": 0.9}, {"explain": True}], ids=str)
+def test_a_gate_has_its_own_limits(options: dict[str, Any]) -> None:
+    with pytest.raises(tf.ArgumentError, match=f"A gate takes no `{next(iter(options))}`"):
+        tf.check(tf.demographic_parity("g"), below=0.1)(FAIR, estimate="e", **options)
+
+
+def test_odd_options_of_a_gate_are_refused() -> None:
+    gate = tf.check(tf.demographic_parity("g"), below=0.1)
+    for options in ({"nonsense": 1}, {"times": 0}, {"seed": -1}, {"na_rm": 2}, {"on_undefined": "cry"}):
+        with pytest.raises(tf.TidyfairError):
+            gate(FAIR, estimate="e", **options)
+    with pytest.raises(tf.ColumnError, match="nowhere"):
+        gate(FAIR, estimate="nowhere")
+
+
+def test_what_is_no_metric_is_refused() -> None:
+    with pytest.raises(tf.ArgumentError, match=r'did you mean `demographic_parity\("col"\)`'):
+        tf.check(tf.demographic_parity, below=0.1)
+    for odd in (None, 3, "demographic_parity", [tf.demographic_parity("g")]):
+        with pytest.raises(tf.ArgumentError):
+            tf.check(odd, below=0.1)
+    result: Any = tf.demographic_parity("g")(FAIR, estimate="e", interval="auto")
+    with pytest.raises(tf.TidyfairError):
+        tf.assert_fair(result, FAIR, estimate="e", below=0.1)
+
+
+def test_what_has_no_interval_cannot_be_judged() -> None:
+    with pytest.raises(tf.ArgumentError, match="no interval of calibration_parity"):
+        tf.check(tf.calibration_parity("g"), below=0.1)(random_people(), "t", probs="score")

@@ -1,0 +1,835 @@
+"""Tests of equality agree with counting all ways to shuffle groups, with scipy and with statsmodels."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import as_polars
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import confint_proportions_2indep
+
+import tidyfair as tf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    Row = dict[str, Any]
+    Rates = list[dict[str, float]]
+    """For each rate of a metric, its value in each group."""
+
+TIMES = 10_000
+SAME = 1e-9
+
+
+# All ways to shuffle, one by one
+
+
+def orders(labels: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Every different order of labels, some of which are equal."""
+    if not labels:
+        yield ()
+    for first in sorted(set(labels)):
+        rest = list(labels)
+        rest.remove(first)
+        for others in orders(rest):
+            yield (first, *others)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The rows that a rate is about, and those of them that it counts."""
+
+    about: Callable[[Row], bool]
+    holds: Callable[[Row], bool]
+
+    def of(self, rows: Sequence[Row], groups: Sequence[str]) -> dict[str, float]:
+        held: dict[str, list[bool]] = {}
+        for row, group in zip(rows, groups, strict=True):
+            held.setdefault(group, []).append(self.holds(row))
+        return {group: sum(each) / len(each) for group, each in held.items()}
+
+    def observed(self, rows: Sequence[Row]) -> dict[str, float]:
+        mine = [row for row in rows if self.about(row)]
+        return self.of(mine, [row["g"] for row in mine])
+
+    def shuffled(self, rows: Sequence[Row], within: str | None) -> Rates:
+        """The rates of groups for every way to shuffle who is in which group, within strata."""
+        mine = [row for row in rows if self.about(row)]
+        strata: dict[Any, list[Row]] = {}
+        for row in mine:
+            strata.setdefault(row[within] if within else None, []).append(row)
+        together = [row for stratum in strata.values() for row in stratum]
+        ways = (orders([row["g"] for row in stratum]) for stratum in strata.values())
+        return [self.of(together, [*itertools.chain(*each)]) for each in itertools.product(*ways)]
+
+
+SELECTION = Rate(lambda row: row["e"] is not None, lambda row: row["e"] == 1)
+SENS = Rate(lambda row: row["t"] == 1 and row["e"] is not None, lambda row: row["e"] == 1)
+SPEC = Rate(lambda row: row["t"] == 0 and row["e"] is not None, lambda row: row["e"] == 0)
+PRECISION = Rate(lambda row: row["e"] == 1 and row["t"] is not None, lambda row: row["t"] == 1)
+NPV = Rate(lambda row: row["e"] == 0 and row["t"] is not None, lambda row: row["t"] == 0)
+ACCURACY = Rate(lambda row: None not in (row["e"], row["t"]), lambda row: row["e"] == row["t"])
+
+
+def largest_range(rates: Rates) -> float:
+    return max(max(each.values()) - min(each.values()) for each in rates)
+
+
+def mean_range(rates: Rates) -> float:
+    return statistics.mean(max(each.values()) - min(each.values()) for each in rates)
+
+
+def smallest_ratio(rates: Rates) -> float:
+    return min(min(each.values()) / max(each.values()) for each in rates)
+
+
+def from_a(rates: Rates) -> float:
+    return max(abs(value - each["a"]) for each in rates for value in each.values())
+
+
+def smallest(rates: Rates) -> float:
+    return min(min(each.values()) for each in rates)
+
+
+def negative(value: float) -> float:
+    return -value
+
+
+def itself(value: float) -> float:
+    return value
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A metric, and what it is worth for each way to shuffle."""
+
+    metric: tf.GroupwiseMetric
+    rates: tuple[Rate, ...]
+    value: Callable[[Rates], float]
+    severity: Callable[[float], float] = itself
+
+    def observed(self, rows: Sequence[Row]) -> float:
+        return self.value([rate.observed(rows) for rate in self.rates])
+
+    def values(self, rows: Sequence[Row], within: str | None = None) -> list[float]:
+        every = itertools.product(*(rate.shuffled(rows, within) for rate in self.rates))
+        return [self.value(list(each)) for each in every]
+
+    def p_values(self, rows: Sequence[Row], within: str | None = None) -> tuple[float, float]:
+        """The probability of what is as bad or worse, and the same with half of what is as bad."""
+        worse = self.severity(self.observed(rows))
+        bad = [self.severity(value) for value in self.values(rows, within)]
+        more, same = sum(each > worse + SAME for each in bad), sum(abs(each - worse) <= SAME for each in bad)
+        assert same
+        return (more + same) / len(bad), (more + same / 2) / len(bad)
+
+
+def error(share: float, times: int = TIMES) -> float:
+    """How far a share of draws may be off."""
+    return 4.5 * math.sqrt(max(share * (1 - share), 1 / times) / times) + 2 / times
+
+
+def assert_exact(found: Row, case: Exact, rows: Sequence[Row], within: str | None = None) -> None:
+    values = case.values(rows, within)
+    p_value, _ = case.p_values(rows, within)
+    assert found[".estimate"] == pytest.approx(case.observed(rows))
+    assert found[".p_value"] == pytest.approx(p_value, abs=error(p_value))
+    off = 4.5 * statistics.pstdev(values) / math.sqrt(TIMES) + SAME
+    assert found[".expected"] == pytest.approx(statistics.mean(values), abs=off)
+    for name, share in ((".expected_lower", 0.025), (".expected_upper", 0.975)):
+        below = sum(value < found[name] - SAME for value in values) / len(values)
+        up_to = sum(value <= found[name] + SAME for value in values) / len(values)
+        assert below <= share + error(share), name
+        assert up_to >= share - error(share), name
+
+
+def shuffled_test(*metrics: tf.GroupwiseMetric, **options: Any) -> tf.DisparityTest:
+    given: dict[str, Any] = {"times": TIMES, **options}
+    return tf.disparity_test(*metrics, **given)
+
+
+def frame(truth: str, estimate: str, groups: str) -> pl.DataFrame:
+    """Rows from 1, 0 and - for what is missing."""
+    read = {"1": 1, "0": 0, "-": None}
+    return pl.DataFrame(
+        {"t": [read[each] for each in truth], "e": [read[each] for each in estimate], "g": list(groups)},
+        schema={"t": pl.Int64, "e": pl.Int64, "g": pl.String},
+    )
+
+
+PEOPLE = frame("1111100000", "1011010110", "aabbbaabbb")
+THREE = frame("1110001101", "1101000011", "aaabbbbccc")
+
+CASES = {
+    "demographic_parity": Exact(tf.demographic_parity("g"), (SELECTION,), largest_range),
+    "equal_opportunity": Exact(tf.equal_opportunity("g"), (SENS,), largest_range),
+    "predictive_parity": Exact(tf.predictive_parity("g"), (PRECISION,), largest_range),
+    "accuracy": Exact(tf.accuracy_difference("g"), (ACCURACY,), largest_range),
+    "equalized_odds": Exact(tf.equalized_odds("g"), (SENS, SPEC), largest_range),
+    "mean_of_odds": Exact(tf.average_abs_odds_difference("g"), (SENS, SPEC), mean_range),
+    "use_accuracy": Exact(tf.conditional_use_accuracy_equality("g"), (PRECISION, NPV), largest_range),
+    "ratio": Exact(tf.demographic_parity_ratio("g"), (SELECTION,), smallest_ratio, negative),
+    "to_a": Exact(tf.demographic_parity("g", aggregate=tf.difference(to="a")), (SELECTION,), from_a),
+    "minimum": Exact(tf.accuracy_group_minimum("g"), (ACCURACY,), smallest, negative),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("data", [PEOPLE, THREE], ids=["two groups", "three groups"])
+def test_it_is_what_all_ways_to_shuffle_give(data: pl.DataFrame, name: str) -> None:
+    found = shuffled_test(CASES[name].metric)(data, "t", "e").row(0, named=True)
+    assert_exact(found, CASES[name], data.to_dicts())
+
+
+def signed(rates: Rates) -> float:
+    return rates[0]["b"] - rates[0]["a"]
+
+
+def test_two_sides_are_tested_on_both() -> None:
+    sides = Exact(tf.demographic_parity(tf.privileged(g="a")), (SELECTION,), signed, abs)
+    data = frame("0" * 9, "111010000", "aaaabbbbb")
+    found = shuffled_test(sides.metric)(data, "t", "e").row(0, named=True)
+    assert_exact(found, sides, data.to_dicts())
+    assert found[".estimate"] < 0 < found[".expected_upper"]
+    # which of two tables of all that are possible is no likelier
+    assert found[".p_value"] == pytest.approx(stats.fisher_exact([[3, 1], [1, 4]])[1], abs=error(0.2))
+
+
+def test_of_two_groups_it_is_hypergeometric() -> None:
+    data = pl.DataFrame({"e": [1] * 14 + [0] * 26 + [1] * 21 + [0] * 9, "g": ["a"] * 40 + ["b"] * 30})
+    draws: Any = stats.hypergeom(70, 35, 40)
+    there = np.arange(5, 36)
+    apart = np.abs(there / 40 - (35 - there) / 30)
+    expected = float(draws.pmf(there)[apart >= abs(14 / 40 - 21 / 30) - SAME].sum())
+    found = shuffled_test(tf.demographic_parity("g"))(data, estimate="e").row(0, named=True)
+    assert found[".p_value"] == pytest.approx(expected, abs=error(expected))
+    assert found[".expected"] == pytest.approx(float((draws.pmf(there) * apart).sum()), abs=0.005)
+    assert (found[".n"], found[".method"]) == (70, "permutation")
+
+
+def test_what_is_as_bad_counts_half_for_a_mid_p() -> None:
+    for name in ("demographic_parity", "ratio", "equalized_odds"):
+        _, expected = CASES[name].p_values(THREE.to_dicts())
+        found = shuffled_test(CASES[name].metric, mid_p=True)(THREE, "t", "e").row(0, named=True)
+        assert found[".p_value"] == pytest.approx(expected, abs=error(expected))
+        assert found[".method"] == "permutation, mid-p"
+
+
+def test_large_tables_agree_with_a_chi_squared_test() -> None:
+    counts = {"a": (480, 520), "b": (505, 495), "c": (440, 560)}
+    data = pl.concat(pl.DataFrame({"e": [1] * hits + [0] * rest, "g": g}) for g, (hits, rest) in counts.items())
+    tested: Any = stats.chi2_contingency(np.array(list(counts.values())))
+    expected = float(tested.pvalue)
+    # of three groups of one size the range is no chi squared, but nearly as likely
+    found = shuffled_test(tf.demographic_parity("g"), seed=4)(data, estimate="e")[".p_value"].item()
+    assert found == pytest.approx(expected, rel=0.35)
+    unequal = shuffled_test(tf.new_groupwise_metric(tf.selection_rate, "sd", tf.standard_deviation())("g"))
+    assert unequal(data, estimate="e")[".p_value"].item() == pytest.approx(expected, abs=0.01)
+
+
+# Strata
+
+STRATA = frame("1100110010", "1101100011", "aabbbaabbb").with_columns(s=pl.Series(list("xxxxxyyyyy")))
+
+
+@pytest.mark.parametrize("name", ["demographic_parity", "equal_opportunity", "accuracy", "ratio", "minimum"])
+def test_shuffling_stays_within_strata(name: str) -> None:
+    rows = STRATA.to_dicts()
+    found = shuffled_test(CASES[name].metric, within="s")(STRATA, "t", "e").row(0, named=True)
+    assert_exact(found, CASES[name], rows, "s")
+    assert "within s" in found[".hypothesis"]
+
+
+def test_missing_strata_are_one_of_them() -> None:
+    data = STRATA.with_columns(s=pl.when(pl.col("s") != "y").then("s"))
+    ways = (shuffled_test(tf.demographic_parity("g"), within="s")(each, "t", "e") for each in (data, STRATA))
+    one, other = (way[".p_value"].item() for way in ways)
+    assert one == pytest.approx(other, abs=2 * error(other))
+
+
+def test_strata_may_be_several_columns_and_expressions() -> None:
+    data = STRATA.with_columns(u=pl.Series(list("ijijiijjij")))
+    case = CASES["demographic_parity"]
+    pasted = data.with_columns(both=pl.col("s") + pl.col("u"))
+    for within in (["s", "u"], (pl.col("s") + pl.col("u")).alias("both of them")):
+        found = shuffled_test(case.metric, within=within)(data, "t", "e").row(0, named=True)
+        assert_exact(found, case, pasted.to_dicts(), "both")
+
+
+def test_departments_explain_what_groups_differ_in() -> None:
+    """As in Berkeley: nobody is treated differently where they apply, but they apply elsewhere."""
+    shares = {("f", "hard"): (16, 80), ("m", "hard"): (4, 20), ("f", "easy"): (14, 20), ("m", "easy"): (56, 80)}
+    data = pl.concat(
+        pl.DataFrame({"e": [1] * hits + [0] * (size - hits), "g": group, "where": where})
+        for (group, where), (hits, size) in shares.items()
+    )
+    crude = shuffled_test(tf.demographic_parity("g"))(data, estimate="e").row(0, named=True)
+    inside = shuffled_test(tf.demographic_parity("g"), within="where")(data, estimate="e").row(0, named=True)
+    assert crude[".estimate"] == inside[".estimate"] == pytest.approx(0.3)
+    assert crude[".p_value"] < 0.001
+    assert inside[".p_value"] > 0.4
+    # what is expected is what the departments make
+    assert inside[".expected"] == pytest.approx(0.3, abs=0.01)
+
+
+def test_a_minimum_of_rows_is_one_of_groups_not_of_strata() -> None:
+    metric = tf.demographic_parity("g", min_n=4)
+    found = shuffled_test(metric, within="s")(STRATA, "t", "e")
+    assert found[".estimate"].item() == pytest.approx(metric(STRATA, "t", "e")[".estimate"].item())
+
+
+def test_a_reference_is_a_group_not_a_group_of_a_stratum() -> None:
+    case = CASES["to_a"]
+    found = shuffled_test(case.metric, within="s")(STRATA, "t", "e").row(0, named=True)
+    assert_exact(found, case, STRATA.to_dicts(), "s")
+
+
+@pytest.mark.parametrize("within", ["g", ["s", "s"], "nowhere", 3])
+def test_what_is_no_stratum_is_said(within: Any) -> None:
+    with pytest.raises(tf.TidyfairError):
+        shuffled_test(tf.demographic_parity("g"), within=within)(STRATA, "t", "e")
+    with pytest.raises(tf.ArgumentError, match="privileged"):
+        shuffled_test(tf.demographic_parity(tf.privileged(g="a")), within="s")(STRATA, "t", "e")
+
+
+# Who is tested
+
+
+def test_who_lacks_what_is_read_is_not_shuffled() -> None:
+    data = frame("11-0011-00110", "1101-01101001", "aaaabbbbbbbaa")
+    for name in ("demographic_parity", "equal_opportunity", "accuracy", "equalized_odds"):
+        found = shuffled_test(CASES[name].metric)(data, "t", "e").row(0, named=True)
+        assert_exact(found, CASES[name], data.to_dicts())
+    assert shuffled_test(tf.demographic_parity("g"))(data, "t", "e")[".n"].item() == 12
+    assert shuffled_test(tf.equal_opportunity("g"))(data, "t", "e")[".n"].item() == 6
+    assert shuffled_test(tf.equalized_odds("g"))(data, "t", "e")[".n"].item() == 10
+
+
+def test_missing_values_leave_no_test_where_they_count() -> None:
+    data = frame("1-001100", "11010010", "aaaabbbb")
+    assert shuffled_test(tf.accuracy_difference("g"))(data, "t", "e", na_rm=False)[".p_value"].item() is None
+    assert shuffled_test(tf.demographic_parity("g"))(data, "t", "e", na_rm=False)[".p_value"].item() is not None
+
+
+def test_small_groups_are_left_out() -> None:
+    metric = tf.equal_opportunity("g", min_n=3)
+    data = frame("1111111100", "1100101010", "aaaabbbccc")
+    found = shuffled_test(metric)(data, "t", "e").row(0, named=True)
+    big = data.filter(pl.col("g") != "c")
+    assert_exact(found, Exact(metric, (SENS,), largest_range), big.to_dicts())
+
+
+def test_groups_without_a_denominator_are_not_shuffled() -> None:
+    data = frame("111100100", "110001100", "aabbccbac")
+    found = shuffled_test(tf.equal_opportunity("g"))(data, "t", "e").row(0, named=True)
+    assert_exact(found, CASES["equal_opportunity"], data.filter(pl.col("t") == 1).to_dicts())
+
+
+def test_one_group_differs_from_nobody() -> None:
+    data = frame("1100", "1010", "aaaa")
+    found = shuffled_test(tf.demographic_parity("g"), tf.demographic_parity_ratio("g"))(data, "t", "e")
+    assert found.select(".estimate", ".expected", ".p_value").rows() == [(0.0, 0.0, 1.0), (1.0, 1.0, 1.0)]
+
+
+SMALL = pl.DataFrame(
+    {
+        "t": [1, 1, 0, 0, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0], "e": [1, 0, 1, 0, 1, 1, 0, 0, 1, 1, 0, 1, 1, 1],
+        "g": list("aaaabbbbbccccc"), "i": [1, 2] * 7, "h": list("xxyyxyxyxxyyxy"),
+        "w": ["u", None, "v", "u", None, "v", "u"] * 2, "flag": [True, False, False] * 4 + [True, True],
+        "many": list("pqrpqrpqrpqrpq"), "guess": list("pqpqrrpqrrqrpp"),
+    }
+)  # fmt: skip
+LARGEST = pl.DataFrame(
+    {
+        "t": [0] * 50 + [1] * 27, "e": [0, 1] * 25 + [1, 0, 1, 1, 1] + [1] * 10 + [0, 1] * 6,
+        "g": ["a"] * 55 + ["b"] * 10 + ["c"] * 12,
+    }
+)  # fmt: skip
+NOBODY = frame("110000", "101010", "aabbcc")
+
+SAME_AS: dict[str, tuple[tf.GroupwiseMetric, pl.DataFrame]] = {
+    "range": (tf.demographic_parity("g"), SMALL),
+    "overall": (tf.demographic_parity("g", aggregate=tf.difference(to="overall")), SMALL),
+    "rest": (tf.demographic_parity("g", aggregate=tf.difference(to="rest")), SMALL),
+    "rest_with_small_groups": (tf.demographic_parity("g", min_n=5, aggregate=tf.difference(to="rest")), SMALL),
+    "overall_with_small_groups": (tf.demographic_parity("g", min_n=5, aggregate=tf.difference(to="overall")), SMALL),
+    "majority": (tf.demographic_parity("g", aggregate=tf.difference(to="majority")), SMALL),
+    "majority_of_all_rows": (tf.equal_opportunity("g", aggregate=tf.difference(to="majority")), LARGEST),
+    "signed": (tf.demographic_parity("g", aggregate=tf.difference(to="c", signed=True)), SMALL),
+    "log_ratio": (tf.demographic_parity("g", aggregate=tf.log_ratio()), SMALL),
+    "to_number": (tf.demographic_parity("i", aggregate=tf.difference(to=1)), SMALL),
+    "to_truth_value": (tf.demographic_parity("flag", aggregate=tf.difference(to=True)), SMALL),
+    "to_null": (tf.demographic_parity("w", aggregate=tf.difference(to=(None,))), SMALL),
+    "to_several": (tf.demographic_parity("g", "h", aggregate=tf.difference(to=("a", "x"))), SMALL),
+    "to_text_of_several": (tf.demographic_parity("g", "h", aggregate=tf.difference(to="a:x")), SMALL),
+    "sides": (tf.equal_opportunity(tf.privileged(g="a")), SMALL),
+    "neither": (tf.demographic_parity(tf.privileged({"g": "a"}, unprivileged={"g": "b"})), SMALL),
+    "weighted_mean": (tf.new_groupwise_metric(tf.sens, "x", tf.group_mean(weighted=True))("g"), SMALL),
+    "less": (tf.new_groupwise_metric(tf.sens, "x", tf.difference(), less=tf.fall_out)("g"), SMALL),
+    "one_group_has_a_value": (tf.equal_opportunity("g"), NOBODY),
+    "one_rate_has_no_value": (tf.equalized_odds("g"), NOBODY),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME_AS)
+def test_what_is_tested_is_what_the_metric_says(name: str) -> None:
+    metric, data = SAME_AS[name]
+    expected = metric(data, "t", "e", on_undefined="ignore")[".estimate"].item()
+    try:
+        found = shuffled_test(metric, times=50)(data, "t", "e")
+    except tf.ArgumentError:
+        # what cannot be tested may be refused, but there is no other number
+        assert name == "less"
+        return
+    assert found[".estimate"].item() == (None if expected is None else pytest.approx(expected))
+    assert (found[".p_value"].item() is None) == (expected is None)
+
+
+def test_labels_are_read_as_by_the_metric() -> None:
+    for metric in (tf.equal_opportunity("g"), tf.predictive_parity("g"), tf.accuracy_difference("g")):
+        expected = metric(SMALL, "many", "guess", on_undefined="ignore")[".estimate"].item()
+        try:
+            found = tf.disparity_test(metric, times=50)(SMALL, "many", "guess")
+        except tf.ArgumentError:
+            continue
+        assert found[".estimate"].item() == pytest.approx(expected), metric.name
+
+
+def test_labels_that_are_read_one_by_one_have_no_test() -> None:
+    data = pl.DataFrame({"e": list("ppqqrrrpqrr"), "g": list("aaaaabbbbbb")})
+    with pytest.raises(tf.ArgumentError, match="reads several labels in detection_prevalence; read one, `pos_label=`"):
+        shuffled_test(tf.demographic_parity("g"))(data, estimate="e")
+    assert shuffled_test(tf.demographic_parity("g"))(data, estimate="e", pos_label="p")[".n"].item() == 11
+
+
+def test_an_infinite_ratio_is_no_surprise_in_small_groups() -> None:
+    data = pl.DataFrame({"e": [0, 0, 0, 0, 1, 0, 1, 0], "g": list("aaaabbbb")})
+    found = shuffled_test(tf.demographic_parity("g", aggregate=tf.log_ratio()))(data, estimate="e").row(0, named=True)
+    # either group has both of those selected in 6 of 28 ways
+    assert found[".estimate"] == math.inf
+    assert found[".p_value"] == pytest.approx(12 / 28, abs=error(0.43))
+    assert found[".expected"] == found[".expected_upper"] == math.inf
+
+
+def test_complements_are_the_same_rows() -> None:
+    both = tf.new_groupwise_metric(tf.metric_set(tf.sens, tf.miss_rate), "both", tf.difference())
+    one, other = (shuffled_test(metric("g"), seed=1)(SMALL, "t", "e") for metric in (both, tf.equal_opportunity))
+    assert one[".estimate"].item() == pytest.approx(other[".estimate"].item())
+    assert one[".p_value"].item() == pytest.approx(other[".p_value"].item(), abs=2 * error(0.5))
+    assert one[".n"].item() == other[".n"].item()
+
+
+# Outer groups, scores and frames
+
+
+def random_people(rows: int = 300, seed: int = 5) -> pl.DataFrame:
+    random = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "t": random.integers(0, 2, rows), "e": random.integers(0, 2, rows), "score": random.uniform(size=rows),
+            "g": random.choice(list("abc"), rows, p=[0.5, 0.3, 0.2]), "h": random.choice(["x", "y"], rows),
+            "fold": random.integers(1, 4, rows),
+        }
+    )  # fmt: skip
+
+
+CERTAIN = [".metric", ".by", ".hypothesis", ".estimate", ".n", ".method"]
+BY_CHANCE = [".expected", ".p_value"]
+
+
+def test_each_outer_group_is_tested_as_if_alone() -> None:
+    people = random_people()
+    test = shuffled_test(tf.equal_opportunity("g"), tf.demographic_parity("h"))
+    found = test(people, "t", "e", group_by="fold")
+    assert found.columns[:3] == ["fold", ".metric", ".by"]
+    for (fold,), part in people.group_by("fold"):
+        alone = test(part, "t", "e")
+        mine = found.filter(fold=fold)
+        assert mine.select(CERTAIN).equals(alone.select(CERTAIN))
+        for name in BY_CHANCE:
+            assert mine[name].to_list() == pytest.approx(alone[name].to_list(), abs=2 * error(0.5)), name
+
+
+def test_keys_of_outer_groups_are_those_of_the_data() -> None:
+    people = random_people().with_columns(
+        pl.when(pl.col("fold") > 1).then("fold").alias("some"),
+        pl.col("h").cast(pl.Enum(["y", "x"])).alias("level"),
+        pl.date(2026, pl.col("fold"), 1).alias("day"),
+    )
+    for key in ("fold", "some", "level", "day", "h"):
+        expected = tf.demographic_parity("g")(people, "t", "e", group_by=key)[key]
+        assert tf.disparity_test(tf.demographic_parity("g"), times=10)(people, "t", "e", group_by=key)[key].equals(
+            expected, check_dtypes=True
+        ), key
+
+
+def test_it_takes_frames_of_all_kinds(engine: Callable[[pl.DataFrame], Any]) -> None:
+    people = random_people(60)
+    test = tf.disparity_test(tf.demographic_parity("g"), times=100)
+    given = engine(people)
+    found = test(given, "t", "e", group_by="fold")
+    assert type(found) is (pl.DataFrame if isinstance(given, pl.LazyFrame) else type(given))
+    expected = test(people, "t", "e", group_by="fold")
+    assert as_polars(found)[".p_value"].to_list() == expected[".p_value"].to_list()
+    grouped: Any = people.group_by("fold")
+    assert test(grouped, "t", "e").equals(expected)
+
+
+def test_selections_are_made_at_a_threshold() -> None:
+    people = random_people()
+    made = people.with_columns(e=(pl.col("score") >= 0.3).cast(pl.Int64))
+    test = shuffled_test(tf.equalized_odds("g"))
+    assert test(people, "t", probs="score", threshold=0.3).equals(test(made, "t", "e"))
+    with pytest.raises(tf.ArgumentError, match="one selection, not a list"):
+        test(people, "t", probs="score", threshold=[0.3, 0.4])
+
+
+def test_the_event_is_the_label_that_is_named() -> None:
+    words = SMALL.with_columns(pl.col("t", "e").replace_strict({0: "no", 1: "yes"}, return_dtype=pl.String))
+    test = shuffled_test(tf.equal_opportunity("g"))
+    assert test(words, "t", "e", pos_label="yes").equals(test(SMALL, "t", "e"))
+
+
+def test_the_same_seed_is_the_same_answer() -> None:
+    people = random_people()
+    one, other = tf.equal_opportunity("g"), tf.demographic_parity_ratio("h")
+    options: dict[str, Any] = {"times": 500, "seed": 8, "adjust": "none"}
+    expected = tf.disparity_test(one, **options)(people, "t", "e", group_by="fold")
+    shuffled = people.sample(fraction=1, shuffle=True, seed=3)
+    assert tf.disparity_test(one, **options)(shuffled, "t", "e", group_by="fold").equals(expected)
+    together = tf.disparity_test(other, one, **options)(people, "t", "e", group_by="fold")
+    assert together.filter(pl.col(".metric") == one.name).equals(expected)
+    options["seed"] = 9
+    another = tf.disparity_test(one, **options)(people, "t", "e", group_by="fold")
+    assert another[".estimate"].equals(expected[".estimate"])
+    assert not another[".expected"].equals(expected[".expected"])
+
+
+def test_equal_groups_are_seldom_told_apart() -> None:
+    random = np.random.default_rng(12)
+    worlds, rows = 120, 60
+    people = pl.DataFrame(
+        {
+            "world": np.repeat(np.arange(worlds), rows), "t": random.integers(0, 2, worlds * rows),
+            "e": (random.uniform(size=worlds * rows) < 0.3).astype(int),
+            "g": random.choice(list("abc"), worlds * rows, p=[0.5, 0.3, 0.2]),
+            "s": random.choice(list("xy"), worlds * rows),
+        }
+    )  # fmt: skip
+    for metric, within in ((tf.equalized_odds("g"), None), (tf.demographic_parity("g"), "s")):
+        test = tf.disparity_test(metric, within=within, times=199, adjust="none")
+        p_values = test(people, "t", "e", group_by="world")[".p_value"].to_numpy()
+        for level in (0.05, 0.1, 0.3):
+            often = float((p_values <= level).mean())
+            assert often <= level + 3.5 * math.sqrt(level * (1 - level) / worlds), (metric.name, level)
+        # and the test is not one that never rejects
+        assert float((p_values <= 0.3).mean()) >= 0.15
+
+
+# Many tests
+
+FAMILIES: dict[str, list[str]] = {"metric": [".metric"], "by": [".by"], "all": []}
+WAYS = {"holm": "holm", "bh": "fdr_bh", "by": "fdr_by"}
+
+
+def assert_adjusted(found: pl.DataFrame, way: str, family: str) -> None:
+    keyed = found.with_columns(pl.concat_str(pl.lit(""), *FAMILIES[family]).alias("family"))
+    for _, part in keyed.group_by("family"):
+        expected: Any = multipletests(part[".p_value"].to_numpy(), method=WAYS[way])[1]
+        assert part[".p_adjusted"].to_list() == pytest.approx(list(expected))
+    assert found[".adjustment"].unique().to_list() == [f"{way} over {family}"]
+
+
+@pytest.mark.parametrize(
+    ("way", "family"), [("holm", "metric"), ("holm", "by"), ("holm", "all"), ("bh", "metric"), ("by", "all")]
+)
+def test_many_tests_are_adjusted_together(way: Any, family: Any) -> None:
+    people = random_people().with_columns(e=pl.when(pl.col("g") == "c").then(1).otherwise("e"))
+    metrics = [tf.demographic_parity("g"), tf.demographic_parity("h"), tf.equal_opportunity("g")]
+    found = tf.disparity_test(*metrics, times=200, adjust=way, family=family)(people, "t", "e", group_by="fold")
+    assert len(found) == 9
+    assert_adjusted(found, way, family)
+    one_rate = [tf.demographic_parity("g"), tf.equal_opportunity("g"), tf.demographic_parity("h")]
+    pairs = tf.pairwise(*one_rate, adjust=way, family=family)(people, "t", "e", group_by="fold")
+    assert len(pairs) == 3 * (3 + 3 + 1)
+    assert_adjusted(pairs, way, family)
+
+
+def test_without_adjustment_p_values_stay() -> None:
+    test = tf.disparity_test(tf.demographic_parity("g"), tf.equal_opportunity("g"), times=100, adjust="none")
+    found = test(random_people(), "t", "e")
+    assert found[".p_adjusted"].equals(found[".p_value"], check_names=False)
+    assert found[".adjustment"].to_list() == ["none over all"] * 2
+
+
+def test_what_has_no_test_takes_no_part() -> None:
+    nobody = NOBODY.with_columns(t=pl.lit(0))
+    metrics = (tf.equal_opportunity("g"), tf.demographic_parity("g"))
+    found = tf.disparity_test(*metrics, times=100)(nobody, "t", "e", pos_label=1, labels=[0, 1])
+    assert found[".p_value"][0] is found[".p_adjusted"][0] is found[".estimate"][0] is None
+    assert found[".p_adjusted"][1] == found[".p_value"][1]
+    assert found[".hypothesis"][0].startswith("sens")
+
+
+@pytest.mark.parametrize("within", [None, "s"])
+@pytest.mark.parametrize("group_by", [None, "u"])
+def test_without_rows_there_is_no_test(within: str | None, group_by: str | None) -> None:
+    nothing = STRATA.with_columns(u="s").head(0)
+    found = tf.disparity_test(tf.demographic_parity("g"), within=within, times=10)(nothing, "t", "e", group_by=group_by)
+    assert found[".p_value"].to_list() == [None] * (group_by is None)
+    assert tf.pairwise(tf.demographic_parity("g"))(nothing, "t", "e", group_by=group_by).is_empty()
+
+
+# What is refused
+
+MCC = tf.new_groupwise_metric(tf.mcc, "mcc_difference", tf.difference())
+UNTESTED: list[Any] = [
+    MCC("g"), tf.f1_group_minimum("g"), tf.bal_accuracy_group_minimum("g"), tf.treatment_equality("g"),
+    tf.average_odds_difference(tf.privileged(g="a")), tf.differential_fairness("g"), tf.independence("g"),
+    tf.class_imbalance("g"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", UNTESTED, ids=lambda each: each.name)
+def test_what_is_no_rate_is_refused(metric: Any) -> None:
+    with pytest.raises(tf.ArgumentError, match=rf"^{metric.name} is no comparison of rates"):
+        tf.disparity_test(metric)(SMALL, "t", "e")
+    with pytest.raises(tf.ArgumentError):
+        tf.pairwise(metric)(SMALL, "t", "e")
+
+
+def test_scores_are_no_rates() -> None:
+    for metric in (tf.auc_parity("g"), tf.calibration_parity("g"), tf.abroca("g")):
+        with pytest.raises(tf.ArgumentError, match="is no comparison of rates"):
+            tf.disparity_test(metric)(random_people(), "t", probs="score")
+    with pytest.raises(tf.ArgumentError, match="is no comparison of rates"):
+        tf.disparity_test(tf.mae_difference("g"))(random_people(), "t", "score")
+
+
+def test_rates_of_some_of_the_same_rows_are_refused() -> None:
+    for metrics in (tf.metric_set(tf.sens, tf.accuracy), tf.metric_set(tf.sens, tf.precision)):
+        metric = tf.new_groupwise_metric(metrics, "overlapping", tf.difference())("g")
+        with pytest.raises(tf.ArgumentError, match=r"^overlapping: .* some of the same rows"):
+            tf.disparity_test(metric)(SMALL, "t", "e")
+
+
+@pytest.mark.parametrize("make", [tf.disparity_test, tf.pairwise])
+def test_what_is_no_comparison_is_refused(make: Any) -> None:
+    with pytest.raises(tf.ArgumentError, match=r'did you mean `demographic_parity\("col"\)`'):
+        make(tf.demographic_parity)
+    user = tf.new_groupwise_metric(tf.sens, "mine", pl.col(".estimate").max())("g")
+    for odd in (tf.accuracy, [tf.demographic_parity("g")], user, None, "demographic_parity", tf.metric_set(tf.sens)):
+        with pytest.raises(tf.ArgumentError, match=r"takes comparisons of groups"):
+            make(odd)
+    with pytest.raises(tf.ArgumentError, match="needs a comparison of groups"):
+        make()
+
+
+ODD_OPTIONS: list[dict[str, Any]] = [
+    {"times": 0}, {"times": 2.5}, {"times": True}, {"times": "many"}, {"times": 10**12}, {"seed": -1}, {"seed": 0.5},
+    {"seed": None}, {"adjust": "bonferoni"}, {"adjust": None}, {"family": "metrics"}, {"family": 1},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", ODD_OPTIONS, ids=str)
+@pytest.mark.parametrize("make", [tf.disparity_test, tf.pairwise])
+def test_odd_options_are_refused(make: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(tf.ArgumentError):
+        make(tf.demographic_parity("g"), **options)
+
+
+def test_so_are_those_of_one_of_them() -> None:
+    make: Any = tf.disparity_test
+    with pytest.raises(tf.ArgumentError, match="max_t"):
+        make(tf.demographic_parity("g"), adjust="max_t")
+    with pytest.raises(tf.ArgumentError, match="mid_p"):
+        make(tf.demographic_parity("g"), mid_p="no")
+    pairs: Any = tf.pairwise
+    for level in (0, 1, 1.0, 95, math.nan, "0.9", True, None):
+        with pytest.raises(tf.ArgumentError, match="`conf_level` is a share"):
+            pairs(tf.demographic_parity("g"), conf_level=level)
+
+
+ODD_CALLS: list[dict[str, Any]] = [
+    {"case_weights": "w"}, {"interval": "auto"}, {"explain": True}, {"on_undefined": "raise"}, {"score_bins": 4},
+    {"times": 5}, {"seed": 3}, {"conf_level": 0.9}, {"na_rm": "maybe"}, {"nonsense": 1},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", ODD_CALLS, ids=lambda each: next(iter(each)))
+@pytest.mark.parametrize("make", [tf.disparity_test, tf.pairwise])
+def test_odd_calls_are_refused(make: Any, options: dict[str, Any]) -> None:
+    data = random_people(40).with_columns(w=pl.lit(2.0))
+    with pytest.raises(tf.TidyfairError):
+        make(tf.demographic_parity("g"))(data, "t", "e", **options)
+
+
+# Pairs
+
+GROUPS = {"a": (31, 60), "b": (9, 25), "c": (0, 12), "d": (7, 7)}
+
+
+@pytest.fixture(scope="module")
+def pairs_of() -> pl.DataFrame:
+    """Decisions of four groups, one of which has none and one of which has all."""
+    return pl.concat(
+        pl.DataFrame({"e": [1] * hits + [0] * (size - hits), "g": group}) for group, (hits, size) in GROUPS.items()
+    )
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_pairs_have_newcombes_limits_and_fishers_p(pairs_of: pl.DataFrame, level: float) -> None:
+    found = tf.pairwise(tf.demographic_parity("g"), conf_level=level)(pairs_of, estimate="e")
+    assert found.select(".group", ".other").rows() == list(itertools.combinations(GROUPS, 2))
+    for row in found.to_dicts():
+        (one, rows), (other, other_rows) = GROUPS[row[".group"]], GROUPS[row[".other"]]
+        assert (row[".n"], row[".n_other"]) == (rows, other_rows)
+        assert row[".estimate"] == pytest.approx(one / rows)
+        assert row[".estimate_other"] == pytest.approx(other / other_rows)
+        assert row[".difference"] == pytest.approx(one / rows - other / other_rows)
+        low, high = confint_proportions_2indep(one, rows, other, other_rows, method="newcomb", alpha=1 - level)
+        assert (row[".lower"], row[".upper"]) == (pytest.approx(low, abs=1e-9), pytest.approx(high, abs=1e-9))
+        expected = stats.fisher_exact([[one, rows - one], [other, other_rows - other]])[1]
+        assert row[".p_value"] == pytest.approx(expected)
+
+
+def test_pairs_of_many_tables_have_fishers_p() -> None:
+    random = np.random.default_rng(6)
+    sizes = random.integers(1, 40, (40, 2))
+    hits = random.binomial(sizes, random.uniform(size=(40, 1)))
+    data = pl.concat(
+        pl.DataFrame({"e": [1] * hit + [0] * (size - hit), "g": group, "table": table})
+        for table in range(40)
+        for group, size, hit in zip("ab", sizes[table].tolist(), hits[table].tolist(), strict=True)
+    )
+    found = tf.pairwise(tf.demographic_parity("g"))(data, estimate="e", group_by="table")
+    assert found["table"].to_list() == list(range(40))
+    for table, p_value in found.select("table", ".p_value").rows():
+        counts = [[int(hits[table, at]), int(sizes[table, at] - hits[table, at])] for at in (0, 1)]
+        assert p_value == pytest.approx(stats.fisher_exact(counts)[1]), counts
+
+
+def test_pairs_are_of_those_that_the_rate_is_about() -> None:
+    found = tf.pairwise(tf.equal_opportunity("g"), tf.predictive_parity("g"))(SMALL, "t", "e")
+    for name, about, holds in (("sens", "t", "e"), ("precision", "e", "t")):
+        rates = SMALL.filter(pl.col(about) == 1).group_by("g").agg(pl.col(holds).mean().alias("rate"), pl.len())
+        expected = {group: (rate, rows) for group, rate, rows in rates.rows()}
+        mine = found.filter(pl.col(".metric") == name)
+        assert set(mine[".group"]) | set(mine[".other"]) == set(expected)
+        for row in mine.to_dicts():
+            assert (row[".estimate"], row[".n"]) == expected[row[".group"]]
+            assert (row[".estimate_other"], row[".n_other"]) == expected[row[".other"]]
+
+
+def test_pairs_go_by_the_names_of_groups() -> None:
+    crossed = tf.pairwise(tf.demographic_parity("g", "h"))(SMALL, "t", "e")
+    assert set(crossed[".by"]) == {"g:h"}
+    assert set(crossed[".group"]) | set(crossed[".other"]) == {f"{one}:{other}" for one in "abc" for other in "xy"}
+    assert len(crossed) == math.comb(6, 2)
+    sides = tf.pairwise(tf.demographic_parity(tf.privileged(g="a")))(SMALL, "t", "e")
+    assert sides.select(".by", ".group", ".other").rows() == [("g=a", "privileged", "unprivileged")]
+    missing = tf.pairwise(tf.demographic_parity("w"))(SMALL, "t", "e")
+    assert set(missing[".group"]) | set(missing[".other"]) == {"u", "v", "null"}
+
+
+def test_pairs_of_outer_groups_are_those_of_each_alone() -> None:
+    people = random_people()
+    test = tf.pairwise(tf.equal_opportunity("g"), adjust="none")
+    found = test(people, "t", "e", group_by="fold")
+    for (fold,), part in people.group_by("fold"):
+        assert found.filter(fold=fold).drop("fold").equals(test(part, "t", "e"))
+    answer = as_polars(test(people.to_pandas(), "t", "e", group_by="fold"))
+    assert answer[".p_value"].to_list() == pytest.approx(found[".p_value"].to_list())
+
+
+def largest_distances(tables: list[tuple[list[int], list[int]]], times: int) -> tuple[list[float], np.ndarray]:
+    """The distance of each pair, and the largest of all pairs of all tables when groups are shuffled."""
+    random = np.random.default_rng(77)
+    observed: list[float] = []
+    largest = np.zeros(times)
+    for hits, rows in tables:
+        made = np.repeat([1, 0], [sum(hits), sum(rows) - sum(hits)])
+        share = sum(hits) / sum(rows)
+        ends = np.cumsum([0, *rows])
+        shuffled = random.permuted(np.tile(made, (times, 1)), axis=1)
+        rates = [shuffled[:, ends[at] : ends[at + 1]].mean(axis=1) for at in range(len(rows))]
+        for one, other in itertools.combinations(range(len(rows)), 2):
+            scale = math.sqrt(share * (1 - share) * (1 / rows[one] + 1 / rows[other]))
+            observed.append(abs(hits[one] / rows[one] - hits[other] / rows[other]) / scale)
+            largest = np.maximum(largest, np.abs(rates[one] - rates[other]) / scale)
+    return observed, largest
+
+
+def decisions(hits: Sequence[int], rows: Sequence[int]) -> pl.DataFrame:
+    return pl.concat(
+        pl.DataFrame({"e": [1] * hit + [0] * (size - hit), "g": group})
+        for group, hit, size in zip("abcdef", hits, rows, strict=False)
+    )
+
+
+def test_the_largest_distance_of_any_pair_adjusts_all() -> None:
+    hits, rows = [20, 9, 4, 11], [40, 30, 20, 20]
+    found = tf.pairwise(tf.demographic_parity("g"), adjust="max_t", times=TIMES)(decisions(hits, rows), estimate="e")
+    distances, largest = largest_distances([(hits, rows)], TIMES)
+    expected = [float((largest >= distance - SAME).mean()) for distance in distances]
+    assert found[".p_adjusted"].to_list() == pytest.approx(expected, abs=2 * error(0.3))
+    assert found[".adjustment"].unique().to_list() == ["max_t over the pairs of each comparison"]
+    assert (found[".p_adjusted"] < 0.5).any()
+
+
+def test_each_outer_group_takes_its_own_largest_distance() -> None:
+    tables = [([20, 9, 4], [40, 30, 20]), ([10, 12, 3], [30, 25, 20])]
+    data = pl.concat(decisions(*table).with_columns(fold=pl.lit(fold)) for fold, table in enumerate(tables))
+    found = tf.pairwise(tf.demographic_parity("g"), adjust="max_t", times=TIMES)(data, estimate="e", group_by="fold")
+    expected: list[float] = []
+    for table in tables:
+        distances, largest = largest_distances([table], TIMES)
+        expected += [float((largest >= distance - SAME).mean()) for distance in distances]
+    assert found[".p_adjusted"].to_list() == pytest.approx(expected, abs=2 * error(0.3))
+
+
+def test_pairs_that_are_all_equal_are_no_surprise() -> None:
+    for hits in ([0, 0, 0], [5, 6, 7]):
+        found = tf.pairwise(tf.demographic_parity("g"), adjust="max_t", times=100)(
+            decisions(hits, [5, 6, 7]), estimate="e", pos_label=1, labels=[0, 1]
+        )
+        assert found.select(".difference", ".p_value", ".p_adjusted").unique().rows() == [(0.0, 1.0, 1.0)]
+
+
+@pytest.mark.parametrize("adjust", ["holm", "max_t"])
+def test_metrics_and_folds_without_pairs_leave_the_others(adjust: Any) -> None:
+    data = pl.DataFrame(
+        {"t": [0, 0, 0, 0, 1, 1, 1, 1], "e": [1, 0, 1, 0] * 2, "g": list("abbaaabb"), "fold": [1] * 4 + [2] * 4}
+    )
+    test = tf.pairwise(tf.equal_opportunity("g"), adjust=adjust, times=50)
+    found = test(data, "t", "e", group_by="fold", pos_label=1)
+    assert found["fold"].to_list() == [2]
+    assert found[".p_adjusted"].null_count() == 0
+    both = tf.pairwise(tf.equal_opportunity("g"), tf.demographic_parity("g"), adjust=adjust, times=50)
+    of_one = both(data.filter(pl.col("t") == 0), "t", "e", pos_label=1, labels=[0, 1])
+    assert of_one[".metric"].to_list() == ["detection_prevalence"]
+    assert of_one[".p_adjusted"].null_count() == 0
+    alone = test(data.filter(pl.col("g") == "a"), "t", "e")
+    assert alone.is_empty()
+    assert alone.schema == test(data, "t", "e").schema
+
+
+def test_pairs_of_each_label_say_which_label() -> None:
+    try:
+        found = tf.pairwise(tf.demographic_parity("g"))(SMALL, estimate="guess")
+    except tf.ArgumentError:
+        return
+    assert found.select(pl.exclude(r"^\.(p_|lower|upper|difference|estimate).*$")).is_unique().all()
+
+
+def test_pairs_are_of_one_rate() -> None:
+    with pytest.raises(tf.ArgumentError, match="equalized_odds compares several rates"):
+        tf.pairwise(tf.equalized_odds("g"))(SMALL, "t", "e")
