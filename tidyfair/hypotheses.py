@@ -6,6 +6,7 @@ of a group then have what is counted is a multivariate hypergeometric draw.
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from tidyfair.frames import open_frame
 from tidyfair.groups import By
 from tidyfair.intervals import Quantities, share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, MetricSet, metric_set
-from tidyfair.proportions import adjusted, apart, fisher
+from tidyfair.proportions import adjusted, apart, cochran_mantel_haenszel, fisher, homogeneity, mantel_haenszel
 from tidyfair.readings import LEVEL, ONE_LABEL, UNIT
 from tidyfair.units import UNGROUPED
 
@@ -40,7 +41,18 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
-__all__ = ["DisparityTest", "PairwiseTest", "WorstGroups", "disparity_test", "pairwise", "worst_groups"]
+__all__ = [
+    "DisparityTest",
+    "PairwiseTest",
+    "PeriodTest",
+    "StratifiedTest",
+    "WorstGroups",
+    "compare_periods",
+    "disparity_test",
+    "pairwise",
+    "stratified",
+    "worst_groups",
+]
 
 Family = Literal["metric", "by", "all"]
 _ADJUSTMENTS = ("holm", "bh", "by", "none")
@@ -73,6 +85,17 @@ _PAIRS = {
 }  # fmt: skip
 
 
+_STRATIFIED = {
+    ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".other": pl.String, ".strata": pl.Int64,
+    ".crude": pl.Float64, ".adjusted": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64, ".std_error": pl.Float64,
+    ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".p_homogeneity": pl.Float64, ".pattern": pl.String,
+    ".n": pl.Int64, ".n_other": pl.Int64,
+}  # fmt: skip
+_CHANGED = {
+    ".metric": pl.String, ".by": pl.String, ".estimate_before": pl.Float64, ".estimate": pl.Float64,
+    ".change": pl.Float64, ".expected": pl.Float64, ".expected_lower": pl.Float64, ".expected_upper": pl.Float64,
+    ".p_value": pl.Float64,
+}  # fmt: skip
 _WORST = {
     ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".estimate": pl.Float64, ".lower": pl.Float64,
     ".upper": pl.Float64, ".p_worst": pl.Float64, ".n": pl.Int64,
@@ -404,6 +427,90 @@ class PairwiseTest(_Test):
         return table.with_columns(pl.lit("max_t over the pairs of each comparison").alias(".adjustment"))
 
 
+@dataclass(frozen=True)
+class PeriodTest(_Test):
+    """Tests whether a disparity has changed; made by `compare_periods`."""
+
+    period: str = "period"
+
+    def _tables(
+        self, metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated | None
+    ) -> Iterator[pl.DataFrame]:
+        import numpy as np
+
+        keys = evaluated.units.outer_keys
+        if self.period not in keys.columns:
+            msg = f"compare_periods() needs the periods as outer groups: `group_by={self.period!r}`."
+            raise ArgumentError(msg)
+        rest = keys.drop(self.period)
+        runs = (
+            keys.with_row_index(_OUTER).partition_by(rest.columns, maintain_order=True)
+            if rest.width
+            else [keys.with_row_index(_OUTER)]
+        )
+        empty = pl.DataFrame([dict.fromkeys(_CHANGED)], schema=_CHANGED).clear()
+        yield (
+            keys.clear()
+            .rename({self.period: ".period"})
+            .with_columns(keys[self.period].clear().alias(".before"))
+            .join(empty, how="cross")
+        )
+        for run in runs:
+            for first, second in itertools.pairwise(run[_OUTER].to_list()):
+                own = zlib.crc32(f"{metric.name} {metric.by.text} {keys.row(first)} {keys.row(second)}".encode())
+                random = np.random.default_rng([self.seed, own])
+                both = [self._counts(metric, evaluated, crossed, outer) for outer in (first, second)]
+                drawn = [
+                    _between(one, other, evaluated.units.text, self.times, random)
+                    for one, other in zip(*both, strict=True)
+                ]
+                values = [
+                    _compared(
+                        metric, evaluated.rows.filter(pl.col("outer") == outer), mine, [each[side] for each in drawn]
+                    )["value"]
+                    for side, (outer, mine) in enumerate(zip((first, second), both, strict=True))
+                ]
+                table = pl.DataFrame([self._changed(metric, *values)], schema=_CHANGED)
+                about = keys[second : second + 1].rename({self.period: ".period"})
+                yield about.with_columns(keys[self.period][first : first + 1].alias(".before")).join(table, how="cross")
+
+    def _changed(self, metric: GroupwiseMetric, before: pl.Series, after: pl.Series) -> dict[str, Any]:
+        """How much a disparity changes, and by chance alone; what was found comes last."""
+        change = after - before
+        shuffled, found = change[:-1].drop_nulls(), change[-1]
+        about = dict.fromkeys(_CHANGED) | {
+            ".metric": metric.name, ".by": metric.by.text, ".estimate_before": before[-1], ".estimate": after[-1],
+        }  # fmt: skip
+        if found is None or not len(shuffled):
+            return about
+        low, high = (shuffled.quantile(end, "linear") for end in _CENTRAL)
+        expected = float(str(shuffled.mean()))
+        away = (shuffled - expected).abs()
+        reached = int((away >= abs(found - expected) - _SAME).sum())
+        return about | {
+            ".change": found, ".expected": expected, ".expected_lower": low, ".expected_upper": high,
+            ".p_value": (reached + 1) / (len(shuffled) + 1),
+        }  # fmt: skip
+
+
+def _between(
+    one: _Counts, other: _Counts, texts: pl.Series, times: int, random: np.random.Generator
+) -> tuple[Array, Array]:
+    """The hits of each group in both periods, its rows shuffled between them."""
+    import numpy as np
+
+    first, second = ((each.rows.sum(axis=0), each.hits.sum(axis=0)) for each in (one, other))
+    drawn = [np.tile(hits, (times, 1)) for _, hits in (first, second)]
+    places = {texts[int(unit)]: place for place, unit in enumerate(other.units)}
+    for place, unit in enumerate(one.units):
+        match = places.get(texts[int(unit)])
+        if match is not None:
+            total, rows = first[1][place] + second[1][match], first[0][place] + second[0][match]
+            moved = random.hypergeometric(total, rows - total, first[0][place], times)
+            drawn[0][:, place], drawn[1][:, match] = moved, total - moved
+    return drawn[0], drawn[1]
+
+
 class WorstGroups(_Test):
     """How sure it is which group is the worst; made by `worst_groups`."""
 
@@ -431,6 +538,57 @@ class WorstGroups(_Test):
 
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
         return table
+
+
+class StratifiedTest(_Test):
+    """Compares groups within strata; made by `stratified`."""
+
+    def _tested(
+        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[_Counts], own: int
+    ) -> pl.DataFrame:
+        del own
+        if len(metric.metrics) > 1 or metric.less:
+            msg = f"{metric.name} compares several rates; take one of one, such as equal_opportunity."
+            raise ArgumentError(msg)
+        schema = {name: dtype for name, dtype in _STRATIFIED.items() if name != ".p_adjusted"}
+        found = list[dict[str, Any]]()
+        for count in counts:
+            size, hits = count.rows.sum(axis=0), count.hits.sum(axis=0)
+            named = rows.filter((pl.col("name") == count.name) & pl.col("is_reference"))[UNIT]
+            at = [place for place, unit in enumerate(count.units.tolist()) if unit in set(named)]
+            reference = at[0] if at else int(size.argmax())
+            for group in range(len(size)):
+                if group != reference:
+                    both = (count.rows[:, [group, reference]] > 0).all(axis=1)
+                    tables = [
+                        each[both][:, place].astype(float)
+                        for place in (group, reference)
+                        for each in (count.hits, count.rows)
+                    ]
+                    crude = float(hits[group] / size[group] - hits[reference] / size[reference])
+                    about = {
+                        ".metric": count.name, ".by": metric.by.text, ".group": texts[int(count.units[group])],
+                        ".other": texts[int(count.units[reference])], ".strata": int(both.sum()),
+                        ".crude": crude,
+                        ".n": int(size[group]), ".n_other": int(size[reference]),
+                    }  # fmt: skip
+                    found.append(about | _within_strata(crude, tables, self.conf_level))
+        return pl.DataFrame(found, schema=schema)
+
+
+def _within_strata(crude: float, tables: list[Any], level: float) -> dict[str, Any]:
+    """What is known of a difference within strata: `hits` and `rows` of a group, and of the other one."""
+    if not len(tables[0]):
+        return {".pattern": "no common stratum"}
+    found, error = mantel_haenszel(*tables)
+    z, vary = NormalDist().inv_cdf((1 + level) / 2), homogeneity(*tables)
+    distance = tables[0] / tables[1] - tables[2] / tables[3]
+    turned = bool((distance > 0).all() and crude < 0) or bool((distance < 0).all() and crude > 0)
+    return {
+        ".adjusted": found, ".lower": found - z * error, ".upper": found + z * error, ".std_error": error,
+        ".p_value": cochran_mantel_haenszel(*tables), ".p_homogeneity": vary,
+        ".pattern": "simpson" if turned else "heterogeneous" if vary < 1 - level else "alike",
+    }  # fmt: skip
 
 
 def _distances(shares: Array, rows: Array, share: float) -> Array:
@@ -519,6 +677,91 @@ def pairwise(
         _groupwise(metrics, "pairwise"), (), _whole("times", 1, times), _whole("seed", 0, seed),
         _one_of("adjust", adjust, (*_ADJUSTMENTS, "max_t")), cast("Any", _one_of("family", family, _FAMILIES)),
         conf_level=_level(conf_level),
+    )  # fmt: skip
+
+
+def stratified(
+    *metrics: GroupwiseMetric | MetricSet,
+    within: ColumnLike | Iterable[ColumnLike],
+    adjust: Literal["holm", "bh", "by", "none"] = "holm",
+    family: Family = "all",
+    conf_level: float = 0.95,
+) -> StratifiedTest:
+    """Compare groups within strata: what is left of a difference between like and like.
+
+    Each group is compared with the reference of the metric, `difference(to="a group")`, or else with the largest one.
+
+    Args:
+        metrics: Groupwise metrics of one rate each.
+        within: The columns whose groups are the strata.
+        adjust: How p-values are adjusted, as for `pairwise`.
+        family: Which comparisons are adjusted together.
+        conf_level: Of the intervals, and of the test whether strata differ.
+
+    Returns:
+        A callable that takes what a metric takes, and gives one row for each group and outer group: the `.crude`
+        difference, the `.adjusted` one (Mantel and Haenszel's) with `.lower`, `.upper` and `.std_error`, `.p_value`
+        (Cochran, Mantel and Haenszel's) and `.p_homogeneity`, and the `.pattern`: `simpson` where all strata have the
+        other sign than the crude difference, `heterogeneous` where strata differ so that one number for all of them
+        says little, else `alike`. Strata without one of the two groups do not count. It needs scipy.
+
+    >>> from tidyfair import demographic_parity
+    >>> rows = [(g, d, p) for g, d, hits, size in (
+    ...     ("a", "x", 18, 20), ("b", "x", 72, 90), ("a", "y", 27, 90), ("b", "y", 4, 20)
+    ... ) for p in [1] * hits + [0] * (size - hits)]
+    >>> people = pl.DataFrame(rows, schema=["g", "dept", "hired"], orient="row")
+    >>> found = stratified(demographic_parity("g"), within="dept")(people, estimate="hired")
+    >>> found.select(".group", ".other", pl.col(".crude", ".adjusted").round(2), ".pattern").row(0)
+    ('b', 'a', 0.28, -0.1, 'simpson')
+    """
+    columns = _columns(within)
+    if not columns:
+        msg = "stratified() compares within strata: `within=` names their columns."
+        raise ArgumentError(msg)
+    return StratifiedTest(
+        _groupwise(metrics, "stratified"), columns, 1, 0, _one_of("adjust", adjust, _ADJUSTMENTS),
+        cast("Any", _one_of("family", family, _FAMILIES)), conf_level=_level(conf_level),
+    )  # fmt: skip
+
+
+def compare_periods(
+    *metrics: GroupwiseMetric | MetricSet,
+    period: str,
+    times: int = 10_000,
+    seed: int = 0,
+    adjust: Literal["holm", "bh", "by", "none"] = "holm",
+    family: Family = "all",
+) -> PeriodTest:
+    """Test whether disparities change from one period to the next, by shuffling the rows of each group between them.
+
+    Ranges of different numbers of rows are not comparable: that of the smaller period is larger by chance. So a change
+    is compared with what it would be if nothing but the number of rows changed.
+
+    Args:
+        metrics: Groupwise metrics of rates.
+        period: The column of periods, in their order, which is also given as `group_by=` in the call.
+        times: How many draws there are.
+        seed: Of the draws.
+        adjust: How p-values are adjusted, as for `disparity_test`.
+        family: Which tests are adjusted together.
+
+    Returns:
+        A callable that takes what a metric takes, and gives one row for each metric and period but the first: `.before`
+        (the period before), both values, their `.change`, what is `.expected` if nothing changes and the range of 95 %
+        of it, `.p_value` and `.p_adjusted`.
+
+    >>> from tidyfair import demographic_parity
+    >>> people = pl.DataFrame({"month": [1] * 4 + [2] * 4, "hired": [1, 0] * 4, "sex": list("ffmm") * 2})
+    >>> test = compare_periods(demographic_parity("sex"), period="month")
+    >>> test(people, estimate="hired", group_by="month").select(".before", ".period", ".change").row(0)
+    (1, 2, 0.0)
+    """
+    if not isinstance(period, str) or not period:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"compare_periods(): `period` is the name of a column, not {period!r}."
+        raise ArgumentError(msg)
+    return PeriodTest(
+        _groupwise(metrics, "compare_periods"), (), _whole("times", 1, times), _whole("seed", 0, seed),
+        _one_of("adjust", adjust, _ADJUSTMENTS), cast("Any", _one_of("family", family, _FAMILIES)), period=period,
     )  # fmt: skip
 
 

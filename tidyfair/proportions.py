@@ -208,6 +208,51 @@ def mcnemar(one: int, other: int) -> float:
     return float(min(1.0, 2 * np.exp(logarithms).sum()))
 
 
+def mantel_haenszel(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats) -> tuple[float, float]:
+    """The difference of two shares within strata, weighed by how much they tell, and its standard error.
+
+    Mantel and Haenszel (1959); Greenland and Robins (1985); the error is Sato's (1989), for few large strata and for
+    many small ones.
+    """
+    import numpy as np
+
+    total = rows + other_rows
+    weight = rows * other_rows / total
+    found = float(((hits * other_rows - other_hits * rows) / total).sum() / weight.sum())
+    tilted = rows**2 * other_hits - other_rows**2 * hits + rows * other_rows * (other_rows - rows) / 2
+    mixed = hits * (other_rows - other_hits) + other_hits * (rows - hits)
+    variance = (found * (tilted / total**2).sum() + (mixed / (2 * total)).sum()) / weight.sum() ** 2
+    return found, float(np.sqrt(max(variance, 0.0)))
+
+
+def cochran_mantel_haenszel(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats) -> float:
+    """The probability of such differences within strata if there are none (Cochran; Mantel and Haenszel, 1959)."""
+    total, met = rows + other_rows, hits + other_hits
+    told = total > 1
+    apart_by = (hits - rows * met / total)[told].sum()
+    variance = (rows * other_rows * met * (total - met) / (total**2 * (total - 1).clip(1)))[told].sum()
+    return 1.0 if variance <= 0 else math.erfc(math.sqrt(apart_by**2 / variance / 2))
+
+
+def homogeneity(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats) -> float:
+    """The probability that differences within strata vary so much by chance (Cochran's Q, 1954); it needs scipy."""
+    import numpy as np
+
+    try:
+        from scipy.stats import chi2  # pyright: ignore[reportMissingTypeStubs] - it has none
+    except ImportError as error:
+        msg = f"Whether strata differ needs scipy: pip install 'tidyfair[stats]' ({error})."
+        raise ArgumentError(msg) from error
+    # half a row on each side, so that no stratum is sure of itself
+    shares = [(each + 0.5) / (size + 1) for each, size in ((hits, rows), (other_hits, other_rows))]
+    variance = shares[0] * (1 - shares[0]) / rows + shares[1] * (1 - shares[1]) / other_rows
+    distance = hits / rows - other_hits / other_rows
+    middle = (distance / variance).sum() / (1 / variance).sum()
+    spread = float(((distance - middle) ** 2 / variance).sum())
+    survival: Callable[..., Any] = chi2.sf  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return float(survival(spread, len(np.atleast_1d(rows)) - 1)) if len(rows) > 1 else 1.0
+
+
 def adjusted(p_values: Floats, way: str) -> Floats:
     """P-values of several tests, made larger so that they mean what they say of all together.
 

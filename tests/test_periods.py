@@ -1,0 +1,96 @@
+"""What changes from period to period, beside what the number of rows alone changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import tidyfair as tf
+
+
+def people(*periods: tuple[int, dict[str, float]], seed: int = 0) -> pl.DataFrame:
+    """So many rows of each group in each period, at the rates of the groups."""
+    random = np.random.default_rng(seed)
+    return pl.concat(
+        pl.DataFrame({"month": month, "g": group, "y": 1, "p": (random.random(rows) < rate).astype(np.int64)})
+        for month, (rows, rates) in enumerate(periods, 1)
+        for group, rate in rates.items()
+    )
+
+
+EQUAL = dict.fromkeys("abcdef", 0.4)
+PARITY = tf.compare_periods(tf.demographic_parity("g"), period="month", adjust="none")
+CALL: dict[str, Any] = {"estimate": "p", "group_by": "month"}
+
+
+def test_fewer_rows_make_a_range_larger_without_any_change() -> None:
+    data = people((1000, EQUAL), (100, EQUAL))
+    found = PARITY(data, **CALL).row(0, named=True)
+    # shuffled by hand
+    random, changes = np.random.default_rng(1), []
+    hits = {(month, group): n for month, group, n in data.group_by("month", "g").agg(pl.col("p").sum()).rows()}
+    for _ in range(4000):
+        before = np.array(
+            [random.hypergeometric(hits[1, g] + hits[2, g], 1100 - hits[1, g] - hits[2, g], 1000) for g in EQUAL]
+        )
+        after = np.array([hits[1, g] + hits[2, g] for g in EQUAL]) - before
+        changes.append(np.ptp(after / 100) - np.ptp(before / 1000))
+    assert found[".expected"] == pytest.approx(np.mean(changes), abs=0.003)
+    low, high = np.quantile(changes, [0.025, 0.975])
+    assert (found[".expected_lower"], found[".expected_upper"]) == pytest.approx((low, high), abs=0.006)
+    assert found[".expected"] > 0.05
+    away = np.abs(np.array(changes) - np.mean(changes)) >= abs(found[".change"] - np.mean(changes))
+    assert found[".p_value"] == pytest.approx(away.mean(), abs=0.03)
+    assert found[".change"] == pytest.approx(found[".estimate"] - found[".estimate_before"])
+    values = tf.demographic_parity("g")(data, **CALL)[".estimate"].to_list()
+    assert [found[".estimate_before"], found[".estimate"]] == pytest.approx(values)
+
+
+def test_what_changes_is_found_and_what_does_not_is_not() -> None:
+    drifted = people((500, {"a": 0.5, "b": 0.5}), (500, {"a": 0.5, "b": 0.5}), (500, {"a": 0.5, "b": 0.2}))
+    found = PARITY(drifted, **CALL)
+    assert found.select(".before", ".period").rows() == [(1, 2), (2, 3)]
+    assert found[".p_value"][0] > 0.05
+    assert found[".p_value"][1] < 0.01
+    rejected = sum(
+        PARITY(people((300, EQUAL), (60, EQUAL), seed=seed), **CALL)[".p_value"].item() < 0.05 for seed in range(1, 61)
+    )
+    assert rejected <= 8
+
+
+def test_equal_opportunity_is_shuffled_among_those_with_the_event() -> None:
+    data = people((200, {"a": 0.5, "b": 0.6}), (150, {"a": 0.4, "b": 0.6}))
+    doubled = pl.concat([data, data.with_columns(y=pl.lit(0), p=pl.lit(1, pl.Int64))])
+    metric = tf.compare_periods(tf.equal_opportunity("g"), period="month", times=500)
+    assert (
+        metric(doubled, "y", **CALL)
+        .drop(".metric")
+        .equals(
+            tf.compare_periods(tf.demographic_parity("g", name="equal_opportunity"), period="month", times=500)(
+                data, **CALL, pos_label=1
+            ).drop(".metric")
+        )
+    )
+
+
+def test_outer_groups_have_periods_of_their_own() -> None:
+    data = pl.concat(
+        people((100, {"a": 0.5, "b": 0.4}), (100, {"a": 0.5, "b": 0.3}), seed=seed).with_columns(model=pl.lit(name))
+        for seed, name in enumerate(("one", "two"))
+    )
+    found = PARITY(data, estimate="p", group_by=["model", "month"])
+    assert found["model"].to_list() == ["one", "two"]
+    alone = PARITY(data.filter(pl.col("model") == "two"), **CALL)
+    assert found.filter(pl.col("model") == "two")[".estimate"].item() == alone[".estimate"].item()
+
+
+def test_bad_input() -> None:
+    data = people((20, {"a": 0.5, "b": 0.5}), (20, {"a": 0.5, "b": 0.5}))
+    with pytest.raises(tf.ArgumentError, match="group_by='month'"):
+        PARITY(data, estimate="p")
+    with pytest.raises(tf.ArgumentError, match="is no comparison of rates"):
+        tf.compare_periods(tf.bal_accuracy_group_minimum("g"), period="month")(data, "y", **CALL)
+    assert PARITY(data.filter(pl.col("month") == 1), **CALL).is_empty()

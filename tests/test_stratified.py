@@ -1,0 +1,123 @@
+"""Differences within strata against statsmodels, plain arithmetic and simulation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import chi2
+from statsmodels.stats.contingency_tables import StratifiedTable
+
+import tidyfair as tf
+from tidyfair.datasets import lending
+from tidyfair.proportions import cochran_mantel_haenszel, homogeneity, mantel_haenszel
+
+LOANS = lending(2500).with_columns(y=pl.col("repaid") == "yes", p=pl.col("approved") == "yes")
+
+
+def strata(metric: str = "selection", group: str = "Black", other: str = "White") -> list[Any]:
+    """Hits and rows of two races in each age band, by hand."""
+    kept = LOANS.filter("y") if metric == "sens" else LOANS
+    tables: list[Any] = []
+    for race in (group, other):
+        each = (
+            kept.filter(pl.col("race") == race).group_by("age_band").agg(pl.col("p").sum(), pl.len()).sort("age_band")
+        )
+        tables += [each["p"].cast(pl.Float64).to_numpy(), each["len"].cast(pl.Float64).to_numpy()]
+    return tables
+
+
+@pytest.mark.parametrize("metric", ["selection", "sens"])
+def test_what_is_left_within_strata(metric: str) -> None:
+    made = tf.equal_opportunity("race") if metric == "sens" else tf.demographic_parity("race")
+    found = tf.stratified(made, within="age_band")(LOANS, "y", "p")
+    hits, rows, other, others = strata(metric)
+    row = found.filter(pl.col(".group") == "Black").row(0, named=True)
+    assert row[".crude"] == pytest.approx(hits.sum() / rows.sum() - other.sum() / others.sum())
+    weight = rows * others / (rows + others)
+    assert row[".adjusted"] == pytest.approx(np.average(hits / rows - other / others, weights=weight))
+    table = [[[a, n - a], [b, m - b]] for a, n, b, m in zip(hits, rows, other, others, strict=True)]
+    theirs: Any = StratifiedTable(np.array(table).transpose(1, 2, 0)).test_null_odds(correction=False)
+    assert row[".p_value"] == pytest.approx(theirs.pvalue)
+    one, two = (hits + 0.5) / (rows + 1), (other + 0.5) / (others + 1)
+    variance = one * (1 - one) / rows + two * (1 - two) / others
+    apart = hits / rows - other / others
+    middle = np.average(apart, weights=1 / variance)
+    spread = ((apart - middle) ** 2 / variance).sum()
+    assert row[".p_homogeneity"] == pytest.approx(float(chi2.sf(spread, len(rows) - 1)))
+    assert row[".other"] == "White"
+    assert row[".strata"] == 4
+    assert (row[".n"], row[".n_other"]) == (rows.sum(), others.sum())
+
+
+@pytest.mark.parametrize(("count", "size"), [(4, 80), (40, 6)])
+def test_the_interval_holds_what_is_true_in_few_large_and_many_small_strata(count: int, size: int) -> None:
+    random, held, runs = np.random.default_rng(3), 0, 1500
+    base = np.linspace(0.2, 0.6, count)
+    rows, others = np.full(count, size), np.full(count, 2 * size)
+    for _ in range(runs):
+        hits, other = random.binomial(rows, base + 0.1), random.binomial(others, base)
+        found, error = mantel_haenszel(hits, rows, other, others)
+        held += abs(found - 0.1) <= 1.959964 * error
+    assert held / runs == pytest.approx(0.95, abs=0.02)
+
+
+def test_equal_groups_are_seldom_told_apart() -> None:
+    random, rejected, varied, runs = np.random.default_rng(4), 0, 0, 1500
+    base, rows, others = np.array([0.1, 0.3, 0.5, 0.8]), np.array([60, 30, 80, 50]), np.array([200, 100, 90, 300])
+    for _ in range(runs):
+        tables = random.binomial(rows, base), rows, random.binomial(others, base), others
+        rejected += cochran_mantel_haenszel(*tables) < 0.05
+        varied += homogeneity(*tables) < 0.05
+    assert rejected / runs == pytest.approx(0.05, abs=0.02)
+    assert varied / runs < 0.07
+
+
+def people(**strata: tuple[tuple[int, int], tuple[int, int]]) -> pl.DataFrame:
+    """Two groups in each stratum, as hits and rows."""
+    rows = [
+        (name, group, hit)
+        for name, both in strata.items()
+        for group, (hits, size) in zip("ab", both, strict=True)
+        for hit in [1] * hits + [0] * (size - hits)
+    ]
+    return pl.DataFrame(rows, schema=["s", "g", "p"], orient="row")
+
+
+PARITY = tf.stratified(tf.demographic_parity("g"), within="s")
+
+
+def test_patterns() -> None:
+    turned = PARITY(people(x=((18, 20), (72, 90)), y=((27, 90), (4, 20))), estimate="p").row(0, named=True)
+    assert turned[".crude"] > 0 > turned[".adjusted"]
+    assert turned[".pattern"] == "simpson"
+    across = PARITY(people(x=((80, 100), (20, 100)), y=((20, 100), (80, 100))), estimate="p").row(0, named=True)
+    assert across[".pattern"] == "heterogeneous"
+    assert across[".adjusted"] == pytest.approx(0)
+    alike = PARITY(people(x=((50, 100), (40, 100)), y=((30, 100), (22, 100))), estimate="p").row(0, named=True)
+    assert alike[".pattern"] == "alike"
+    none = PARITY(people(x=((5, 10), (0, 0)), y=((0, 0), (5, 10))), estimate="p").row(0, named=True)
+    assert (none[".pattern"], none[".adjusted"], none[".strata"]) == ("no common stratum", None, 0)
+
+
+def test_the_reference_and_outer_groups() -> None:
+    to = tf.demographic_parity("race", aggregate=tf.difference(to="Asian"))
+    found = tf.stratified(to, within="age_band")(LOANS, estimate="p")
+    assert found[".other"].unique().to_list() == ["Asian"]
+    assert len(found) == 4
+    by_sex = tf.stratified(tf.demographic_parity("race"), within="age_band")(LOANS, estimate="p", group_by="sex")
+    part = LOANS.filter(pl.col("sex") == "male")
+    alone = tf.stratified(tf.demographic_parity("race"), within="age_band", adjust="none")(part, estimate="p")
+    male = by_sex.filter(pl.col("sex") == "male").drop("sex", ".p_adjusted", ".adjustment")
+    assert male.equals(alone.drop(".p_adjusted", ".adjustment"))
+
+
+def test_bad_input() -> None:
+    with pytest.raises(tf.ArgumentError, match="compares several rates"):
+        tf.stratified(tf.equalized_odds("race"), within="age_band")(LOANS, "y", "p")
+    with pytest.raises(tf.ArgumentError, match="is a feature or a stratum"):
+        tf.stratified(tf.demographic_parity("race"), within="race")(LOANS, estimate="p")
+    with pytest.raises(tf.ArgumentError, match="names their columns"):
+        tf.stratified(tf.demographic_parity("race"), within=[])
