@@ -26,6 +26,7 @@ from tidyfair.metrics.regression import *
 from tidyfair.resamples import *
 from tidyfair.scorers import *
 from tidyfair.sizes import *
+from tidyfair.small_groups import *
 from tidyfair.spreads import *
 from tidyfair.streaming import *
 from tidyfair.subgroups import *

@@ -31,7 +31,7 @@ from tidyfair.readings import LEVEL, ONE_LABEL, UNIT
 from tidyfair.units import UNGROUPED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     import numpy as np
@@ -589,6 +589,53 @@ def _within_strata(crude: float, tables: list[Any], level: float) -> dict[str, A
         ".p_value": cochran_mantel_haenszel(*tables), ".p_homogeneity": vary,
         ".pattern": "simpson" if turned else "heterogeneous" if vary < 1 - level else "alike",
     }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class RateTable:
+    """A rate of the groups of an outer group."""
+
+    metric: str
+    by: str
+    groups: list[str]
+    rows: Array
+    hits: Array
+
+
+@dataclass(frozen=True)
+class _Rates(_Test):
+    """The rates of groups, of which something is made."""
+
+    make: Callable[[RateTable], pl.DataFrame] | None = None
+    schema: tuple[tuple[str, Any], ...] = ()
+
+    def _tested(
+        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[_Counts], own: int
+    ) -> pl.DataFrame:
+        del rows, own
+        tables = [
+            self.make(
+                RateTable(
+                    count.name, metric.by.text, texts.gather(count.units).to_list(), count.rows.sum(axis=0),
+                    count.hits.sum(axis=0),
+                )
+            )
+            for count in counts
+            if self.make is not None and len(count.units)
+        ]  # fmt: skip
+        return pl.concat([pl.DataFrame(schema=dict(self.schema)), *tables])
+
+    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
+        return table
+
+
+def rate_table(
+    metric: GroupwiseMetric, make: Callable[[RateTable], pl.DataFrame], schema: Mapping[str, Any], data: Any,
+    truth: ColumnLike | None, estimate: ColumnLike | None, options: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """What is made of the rates of groups, for every rate and outer group."""
+    rates = _Rates(_groupwise((metric,), "This"), (), 1, 0, "none", "all", make=make, schema=tuple(schema.items()))
+    return rates(data, truth, estimate, **options)
 
 
 def _distances(shares: Array, rows: Array, share: float) -> Array:

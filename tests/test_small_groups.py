@@ -1,0 +1,93 @@
+"""Rare groups put together or drawn to the others, and rows without a truth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import as_polars
+from scipy.stats import betabinom, fisher_exact
+from statsmodels.stats.proportion import confint_proportions_2indep
+
+import tidyfair as tf
+from tidyfair.datasets import lending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def test_rare_groups_are_put_together_beside_what_they_were(engine: Callable[[pl.DataFrame], Any]) -> None:
+    people = pl.DataFrame({"race": ["a"] * 5 + ["b"] * 2 + ["c", None, None], "p": [1, 0] * 5})
+    found = as_polars(tf.lump_rare(engine(people), "race", 3, other="rare"))
+    assert found["race_lumped"].to_list() == ["a"] * 5 + ["rare"] * 3 + [None] * 2
+    assert found.select("race", "p").equals(people)
+    assert tf.lump_rare(people, "race", 1, name="same")["same"].equals(people["race"].alias("same"))
+    with pytest.raises(tf.ArgumentError, match="'a' is a group of its own"):
+        tf.lump_rare(people, "race", 3, other="a")
+    with pytest.raises(tf.ColumnError, match="'p' already"):
+        tf.lump_rare(people, "race", 3, name="p")
+    with pytest.raises(tf.ColumnError, match="no column 'rice'"):
+        tf.lump_rare(people, "rice", 3)
+
+
+def test_rates_are_drawn_to_the_mean_by_their_likeliest_spread() -> None:
+    hits, rows = np.array([40, 12, 3, 70, 0]), np.array([60, 30, 4, 160, 2])
+    people = pl.concat(
+        pl.DataFrame({"g": [name] * n, "p": [1] * k + [0] * (n - k)})
+        for name, k, n in zip("abcde", hits, rows, strict=True)
+    )
+    found = tf.shrunken_rates(tf.demographic_parity("g"), people, estimate="p")
+    middle = hits.sum() / rows.sum()
+
+    def likelihood(strength: float) -> float:
+        return float(betabinom.logpmf(hits, rows, strength * middle, strength * (1 - middle)).sum())
+
+    grid = np.geomspace(0.05, 1e6, 4000)
+    best = grid[int(np.argmax([likelihood(each) for each in grid]))]
+    weight = rows / (rows + best)
+    assert found[".weight"].to_list() == pytest.approx(list(weight), abs=0.01)
+    assert found[".estimate"].to_list() == pytest.approx(list(weight * hits / rows + (1 - weight) * middle), abs=0.01)
+    assert found[".estimator"].unique().to_list() == ["beta_binomial"]
+    assert found[".raw"].to_list() == pytest.approx(list(hits / rows))
+
+
+def test_groups_that_vary_by_chance_alone_are_all_the_same() -> None:
+    people = pl.DataFrame({"g": list("ab") * 20, "p": [1, 1, 0, 0] * 10})
+    found = tf.shrunken_rates(tf.demographic_parity("g"), people, estimate="p")
+    assert found[".estimate"].to_list() == [0.5, 0.5]
+    assert found[".weight"].to_list() == [0.0, 0.0]
+    by_fold = tf.shrunken_rates(
+        tf.equalized_odds("race"), lending(500), "repaid", "approved", pos_label="yes", group_by="sex"
+    )
+    assert by_fold.columns[:2] == ["sex", ".metric"]
+
+
+def test_a_truth_that_is_missing_where_nobody_is_selected() -> None:
+    random = np.random.default_rng(1)
+    lent = random.random(400) < 0.5
+    known = np.where(lent, random.random(400) < 0.95, random.random(400) < 0.5)
+    people = pl.DataFrame(
+        {
+            "paid": [int(paid) if there else None for paid, there in zip(random.random(400) < 0.7, known, strict=True)],
+            "lent": lent.astype(np.int64), "sex": ["f", "m"] * 200,
+        }
+    )  # fmt: skip
+    found = tf.missing_truth(people, "paid", "lent", by="sex")
+    for sex in ("f", "m"):
+        mine = people.filter(pl.col("sex") == sex)
+        positive, negative = (mine.filter(pl.col("lent") == side)["paid"] for side in (1, 0))
+        row = found.filter(pl.col("sex") == sex).row(0, named=True)
+        counts = negative.null_count(), len(negative), positive.null_count(), len(positive)
+        assert row[".missing_if_negative"] == pytest.approx(counts[0] / counts[1])
+        assert row[".missing_if_positive"] == pytest.approx(counts[2] / counts[3])
+        expected: Any = confint_proportions_2indep(*counts, method="newcomb", compare="diff")
+        assert (row[".lower"], row[".upper"]) == pytest.approx(tuple(expected))
+        table = [[counts[0], counts[1] - counts[0]], [counts[2], counts[3] - counts[2]]]
+        theirs: Any = fisher_exact(table)
+        assert row[".p_value"] == pytest.approx(theirs[1], rel=1e-6)
+        assert row[".p_adjusted"] < 0.001
+    assert tf.missing_truth(people, "paid", "lent")[".n"].item() == 400
+    with pytest.raises(tf.ArgumentError, match="'yes' is not among the predictions"):
+        tf.missing_truth(people, "paid", "lent", positive="yes")
