@@ -23,6 +23,8 @@ from tidyfair.metrics.individual import *
 from tidyfair.metrics.inequality import *
 from tidyfair.metrics.probability import *
 from tidyfair.metrics.regression import *
+from tidyfair.pairs import *
+from tidyfair.periods import *
 from tidyfair.resamples import *
 from tidyfair.scorers import *
 from tidyfair.sizes import *

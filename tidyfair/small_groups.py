@@ -12,9 +12,9 @@ import polars as pl
 from tidyfair.columns import Column
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.frames import open_frame
-from tidyfair.hypotheses import RateTable, rate_table
 from tidyfair.intervals import Quantities
 from tidyfair.proportions import adjusted, apart, fisher
+from tidyfair.rate_tests import RateTable, rate_table
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,0 +1,300 @@
+"""Groups one by one: every two of them, each with a reference within strata, and which one is the worst."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError
+from tidyfair.hypotheses import SAME
+from tidyfair.intervals import Quantities
+from tidyfair.proportions import apart, cochran_mantel_haenszel, fisher, homogeneity, mantel_haenszel
+from tidyfair.rate_tests import (
+    ADJUSTMENTS,
+    FAMILIES,
+    Counts,
+    Family,
+    RateTest,
+    columns_of,
+    groupwise,
+    level_of,
+    one_of,
+    whole,
+)
+from tidyfair.readings import UNIT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import TypeAlias
+
+    import numpy as np
+
+    from tidyfair.columns import ColumnLike
+    from tidyfair.metric_sets import GroupwiseMetric, MetricSet
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+__all__ = ["PairwiseTest", "StratifiedTest", "WorstGroups", "pairwise", "stratified", "worst_groups"]
+
+_PAIRS = {
+    ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".other": pl.String, ".estimate": pl.Float64,
+    ".estimate_other": pl.Float64, ".difference": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64,
+    ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".n": pl.Int64, ".n_other": pl.Int64,
+}  # fmt: skip
+_STRATIFIED = {
+    ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".other": pl.String, ".strata": pl.Int64,
+    ".crude": pl.Float64, ".adjusted": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64, ".std_error": pl.Float64,
+    ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".p_homogeneity": pl.Float64, ".pattern": pl.String,
+    ".n": pl.Int64, ".n_other": pl.Int64,
+}  # fmt: skip
+_WORST = {
+    ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".estimate": pl.Float64, ".lower": pl.Float64,
+    ".upper": pl.Float64, ".p_worst": pl.Float64, ".n": pl.Int64,
+}  # fmt: skip
+
+
+class PairwiseTest(RateTest):
+    """Tests each pair of groups; made by `pairwise`."""
+
+    def _tested(
+        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[Counts], own: int
+    ) -> pl.DataFrame:
+        import numpy as np
+
+        del rows
+        if len(metric.metrics) > 1 or metric.less:
+            msg = f"{metric.name} compares several rates; take pairs of one, such as equal_opportunity."
+            raise ArgumentError(msg)
+        schema = {name: dtype for name, dtype in _PAIRS.items() if name != ".p_adjusted" or self.adjust == "max_t"}
+        tables = [pl.DataFrame(schema=schema)]
+        for count in counts:
+            if len(count.units) < len(("one", "other")):
+                continue
+            size, hits, names = count.rows.sum(axis=0), count.hits.sum(axis=0), texts.gather(count.units)
+            shares = Quantities.of_counts(hits, size)
+            low, high = shares.limits(NormalDist().inv_cdf((1 + self.conf_level) / 2))
+            one, other = np.triu_indices(len(size), 1)
+            value = shares.value
+            ends = apart(value[one], (low[one], high[one]), value[other], (low[other], high[other]))
+            tested = [
+                fisher(int(hits[first]), int(size[first]), int(hits[second]), int(size[second]))
+                for first, second in zip(one, other, strict=True)
+            ]
+            table = {
+                ".metric": [count.name] * len(one), ".by": [metric.by.text] * len(one), ".group": names.gather(one),
+                ".other": names.gather(other), ".estimate": value[one], ".estimate_other": value[other],
+                ".difference": value[one] - value[other], ".lower": ends[0], ".upper": ends[1], ".p_value": tested,
+                ".n": size[one], ".n_other": size[other],
+            }  # fmt: skip
+            if self.adjust == "max_t":
+                share = hits.sum() / size.sum()
+                distance = _distances(value[None, :], size, share)[0]
+                drawn = count.shuffled(self.times, np.random.default_rng([self.seed, own])) / size
+                largest = _distances(drawn, size, share).max(axis=1, initial=0.0)
+                reached = (largest[:, None] >= distance - SAME).sum(axis=0)
+                table[".p_adjusted"] = (1 + reached) / (1 + self.times)
+            tables.append(pl.DataFrame({name: table[name] for name in schema}, schema=schema))
+        return pl.concat(tables)
+
+    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
+        if self.adjust != "max_t":
+            return super()._adjusted(table)
+        return table.with_columns(pl.lit("max_t over the pairs of each comparison").alias(".adjustment"))
+
+
+def _distances(shares: Array, rows: Array, share: float) -> Array:
+    """How far the shares of each pair are apart, in standard errors under equality."""
+    import numpy as np
+
+    one, other = np.triu_indices(len(rows), 1)
+    error = np.sqrt(share * (1 - share) * (1 / rows[one] + 1 / rows[other]))
+    return np.abs(shares[:, one] - shares[:, other]) / np.maximum(error, SAME)
+
+
+class StratifiedTest(RateTest):
+    """Compares groups within strata; made by `stratified`."""
+
+    def _tested(
+        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[Counts], own: int
+    ) -> pl.DataFrame:
+        del own
+        if len(metric.metrics) > 1 or metric.less:
+            msg = f"{metric.name} compares several rates; take one of one, such as equal_opportunity."
+            raise ArgumentError(msg)
+        schema = {name: dtype for name, dtype in _STRATIFIED.items() if name != ".p_adjusted"}
+        found = list[dict[str, Any]]()
+        for count in counts:
+            size, hits = count.rows.sum(axis=0), count.hits.sum(axis=0)
+            named = rows.filter((pl.col("name") == count.name) & pl.col("is_reference"))[UNIT]
+            at = [place for place, unit in enumerate(count.units.tolist()) if unit in set(named)]
+            reference = at[0] if at else int(size.argmax())
+            for group in range(len(size)):
+                if group != reference:
+                    both = (count.rows[:, [group, reference]] > 0).all(axis=1)
+                    tables = [
+                        each[both][:, place].astype(float)
+                        for place in (group, reference)
+                        for each in (count.hits, count.rows)
+                    ]
+                    crude = float(hits[group] / size[group] - hits[reference] / size[reference])
+                    about = {
+                        ".metric": count.name, ".by": metric.by.text, ".group": texts[int(count.units[group])],
+                        ".other": texts[int(count.units[reference])], ".strata": int(both.sum()),
+                        ".crude": crude,
+                        ".n": int(size[group]), ".n_other": int(size[reference]),
+                    }  # fmt: skip
+                    found.append(about | _within_strata(crude, tables, self.conf_level))
+        return pl.DataFrame(found, schema=schema)
+
+
+def _within_strata(crude: float, tables: list[Any], level: float) -> dict[str, Any]:
+    """What is known of a difference within strata: `hits` and `rows` of a group, and of the other one."""
+    if not len(tables[0]):
+        return {".pattern": "no common stratum"}
+    found, error = mantel_haenszel(*tables)
+    z, vary = NormalDist().inv_cdf((1 + level) / 2), homogeneity(*tables)
+    distance = tables[0] / tables[1] - tables[2] / tables[3]
+    turned = bool((distance > 0).all() and crude < 0) or bool((distance < 0).all() and crude > 0)
+    return {
+        ".adjusted": found, ".lower": found - z * error, ".upper": found + z * error, ".std_error": error,
+        ".p_value": cochran_mantel_haenszel(*tables), ".p_homogeneity": vary,
+        ".pattern": "simpson" if turned else "heterogeneous" if vary < 1 - level else "alike",
+    }  # fmt: skip
+
+
+class WorstGroups(RateTest):
+    """How sure it is which group is the worst; made by `worst_groups`."""
+
+    def _tested(
+        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[Counts], own: int
+    ) -> pl.DataFrame:
+        import numpy as np
+
+        del rows
+        random, tables = np.random.default_rng([self.seed, own]), [pl.DataFrame(schema=_WORST)]
+        for count, base in zip(counts, (*metric.metrics, *metric.less), strict=False):
+            size, hits = count.rows.sum(axis=0), count.hits.sum(axis=0)
+            each = self.conf_level ** (1 / max(1, len(size)))
+            shares = Quantities.of_counts(hits, size)
+            low, high = shares.limits(NormalDist().inv_cdf((1 + each) / 2))
+            drawn = random.beta(hits + 0.5, size - hits + 0.5, (self.times, len(size)))
+            worst = (drawn.argmin if base.direction == "maximize" else drawn.argmax)(axis=1)
+            table = {
+                ".metric": [count.name] * len(size), ".by": [metric.by.text] * len(size),
+                ".group": texts.gather(count.units), ".estimate": shares.value, ".lower": low, ".upper": high,
+                ".p_worst": np.bincount(worst, minlength=len(size)) / self.times, ".n": size,
+            }  # fmt: skip
+            tables.append(pl.DataFrame(table, schema=_WORST))
+        return pl.concat(tables)
+
+    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
+        return table
+
+
+def pairwise(
+    *metrics: GroupwiseMetric | MetricSet,
+    adjust: Literal["holm", "max_t", "bh", "by", "none"] = "holm",
+    family: Family = "all",
+    conf_level: float = 0.95,
+    times: int = 10_000,
+    seed: int = 0,
+) -> PairwiseTest:
+    """Compare each pair of groups: how far apart two rates are, an interval, and Fisher's exact test.
+
+    Args:
+        metrics: Groupwise metrics of one rate each, such as `equal_opportunity`.
+        adjust: How p-values are adjusted: `"holm"`, `"bh"`, `"by"`, `"none"`, or `"max_t"`, by the largest distance of
+            any pair of a comparison when its groups are shuffled.
+        family: Which pairs are adjusted together: `"all"`, those of one `"metric"`, or of one `"by"`.
+        conf_level: Of each interval (Newcombe's), which is not adjusted.
+        times: How many draws there are for `"max_t"`.
+        seed: Of the draws.
+
+    Returns:
+        A callable that takes what a metric takes, and gives one row for each pair and outer group: `.group`, `.other`,
+        both values, `.difference`, `.lower`, `.upper`, `.p_value`, `.p_adjusted`, and the rows of both.
+
+    >>> from tidyfair import demographic_parity
+    >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
+    >>> found = pairwise(demographic_parity("sex"))(people, estimate="hired")
+    >>> found.select(".group", ".other", pl.col(".p_value").round(6)).row(0)
+    ('f', 'm', 0.1)
+    """
+    return PairwiseTest(
+        groupwise(metrics, "pairwise"), (), whole("times", 1, times), whole("seed", 0, seed),
+        one_of("adjust", adjust, (*ADJUSTMENTS, "max_t")), cast("Any", one_of("family", family, FAMILIES)),
+        conf_level=level_of(conf_level),
+    )  # fmt: skip
+
+
+def stratified(
+    *metrics: GroupwiseMetric | MetricSet,
+    within: ColumnLike | Iterable[ColumnLike],
+    adjust: Literal["holm", "bh", "by", "none"] = "holm",
+    family: Family = "all",
+    conf_level: float = 0.95,
+) -> StratifiedTest:
+    """Compare groups within strata: what is left of a difference between like and like.
+
+    Each group is compared with the reference of the metric, `difference(to="a group")`, or else with the largest one.
+
+    Args:
+        metrics: Groupwise metrics of one rate each.
+        within: The columns whose groups are the strata.
+        adjust: How p-values are adjusted, as for `pairwise`.
+        family: Which comparisons are adjusted together.
+        conf_level: Of the intervals, and of the test whether strata differ.
+
+    Returns:
+        A callable that takes what a metric takes, and gives one row for each group and outer group: the `.crude`
+        difference, the `.adjusted` one (Mantel and Haenszel's) with `.lower`, `.upper` and `.std_error`, `.p_value`
+        (Cochran, Mantel and Haenszel's) and `.p_homogeneity`, and the `.pattern`: `simpson` where all strata have the
+        other sign than the crude difference, `heterogeneous` where strata differ so that one number for all of them
+        says little, else `alike`. Strata without one of the two groups do not count. It needs scipy.
+
+    >>> from tidyfair import demographic_parity
+    >>> rows = [(g, d, p) for g, d, hits, size in (
+    ...     ("a", "x", 18, 20), ("b", "x", 72, 90), ("a", "y", 27, 90), ("b", "y", 4, 20)
+    ... ) for p in [1] * hits + [0] * (size - hits)]
+    >>> people = pl.DataFrame(rows, schema=["g", "dept", "hired"], orient="row")
+    >>> found = stratified(demographic_parity("g"), within="dept")(people, estimate="hired")
+    >>> found.select(".group", ".other", pl.col(".crude", ".adjusted").round(2), ".pattern").row(0)
+    ('b', 'a', 0.28, -0.1, 'simpson')
+    """
+    columns = columns_of(within)
+    if not columns:
+        msg = "stratified() compares within strata: `within=` names their columns."
+        raise ArgumentError(msg)
+    return StratifiedTest(
+        groupwise(metrics, "stratified"), columns, 1, 0, one_of("adjust", adjust, ADJUSTMENTS),
+        cast("Any", one_of("family", family, FAMILIES)), conf_level=level_of(conf_level),
+    )  # fmt: skip
+
+
+def worst_groups(
+    *metrics: GroupwiseMetric | MetricSet, conf_level: float = 0.95, times: int = 10_000, seed: int = 0
+) -> WorstGroups:
+    """Ask how sure it is which group is the worst: of equal groups some group looks it by chance.
+
+    Args:
+        metrics: Groupwise metrics of rates.
+        conf_level: How often the intervals hold what is true of all groups at once.
+        times: How many draws there are.
+        seed: Of the draws.
+
+    Returns:
+        A callable that takes what a metric takes, and gives one row for each rate and group: `.estimate`, `.lower` and
+        `.upper` (Wilson's, simultaneous), and `.p_worst`, the probability that no other group is worse, given
+        independent Jeffreys priors of the groups.
+
+    >>> from tidyfair import demographic_parity
+    >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
+    >>> worst_groups(demographic_parity("sex"))(people, estimate="hired").select(".group", ".estimate").rows()
+    [('f', 1.0), ('m', 0.0)]
+    """
+    return WorstGroups(
+        groupwise(metrics, "worst_groups"), (), whole("times", 1, times), whole("seed", 0, seed), "none", "all",
+        conf_level=level_of(conf_level),
+    )  # fmt: skip

@@ -1,0 +1,332 @@
+"""What tests of rates have in common: how rows are counted by group and stratum, and shuffled.
+
+Whoever is in which group is shuffled among the rows that a rate is about. That costs groups, not rows: how many rows of
+a group then have what is counted is a multivariate hypergeometric draw.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+import polars as pl
+
+from tidyfair.aggregates import UserAggregate
+from tidyfair.columns import Column
+from tidyfair.contrasts import difference
+from tidyfair.errors import ArgumentError
+from tidyfair.evaluations import DEFAULTS
+from tidyfair.frames import open_frame
+from tidyfair.groups import By
+from tidyfair.intervals import share_of
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, MetricSet, metric_set
+from tidyfair.proportions import adjusted
+from tidyfair.readings import LEVEL, ONE_LABEL, UNIT
+from tidyfair.units import UNGROUPED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import numpy as np
+
+    from tidyfair.columns import ColumnLike
+    from tidyfair.evaluations import Evaluated, Reading
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+__all__: list[str] = []
+
+Family: TypeAlias = Literal["metric", "by", "all"]
+ADJUSTMENTS = ("holm", "bh", "by", "none")
+FAMILIES = ("metric", "by", "all")
+_OUTER = "\0outer"
+_NOT_TAKEN = (
+    "interval",
+    "explain",
+    "on_undefined",
+    "case_weights",
+    "score_bins",
+    "cluster",
+    "times",
+    "seed",
+    "conf_level",
+)
+_MOST_TIMES = 10**7
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """How many rows of each group a rate is about, and in how many of them it holds, in each stratum."""
+
+    name: str
+    among: frozenset[str]
+    holds: frozenset[str]
+    units: Array
+    """The units of the groups."""
+    rows: Array
+    """By stratum and group."""
+    hits: Array
+
+    def shuffled(self, times: int, random: np.random.Generator) -> Array:
+        """The hits of each group with group labels shuffled within strata, `times` over."""
+        import numpy as np
+
+        drawn = np.zeros((times, self.rows.shape[1]), dtype=np.int64)
+        for rows, hits in zip(self.rows, self.hits, strict=True):
+            if rows.sum():
+                drawn += random.multivariate_hypergeometric(rows, int(hits.sum()), times, method="marginals")
+        return drawn
+
+
+@dataclass(frozen=True)
+class RateTest:
+    """Groupwise metrics, and the strata within which their groups are shuffled, as a callable on dataframes."""
+
+    metrics: tuple[GroupwiseMetric, ...]
+    within: tuple[Column, ...]
+    times: int
+    seed: int
+    adjust: str
+    family: Family
+    mid_p: bool = False
+    conf_level: float = 0.95
+
+    def __call__(
+        self, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, **options: Any
+    ) -> Any:
+        """Test on a dataframe; it takes what a metric takes, without weights and with one threshold at most."""
+        given = metric_set(*self._named(self.metrics))
+        for name in _NOT_TAKEN:
+            if name in options:
+                own = " in the call; give it to the test itself" if name in {"times", "seed", "conf_level"} else ""
+                msg = f"A test takes no `{name}`{own}: it counts rows."
+                raise ArgumentError(msg)
+        given.check_options(options)
+        counting = {name: options[name] for name in options if name not in DEFAULTS}
+        reading: Reading = cast("Any", {**DEFAULTS, **{name: options[name] for name in options if name in DEFAULTS}})
+        reading["on_undefined"] = "ignore"
+        source = open_frame(data, options.get("group_by"))
+        if not isinstance(counting.get("group_by"), str | None) and source.outer:
+            counting["group_by"] = [column.source for column in source.outer] + ([source.sides] if source.sides else [])
+        crossed = self._named([self._crossed(metric) for metric in self.metrics], "\0crossed ") if self.within else ()
+        tally = metric_set(given, *crossed).tally(data, truth, estimate, **counting)
+        if tally.cut is not None and tally.cut.several:
+            msg = f"A test is about one selection, not a list of them: give one {tally.cut.way}."
+            raise ArgumentError(msg)
+        tables = [
+            table
+            for place, metric in enumerate(self.metrics)
+            for table in self._tables(
+                metric, metric.evaluate(tally, reading)[0],
+                crossed[place].evaluate(tally, reading)[0] if crossed else None,
+            )
+        ]  # fmt: skip
+        return source.restore(self._adjusted(pl.concat(tables, how="diagonal_relaxed")))
+
+    @staticmethod
+    def _named(metrics: Sequence[GroupwiseMetric], before: str = "\0") -> tuple[GroupwiseMetric, ...]:
+        """The metrics under names that no two share."""
+        return tuple(replace(metric, name=f"{before}{place}") for place, metric in enumerate(metrics))
+
+    def _crossed(self, metric: GroupwiseMetric) -> GroupwiseMetric:
+        """The metric by groups and strata, from which is seen how many rows there are."""
+        if metric.by.sides:
+            msg = f"{metric.name}: `within` goes with columns, not with privileged(…)."
+            raise ArgumentError(msg)
+        by = By((*metric.by.columns, *self.within))
+        names = [column.name for column in by.columns]
+        if twice := [name for name in names if names.count(name) > 1]:
+            msg = f"{metric.name}: {twice[0]!r} is a feature or a stratum, and that once."
+            raise ArgumentError(msg)
+        return replace(metric, by=by, aggregate=difference(), min_n=0, less=(), metrics=(*metric.metrics, *metric.less))
+
+    def _tables(
+        self, metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated | None
+    ) -> Iterator[pl.DataFrame]:
+        """The tests of a metric, one or more rows for each outer group."""
+        keys = evaluated.units.outer_keys.drop(UNGROUPED, strict=False)
+        counts = [self._counts(metric, evaluated, crossed, outer) for outer in range(len(evaluated.units.outer_keys))]
+        for outer, mine in enumerate(counts):
+            rows = evaluated.rows.filter(pl.col("outer") == outer)
+            texts = evaluated.units.text
+            own = zlib.crc32(f"{metric.name} {metric.by.text} {keys.row(outer) if keys.width else ''}".encode())
+            table = self._tested(metric, rows, texts, mine, own)
+            yield keys[outer : outer + 1].join(table, how="cross") if keys.width else table
+        if not counts:
+            yield keys.join(self._tested(metric, evaluated.rows, evaluated.units.text, [], 0), how="cross").clear()
+
+    def _tested(
+        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[Counts], own: int
+    ) -> pl.DataFrame:
+        raise NotImplementedError
+
+    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
+        """The table with p-values adjusted for all tests of a family."""
+        about = {"metric": [".metric"], "by": [".by"], "all": list[str]()}[self.family]
+        families = pl.Series([0]).new_from_index(0, len(table))
+        if about and len(table):
+            families = table.select(pl.struct(about).rank("dense")).to_series()
+        found: list[float | None] = [None] * len(table)
+        p_values = table[".p_value"].cast(pl.Float64)
+        for family in families.unique():
+            mine = ((families == family) & p_values.is_not_null()).arg_true()
+            for place, value in zip(mine, adjusted(p_values.gather(mine).to_numpy(), self.adjust), strict=True):
+                found[place] = float(value)
+        after = table.columns.index(".p_value") + 1
+        made = pl.Series(".p_adjusted", found, dtype=pl.Float64)
+        table = pl.DataFrame([*table[:, :after].get_columns(), made, *table[:, after:].get_columns()])
+        return table.with_columns(pl.lit(f"{self.adjust} over {self.family}").alias(".adjustment"))
+
+    def _counts(
+        self, metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated | None, outer: int
+    ) -> list[Counts]:
+        """What is counted of the groups of an outer group by each rate."""
+        import numpy as np
+
+        (request,) = evaluated.requests
+        source = crossed or evaluated
+        rows = source.rows.filter((pl.col("outer") == outer) & pl.col("rate").is_not_null() & ~pl.col("apart"))
+        found = list[Counts]()
+        for name, formula in request.formulas:
+            share, mine = share_of(formula), rows.filter(name=name)
+            read = set(mine["estimator"]) <= set(ONE_LABEL) or formula.over_levels
+            if share is None or not read or mine[LEVEL].n_unique() > 1:
+                several = f"{metric.name} reads several labels in {name}; read one, `pos_label=`."
+                none = f"{metric.name} is no comparison of rates: of {name} there is no exact test."
+                msg = f'{none if share is None else several} Or take intervals, `interval="auto"`.'
+                raise ArgumentError(msg)
+            size = mine["about"].to_numpy().astype(np.int64)
+            hits = np.round(mine["rate"].to_numpy() * size).astype(np.int64)
+            unit, stratum = mine[UNIT].to_numpy(), np.zeros(len(mine), dtype=np.int64)
+            if crossed is not None:
+                unit, stratum = _places(metric, evaluated, crossed, mine)
+            units, of_group = np.unique(unit, return_inverse=True)
+            counted = np.zeros((2, int(stratum.max(initial=-1)) + 1, len(units)), dtype=np.int64)
+            np.add.at(counted[0], (stratum, of_group), size)
+            np.add.at(counted[1], (stratum, of_group), hits)
+            found.append(Counts(name, share.among, share.holds, units, *counted))
+        return found
+
+
+def _places(
+    metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated, rows: pl.DataFrame
+) -> tuple[Array, Array]:
+    """The unit of the metric itself, and the stratum, of rows of the metric by groups and strata."""
+    (request,), (other,) = evaluated.requests, crossed.requests
+    if request.by is None or other.by is None:
+        raise AssertionError
+    width = len(metric.by.columns)
+    first, size = evaluated.units.spans[request.by]
+    own = evaluated.units.keys[request.by].with_columns(
+        evaluated.units.outer[first : first + size].alias(_OUTER), pl.int_range(first, first + size).alias(UNIT)
+    )
+    keys = crossed.units.keys[other.by][rows[UNIT] - crossed.units.spans[other.by][0]]
+    named = dict(zip(keys.columns[:width], own.columns[:width], strict=True))
+    groups = keys[:, :width].rename(named).with_columns(rows["outer"].alias(_OUTER))
+    unit = groups.join(own, on=groups.columns, how="left", nulls_equal=True, maintain_order="left")[UNIT]
+    stratum = keys[:, width:].select(pl.struct(pl.all()).rank("dense")).to_series().cast(pl.Int64) - 1
+    return unit.to_numpy(), stratum.to_numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class RateTable:
+    """A rate of the groups of an outer group."""
+
+    metric: str
+    by: str
+    groups: list[str]
+    rows: Array
+    hits: Array
+
+
+@dataclass(frozen=True)
+class _Rates(RateTest):
+    """The rates of groups, of which something is made."""
+
+    make: Callable[[RateTable], pl.DataFrame] | None = None
+    schema: tuple[tuple[str, Any], ...] = ()
+
+    def _tested(
+        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[Counts], own: int
+    ) -> pl.DataFrame:
+        del rows, own
+        tables = [
+            self.make(
+                RateTable(
+                    count.name, metric.by.text, texts.gather(count.units).to_list(), count.rows.sum(axis=0),
+                    count.hits.sum(axis=0),
+                )
+            )
+            for count in counts
+            if self.make is not None and len(count.units)
+        ]  # fmt: skip
+        return pl.concat([pl.DataFrame(schema=dict(self.schema)), *tables])
+
+    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
+        return table
+
+
+def rate_table(
+    metric: GroupwiseMetric, make: Callable[[RateTable], pl.DataFrame], schema: Mapping[str, Any], data: Any,
+    truth: ColumnLike | None, estimate: ColumnLike | None, options: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """What is made of the rates of groups, for every rate and outer group."""
+    rates = _Rates(groupwise((metric,), "This"), (), 1, 0, "none", "all", make=make, schema=tuple(schema.items()))
+    return rates(data, truth, estimate, **options)
+
+
+def groupwise(given: tuple[object, ...], name: str) -> tuple[GroupwiseMetric, ...]:
+    def members() -> Iterator[object]:
+        for each in given:
+            yield from each if isinstance(each, MetricSet) else [each]
+
+    found = list(members())
+    for each in found:
+        if isinstance(each, GroupwiseFactory):
+            msg = f'{each.name} compares the groups of a column: did you mean `{each.name}("col")`?'
+            raise ArgumentError(msg)
+        if not isinstance(each, GroupwiseMetric) or isinstance(each.bound, UserAggregate):
+            msg = f"{name}() takes comparisons of groups, with an aggregate of the library, not {each!r}."
+            raise ArgumentError(msg)
+    if not found:
+        msg = f'{name}() needs a comparison of groups, such as `demographic_parity("sex")`.'
+        raise ArgumentError(msg)
+    return tuple(cast("list[GroupwiseMetric]", found))
+
+
+def columns_of(given: Any) -> tuple[Column, ...]:
+    if given is None:
+        return ()
+    several = isinstance(given, Iterable) and not isinstance(given, str | pl.Expr)
+    columns: list[object] = list(cast("Iterable[object]", given)) if several else [given]
+    return tuple(Column.of(each, "within") for each in columns)
+
+
+def whole(name: str, least: int, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= _MOST_TIMES:
+        msg = f"`{name}` is a whole number, {least} to {_MOST_TIMES}, not {value!r}."
+        raise ArgumentError(msg)
+    return int(value)
+
+
+def flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        msg = f"`{name}` is True or False, not {value!r}."
+        raise ArgumentError(msg)
+    return value
+
+
+def one_of(name: str, value: str, known: Sequence[str]) -> str:
+    if value not in known:
+        raise ArgumentError.unknown(name, value, known)
+    return value
+
+
+def level_of(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, float) or not 0 < value < 1:
+        msg = f"`conf_level` is a share between 0 and 1, not {value!r}."
+        raise ArgumentError(msg)
+    return value
