@@ -222,6 +222,14 @@ def test_few_of_a_class_have_newcombes_interval_and_perfect_areas_one_too() -> N
     assert 0.3 < found[".lower"].item() < 1
 
 
+def test_each_group_says_how_its_own_interval_was_found() -> None:
+    data = pl.DataFrame(
+        {"y": [0, 1] * 20 + [0, 1, 1], "p": [0.2, 0.6, 0.7, 0.4] * 10 + [0.1, 0.5, 0.3], "g": ["a"] * 40 + ["b"] * 3}
+    )
+    groups = tf.auc_parity("g").by_group(data, "y", probs="p", interval="auto")
+    assert groups.select(".group", ".method").rows() == [("a", "delong"), ("b", "newcombe")]
+
+
 def test_two_areas_are_compared_by_their_limits() -> None:
     groups = tf.auc_parity("sex").by_group(LOANS, **SCORED, interval="auto")
     female, male = (groups.row(place, named=True) for place in (0, 1))

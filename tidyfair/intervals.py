@@ -116,11 +116,11 @@ class Quantities:
         return len(self.value)
 
     @property
-    def method(self) -> str:
-        """How `limits` are found."""
-        if self.kind != "area":
-            return {"share": "wilson"}.get(self.kind, "bootstrap")
-        return "delong" if self._normal().all() else "newcombe"
+    def methods(self) -> list[str]:
+        """How the `limits` of each are found."""
+        if self.kind == "area":
+            return ["delong" if normal else "newcombe" for normal in self._normal()]
+        return ["wilson" if self.kind == "share" else "bootstrap"] * len(self)
 
     def limits(self, z: float) -> Limits:
         """Limits of each, at so many standard errors."""
@@ -187,11 +187,11 @@ def limits_of(quantities: Quantities, level: float, *, exact: bool = False) -> l
     z = NormalDist().inv_cdf((1 + level) / 2)
     if exact and quantities.kind == "share":
         lower, upper = clopper_pearson(quantities.value, quantities.rows, level)
-        method = "clopper_pearson"
+        methods = ["clopper_pearson"] * len(quantities)
     else:
-        (lower, upper), method = quantities.limits(z), quantities.method
-    ends = zip(lower.tolist(), upper.tolist(), quantities.error.tolist(), strict=True)
-    return [Interval(low, high, error, method) for low, high, error in ends]
+        (lower, upper), methods = quantities.limits(z), quantities.methods
+    ends = zip(lower.tolist(), upper.tolist(), quantities.error.tolist(), methods, strict=True)
+    return [Interval(*each) for each in ends]
 
 
 def compared(
