@@ -150,6 +150,18 @@ def test_who_was_left_out_may_differ_from_all() -> None:
     assert (verdict(undefined), undefined[".groups_left_out"].to_list()) == (UNSURE, [["c"]])
 
 
+def test_metrics_of_numbers_have_gates_too() -> None:
+    random = np.random.default_rng(3)
+    data = pl.DataFrame({"y": random.normal(size=2000), "p": 0.0, "g": ["a", "b"] * 1000})
+    gate = tf.check(tf.mae_difference("g"), below=0.2)
+    assert gate(data, "y", "p")[".verdict"].item() == "pass"
+    far = data.with_columns(pl.when(pl.col("g") == "a").then(pl.col("y") * 3).otherwise("y").alias("y"))
+    assert gate(far, "y", "p")[".verdict"].item() == "fail"
+    halves = [tf.mae.tally(part, "y", "p", parts=seed) for seed, part in enumerate((data[:1000], data[1000:]))]
+    found = tf.mae.compute(halves[0] + halves[1], interval="auto")
+    assert found[".lower"].item() < found[".estimate"].item() < found[".upper"].item()
+
+
 def test_who_is_on_neither_side_was_not_asked_about() -> None:
     sides = tf.privileged({"g": "a"}, unprivileged={"g": "b"})
     data = pl.concat([FAIR, people(c=(2, 4))])

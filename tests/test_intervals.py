@@ -469,6 +469,18 @@ def test_what_belongs_together_is_drawn_together() -> None:
     assert single[".std_error"].item() == pytest.approx(plain[".std_error"].item(), rel=0.05)
 
 
+def test_a_tally_of_sums_says_how_they_vary_if_asked() -> None:
+    tally = tf.mae.tally(NUMBERS, "actual", "predicted", parts=0)
+    assert tf.mae.compute(tally, interval="auto").equals(tf.mae(NUMBERS, "actual", "predicted", interval="auto"))
+    with pytest.raises(tf.ArgumentError, match="count with `parts=0`"):
+        tf.mae.compute(tf.mae.tally(NUMBERS, "actual", "predicted"), interval="auto")
+    odd: Any = "all"
+    with pytest.raises(tf.ArgumentError, match="`parts` is a seed"):
+        tf.mae.tally(NUMBERS, "actual", "predicted", parts=odd)
+    with pytest.raises(tf.ArgumentError, match="both say what varies"):
+        tf.mae.tally(NUMBERS, "actual", "predicted", parts=1, cluster="fold")
+
+
 def test_few_clusters_are_too_few_to_tell() -> None:
     people = pl.DataFrame({"person": list("abcde") * 4, "y": [1, 0] * 10, "p": [1, 0, 0, 1] * 5})
     with pytest.warns(tf.ClusterWarning, match="There are 5 clusters"):

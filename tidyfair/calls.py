@@ -56,6 +56,7 @@ class CountOptions(TypedDict, total=False):
     top_fraction: float | Sequence[float] | None
     score_bins: int | None
     cluster: ColumnLike | None
+    parts: int | None
 
 
 class ReadOptions(TypedDict, total=False):
@@ -145,6 +146,8 @@ class Evaluable(ABC):
                 equal width between 0 and 1 (at most 65,536), in place of all scores, which a tally then does not keep.
                 `.error_bound` says how far off a value can be; null where no bound is known.
             cluster: Column of rows that belong together, such as those of one patient, for intervals that allow for it.
+            parts: A seed, for a tally of scores or numbers of which intervals are to be computed: rows are put into 400
+                random parts. A call with `interval=` does so itself.
             pos_label: The label that is the event; needed unless labels are Boolean, 0/1 or -1/1.
             labels: All labels in order, where the data do not say.
             estimator: How more than two labels are read: "macro" (the default), "macro_weighted" or "micro" averages,
@@ -170,7 +173,7 @@ class Evaluable(ABC):
         """
         counting, reading = self._sorted_out(options)
         source = open_frame(data, options.get("group_by"))
-        tally = self._count(source, truth, estimate, counting, self._blocks(counting, reading))
+        tally = self._count(source, truth, estimate, self._in_parts(counting, reading))
         return source.restore(self._report(tally, reading, explain=options.get("explain", False)))
 
     def arrays(
@@ -238,7 +241,7 @@ class Evaluable(ABC):
         """
         counting, reading = self._sorted_out(options)
         source = open_frame(data, options.get("group_by"))
-        tally = self._count(source, truth, estimate, counting, self._blocks(counting, reading))
+        tally = self._count(source, truth, estimate, self._in_parts(counting, reading))
         return source.restore(self._groups(tally, reading))
 
     def tally(
@@ -325,15 +328,12 @@ class Evaluable(ABC):
             msg = f"The tally was counted for other {listed(other)} than these."
             raise ArgumentError(msg)
 
-    def _blocks(self, options: CountOptions, reading: Reading) -> int | None:
-        """The seed of random parts of the rows, where intervals need to see how much sums of scores or numbers vary."""
+    def _in_parts(self, options: CountOptions, reading: Reading) -> CountOptions:
+        """The options with random parts of the rows, where intervals need to see how much sums vary."""
         wanted = reading["interval"] in {"auto", "bootstrap"} and options.get("cluster") is None
-        summed = any(formula.kind != "class" and formula.way == "sums" for _, formula in self._formulas)
-        return reading["seed"] if wanted and summed else None
+        return {"parts": reading["seed"], **options} if wanted else options
 
-    def _count(
-        self, source: Source, truth: object, estimate: object, options: CountOptions, blocks: int | None = None
-    ) -> Tally:
+    def _count(self, source: Source, truth: object, estimate: object, options: CountOptions) -> Tally:
         columns, scores, cut = self._columns(truth, estimate, options)
         for column in scores.columns if scores else ():
             column.check(source.columns, "probs")
@@ -350,6 +350,7 @@ class Evaluable(ABC):
             raise ArgumentError(msg)
         self._check_roles({*roles, *({"estimate"} if cut is not None else ())})
         self._check_numbers(options, cut)
+        _check_parts(options)
         return count(
             source,
             self._keys(source, options.get("cluster")),
@@ -359,7 +360,7 @@ class Evaluable(ABC):
             cut=cut,
             weights=columns.get("case_weights"),
             needs=self._needs,
-            blocks=blocks,
+            blocks=options.get("parts") if self._sums_vary else None,
         )
 
     def _in_bins(self, scores: Scores | None, bins: object) -> Scores:
@@ -379,6 +380,11 @@ class Evaluable(ABC):
                 msg = f"{name} needs the scores themselves: call it without `score_bins`."
                 raise ArgumentError(msg)
         return replace(scores, bins=int(bins))
+
+    @property
+    def _sums_vary(self) -> bool:
+        """Whether it is not seen from counts how much its sums vary."""
+        return any(formula.kind != "class" and formula.way == "sums" for _, formula in self._formulas)
 
     @cached_property
     def _needs(self) -> Needs:
@@ -584,6 +590,17 @@ def _without(frame: pl.DataFrame, truth: str | None, value: Any) -> pl.DataFrame
         return frame.filter(pl.col(truth).ne_missing(pl.lit(value)))
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise ArgumentError(msg) from error
+
+
+def _check_parts(options: CountOptions) -> None:
+    """Refuse parts that are no seed, or beside clusters, which vary instead."""
+    parts = options.get("parts")
+    if parts is not None and (isinstance(parts, bool) or not isinstance(parts, Integral) or int(parts) < 0):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"`parts` is a seed, a whole number of 0 or more, not {parts!r}."
+        raise ArgumentError(msg)
+    if parts is not None and options.get("cluster") is not None:
+        msg = "`parts` and `cluster` both say what varies; give one of them."
+        raise ArgumentError(msg)
 
 
 def check_weights(tally: Tally) -> None:

@@ -66,7 +66,8 @@ class Gate:
         if not isinstance(counting.get("group_by"), str | None):
             # an iterator is read once
             counting["group_by"] = [column.source for column in source.outer] + ([source.sides] if source.sides else [])
-        tally = self.metrics.tally(data, truth, estimate, **counting)
+        parts = None if counting.get("cluster") is not None else options.get("seed", 0)
+        tally = self.metrics.tally(data, truth, estimate, **{"parts": parts, **counting})
         return source.restore(self._judge(tally, reading))
 
     def _judge(self, tally: Tally, reading: Mapping[str, Any]) -> pl.DataFrame:

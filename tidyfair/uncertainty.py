@@ -300,7 +300,7 @@ def _check_drawn(tally: Tally, requests: Sequence[Request], reading: Reading) ->
         uncounted = summed and not tally.clusters
         why = "groups of which are suppressed" if suppressed else "which reads rows in their order" if of_rows else ""
         if uncounted and not why:
-            why = "of which the tally does not say how it varies: call the metric itself with `interval=`"
+            why = "of which the tally does not say how it varies: count with `parts=0`, or call the metric itself"
         if reading["interval"] == "bayes" and not why and (tally.clusters or tally.weights is not None):
             why = f"whose {'clusters' if tally.clusters else 'weights'} have no prior"
         if why:
