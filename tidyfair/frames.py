@@ -54,6 +54,11 @@ class Source:
         return list(self.frame.columns)
 
     @property
+    def group_by(self) -> list[Any]:
+        """What the frame is grouped by, to be given again."""
+        return [*(column.source for column in self.outer), *([self.sides] if self.sides else [])]
+
+    @property
     def rows(self) -> int | None:
         """The number of rows, where it is known without reading them."""
         return None if isinstance(self.frame, pl.LazyFrame) else len(self.frame)

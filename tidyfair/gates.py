@@ -63,9 +63,8 @@ class Gate:
         source = open_frame(data, options.get("group_by"))
         counting = {name: value for name, value in options.items() if name not in _READING}
         reading = {name: value for name, value in options.items() if name in _READING}
-        if not isinstance(counting.get("group_by"), str | None):
-            # an iterator is read once
-            counting["group_by"] = [column.source for column in source.outer] + ([source.sides] if source.sides else [])
+        if counting.get("group_by") is not None:
+            counting["group_by"] = source.group_by  # an iterator is read once
         parts = None if counting.get("cluster") is not None else options.get("seed", 0)
         tally = self.metrics.tally(data, truth, estimate, **{"parts": parts, **counting})
         return source.restore(self._judge(tally, reading))

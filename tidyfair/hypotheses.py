@@ -13,7 +13,7 @@ from tidyfair.rate_tests import (
     FAMILIES,
     Counts,
     Family,
-    RateTest,
+    OuterGroupTest,
     columns_of,
     flag,
     groupwise,
@@ -45,7 +45,7 @@ _TESTED = {
 }  # fmt: skip
 
 
-class DisparityTest(RateTest):
+class DisparityTest(OuterGroupTest):
     """Tests whether groups are equal, by shuffling them; made by `disparity_test`."""
 
     def _tested(

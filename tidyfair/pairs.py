@@ -16,7 +16,7 @@ from tidyfair.rate_tests import (
     FAMILIES,
     Counts,
     Family,
-    RateTest,
+    OuterGroupTest,
     columns_of,
     groupwise,
     level_of,
@@ -55,7 +55,7 @@ _WORST = {
 }  # fmt: skip
 
 
-class PairwiseTest(RateTest):
+class PairwiseTest(OuterGroupTest):
     """Tests each pair of groups; made by `pairwise`."""
 
     def _tested(
@@ -113,7 +113,7 @@ def _distances(shares: Array, rows: Array, share: float) -> Array:
     return np.abs(shares[:, one] - shares[:, other]) / np.maximum(error, SAME)
 
 
-class StratifiedTest(RateTest):
+class StratifiedTest(OuterGroupTest):
     """Compares groups within strata; made by `stratified`."""
 
     def _tested(
@@ -164,7 +164,7 @@ def _within_strata(crude: float, tables: list[Any], level: float) -> dict[str, A
     }  # fmt: skip
 
 
-class WorstGroups(RateTest):
+class WorstGroups(OuterGroupTest):
     """How sure it is which group is the worst; made by `worst_groups`."""
 
     def _tested(

@@ -7,6 +7,7 @@ a group then have what is counted is a multivariate hypergeometric draw.
 from __future__ import annotations
 
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -82,7 +83,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class RateTest:
+class RateTest(ABC):
     """Groupwise metrics, and the strata within which their groups are shuffled, as a callable on dataframes."""
 
     metrics: tuple[GroupwiseMetric, ...]
@@ -109,8 +110,8 @@ class RateTest:
         reading: Reading = cast("Any", {**DEFAULTS, **{name: options[name] for name in options if name in DEFAULTS}})
         reading["on_undefined"] = "ignore"
         source = open_frame(data, options.get("group_by"))
-        if not isinstance(counting.get("group_by"), str | None) and source.outer:
-            counting["group_by"] = [column.source for column in source.outer] + ([source.sides] if source.sides else [])
+        if counting.get("group_by") is not None:
+            counting["group_by"] = source.group_by  # an iterator is read once
         crossed = self._named([self._crossed(metric) for metric in self.metrics], "\0crossed ") if self.within else ()
         tally = metric_set(given, *crossed).tally(data, truth, estimate, **counting)
         if tally.cut is not None and tally.cut.several:
@@ -143,25 +144,11 @@ class RateTest:
             raise ArgumentError(msg)
         return replace(metric, by=by, aggregate=difference(), min_n=0, less=(), metrics=(*metric.metrics, *metric.less))
 
+    @abstractmethod
     def _tables(
         self, metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated | None
     ) -> Iterator[pl.DataFrame]:
-        """The tests of a metric, one or more rows for each outer group."""
-        keys = evaluated.units.outer_keys.drop(UNGROUPED, strict=False)
-        counts = [self._counts(metric, evaluated, crossed, outer) for outer in range(len(evaluated.units.outer_keys))]
-        for outer, mine in enumerate(counts):
-            rows = evaluated.rows.filter(pl.col("outer") == outer)
-            texts = evaluated.units.text
-            own = zlib.crc32(f"{metric.name} {metric.by.text} {keys.row(outer) if keys.width else ''}".encode())
-            table = self._tested(metric, rows, texts, mine, own)
-            yield keys[outer : outer + 1].join(table, how="cross") if keys.width else table
-        if not counts:
-            yield keys.join(self._tested(metric, evaluated.rows, evaluated.units.text, [], 0), how="cross").clear()
-
-    def _tested(
-        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[Counts], own: int
-    ) -> pl.DataFrame:
-        raise NotImplementedError
+        """The tests of a metric, one or more tables with the keys of the outer groups first."""
 
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
         """The table with p-values adjusted for all tests of a family."""
@@ -211,19 +198,41 @@ class RateTest:
         return found
 
 
+@dataclass(frozen=True)
+class OuterGroupTest(RateTest):
+    """A test within each outer group on its own."""
+
+    def _tables(
+        self, metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated | None
+    ) -> Iterator[pl.DataFrame]:
+        keys = evaluated.units.outer_keys.drop(UNGROUPED, strict=False)
+        counts = [self._counts(metric, evaluated, crossed, outer) for outer in range(len(evaluated.units.outer_keys))]
+        for outer, mine in enumerate(counts):
+            rows = evaluated.rows.filter(pl.col("outer") == outer)
+            texts = evaluated.units.text
+            own = zlib.crc32(f"{metric.name} {metric.by.text} {keys.row(outer) if keys.width else ''}".encode())
+            table = self._tested(metric, rows, texts, mine, own)
+            yield keys[outer : outer + 1].join(table, how="cross") if keys.width else table
+        if not counts:
+            yield keys.join(self._tested(metric, evaluated.rows, evaluated.units.text, [], 0), how="cross").clear()
+
+    @abstractmethod
+    def _tested(
+        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[Counts], own: int
+    ) -> pl.DataFrame:
+        """What is found in an outer group, from its rows and from what is counted of each rate."""
+
+
 def _places(
     metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated, rows: pl.DataFrame
 ) -> tuple[Array, Array]:
     """The unit of the metric itself, and the stratum, of rows of the metric by groups and strata."""
-    (request,), (other,) = evaluated.requests, crossed.requests
-    if request.by is None or other.by is None:
-        raise AssertionError
-    width = len(metric.by.columns)
-    first, size = evaluated.units.spans[request.by]
-    own = evaluated.units.keys[request.by].with_columns(
+    width, (other,) = len(metric.by.columns), crossed.units.keys
+    first, size = evaluated.units.spans[metric.by]
+    own = evaluated.units.keys[metric.by].with_columns(
         evaluated.units.outer[first : first + size].alias(_OUTER), pl.int_range(first, first + size).alias(UNIT)
     )
-    keys = crossed.units.keys[other.by][rows[UNIT] - crossed.units.spans[other.by][0]]
+    keys = crossed.units.keys[other][rows[UNIT] - crossed.units.spans[other][0]]
     named = dict(zip(keys.columns[:width], own.columns[:width], strict=True))
     groups = keys[:, :width].rename(named).with_columns(rows["outer"].alias(_OUTER))
     unit = groups.join(own, on=groups.columns, how="left", nulls_equal=True, maintain_order="left")[UNIT]
@@ -243,7 +252,7 @@ class RateTable:
 
 
 @dataclass(frozen=True)
-class _Rates(RateTest):
+class _Rates(OuterGroupTest):
     """The rates of groups, of which something is made."""
 
     make: Callable[[RateTable], pl.DataFrame] | None = None
