@@ -138,3 +138,55 @@ def test_the_installed_command_runs() -> None:
     command = [sys.executable, "-m", "tidyfair", "audit", "--by", "sex"]
     result = subprocess.run(command, capture_output=True, check=True, encoding="utf-8")  # noqa: S603 - our own command
     assert "demographic_parity" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("conditions", "code", "verdicts"),
+    [
+        (["demographic_parity(race) > 0.05"], 3, {"fail"}),
+        (["demographic_parity(sex) > 0.3", "disparate_impact(race) < 0.2"], 0, {"pass"}),
+        (["demographic_parity(sex) > 0.3", "demographic_parity(sex:race) > 0.05"], 3, {"pass", "fail"}),
+    ],
+    ids=["fails", "passes", "one-of-two-fails"],
+)
+def test_an_exit_code_says_the_worst_verdict(
+    conditions: list[str], code: int, verdicts: set[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = [argument for condition in conditions for argument in ("--fail-if", condition)]
+    assert main(["audit", *flags]) == code
+    shown = capsys.readouterr().out.partition("Verdicts")[2]
+    assert {verdict for verdict in ("pass", "fail", "not enough") if verdict in shown} == verdicts
+
+
+def test_too_few_people_to_tell_has_its_own_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "few.parquet"
+    lending(60).write_parquet(path)
+    gate = tf.check(tf.equalized_odds("race"), below=0.1)
+    data = lending(60)
+    expected = gate(data, "repaid", "approved", pos_label="yes", on_undefined="ignore")[".verdict"].to_list()
+    assert expected == ["not enough evidence"]
+    assert main(["audit", str(path), *ARGUMENTS, "--fail-if", "equalized_odds(race) > 0.1"]) == 4
+    assert "not enough" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("equalized_odds(race) == 0.1", "is no condition such as"),
+        ("equalised_odds(race) > 0.1", "Did you mean 'equalized_odds'?"),
+        ("accuracy(race) > 0.1", "comparison of groups"),
+        ("equalized_odds(rase) > 0.1", "Did you mean 'race'?"),
+        ("__import__('os').getcwd(race) > 0", "is no condition such as"),
+    ],
+)
+def test_conditions_are_read_not_run(condition: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "--fail-if", condition]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_disparity_has_one_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    twice = ["--fail-if", "disparate_impact(race) < 0.8", "--fail-if", "disparate_impact( race ) > 1.25"]
+    assert main(["audit", *twice]) == 2
+    assert "--fail-if: 'disparate_impact( race ) > 1.25' is a second limit of disparate_impact(race)" in (
+        capsys.readouterr().err
+    )

@@ -188,8 +188,12 @@ def _gate(conditions: Sequence[str], confidence: float) -> Gate:
             kind = "comparison of groups"
             raise ArgumentError.unknown(kind, found["name"], names)
         columns = [column.strip() for column in re.split("[:,]", found["by"])]
+        metric = factory(*columns)
+        if any((metric.name, metric.by) == (other.name, other.by) for other, _, _ in made):
+            msg = f"--fail-if: {condition!r} is a second limit of {metric.name}({metric.by.text}); give one."
+            raise ArgumentError(msg)
         # what is larger than the limit is bad, and of ratios what is smaller
-        made.append((factory(*columns), "below" if found["side"] == ">" else "above", float(found["limit"])))
+        made.append((metric, "below" if found["side"] == ">" else "above", float(found["limit"])))
     gates = [check(metric, **{side: limit}, confidence=confidence) for metric, side, limit in made]
     return Gate(
         metric_set(*(gate.metrics for gate in gates)),
