@@ -717,6 +717,21 @@ def test_pairs_of_many_tables_have_fishers_p() -> None:
         assert p_value == pytest.approx(stats.fisher_exact(counts)[1]), counts
 
 
+def test_pairs_are_tested_as_asked(pairs_of: pl.DataFrame) -> None:
+    pair = pairs_of.filter(pl.col("g").is_in(list(GROUPS)[:2]))
+    (one, rows), (other, other_rows) = list(GROUPS.values())[:2]
+    table = [[one, rows - one], [other, other_rows - other]]
+    for test, power in (("chi_squared", "pearson"), ("g", "log-likelihood")):
+        asked: Any = test
+        found = tf.pairwise(tf.demographic_parity("g"), test=asked)(pair, estimate="e")
+        expected: Any = stats.chi2_contingency(table, correction=False, lambda_=power)
+        assert found[".p_value"].item() == pytest.approx(expected.pvalue)
+        assert found[".method"].item() == test
+    odd: Any = "chisq"
+    with pytest.raises(tf.ArgumentError, match="Unknown test 'chisq'"):
+        tf.pairwise(tf.demographic_parity("g"), test=odd)
+
+
 def test_pairs_are_of_those_that_the_rate_is_about() -> None:
     found = tf.pairwise(tf.equal_opportunity("g"), tf.predictive_parity("g"))(SMALL, "t", "e")
     for name, about, holds in (("sens", "t", "e"), ("precision", "e", "t")):

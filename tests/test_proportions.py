@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
-from scipy.stats import fisher_exact
+from scipy.stats import chi2_contingency, fisher_exact
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
@@ -20,9 +20,11 @@ from tidyfair.proportions import (
     adjusted,
     apart,
     area,
+    chi_squared,
     clopper_pearson,
     fisher,
     katz,
+    likelihood_ratio,
     on_logits,
     score_difference,
     score_ratio,
@@ -144,6 +146,19 @@ def test_limits_on_logits() -> None:
     logit, half = math.log(9), Z * 0.02 / 0.09
     assert low == pytest.approx(1 / (1 + math.exp(half - logit)))
     assert high == pytest.approx(1 / (1 + math.exp(-half - logit)))
+
+
+@LAW
+@given(samples(), samples())
+def test_tests_of_many_rows(one: tuple[int, int], other: tuple[int, int]) -> None:
+    table = [[one[0], one[1] - one[0]], [other[0], other[1] - other[0]]]
+    for test, power in ((chi_squared, "pearson"), (likelihood_ratio, "log-likelihood")):
+        if one[0] + other[0] in {0, one[1] + other[1]}:
+            # shares that can only be the same
+            assert test(*one, *other) == 1
+            continue
+        expected: Any = chi2_contingency(table, correction=False, lambda_=power)
+        assert test(*one, *other) == pytest.approx(float(expected.pvalue), rel=1e-6, abs=1e-12)
 
 
 @LAW

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -10,7 +11,15 @@ import polars as pl
 from tidyfair.errors import ArgumentError
 from tidyfair.hypotheses import SAME
 from tidyfair.intervals import Quantities
-from tidyfair.proportions import apart, cochran_mantel_haenszel, fisher, homogeneity, mantel_haenszel
+from tidyfair.proportions import (
+    apart,
+    chi_squared,
+    cochran_mantel_haenszel,
+    fisher,
+    homogeneity,
+    likelihood_ratio,
+    mantel_haenszel,
+)
 from tidyfair.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
@@ -41,8 +50,9 @@ __all__ = ["PairwiseTest", "StratifiedTest", "WorstGroups", "pairwise", "stratif
 _PAIRS = {
     ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".other": pl.String, ".estimate": pl.Float64,
     ".estimate_other": pl.Float64, ".difference": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64,
-    ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".n": pl.Int64, ".n_other": pl.Int64,
+    ".method": pl.String, ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".n": pl.Int64, ".n_other": pl.Int64,
 }  # fmt: skip
+_TESTS = {"fisher": fisher, "chi_squared": chi_squared, "g": likelihood_ratio}
 _STRATIFIED = {
     ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".other": pl.String, ".strata": pl.Int64,
     ".crude": pl.Float64, ".adjusted": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64, ".std_error": pl.Float64,
@@ -55,8 +65,11 @@ _WORST = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
 class PairwiseTest(OuterGroupTest):
     """Tests each pair of groups; made by `pairwise`."""
+
+    test: str = "fisher"
 
     def _tested(
         self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[Counts], own: int
@@ -79,13 +92,14 @@ class PairwiseTest(OuterGroupTest):
             value = shares.value
             ends = apart(value[one], (low[one], high[one]), value[other], (low[other], high[other]))
             tested = [
-                fisher(int(hits[first]), int(size[first]), int(hits[second]), int(size[second]))
+                _TESTS[self.test](int(hits[first]), int(size[first]), int(hits[second]), int(size[second]))
                 for first, second in zip(one, other, strict=True)
             ]
             table = {
                 ".metric": [count.name] * len(one), ".by": [metric.by.text] * len(one), ".group": names.gather(one),
                 ".other": names.gather(other), ".estimate": value[one], ".estimate_other": value[other],
-                ".difference": value[one] - value[other], ".lower": ends[0], ".upper": ends[1], ".p_value": tested,
+                ".difference": value[one] - value[other], ".lower": ends[0], ".upper": ends[1],
+                ".method": [self.test] * len(one), ".p_value": tested,
                 ".n": size[one], ".n_other": size[other],
             }  # fmt: skip
             if self.adjust == "max_t":
@@ -195,16 +209,19 @@ class WorstGroups(OuterGroupTest):
 
 def pairwise(
     *metrics: GroupwiseMetric | MetricSet,
+    test: Literal["fisher", "chi_squared", "g"] = "fisher",
     adjust: Literal["holm", "max_t", "bh", "by", "none"] = "holm",
     family: Family = "all",
     conf_level: float = 0.95,
     times: int = 10_000,
     seed: int = 0,
 ) -> PairwiseTest:
-    """Compare each pair of groups: how far apart two rates are, an interval, and Fisher's exact test.
+    """Compare each pair of groups: how far apart two rates are, an interval, and a test.
 
     Args:
         metrics: Groupwise metrics of one rate each, such as `equal_opportunity`.
+        test: Of two groups: Fisher's, which is exact, Pearson's `"chi_squared"` without correction, or `"g"`, the ratio
+            of likelihoods, which both take many rows.
         adjust: How p-values are adjusted: `"holm"`, `"bh"`, `"by"`, `"none"`, or `"max_t"`, by the largest distance of
             any pair of a comparison when its groups are shuffled.
         family: Which pairs are adjusted together: `"all"`, those of one `"metric"`, or of one `"by"`.
@@ -214,7 +231,8 @@ def pairwise(
 
     Returns:
         A callable that takes what a metric takes, and gives one row for each pair and outer group: `.group`, `.other`,
-        both values, `.difference`, `.lower`, `.upper`, `.p_value`, `.p_adjusted`, and the rows of both.
+        both values, `.difference`, `.lower`, `.upper`, `.method` (the test), `.p_value`, `.p_adjusted`, and the rows of
+        both.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
@@ -225,7 +243,7 @@ def pairwise(
     return PairwiseTest(
         groupwise(metrics, "pairwise"), (), whole("times", 1, times), whole("seed", 0, seed),
         one_of("adjust", adjust, (*ADJUSTMENTS, "max_t")), cast("Any", one_of("family", family, FAMILIES)),
-        conf_level=level_of(conf_level),
+        conf_level=level_of(conf_level), test=one_of("test", test, tuple(_TESTS)),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tidyfair.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
     import numpy as np
@@ -193,6 +193,29 @@ def fisher(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
     shares = np.exp(logarithms - logarithms.max())
     shares /= shares.sum()
     return float(min(1.0, shares[shares <= shares[hits - least] * (1 + 1e-7)].sum()))
+
+
+def chi_squared(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
+    """The probability of tables as far from equal shares, by squared distances (Pearson, 1900); without correction."""
+    return _one_degree(sum((seen - due) ** 2 / due for seen, due in _seen_and_due(hits, rows, other_hits, other_rows)))
+
+
+def likelihood_ratio(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
+    """The probability of tables as far from equal shares, by the ratio of likelihoods (Wilks, 1938): the G test."""
+    pairs = _seen_and_due(hits, rows, other_hits, other_rows)
+    return _one_degree(2 * sum(seen * math.log(seen / due) for seen, due in pairs if seen))
+
+
+def _seen_and_due(hits: int, rows: int, other_hits: int, other_rows: int) -> Iterator[tuple[int, float]]:
+    """The counts of a table, and what they were if both shares were the same; counts that can only be 0 say nothing."""
+    share = (hits + other_hits) / (rows + other_rows)
+    for seen, size in ((hits, rows), (other_hits, other_rows)):
+        yield from ((count, due) for count, due in ((seen, size * share), (size - seen, size * (1 - share))) if due)
+
+
+def _one_degree(statistic: float) -> float:
+    """The probability of a larger chi-squared value of one degree of freedom."""
+    return math.erfc(math.sqrt(max(0.0, statistic) / 2))
 
 
 def mcnemar(one: int, other: int) -> float:
