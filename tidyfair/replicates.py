@@ -26,6 +26,8 @@ __all__: list[str] = []
 DRAW = "\0draw"
 """The outer key that numbers replicates, which no column of a user is called."""
 _MOST_CELLS = 2**21
+_MOST_DRAWN = 2**19
+"""Counts that are drawn at once; the values of 100,000 cells then take less than 500 MB, Python and all."""
 _MOST_NUMBERS = 2**26
 _PRIOR = 0.5
 """Jeffreys' prior weight of each cell of a group."""
@@ -69,7 +71,7 @@ def redrawn(
     keys = tuple(key for key in tally.keys if key.column in (*by, *(each.column for each in tally.outer)))
     names = {f"k{tally.keys.index(key)}": f"k{place}" for place, key in enumerate(keys)}
     draw = f"k{len(keys)}"
-    step = max(1, _MOST_CELLS // max(1, len(cells)))
+    step = max(1, _MOST_DRAWN // max(1, len(cells)))
     for start in range(0, times, step):
         count = min(step, times - start)
         drawn = _drawn(cells, groups, count, random, way)
