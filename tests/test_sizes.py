@@ -80,3 +80,8 @@ def test_where_no_difference_is_large_enough() -> None:
 def test_bad_input(call: Any, message: str) -> None:
     with pytest.raises(tf.TidyfairError, match=message):
         call()
+
+
+def test_a_difference_may_be_too_small_for_any_data() -> None:
+    with pytest.raises(tf.ArgumentError, match="More than 10,000,000 rows a group"):
+        tf.rows_needed(1e-5, 0.5, times=200)

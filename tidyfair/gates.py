@@ -84,7 +84,7 @@ class Gate:
         )
         missing = pl.col(".groups_left_out").list.set_difference(pl.concat_list(asked)).list.len()
         passed = _passes() & (missing == 0)
-        failed = found.select((pl.col(".estimate").is_infinite() & pl.col(_BELOW)).fill_null(value=False)).to_series()
+        failed = found.select(_is_infinite().fill_null(value=False)).to_series()
         left = failed.not_() & found[".estimate"].is_not_null()
         while left.any():
             # the next one is judged by as many as are left
@@ -95,8 +95,7 @@ class Gate:
             if not beyond.any():
                 break
             failed, left = failed | beyond, left & ~beyond
-        verdict = pl.when(failed).then(pl.lit(FAIL)).when(passed).then(pl.lit(PASS)).otherwise(pl.lit(UNSURE))
-        return found.with_columns(verdict.alias(".verdict")).drop(_BELOW)
+        return found.with_columns(_verdict(pl.lit(failed), passed)).drop(_BELOW)
 
     def _at(self, tally: Tally, error: float, reading: Mapping[str, Any]) -> tuple[pl.DataFrame, list[int]]:
         """Results with limits each of which is wrong so often, and the metric that each row is of."""
@@ -120,6 +119,16 @@ def _fails() -> pl.Expr:
     """Whether all of the interval is beyond the limit; null where it has no such end."""
     lower, upper, limit = pl.col(".lower"), pl.col(".upper"), pl.col(".limit")
     return pl.when(_BELOW).then((lower > limit) | (upper < -limit)).otherwise((upper < limit) | (lower > 1 / limit))
+
+
+def _is_infinite() -> pl.Expr:
+    """Whether a difference has no bound, which fails whatever its interval."""
+    return pl.col(".estimate").is_infinite() & pl.col(_BELOW)
+
+
+def _verdict(failed: pl.Expr, passed: pl.Expr) -> pl.Expr:
+    verdict = pl.when(failed).then(pl.lit(FAIL)).when(passed).then(pl.lit(PASS)).otherwise(pl.lit(UNSURE))
+    return verdict.alias(".verdict")
 
 
 _READING = ("pos_label", "labels", "estimator", "na_rm", "on_undefined", "times", "seed")
@@ -202,10 +211,7 @@ def _judged(result: Any, limit: float, side: str) -> Any:
     complete = pl.lit(value=True)
     if ".groups_left_out" in frame.columns:
         complete = pl.col(".groups_left_out").list.len() == 0
-    failed = _fails() | (pl.col(".estimate").is_infinite() & pl.col(_BELOW))
-    passed = _passes() & complete
-    verdict = pl.when(failed).then(pl.lit(FAIL)).when(passed).then(pl.lit(PASS)).otherwise(pl.lit(UNSURE))
-    return source.restore(frame.with_columns(verdict.alias(".verdict")).drop(_BELOW))
+    return source.restore(frame.with_columns(_verdict(_fails() | _is_infinite(), _passes() & complete)).drop(_BELOW))
 
 
 def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confidence: float = 0.95) -> Gate:

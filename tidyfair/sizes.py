@@ -112,6 +112,9 @@ def rows_needed(
     fewest, enough = 1, 2
     while enough < _MOST_ROWS and _found_often([enough] * groups, middle, apart, shares, times, seed) < power:
         fewest, enough = enough, enough * 2
+    if _found_often([enough] * groups, middle, apart, shares, times, seed) < power:
+        msg = f"More than {_MOST_ROWS:,} rows a group would be needed to find a difference of {apart:g}."
+        raise ArgumentError(msg)
     while enough - fewest > max(1, enough // 200):
         between = (fewest + enough) // 2
         found = _found_often([between] * groups, middle, apart, shares, times, seed) >= power
