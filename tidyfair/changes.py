@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,7 +15,7 @@ from tidyfair.frames import open_frame
 from tidyfair.intervals import share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.proportions import mcnemar
-from tidyfair.replicates import DRAW, redrawn
+from tidyfair.replicates import DRAW, generator, redrawn
 from tidyfair.results import tidy_results
 from tidyfair.tallies import ESTIMATE, LABELS, TRUTH
 from tidyfair.uncertainty import check_reading, is_stratified
@@ -81,12 +80,9 @@ class ModelComparison:
 
     def _spread(self, tally: Tally, second: Column, metric: Metric | GroupwiseMetric, reading: Reading) -> pl.DataFrame:
         """The quantiles of the change when rows, with both predictions, are drawn again."""
-        import numpy as np
-
         (request,) = metric.requests
         by = request.by.columns if request.by else ()
-        own = zlib.crc32(f"{request.name} {request.by and request.by.text}".encode())
-        random = np.random.default_rng([reading["seed"], own])
+        random = generator(reading["seed"], f"{request.name} {request.by and request.by.text}")
         parts = list[pl.DataFrame]()
         strata = by if is_stratified(request) else ()
         outer = [key.column.name for key in tally.outer]

@@ -49,7 +49,12 @@ class DisparityTest(OuterGroupTest):
     """Tests whether groups are equal, by shuffling them; made by `disparity_test`."""
 
     def _tested(
-        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[Counts], own: int
+        self,
+        metric: GroupwiseMetric,
+        rows: pl.DataFrame,
+        texts: pl.Series,
+        counts: list[Counts],
+        random: np.random.Generator,
     ) -> pl.DataFrame:
         import numpy as np
 
@@ -59,9 +64,7 @@ class DisparityTest(OuterGroupTest):
         text += f" within {', '.join(column.name for column in self.within)}" if self.within else ""
         found = dict.fromkeys(_TESTED) | {".metric": metric.name, ".by": metric.by.text, ".hypothesis": text}
         if len(counts) and len(rows):
-            values = compared_draws(
-                metric, rows, counts, _drawn(metric, counts, self.times, np.random.default_rng([self.seed, own]))
-            )
+            values = compared_draws(metric, rows, counts, _drawn(metric, counts, self.times, random))
             observed = values["value"][-1]
             if observed is not None:
                 shuffled = values[:-1].drop_nulls("value")

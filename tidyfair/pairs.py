@@ -72,7 +72,12 @@ class PairwiseTest(OuterGroupTest):
     test: str = "fisher"
 
     def _tested(
-        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[Counts], own: int
+        self,
+        metric: GroupwiseMetric,
+        rows: pl.DataFrame,
+        texts: pl.Series,
+        counts: list[Counts],
+        random: np.random.Generator,
     ) -> pl.DataFrame:
         import numpy as np
 
@@ -105,7 +110,7 @@ class PairwiseTest(OuterGroupTest):
             if self.adjust == "max_t":
                 share = hits.sum() / size.sum()
                 distance = _distances(value[None, :], size, share)[0]
-                drawn = count.shuffled(self.times, np.random.default_rng([self.seed, own])) / size
+                drawn = count.shuffled(self.times, random) / size
                 largest = _distances(drawn, size, share).max(axis=1, initial=0.0)
                 reached = (largest[:, None] >= distance - SAME).sum(axis=0)
                 table[".p_adjusted"] = (1 + reached) / (1 + self.times)
@@ -131,9 +136,14 @@ class StratifiedTest(OuterGroupTest):
     """Compares groups within strata; made by `stratified`."""
 
     def _tested(
-        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[Counts], own: int
+        self,
+        metric: GroupwiseMetric,
+        rows: pl.DataFrame,
+        texts: pl.Series,
+        counts: list[Counts],
+        random: np.random.Generator,
     ) -> pl.DataFrame:
-        del own
+        del random
         if len(metric.metrics) > 1 or metric.less:
             msg = f"{metric.name} compares several rates; take one of one, such as equal_opportunity."
             raise ArgumentError(msg)
@@ -182,12 +192,17 @@ class WorstGroups(OuterGroupTest):
     """How sure it is which group is the worst; made by `worst_groups`."""
 
     def _tested(
-        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[Counts], own: int
+        self,
+        metric: GroupwiseMetric,
+        rows: pl.DataFrame,
+        texts: pl.Series,
+        counts: list[Counts],
+        random: np.random.Generator,
     ) -> pl.DataFrame:
         import numpy as np
 
         del rows
-        random, tables = np.random.default_rng([self.seed, own]), [pl.DataFrame(schema=_WORST)]
+        tables = [pl.DataFrame(schema=_WORST)]
         for count, base in zip(counts, (*metric.metrics, *metric.less), strict=False):
             size, hits = count.rows.sum(axis=0), count.hits.sum(axis=0)
             each = self.conf_level ** (1 / max(1, len(size)))

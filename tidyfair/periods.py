@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -21,6 +20,7 @@ from tidyfair.rate_tests import (
     one_of,
     whole,
 )
+from tidyfair.replicates import generator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,8 +52,6 @@ class PeriodTest(RateTest):
     def _tables(
         self, metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated | None
     ) -> Iterator[pl.DataFrame]:
-        import numpy as np
-
         keys = evaluated.units.outer_keys
         if self.period not in keys.columns:
             msg = f"compare_periods() needs the periods as outer groups: `group_by={self.period!r}`."
@@ -73,8 +71,8 @@ class PeriodTest(RateTest):
         )
         for run in runs:
             for first, second in itertools.pairwise(run[_OUTER].to_list()):
-                own = zlib.crc32(f"{metric.name} {metric.by.text} {keys.row(first)} {keys.row(second)}".encode())
-                random = np.random.default_rng([self.seed, own])
+                about = f"{metric.name} {metric.by.text} {keys.row(first)} {keys.row(second)}"
+                random = generator(self.seed, about)
                 both = [self._counts(metric, evaluated, crossed, outer) for outer in (first, second)]
                 drawn = [
                     _between(one, other, evaluated.units.text, self.times, random)
@@ -87,8 +85,8 @@ class PeriodTest(RateTest):
                     for side, (outer, mine) in enumerate(zip((first, second), both, strict=True))
                 ]
                 table = pl.DataFrame([self._changed(metric, *values)], schema=_CHANGED)
-                about = keys[second : second + 1].rename({self.period: ".period"})
-                yield about.with_columns(keys[self.period][first : first + 1].alias(".before")).join(table, how="cross")
+                named = keys[second : second + 1].rename({self.period: ".period"})
+                yield named.with_columns(keys[self.period][first : first + 1].alias(".before")).join(table, how="cross")
 
     def _changed(self, metric: GroupwiseMetric, before: pl.Series, after: pl.Series) -> dict[str, Any]:
         """How much a disparity changes, and by chance alone; what was found comes last."""

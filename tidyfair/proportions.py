@@ -48,7 +48,7 @@ def clopper_pearson(share: Floats, rows: Floats, level: float) -> Limits:
         msg = f"Exact intervals need scipy: pip install 'tidyfair[stats]' ({error})."
         raise ArgumentError(msg) from error
     tail, count = (1 - level) / 2, share * rows
-    quantile: Callable[..., Floats] = beta.ppf  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    quantile: Callable[..., Floats] = beta.ppf  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - no types
     lower = np.where(count > 0, quantile(tail, count, rows - count + 1), 0.0)
     upper = np.where(count < rows, quantile(1 - tail, count + 1, rows - count), 1.0)
     return np.where(rows > 0, lower, math.nan), np.where(rows > 0, upper, math.nan)
@@ -272,7 +272,7 @@ def homogeneity(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floa
     distance = hits / rows - other_hits / other_rows
     middle = (distance / variance).sum() / (1 / variance).sum()
     spread = float(((distance - middle) ** 2 / variance).sum())
-    survival: Callable[..., Any] = chi2.sf  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    survival: Callable[..., Any] = chi2.sf  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - no types
     return float(survival(spread, len(np.atleast_1d(rows)) - 1)) if len(rows) > 1 else 1.0
 
 

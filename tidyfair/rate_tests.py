@@ -6,7 +6,6 @@ a group then have what is counted is a multivariate hypergeometric draw.
 
 from __future__ import annotations
 
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from tidyfair.intervals import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, MetricSet, metric_set
 from tidyfair.proportions import adjusted
 from tidyfair.readings import LEVEL, ONE_LABEL, UNIT
+from tidyfair.replicates import generator
 from tidyfair.units import UNGROUPED
 
 if TYPE_CHECKING:
@@ -210,15 +210,22 @@ class OuterGroupTest(RateTest):
         for outer, mine in enumerate(counts):
             rows = evaluated.rows.filter(pl.col("outer") == outer)
             texts = evaluated.units.text
-            own = zlib.crc32(f"{metric.name} {metric.by.text} {keys.row(outer) if keys.width else ''}".encode())
-            table = self._tested(metric, rows, texts, mine, own)
+            random = generator(self.seed, f"{metric.name} {metric.by.text} {keys.row(outer) if keys.width else ''}")
+            table = self._tested(metric, rows, texts, mine, random)
             yield keys[outer : outer + 1].join(table, how="cross") if keys.width else table
         if not counts:
-            yield keys.join(self._tested(metric, evaluated.rows, evaluated.units.text, [], 0), how="cross").clear()
+            yield keys.join(
+                self._tested(metric, evaluated.rows, evaluated.units.text, [], generator(self.seed, "")), how="cross"
+            ).clear()
 
     @abstractmethod
     def _tested(
-        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[Counts], own: int
+        self,
+        metric: GroupwiseMetric,
+        rows: pl.DataFrame,
+        texts: pl.Series,
+        counts: list[Counts],
+        random: np.random.Generator,
     ) -> pl.DataFrame:
         """What is found in an outer group, from its rows and from what is counted of each rate."""
 
@@ -259,9 +266,14 @@ class _Rates(OuterGroupTest):
     schema: tuple[tuple[str, Any], ...] = ()
 
     def _tested(
-        self, metric: GroupwiseMetric, rows: pl.DataFrame, texts: pl.Series, counts: list[Counts], own: int
+        self,
+        metric: GroupwiseMetric,
+        rows: pl.DataFrame,
+        texts: pl.Series,
+        counts: list[Counts],
+        random: np.random.Generator,
     ) -> pl.DataFrame:
-        del rows, own
+        del rows, random
         tables = [
             self.make(
                 RateTable(

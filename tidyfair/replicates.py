@@ -6,6 +6,7 @@ costs cells, not rows. A replicate is one more outer key.
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,6 +32,13 @@ _MOST_DRAWN = 2**19
 _MOST_NUMBERS = 2**26
 _PRIOR = 0.5
 """Jeffreys' prior weight of each cell of a group."""
+
+
+def generator(seed: int, about: str) -> np.random.Generator:
+    """Random numbers of its own for what is named, so that nothing else that is asked for changes them."""
+    import numpy as np
+
+    return np.random.default_rng([seed, zlib.crc32(about.encode())])
 
 
 def redrawn(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zlib
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from tidyfair.errors import ArgumentError, ClusterWarning, listed, warn
 from tidyfair.evaluations import evaluate_requests
 from tidyfair.intervals import Interval, Kind, Quantities, compared, limits_of, share_of
 from tidyfair.readings import LEVEL, ONE_LABEL
-from tidyfair.replicates import redrawn, redrawn_clusters
+from tidyfair.replicates import generator, redrawn, redrawn_clusters
 from tidyfair.results import tidy_groups, tidy_results
 from tidyfair.tallies import BLOCK, HIDDEN
 
@@ -81,8 +80,6 @@ def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, re
 
 def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     """Results with an interval of each, one row for each request and outer group in this order."""
-    import numpy as np
-
     outers = len(evaluated.units.outer_keys)
     found: list[Interval | None] = [None] * len(results)
     rows = evaluated.rows.filter(pl.col("estimate").is_not_null())
@@ -103,9 +100,8 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
             place = number * outers + int(str(outer))
             if form is None or results[".estimate"][place] is None:
                 continue
-            # of its own for each result, so that no other metric of the call changes it
-            own = zlib.crc32(f"{request.name} {request.by and request.by.text} {outer}".encode())
-            found[place] = form(part, np.random.default_rng([reading["seed"], own]))
+            about = f"{request.name} {request.by and request.by.text} {outer}"
+            found[place] = form(part, generator(reading["seed"], about))
     left = [request for number, request in enumerate(evaluated.requests) if forms[number] is None]
     return _beside(results, found, tally, left, reading, lambda each: tidy_results(each, undefined_is_null=False))
 
@@ -227,8 +223,6 @@ def _by_replicates(
     tally: Tally, requests: Sequence[Request], reading: Reading, tidy: Callable[[Evaluated], pl.DataFrame]
 ) -> pl.DataFrame:
     """The quantiles of replicates by what the rows of a tidy table are about."""
-    import numpy as np
-
     clustered = bool(tally.clusters)
     _check_drawn(tally, requests, reading)
     way: Any = "bayes" if reading["interval"] == "bayes" else "bootstrap"
@@ -242,8 +236,7 @@ def _by_replicates(
     tail = (1 - reading["conf_level"]) / 2
     for (_, stratified), mine in together.items():
         by = mine[0].by
-        # of its own for each feature, so that no other metric of the call changes it
-        random = np.random.default_rng([reading["seed"], zlib.crc32(f"{by and by.text} {stratified}".encode())])
+        random = generator(reading["seed"], f"{by and by.text} {stratified}")
         columns = by.columns if by else ()
         fixed = columns if stratified else ()
         drawn = (
