@@ -549,6 +549,6 @@ def test_what_is_no_metric_is_refused() -> None:
 def test_what_has_no_interval_cannot_be_judged() -> None:
     precision = tf.new_groupwise_metric(tf.average_precision, "precision_parity", tf.difference())
     with pytest.raises(tf.ArgumentError, match="no interval of precision_parity"):
-        tf.check(precision("g"), below=0.1)(random_people(), "t", probs="score")
+        tf.check(precision("g"), below=0.1)(random_people(), "t", probs="score", score_bins=64)
     calibration = tf.check(tf.calibration_parity("g"), below=0.1)(random_people(), "t", probs="score")
     assert calibration[".lower"].item() <= calibration[".estimate"].item() <= calibration[".upper"].item()

@@ -14,6 +14,7 @@ from conftest import as_polars
 from inline_snapshot import snapshot
 from polars.testing import assert_frame_equal
 from scipy.stats import beta
+from sklearn.metrics import average_precision_score
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 import tidyfair as tf
@@ -391,9 +392,30 @@ def test_metrics_say_what_shares_they_are() -> None:
         ),
         (
             tf.average_precision,
-            {"interval": "auto", "probs": "score"},
+            {"interval": "bayes", "probs": "score"},
             snapshot(
-                "There is no interval of average_precision, which reads rows in their order; leave `interval=` out, or ask for the others alone."
+                "There is no interval of average_precision, whose rows have no prior; leave `interval=` out, or ask for the others alone."
+            ),
+        ),
+        (
+            tf.average_precision,
+            {"interval": "auto", "probs": "score", "score_bins": 64},
+            snapshot(
+                "There is no interval of average_precision, of which only bins of scores were counted; leave `interval=` out, or ask for the others alone."
+            ),
+        ),
+        (
+            tf.average_precision,
+            {"interval": "auto", "probs": "score", "times": 10**6},
+            snapshot(
+                "1000000 replicates of 3000 rows take too long; a few hundred tell a standard error to a few percent: `times=400`."
+            ),
+        ),
+        (
+            tf.mase,
+            {"truth": "score", "estimate": "weight", "pos_label": None, "interval": "auto"},
+            snapshot(
+                "There is no interval of mase, which reads rows in the order in which they stand; leave `interval=` out, or ask for the others alone."
             ),
         ),
     ],
@@ -492,3 +514,62 @@ def test_few_clusters_are_too_few_to_tell() -> None:
         tf.accuracy(people, "y", "p", interval="auto", cluster="person", group_by="person")
     with pytest.raises(tf.ArgumentError, match="whose clusters have no prior"):
         tf.accuracy(people, "y", "p", interval="bayes", cluster="person")
+
+
+# What reads rows is drawn row by row
+
+
+def drawn_again(values: Callable[[np.ndarray], float], rows: int, times: int, seed: int = 0) -> np.ndarray:
+    """A value of as many rows drawn with replacement, `times` over."""
+    random = np.random.default_rng(seed)
+    return np.array([values(random.integers(0, rows, rows)) for _ in range(times)])
+
+
+def test_what_reads_rows_varies_as_rows_do() -> None:
+    frame, times = LOANS.head(600), 1_000
+    truth, score = (frame["repaid"] == "yes").to_numpy(), frame["score"].to_numpy()
+    found = tf.average_precision(frame, **SCORED, interval="auto", times=times)
+    plain = drawn_again(lambda rows: average_precision_score(truth[rows], score[rows]), len(frame), times)
+    assert found[".method"].item() == "bootstrap"
+    # two bootstraps: an error is known to 1/sqrt(2 times) of itself in each
+    assert found[".std_error"].item() == pytest.approx(plain.std(), rel=4 / math.sqrt(times))
+    assert ends(found) == pytest.approx(np.quantile(plain, [0.025, 0.975]), abs=plain.std() / 4)
+    shuffled = tf.average_precision(
+        frame.sample(fraction=1.0, shuffle=True, seed=3), **SCORED, interval="auto", times=50
+    )
+    assert ends(shuffled) == ends(tf.average_precision(frame, **SCORED, interval="auto", times=50))
+
+
+def test_medians_of_groups_vary_within_their_groups() -> None:
+    frame, times = LOANS.head(400).with_columns(guess=pl.col("score") * 2), 1_000
+    parity = tf.new_groupwise_metric(tf.median_absolute_error, "medians", tf.difference())("sex")
+    groups = parity.by_group(frame, "score", "guess", interval="auto", times=times)
+    for sex, value, error in groups.select(".group", ".estimate", ".std_error").rows():
+        away = frame.filter(sex=sex)["score"].to_numpy()
+        plain = drawn_again(lambda rows, away=away: float(np.median(away[rows])), len(away), times)
+        assert value == pytest.approx(np.median(away))
+        assert error == pytest.approx(plain.std(), rel=0.2)
+    made = parity(frame, "score", "guess", interval="auto", times=200)
+    assert made[".method"].item() == "bootstrap"
+    assert made[".lower"].item() <= made[".estimate"].item() <= made[".upper"].item()
+
+
+def test_rows_of_a_cluster_are_drawn_together_where_rows_are_read() -> None:
+    # every row five times: clusters of copies know no more than one row each
+    frame = LOANS.head(120).with_row_index("person")
+    copies = pl.concat([frame] * 5)
+    options: dict[str, Any] = {**SCORED, "interval": "auto", "times": 400}
+    alone, together = tf.average_precision(frame, **options), tf.average_precision(copies, **options, cluster="person")
+    naive = tf.average_precision(copies, **options)
+    assert together[".method"].item() == "cluster bootstrap"
+    assert together[".std_error"].item() == pytest.approx(alone[".std_error"].item(), rel=0.2)
+    assert naive[".std_error"].item() < 0.6 * alone[".std_error"].item()
+
+
+def test_functions_of_labels_are_drawn_from_cells() -> None:
+    def hits(truth: Any, estimate: Any) -> float:
+        return float((truth & estimate).sum() / truth.sum())
+
+    own = tf.new_class_metric(hits, "hits")
+    found, known = (metric(LOANS, **CALL, interval="bootstrap", times=200) for metric in (own, tf.sens))
+    assert ends(found) == ends(known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -96,13 +97,27 @@ def count(
     if weights is not None:
         _check_weights(cells, weights)
         cells = cells.drop("least", "known")
-    cells = cells.with_columns(pl.lit(None).alias(name) for name in LABELS if name not in cells.columns)
-    order = [*(f"k{index}" for index in range(len(keys))), *LABELS]
-    order += [SCORE] if SCORE in cells.columns else []
-    cells = cells.select(*order, pl.exclude(order))
+    cells = _arranged(cells, keys)
     _check_finite(cells, {name: column for name, (_, column) in wanted.items()}, wanted)
     cells = _within_bins(cells, scores)
     return Tally(cells, keys, truth, estimate, cut, weights, scores, needs, rows, source.sides)
+
+
+def recounted(tally: Tally, rows: pl.DataFrame, keys: tuple[Key, ...]) -> Tally:
+    """A tally of other rows than those that it has kept, with the same columns but for their keys."""
+    engine: EngineType = "in-memory" if len(rows) < _FEW_ROWS else "streaming"
+    scores = tally.scores if tally.needs.scores else None
+    cells = _cells(rows.lazy(), {}, tally.needs, scores, tally.cut, engine)
+    cells = _arranged(cells.drop("least", "known", strict=False), keys)
+    return replace(tally, cells=cells, keys=keys, rows=rows)
+
+
+def _arranged(cells: pl.DataFrame, keys: tuple[Key, ...]) -> pl.DataFrame:
+    """The cells with keys and labels first, there or not."""
+    cells = cells.with_columns(pl.lit(None).alias(name) for name in LABELS if name not in cells.columns)
+    order = [*(f"k{index}" for index in range(len(keys))), *LABELS]
+    order += [SCORE] if SCORE in cells.columns else []
+    return cells.select(*order, pl.exclude(order))
 
 
 def _wanted(

@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from tidyfair.columns import Column
+from tidyfair.counting import recounted
 from tidyfair.errors import ArgumentError
 from tidyfair.sums import SCORE, centred, is_sum, merged
-from tidyfair.tallies import LABELS, Key, Tally
+from tidyfair.tallies import BLOCK, LABELS, Key, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import TypeAlias
 
     import numpy as np
+
+    Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__: list[str] = []
 
@@ -30,6 +34,8 @@ _MOST_CELLS = 2**21
 _MOST_DRAWN = 2**19
 """Counts that are drawn at once; the values of 100,000 cells then take less than 500 MB, Python and all."""
 _MOST_NUMBERS = 2**26
+_MOST_ROWS = 2 * 10**9
+"""Rows that are drawn in all, which takes minutes."""
 _PRIOR = 0.5
 """Jeffreys' prior weight of each cell of a group."""
 
@@ -72,12 +78,9 @@ def redrawn(
         cells = cells.with_columns(pl.col(sums).fill_null(0))
     cells = cells.sort(*kept, *LABELS, nulls_last=True)
     fixed = [*outer, *tally.names(strata)]
-    places = np.zeros(len(cells), dtype=np.int64)
-    if fixed:
-        places = cells.select(pl.struct(fixed).rank("dense")).to_series().to_numpy()
-    groups = [np.flatnonzero(places == place) for place in np.unique(places)]
-    keys = tuple(key for key in tally.keys if key.column in (*by, *(each.column for each in tally.outer)))
-    names = {f"k{tally.keys.index(key)}": f"k{place}" for place, key in enumerate(keys)}
+    stratum = places(cells, fixed)
+    groups = [np.flatnonzero(stratum == place) for place in np.unique(stratum)]
+    keys, names = kept_keys(tally, by)
     draw = f"k{len(keys)}"
     step = max(1, _MOST_DRAWN // max(1, len(cells)))
     for start in range(0, times, step):
@@ -110,7 +113,7 @@ def redrawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, random: 
     together = [*kept, *labels, *of]
     cells = centred(tally.cells).group_by(together).agg(merge(pl.col(name)) for name, merge in merges.items())
     cells = cells.sort(together, nulls_last=True)
-    cluster = cells.select(pl.struct(of).rank("dense")).to_series().cast(pl.Int64).to_numpy() - 1
+    cluster = places(cells, of)
     distinct = cells.select(*kept, *labels).unique().sort(*kept, *labels, nulls_last=True)
     placed = cells.join(
         distinct.with_row_index(DRAW), on=distinct.columns, how="left", nulls_equal=True, maintain_order="left"
@@ -126,8 +129,7 @@ def redrawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, random: 
     rest = [merge(pl.col(name)) for name, merge in merges.items() if name not in sums]
     same = cells.group_by(*kept, *labels).agg(rest)
     same = distinct.join(same, on=distinct.columns, how="left", nulls_equal=True, maintain_order="left")
-    keys = tuple(key for key in tally.keys if key.column in (*by, *(each.column for each in tally.outer)))
-    renamed = {f"k{tally.keys.index(key)}": f"k{place}" for place, key in enumerate(keys)}
+    keys, renamed = kept_keys(tally, by)
     order = [*(f"k{place}" for place in range(len(keys))), f"k{len(keys)}", *labels]
     step = max(1, min(_MOST_CELLS // max(1, size), _MOST_CELLS // max(1, count)))
     for start in range(0, times, step):
@@ -141,6 +143,65 @@ def redrawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, random: 
         frame = frame.with_columns(pl.col("n").round().cast(pl.Int64)).filter(pl.col("n") > 0)
         cells_of_draw = frame.select(*order, *names)
         yield replace(tally, cells=cells_of_draw, keys=(*keys, Key(Column(DRAW), "outer")), rows=None)
+
+
+def redrawn_rows(
+    tally: Tally, by: Sequence[Column], *, strata: Sequence[Column], times: int, random: np.random.Generator
+) -> Iterator[Tally]:
+    """Replicates of a tally that has kept its rows, for what reads them in their order.
+
+    Outer groups, and the groups of `strata`, keep their size; rows of a cluster are drawn together.
+    """
+    import numpy as np
+
+    if tally.rows is None:
+        return
+    keys, names = kept_keys(tally, by)
+    # in one order whatever that of the rows, so that a seed says everything
+    rows = tally.rows.sort(pl.all(), nulls_last=True)
+    fixed = [*tally.names([key.column for key in tally.outer]), *tally.names(strata)]
+    stratum = places(rows, fixed)
+    own = [key.column for key in tally.clusters if key.column.name != BLOCK]
+    cluster = places(rows, tally.names(own))
+    others = [f"k{place}" for place in range(len(tally.keys)) if f"k{place}" not in names]
+    kept, draw = rows.drop(others).rename(names), f"k{len(keys)}"
+    if len(rows) * times > _MOST_ROWS:
+        msg = (
+            f"{times} replicates of {len(rows)} rows take too long; a few hundred tell a standard error to a "
+            f"few percent: `times=400`."
+        )
+        raise ArgumentError(msg)
+    order = np.argsort(stratum, kind="stable")
+    sizes = np.bincount(stratum) if len(rows) else np.zeros(1, dtype=np.int64)
+    size, start = sizes[stratum[order]], (np.cumsum(sizes) - sizes)[stratum[order]]
+    step = max(1, _MOST_CELLS // max(1, len(rows)))
+    for first in range(0, times, step):
+        draws = min(step, times - first)
+        if own:
+            count = int(cluster.max(initial=-1)) + 1
+            often = random.multinomial(count, np.full(count, 1 / max(1, count)), draws)
+            taken = [np.repeat(np.arange(len(rows)), each[cluster]) for each in often]
+            chosen, lengths = np.concatenate(taken), [len(each) for each in taken]
+        else:
+            chosen = order[(start + random.random((draws, len(rows))) * size).astype(np.int64).ravel()]
+            lengths = [len(rows)] * draws
+        number = pl.Series(draw, np.repeat(np.arange(first, first + draws, dtype=np.int32), lengths))
+        yield recounted(tally, kept[chosen].with_columns(number), (*keys, Key(Column(DRAW), "outer")))
+
+
+def kept_keys(tally: Tally, by: Sequence[Column]) -> tuple[tuple[Key, ...], dict[str, str]]:
+    """The keys of outer groups and of `by`, and how their columns are called when the others are gone."""
+    keys = tuple(key for key in tally.keys if key.column in (*by, *(each.column for each in tally.outer)))
+    return keys, {f"k{tally.keys.index(key)}": f"k{place}" for place, key in enumerate(keys)}
+
+
+def places(frame: pl.DataFrame, by: Sequence[str]) -> Array:
+    """The place of each row's values among the distinct ones, in order."""
+    import numpy as np
+
+    if not by:
+        return np.zeros(len(frame), dtype=np.int64)
+    return frame.select(pl.struct(by).rank("dense")).to_series().cast(pl.Int64).to_numpy() - 1
 
 
 def _drawn(cells: pl.DataFrame, groups: list[Any], count: int, random: np.random.Generator, way: str) -> dict[str, Any]:

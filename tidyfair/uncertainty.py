@@ -15,7 +15,7 @@ from tidyfair.errors import ArgumentError, ClusterWarning, listed, warn
 from tidyfair.evaluations import evaluate_requests
 from tidyfair.intervals import Interval, Kind, Quantities, compared, limits_of, share_of
 from tidyfair.readings import LEVEL, ONE_LABEL
-from tidyfair.replicates import generator, redrawn, redrawn_clusters
+from tidyfair.replicates import generator, redrawn, redrawn_clusters, redrawn_rows
 from tidyfair.results import tidy_groups, tidy_results
 from tidyfair.tallies import BLOCK, HIDDEN
 
@@ -229,21 +229,23 @@ def _by_replicates(
     own = clustered and tally.clusters[0].column.name != BLOCK
     method = "cluster bootstrap" if own else "dirichlet" if way == "bayes" else way
     quiet: Reading = {**reading, "interval": None, "on_undefined": "ignore"}
-    together: dict[tuple[object, bool], list[Request]] = {}
+    together: dict[tuple[object, bool, bool], list[Request]] = {}
     for request in requests:
-        together.setdefault((request.by, is_stratified(request)), []).append(request)
+        together.setdefault((request.by, is_stratified(request), _of_rows(request)), []).append(request)
     tables: list[pl.DataFrame] = []
     tail = (1 - reading["conf_level"]) / 2
-    for (_, stratified), mine in together.items():
+    for (_, stratified, of_rows), mine in together.items():
         by = mine[0].by
         random = generator(reading["seed"], f"{by and by.text} {stratified}")
         columns = by.columns if by else ()
         fixed = columns if stratified else ()
-        drawn = (
-            redrawn_clusters(tally, columns, times=reading["times"], random=random)
-            if clustered
-            else redrawn(tally, columns, strata=fixed, times=reading["times"], random=random, way=way)
-        )
+        sized: Any = {"times": reading["times"], "random": random}
+        if of_rows:
+            drawn = redrawn_rows(tally, columns, strata=fixed, **sized)
+        elif clustered:
+            drawn = redrawn_clusters(tally, columns, **sized)
+        else:
+            drawn = redrawn(tally, columns, strata=fixed, way=way, **sized)
         parts = [
             tidy(evaluated).drop_nulls(".estimate")
             for each in drawn
@@ -286,17 +288,19 @@ def _without_false_ends(found: pl.DataFrame, requests: Sequence[Request]) -> pl.
 
 def _check_drawn(tally: Tally, requests: Sequence[Request], reading: Reading) -> None:
     """Refuse what has no replicates."""
-    suppressed = HIDDEN in tally.cells.columns
     for request in requests:
-        of_rows = any(formula.way != "sums" for _, formula in request.formulas)
+        of_rows = _of_rows(request)
         summed = any(formula.kind != "class" or formula.all_terms for _, formula in request.formulas)
-        uncounted = summed and not tally.clusters
-        why = "groups of which are suppressed" if suppressed else "which reads rows in their order" if of_rows else ""
-        if uncounted and not why:
-            why = "of which the tally does not say how it varies: count with `parts=0`, or call the metric itself"
-        if reading["interval"] == "bayes" and not why and (tally.clusters or tally.weights is not None):
-            why = f"whose {'clusters' if tally.clusters else 'weights'} have no prior"
-        if why:
+        prior_of = "rows" if of_rows else "clusters" if tally.clusters else "weights" if tally.weights else None
+        reasons = {
+            "groups of which are suppressed": HIDDEN in tally.cells.columns,
+            "which reads rows in the order in which they stand": tally.needs.order and of_rows,
+            "of which only bins of scores were counted": tally.binned and of_rows,
+            "of which the tally does not say how it varies: count with `parts=0`, or call the metric itself":
+                summed and not of_rows and not tally.clusters,
+            f"whose {prior_of} have no prior": reading["interval"] == "bayes" and prior_of,
+        }  # fmt: skip
+        for why in (why for why, there in reasons.items() if there):
             msg = f"There is no interval of {request.name}, {why}; leave `interval=` out, or ask for the others alone."
             raise ArgumentError(msg)
     if tally.clusters and tally.clusters[0].column.name != BLOCK:
@@ -305,6 +309,11 @@ def _check_drawn(tally: Tally, requests: Sequence[Request], reading: Reading) ->
             warn(
                 f"There are {count} clusters; intervals from fewer than {_FEW_CLUSTERS} are too narrow.", ClusterWarning
             )
+
+
+def _of_rows(request: Request) -> bool:
+    """Whether replicates need the rows: counts and sums are not enough."""
+    return any(formula.way != "sums" and formula.kind != "class" for _, formula in request.formulas)
 
 
 def is_stratified(request: Request) -> bool:
