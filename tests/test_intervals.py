@@ -408,7 +408,7 @@ def test_metrics_say_what_shares_they_are() -> None:
             tf.average_precision,
             {"interval": "auto", "probs": "score", "times": 10**6},
             snapshot(
-                "1000000 replicates of 3000 rows take too long; a few hundred tell a standard error to a few percent: `times=400`."
+                "1000000 draws of 3000 rows take too long; a few hundred tell a standard error to a few percent, `times=400`."
             ),
         ),
         (

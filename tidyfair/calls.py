@@ -57,6 +57,7 @@ class CountOptions(TypedDict, total=False):
     score_bins: int | None
     cluster: ColumnLike | None
     parts: int | None
+    keep_rows: bool
 
 
 class ReadOptions(TypedDict, total=False):
@@ -148,6 +149,7 @@ class Evaluable(ABC):
             cluster: Column of rows that belong together, such as those of one patient, for intervals that allow for it.
             parts: A seed, for a tally of scores or numbers of which intervals are to be computed: rows are put into 400
                 random parts. A call with `interval=` does so itself.
+            keep_rows: Whether a tally keeps its rows although counts are enough, for tests that shuffle them.
             pos_label: The label that is the event; needed unless labels are Boolean, 0/1 or -1/1.
             labels: All labels in order, where the data do not say.
             estimator: How more than two labels are read: "macro" (the default), "macro_weighted" or "micro" averages,
@@ -359,7 +361,7 @@ class Evaluable(ABC):
             scores=scores,
             cut=cut,
             weights=columns.get("case_weights"),
-            needs=self._needs,
+            needs=replace(self._needs, rows=True) if options.get("keep_rows") else self._needs,
             blocks=options.get("parts") if self._sums_vary else None,
         )
 

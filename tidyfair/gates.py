@@ -66,7 +66,7 @@ class Gate:
         if counting.get("group_by") is not None:
             counting["group_by"] = source.group_by  # an iterator is read once
         parts = None if counting.get("cluster") is not None else options.get("seed", 0)
-        tally = self.metrics.tally(data, truth, estimate, **{"parts": parts, **counting})
+        tally = self.metrics.tally(data, truth, estimate, **cast("Any", {"parts": parts, **counting}))
         return source.restore(self._judge(tally, reading))
 
     def _judge(self, tally: Tally, reading: Mapping[str, Any]) -> pl.DataFrame:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, cast
+import itertools
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import polars as pl
 
 from tidyfair.comparisons import compare
 from tidyfair.errors import ArgumentError
+from tidyfair.families import Families
+from tidyfair.intervals import Share, share_of
 from tidyfair.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
+    NOT_TAKEN,
     Counts,
     Family,
     OuterGroupTest,
@@ -18,18 +24,23 @@ from tidyfair.rate_tests import (
     flag,
     groupwise,
     one_of,
+    reads_one_label,
     whole,
 )
 from tidyfair.readings import UNIT
+from tidyfair.replicates import generator
+from tidyfair.results import tidy_results
+from tidyfair.shuffles import shuffled_cells, shuffled_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     import numpy as np
 
     from tidyfair.columns import ColumnLike
     from tidyfair.metric_sets import GroupwiseMetric, MetricSet
+    from tidyfair.rate_tests import Case
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -38,6 +49,8 @@ __all__ = ["DisparityTest", "disparity_test"]
 SAME = 1e-9
 """Statistics that differ by less are ties: the same counts, worked out in another order."""
 CENTRAL = (0.025, 0.975)
+_MANY, _FEWER = 10_000, 1_000
+"""Shuffles where counts are shuffled, and where rows are."""
 _TESTED = {
     ".metric": pl.String, ".by": pl.String, ".hypothesis": pl.String, ".estimate": pl.Float64, ".expected": pl.Float64,
     ".expected_lower": pl.Float64, ".expected_upper": pl.Float64, ".p_value": pl.Float64, ".n": pl.Int64,
@@ -45,8 +58,28 @@ _TESTED = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
 class DisparityTest(OuterGroupTest):
-    """Tests whether groups are equal, by shuffling them; made by `disparity_test`."""
+    """Tests whether groups are equal, by shuffling them; made by `disparity_test`.
+
+    Rates are tested exactly, on what each of them counts. Anything else is tested by how far groups are apart in
+    standard errors, which is right for many rows even if groups differ in other ways (Chung and Romano, 2013).
+    """
+
+    not_taken: ClassVar[tuple[str, ...]] = NOT_TAKEN
+    draws: int | None = None
+    """How many shuffles there are, where it is said."""
+
+    def _reads_rows(self, counting: Mapping[str, Any]) -> bool:
+        told = counting.get("case_weights") is not None or counting.get("cluster") is not None
+        return told or not all(map(_is_of_labels, self.metrics))
+
+    def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
+        (request,) = case.metric.requests
+        if not any(formula.reads for _, formula in request.formulas):
+            msg = f"{case.metric.name} is about how many rows groups have, which shuffling does not change."
+            raise ArgumentError(msg)
+        return super()._tables(case) if _is_exact(case) else self._shuffled(case)
 
     def _tested(
         self,
@@ -56,49 +89,103 @@ class DisparityTest(OuterGroupTest):
         counts: list[Counts],
         random: np.random.Generator,
     ) -> pl.DataFrame:
+        del texts
+        if not len(counts) or rows.is_empty():
+            return self._row(metric)
+        values = compared_draws(metric, rows, counts, _drawn(counts, self.times, random))
+        about = {count.among: int(count.rows.sum()) for count in counts}
+        return self._row(metric, values["value"], values["severity"].to_numpy(), sum(about.values()), "permutation")
+
+    def _shuffled(self, case: Case) -> Iterator[pl.DataFrame]:
+        """The tests of what is not one rate of equal rows: groups shuffled, and everything worked out anew."""
         import numpy as np
 
-        del texts
+        metric, keys = case.metric, case.outer_keys
+        told = tidy_results(case.evaluated, undefined_is_null=False)
+        of_rows = bool(case.tally.clusters) or case.tally.weights is not None or not _is_of_labels(metric)
+        shuffled, most = (shuffled_rows, _FEWER) if of_rows else (shuffled_cells, self.times)
+        known, reading = Families.of(case), case.reading.copy()
+        if not of_rows:
+            shuffled = partial(shuffled, among=known.among)
+        if known.is_exact or known.has_variance(case.evaluated):
+            # nothing needs to be varied to see how sure values are
+            shuffled, reading["interval"] = partial(shuffled, varied=False), "auto"
+        draws = shuffled(
+            case.tally.on_sides(), metric.by, self.within, times=self.draws or most,
+            random=generator(self.seed, f"{metric.name} {metric.by.text}"),
+        )  # fmt: skip
+        if told[".estimate"].null_count() == len(told):
+            draws = iter(())
+        parts = [known.of_draws(replace(metric, min_n=0).evaluate(each, reading)[0]) for each in draws]
+        for outer in range(len(told)):
+            row = self._row(metric)
+            if told[".estimate"][outer] is not None:
+                values, bad = (np.concatenate([part[side][outer] for part in parts]) for side in (0, 1))
+                method = "permutation" if known.is_exact else "studentized permutation, asymptotic"
+                row = self._row(metric, pl.Series(values).fill_nan(None), bad, told[".n"][outer], method)
+            yield keys[outer : outer + 1].join(row, how="cross") if keys.width else row
+        if told.is_empty():
+            yield keys.join(self._row(metric), how="cross").clear()
+
+    def _row(
+        self, metric: GroupwiseMetric, values: pl.Series | None = None, bad: Array | None = None, rows: int = 0,
+        method: str = "",
+    ) -> pl.DataFrame:  # fmt: skip
+        """The row of a test; the last of the values, and of how bad they are, is what was found."""
+        import numpy as np
+
         names = list(dict.fromkeys(each.name for each in (*metric.metrics, *metric.less)))
         text = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} the same in all groups of {metric.by.text}"
         text += f" within {', '.join(column.name for column in self.within)}" if self.within else ""
         found = dict.fromkeys(_TESTED) | {".metric": metric.name, ".by": metric.by.text, ".hypothesis": text}
-        if len(counts) and len(rows):
-            values = compared_draws(metric, rows, counts, _drawn(metric, counts, self.times, random))
-            observed = values["value"][-1]
-            if observed is not None:
-                shuffled = values[:-1].drop_nulls("value")
-                bad, worse = shuffled["severity"].to_numpy(), values["severity"][-1]
-                with np.errstate(invalid="ignore"):
-                    alike = (bad == worse) | (np.abs(bad - worse) <= SAME)
-                more, same = int(((bad > worse) & ~alike).sum()), int(alike.sum())
-                p_value = (more + same / 2) / len(bad) if self.mid_p else (more + same + 1) / (len(bad) + 1)
-                low, high = (shuffled["value"].quantile(end, "linear") for end in CENTRAL)
-                about = {count.among: int(count.rows.sum()) for count in counts}
-                found |= {
-                    ".estimate": observed, ".expected": shuffled["value"].mean(), ".expected_lower": low,
-                    ".expected_upper": high, ".p_value": p_value, ".n": sum(about.values()),
-                    ".method": "permutation, mid-p" if self.mid_p else "permutation",
-                }  # fmt: skip
+        if values is not None and bad is not None and values[-1] is not None:
+            there = values[:-1].is_not_null()
+            shuffled, others, worse = values[:-1].filter(there), bad[:-1][there.to_numpy()], bad[-1]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                alike = (others == worse) | (np.abs(others / worse - 1) <= SAME) | (np.abs(others - worse) <= SAME)
+            more, same = int(((others > worse) & ~alike).sum()), int(alike.sum())
+            low, high = (shuffled.quantile(end, "linear") for end in CENTRAL)
+            p_value = (more + same / 2) / len(others) if self.mid_p else (more + same + 1) / (len(others) + 1)
+            found |= {
+                ".estimate": values[-1], ".expected": shuffled.mean(), ".expected_lower": low,
+                ".expected_upper": high, ".p_value": p_value, ".n": rows,
+                ".method": f"{method}, mid-p" if self.mid_p else method,
+            }  # fmt: skip
         return pl.DataFrame([found], schema=_TESTED)
 
 
-def _drawn(metric: GroupwiseMetric, counts: Sequence[Counts], times: int, random: np.random.Generator) -> list[Any]:
+def _is_of_labels(metric: GroupwiseMetric) -> bool:
+    """Whether counts of labels are enough for it."""
+    (request,) = metric.requests
+    return all(formula.kind == "class" and not formula.all_terms for _, formula in request.formulas)
+
+
+def _is_exact(case: Case) -> bool:
+    """Whether it compares rates of rows that count the same, and none of some of the rows of another."""
+    (request,) = case.evaluated.requests
+    rows, shares = (case.crossed or case.evaluated).rows, list[Share]()
+    for name, formula in request.formulas:
+        share = share_of(formula)
+        if share is None or not reads_one_label(formula, rows.filter(name=name)):
+            return False
+        shares.append(share)
+    apart = all(
+        one.among.isdisjoint(other.among) or (one.among == other.among and one.holds in (other.holds, other.misses))
+        for one, other in itertools.combinations(shares, 2)
+    )
+    return apart and case.tally.weights is None and not case.tally.clusters
+
+
+def _drawn(counts: Sequence[Counts], times: int, random: np.random.Generator) -> list[Any]:
     """The shuffled hits of each rate; rates of the same rows are shuffled together."""
     found: list[Any] = []
     for place, count in enumerate(counts):
-        same = [at for at in range(place) if counts[at].among & count.among]
-        other = counts[same[0]] if same else None
-        if other is None:
+        same = next((at for at in range(place) if counts[at].among == count.among), None)
+        if same is None:
             found.append(count.shuffled(times, random))
-        elif other.among == count.among and other.holds == count.holds:
-            found.append(found[same[0]])
-        elif other.among == count.among and other.holds == count.among - count.holds:
-            found.append(count.rows.sum(axis=0) - found[same[0]])
         else:
-            both = f"{count.name} and {other.name}"
-            msg = f"{metric.name}: {both} are about some of the same rows, which no shuffling keeps apart."
-            raise ArgumentError(msg)
+            alike = counts[same].holds == count.holds
+            found.append(found[same] if alike else count.rows.sum(axis=0) - found[same])
     return found
 
 
@@ -153,7 +240,7 @@ def _no_tidy(request: int, rows: pl.DataFrame) -> tuple[str, pl.DataFrame]:
 def disparity_test(
     *metrics: GroupwiseMetric | MetricSet,
     within: ColumnLike | Iterable[ColumnLike] | None = None,
-    times: int = 10_000,
+    times: int | None = None,
     seed: int = 0,
     mid_p: bool = False,
     adjust: Literal["holm", "bh", "by", "none"] = "holm",
@@ -161,13 +248,17 @@ def disparity_test(
 ) -> DisparityTest:
     """Test whether groups are equal, by shuffling who is in which group.
 
-    A metric is tested among the rows that it is about: demographic parity among all, equal opportunity among those with
+    A rate is tested among the rows that it is about: demographic parity among all, equal opportunity among those with
     the event, predictive parity among those selected, equalized odds among each. Exact but for the number of draws.
 
+    Anything else, and with `case_weights` or `cluster`, is tested by the largest distance of two groups in standard
+    errors, among shuffles of all rows or of whole clusters (Chung and Romano, 2013): exact where groups are alike in
+    everything, and right for many rows where they are not. It costs cells for metrics of labels, else rows.
+
     Args:
-        metrics: Groupwise metrics of rates.
+        metrics: Groupwise metrics.
         within: Columns within whose groups everybody is shuffled, so that these cannot be what makes groups differ.
-        times: How many draws there are.
+        times: How many draws there are; 10,000 of counts, 1,000 of rows unless said otherwise.
         seed: Of the draws; the same seed gives the same answer.
         mid_p: Whether draws that are equal to what was found count half.
         adjust: How p-values of several tests are adjusted: `"holm"`, `"bh"` (Benjamini and Hochberg), `"by"` (Benjamini
@@ -180,7 +271,7 @@ def disparity_test(
         `.expected_upper`), `.p_value`, `.p_adjusted`, `.n` rows and the `.method`. Null where there is no disparity.
 
     Raises:
-        ArgumentError: For metrics that compare no rates, or rates of overlapping rows.
+        ArgumentError: For metrics of how many rows there are, and for clusters that several groups share.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
@@ -188,7 +279,7 @@ def disparity_test(
     (1.0, 6)
     """
     return DisparityTest(
-        groupwise(metrics, "disparity_test"), columns_of(within), whole("times", 1, times), whole("seed", 0, seed),
-        one_of("adjust", adjust, ADJUSTMENTS), cast("Any", one_of("family", family, FAMILIES)),
-        flag("mid_p", mid_p),
+        groupwise(metrics, "disparity_test"), columns_of(within), whole("times", 1, _MANY if times is None else times),
+        whole("seed", 0, seed), one_of("adjust", adjust, ADJUSTMENTS),
+        cast("Any", one_of("family", family, FAMILIES)), flag("mid_p", mid_p), draws=times,
     )  # fmt: skip

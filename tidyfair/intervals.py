@@ -7,6 +7,7 @@ of the range itself covers its truth where groups are equal; those of all pairs 
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,7 +23,7 @@ from tidyfair.readings import CELLS, LEVEL, UNIT, add_statistics, evaluate
 from tidyfair.spreads import Spread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     import numpy as np
 
@@ -47,31 +48,58 @@ class Share:
     among: frozenset[str]
     holds: frozenset[str]
 
+    @property
+    def misses(self) -> frozenset[str]:
+        """In which of them it does not hold."""
+        return self.among - self.holds
+
 
 @lru_cache(maxsize=1024)
 def share_of(formula: Formula) -> Share | None:
     """The share that a formula is, found by trying it on tables; None if it is something else."""
-    if formula.kind != "class" or formula.way != "sums" or formula.given is not None or formula.beyond:
-        return None
-    if formula.all_terms or formula.express()[1] is None:
-        return None
-    names = list(CELLS)
-    single = [[int(name == other) for name in names] for other in names]
-    columns = [list(column) for column in zip(*single, *_PROBES, strict=True)]
-    counts = {name + ROWS: column for name, column in zip(names, columns, strict=True)}
-    table = pl.DataFrame({UNIT: range(len(columns[0])), **counts}).with_columns(
+    found, rows = _tried(formula)
+    among = {name for name, count in zip(CELLS, rows, strict=False) if count}
+    holds = {name for name, value in zip(CELLS, found, strict=False) if value}
+    known = {*found[: len(CELLS)], *rows[: len(CELLS)]} <= {None, 0, 1}
+    for value, size, probe in zip(found[len(CELLS) :], rows[len(CELLS) :], _PROBES, strict=False):
+        all_of_them, hits = _counted(probe, among), _counted(probe, holds)
+        known = known and bool(size) and size == all_of_them and math.isclose(value or 0.0, hits / all_of_them)
+    return Share(frozenset(among), frozenset(holds)) if known and among else None
+
+
+@lru_cache(maxsize=1024)
+def odds_of(formula: Formula) -> Share | None:
+    """The share whose odds a formula is, such as false negatives among errors; None if it is something else."""
+    found, rows = _tried(formula)
+    below = {name for name, count in zip(CELLS, rows, strict=False) if count}
+    others = [name for name in ("tp", "fp", "fn", "tn") if name not in below]
+    for size in range(1, len(others) + 1) if below else ():
+        for above in itertools.combinations(others, size):
+            odds = [_counted(probe, above) / _counted(probe, below) for probe in _PROBES]
+            if all(map(math.isclose, odds, [value or 0.0 for value in found[len(CELLS) :]])):
+                return Share(frozenset(below | {*above}), frozenset(above))
+    return None
+
+
+def _tried(formula: Formula) -> tuple[list[float | None], list[float | None]]:
+    """The values and denominators of a formula on a table with each cell alone, and on the probes.
+
+    None are there of what is not a rate of counts of labels.
+    """
+    of_counts = formula.kind == "class" and formula.way == "sums" and formula.given is None
+    if not of_counts or formula.beyond or formula.all_terms or formula.express()[1] is None:
+        return [], []
+    tables = [*([int(name == other) for name in CELLS] for other in CELLS), *_PROBES]
+    counts = {name + ROWS: column for name, column in zip(CELLS, zip(*tables, strict=True), strict=True)}
+    table = pl.DataFrame({UNIT: range(len(tables)), **counts}).with_columns(
         pl.col(UNIT).cast(pl.Int32), pl.lit(1, pl.Int32).alias(LEVEL)
     )
     values = evaluate(add_statistics(table), {0: formula}, "binary")[0].sort(UNIT)
-    found, rows = values["estimate"].to_list(), values["denominator"].to_list()
-    among = {name for name, count in zip(names, rows, strict=False) if count}
-    holds = {name for name, value in zip(names, found, strict=False) if value}
-    known = {*found[: len(names)], *rows[: len(names)]} <= {None, 0, 1}
-    for place, probe in enumerate(_PROBES, start=len(names)):
-        size = sum(count for name, count in zip(names, probe, strict=True) if name in among)
-        hits = sum(count for name, count in zip(names, probe, strict=True) if name in holds)
-        known = known and bool(size) and rows[place] == size and math.isclose(found[place] or 0.0, hits / size)
-    return Share(frozenset(among), frozenset(holds)) if known else None
+    return values["estimate"].to_list(), values["denominator"].to_list()
+
+
+def _counted(probe: Sequence[int], cells: Collection[str]) -> int:
+    return sum(count for name, count in zip(CELLS, probe, strict=True) if name in cells)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

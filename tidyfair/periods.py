@@ -13,6 +13,7 @@ from tidyfair.hypotheses import CENTRAL, SAME, compared_draws
 from tidyfair.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
+    Case,
     Counts,
     Family,
     RateTest,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tidyfair.evaluations import Evaluated
     from tidyfair.metric_sets import GroupwiseMetric, MetricSet
 
     Array: TypeAlias = np.ndarray[Any, Any]
@@ -49,9 +49,8 @@ class PeriodTest(RateTest):
 
     period: str = "period"
 
-    def _tables(
-        self, metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated | None
-    ) -> Iterator[pl.DataFrame]:
+    def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
+        metric, evaluated = case.metric, case.evaluated
         keys = evaluated.units.outer_keys
         if self.period not in keys.columns:
             msg = f"compare_periods() needs the periods as outer groups: `group_by={self.period!r}`."
@@ -73,7 +72,7 @@ class PeriodTest(RateTest):
             for first, second in itertools.pairwise(run[_OUTER].to_list()):
                 about = f"{metric.name} {metric.by.text} {keys.row(first)} {keys.row(second)}"
                 random = generator(self.seed, about)
-                both = [self._counts(metric, evaluated, crossed, outer) for outer in (first, second)]
+                both = [self._counts(case, outer) for outer in (first, second)]
                 drawn = [
                     _between(one, other, evaluated.units.text, self.times, random)
                     for one, other in zip(*both, strict=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
     from tidyfair.columns import ColumnLike
     from tidyfair.evaluations import Evaluated, Reading
+    from tidyfair.formulas import Formula
+    from tidyfair.tallies import Tally
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -44,17 +47,7 @@ Family: TypeAlias = Literal["metric", "by", "all"]
 ADJUSTMENTS = ("holm", "bh", "by", "none")
 FAMILIES = ("metric", "by", "all")
 _OUTER = "\0outer"
-_NOT_TAKEN = (
-    "interval",
-    "explain",
-    "on_undefined",
-    "case_weights",
-    "score_bins",
-    "cluster",
-    "times",
-    "seed",
-    "conf_level",
-)
+NOT_TAKEN = ("interval", "explain", "on_undefined", "score_bins", "times", "seed", "conf_level")
 _MOST_TIMES = 10**7
 
 
@@ -82,10 +75,42 @@ class Counts:
         return drawn
 
 
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A metric, what was counted for it, and how that is read."""
+
+    metric: GroupwiseMetric
+    tally: Tally
+    reading: Reading
+    by_strata: GroupwiseMetric | None
+    """The metric by groups and strata, where there are strata."""
+
+    @cached_property
+    def evaluated(self) -> Evaluated:
+        """The values of the groups."""
+        return self.metric.evaluate(self.tally, self.reading)[0]
+
+    @cached_property
+    def crossed(self) -> Evaluated | None:
+        """The values of the groups in each stratum."""
+        return self.by_strata.evaluate(self.tally, self.reading)[0] if self.by_strata else None
+
+    @property
+    def outer_keys(self) -> pl.DataFrame:
+        """The keys of the outer groups; without columns where the data are not grouped."""
+        return self.evaluated.units.outer_keys.drop(UNGROUPED, strict=False)
+
+    def generator(self, seed: int, outer: int) -> np.random.Generator:
+        """The random numbers of an outer group."""
+        keys, metric = self.outer_keys, self.metric
+        return generator(seed, f"{metric.name} {metric.by.text} {keys.row(outer) if keys.width else ''}")
+
+
 @dataclass(frozen=True)
 class RateTest(ABC):
     """Groupwise metrics, and the strata within which their groups are shuffled, as a callable on dataframes."""
 
+    not_taken: ClassVar[tuple[str, ...]] = (*NOT_TAKEN, "case_weights", "cluster")
     metrics: tuple[GroupwiseMetric, ...]
     within: tuple[Column, ...]
     times: int
@@ -98,9 +123,9 @@ class RateTest(ABC):
     def __call__(
         self, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, **options: Any
     ) -> Any:
-        """Test on a dataframe; it takes what a metric takes, without weights and with one threshold at most."""
+        """Test on a dataframe; it takes what a metric takes, with one threshold at most."""
         given = metric_set(*self._named(self.metrics))
-        for name in _NOT_TAKEN:
+        for name in self.not_taken:
             if name in options:
                 own = " in the call; give it to the test itself" if name in {"times", "seed", "conf_level"} else ""
                 msg = f"A test takes no `{name}`{own}: it counts rows."
@@ -113,6 +138,7 @@ class RateTest(ABC):
         if counting.get("group_by") is not None:
             counting["group_by"] = source.group_by  # an iterator is read once
         crossed = self._named([self._crossed(metric) for metric in self.metrics], "\0crossed ") if self.within else ()
+        counting["keep_rows"] = self._reads_rows(counting)
         tally = metric_set(given, *crossed).tally(data, truth, estimate, **counting)
         if tally.cut is not None and tally.cut.several:
             msg = f"A test is about one selection, not a list of them: give one {tally.cut.way}."
@@ -120,12 +146,14 @@ class RateTest(ABC):
         tables = [
             table
             for place, metric in enumerate(self.metrics)
-            for table in self._tables(
-                metric, metric.evaluate(tally, reading)[0],
-                crossed[place].evaluate(tally, reading)[0] if crossed else None,
-            )
-        ]  # fmt: skip
+            for table in self._tables(Case(metric, tally, reading, crossed[place] if crossed else None))
+        ]
         return source.restore(self._adjusted(pl.concat(tables, how="diagonal_relaxed")))
+
+    def _reads_rows(self, counting: Mapping[str, Any]) -> bool:
+        """Whether counts are not enough for it."""
+        del counting
+        return False
 
     @staticmethod
     def _named(metrics: Sequence[GroupwiseMetric], before: str = "\0") -> tuple[GroupwiseMetric, ...]:
@@ -145,9 +173,7 @@ class RateTest(ABC):
         return replace(metric, by=by, aggregate=difference(), min_n=0, less=(), metrics=(*metric.metrics, *metric.less))
 
     @abstractmethod
-    def _tables(
-        self, metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated | None
-    ) -> Iterator[pl.DataFrame]:
+    def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
         """The tests of a metric, one or more tables with the keys of the outer groups first."""
 
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
@@ -167,20 +193,19 @@ class RateTest(ABC):
         table = pl.DataFrame([*table[:, :after].get_columns(), made, *table[:, after:].get_columns()])
         return table.with_columns(pl.lit(f"{self.adjust} over {self.family}").alias(".adjustment"))
 
-    def _counts(
-        self, metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated | None, outer: int
-    ) -> list[Counts]:
+    @staticmethod
+    def _counts(case: Case, outer: int) -> list[Counts]:
         """What is counted of the groups of an outer group by each rate."""
         import numpy as np
 
+        metric, evaluated, crossed = case.metric, case.evaluated, case.crossed
         (request,) = evaluated.requests
         source = crossed or evaluated
         rows = source.rows.filter((pl.col("outer") == outer) & pl.col("rate").is_not_null() & ~pl.col("apart"))
         found = list[Counts]()
         for name, formula in request.formulas:
             share, mine = share_of(formula), rows.filter(name=name)
-            read = set(mine["estimator"]) <= set(ONE_LABEL) or formula.over_levels
-            if share is None or not read or mine[LEVEL].n_unique() > 1:
+            if share is None or not reads_one_label(formula, mine):
                 several = f"{metric.name} reads several labels in {name}; read one, `pos_label=`."
                 none = f"{metric.name} is no comparison of rates: of {name} there is no exact test."
                 msg = f'{none if share is None else several} Or take intervals, `interval="auto"`.'
@@ -202,16 +227,13 @@ class RateTest(ABC):
 class OuterGroupTest(RateTest):
     """A test within each outer group on its own."""
 
-    def _tables(
-        self, metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated | None
-    ) -> Iterator[pl.DataFrame]:
-        keys = evaluated.units.outer_keys.drop(UNGROUPED, strict=False)
-        counts = [self._counts(metric, evaluated, crossed, outer) for outer in range(len(evaluated.units.outer_keys))]
+    def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
+        metric, evaluated, keys = case.metric, case.evaluated, case.outer_keys
+        counts = [self._counts(case, outer) for outer in range(len(evaluated.units.outer_keys))]
         for outer, mine in enumerate(counts):
             rows = evaluated.rows.filter(pl.col("outer") == outer)
             texts = evaluated.units.text
-            random = generator(self.seed, f"{metric.name} {metric.by.text} {keys.row(outer) if keys.width else ''}")
-            table = self._tested(metric, rows, texts, mine, random)
+            table = self._tested(metric, rows, texts, mine, case.generator(self.seed, outer))
             yield keys[outer : outer + 1].join(table, how="cross") if keys.width else table
         if not counts:
             yield keys.join(
@@ -228,6 +250,12 @@ class OuterGroupTest(RateTest):
         random: np.random.Generator,
     ) -> pl.DataFrame:
         """What is found in an outer group, from its rows and from what is counted of each rate."""
+
+
+def reads_one_label(formula: Formula, rows: pl.DataFrame) -> bool:
+    """Whether values of a formula are about one label, or all of them at once."""
+    of_one = set(rows["estimator"]) <= set(ONE_LABEL) or formula.over_levels
+    return of_one and rows[LEVEL].n_unique() <= 1
 
 
 def _places(

@@ -30,7 +30,7 @@ __all__: list[str] = []
 
 DRAW = "\0draw"
 """The outer key that numbers replicates, which no column of a user is called."""
-_MOST_CELLS = 2**21
+MOST_CELLS = 2**21
 _MOST_DRAWN = 2**19
 """Counts that are drawn at once; the values of 100,000 cells then take less than 500 MB, Python and all."""
 _MOST_NUMBERS = 2**26
@@ -78,7 +78,7 @@ def redrawn(
         cells = cells.with_columns(pl.col(sums).fill_null(0))
     cells = cells.sort(*kept, *LABELS, nulls_last=True)
     fixed = [*outer, *tally.names(strata)]
-    stratum = places(cells, fixed)
+    stratum = placed(cells, fixed)[0]
     groups = [np.flatnonzero(stratum == place) for place in np.unique(stratum)]
     keys, names = kept_keys(tally, by)
     draw = f"k{len(keys)}"
@@ -113,11 +113,8 @@ def redrawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, random: 
     together = [*kept, *labels, *of]
     cells = centred(tally.cells).group_by(together).agg(merge(pl.col(name)) for name, merge in merges.items())
     cells = cells.sort(together, nulls_last=True)
-    cluster = places(cells, of)
-    distinct = cells.select(*kept, *labels).unique().sort(*kept, *labels, nulls_last=True)
-    placed = cells.join(
-        distinct.with_row_index(DRAW), on=distinct.columns, how="left", nulls_equal=True, maintain_order="left"
-    )[DRAW].to_numpy()
+    cluster = placed(cells, of)[0]
+    place, distinct = placed(cells, [*kept, *labels])
     names = list(merges)
     sums = [name for name in names if is_sum(name)]
     count, size = int(cluster.max(initial=-1)) + 1, len(distinct)
@@ -125,20 +122,20 @@ def redrawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, random: 
         msg = f"There are {count} clusters in {size} cells, which is too many to draw from; take coarser clusters."
         raise ArgumentError(msg)
     every = np.zeros((count, size, len(sums)))
-    every[cluster, placed] = cells.select(pl.col(sums).cast(pl.Float64)).to_numpy()
+    every[cluster, place] = cells.select(pl.col(sums).cast(pl.Float64)).to_numpy()
     rest = [merge(pl.col(name)) for name, merge in merges.items() if name not in sums]
     same = cells.group_by(*kept, *labels).agg(rest)
     same = distinct.join(same, on=distinct.columns, how="left", nulls_equal=True, maintain_order="left")
     keys, renamed = kept_keys(tally, by)
     order = [*(f"k{place}" for place in range(len(keys))), f"k{len(keys)}", *labels]
-    step = max(1, min(_MOST_CELLS // max(1, size), _MOST_CELLS // max(1, count)))
+    step = max(1, min(MOST_CELLS // max(1, size), MOST_CELLS // max(1, count)))
     for start in range(0, times, step):
         draws = min(step, times - start)
         often = random.multinomial(count, np.full(count, 1 / count), draws).astype(float)
         drawn = (often @ every.reshape(count, -1)).reshape(draws * size, len(sums))
         frame = same[np.tile(np.arange(size), draws)].rename(renamed).with_columns(
             pl.Series(f"k{len(keys)}", np.repeat(np.arange(start, start + draws), size)),
-            *(pl.Series(name, drawn[:, place]) for place, name in enumerate(sums)),
+            *(pl.Series(name, drawn[:, number]) for number, name in enumerate(sums)),
         )  # fmt: skip
         frame = frame.with_columns(pl.col("n").round().cast(pl.Int64)).filter(pl.col("n") > 0)
         cells_of_draw = frame.select(*order, *names)
@@ -160,21 +157,16 @@ def redrawn_rows(
     # in one order whatever that of the rows, so that a seed says everything
     rows = tally.rows.sort(pl.all(), nulls_last=True)
     fixed = [*tally.names([key.column for key in tally.outer]), *tally.names(strata)]
-    stratum = places(rows, fixed)
+    stratum = placed(rows, fixed)[0]
     own = [key.column for key in tally.clusters if key.column.name != BLOCK]
-    cluster = places(rows, tally.names(own))
+    cluster = placed(rows, tally.names(own))[0]
     others = [f"k{place}" for place in range(len(tally.keys)) if f"k{place}" not in names]
     kept, draw = rows.drop(others).rename(names), f"k{len(keys)}"
-    if len(rows) * times > _MOST_ROWS:
-        msg = (
-            f"{times} replicates of {len(rows)} rows take too long; a few hundred tell a standard error to a "
-            f"few percent: `times=400`."
-        )
-        raise ArgumentError(msg)
+    check_rows(len(rows), times)
     order = np.argsort(stratum, kind="stable")
     sizes = np.bincount(stratum) if len(rows) else np.zeros(1, dtype=np.int64)
     size, start = sizes[stratum[order]], (np.cumsum(sizes) - sizes)[stratum[order]]
-    step = max(1, _MOST_CELLS // max(1, len(rows)))
+    step = max(1, MOST_CELLS // max(1, len(rows)))
     for first in range(0, times, step):
         draws = min(step, times - first)
         if own:
@@ -195,13 +187,27 @@ def kept_keys(tally: Tally, by: Sequence[Column]) -> tuple[tuple[Key, ...], dict
     return keys, {f"k{tally.keys.index(key)}": f"k{place}" for place, key in enumerate(keys)}
 
 
-def places(frame: pl.DataFrame, by: Sequence[str]) -> Array:
-    """The place of each row's values among the distinct ones, in order."""
+def placed(frame: pl.DataFrame, by: Sequence[str]) -> tuple[Array, pl.DataFrame]:
+    """The place of each row's values among the distinct ones, which are in order and null last; and these."""
     import numpy as np
 
     if not by:
-        return np.zeros(len(frame), dtype=np.int64)
-    return frame.select(pl.struct(by).rank("dense")).to_series().cast(pl.Int64).to_numpy() - 1
+        return np.zeros(len(frame), dtype=np.int64), pl.DataFrame()
+    distinct = frame.select(by).unique().sort(by, nulls_last=True)
+    numbers = frame.select(by).join(
+        distinct.with_row_index(DRAW), on=list(by), how="left", nulls_equal=True, maintain_order="left"
+    )
+    return numbers[DRAW].cast(pl.Int64).to_numpy(), distinct
+
+
+def check_rows(rows: int, times: int) -> None:
+    """Refuse draws that would take hours."""
+    if rows * times > _MOST_ROWS:
+        msg = (
+            f"{times} draws of {rows} rows take too long; a few hundred tell a standard error to a few percent, "
+            "`times=400`."
+        )
+        raise ArgumentError(msg)
 
 
 def _drawn(cells: pl.DataFrame, groups: list[Any], count: int, random: np.random.Generator, way: str) -> dict[str, Any]:

@@ -1,0 +1,301 @@
+"""Tests of what is no rate of equal rows, beside shuffles by plain loops; and how often they are wrong."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.metrics import f1_score, roc_auc_score
+
+import tidyfair as tf
+from tidyfair.datasets import lending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LOANS = lending(1_500)
+DECIDED: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
+SCORED: dict[str, Any] = {"truth": "repaid", "probs": "score", "pos_label": "yes"}
+TIMES = 1_000
+STUDENTIZED = "studentized permutation, asymptotic"
+
+
+def gap(metric: tf.Metric, aggregate: Any = None) -> tf.GroupwiseFactory:
+    return tf.new_groupwise_metric(metric, f"{metric.name}_gap", aggregate or tf.difference())
+
+
+def outcome(metric: tf.GroupwiseMetric, data: pl.DataFrame, call: dict[str, Any], **options: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {"times": TIMES, "adjust": "none", **options}
+    return tf.disparity_test(metric, **given)(data, **call).row(0, named=True)
+
+
+def columns(data: pl.DataFrame, group: str) -> tuple[np.ndarray, ...]:
+    told = ((data[name] == "yes").to_numpy() for name in ("repaid", "approved"))
+    return (*told, data["score"].to_numpy(), data[group].cast(pl.String).to_numpy())
+
+
+def by_plain_shuffles(
+    value: Callable[[np.ndarray], float], error: Callable[[np.ndarray], float], group: np.ndarray, strata: np.ndarray
+) -> dict[str, float]:
+    """The range of values of groups and the largest distance in standard errors, with labels shuffled in a loop."""
+    random, ranges, distances = np.random.default_rng(5), list[float](), list[float]()
+    names = np.unique(group)
+    for draw in range(TIMES + 1):
+        shuffled = group.copy()
+        if draw:
+            for stratum in np.unique(strata):
+                mine = np.flatnonzero(strata == stratum)
+                shuffled[mine] = random.permutation(group[mine])
+        rows = [np.flatnonzero(shuffled == name) for name in names]
+        values, errors = [value(each) for each in rows], [error(each) for each in rows]
+        ranges.append(max(values) - min(values))
+        pairs = [(one, other) for one in range(len(names)) for other in range(one)]
+        distances.append(
+            max(abs(values[one] - values[other]) / math.hypot(errors[one], errors[other]) for one, other in pairs)
+        )
+    p_value = (1 + sum(each >= distances[0] - 1e-9 for each in distances[1:])) / (TIMES + 1)
+    low, high = np.quantile(ranges[1:], [0.025, 0.975])
+    return {"estimate": ranges[0], "expected": float(np.mean(ranges[1:])), "low": low, "high": high, "p": p_value}
+
+
+def assert_same(found: dict[str, Any], plain: dict[str, float], rows: int) -> None:
+    assert found[".method"] == STUDENTIZED
+    assert found[".n"] == rows
+    assert found[".estimate"] == pytest.approx(plain["estimate"])
+    width = plain["high"] - plain["low"]
+    for name, value in ((".expected", "expected"), (".expected_lower", "low"), (".expected_upper", "high")):
+        assert found[name] == pytest.approx(plain[value], abs=0.12 * width), name
+    # both are known to 1/sqrt(times), and errors are estimated in two ways
+    share = max(plain["p"], 0.01)
+    assert found[".p_value"] == pytest.approx(plain["p"], abs=5 * math.sqrt(2 * share * (1 - share) / TIMES) + 0.02)
+
+
+@pytest.mark.parametrize("within", [None, "age_band"])
+@pytest.mark.parametrize("group", ["sex", "race"])
+def test_f1_is_shuffled_as_rows_are(group: str, within: str | None) -> None:
+    large = [name for name, size in LOANS[group].value_counts().rows() if size >= 60]
+    data = LOANS.filter(pl.col(group).cast(pl.String).is_in(large))
+    truth, guess, _, groups = columns(data, group)
+    strata = data[within].cast(pl.String).to_numpy() if within else np.zeros(len(data))
+
+    def f1_error(rows: np.ndarray) -> float:
+        # by the delta method: F1 = 2 tp / (2 tp + fp + fn)
+        hits, wrong = (truth & guess)[rows].sum(), (truth != guess)[rows].sum()
+        below = 2 * hits + wrong
+        return math.sqrt(hits * (2 * wrong / below**2) ** 2 + wrong * (2 * hits / below**2) ** 2)
+
+    plain = by_plain_shuffles(lambda rows: f1_score(truth[rows], guess[rows]), f1_error, groups, strata)
+    assert_same(outcome(gap(tf.f_meas)(group), data, DECIDED, within=within), plain, len(data))
+
+
+def delong(truth: np.ndarray, score: np.ndarray) -> float:
+    """The standard error of an area, from the places of each class in the other."""
+    events, others = score[truth], score[~truth]
+    wins = (events[:, None] > others) + (events[:, None] == others) / 2
+    parts = [wins.mean(axis=axis).var(ddof=1) / wins.shape[1 - axis] for axis in (0, 1)]
+    return math.sqrt(sum(parts))
+
+
+def test_areas_are_shuffled_with_delongs_errors() -> None:
+    data = LOANS.head(400)
+    truth, _, score, group = columns(data, "sex")
+    plain = by_plain_shuffles(
+        lambda rows: float(roc_auc_score(truth[rows], score[rows])),
+        lambda rows: delong(truth[rows], score[rows]), group, np.zeros(len(data)),
+    )  # fmt: skip
+    assert_same(outcome(tf.auc_parity("sex"), data, SCORED), plain, len(data))
+
+
+def test_weighted_shares_are_shuffled_with_their_weights() -> None:
+    data = LOANS.head(600)
+    _, guess, _, group = columns(data, "sex")
+    weight = data["weight"].to_numpy()
+
+    def share(rows: np.ndarray) -> float:
+        return float(np.average(guess[rows], weights=weight[rows]))
+
+    def error(rows: np.ndarray) -> float:
+        away = weight[rows] * (guess[rows] - share(rows))
+        return math.sqrt((away**2).sum()) / weight[rows].sum()
+
+    plain = by_plain_shuffles(share, error, group, np.zeros(len(data)))
+    call: dict[str, Any] = {"estimate": "approved", "pos_label": "yes", "case_weights": "weight"}
+    found = outcome(tf.demographic_parity("sex"), data, call)
+    assert_same(found, plain, len(data))
+    times_hundred = outcome(tf.demographic_parity("sex"), data.with_columns(pl.col("weight") * 100), call)
+    assert times_hundred == {name: pytest.approx(value) if ".p" not in name else value for name, value in found.items()}
+
+
+def test_means_of_numbers_have_tests_too() -> None:
+    data = LOANS.with_columns(guess=pl.lit(0.5) + pl.when(pl.col("sex") == LOANS["sex"][0]).then(1.0).otherwise(0.0))
+    far = outcome(tf.mae_difference("sex"), data, {"truth": "score", "estimate": "guess"}, times=199)
+    assert far[".p_value"] == pytest.approx(1 / 200)
+    alike = data.with_columns(sex=pl.col("sex").shuffle(seed=2), guess=pl.lit(0.5))
+    near = outcome(tf.mae_difference("sex"), alike, {"truth": "score", "estimate": "guess"}, times=199)
+    assert near[".p_value"] > 0.05
+
+
+# Among whom
+
+
+def test_treatment_is_shuffled_among_the_errors() -> None:
+    data = LOANS.head(500)
+    truth, guess, _, group = columns(data, "sex")
+    wrong = truth != guess
+    missed, of = truth[wrong], group[wrong]
+    names, random = np.unique(group), np.random.default_rng(4)
+
+    def ratio(shuffled: np.ndarray) -> float:
+        odds = [missed[shuffled == name].sum() / (~missed)[shuffled == name].sum() for name in names]
+        return min(odds) / max(odds)
+
+    observed, draws = ratio(of), np.array([ratio(random.permutation(of)) for _ in range(TIMES)])
+    found = outcome(tf.treatment_equality("sex"), data, DECIDED, times=10_000)
+    assert found[".method"] == "permutation"
+    assert found[".estimate"] == pytest.approx(observed)
+    assert found[".expected"] == pytest.approx(draws.mean(), abs=5 * draws.std() / math.sqrt(TIMES))
+    assert found[".p_value"] == pytest.approx((draws <= observed + 1e-9).mean(), abs=0.08)
+
+
+def test_what_compares_groups_already_is_tested_as_it_is() -> None:
+    small = LOANS.head(300)
+    *_, group = columns(small, "race")
+    random, draws = np.random.default_rng(6), list[float]()
+    parity = tf.independence("race")
+    for _ in range(200):
+        shuffled = small.with_columns(race=pl.Series(random.permutation(group)))
+        draws.append(parity(shuffled, **DECIDED, on_undefined="ignore")[".estimate"].item())
+    found = outcome(parity, small, DECIDED, times=2_000)
+    assert found[".method"] == "permutation"
+    assert found[".expected"] == pytest.approx(np.mean(draws), abs=5 * float(np.std(draws)) / math.sqrt(200))
+    assert 0 < outcome(tf.abroca("sex"), small, SCORED, times=50)[".p_value"] <= 1
+
+
+def test_groups_that_are_too_small_are_shuffled_but_not_compared() -> None:
+    found = outcome(gap(tf.f_meas)("race", min_n=100), LOANS, DECIDED, times=200)
+    names = LOANS["race"].value_counts().filter(pl.col("count") >= 100)["race"].to_list()
+    kept = LOANS.filter(pl.col("race").is_in(names))
+    assert found[".n"] == len(kept)
+    assert found[".estimate"] == pytest.approx(gap(tf.f_meas)("race")(kept, **DECIDED)[".estimate"].item())
+
+
+def test_a_reference_is_what_others_are_compared_with() -> None:
+    data = LOANS.with_columns(group=pl.when(pl.int_range(pl.len()) % 3 == 0).then(pl.lit("a")).otherwise(pl.lit("b")))
+    data = data.with_columns(group=pl.when(pl.int_range(pl.len()) % 11 == 0).then(pl.lit("c")).otherwise("group"))
+    of_c = pl.when(pl.col("group") == "c").then(pl.col("repaid").cast(pl.String)).otherwise(pl.lit("yes"))
+    # b is far from c, and a is not far from b
+    to_a = outcome(gap(tf.f_meas, tf.difference(to="a"))("group"), data.with_columns(approved=of_c), DECIDED, times=200)
+    among_all = outcome(gap(tf.f_meas)("group"), data.with_columns(approved=of_c), DECIDED, times=200)
+    assert to_a[".estimate"] <= among_all[".estimate"] + 1e-12
+    assert to_a[".p_value"] == pytest.approx(1 / 201)
+
+
+def test_two_sides_leave_out_who_is_on_neither() -> None:
+    names = LOANS["race"].value_counts(sort=True)["race"].cast(pl.String).to_list()
+    sides = tf.privileged({"race": names[0]}, unprivileged={"race": names[1]})
+    kept = LOANS.filter(pl.col("race").cast(pl.String).is_in(names[:2])).with_columns(pl.col("race").cast(pl.String))
+    found = outcome(gap(tf.f_meas)(sides), LOANS, DECIDED, times=2_000)
+    alone = outcome(gap(tf.f_meas)("race"), kept, DECIDED, times=2_000)
+    assert found[".n"] == alone[".n"] == len(kept)
+    assert abs(found[".estimate"]) == pytest.approx(alone[".estimate"])
+    assert found[".p_value"] == pytest.approx(alone[".p_value"], abs=0.06)
+
+
+def test_each_outer_group_is_shuffled_by_itself() -> None:
+    test = tf.disparity_test(gap(tf.f_meas)("sex"), tf.auc_parity("sex"), times=300, adjust="none")
+    call: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "probs": "score", "pos_label": "yes"}
+    found = test(LOANS, **call, group_by="fold")
+    assert found.columns[:2] == ["fold", ".metric"]
+    for fold, name, estimate, rows in found.select("fold", ".metric", ".estimate", ".n").rows():
+        alone = test(LOANS.filter(fold=fold), **call).filter(pl.col(".metric") == name)
+        assert estimate == pytest.approx(alone[".estimate"].item())
+        assert rows == alone[".n"].item()
+    assert found[".p_value"].is_between(0, 1).all()
+
+
+# Clusters
+
+
+def test_whole_clusters_are_shuffled() -> None:
+    # every row four times knows no more than once
+    people = LOANS.head(200).with_row_index("person")
+    copies = pl.concat([people] * 4)
+    options: dict[str, Any] = {"times": 2_000}
+    alone = outcome(tf.demographic_parity("sex"), people, {**DECIDED, "cluster": "person"}, **options)
+    together = outcome(tf.demographic_parity("sex"), copies, {**DECIDED, "cluster": "person"}, **options)
+    assert alone[".method"] == together[".method"] == STUDENTIZED
+    assert together[".expected"] == pytest.approx(alone[".expected"], rel=0.1)
+    assert together[".p_value"] == pytest.approx(alone[".p_value"], abs=0.06)
+    naive = outcome(tf.demographic_parity("sex"), copies, DECIDED, **options)
+    assert naive[".expected"] < 0.7 * alone[".expected"]
+
+
+def test_torn_clusters_are_refused() -> None:
+    with pytest.raises(
+        tf.ArgumentError, match=r"clusters of 'fold' hold rows of several groups of 'sex'.*`within='fold'`"
+    ):
+        tf.disparity_test(tf.demographic_parity("sex"), times=10)(LOANS, **DECIDED, cluster="fold")
+    inside = outcome(tf.demographic_parity("sex"), LOANS, DECIDED, within="fold", times=100)
+    assert inside[".method"] == "permutation"
+
+
+# How often they are wrong
+
+
+def rejections(metric: tf.GroupwiseMetric, sample: Callable[[np.random.Generator], pl.DataFrame], runs: int) -> float:
+    """The share of samples in which equality is rejected at 5 %."""
+    random = np.random.default_rng(9)
+    data = pl.concat(sample(random).with_columns(run=pl.lit(run)) for run in range(runs))
+    test = tf.disparity_test(metric, times=199, adjust="none")
+    found = test(data, "truth", "estimate", group_by="run")[".p_value"].drop_nulls()
+    return float((found <= 0.05).mean())
+
+
+def decisions(random: np.random.Generator, sizes: tuple[int, ...], base: tuple[float, ...]) -> pl.DataFrame:
+    """Groups with base rates of their own, in all of which 70 % of those with and without the event are told."""
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    truth = random.random(len(group)) < np.array(base)[group]
+    right = random.random(len(group)) < 0.7
+    return pl.DataFrame({"group": group, "truth": truth, "estimate": truth == right})
+
+
+def test_equal_groups_are_called_unequal_no_more_often_than_said() -> None:
+    runs = 400
+    share = rejections(gap(tf.f_meas)("group"), lambda random: decisions(random, (40, 40, 20), (0.5,) * 3), runs)
+    assert share <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
+
+
+def test_groups_that_differ_in_another_way_are_not_called_unequal() -> None:
+    # balanced accuracy is the same, base rates and sizes are not: what is shuffled is not alike
+    runs, metric = 300, gap(tf.bal_accuracy)("group")
+    share = rejections(metric, lambda random: decisions(random, (150, 450), (0.5, 0.1)), runs)
+    assert share <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
+
+
+def test_unequal_groups_are_called_so() -> None:
+    def sample(random: np.random.Generator) -> pl.DataFrame:
+        good, bad = decisions(random, (200,), (0.5,)), decisions(random, (200,), (0.5,))
+        bad = bad.with_columns(group=pl.lit(1, pl.Int64), estimate=pl.Series(random.random(200) < 0.5))
+        return pl.concat([good, bad])
+
+    assert rejections(gap(tf.f_meas)("group"), sample, 60) > 0.8
+
+
+def test_the_same_seed_gives_the_same_answer_whatever_the_order_of_rows() -> None:
+    mixed = LOANS.sample(fraction=1.0, shuffle=True, seed=1)
+    for metric, call in ((gap(tf.f_meas)("race"), DECIDED), (tf.auc_parity("sex"), SCORED)):
+        assert outcome(metric, LOANS, call, times=60) == outcome(metric, mixed, call, times=60)
+
+
+def test_nobody_is_no_surprise() -> None:
+    empty = tf.disparity_test(gap(tf.f_meas)("sex"), tf.auc_parity("sex"), times=20)(
+        LOANS.clear(), "repaid", "approved", probs="score", labels=["no", "yes"], pos_label="yes"
+    )
+    assert empty[".p_value"].null_count() == len(empty)
+    one = LOANS.filter(pl.col("sex") == LOANS["sex"][0])
+    alone = outcome(gap(tf.f_meas)("sex"), one, DECIDED, times=20)
+    assert alone[".estimate"] == 0
+    assert alone[".p_value"] == 1
