@@ -573,3 +573,88 @@ def test_functions_of_labels_are_drawn_from_cells() -> None:
     own = tf.new_class_metric(hits, "hits")
     found, known = (metric(LOANS, **CALL, interval="bootstrap", times=200) for metric in (own, tf.sens))
     assert ends(found) == ends(known)
+
+
+# Replicates that lose a group
+
+
+def test_replicates_without_a_group_are_counted_and_told() -> None:
+    # of 4 rows with the event in b none is told in (1 - 1/4) ** 4 of the draws; precision of b is then undefined
+    few = pl.DataFrame(
+        {"t": [1, 0] * 100 + [1, 0, 1, 0], "e": [1, 0, 0, 1] * 50 + [1, 0, 0, 0], "g": ["a"] * 200 + ["b"] * 4}
+    )
+    gap = tf.new_groupwise_metric(tf.precision, "gap", tf.difference())("g")
+    times = 2_000
+    with pytest.warns(tf.UndefinedWarning, match=r"gap by g: in \d+ of 2000 replicates a group has no value"):
+        found = gap(few, "t", "e", interval="bootstrap", times=times, explain=True)
+    share = found[".replicates_lost"].item() / times
+    assert share == pytest.approx(0.75**4, abs=5 * math.sqrt(0.3 * 0.7 / times))
+    silent = gap(few, "t", "e", interval="bootstrap", times=times, on_undefined="ignore")
+    assert ".replicates_lost" not in silent.columns
+    closed = gap(LOANS.with_columns(g="sex"), **CALL, interval="auto", explain=True)
+    assert closed[".replicates_lost"].item() is None
+
+
+def test_the_worst_label_is_chosen_anew_in_each_replicate() -> None:
+    random = np.random.default_rng(8)
+    data = pl.DataFrame({"e": random.choice(list("pqr"), 600), "g": random.choice(["a", "b"], 600)})
+    parity = tf.demographic_parity("g")
+    found = parity(data, estimate="e", interval="bootstrap", times=2_000).row(0, named=True)
+    code, group = data["e"].cast(pl.Enum(list("pqr"))).to_physical().to_numpy(), (data["g"] == "a").to_numpy()
+    shares = [np.bincount(code[side], minlength=3) / side.sum() for side in (group, ~group)]
+    drawn = [
+        random.multinomial(side.sum(), share, 4_000) / side.sum()
+        for side, share in zip((group, ~group), shares, strict=True)
+    ]
+    ranges = np.abs(drawn[0] - drawn[1]).max(axis=1)
+    expected = np.quantile(ranges, [0.025, 0.975])
+    assert (found[".lower"], found[".upper"]) == pytest.approx(expected, abs=0.1 * float(np.ptp(expected)))
+
+
+# What is believed
+
+
+def test_of_a_range_what_is_believed_has_no_end_at_equality() -> None:
+    found = tf.demographic_parity("race")(LOANS, **CALL, interval="bayes", times=500).row(0, named=True)
+    assert found[".lower"] is None
+    assert found[".upper"] > found[".estimate"]
+    assert found[".method"] == "dirichlet, upper end"
+
+
+@pytest.mark.parametrize("limit", [0.01, 0.03, 0.06])
+def test_how_probable_it_is_that_a_disparity_is_small(limit: float) -> None:
+    times, random = 20_000, np.random.default_rng(2)
+    told = tf.probability(tf.equal_opportunity("sex"), below=limit, times=times)(LOANS, **CALL).row(0, named=True)
+    assert told[".limit"] == limit
+    assert told[".estimate"] == pytest.approx(tf.equal_opportunity("sex")(LOANS, **CALL)[".estimate"].item())
+    sides = [random.beta(hits + 0.5, rows - hits + 0.5, times) for hits, rows in counts(tf.sens, "sex").values()]
+    expected = float((np.abs(sides[0] - sides[1]) < limit).mean())
+    assert told[".probability"] == pytest.approx(expected, abs=5 * math.sqrt(0.5 / times))
+
+
+def test_what_is_believed_of_a_group_says_nothing_of_another() -> None:
+    # distances to the whole are drawn within groups too, never over all cells together
+    whole = tf.demographic_parity("sex", aggregate=tf.difference(to="overall"))
+    told = tf.probability(whole, below=0.02, times=20_000)
+    found = told(LOANS, estimate="approved", pos_label="yes").row(0, named=True)
+    rates, random = counts(tf.selection_rate, "sex"), np.random.default_rng(3)
+    drawn = np.array([random.beta(hits + 0.5, rows - hits + 0.5, 20_000) for hits, rows in rates.values()])
+    sizes = np.array([rows for _, rows in rates.values()])
+    away = np.abs(drawn - (sizes @ drawn) / sizes.sum()).max(axis=0)
+    assert found[".probability"] == pytest.approx(float((away < 0.02).mean()), abs=0.02)
+
+
+def test_probabilities_of_outer_groups_and_ratios() -> None:
+    told = tf.probability(tf.demographic_parity_ratio("sex"), above=0.8, times=500)
+    found = told(LOANS, estimate="approved", pos_label="yes", group_by="fold")
+    assert found.columns == ["fold", ".metric", ".by", ".estimator", ".estimate", ".limit", ".probability"]
+    assert found["fold"].to_list() == sorted(LOANS["fold"].unique())
+    assert found[".probability"].is_between(0, 1).all()
+    with pytest.raises(tf.ArgumentError, match="should be large, so its limit is one to be above"):
+        tf.probability(tf.demographic_parity_ratio("sex"), below=0.8)
+    with pytest.raises(tf.ArgumentError, match="needs one limit"):
+        tf.probability(tf.demographic_parity("sex"))
+    odd: list[dict[str, Any]] = [{"interval": "auto"}, {"case_weights": "weight"}, {"cluster": "fold"}, {"times": 3}]
+    for options in odd:
+        with pytest.raises(tf.ArgumentError):
+            told(LOANS, estimate="approved", pos_label="yes", **options)

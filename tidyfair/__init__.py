@@ -25,6 +25,7 @@ from tidyfair.metrics.probability import *
 from tidyfair.metrics.regression import *
 from tidyfair.pairs import *
 from tidyfair.periods import *
+from tidyfair.posteriors import *
 from tidyfair.resamples import *
 from tidyfair.scorers import *
 from tidyfair.sizes import *

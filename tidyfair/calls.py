@@ -27,7 +27,7 @@ from tidyfair.errors import (
 from tidyfair.evaluations import DEFAULTS, RESERVED, evaluate_requests
 from tidyfair.formulas import Formula, Statistic, unprefixed
 from tidyfair.frames import from_arrays, open_frame
-from tidyfair.results import EXPLANATION, complaints, tidy_groups, tidy_results
+from tidyfair.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results
 from tidyfair.sums import Needs
 from tidyfair.tallies import Key, Scores, Tally
 from tidyfair.uncertainty import check_reading, group_intervals, result_intervals
@@ -164,7 +164,8 @@ class Evaluable(ABC):
             conf_level: How often such intervals hold what is true (0.95).
             times: How many replicates there are (10,000).
             seed: Of the replicates; the same seed gives the same answer.
-            explain: Whether to add `.n`, `.status`, `.group_min`, `.group_max`, `.level` and `.groups_left_out`.
+            explain: Whether to add `.n`, `.status`, `.group_min`, `.group_max`, `.level` and `.groups_left_out`; and
+                with intervals by replicates `.replicates_lost`, those in which some group has no value.
 
         Returns:
             A tidy frame of the caller's kind with one row for each metric and outer group (and threshold of a list):
@@ -509,7 +510,10 @@ class Evaluable(ABC):
         return evaluate_requests(tally.on_sides(), self.requests, reading)
 
     def _groups(self, tally: Tally, reading: Reading) -> pl.DataFrame:
-        found = [self._sure(tally, each, tidy_groups(each), reading) for each in self.evaluate(tally, reading)]
+        found = [
+            self._sure(tally, each, tidy_groups(each), reading).drop(LOST, strict=False)
+            for each in self.evaluate(tally, reading)
+        ]
         return pl.concat(found, how="diagonal_relaxed") if len(found) > 1 else found[0]
 
     @staticmethod
@@ -547,7 +551,7 @@ class Evaluable(ABC):
         if explain:
             return results
         shown = ".groups_left_out" if results[".groups_left_out"].list.len().sum() else None
-        return results.drop(name for name in EXPLANATION if name != shown)
+        return results.drop([name for name in EXPLANATION if name != shown], strict=False)
 
 
 def _of_arrays(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from tidyfair.columns import Column
+from tidyfair.draws import is_stratified
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluations import DEFAULTS
 from tidyfair.fairness import demographic_parity
@@ -18,7 +19,7 @@ from tidyfair.proportions import mcnemar
 from tidyfair.replicates import DRAW, generator, redrawn
 from tidyfair.results import tidy_results
 from tidyfair.tallies import ESTIMATE, LABELS, TRUTH
-from tidyfair.uncertainty import check_reading, is_stratified
+from tidyfair.uncertainty import check_reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

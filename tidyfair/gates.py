@@ -61,8 +61,8 @@ class Gate:
                 msg = f"A gate takes no `{name}`; its `confidence` is that of `check`."
                 raise ArgumentError(msg)
         source = open_frame(data, options.get("group_by"))
-        counting = {name: value for name, value in options.items() if name not in _READING}
-        reading = {name: value for name, value in options.items() if name in _READING}
+        counting = {name: value for name, value in options.items() if name not in READING}
+        reading = {name: value for name, value in options.items() if name in READING}
         if counting.get("group_by") is not None:
             counting["group_by"] = source.group_by  # an iterator is read once
         parts = None if counting.get("cluster") is not None else options.get("seed", 0)
@@ -131,7 +131,7 @@ def _verdict(failed: pl.Expr, passed: pl.Expr) -> pl.Expr:
     return verdict.alias(".verdict")
 
 
-_READING = ("pos_label", "labels", "estimator", "na_rm", "on_undefined", "times", "seed")
+READING = ("pos_label", "labels", "estimator", "na_rm", "on_undefined", "times", "seed")
 
 
 def check(given: Any, *, below: float | None = None, above: float | None = None, confidence: float = 0.95) -> Any:
@@ -162,35 +162,44 @@ def check(given: Any, *, below: float | None = None, above: float | None = None,
     >>> gate(people, estimate="hired")[".verdict"].item()
     'pass'
     """
-    limits = {"below": below, "above": above}
-    asked = {side: limit for side, limit in limits.items() if limit is not None}
-    if len(asked) != 1 or any(isinstance(limit, bool) or not isinstance(limit, Real) for limit in asked.values()):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = "check() needs one limit, a number: `below=` of differences, or `above=` of ratios."
-        raise ArgumentError(msg)
-    if any(not 0 <= limit < math.inf for limit in asked.values()):
-        msg = f"A limit is a finite number of 0 or more, not {next(iter(asked.values()))!r}."
-        raise ArgumentError(msg)
+    side, limit = limited("check", below, above)
     if isinstance(confidence, bool) or not isinstance(confidence, Real) or not _HALF < confidence < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"`confidence` is a share between 0.5 and 1, not {confidence!r}."
         raise ArgumentError(msg)
-    ((side, limit),) = asked.items()
+    if given is None or isinstance(given, Evaluable | GroupwiseFactory | list | tuple):
+        metrics = judged_metrics("check", cast("object", given), side)
+        return Gate(metrics, ((side, limit),) * len(metrics), float(confidence))
+    return _judged(given, limit, side)
+
+
+def limited(name: str, below: object, above: object) -> tuple[Side, float]:
+    """The one limit that is given, and on which side of it things should be."""
+    asked = {side: limit for side, limit in (("below", below), ("above", above)) if limit is not None}
+    ((side, limit),) = asked.items() if len(asked) == 1 else (("below", None),)
+    if isinstance(limit, bool) or not isinstance(limit, Real):
+        msg = f"{name}() needs one limit, a number: `below=` of differences, or `above=` of ratios."
+        raise ArgumentError(msg)
+    if not 0 <= float(limit) < math.inf:
+        msg = f"A limit is a finite number of 0 or more, not {limit!r}."
+        raise ArgumentError(msg)
+    return ("below" if side == "below" else "above"), float(limit)
+
+
+def judged_metrics(name: str, given: object, side: Side) -> MetricSet:
+    """The metrics without their signs, all of which should be on that side of a limit."""
     if isinstance(given, GroupwiseFactory):
         msg = f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
         raise ArgumentError(msg)
-    if given is None or isinstance(given, list | tuple):
-        msg = f"check() takes metrics, one or a metric_set, or a result of them, not {given!r}."
+    if not isinstance(given, Evaluable):
+        msg = f"{name}() takes metrics, one or a metric_set, or a result of them, not {given!r}."
         raise ArgumentError(msg)
-    if isinstance(given, Evaluable):
-        metrics = metric_set(*map(_unsigned, metric_set(cast("Metric | GroupwiseMetric | MetricSet", given))))
-        good = ("maximize", "one") if side == "below" else ("minimize", "zero")
-        if wrong := [metric for metric in metrics if metric.direction in good]:
-            other = "above" if side == "below" else "below"
-            msg = (
-                f"{wrong[0].name} should {_WISHES[wrong[0].direction]}, so its limit is one to be {other}: `{other}=`."
-            )
-            raise ArgumentError(msg)
-        return Gate(metrics, ((cast("Any", side), float(limit)),) * len(metrics), float(confidence))
-    return _judged(given, float(limit), side)
+    metrics = metric_set(*map(_unsigned, metric_set(cast("Metric | GroupwiseMetric | MetricSet", given))))
+    good = ("maximize", "one") if side == "below" else ("minimize", "zero")
+    if wrong := [metric for metric in metrics if metric.direction in good]:
+        other = "above" if side == "below" else "below"
+        msg = f"{wrong[0].name} should {_WISHES[wrong[0].direction]}, so its limit is one to be {other}: `{other}=`."
+        raise ArgumentError(msg)
+    return metrics
 
 
 def _unsigned(metric: Metric | GroupwiseMetric) -> Metric | GroupwiseMetric:

@@ -370,10 +370,11 @@ def _bounds(away: Floats, variance: Floats) -> Limits:
 
     with np.errstate(divide="ignore", invalid="ignore"):
         errors = np.nan_to_num(away / np.sqrt(variance), nan=0.0)
-    high, low, draws = errors.argmax(axis=0), errors.argmin(axis=0), np.arange(errors.shape[1])
-    least = _squared(away[high, draws], variance[high, draws], away[low, draws], variance[low, draws])
+    ends = [errors.argmax(axis=0)[None], errors.argmin(axis=0)[None]]
+    sides = [np.take_along_axis(each, end, axis=0)[0] for end in ends for each in (away, variance, errors)]
+    least = _squared(sides[0], sides[1], sides[3], sides[4])
     # by the inequality of Cauchy and Schwarz, and a little more for rounding
-    most = np.maximum(errors[high, draws], 0) ** 2 + np.minimum(errors[low, draws], 0) ** 2
+    most = np.maximum(sides[2], 0) ** 2 + np.minimum(sides[5], 0) ** 2
     return np.nan_to_num(least, nan=0.0), most * _ROUNDED_UP
 
 

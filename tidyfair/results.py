@@ -93,8 +93,10 @@ def _filled(column: pl.Series, value: object) -> pl.Series:
     return column.fill_null(value) if column.null_count() else column
 
 
-EXPLANATION = (".n", ".status", ".group_min", ".group_max", ".level", ".groups_left_out")
-"""The columns of `tidy_results` that are shown when asked for."""
+LOST = ".replicates_lost"
+"""The column of how many replicates had no value for some group."""
+EXPLANATION = (".n", ".status", ".group_min", ".group_max", ".level", ".groups_left_out", LOST)
+"""The columns of results that are shown when asked for."""
 
 
 def tidy_groups(evaluated: Evaluated) -> pl.DataFrame:

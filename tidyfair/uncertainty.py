@@ -11,13 +11,13 @@ import polars as pl
 
 from tidyfair.comparisons import NO_LEVEL
 from tidyfair.contrasts import Contrast
-from tidyfair.errors import ArgumentError, ClusterWarning, listed, warn
-from tidyfair.evaluations import evaluate_requests
+from tidyfair.draws import INTERVAL, by_replicates, results_of
+from tidyfair.errors import ArgumentError, listed
 from tidyfair.intervals import Interval, Kind, Quantities, compared, limits_of, share_of
 from tidyfair.readings import LEVEL, ONE_LABEL
-from tidyfair.replicates import generator, redrawn, redrawn_clusters, redrawn_rows
-from tidyfair.results import tidy_groups, tidy_results
-from tidyfair.tallies import BLOCK, HIDDEN
+from tidyfair.replicates import generator
+from tidyfair.results import tidy_groups
+from tidyfair.tallies import BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,12 +33,9 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-INTERVAL = (".lower", ".upper", ".std_error", ".method")
 WAYS = ("auto", "analytic", "bootstrap", "bayes", "exact")
-_KEYS = (".metric", ".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction")
-_SCHEMA = {".lower": pl.Float64, ".upper": pl.Float64, ".std_error": pl.Float64, ".method": pl.String}
+_SCHEMA: dict[str, Any] = dict(zip(INTERVAL, (pl.Float64, pl.Float64, pl.Float64, pl.String, pl.Int64), strict=True))
 _MOST_TIMES = 10**7
-_FEW_CLUSTERS = 30
 
 
 def check_reading(reading: Reading) -> None:
@@ -103,7 +100,7 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
             about = f"{request.name} {request.by and request.by.text} {outer}"
             found[place] = form(part, generator(reading["seed"], about))
     left = [request for number, request in enumerate(evaluated.requests) if forms[number] is None]
-    return _beside(results, found, tally, left, reading, lambda each: tidy_results(each, undefined_is_null=False))
+    return _beside(results, found, tally, left, reading, results_of)
 
 
 def _is_paired(request: Request, reading: Reading) -> bool:
@@ -117,7 +114,7 @@ def _with_deviations(tally: Tally, evaluated: Evaluated, numbers: Sequence[int],
     """The rows that have a value, with the standard error of those of some requests, as replicates show it."""
     mine = replace(evaluated, rows=evaluated.rows.filter(pl.col("request").is_in(list(numbers))))
     groups = tidy_groups(mine)
-    drawn = _by_replicates(tally, [evaluated.requests[number] for number in numbers], reading, tidy_groups)
+    drawn = by_replicates(tally, [evaluated.requests[number] for number in numbers], reading, tidy_groups)
     keys = [name for name in drawn.columns if name not in INTERVAL]
     errors = groups.select(keys).join(drawn, on=keys, how="left", nulls_equal=True, maintain_order="left")[".std_error"]
     about = ["name", "estimator", "min_n", "unit", LEVEL]
@@ -200,7 +197,7 @@ def _beside(
     """A table with the intervals found, and those by replicates where none was."""
     columns: dict[str, list[Any]] = {name: [] for name in INTERVAL}
     for each in found:
-        values = (each.lower, each.upper, each.error, each.method) if each else (None,) * len(INTERVAL)
+        values = (each.lower, each.upper, each.error, each.method, None) if each else (None,) * len(INTERVAL)
         for name, value in zip(INTERVAL, values, strict=True):
             columns[name].append(None if isinstance(value, float) and math.isnan(value) else value)
     made = pl.DataFrame(columns, schema=_SCHEMA)
@@ -209,7 +206,7 @@ def _beside(
             names = dict.fromkeys(request.name for request in left)
             msg = f'{listed(names)}: there is no interval in closed form; take `interval="auto"` or "bootstrap".'
             raise ArgumentError(msg)
-        drawn = _by_replicates(tally, left, reading, tidy)
+        drawn = by_replicates(tally, left, reading, tidy)
         keys = [name for name in drawn.columns if name not in INTERVAL]
         joined = table.select(keys).join(drawn, on=keys, how="left", nulls_equal=True, maintain_order="left")
         made = made.with_columns(pl.coalesce(made[name], joined[name]).alias(name) for name in INTERVAL)
@@ -217,107 +214,3 @@ def _beside(
     after = next(name for name in (".error_bound", ".estimate") if name in table.columns)
     place = table.columns.index(after) + 1
     return table[:, :place].hstack(made).hstack(table[:, place:])
-
-
-def _by_replicates(
-    tally: Tally, requests: Sequence[Request], reading: Reading, tidy: Callable[[Evaluated], pl.DataFrame]
-) -> pl.DataFrame:
-    """The quantiles of replicates by what the rows of a tidy table are about."""
-    clustered = bool(tally.clusters)
-    _check_drawn(tally, requests, reading)
-    way: Any = "bayes" if reading["interval"] == "bayes" else "bootstrap"
-    own = clustered and tally.clusters[0].column.name != BLOCK
-    method = "cluster bootstrap" if own else "dirichlet" if way == "bayes" else way
-    quiet: Reading = {**reading, "interval": None, "on_undefined": "ignore"}
-    together: dict[tuple[object, bool, bool], list[Request]] = {}
-    for request in requests:
-        together.setdefault((request.by, is_stratified(request), _of_rows(request)), []).append(request)
-    tables: list[pl.DataFrame] = []
-    tail = (1 - reading["conf_level"]) / 2
-    for (_, stratified, of_rows), mine in together.items():
-        by = mine[0].by
-        random = generator(reading["seed"], f"{by and by.text} {stratified}")
-        columns = by.columns if by else ()
-        fixed = columns if stratified else ()
-        sized: Any = {"times": reading["times"], "random": random}
-        if of_rows:
-            drawn = redrawn_rows(tally, columns, strata=fixed, **sized)
-        elif clustered:
-            drawn = redrawn_clusters(tally, columns, **sized)
-        else:
-            drawn = redrawn(tally, columns, strata=fixed, way=way, **sized)
-        parts = [
-            tidy(evaluated).drop_nulls(".estimate")
-            for each in drawn
-            for evaluated in evaluate_requests(each, mine, quiet)
-        ]
-        every = pl.concat(parts, how="diagonal_relaxed")
-        outer = [key.column.name for key in tally.outer if key.role == "outer"]
-        keys = [*outer, *(name for name in _KEYS if name in every.columns)]
-        value = pl.col(".estimate")
-        tables.append(
-            every.group_by(keys).agg(
-                value.quantile(tail, "linear").alias(".lower"), value.quantile(1 - tail, "linear").alias(".upper"),
-                value.std().alias(".std_error"), pl.lit(method).alias(".method"),
-            )
-        )  # fmt: skip
-    found = pl.concat(tables, how="diagonal_relaxed")
-    return found if reading["interval"] != "auto" else _without_false_ends(found, requests)
-
-
-def _without_false_ends(found: pl.DataFrame, requests: Sequence[Request]) -> pl.DataFrame:
-    """Intervals without the end at which groups are equal: chance alone moves distances away from there.
-
-    Replicates have chance twice, so that this end would leave out equality even where it is true.
-    """
-    if ".group" in found.columns:
-        return found
-    ends = {".lower": pl.lit(value=False), ".upper": pl.lit(value=False)}
-    for request in requests:
-        if request.by and request.aggregate and request.aggregate.is_distance:
-            is_it = (pl.col(".metric") == request.name) & (pl.col(".by") == request.by.text)
-            end = ".upper" if request.aggregate.direction == "maximize" else ".lower"
-            ends[end] = ends[end] | is_it
-    other = {".lower": "bootstrap, upper end", ".upper": "bootstrap, lower end"}
-    return found.with_columns(
-        *(pl.when(~false).then(end).alias(end) for end, false in ends.items()),
-        pl.when(ends[".lower"]).then(pl.lit(other[".lower"])).when(ends[".upper"]).then(pl.lit(other[".upper"]))
-        .otherwise(".method").alias(".method"),
-    )  # fmt: skip
-
-
-def _check_drawn(tally: Tally, requests: Sequence[Request], reading: Reading) -> None:
-    """Refuse what has no replicates."""
-    for request in requests:
-        of_rows = _of_rows(request)
-        summed = any(formula.kind != "class" or formula.all_terms for _, formula in request.formulas)
-        prior_of = "rows" if of_rows else "clusters" if tally.clusters else "weights" if tally.weights else None
-        reasons = {
-            "groups of which are suppressed": HIDDEN in tally.cells.columns,
-            "which reads rows in the order in which they stand": tally.needs.order and of_rows,
-            "of which only bins of scores were counted": tally.binned and of_rows,
-            "of which the tally does not say how it varies: count with `parts=0`, or call the metric itself":
-                summed and not of_rows and not tally.clusters,
-            f"whose {prior_of} have no prior": reading["interval"] == "bayes" and prior_of,
-        }  # fmt: skip
-        for why in (why for why, there in reasons.items() if there):
-            msg = f"There is no interval of {request.name}, {why}; leave `interval=` out, or ask for the others alone."
-            raise ArgumentError(msg)
-    if tally.clusters and tally.clusters[0].column.name != BLOCK:
-        names = tally.names([key.column for key in tally.clusters])
-        if (count := tally.cells.select(names).n_unique()) < _FEW_CLUSTERS:
-            warn(
-                f"There are {count} clusters; intervals from fewer than {_FEW_CLUSTERS} are too narrow.", ClusterWarning
-            )
-
-
-def _of_rows(request: Request) -> bool:
-    """Whether replicates need the rows: counts and sums are not enough."""
-    return any(formula.way != "sums" and formula.kind != "class" for _, formula in request.formulas)
-
-
-def is_stratified(request: Request) -> bool:
-    """Whether the sizes of groups are fixed: not where it matters how large they are."""
-    aggregate = request.aggregate
-    shares = aggregate is not None and (aggregate.contexts or aggregate.reads_mass)
-    return request.by is not None and not shares and not any(formula.compares for _, formula in request.formulas)

@@ -1,0 +1,175 @@
+"""What replicates of a tally say of values: their quantiles and errors, and how often they are on one side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, ClusterWarning, UndefinedWarning, warn
+from tidyfair.evaluations import evaluate_requests
+from tidyfair.replicates import generator, redrawn, redrawn_clusters, redrawn_rows
+from tidyfair.results import LOST, tidy_results
+from tidyfair.tallies import BLOCK, HIDDEN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tidyfair.evaluations import Evaluated, Reading, Request
+    from tidyfair.tallies import Tally
+
+__all__: list[str] = []
+
+INTERVAL = (".lower", ".upper", ".std_error", ".method", LOST)
+_KEYS = (".metric", ".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction")
+_KNOWN = "\0known"
+_MANY_LOST = 0.05
+_FEW_CLUSTERS = 30
+
+
+def by_replicates(
+    tally: Tally, requests: Sequence[Request], reading: Reading, tidy: Callable[[Evaluated], pl.DataFrame]
+) -> pl.DataFrame:
+    """The quantiles of replicates by what the rows of a tidy table are about."""
+    tail, value = (1 - reading["conf_level"]) / 2, pl.col(".estimate")
+    tables: list[pl.DataFrame] = []
+    for method, every, keys in replicates_of(tally, requests, reading, tidy):
+        lost = reading["times"] - (pl.col(_KNOWN) == pl.col(_KNOWN).max()).sum().cast(pl.Int64)
+        tables.append(
+            every.group_by(keys).agg(
+                value.quantile(tail, "linear").alias(".lower"), value.quantile(1 - tail, "linear").alias(".upper"),
+                value.std().alias(".std_error"), pl.lit(method).alias(".method"), lost.alias(LOST),
+            )
+        )  # fmt: skip
+    found = pl.concat(tables, how="diagonal_relaxed")
+    if reading["on_undefined"] == "warn":
+        _tell_lost(found, reading["times"])
+    return _without_false_ends(found, requests) if reading["interval"] in {"auto", "bayes"} else found
+
+
+def replicates_of(
+    tally: Tally, requests: Sequence[Request], reading: Reading, tidy: Callable[[Evaluated], pl.DataFrame]
+) -> Iterator[tuple[str, pl.DataFrame, list[str]]]:
+    """How replicates were drawn, their tidy table, and the columns that say what a row is about.
+
+    Those of the same groups come together.
+    """
+    clustered = bool(tally.clusters)
+    _check_drawn(tally, requests, reading)
+    way: Any = "bayes" if reading["interval"] == "bayes" else "bootstrap"
+    own = clustered and tally.clusters[0].column.name != BLOCK
+    method = "cluster bootstrap" if own else "dirichlet" if way == "bayes" else way
+    quiet: Reading = {**reading, "interval": None, "on_undefined": "ignore"}
+    together: dict[tuple[object, bool, bool], list[Request]] = {}
+    for request in requests:
+        together.setdefault((request.by, is_stratified(request), _of_rows(request)), []).append(request)
+    for (_, stratified, of_rows), mine in together.items():
+        by = mine[0].by
+        random = generator(reading["seed"], f"{by and by.text} {stratified}")
+        columns = by.columns if by else ()
+        # what is believed of one group says nothing of another
+        fixed = columns if stratified or way == "bayes" else ()
+        sized: Any = {"times": reading["times"], "random": random}
+        if of_rows:
+            drawn = redrawn_rows(tally, columns, strata=fixed, **sized)
+        elif clustered:
+            drawn = redrawn_clusters(tally, columns, **sized)
+        else:
+            drawn = redrawn(tally, columns, strata=fixed, way=way, **sized)
+        parts = [
+            _counted(evaluated, tidy(evaluated)).drop_nulls(".estimate")
+            for each in drawn
+            for evaluated in evaluate_requests(each, mine, quiet)
+        ]
+        every = pl.concat(parts, how="diagonal_relaxed")
+        outer = [key.column.name for key in tally.outer if key.role == "outer"]
+        keys = [*outer, *(name for name in _KEYS if name in every.columns)]
+        yield method, every, keys
+
+
+def results_of(evaluated: Evaluated) -> pl.DataFrame:
+    """The results of replicates; which label is the worst is not what a row is about."""
+    return tidy_results(evaluated, undefined_is_null=False).drop(".level")
+
+
+def _counted(evaluated: Evaluated, table: pl.DataFrame) -> pl.DataFrame:
+    """A tidy table of replicates with the number of groups that have a value in each."""
+    if ".group" in table.columns:
+        return table.with_columns(pl.lit(1, pl.UInt32).alias(_KNOWN))
+    counts = evaluated.rows.group_by("request", "outer").agg(pl.col("estimate").count().alias(_KNOWN))
+    size = len(evaluated.units.outer_keys)
+    place = pl.int_range(len(evaluated.requests) * size, dtype=pl.Int32, eager=True)
+    every = pl.DataFrame({"request": place // size, "outer": place % size}, schema_overrides=counts.schema)
+    every = every.select("request", "outer").join(counts, on=["request", "outer"], how="left", maintain_order="left")
+    return table.with_columns(every[_KNOWN])
+
+
+def _tell_lost(found: pl.DataFrame, times: int) -> None:
+    """Say which intervals are of replicates many of which have no value for some group."""
+    many = found.filter(pl.col(LOST) > _MANY_LOST * times).sort(LOST, descending=True)
+    said = [
+        f"{name}{f' by {by}' if by else ''}: in {lost} of {times} replicates a group has no value, and the interval is "
+        "of the others"
+        for name, by, lost in many.unique([".metric", ".by"], keep="first", maintain_order=True)
+        .select(".metric", ".by", LOST).rows()
+    ]  # fmt: skip
+    if said:
+        warn("; ".join(said) + '. (on_undefined="ignore" silences this.)', UndefinedWarning)
+
+
+def _without_false_ends(found: pl.DataFrame, requests: Sequence[Request]) -> pl.DataFrame:
+    """Intervals without the end at which groups are equal: chance alone moves distances away from there.
+
+    Replicates have chance twice, so that this end would leave out equality even where it is true.
+    """
+    if ".group" in found.columns:
+        return found
+    ends = {".lower": pl.lit(value=False), ".upper": pl.lit(value=False)}
+    for request in requests:
+        if request.by and request.aggregate and request.aggregate.is_distance:
+            is_it = (pl.col(".metric") == request.name) & (pl.col(".by") == request.by.text)
+            end = ".upper" if request.aggregate.direction == "maximize" else ".lower"
+            ends[end] = ends[end] | is_it
+    other = {end: pl.col(".method") + text for end, text in ((".lower", ", upper end"), (".upper", ", lower end"))}
+    return found.with_columns(
+        *(pl.when(~false).then(end).alias(end) for end, false in ends.items()),
+        pl.when(ends[".lower"]).then(other[".lower"]).when(ends[".upper"]).then(other[".upper"])
+        .otherwise(".method").alias(".method"),
+    )  # fmt: skip
+
+
+def _check_drawn(tally: Tally, requests: Sequence[Request], reading: Reading) -> None:
+    """Refuse what has no replicates."""
+    for request in requests:
+        of_rows = _of_rows(request)
+        summed = any(formula.kind != "class" or formula.all_terms for _, formula in request.formulas)
+        prior_of = "rows" if of_rows else "clusters" if tally.clusters else "weights" if tally.weights else None
+        reasons = {
+            "groups of which are suppressed": HIDDEN in tally.cells.columns,
+            "which reads rows in the order in which they stand": tally.needs.order and of_rows,
+            "of which only bins of scores were counted": tally.binned and of_rows,
+            "of which the tally does not say how it varies: count with `parts=0`, or call the metric itself":
+                summed and not of_rows and not tally.clusters,
+            f"whose {prior_of} have no prior": reading["interval"] == "bayes" and prior_of,
+        }  # fmt: skip
+        for why in (why for why, there in reasons.items() if there):
+            msg = f"There is no interval of {request.name}, {why}; leave `interval=` out, or ask for the others alone."
+            raise ArgumentError(msg)
+    if tally.clusters and tally.clusters[0].column.name != BLOCK:
+        names = tally.names([key.column for key in tally.clusters])
+        if (count := tally.cells.select(names).n_unique()) < _FEW_CLUSTERS:
+            warn(
+                f"There are {count} clusters; intervals from fewer than {_FEW_CLUSTERS} are too narrow.", ClusterWarning
+            )
+
+
+def _of_rows(request: Request) -> bool:
+    """Whether replicates need the rows: counts and sums are not enough."""
+    return any(formula.way != "sums" and formula.kind != "class" for _, formula in request.formulas)
+
+
+def is_stratified(request: Request) -> bool:
+    """Whether the sizes of groups are fixed: not where it matters how large they are."""
+    aggregate = request.aggregate
+    shares = aggregate is not None and (aggregate.contexts or aggregate.reads_mass)
+    return request.by is not None and not shares and not any(formula.compares for _, formula in request.formulas)

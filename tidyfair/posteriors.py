@@ -1,0 +1,106 @@
+"""How probable it is that a disparity is on the good side of a limit, by what the rows leave to believe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import polars as pl
+
+from tidyfair.draws import replicates_of, results_of
+from tidyfair.errors import ArgumentError
+from tidyfair.evaluations import DEFAULTS
+from tidyfair.frames import open_frame
+from tidyfair.gates import READING, judged_metrics, limited
+from tidyfair.rate_tests import whole
+from tidyfair.results import tidy_results
+
+if TYPE_CHECKING:
+    from tidyfair.columns import ColumnLike
+    from tidyfair.evaluations import Evaluated, Reading
+    from tidyfair.gates import Side
+    from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet
+
+__all__ = ["ProbabilityOf", "probability"]
+
+
+@dataclass(frozen=True)
+class ProbabilityOf:
+    """Metrics with a limit, as a callable on dataframes; made by `probability`."""
+
+    metrics: MetricSet
+    side: Side
+    limit: float
+    times: int
+    seed: int
+
+    def __call__(
+        self, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, **options: Any
+    ) -> Any:
+        """Evaluate on a dataframe; it takes what a metric takes, without weights and clusters."""
+        for name in ("interval", "conf_level", "explain", "times", "seed", "on_undefined"):
+            if name in options:
+                own = " in the call; give it to `probability` itself" if name in {"times", "seed"} else ""
+                msg = f"A probability takes no `{name}`{own}."
+                raise ArgumentError(msg)
+        source = open_frame(data, options.get("group_by"))
+        counting = {name: value for name, value in options.items() if name not in READING}
+        if counting.get("group_by") is not None:
+            counting["group_by"] = source.group_by  # an iterator is read once
+        given = {name: value for name, value in options.items() if name in READING}
+        reading: Reading = cast("Any", {**DEFAULTS, **given})
+        reading.update(interval="bayes", on_undefined="ignore", times=self.times, seed=self.seed)
+        tally = self.metrics.tally(data, truth, estimate, **counting)
+        plain: Reading = {**reading, "interval": None}
+        tables = [self._believed(tally, each, reading) for each in self.metrics.evaluate(tally, plain)]
+        return source.restore(pl.concat(tables, how="vertical_relaxed"))
+
+    def _believed(self, tally: Any, evaluated: Evaluated, reading: Reading) -> pl.DataFrame:
+        found = tidy_results(evaluated, undefined_is_null=False)
+        value = pl.col(".estimate")
+        there = value < self.limit if self.side == "below" else value > self.limit
+        parts = [
+            every.group_by(keys).agg(there.mean().alias(".probability"))
+            for _, every, keys in replicates_of(tally.on_sides(), evaluated.requests, reading, results_of)
+        ]
+        shares = pl.concat(parts, how="diagonal_relaxed")
+        keys = [name for name in shares.columns if name != ".probability"]
+        shown = [name for name in found.columns if not name.startswith(".")]
+        shown += [".metric", ".by", ".estimator", *(name for name in keys if name not in {*shown, ".metric", ".by"})]
+        told = found.select(*dict.fromkeys([*shown, ".estimate"]), pl.lit(self.limit).alias(".limit"))
+        told = told.join(shares, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        return told.with_columns(pl.when(value.is_not_null()).then(".probability").alias(".probability"))
+
+
+def probability(
+    given: Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
+    times: int = 10_000, seed: int = 0,
+) -> ProbabilityOf:  # fmt: skip
+    """Ask how probable it is that disparities are `below` (or ratios `above`) a limit, given the rows.
+
+    The cells of truth and estimate of each group have the Dirichlet distribution that Jeffreys' prior and their counts
+    give, so that a rate of h of n rows has a Beta distribution: h + 1/2 and n - h + 1/2 for each cell that it counts.
+
+    Args:
+        given: A metric, a groupwise metric or a set, of predicted labels.
+        below: The limit of differences.
+        above: The limit of ratios.
+        times: How many draws there are.
+        seed: Of the draws; the same seed gives the same answer.
+
+    Returns:
+        A callable that takes what a metric takes, and gives the metric's rows with the `.limit` and the `.probability`.
+        Null where there is no value.
+
+    Raises:
+        ArgumentError: Without one limit, and for scores, weights and clusters, of which there is no prior.
+
+    >>> from tidyfair import demographic_parity
+    >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})
+    >>> small = probability(demographic_parity("sex"), below=0.05)
+    >>> round(small(people, estimate="hired")[".probability"].item(), 1)
+    0.9
+    """
+    side, limit = limited("probability", below, above)
+    metrics = judged_metrics("probability", given, side)
+    return ProbabilityOf(metrics, side, limit, whole("times", 1, times), whole("seed", 0, seed))
