@@ -86,12 +86,79 @@ def test_the_same_seed_gives_the_same_answer() -> None:
 
 
 def test_what_cannot_be_compared() -> None:
-    with pytest.raises(tf.ArgumentError, match="roc_auc reads more than these"):
-        tf.compare_models(tf.roc_auc)
-    with pytest.raises(tf.ArgumentError, match="takes no `probs`"):
+    with pytest.raises(tf.ArgumentError, match="compares labels or scores, not both at once"):
+        tf.compare_models(tf.roc_auc, tf.sens)
+    with pytest.raises(tf.ArgumentError, match="and no `probs`"):
         tf.compare_models(tf.sens)(LOANS, "y", one="one", other="other", probs="score")
     with pytest.raises(tf.ColumnError, match="no column 'another'"):
         tf.compare_models(tf.sens)(LOANS, "y", one="one", other="another")
+
+
+# Scores, numbers, and rows that belong together
+
+SCORES = LOANS.with_columns(second=pl.col("score") * 0.7 + pl.Series(np.random.default_rng(5).random(len(LOANS))) * 0.3)
+
+
+def places(truth: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The place of each of one class in the other: what DeLong's variance is of."""
+    wins = (score[truth][:, None] > score[~truth]) + (score[truth][:, None] == score[~truth]) / 2
+    return wins.mean(axis=1), wins.mean(axis=0)
+
+
+def test_areas_of_the_same_rows_share_their_luck() -> None:
+    truth = SCORES["y"].to_numpy()
+    both = [places(truth, SCORES[name].to_numpy()) for name in ("score", "second")]
+    # DeLong et al. (1988): the variance of the difference of the places, in each class
+    differences = [other - one for one, other in zip(*both, strict=True)]
+    error = math.sqrt(sum(each.var(ddof=1) / len(each) for each in differences))
+    found = tf.compare_models(tf.roc_auc)(SCORES, "y", one="score", other="second", times=1_000).row(0, named=True)
+    assert found[".change"] == pytest.approx(differences[0].mean())
+    assert found[".std_error"] == pytest.approx(error, rel=0.1)
+    assert found[".lower"] < found[".change"] < found[".upper"]
+    apart = [sum(each.var(ddof=1) / len(each) for each in sides) for sides in both]
+    assert error < 0.8 * math.sqrt(sum(apart))
+    assert found[".p_value"] is None
+
+
+def test_areas_of_groups_change_too() -> None:
+    test = tf.compare_models(tf.auc_parity("sex"))
+    found = test(SCORES, "y", one="score", other="second", times=50, group_by="fold")
+    for name, side in ((".one", "score"), (".other", "second")):
+        expected = tf.auc_parity("sex")(SCORES, "y", probs=side, group_by="fold")[".estimate"]
+        assert found[name].to_list() == pytest.approx(expected.to_list())
+    mixed = SCORES.sample(fraction=1.0, shuffle=True, seed=4)
+    assert test(mixed, "y", one="score", other="second", times=50, group_by="fold").equals(found)
+
+
+def test_errors_of_numbers_change_by_pairs() -> None:
+    data = SCORES.with_columns(target=pl.col("weight"))
+    found = tf.compare_models(tf.mae)(data, "target", one="score", other="second", times=1_000).row(0, named=True)
+    away = [(data["target"] - data[name]).abs().to_numpy() for name in ("score", "second")]
+    change = away[1] - away[0]
+    assert found[".change"] == pytest.approx(change.mean())
+    assert found[".std_error"] == pytest.approx(change.std() / math.sqrt(len(change)), rel=0.1)
+
+
+def test_clusters_of_both_models_are_drawn_together() -> None:
+    people = LOANS.head(150).with_row_index("person")
+    copies = pl.concat([people] * 4)
+    call: dict[str, Any] = {"truth": "y", "one": "one", "other": "other", "times": 1_000}
+    alone = tf.compare_models(tf.accuracy)(people, **call)
+    together = tf.compare_models(tf.accuracy)(copies, **call, cluster="person")
+    assert together[".change"].item() == pytest.approx(alone[".change"].item())
+    assert together[".std_error"].item() == pytest.approx(alone[".std_error"].item(), rel=0.1)
+    assert together[".p_value"].item() is None
+
+
+def test_sides_of_outer_groups_are_compared_too() -> None:
+    sides = tf.privileged(race="White")
+    calls: tuple[tuple[tf.Metric, dict[str, Any]], ...] = (
+        (tf.accuracy, CALL),
+        (tf.roc_auc, {"truth": "y", "one": "score", "other": "second", "times": 20}),
+    )
+    for metrics, call in calls:
+        found = tf.compare_models(metrics)(SCORES, **call, group_by=sides)
+        assert found["side"].to_list()[:2] == ["privileged", "unprivileged"]
 
 
 # The worst group

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from tidyfair.columns import Column
-from tidyfair.draws import is_stratified
+from tidyfair.counting import recounted
+from tidyfair.draws import is_of_labels, is_stratified
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluations import DEFAULTS
 from tidyfair.fairness import demographic_parity
@@ -16,13 +17,14 @@ from tidyfair.frames import open_frame
 from tidyfair.intervals import share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.proportions import mcnemar
-from tidyfair.replicates import DRAW, generator, redrawn
+from tidyfair.replicates import DRAW, drawn_rows, generator, redrawn
 from tidyfair.results import tidy_results
+from tidyfair.sums import PREDICTED
 from tidyfair.tallies import ESTIMATE, LABELS, TRUTH
 from tidyfair.uncertainty import check_reading
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tidyfair.columns import ColumnLike
     from tidyfair.evaluations import Evaluated, Reading
@@ -51,51 +53,50 @@ class ModelComparison:
         """
         for name in ("probs", "interval", "explain", "score_bins"):
             if options.get(name) is not None:
-                msg = f"compare_models() compares predicted labels, and takes no `{name}`."
+                msg = f"compare_models() takes predictions as `one=` and `other=`, and no `{name}`."
                 raise ArgumentError(msg)
         reading: Reading = cast("Any", {**DEFAULTS, **{name: options[name] for name in options if name in DEFAULTS}})
         reading["on_undefined"] = "ignore"
         check_reading(reading)
         counting = {name: value for name, value in options.items() if name not in DEFAULTS}
-        # the second prediction is one more key of the cells
-        second = Column.of(other, "other")
-        paired = metric_set(*self.metrics, demographic_parity(other, name="\0other"))
-        tally = paired.tally(data, truth, one, **counting)
-        found = self._compared(tally, second, reading)
-        return open_frame(data, options.get("group_by")).restore(found)
+        source = open_frame(data, options.get("group_by"))
+        if counting.get("group_by") is not None:
+            counting["group_by"] = source.group_by  # an iterator is read once
+        if counting.get("cluster") is not None or not all(map(is_of_labels, self.metrics.requests)):
+            role = "probs" if self.metrics.metrics[0].kind == "prob" else "estimate"
+            calls: list[Any] = [{**counting, role: each, "keep_rows": True} for each in (one, other)]
+            pairs = _Rows(*(self.metrics.tally(data, truth, **call).on_sides() for call in calls))
+        else:
+            # the second prediction is one more key of the cells
+            second = Column.of(other, "other")
+            paired = metric_set(*self.metrics, demographic_parity(other, name="\0other"))
+            pairs = _Cells(paired.tally(data, truth, one, **counting).on_sides(), second)
+        return source.restore(self._compared(pairs, reading))
 
-    def _compared(self, tally: Tally, second: Column, reading: Reading) -> pl.DataFrame:
-        outer = [key.column.name for key in tally.outer]
-        about = [*outer, ".metric", ".by"]
-        sides = [_side(tally, second, swapped=swapped) for swapped in (False, True)]
-        evaluated = [self.metrics.evaluate(side, reading)[0] for side in sides]
+    def _compared(self, pairs: _Cells | _Rows, reading: Reading) -> pl.DataFrame:
+        about = [*pairs.outer, ".metric", ".by"]
+        evaluated = [self.metrics.evaluate(side, reading)[0] for side in pairs.sides]
         first, other = (tidy_results(each, undefined_is_null=False) for each in evaluated)
         values = first.select(*about, ".estimator", pl.col(".estimate").alias(".one")).with_columns(
             other[".estimate"].alias(".other")
         )
-        spread = pl.concat([self._spread(tally, second, metric, reading) for metric in self.metrics])
+        spread = pl.concat([self._spread(pairs, metric, reading) for metric in self.metrics])
         found = values.with_columns((pl.col(".other") - pl.col(".one")).alias(".change"))
         found = found.join(spread, on=about, how="left", nulls_equal=True, maintain_order="left")
-        p_values = self._mcnemar(tally, second, evaluated[0])
+        p_values = self._mcnemar(pairs, evaluated[0]) if isinstance(pairs, _Cells) else [None] * len(found)
         return found.with_columns(pl.Series(".p_value", p_values, dtype=pl.Float64))
 
-    def _spread(self, tally: Tally, second: Column, metric: Metric | GroupwiseMetric, reading: Reading) -> pl.DataFrame:
+    @staticmethod
+    def _spread(pairs: _Cells | _Rows, metric: Metric | GroupwiseMetric, reading: Reading) -> pl.DataFrame:
         """The quantiles of the change when rows, with both predictions, are drawn again."""
         (request,) = metric.requests
         by = request.by.columns if request.by else ()
         random = generator(reading["seed"], f"{request.name} {request.by and request.by.text}")
         parts = list[pl.DataFrame]()
         strata = by if is_stratified(request) else ()
-        outer = [key.column.name for key in tally.outer]
-        for drawn in redrawn(
-            tally, (*by, second), strata=strata, times=reading["times"], random=random, way="bootstrap"
-        ):
-            one, other = (
-                tidy_results(
-                    metric.evaluate(_side(drawn, second, swapped=swapped), reading)[0], undefined_is_null=False
-                )
-                for swapped in (False, True)
-            )
+        outer = pairs.outer
+        for sides in pairs.redrawn(by, strata=strata, times=reading["times"], random=random):
+            one, other = (tidy_results(metric.evaluate(side, reading)[0], undefined_is_null=False) for side in sides)
             change = (other[".estimate"] - one[".estimate"]).alias("change")
             parts.append(one.select(*outer, DRAW, ".metric", ".by").with_columns(change).drop_nulls("change"))
         tail, value = (1 - reading["conf_level"]) / 2, pl.col("change")
@@ -104,11 +105,12 @@ class ModelComparison:
             value.std().alias(".std_error"),
         )  # fmt: skip
 
-    def _mcnemar(self, tally: Tally, second: Column, evaluated: Evaluated) -> list[float | None]:
+    def _mcnemar(self, pairs: _Cells, evaluated: Evaluated) -> list[float | None]:
         """Exact tests of whether one prediction is right more often, for rates whose rows do not depend on it."""
         outers = len(evaluated.units.outer_keys)
         event, found = evaluated.labels.event, list[float | None]()
-        cells = _placed(tally, second, evaluated) if event is not None and tally.weights is None else None
+        tally = pairs.tally
+        cells = _placed(tally, pairs.second, evaluated) if event is not None and tally.weights is None else None
         for metric in self.metrics:
             share = share_of(metric.definition) if isinstance(metric, Metric) else None
             same = share is not None and share.among in _SAME_ROWS
@@ -124,6 +126,55 @@ class ModelComparison:
                 more = {(a, b): n for a, b, n in differ.rows()}
                 found.append(mcnemar(more.get((True, False), 0), more.get((False, True), 0)))
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Counts of rows by both predictions, of which the second is one of the keys."""
+
+    tally: Tally
+    second: Column
+
+    @property
+    def outer(self) -> list[str]:
+        return [key.column.name for key in self.tally.outer]
+
+    @property
+    def sides(self) -> list[Tally]:
+        return [_side(self.tally, self.second, swapped=swapped) for swapped in (False, True)]
+
+    def redrawn(self, by: Sequence[Column], **how: Any) -> Iterator[list[Tally]]:
+        for each in redrawn(self.tally, (*by, self.second), way="bootstrap", **how):
+            yield replace(self, tally=each).sides
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Tallies of the same rows with one prediction and with the other."""
+
+    one: Tally
+    other: Tally
+
+    @property
+    def outer(self) -> list[str]:
+        return [key.column.name for key in self.one.outer]
+
+    @property
+    def sides(self) -> list[Tally]:
+        return [self.one, self.other]
+
+    def redrawn(self, by: Sequence[Column], **how: Any) -> Iterator[list[Tally]]:
+        rows, others = self.one.rows, self.other.rows
+        if rows is None or others is None:
+            return
+        scores = [f"s{place}" for place in range(len(self.one.scores.columns) if self.one.scores else 0)]
+        own = [name for name in (*scores, ESTIMATE, PREDICTED) if name in rows.columns]
+        apart = {name: f"\0other {name}" for name in own}
+        both = rows.hstack(others.select(own).rename(apart).get_columns())
+        for drawn, keys in drawn_rows(self.one, both, by, **how):
+            plain = drawn.drop(*apart.values())
+            second = drawn.drop(own).rename({name: mine for mine, name in apart.items()}).select(plain.columns)
+            yield [recounted(self.one, plain, keys), recounted(self.other, second, keys)]
 
 
 _SAME_ROWS = (frozenset({"tp", "fn"}), frozenset({"fp", "tn"}), frozenset({"tp", "fn", "fp", "tn"}))
@@ -167,14 +218,15 @@ def _side(tally: Tally, second: Column, *, swapped: bool) -> Tally:
 def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet) -> ModelComparison:
     """Compare two models on the same rows: how much each metric and disparity changes from one to the other.
 
-    Rows are drawn again with both their predictions (a paired bootstrap of the cells), so that what both models share
-    cancels. `conf_level`, `times` and `seed` are given with the call.
+    Rows are drawn again with both their predictions, so that what both models share cancels: a paired bootstrap of the
+    cells for metrics of labels, else of the rows, or of whole clusters with `cluster`. `conf_level`, `times` and `seed`
+    are given with the call.
 
     Args:
-        metrics: Metrics of labels.
+        metrics: Metrics of labels, of scores, or of numbers; `one` and `other` are then columns of these.
 
     Raises:
-        ArgumentError: For metrics of scores or numbers.
+        ArgumentError: For metrics of labels and scores together.
 
     >>> from tidyfair import accuracy
     >>> people = pl.DataFrame({"y": [1, 0, 1, 0], "before": [0, 0, 1, 1], "after": [1, 0, 1, 0]})
@@ -182,8 +234,8 @@ def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet) -> ModelCompa
     (0.5, 1.0, 0.5)
     """
     made: Sequence[Any] = list(metric_set(*metrics))
-    for metric in made:
-        if metric.kind != "class" or any(formula.all_terms for _, formula in metric.requests[0].formulas):
-            msg = f"compare_models() compares predicted labels, and {metric.name} reads more than these."
-            raise ArgumentError(msg)
+    kinds = {formula.kind for metric in made for _, formula in metric.requests[0].formulas}
+    if len(kinds) > 1:
+        msg = "compare_models() compares labels or scores, not both at once; call it for each."
+        raise ArgumentError(msg)
     return ModelComparison(metric_set(*made))

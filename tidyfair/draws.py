@@ -142,14 +142,13 @@ def _check_drawn(tally: Tally, requests: Sequence[Request], reading: Reading) ->
     """Refuse what has no replicates."""
     for request in requests:
         of_rows = _of_rows(request)
-        summed = any(formula.kind != "class" or formula.all_terms for _, formula in request.formulas)
         prior_of = "rows" if of_rows else "clusters" if tally.clusters else "weights" if tally.weights else None
         reasons = {
             "groups of which are suppressed": HIDDEN in tally.cells.columns,
             "which reads rows in the order in which they stand": tally.needs.order and of_rows,
             "of which only bins of scores were counted": tally.binned and of_rows,
             "of which the tally does not say how it varies: count with `parts=0`, or call the metric itself":
-                summed and not of_rows and not tally.clusters,
+                not is_of_labels(request) and not of_rows and not tally.clusters,
             f"whose {prior_of} have no prior": reading["interval"] == "bayes" and prior_of,
         }  # fmt: skip
         for why in (why for why, there in reasons.items() if there):
@@ -166,6 +165,11 @@ def _check_drawn(tally: Tally, requests: Sequence[Request], reading: Reading) ->
 def _of_rows(request: Request) -> bool:
     """Whether replicates need the rows: counts and sums are not enough."""
     return any(formula.way != "sums" and formula.kind != "class" for _, formula in request.formulas)
+
+
+def is_of_labels(request: Request) -> bool:
+    """Whether counts of labels are enough for it."""
+    return all(formula.kind == "class" and not formula.all_terms for _, formula in request.formulas)
 
 
 def is_stratified(request: Request) -> bool:

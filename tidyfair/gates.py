@@ -168,7 +168,8 @@ def check(given: Any, *, below: float | None = None, above: float | None = None,
         raise ArgumentError(msg)
     if given is None or isinstance(given, Evaluable | GroupwiseFactory | list | tuple):
         metrics = judged_metrics("check", cast("object", given), side)
-        return Gate(metrics, ((side, limit),) * len(metrics), float(confidence))
+        limits: list[tuple[Side, float]] = [(side, limit)] * len(metrics)
+        return Gate(metrics, tuple(limits), float(confidence))
     return _judged(given, limit, side)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 import polars as pl
 
 from tidyfair.comparisons import compare
+from tidyfair.draws import is_of_labels
 from tidyfair.errors import ArgumentError
 from tidyfair.families import Families
 from tidyfair.intervals import Share, share_of
@@ -72,7 +73,7 @@ class DisparityTest(OuterGroupTest):
 
     def _reads_rows(self, counting: Mapping[str, Any]) -> bool:
         told = counting.get("case_weights") is not None or counting.get("cluster") is not None
-        return told or not all(map(_is_of_labels, self.metrics))
+        return told or not all(is_of_labels(metric.requests[0]) for metric in self.metrics)
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
         (request,) = case.metric.requests
@@ -102,7 +103,7 @@ class DisparityTest(OuterGroupTest):
 
         metric, keys = case.metric, case.outer_keys
         told = tidy_results(case.evaluated, undefined_is_null=False)
-        of_rows = bool(case.tally.clusters) or case.tally.weights is not None or not _is_of_labels(metric)
+        of_rows = bool(case.tally.clusters) or case.tally.weights is not None or not is_of_labels(metric.requests[0])
         shuffled, most = (shuffled_rows, _FEWER) if of_rows else (shuffled_cells, self.times)
         known, reading = Families.of(case), case.reading.copy()
         if not of_rows:
@@ -152,12 +153,6 @@ class DisparityTest(OuterGroupTest):
                 ".method": f"{method}, mid-p" if self.mid_p else method,
             }  # fmt: skip
         return pl.DataFrame([found], schema=_TESTED)
-
-
-def _is_of_labels(metric: GroupwiseMetric) -> bool:
-    """Whether counts of labels are enough for it."""
-    (request,) = metric.requests
-    return all(formula.kind == "class" and not formula.all_terms for _, formula in request.formulas)
 
 
 def _is_exact(case: Case) -> bool:

@@ -149,13 +149,21 @@ def redrawn_rows(
 
     Outer groups, and the groups of `strata`, keep their size; rows of a cluster are drawn together.
     """
+    if tally.rows is not None:
+        for rows, keys in drawn_rows(tally, tally.rows, by, strata=strata, times=times, random=random):
+            yield recounted(tally, rows, keys)
+
+
+def drawn_rows(
+    tally: Tally, rows: pl.DataFrame, by: Sequence[Column], *, strata: Sequence[Column], times: int,
+    random: np.random.Generator,
+) -> Iterator[tuple[pl.DataFrame, tuple[Key, ...]]]:  # fmt: skip
+    """The rows of replicates, with all columns that they have, and their keys."""
     import numpy as np
 
-    if tally.rows is None:
-        return
     keys, names = kept_keys(tally, by)
     # in one order whatever that of the rows, so that a seed says everything
-    rows = tally.rows.sort(pl.all(), nulls_last=True)
+    rows = rows.sort(pl.all(), nulls_last=True)
     fixed = [*tally.names([key.column for key in tally.outer]), *tally.names(strata)]
     stratum = placed(rows, fixed)[0]
     own = [key.column for key in tally.clusters if key.column.name != BLOCK]
@@ -178,7 +186,7 @@ def redrawn_rows(
             chosen = order[(start + random.random((draws, len(rows))) * size).astype(np.int64).ravel()]
             lengths = [len(rows)] * draws
         number = pl.Series(draw, np.repeat(np.arange(first, first + draws, dtype=np.int32), lengths))
-        yield recounted(tally, kept[chosen].with_columns(number), (*keys, Key(Column(DRAW), "outer")))
+        yield kept[chosen].with_columns(number), (*keys, Key(Column(DRAW), "outer"))
 
 
 def kept_keys(tally: Tally, by: Sequence[Column]) -> tuple[tuple[Key, ...], dict[str, str]]:
