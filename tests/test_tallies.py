@@ -108,3 +108,57 @@ def test_a_lazy_frame_is_collected_as_cells(tmp_path: Any, loans: DataFrame) -> 
     assert (
         found.to_dicts() == tf.equal_opportunity("race")(loans, "truth", "estimate", on_undefined="ignore").to_dicts()
     )
+
+
+# How many equal rows a row stands for
+
+OFTEN: dict[str, tuple[Any, dict[str, Any]]] = {
+    "labels": (FAIR, {"estimate": "estimate"}),
+    "scores": (tf.metric_set(tf.brier_class, tf.mean_score), {"probs": "score"}),
+    "order of scores": (tf.metric_set(tf.roc_auc, tf.pr_auc, tf.auc_parity("sex")), {"probs": "score"}),
+    "bins of scores": (tf.roc_auc, {"probs": "score", "score_bins": 50}),
+    "numbers": (tf.metric_set(tf.rmse, tf.mae, tf.rsq), {"truth": "score", "estimate": "weight"}),
+    "a threshold": (tf.accuracy, {"probs": "score", "threshold": 0.4}),
+    "a rank": (tf.sens, {"probs": "score", "top_fraction": 0.5}),
+    "weights": (FAIR, {"estimate": "estimate", "case_weights": "weight"}),
+    "intervals": (FAIR, {"estimate": "estimate", "interval": "bootstrap", "times": 50}),
+    "intervals of numbers": (tf.mae, {"truth": "score", "estimate": "weight", "interval": "auto", "times": 50}),
+}
+
+
+@pytest.mark.parametrize("name", OFTEN)
+@pytest.mark.filterwarnings("ignore::tidyfair.UndefinedWarning", "ignore::tidyfair.SelectionWarning")
+def test_a_row_may_stand_for_several(loans: DataFrame, name: str) -> None:
+    metric, call = OFTEN[name]
+    often = [(place * 7) % 4 for place in range(loans.height)]
+    told = loans.with_columns(often=pl.Series(often))
+    repeated = loans[[place for place, times in enumerate(often) for _ in range(times)]]
+    options: dict[str, Any] = {"truth": "truth", **call}
+    found = metric(told, **options, frequency_weights="often", explain=True)
+    assert_frame_equal(found, metric(repeated, **options, explain=True))
+    groups = metric.by_group(told, **options, frequency_weights=pl.col("often").cast(pl.Float64).alias("o"))
+    assert_frame_equal(groups, metric.by_group(repeated, **options), check_row_order=False)
+
+
+def test_parts_that_are_counted_in_two_ways_add_up(loans: DataFrame) -> None:
+    told = loans[:6].with_columns(often=pl.lit(2))
+    both = FAIR.tally(told, "truth", "estimate", frequency_weights="often") + FAIR.tally(loans[6:], "truth", "estimate")
+    plain = FAIR.tally(pl.concat([loans[:6], loans]), "truth", "estimate")
+    assert_frame_equal(both.cells, plain.cells, check_row_order=False)
+
+
+def test_arrays_may_stand_for_several_rows_too() -> None:
+    found = tf.accuracy.arrays([1, 0, 1], [1, 1, 1], frequency_weights=[3, 1, 0])
+    assert found[".estimate"].item() == 0.75
+
+
+@pytest.mark.parametrize(
+    "values", [[-1], [0.5], [None], ["2"], [True], [float("nan")], [float("inf")], [10**18, 10**18]]
+)
+def test_odd_frequencies_are_refused(loans: DataFrame, values: list[Any]) -> None:
+    told = loans.with_columns(often=pl.Series((values * 12)[:12], strict=False))
+    for metric, call in (OFTEN["labels"], OFTEN["order of scores"]):
+        with pytest.raises(tf.WeightError, match="`frequency_weights`: the values of 'often'"):
+            metric(told, "truth", **call, frequency_weights="often")
+    with pytest.raises(tf.ColumnError, match="no column 'oftn'"):
+        tf.accuracy(told, "truth", "estimate", frequency_weights="oftn")

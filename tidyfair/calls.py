@@ -51,6 +51,7 @@ class CountOptions(TypedDict, total=False):
     probs: ColumnLike | Sequence[ColumnLike] | Mapping[Any, ColumnLike] | None
     group_by: ColumnLike | Privileged | Iterable[ColumnLike | Privileged] | None
     case_weights: ColumnLike | None
+    frequency_weights: ColumnLike | None
     threshold: Threshold | None
     top_k: int | Sequence[int] | None
     top_fraction: float | Sequence[float] | None
@@ -135,7 +136,9 @@ class Evaluable(ABC):
             options: All that follows, each by its name.
             group_by: Columns whose groups (folds, models, months) each get rows of their own; or `privileged(…)`, for
                 rows of each side, which a column `side` names.
-            case_weights: Column of weights, finite numbers of zero or more.
+            case_weights: Column of weights, finite numbers of zero or more. Intervals and tests take them for sampling
+                weights, whose scale says nothing.
+            frequency_weights: Column of how many equal rows a row stands for, whole numbers of zero or more.
             probs: Column of scores (probabilities of the event); with more than two labels a list of columns in the
                 order of the labels, or a mapping from label to column.
             threshold: Scores at or above it select the event, in place of `estimate`. A list adds `.threshold`, and
@@ -181,8 +184,8 @@ class Evaluable(ABC):
 
     def arrays(
         self, truth: object = None, estimate: object = None, *, probs: object = None, case_weights: object = None,
-        by: Mapping[str, object] | None = None, group_by: Mapping[str, object] | None = None,
-        ignore_index: object = None, **options: Any,
+        frequency_weights: object = None, by: Mapping[str, object] | None = None,
+        group_by: Mapping[str, object] | None = None, ignore_index: object = None, **options: Any,
     ) -> pl.DataFrame:  # fmt: skip
         """Evaluate for arrays instead of the columns of a frame.
 
@@ -191,6 +194,7 @@ class Evaluable(ABC):
             estimate: Predictions.
             probs: Scores of the event, or a mapping from labels to the scores of each.
             case_weights: Case weights.
+            frequency_weights: How many equal rows a row stands for.
             by: The sensitive features by the names that the metrics have for them.
             group_by: Outer groups by name.
             ignore_index: Rows whose truth is this value are left out.
@@ -202,13 +206,14 @@ class Evaluable(ABC):
         0.5
         """
         given = {"truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights}
+        given["frequency_weights"] = frequency_weights
         frame, named = _of_arrays(given, by, group_by, ignore_index)
         return self(frame, **named, **options)
 
     def arrays_by_group(
         self, truth: object = None, estimate: object = None, *, probs: object = None, case_weights: object = None,
-        by: Mapping[str, object] | None = None, group_by: Mapping[str, object] | None = None,
-        ignore_index: object = None, **options: Any,
+        frequency_weights: object = None, by: Mapping[str, object] | None = None,
+        group_by: Mapping[str, object] | None = None, ignore_index: object = None, **options: Any,
     ) -> pl.DataFrame:  # fmt: skip
         """Evaluate for each group, as `by_group` does, for arrays as `arrays` takes them.
 
@@ -218,6 +223,7 @@ class Evaluable(ABC):
         [0.5, 1.0]
         """
         given = {"truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights}
+        given["frequency_weights"] = frequency_weights
         frame, named = _of_arrays(given, by, group_by, ignore_index)
         return self.by_group(frame, **named, **options)
 
@@ -354,6 +360,7 @@ class Evaluable(ABC):
         self._check_roles({*roles, *({"estimate"} if cut is not None else ())})
         self._check_numbers(options, cut)
         _check_parts(options)
+        frequency = options.get("frequency_weights")
         return count(
             source,
             self._keys(source, options.get("cluster")),
@@ -362,6 +369,7 @@ class Evaluable(ABC):
             scores=scores,
             cut=cut,
             weights=columns.get("case_weights"),
+            frequencies=None if frequency is None else Column.of(frequency, "frequency_weights"),
             needs=replace(self._needs, rows=True) if options.get("keep_rows") else self._needs,
             blocks=options.get("parts") if self._sums_vary else None,
         )

@@ -10,7 +10,7 @@ import polars as pl
 from tidyfair.columns import Column, blaming_expressions, check_features
 from tidyfair.cuts import ESTIMATE
 from tidyfair.errors import ColumnError, WeightError
-from tidyfair.frames import WEIGHT
+from tidyfair.frames import FREQUENCY, WEIGHT
 from tidyfair.groups import SIDE
 from tidyfair.neighbors import other_labels
 from tidyfair.packing import binned, grouped
@@ -38,6 +38,7 @@ __all__: list[str] = []
 
 _FEW_ROWS = 50_000
 _SAMPLE = 1_000
+_MOST_REPEATED, _MOST_COUNTED = 10**9, 2**62
 _BLOCKS = 400
 """Parts of the rows; a standard error from so many is known to 4 %."""
 
@@ -51,14 +52,17 @@ def count(
     scores: Scores | None = None,
     cut: Cut | None = None,
     weights: Column | None = None,
+    frequencies: Column | None = None,
     needs: Needs = Needs(),  # noqa: B008 - frozen
     blocks: int | None = None,
 ) -> Tally:
     """Count the rows of a frame in one pass; with a cut the labels are made from the score.
 
-    With `blocks`, a seed, rows are put into random parts that are one more key.
+    With `blocks`, a seed, rows are put into random parts that are one more key. With `frequencies` a row counts as
+    often as it says.
     """
     wanted = _wanted(keys, truth, estimate, weights, needs)
+    wanted |= {FREQUENCY: ("frequency_weights", frequencies)} if frequencies is not None else {}
     reads_scores = scores is not None and (needs.scores or cut is not None)
     if scores is not None and reads_scores:
         wanted |= {f"s{place}": ("probs", column) for place, column in enumerate(scores.columns)}
@@ -69,8 +73,10 @@ def count(
     engine: EngineType = "in-memory" if source.rows is not None and source.rows < _FEW_ROWS else "streaming"
     frame = source.select(wanted | groups)
     frame = _as_numbers(frame, wanted, decided=cut is not None and not needs.scores)
-    if weights is not None:
-        frame = _weighable(frame, weights)
+    # sums of equal rows are products; what looks at rows must see them all
+    counted = blocks is None and not (needs.rows or needs.compared or (scores and scores.bins))
+    counted = counted and weights is None and (cut is None or cut.way == "threshold")
+    frame = _weighable(frame, weights, frequencies, engine, repeat=not counted)
     if cut is not None:
         outer = [f"k{index}" for index, key in enumerate(keys) if key.role == "outer"]
         with blaming_expressions(wanted):
@@ -148,7 +154,8 @@ def _cells(
 ) -> pl.DataFrame:
     """One row for each combination of keys and labels, with everything that is summed."""
     columns = frame.collect_schema().names()
-    sums = [pl.len().cast(pl.Int64).alias("n")]
+    counts = pl.col(FREQUENCY).sum() if FREQUENCY in columns else pl.len()
+    sums = [counts.cast(pl.Int64).alias("n")]
     if WEIGHT in columns:
         sums += [pl.col(WEIGHT).sum().alias("w"), pl.col(WEIGHT).cast(pl.Float64).pow(2).sum().alias("w2")]
         sums += [pl.col(WEIGHT).min().alias("least"), pl.col(WEIGHT).count().alias("known")]
@@ -168,11 +175,13 @@ def _cells(
                 for name, number in numbers.items()
             ),
         )
-    weighted = WEIGHT in columns
+    # there are frequencies only where there are no weights
+    measure = next((name for name in (WEIGHT, FREQUENCY) if name in columns), None)
+    weighted = measure is not None
     if needs.anything:
         sums += summed(needs, count, weighted=weighted)
-        frame = frame.with_columns(pl.col(WEIGHT).cast(pl.Float64).alias(MEASURE)) if weighted else frame
-    values = {WEIGHT, MEASURE, ACTUAL, PREDICTED, *(f"s{place}" for place in range(len(columns)))}
+        frame = frame.with_columns(pl.col(measure).cast(pl.Float64).alias(MEASURE)) if measure else frame
+    values = {WEIGHT, FREQUENCY, MEASURE, ACTUAL, PREDICTED, *(f"s{place}" for place in range(len(columns)))}
     values |= {term.column for term in needs.compared}
     names = frame.collect_schema().names() if needs.anything else columns
     by = [name for name in names if name not in values]
@@ -287,13 +296,36 @@ def _refuse_continuous(frame: pl.LazyFrame, named: dict[str, Column | None], eng
             raise ColumnError(msg)
 
 
-def _weighable(frame: pl.LazyFrame, weights: Column) -> pl.LazyFrame:
-    dtype = frame.collect_schema()[WEIGHT]
-    if not (dtype.is_numeric() or dtype == pl.Boolean):
-        msg = f"`case_weights`: the column {weights.name!r} is {dtype}; weights are numbers."
+def _weighable(
+    frame: pl.LazyFrame, weights: Column | None, frequencies: Column | None, engine: EngineType, *, repeat: bool
+) -> pl.LazyFrame:
+    """The frame with weights as numbers, and with how often each row counts, or each row as often as it does."""
+    if weights is not None:
+        dtype = frame.collect_schema()[WEIGHT]
+        if not (dtype.is_numeric() or dtype == pl.Boolean):
+            msg = f"`case_weights`: the column {weights.name!r} is {dtype}; weights are numbers."
+            raise WeightError(msg)
+        whole = dtype.is_integer() or dtype == pl.Boolean
+        frame = frame.with_columns(pl.col(WEIGHT).cast(pl.Int64 if whole else pl.Float64, strict=False))
+    if frequencies is None:
+        return frame
+    given = frame.select(FREQUENCY).collect(engine=engine)[FREQUENCY]
+    often = given.cast(pl.Int64, strict=False) if given.dtype.is_numeric() else pl.Series([None], dtype=pl.Int64)
+    known = not often.null_count() and (often == given).all() and (often >= 0).all()
+    most = _MOST_REPEATED if repeat else _MOST_COUNTED
+    if not known or often.cast(pl.Float64).sum() > most:
+        why = f"add up to more than {most} rows" if known else "are not all whole numbers of 0 or more"
+        msg = (
+            f"`frequency_weights`: the values of {frequencies.name!r} {why}; they say how many equal rows a row stands "
+            "for. Other weights are `case_weights=`."
+        )
         raise WeightError(msg)
-    whole = dtype.is_integer() or dtype == pl.Boolean
-    return frame.with_columns(pl.col(WEIGHT).cast(pl.Int64 if whole else pl.Float64, strict=False))
+    if not repeat:
+        return frame.with_columns(pl.col(FREQUENCY).cast(pl.Int64)).filter(pl.col(FREQUENCY) > 0)
+    import numpy as np
+
+    rows = frame.drop(FREQUENCY).collect(engine=engine)
+    return rows[np.repeat(np.arange(len(rows)), often.to_numpy())].lazy()
 
 
 def _check_weights(cells: pl.DataFrame, weights: Column) -> None:

@@ -28,6 +28,8 @@ __all__: list[str] = []
 PolarsFrame: TypeAlias = "pl.DataFrame | pl.LazyFrame | GroupBy"
 
 WEIGHT = "weight"
+FREQUENCY = "frequency"
+"""How many equal rows a row stands for."""
 SQUARED = "weight squared"
 """The sum of squared weights, of rows that are counted together."""
 _EAGER = ("pandas", "pyarrow")
@@ -80,7 +82,7 @@ class Source:
             if not (kind.is_numeric() or kind.is_temporal() or isinstance(kind, _PLAIN)):
                 msg = f"`{role}`: the column {column.name!r} has dtype {schema[name]}; it needs one plain value a row."
                 raise ColumnError(msg)
-        floats = [name for name, dtype in schema.items() if dtype.is_float() and name != WEIGHT]
+        floats = [name for name, dtype in schema.items() if dtype.is_float() and name not in {WEIGHT, FREQUENCY}]
         return chosen.with_columns(pl.col(floats).fill_nan(None)) if floats else chosen
 
     def to_polars(self) -> pl.DataFrame:
