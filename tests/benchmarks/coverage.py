@@ -217,7 +217,7 @@ def scored(areas: tuple[float, ...], events: int, others: int, runs: int, random
 def areas(runs: int, random: np.random.Generator) -> Table:
     table = Table("AUC gaps", "areas | with and without the event", ("auc_parity covers, %", "mean width"))
     parity = tf.auc_parity("group")
-    sizes = ((100, 300), (50, 50), (15, 15), (8, 8), (5, 50))
+    sizes = ((40, 60), (200, 300), (100, 300), (50, 50), (15, 15), (8, 8), (5, 50))
     settings = [(each, size) for each in ((0.76, 0.76), (0.7, 0.85), (0.95, 0.95)) for size in sizes]
     settings += [((0.76,) * 6, size) for size in ((50, 50), (8, 8))]
     fewer = max(1, runs // 2)
@@ -272,6 +272,43 @@ def tests(runs: int, random: np.random.Generator) -> Table:
     return table.close()
 
 
+def told(sizes: tuple[int, ...], base: tuple[float, ...], runs: int, random: np.random.Generator) -> pl.DataFrame:
+    """Groups with base rates of their own, in all of which 70 % of those with and without the event are told."""
+    group = np.tile(np.repeat(np.arange(len(sizes)), sizes), runs)
+    truth = random.random(len(group)) < np.array(base)[group]
+    right = random.random(len(group)) < 0.7
+    run = np.repeat(np.arange(runs), sum(sizes))
+    weight = random.choice([1.0, 2.0, 5.0], len(group))
+    score = random.standard_normal(len(group)) + truth
+    return pl.DataFrame(
+        {"run": run, "group": group, "truth": truth, "estimate": truth == right, "weight": weight, "score": score}
+    )
+
+
+def studentized(runs: int, random: np.random.Generator) -> Table:
+    title = "Studentized tests of groups that are equal in what is tested"
+    table = Table(title, "metric | base rates | rows", ("permutation rejects, %",))
+    fewer = max(1, runs // 4)
+    labels: dict[str, Any] = {"estimate": "estimate"}
+    cases: list[tuple[tf.Metric, dict[str, Any]]] = [
+        (tf.f_meas, labels), (tf.bal_accuracy, labels), (tf.roc_auc, {"probs": "score"}),
+        (tf.sens, {**labels, "case_weights": "weight"}),
+    ]  # fmt: skip
+    for metric, call in cases:
+        gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("group")
+        test = tf.disparity_test(gap, times=SHUFFLES, adjust="none")
+        # what depends on base rates is equal only where these are
+        bases = [(0.5, 0.5)] if metric == tf.f_meas else [(0.5, 0.5), (0.5, 0.2)]
+        for base in bases:
+            for sizes in ((50, 50), (150, 450)):
+                found = test(told(sizes, base, fewer, random), "truth", group_by="run", **call)
+                p_values = found[".p_value"].drop_nulls().to_numpy()
+                weighted = ", with weights" if "case_weights" in call else ""
+                setting = f"{metric.name}{weighted} | {_counted(base)} | {_counted(sizes)}"
+                table.add(setting, float((p_values <= 1 - LEVEL).mean()))
+    return table.close()
+
+
 def gates(runs: int, random: np.random.Generator) -> Table:
     columns = ("below= passes, %", "below= fails, %", "above= passes, %", "above= fails, %")
     table = Table("Gates, the truth being the limit", "rates | rows", columns)
@@ -291,7 +328,7 @@ def gates(runs: int, random: np.random.Generator) -> Table:
 
 TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
     "rates": rates, "pairs": pairs, "equals": ranges_of_equals, "unequals": ranges_of_unequals, "areas": areas,
-    "replicates": replicates, "tests": tests, "gates": gates,
+    "replicates": replicates, "tests": tests, "studentized": studentized, "gates": gates,
 }  # fmt: skip
 
 
