@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
-from scipy.stats import chi2_contingency, fisher_exact
+from scipy.stats import chi2_contingency, fisher_exact, t
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
@@ -28,6 +28,7 @@ from tidyfair.proportions import (
     on_logits,
     score_difference,
     score_ratio,
+    student,
     wilson,
 )  # fmt: skip
 
@@ -176,3 +177,10 @@ def test_adjustments(way: str, theirs: str) -> None:
         expected: Any = multipletests(p_values, method=theirs)
         assert adjusted(p_values, way) == pytest.approx(expected[1])
     assert adjusted(np.array([0.5, 0.1]), "none").tolist() == [0.5, 0.1]
+
+
+@pytest.mark.parametrize("freedom", [5, 9, 29, 200])
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+def test_students_quantiles(level: float, freedom: int) -> None:
+    # the expansion is one for many degrees of freedom
+    assert student(level, freedom) == pytest.approx(float(t.ppf((1 + level) / 2, freedom)), rel=0.3 / freedom**2)

@@ -246,7 +246,8 @@ class Evaluable(ABC):
         Columns: outer keys, `.metric`, `.by` and `.group` (null for ordinary metrics), `.level` (with more than two
         labels), `.estimator`, `.estimate`, `.n` and `.denominator` in rows, and `.status`, which says why a value is
         null (`zero_denominator`, `one_class`, `constant`, `missing_values`, `below_min_n`, `left_out` …), or `ok`,
-        `infinite`, `levels_left_out`.
+        `infinite`, `levels_left_out`. With weights and intervals `.effective_n` is how many rows of equal weight would
+        tell as much as those of the denominator (Kish, 1965).
         """
         counting, reading = self._sorted_out(options)
         source = open_frame(data, options.get("group_by"))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ClusterWarning, UndefinedWarning, warn
 from tidyfair.evaluations import evaluate_requests
+from tidyfair.proportions import student
 from tidyfair.replicates import generator, redrawn, redrawn_clusters, redrawn_rows
 from tidyfair.results import LOST, tidy_results
 from tidyfair.tallies import BLOCK, HIDDEN
@@ -31,14 +34,18 @@ def by_replicates(
     tally: Tally, requests: Sequence[Request], reading: Reading, tidy: Callable[[Evaluated], pl.DataFrame]
 ) -> pl.DataFrame:
     """The quantiles of replicates by what the rows of a tidy table are about."""
-    tail, value = (1 - reading["conf_level"]) / 2, pl.col(".estimate")
+    tail, value, more = (1 - reading["conf_level"]) / 2, pl.col(".estimate"), 1.0
+    if (count := _clusters(tally)) is not None:
+        # replicates of few clusters vary too little, and know little of how much (Hesterberg, 2015)
+        more = math.sqrt(count / max(1, count - 1))
+        tail = NormalDist().cdf(-more * student(reading["conf_level"], max(1, count - 1)))
     tables: list[pl.DataFrame] = []
     for method, every, keys in replicates_of(tally, requests, reading, tidy):
         lost = reading["times"] - (pl.col(_KNOWN) == pl.col(_KNOWN).max()).sum().cast(pl.Int64)
         tables.append(
             every.group_by(keys).agg(
                 value.quantile(tail, "linear").alias(".lower"), value.quantile(1 - tail, "linear").alias(".upper"),
-                value.std().alias(".std_error"), pl.lit(method).alias(".method"), lost.alias(LOST),
+                (value.std() * more).alias(".std_error"), pl.lit(method).alias(".method"), lost.alias(LOST),
             )
         )  # fmt: skip
     found = pl.concat(tables, how="diagonal_relaxed")
@@ -57,8 +64,7 @@ def replicates_of(
     clustered = bool(tally.clusters)
     _check_drawn(tally, requests, reading)
     way: Any = "bayes" if reading["interval"] == "bayes" else "bootstrap"
-    own = clustered and tally.clusters[0].column.name != BLOCK
-    method = "cluster bootstrap" if own else "dirichlet" if way == "bayes" else way
+    method = "cluster bootstrap" if _clusters(tally) is not None else "dirichlet" if way == "bayes" else way
     quiet: Reading = {**reading, "interval": None, "on_undefined": "ignore"}
     together: dict[tuple[object, bool, bool], list[Request]] = {}
     for request in requests:
@@ -154,12 +160,16 @@ def _check_drawn(tally: Tally, requests: Sequence[Request], reading: Reading) ->
         for why in (why for why, there in reasons.items() if there):
             msg = f"There is no interval of {request.name}, {why}; leave `interval=` out, or ask for the others alone."
             raise ArgumentError(msg)
-    if tally.clusters and tally.clusters[0].column.name != BLOCK:
-        names = tally.names([key.column for key in tally.clusters])
-        if (count := tally.cells.select(names).n_unique()) < _FEW_CLUSTERS:
-            warn(
-                f"There are {count} clusters; intervals from fewer than {_FEW_CLUSTERS} are too narrow.", ClusterWarning
-            )
+    count = _clusters(tally)
+    if count is not None and count < _FEW_CLUSTERS:
+        msg = f"There are {count} clusters; intervals from fewer than {_FEW_CLUSTERS} are not to be relied on."
+        warn(msg, ClusterWarning)
+
+
+def _clusters(tally: Tally) -> int | None:
+    """How many clusters of the user's own there are; None without any."""
+    names = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
+    return tally.cells.select(names).n_unique() if names else None
 
 
 def _of_rows(request: Request) -> bool:

@@ -6,6 +6,7 @@ All take and give arrays. A share is known by its value and the number of rows i
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from tidyfair.errors import ArgumentError
@@ -229,6 +230,16 @@ def mcnemar(one: int, other: int) -> float:
     there = np.arange(fewer + 1)
     logarithms = factorials[total] - factorials[there] - factorials[total - there] - total * math.log(2)
     return float(min(1.0, 2 * np.exp(logarithms).sum()))
+
+
+def student(level: float, freedom: int) -> float:
+    """How many standard errors an interval of Student's t reaches, by the expansion of Cornish and Fisher (1937)."""
+    z, v = NormalDist().inv_cdf((1 + level) / 2), freedom
+    parts = (
+        (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )  # fmt: skip
+    return z + sum(part / v**power for power, part in enumerate(parts, start=1))
 
 
 def mantel_haenszel(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats) -> tuple[float, float]:

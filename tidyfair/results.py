@@ -111,7 +111,8 @@ def tidy_groups(evaluated: Evaluated) -> pl.DataFrame:
         {
             **about, ".group": rows["text"], **level, ".estimator": estimator, **threshold,
             ".estimate": rows["estimate"], **_error_bound(rows, "estimate"),
-            ".n": rows["n"], ".denominator": rows["denominator"], ".status": rows["status"],
+            ".n": rows["n"], ".denominator": rows["denominator"],
+            **({".effective_n": rows["effective"]} if "effective" in rows.columns else {}), ".status": rows["status"],
         }
     )  # fmt: skip
 
