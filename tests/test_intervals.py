@@ -273,8 +273,12 @@ def test_groups_say_how_many_rows_of_equal_weight_tell_as_much() -> None:
     parity = tf.demographic_parity("sex")
     groups = parity.by_group(LOANS, **CALL, case_weights="weight", interval="auto")
     for sex, effective, error, share in groups.select(".group", ".effective_n", ".std_error", ".estimate").rows():
-        weight = LOANS.filter(sex=sex)["weight"]
-        assert effective == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
+        mine = LOANS.filter(sex=sex)
+        weight, guess = mine["weight"].to_numpy(), (mine["approved"] == "yes").to_numpy()
+        linear = ((weight * (guess - share)) ** 2).sum() / weight.sum() ** 2
+        assert effective == pytest.approx(share * (1 - share) / linear)
+        # about what Kish (1965) has, who does not look at who is selected
+        assert effective == pytest.approx(weight.sum() ** 2 / (weight**2).sum(), rel=0.05)
         assert error == pytest.approx(math.sqrt(share * (1 - share) / effective))
     assert ".effective_n" not in parity.by_group(LOANS, **CALL, interval="auto").columns
     assert ".effective_n" not in tf.selection_rate.by_group(LOANS, **CALL, case_weights="weight").columns

@@ -247,7 +247,7 @@ class Evaluable(ABC):
         labels), `.estimator`, `.estimate`, `.n` and `.denominator` in rows, and `.status`, which says why a value is
         null (`zero_denominator`, `one_class`, `constant`, `missing_values`, `below_min_n`, `left_out` …), or `ok`,
         `infinite`, `levels_left_out`. With weights and intervals `.effective_n` is how many rows of equal weight would
-        tell as much as those of the denominator (Kish, 1965).
+        tell as much as those of the denominator (after Kish, 1965; linearised).
         """
         counting, reading = self._sorted_out(options)
         source = open_frame(data, options.get("group_by"))
