@@ -63,3 +63,15 @@ def test_links_lead_somewhere_and_nothing_is_left_to_do(page: str) -> None:
     assert "TODO" not in text
     for target, heading in re.findall(r"\]\(([\w.]*)#(\w+)\)", text):
         assert f"\n### {heading}\n" in committed(f"metrics/{target}" if target else page)
+
+
+def test_pictures_are_drawn_by_the_script_and_shown_with_words() -> None:
+    pictures, text = script("pictures.py"), committed("inference.md")
+    shown = dict(re.findall(r"!\[([^\]]+)\]\(pictures/(\w+)\.svg\)", text))
+    assert (
+        sorted(shown.values()) == sorted(pictures.PICTURES) == sorted(path.stem for path in pictures.FOLDER.iterdir())
+    )
+    for name, draw in pictures.PICTURES.items():
+        told = draw().to_dict()
+        title = told["title"]["text"] if isinstance(told["title"], dict) else told["title"]
+        assert title.partition(",")[0] in committed(f"pictures/{name}.svg"), "run `python docs/pictures.py`"
