@@ -634,7 +634,7 @@ def test_so_are_those_of_one_of_them() -> None:
         make(tf.demographic_parity("g"), mid_p="no")
     pairs: Any = tf.pairwise
     for level in (0, 1, 1.0, 95, math.nan, "0.9", True, None):
-        with pytest.raises(tf.ArgumentError, match="`conf_level` is a share"):
+        with pytest.raises(tf.ArgumentError, match="`conf_level` is a number between 0 and 1"):
             pairs(tf.demographic_parity("g"), conf_level=level)
 
 

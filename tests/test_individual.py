@@ -323,7 +323,7 @@ def test_groups_of_a_fold_with_too_few_rows_have_none() -> None:
 
 @pytest.mark.parametrize("number", [0, -1, True, 2.5, "5", None])
 def test_neighbours_are_a_number_of_rows(number: Any) -> None:
-    with pytest.raises(tf.ArgumentError, match="`n_neighbors` is a number of rows, 1 or more, not"):
+    with pytest.raises(tf.ArgumentError, match="`n_neighbors` is a whole number, 1 or more, not"):
         tf.consistency(["x"], n_neighbors=number)
 
 

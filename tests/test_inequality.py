@@ -838,7 +838,7 @@ def test_which_is_said_when_one_is_given(start: str) -> None:
 @pytest.mark.parametrize("concentration", [-1, math.nan, math.inf, "x", True])
 def test_concentration_is_zero_or_more(concentration: Any) -> None:
     for factory in (tf.differential_fairness, tf.differential_fairness_of_labels, tf.bias_amplification):
-        with pytest.raises(tf.ArgumentError, match="`concentration` is a number of zero or more"):
+        with pytest.raises(tf.ArgumentError, match="`concentration` is a number from 0"):
             factory("race", concentration=concentration)
 
 

@@ -394,11 +394,15 @@ def test_metrics_say_what_shares_they_are() -> None:
             {"interval": "wilson"},
             snapshot("Unknown interval 'wilson'. Known: 'auto', 'analytic', 'bootstrap', 'bayes', 'exact'."),
         ),
-        (tf.sens, {"interval": "auto", "conf_level": 95}, snapshot("`conf_level` is a share between 0 and 1, not 95.")),
+        (
+            tf.sens,
+            {"interval": "auto", "conf_level": 95},
+            snapshot("`conf_level` is a number between 0 and 1, not 95."),
+        ),
         (
             tf.sens,
             {"interval": "auto", "times": 0},
-            snapshot("`times` is a number of replicates, 2 to 10000000, not 0."),
+            snapshot("`times` is a whole number, 2 to 10000000, not 0."),
         ),
         (tf.sens, {"interval": "auto", "seed": -1}, snapshot("`seed` is a whole number, 0 or more, not -1.")),
         (
@@ -519,7 +523,7 @@ def test_a_tally_of_sums_says_how_they_vary_if_asked() -> None:
     with pytest.raises(tf.ArgumentError, match="count with `parts=0`"):
         tf.mae.compute(tf.mae.tally(NUMBERS, "actual", "predicted"), interval="auto")
     odd: Any = "all"
-    with pytest.raises(tf.ArgumentError, match="`parts` is a seed"):
+    with pytest.raises(tf.ArgumentError, match="`parts` is a whole number, 0 or more"):
         tf.mae.tally(NUMBERS, "actual", "predicted", parts=odd)
     with pytest.raises(tf.ArgumentError, match="both say what varies"):
         tf.mae.tally(NUMBERS, "actual", "predicted", parts=1, cluster="fold")

@@ -71,7 +71,7 @@ def test_where_no_difference_is_large_enough() -> None:
     [
         (lambda: tf.smallest_difference({"a": 10, "b": 10}), "needs the rate of the groups"),
         (lambda: tf.smallest_difference({"a": 10, "b": 0}, 0.5), "1 or more, not 0"),
-        (lambda: tf.smallest_difference({"a": 10, "b": 5}, 0.5, power=80), "`power` is a share"),
+        (lambda: tf.smallest_difference({"a": 10, "b": 5}, 0.5, power=80), "`power` is a number between 0 and 1"),
         (lambda: tf.smallest_difference(lending(10)), "has no column '.metric'"),
         (lambda: tf.rows_needed(0.6, 0.5), "No rate is 0.6 from 0.5"),
         (lambda: tf.rows_needed(0.1, 0.5, groups=1), "2 or more"),

@@ -246,7 +246,7 @@ def test_only_counts_of_labels_are_suppressed(tmp_path: Path) -> None:
     with pytest.raises(tf.ArgumentError, match="Only counts of labels can be suppressed"):
         tf.save_state(scored, path, suppress_below=5)
     odd: Any = 2.5
-    with pytest.raises(tf.ArgumentError, match="`suppress_below` is a number of rows"):
+    with pytest.raises(tf.ArgumentError, match="`suppress_below` is a whole number"):
         tf.save_state(OF_LABELS.tally(DATA, "y_true", "y_pred"), path, suppress_below=odd)
 
 

@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 
 import polars as pl
 
+from tidyfair.arguments import flag, whole
 from tidyfair.columns import Column
 from tidyfair.counting import count
 from tidyfair.cuts import Cut
@@ -308,9 +308,7 @@ class Evaluable(ABC):
         counting = {name: given[name] for name in CountOptions.__annotations__ if name in given}
         reading = {name: given.get(name, default) for name, default in DEFAULTS.items()}
         for name, value in (("na_rm", reading["na_rm"]), ("explain", given.get("explain", False))):
-            if not isinstance(value, bool):
-                msg = f"`{name}` is True or False, not {value!r}."
-                raise ArgumentError(msg)
+            flag(name, value)
         found = cast("Reading", reading)
         check_reading(found)
         return cast("CountOptions", counting), found
@@ -377,9 +375,7 @@ class Evaluable(ABC):
 
     def _in_bins(self, scores: Scores | None, bins: object) -> Scores:
         """The scores to be counted in bins, if that is enough for all metrics."""
-        if isinstance(bins, bool) or not isinstance(bins, Integral) or not 1 < int(bins) <= _MOST_BINS:
-            msg = f"`score_bins` is a number of bins, 2 to {_MOST_BINS}, not {bins!r}."
-            raise ArgumentError(msg)
+        number_of = whole("score_bins", bins, 2, _MOST_BINS)
         of_order = [(name, each) for name, each in self._formulas if each.kind == "prob" and each.way != "sums"]
         if scores is None or not of_order:
             msg = (
@@ -391,7 +387,7 @@ class Evaluable(ABC):
             if formula.error_of_bins is None:
                 msg = f"{name} needs the scores themselves: call it without `score_bins`."
                 raise ArgumentError(msg)
-        return replace(scores, bins=int(bins))
+        return replace(scores, bins=number_of)
 
     @property
     def _sums_vary(self) -> bool:
@@ -610,9 +606,8 @@ def _without(frame: pl.DataFrame, truth: str | None, value: Any) -> pl.DataFrame
 def _check_parts(options: CountOptions) -> None:
     """Refuse parts that are no seed, or beside clusters, which vary instead."""
     parts = options.get("parts")
-    if parts is not None and (isinstance(parts, bool) or not isinstance(parts, Integral) or int(parts) < 0):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"`parts` is a seed, a whole number of 0 or more, not {parts!r}."
-        raise ArgumentError(msg)
+    if parts is not None:
+        whole("parts", parts, 0)
     if parts is not None and options.get("cluster") is not None:
         msg = "`parts` and `cluster` both say what varies; give one of them."
         raise ArgumentError(msg)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
 
+from tidyfair.arguments import number, proper_share
 from tidyfair.calls import Evaluable
 from tidyfair.contrasts import Contrast
 from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, listed
@@ -163,13 +162,11 @@ def check(given: Any, *, below: float | None = None, above: float | None = None,
     'pass'
     """
     side, limit = limited("check", below, above)
-    if isinstance(confidence, bool) or not isinstance(confidence, Real) or not _HALF < confidence < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"`confidence` is a share between 0.5 and 1, not {confidence!r}."
-        raise ArgumentError(msg)
+    confidence = proper_share("confidence", confidence, _HALF)
     if given is None or isinstance(given, Evaluable | GroupwiseFactory | list | tuple):
         metrics = judged_metrics("check", cast("object", given), side)
         limits: list[tuple[Side, float]] = [(side, limit)] * len(metrics)
-        return Gate(metrics, tuple(limits), float(confidence))
+        return Gate(metrics, tuple(limits), confidence)
     return _judged(given, limit, side)
 
 
@@ -177,13 +174,10 @@ def limited(name: str, below: object, above: object) -> tuple[Side, float]:
     """The one limit that is given, and on which side of it things should be."""
     asked = {side: limit for side, limit in (("below", below), ("above", above)) if limit is not None}
     ((side, limit),) = asked.items() if len(asked) == 1 else (("below", None),)
-    if isinstance(limit, bool) or not isinstance(limit, Real):
+    if limit is None:
         msg = f"{name}() needs one limit, a number: `below=` of differences, or `above=` of ratios."
         raise ArgumentError(msg)
-    if not 0 <= float(limit) < math.inf:
-        msg = f"A limit is a finite number of 0 or more, not {limit!r}."
-        raise ArgumentError(msg)
-    return ("below" if side == "below" else "above"), float(limit)
+    return ("below" if side == "below" else "above"), number(side, limit, 0)
 
 
 def judged_metrics(name: str, given: object, side: Side) -> MetricSet:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import polars as pl
 
+from tidyfair.arguments import flag, how_often, one_of, whole
 from tidyfair.comparisons import compare
 from tidyfair.draws import is_of_labels
 from tidyfair.errors import ArgumentError
@@ -22,11 +23,8 @@ from tidyfair.rate_tests import (
     Family,
     OuterGroupTest,
     columns_of,
-    flag,
     groupwise,
-    one_of,
     reads_one_label,
-    whole,
 )
 from tidyfair.readings import UNIT
 from tidyfair.replicates import generator
@@ -274,7 +272,7 @@ def disparity_test(
     (1.0, 6)
     """
     return DisparityTest(
-        groupwise(metrics, "disparity_test"), columns_of(within), whole("times", 1, _MANY if times is None else times),
-        whole("seed", 0, seed), one_of("adjust", adjust, ADJUSTMENTS),
+        groupwise(metrics, "disparity_test"), columns_of(within), how_often(_MANY if times is None else times),
+        whole("seed", seed, 0), one_of("adjust", adjust, ADJUSTMENTS),
         cast("Any", one_of("family", family, FAMILIES)), flag("mid_p", mid_p), draws=times,
     )  # fmt: skip

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field, fields, replace
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from tidyfair.aggregates import UserAggregate, as_aggregate
+from tidyfair.arguments import whole
 from tidyfair.calls import CallOptions, Evaluable
 from tidyfair.errors import AggregateError, ArgumentError, listed
 from tidyfair.evaluations import Request
@@ -187,9 +187,7 @@ class GroupwiseFactory:
         if frames or not of_call.isdisjoint(options):
             msg = f'{name} is a factory: write `{name}("column")(data, …)` with the sensitive feature first.'
             raise ArgumentError(msg)
-        if isinstance(min_n, bool) or not isinstance(min_n, Integral) or min_n < 0:
-            msg = f"{name}: `min_n` is a number of rows, not {min_n!r}."
-            raise ArgumentError(msg)
+        min_n = whole("min_n", min_n, 0, of=name)
         chosen = self.aggregate if aggregate is None else as_aggregate(aggregate, name)
         direction = self.direction if aggregate is None else None
         if getattr(self.aggregate, "signed", None) and getattr(chosen, "signed", False) is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
+from tidyfair.arguments import how_often, one_of, proper_share, whole
 from tidyfair.errors import ArgumentError
 from tidyfair.hypotheses import SAME
 from tidyfair.intervals import Quantities
@@ -28,9 +29,6 @@ from tidyfair.rate_tests import (
     OuterGroupTest,
     columns_of,
     groupwise,
-    level_of,
-    one_of,
-    whole,
 )
 from tidyfair.readings import UNIT
 
@@ -256,9 +254,9 @@ def pairwise(
     ('f', 'm', 0.1)
     """
     return PairwiseTest(
-        groupwise(metrics, "pairwise"), (), whole("times", 1, times), whole("seed", 0, seed),
+        groupwise(metrics, "pairwise"), (), how_often(times), whole("seed", seed, 0),
         one_of("adjust", adjust, (*ADJUSTMENTS, "max_t")), cast("Any", one_of("family", family, FAMILIES)),
-        conf_level=level_of(conf_level), test=one_of("test", test, tuple(_TESTS)),
+        conf_level=proper_share("conf_level", conf_level), test=one_of("test", test, tuple(_TESTS)),
     )  # fmt: skip
 
 
@@ -302,7 +300,7 @@ def stratified(
         raise ArgumentError(msg)
     return StratifiedTest(
         groupwise(metrics, "stratified"), columns, 1, 0, one_of("adjust", adjust, ADJUSTMENTS),
-        cast("Any", one_of("family", family, FAMILIES)), conf_level=level_of(conf_level),
+        cast("Any", one_of("family", family, FAMILIES)), conf_level=proper_share("conf_level", conf_level),
     )  # fmt: skip
 
 
@@ -328,6 +326,6 @@ def worst_groups(
     [('f', 1.0), ('m', 0.0)]
     """
     return WorstGroups(
-        groupwise(metrics, "worst_groups"), (), whole("times", 1, times), whole("seed", 0, seed), "none", "all",
-        conf_level=level_of(conf_level),
+        groupwise(metrics, "worst_groups"), (), how_often(times), whole("seed", seed, 0), "none", "all",
+        conf_level=proper_share("conf_level", conf_level),
     )  # fmt: skip

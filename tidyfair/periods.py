@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
+from tidyfair.arguments import how_often, one_of, whole
 from tidyfair.errors import ArgumentError
 from tidyfair.hypotheses import CENTRAL, SAME, compared_draws
 from tidyfair.rate_tests import (
@@ -18,8 +19,6 @@ from tidyfair.rate_tests import (
     Family,
     RateTest,
     groupwise,
-    one_of,
-    whole,
 )
 from tidyfair.replicates import generator
 
@@ -160,6 +159,6 @@ def compare_periods(
         msg = f"compare_periods(): `period` is the name of a column, not {period!r}."
         raise ArgumentError(msg)
     return PeriodTest(
-        groupwise(metrics, "compare_periods"), (), whole("times", 1, times), whole("seed", 0, seed),
+        groupwise(metrics, "compare_periods"), (), how_often(times), whole("seed", seed, 0),
         one_of("adjust", adjust, ADJUSTMENTS), cast("Any", one_of("family", family, FAMILIES)), period=period,
     )  # fmt: skip

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
+from tidyfair.arguments import how_often, whole
 from tidyfair.draws import replicates_of, results_of
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluations import DEFAULTS
 from tidyfair.frames import open_frame
 from tidyfair.gates import READING, judged_metrics, limited
-from tidyfair.rate_tests import whole
 from tidyfair.results import tidy_results
 
 if TYPE_CHECKING:
@@ -103,4 +103,4 @@ def probability(
     """
     side, limit = limited("probability", below, above)
     metrics = judged_metrics("probability", given, side)
-    return ProbabilityOf(metrics, side, limit, whole("times", 1, times), whole("seed", 0, seed))
+    return ProbabilityOf(metrics, side, limit, how_often(times), whole("seed", seed, 0))

@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
@@ -48,7 +47,6 @@ ADJUSTMENTS = ("holm", "bh", "by", "none")
 FAMILIES = ("metric", "by", "all")
 _OUTER = "\0outer"
 NOT_TAKEN = ("interval", "explain", "on_undefined", "score_bins", "times", "seed", "conf_level")
-_MOST_TIMES = 10**7
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,30 +350,3 @@ def columns_of(given: Any) -> tuple[Column, ...]:
     several = isinstance(given, Iterable) and not isinstance(given, str | pl.Expr)
     columns: list[object] = list(cast("Iterable[object]", given)) if several else [given]
     return tuple(Column.of(each, "within") for each in columns)
-
-
-def whole(name: str, least: int, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= _MOST_TIMES:
-        msg = f"`{name}` is a whole number, {least} to {_MOST_TIMES}, not {value!r}."
-        raise ArgumentError(msg)
-    return int(value)
-
-
-def flag(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        msg = f"`{name}` is True or False, not {value!r}."
-        raise ArgumentError(msg)
-    return value
-
-
-def one_of(name: str, value: str, known: Sequence[str]) -> str:
-    if value not in known:
-        raise ArgumentError.unknown(name, value, known)
-    return value
-
-
-def level_of(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, float) or not 0 < value < 1:
-        msg = f"`conf_level` is a share between 0 and 1, not {value!r}."
-        raise ArgumentError(msg)
-    return value

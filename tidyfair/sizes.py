@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
+from tidyfair.arguments import number, proper_share, whole
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluations import RESERVED
 from tidyfair.frames import open_frame
@@ -58,13 +58,13 @@ def smallest_difference(
     """
     import numpy as np
 
-    shares = {"power": _share("power", power), "confidence": _share("confidence", confidence)}
+    shares = {"power": proper_share("power", power), "confidence": proper_share("confidence", confidence)}
     if isinstance(groups, Mapping):
         sizes = cast("Mapping[object, Any]", groups)
         if share is None:
             msg = "smallest_difference() needs the rate of the groups, `share=`, beside how many rows there are."
             raise ArgumentError(msg)
-        rows = [_rows(each) for each in sizes.values()]
+        rows = [whole(str(name), size, 1) for name, size in sizes.items()]
         return pl.DataFrame([_found(list(map(str, sizes)), rows, share, shares, times, seed)], schema=_SHOWN)
     frame = open_frame(groups).to_polars()
     if missing := [name for name in (".metric", ".by", ".group", ".denominator") if name not in frame.columns]:
@@ -101,11 +101,9 @@ def rows_needed(
     >>> 350 < rows_needed(0.1, 0.5) < 450
     True
     """
-    shares = {"power": _share("power", power), "confidence": _share("confidence", confidence)}
-    middle, apart = _share("share", share), _share("difference", difference)
-    if isinstance(groups, bool) or not isinstance(groups, Integral) or int(groups) < len(("one", "other")):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"`groups` is a number of groups, 2 or more, not {groups!r}."
-        raise ArgumentError(msg)
+    shares = {"power": proper_share("power", power), "confidence": proper_share("confidence", confidence)}
+    middle, apart = proper_share("share", share), proper_share("difference", difference)
+    groups = whole("groups", groups, len(("one", "other")))
     if not 0 <= _moved(middle, apart) <= 1:
         msg = f"No rate is {apart:g} from {middle:g}."
         raise ArgumentError(msg)
@@ -132,7 +130,7 @@ def _found(
         ".rows": None if smallest is None else rows[smallest], ".share": share,
         ".difference": None, ".power": shares["power"], ".confidence": shares["confidence"],
     }  # fmt: skip
-    middle = _share("share", share, ends=True)
+    middle = number("share", share, 0, 1)
     least, most = 0.0, max(middle, 1 - middle)
     if len(rows) > 1 and _found_often(rows, middle, most, shares, times, seed) >= shares["power"]:
         for _ in range(_HALVINGS):
@@ -164,18 +162,3 @@ def _found_often(
 def _moved(share: float, difference: float) -> float:
     """A rate that is so far away, on the side where there is more room."""
     return share - difference if share >= 1 / 2 else share + difference
-
-
-def _share(name: str, value: object, *, ends: bool = False) -> float:
-    number = -1.0 if isinstance(value, bool) or not isinstance(value, Real) else float(value)
-    if not 0 < number < 1 and not (ends and number in (0, 1)):
-        msg = f"`{name}` is a share between 0 and 1, not {value!r}."
-        raise ArgumentError(msg)
-    return number
-
-
-def _rows(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        msg = f"A group has a number of rows, 1 or more, not {value!r}."
-        raise ArgumentError(msg)
-    return int(value)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tidyfair.arguments import whole
 from tidyfair.columns import Column
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.frames import open_frame
@@ -51,9 +51,7 @@ def lump_rare(data: Any, column: str, min_n: int, *, other: str = "other", name:
     >>> lump_rare(people, "race", 2)["race_lumped"].to_list()
     ['a', 'a', 'a', 'other']
     """
-    if isinstance(min_n, bool) or not isinstance(min_n, Integral) or min_n < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"lump_rare(): `min_n` is a number of rows, not {min_n!r}."
-        raise ArgumentError(msg)
+    min_n = whole("min_n", min_n, 1, of="lump_rare()")
     source = open_frame(data)
     frame, made = source.to_polars(), name or f"{column}_lumped"
     Column.of(column, "column").check(frame.columns, "column")

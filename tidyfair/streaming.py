@@ -6,11 +6,11 @@ import json
 import zlib
 from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
+from tidyfair.arguments import whole
 from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError
 from tidyfair.metric_sets import GroupwiseFactory
@@ -159,9 +159,7 @@ def _suppressed(tally: Tally, fewest: int) -> Tally:
     """The tally without groups that have small counts, and without the groups that would give these away."""
     import numpy as np
 
-    if isinstance(fewest, bool) or not isinstance(fewest, Integral) or fewest < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"`suppress_below` is a number of rows, not {fewest!r}."
-        raise ArgumentError(msg)
+    whole("suppress_below", fewest, 1)
     if tally.needs.anything:
         msg = (
             "Only counts of labels can be suppressed; this tally holds sums or rows of scores or numbers. Count "

@@ -7,11 +7,11 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypedDict, cast, overload
 
 import polars as pl
 
+from tidyfair.arguments import whole
 from tidyfair.columns import Column, check_features
 from tidyfair.contrasts import difference
 from tidyfair.errors import ArgumentError, ColumnError
@@ -361,13 +361,6 @@ def _checked(name: str, metric: object, features: object, kinds: tuple[str, ...]
     return metric, columns
 
 
-def _whole(name: str, least: int, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        msg = f"`{name}` is a whole number, {least} or more, not {value!r}."
-        raise ArgumentError(msg)
-    return int(value)
-
-
 def subgroup_search(
     metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 1, times: int = 2_000, seed: int = 0
 ) -> SubgroupSearch:
@@ -394,9 +387,9 @@ def subgroup_search(
     ('race=White', 1417, 0.0004997501249375312)
     """
     rate, columns = _checked("subgroup_search", metric, features, ("class",))
-    whole = {"depth": 1, "min_n": 1, "times": 1, "seed": 0}
+    numbers = {"depth": 1, "min_n": 1, "times": 1, "seed": 0}
     given = {"depth": depth, "min_n": min_n, "times": times, "seed": seed}
-    return SubgroupSearch(rate, columns, **{name: _whole(name, least, given[name]) for name, least in whole.items()})
+    return SubgroupSearch(rate, columns, **{name: whole(name, given[name], least) for name, least in numbers.items()})
 
 
 def linear_subgroup(metric: Metric, features: Iterable[ColumnLike]) -> LinearSubgroup:

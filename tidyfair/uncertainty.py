@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tidyfair.arguments import how_often, one_of, proper_share, whole
 from tidyfair.comparisons import NO_LEVEL
 from tidyfair.contrasts import Contrast
 from tidyfair.draws import INTERVAL, by_replicates, results_of
@@ -35,23 +35,15 @@ __all__: list[str] = []
 
 WAYS = ("auto", "analytic", "bootstrap", "bayes", "exact")
 _SCHEMA: dict[str, Any] = dict(zip(INTERVAL, (pl.Float64, pl.Float64, pl.Float64, pl.String, pl.Int64), strict=True))
-_MOST_TIMES = 10**7
 
 
 def check_reading(reading: Reading) -> None:
     """Refuse options of intervals that mean nothing."""
-    if reading["interval"] is not None and reading["interval"] not in WAYS:
-        raise ArgumentError.unknown("interval", reading["interval"], WAYS)
-    level, times, seed = reading["conf_level"], reading["times"], reading["seed"]
-    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"`conf_level` is a share between 0 and 1, not {level!r}."
-        raise ArgumentError(msg)
-    if isinstance(times, bool) or not isinstance(times, Integral) or not 1 < times <= _MOST_TIMES:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"`times` is a number of replicates, 2 to {_MOST_TIMES}, not {times!r}."
-        raise ArgumentError(msg)
-    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"`seed` is a whole number, 0 or more, not {seed!r}."
-        raise ArgumentError(msg)
+    if reading["interval"] is not None:
+        one_of("interval", reading["interval"], WAYS)
+    proper_share("conf_level", reading["conf_level"])
+    how_often(reading["times"], 2)
+    whole("seed", reading["seed"], 0)
 
 
 def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, reading: Reading) -> pl.DataFrame:

@@ -7,11 +7,11 @@ alone, `selected` and `unselected` by estimate alone, `instances` all rows. A pa
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Literal
 
 import polars as pl
 
+from tidyfair.arguments import number
 from tidyfair.definitions import class_metric
 from tidyfair.errors import ArgumentError
 from tidyfair.formulas import Expr, Rate  # noqa: TC001 - part of what a reader of a formula sees
@@ -310,10 +310,7 @@ _MOST_ADDED = 1e15
 
 
 def _smoothed(count: Expr, other: Expr, label_count: Expr, concentration: float) -> Expr:
-    number: object = concentration
-    if isinstance(number, bool) or not isinstance(number, Real) or not 0 <= concentration <= _MOST_ADDED:
-        msg = f"`concentration` is a number of zero or more, not {concentration!r}."
-        raise ArgumentError(msg)
+    number("concentration", concentration, 0, _MOST_ADDED)
     total = count + other
     return pl.when(total > 0).then((count + concentration / label_count) / (total + concentration))
 

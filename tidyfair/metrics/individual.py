@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Integral
 from typing import TYPE_CHECKING, cast
 
+from tidyfair.arguments import whole
 from tidyfair.columns import Column
 from tidyfair.definitions import defined
 from tidyfair.errors import ArgumentError
@@ -59,9 +59,7 @@ def consistency(features: Iterable[ColumnLike], *, n_neighbors: int = 5, name: s
     if not columns or len(set(columns)) < len(columns):
         msg = "consistency() needs the features that say who is similar, each once."
         raise ArgumentError(msg)
-    if isinstance(n_neighbors, bool) or not isinstance(n_neighbors, Integral) or n_neighbors < 1:
-        msg = f"consistency(): `n_neighbors` is a number of rows, 1 or more, not {n_neighbors!r}."
-        raise ArgumentError(msg)
-    term = Statistic(other_labels, neighborhood=Neighborhood(columns, int(n_neighbors)))
+    nearest = whole("n_neighbors", n_neighbors, 1, of="consistency()")
+    term = Statistic(other_labels, neighborhood=Neighborhood(columns, nearest))
     settings = {"undefined": "too_few_rows"}
     return defined(consistent, "class", "maximize", (0, 1), settings, name=name, terms={"other_labels": term})

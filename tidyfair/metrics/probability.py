@@ -10,11 +10,12 @@ outer group at or below it.
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
+from tidyfair.arguments import one_of, whole
 from tidyfair.definitions import array_metric, prob_metric
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.formulas import Expr, Rate, statistic
@@ -476,11 +477,8 @@ Edges = Literal["common", "own"]
 
 def check_bins(name: str, bins: object, binning: object) -> None:
     """Refuse what is no number of bins, or no way to make them."""
-    if isinstance(bins, bool) or not isinstance(bins, Integral) or not 1 <= int(bins) <= _MOST_BINS:
-        msg = f"{name}: `bins` is a number of bins from 1 to {_MOST_BINS}, not {bins!r}."
-        raise ArgumentError(msg)
-    if binning not in ("width", "count"):
-        raise ArgumentError.unknown("binning", binning, ["width", "count"])
+    whole("bins", bins, 1, _MOST_BINS, of=name)
+    one_of("binning", binning, ["width", "count"])
 
 
 def bin_of(share: Expr, bins: int, binning: Binning) -> Expr:

@@ -10,12 +10,11 @@ less estimate, but for `residual_bias`.
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
 
 import polars as pl
 
+from tidyfair.arguments import number, whole
 from tidyfair.definitions import numeric_metric
-from tidyfair.errors import ArgumentError
 from tidyfair.formulas import Expr, Rate, statistic
 
 __all__ = [
@@ -147,13 +146,6 @@ def poisson_surprise(truth: Expr, estimate: Expr) -> Expr:
     return pl.when(truth >= 0).then(rate - count * rate.log() + factorial - below.log()).otherwise(math.nan)
 
 
-def _positive(name: str, value: object) -> None:
-    """Refuse an option that is no number above 0."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
-        msg = f"`{name}` is a number above 0, not {value!r}."
-        raise ArgumentError(msg)
-
-
 # Errors on average
 
 
@@ -264,7 +256,7 @@ def huber_loss(huber: Expr, instances: Expr, *, delta: float = 1.0) -> Rate:
     >>> huber_loss.formula(huber=6, instances=4)
     1.5
     """
-    _positive("delta", delta)
+    number("delta", delta, 0, inside=True)
     return huber, instances
 
 
@@ -275,7 +267,7 @@ def huber_loss_pseudo(pseudo_huber: Expr, instances: Expr, *, delta: float = 1.0
     >>> huber_loss_pseudo.formula(pseudo_huber=6, instances=4)
     1.5
     """
-    _positive("delta", delta)
+    number("delta", delta, 0, inside=True)
     return pseudo_huber, instances
 
 
@@ -286,9 +278,7 @@ def pinball_loss(pinball: Expr, instances: Expr, *, quantile: float = 0.5) -> Ra
     >>> pinball_loss.formula(pinball=6, instances=4)
     1.5
     """
-    if isinstance(quantile, bool) or not isinstance(quantile, Real) or not 0 <= quantile <= 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"`quantile` is a number from 0 to 1, not {quantile!r}."
-        raise ArgumentError(msg)
+    number("quantile", quantile, 0, 1)
     return pinball, instances
 
 
@@ -330,11 +320,9 @@ def mase(truth: Expr, estimate: Expr, weight: Expr, *, m: int = 1, mae_train: fl
     >>> mase.formula(truth=[1, 2, 4], estimate=[1, 3, 4], weight=[1, 1, 1])
     0.2222222222222222
     """
-    if isinstance(m, bool) or not isinstance(m, Integral) or m < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"mase: `m` is a number of rows, 1 or more, not {m!r}."
-        raise ArgumentError(msg)
+    whole("m", m, 1, of="mase")
     if mae_train is not None:
-        _positive("mae_train", mae_train)
+        number("mae_train", mae_train, 0, inside=True)
     naive = (truth - truth.shift(m)).abs().mean() if mae_train is None else pl.lit(float(mae_train))
     return ((truth - estimate).abs() * weight).sum() / weight.sum(), naive
 

@@ -1,0 +1,63 @@
+"""What arguments must be: checks that say which one it is, what it should be, and what it is instead."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import TYPE_CHECKING
+
+from tidyfair.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__: list[str] = []
+
+_MOST_TIMES = 10**7
+
+
+def whole(name: str, value: object, least: int, most: int | None = None, *, of: str = "") -> int:
+    """A whole number, at least and at most what is said."""
+    found = None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+    if found is None or found < least or (most is not None and found > most):
+        ends = f"{least} or more" if most is None else f"{least} to {most}"
+        msg = f"{of and f'{of}: '}`{name}` is a whole number, {ends}, not {value!r}."
+        raise ArgumentError(msg)
+    return found
+
+
+def how_often(value: object, least: int = 1) -> int:
+    """A number of draws."""
+    return whole("times", value, least, _MOST_TIMES)
+
+
+def number(name: str, value: object, least: float, most: float = math.inf, *, inside: bool = False) -> float:
+    """A finite number from one end to the other, or strictly `inside`."""
+    found = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    if not (least < found < most if inside else least <= found <= most and found < math.inf):
+        both = f"{'between' if inside else 'from'} {least:g} {'and' if inside else 'to'} {most:g}"
+        open_end = f"above {least:g}" if inside else f"of {least:g} or more"
+        what = f"number {both}" if most < math.inf else f"finite number {open_end}"
+        msg = f"`{name}` is a {what}, not {value!r}."
+        raise ArgumentError(msg)
+    return found
+
+
+def proper_share(name: str, value: object, least: float = 0) -> float:
+    """A share strictly between two ends, the upper of which is 1."""
+    return number(name, value, least, 1, inside=True)
+
+
+def flag(name: str, value: object) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        msg = f"`{name}` is True or False, not {value!r}."
+        raise ArgumentError(msg)
+    return value
+
+
+def one_of(name: str, value: object, known: Sequence[str]) -> str:
+    """One of the words that are known."""
+    if not isinstance(value, str) or value not in known:
+        raise ArgumentError.unknown(name, value, known)
+    return value
