@@ -434,13 +434,13 @@ def test_unknown_arguments_and_options(loans: DataFrame) -> None:
         "ArgumentError: Unknown option of f_meas 'betta'. Did you mean 'beta'? Known: 'beta'."
     )
     assert message(lambda: tf.metric_tweak(tf.f_meas, "f2", beta=-2)) == snapshot(
-        "ArgumentError: `beta` is a number of zero or more, not -2."
+        "ArgumentError: `beta` is a finite number of 0 or more, not -2."
     )
     assert message(lambda: tf.metric_tweak(tf.kap, "k", weighting="cubic")) == snapshot(
         "ArgumentError: Unknown weighting 'cubic'. Known: 'none', 'linear', 'quadratic'."
     )
     assert message(lambda: tf.metric_tweak(tf.ppv, "p", prevalence=2)) == snapshot(
-        "ArgumentError: `prevalence` is a share between 0 and 1, not 2."
+        "ArgumentError: `prevalence` is a number from 0 to 1, not 2."
     )
     odd: Any = "numbers"
     assert message(lambda: tf.get_metrics(odd)) == snapshot(

@@ -145,11 +145,11 @@ def test_what_has_no_bound_says_so() -> None:
     [
         (
             tf.roc_auc, {"score_bins": 1},
-            snapshot('`score_bins` is a whole number, 2 to 65536, not 1.'),
+            snapshot("`score_bins` is a whole number, 2 to 65536, not 1."),
         ),
         (
             tf.roc_auc, {"score_bins": True},
-            snapshot('`score_bins` is a whole number, 2 to 65536, not True.'),
+            snapshot("`score_bins` is a whole number, 2 to 65536, not True."),
         ),
         (
             tf.brier_class, {"score_bins": 8},

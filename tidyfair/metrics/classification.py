@@ -460,10 +460,7 @@ youden_index = j_index.alias("youden_index")
 
 
 def _share(base_rate: Expr, prevalence: float | None) -> Expr:
-    if prevalence is not None and not 0 <= prevalence <= 1:
-        msg = f"`prevalence` is a share between 0 and 1, not {prevalence!r}."
-        raise ArgumentError(msg)
-    return base_rate if prevalence is None else pl.lit(prevalence)
+    return base_rate if prevalence is None else pl.lit(number("prevalence", prevalence, 0, 1))
 
 
 @class_metric(undefined_levels="null")
@@ -513,9 +510,7 @@ def f_meas(precision: Expr, recall: Expr, *, beta: float = 1) -> Expr:
     >>> f_meas.formula(precision=0.5, recall=0.5)
     0.5
     """
-    if not 0 <= beta < math.inf:
-        msg = f"`beta` is a number of zero or more, not {beta!r}."
-        raise ArgumentError(msg)
+    number("beta", beta, 0)
     mean = (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
     return pl.when(precision + recall == 0).then(0.0).otherwise(mean)
 
