@@ -727,7 +727,15 @@ def test_formulas_of_ones_own() -> None:
     assert message(lambda: tf.class_metric()(half)) == snapshot(
         "ArgumentError: half() must return an expression of its parameters, or numerator and denominator, not 0.5."
     )
-    assert message(lambda: tf.metric_tweak(tf.f_meas, "f2", beta="2")).startswith("ArgumentError: f_meas cannot use")
+
+    @tf.class_metric()
+    def scaled(tp: pl.Expr, *, by: float = 1) -> pl.Expr:
+        return tp / math.sqrt(by)
+
+    assert message(lambda: tf.metric_tweak(scaled, "x", by="2")).startswith("ArgumentError: scaled cannot use")
+    assert message(lambda: tf.metric_tweak(tf.f_meas, "f2", beta="2")) == snapshot(
+        "ArgumentError: `beta` is a finite number of 0 or more, not '2'."
+    )
 
 
 def test_tallies_that_do_not_fit(loans: DataFrame) -> None:
