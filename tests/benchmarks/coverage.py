@@ -35,6 +35,7 @@ RARE = (6, 20, 60)
 TIMES = 500
 """Draws of an interval of a range, and of a bootstrap."""
 SHUFFLES = 199
+THRESHOLD = 0.4
 CHUNK = 1_000
 DIFFERENCE, RATIO = (
     each.bound(sides=False, negative=None, direction="maximize") for each in (tf.difference(), tf.ratio())
@@ -238,22 +239,33 @@ def hired(setting: Setting, runs: int, random: np.random.Generator) -> pl.DataFr
     return pl.DataFrame({"run": run, "group": group, "hired": chosen})
 
 
+def judged(rows: int, runs: int, random: np.random.Generator) -> pl.DataFrame:
+    """Probabilities that are right, and what happened, of two groups in each run."""
+    group = np.tile(np.repeat([0, 1], [rows - rows // 3, rows // 3]), runs)
+    score = random.beta(2, 3, len(group))
+    truth = random.random(len(group)) < score
+    run = np.repeat(np.arange(runs), rows)
+    return pl.DataFrame({"run": run, "group": group, "truth": truth, "score": score, "estimate": score > THRESHOLD})
+
+
 def replicates(runs: int, random: np.random.Generator) -> Table:
-    aggregates = {
-        "to the whole": tf.difference(to="overall"), "to the rest": tf.difference(to="rest"),
-        "standard deviation": tf.standard_deviation(), "to one group, signed": tf.difference(to=0, signed=True),
-    }  # fmt: skip
-    title = "What the library leaves to the bootstrap, of equal groups (truth 0)"
-    table = Table(title, "rates | rows", tuple(f"{name} covers, %" for name in aggregates))
-    some = tf.metric_set(
-        *(tf.demographic_parity("group", aggregate=each, name=name) for name, each in aggregates.items())
-    )
-    fewer = max(1, runs // 10)
-    for setting in (even((0.4,) * groups, total) for groups in (3, 6) for total in (600, 6_000)):
-        data = hired(setting, fewer, random)
-        found = some(data, estimate="hired", group_by="run", interval="auto", times=TIMES)
-        parts = [found.filter(pl.col(".metric") == name) for name in aggregates]
-        table.add(setting, *(covered(part[".lower"].to_numpy(), part[".upper"].to_numpy(), 0.0) for part in parts))
+    table = Table("What the library leaves to the bootstrap", "metric | rows", ("bootstrap covers, %", "mean width"))
+    labels, scores = {"estimate": "estimate"}, {"probs": "score"}
+    asked: list[tuple[Any, dict[str, Any]]] = [
+        (tf.f_meas, labels), (tf.mcc, labels), (tf.brier_class, scores), (tf.pr_auc, scores),
+        (tf.new_groupwise_metric(tf.f_meas, "gap of f_meas", tf.difference(to=0, signed=True))("group"), labels),
+        (tf.new_groupwise_metric(tf.brier_class, "gap of brier", tf.difference(to=0, signed=True))("group"), scores),
+    ]  # fmt: skip
+    many, fewer = judged(2_000_000, 1, random), max(1, runs // 10)
+    for metric, call in asked:
+        truth = metric(many, "truth", **call)[".estimate"].item()
+        for rows in (200, 1_000):
+            data = judged(rows, fewer, random)
+            # one call for each run, because parts of the rows are drawn within a call
+            each = data.partition_by("run", include_key=False)
+            found = pl.concat(metric(part, "truth", interval="auto", times=TIMES, **call) for part in each)
+            low, high = (found[name].to_numpy() for name in (".lower", ".upper"))
+            table.add(f"{metric.name} | {rows:,}", covered(low, high, truth), float((high - low).mean()))
     return table.close()
 
 
