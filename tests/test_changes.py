@@ -161,6 +161,40 @@ def test_sides_of_outer_groups_are_compared_too() -> None:
         assert found["side"].to_list()[:2] == ["privileged", "unprivileged"]
 
 
+def test_rows_without_one_of_the_predictions_are_left_out_of_both() -> None:
+    lacking = SCORES.with_columns(second=pl.when(pl.col("y") & (pl.col("score") < 0.4)).then(None).otherwise("score"))
+    change = tf.compare_models(tf.roc_auc)(lacking, "y", one="score", other="second", times=50)
+    assert change.select(".change", ".lower", ".upper").row(0) == (0.0, 0.0, 0.0)
+    labels = lacking.with_columns(other=pl.col("second") > 0.5, one=pl.col("score") > 0.5)
+    change = tf.compare_models(tf.accuracy)(labels, "y", one="one", other="other", times=50)
+    assert change.select(".change", ".lower", ".upper", ".p_value").row(0) == (0.0, 0.0, 0.0, 1.0)
+    kept = labels.drop_nulls("other")
+    assert change[".one"].item() == tf.accuracy(kept, "y", "one")[".estimate"].item()
+
+
+def test_few_clusters_of_two_models_are_few_too() -> None:
+    people = pl.DataFrame({"person": list(range(6)) * 2, "y": [1, 0, 1] * 4, "one": [1, 0] * 6, "other": [0, 1, 1] * 4})
+    with pytest.warns(tf.ClusterWarning, match="There are 6 clusters"):
+        tf.compare_models(tf.accuracy)(people, "y", one="one", other="other", cluster="person", times=100)
+
+
+def test_what_is_no_second_prediction() -> None:
+    compare: Any = tf.compare_models(tf.demographic_parity("sex"))
+    with pytest.raises(tf.ColumnError, match="`other`: 'sex' is what the data are grouped by"):
+        compare(LOANS, "y", one="one", other="sex")
+    with pytest.raises(tf.ColumnError, match="`other`: there is no column 'nowhere'"):
+        compare(LOANS, "y", one="one", other="nowhere")
+    with pytest.raises(tf.ArgumentError, match="and no `estimate`"):
+        compare(LOANS, "y", one="one", other="other", estimate="one")
+    scores: Any = tf.compare_models(tf.roc_auc)
+    with pytest.raises(tf.ColumnError, match="`one` has 1 columns of scores and `other` 2"):
+        scores(SCORES, "y", one="score", other=["score", "second"])
+    empty = scores(
+        SCORES.clear(), "y", one="score", other="second", cluster="fold", labels=[False, True], pos_label=True
+    )
+    assert empty[".change"].item() is None
+
+
 # The worst group
 
 

@@ -695,3 +695,31 @@ def test_probabilities_of_outer_groups_and_ratios() -> None:
     for options in odd:
         with pytest.raises(tf.ArgumentError):
             told(LOANS, estimate="approved", pos_label="yes", **options)
+
+
+def test_cells_that_nobody_fell_into_are_possible_too() -> None:
+    # 10 rows without the event in each group, none of them selected: Beta(1/2, 10 + 1/2)
+    nobody = pl.DataFrame({"g": ["a"] * 20 + ["b"] * 20, "y": ([1] * 10 + [0] * 10) * 2, "p": ([1] * 5 + [0] * 15) * 2})
+    times, random = 40_000, np.random.default_rng(1)
+    away = np.abs(np.diff(random.beta(0.5, 10.5, (2, times)), axis=0))
+    told = tf.probability(tf.predictive_equality("g"), below=0.01, times=times)(nobody, "y", "p")
+    assert told[".probability"].item() == pytest.approx(float((away < 0.01).mean()), abs=0.015)
+    of_all = tf.fall_out(nobody, "y", "p", interval="bayes", times=times)
+    assert ends(of_all) == pytest.approx(beta.ppf([0.025, 0.975], 0.5, 20.5), abs=0.003)
+    none = pl.DataFrame({"g": ["a"] * 20 + ["b"] * 20, "p": [0] * 40})
+    away = np.abs(np.diff(random.beta(0.5, 20.5, (2, times)), axis=0))
+    told = tf.probability(tf.demographic_parity("g"), below=0.02, times=times)(none, estimate="p")
+    assert told[".probability"].item() == pytest.approx(float((away < 0.02).mean()), abs=0.015)
+    with pytest.raises(tf.ArgumentError, match="how many rows groups have, of which there is no prior"):
+        tf.probability(tf.class_imbalance("g"), below=0.1)(none)
+    with pytest.raises(tf.ArgumentError, match="reads more than labels, of which there is no prior"):
+        tf.probability(tf.auc_parity("g"), below=0.1)(none, "p", probs="p")
+
+
+def test_an_interval_is_of_the_replicates_that_have_all_groups() -> None:
+    # where c has a value at all, it is as far from the others as can be
+    sure = pl.DataFrame({"g": ["a"] * 100 + ["b"] * 100, "y": [1, 0] * 100, "s": [0.9, 0.1] * 100})
+    rare = pl.DataFrame({"g": ["c"] * 3, "y": [1, 1, 0], "s": [0.1, 0.2, 0.9]})
+    with pytest.warns(tf.UndefinedWarning, match="the interval is of the others"):
+        found = tf.roc_auc_difference("g")(pl.concat([sure, rare]), "y", probs="s", interval="bootstrap", times=300)
+    assert ends(found) == (1.0, 1.0)

@@ -242,6 +242,46 @@ def test_torn_clusters_are_refused() -> None:
     assert inside[".method"] == "permutation"
 
 
+def test_clusters_may_come_again_in_another_outer_group() -> None:
+    people = LOANS.head(400).with_row_index("person")
+    both = pl.concat([people.with_columns(model=pl.lit(name)) for name in ("one", "two")])
+    found = tf.disparity_test(tf.demographic_parity("sex"), times=50)(
+        both, **DECIDED, cluster="person", group_by="model"
+    )
+    assert found[".p_value"].null_count() == 0
+
+
+def test_no_other_metric_changes_a_test_nor_does_the_partition_of_rows_matter_much() -> None:
+    call = {"truth": "score", "estimate": "weight"}
+    test = tf.disparity_test(tf.mae_difference("sex"), tf.mae_difference("race"), times=100, adjust="none")
+    assert test(LOANS, **call).row(0) == tf.disparity_test(tf.mae_difference("sex"), times=100, adjust="none")(
+        LOANS, **call
+    ).row(0)
+    seeds = [
+        outcome(tf.mae_difference("sex"), LOANS.head(300), call, times=500, seed=seed)[".p_value"] for seed in range(5)
+    ]
+    p_value = float(np.mean(seeds))
+    assert max(abs(each - p_value) for each in seeds) < 5 * math.sqrt(p_value * (1 - p_value) / 500) + 0.02
+
+
+def test_what_is_wrong_is_told_by_its_own_name() -> None:
+    parity: Any = tf.demographic_parity("sex")
+    cases: list[tuple[str, Any, dict[str, Any]]] = [
+        ("takes no `parts`", {}, {"parts": 3}),
+        ("`within`: there is no column 'nowhere'", {"within": "nowhere"}, {}),
+        ("`within`: the data are grouped by 'fold' already", {"within": "fold"}, {"group_by": "fold"}),
+    ]
+    for said, own, options in cases:
+        with pytest.raises(tf.TidyfairError, match=said):
+            tf.disparity_test(parity, **own)(LOANS, **DECIDED, **options)
+    with pytest.raises(tf.ArgumentError, match="'demographic_parity', 'mae_difference' read different columns"):
+        tf.disparity_test(parity, tf.mae_difference("sex"))(LOANS, **DECIDED)
+    with pytest.raises(tf.ArgumentError, match="Fewer than 1000000000 rows can be shuffled"):
+        tf.disparity_test(parity)(LOANS.with_columns(n=pl.lit(10**15)), **DECIDED, frequency_weights="n")
+    with pytest.raises(tf.ArgumentError, match="Shuffling 1500 rows 5000000 times takes too long"):
+        tf.disparity_test(tf.auc_parity("sex"), times=5_000_000)(LOANS, **SCORED)
+
+
 # How often they are wrong
 
 

@@ -9,8 +9,8 @@ import polars as pl
 
 from tidyfair.columns import Column
 from tidyfair.counting import recounted
-from tidyfair.draws import is_of_labels, is_stratified
-from tidyfair.errors import ArgumentError
+from tidyfair.draws import interval_of, is_of_labels, is_stratified
+from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluations import DEFAULTS
 from tidyfair.fairness import demographic_parity
 from tidyfair.frames import open_frame
@@ -51,7 +51,7 @@ class ModelComparison:
             One row for each metric and outer group: the values `.one` and `.other`, their `.change` (other minus one)
             with `.lower`, `.upper` and `.std_error`, and of rates of the same rows `.p_value` (McNemar's, exact).
         """
-        for name in ("probs", "interval", "explain", "score_bins"):
+        for name in ("probs", "estimate", "interval", "explain", "score_bins", "parts", "keep_rows"):
             if options.get(name) is not None:
                 msg = f"compare_models() takes predictions as `one=` and `other=`, and no `{name}`."
                 raise ArgumentError(msg)
@@ -60,17 +60,31 @@ class ModelComparison:
         check_reading(reading)
         counting = {name: value for name, value in options.items() if name not in DEFAULTS}
         source = open_frame(data, options.get("group_by"))
+        named: Any = other  # of scores it may be several columns
+        second = Column.of(named, "other") if isinstance(named, str | pl.Expr) else None
+        groups = [*source.outer, *(column for each in self.metrics.requests if each.by for column in each.by.columns)]
+        if second is not None:
+            second.check(source.columns, "other")
+        if second in groups:
+            msg = f"`other`: {second.name if second else other!r} is what the data are grouped by, and no prediction."
+            raise ColumnError(msg)
         if counting.get("group_by") is not None:
             counting["group_by"] = source.group_by  # an iterator is read once
         if counting.get("cluster") is not None or not all(map(is_of_labels, self.metrics.requests)):
             role = "probs" if self.metrics.metrics[0].kind == "prob" else "estimate"
             calls: list[Any] = [{**counting, role: each, "keep_rows": True} for each in (one, other)]
             pairs = _Rows(*(self.metrics.tally(data, truth, **call).on_sides() for call in calls))
+            scores = [len(each.scores.columns) if each.scores else 0 for each in (pairs.one, pairs.other)]
+            if scores[0] != scores[1]:
+                msg = f"`one` has {scores[0]} columns of scores and `other` {scores[1]}; both need the same."
+                raise ColumnError(msg)
         else:
             # the second prediction is one more key of the cells
             second = Column.of(other, "other")
             paired = metric_set(*self.metrics, demographic_parity(other, name="\0other"))
             pairs = _Cells(paired.tally(data, truth, one, **counting).on_sides(), second)
+        if reading["na_rm"]:
+            pairs = pairs.complete()
         return source.restore(self._compared(pairs, reading))
 
     def _compared(self, pairs: _Cells | _Rows, reading: Reading) -> pl.DataFrame:
@@ -99,11 +113,8 @@ class ModelComparison:
             one, other = (tidy_results(metric.evaluate(side, reading)[0], undefined_is_null=False) for side in sides)
             change = (other[".estimate"] - one[".estimate"]).alias("change")
             parts.append(one.select(*outer, DRAW, ".metric", ".by").with_columns(change).drop_nulls("change"))
-        tail, value = (1 - reading["conf_level"]) / 2, pl.col("change")
-        return pl.concat(parts).group_by(*outer, ".metric", ".by").agg(
-            value.quantile(tail, "linear").alias(".lower"), value.quantile(1 - tail, "linear").alias(".upper"),
-            value.std().alias(".std_error"),
-        )  # fmt: skip
+        told = interval_of(pl.col("change"), pairs.sides[0], reading["conf_level"])
+        return pl.concat(parts).group_by(*outer, ".metric", ".by").agg(told)
 
     def _mcnemar(self, pairs: _Cells, evaluated: Evaluated) -> list[float | None]:
         """Exact tests of whether one prediction is right more often, for rates whose rows do not depend on it."""
@@ -120,6 +131,9 @@ class ModelComparison:
                     continue
                 mine = cells.filter((pl.col("outer") == outer) & pl.col("one").is_in(list(share.among)))
                 holds = (pl.col(name).is_in(list(share.holds)) for name in ("one", "other"))
+                if mine.is_empty():
+                    found.append(None)
+                    continue
                 differ = mine.group_by([each.alias(name) for each, name in zip(holds, ("a", "b"), strict=True)]).agg(
                     pl.col("n").sum()
                 )
@@ -143,6 +157,11 @@ class _Cells:
     def sides(self) -> list[Tally]:
         return [_side(self.tally, self.second, swapped=swapped) for swapped in (False, True)]
 
+    def complete(self) -> _Cells:
+        """Without the rows that lack one of the predictions."""
+        (place,) = self.tally.names([self.second])
+        return replace(self, tally=replace(self.tally, cells=self.tally.cells.drop_nulls([ESTIMATE, place])))
+
     def redrawn(self, by: Sequence[Column], **how: Any) -> Iterator[list[Tally]]:
         for each in redrawn(self.tally, (*by, self.second), way="bootstrap", **how):
             yield replace(self, tally=each).sides
@@ -163,12 +182,30 @@ class _Rows:
     def sides(self) -> list[Tally]:
         return [self.one, self.other]
 
-    def redrawn(self, by: Sequence[Column], **how: Any) -> Iterator[list[Tally]]:
+    @property
+    def own(self) -> list[str]:
+        """The columns of the predictions."""
+        scores = [f"s{place}" for place in range(len(self.one.scores.columns) if self.one.scores else 0)]
+        names = set(self.one.rows.columns if self.one.rows is not None else ())
+        return [name for name in (*scores, ESTIMATE, PREDICTED) if name in names]
+
+    def complete(self) -> _Rows:
+        """Without the rows that lack one of the predictions."""
         rows, others = self.one.rows, self.other.rows
         if rows is None or others is None:
+            return self
+        there = pl.all_horizontal(pl.col(self.own).is_not_null())
+        both = rows.select(there).to_series() & others.select(there).to_series()
+        if both.all():
+            return self
+        return _Rows(
+            *(recounted(each, of.filter(both), each.keys) for each, of in ((self.one, rows), (self.other, others)))
+        )
+
+    def redrawn(self, by: Sequence[Column], **how: Any) -> Iterator[list[Tally]]:
+        rows, others, own = self.one.rows, self.other.rows, self.own
+        if rows is None or others is None:
             return
-        scores = [f"s{place}" for place in range(len(self.one.scores.columns) if self.one.scores else 0)]
-        own = [name for name in (*scores, ESTIMATE, PREDICTED) if name in rows.columns]
         apart = {name: f"\0other {name}" for name in own}
         both = rows.hstack(others.select(own).rename(apart).get_columns())
         for drawn, keys in drawn_rows(self.one, both, by, **how):
@@ -218,9 +255,9 @@ def _side(tally: Tally, second: Column, *, swapped: bool) -> Tally:
 def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet) -> ModelComparison:
     """Compare two models on the same rows: how much each metric and disparity changes from one to the other.
 
-    Rows are drawn again with both their predictions, so that what both models share cancels: a paired bootstrap of the
-    cells for metrics of labels, else of the rows, or of whole clusters with `cluster`. `conf_level`, `times` and `seed`
-    are given with the call.
+    Rows that lack one of the predictions are left out of both. Rows are drawn again with both, so that what both models
+    share cancels: a paired bootstrap of the cells for metrics of labels, else of the rows, or of whole clusters with
+    `cluster`. `conf_level`, `times` and `seed` are given with the call.
 
     Args:
         metrics: Metrics of labels, of scores, or of numbers; `one` and `other` are then columns of these.

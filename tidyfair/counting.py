@@ -38,7 +38,7 @@ __all__: list[str] = []
 
 _FEW_ROWS = 50_000
 _SAMPLE = 1_000
-_MOST_REPEATED, _MOST_COUNTED = 10**9, 2**62
+_MOST_REPEATED, _MOST_COUNTED = 5 * 10**7, 2**62
 _BLOCKS = 400
 """Parts of the rows; a standard error from so many is known to 4 %."""
 

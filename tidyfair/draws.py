@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ClusterWarning, UndefinedWarning, warn
-from tidyfair.evaluations import evaluate_requests
+from tidyfair.evaluations import evaluate_requests, labels_with_scores
 from tidyfair.proportions import student
 from tidyfair.replicates import generator, redrawn, redrawn_clusters, redrawn_rows
 from tidyfair.results import LOST, tidy_results
-from tidyfair.tallies import BLOCK, HIDDEN
+from tidyfair.tallies import BLOCK, ESTIMATE, HIDDEN, LABELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,24 +34,34 @@ def by_replicates(
     tally: Tally, requests: Sequence[Request], reading: Reading, tidy: Callable[[Evaluated], pl.DataFrame]
 ) -> pl.DataFrame:
     """The quantiles of replicates by what the rows of a tidy table are about."""
-    tail, value, more = (1 - reading["conf_level"]) / 2, pl.col(".estimate"), 1.0
-    if (count := _clusters(tally)) is not None:
-        # replicates of few clusters vary too little, and know little of how much (Hesterberg, 2015)
-        more = math.sqrt(count / max(1, count - 1))
-        tail = NormalDist().cdf(-more * student(reading["conf_level"], max(1, count - 1)))
+    _check_drawn(tally, requests, reading)
+    summary = interval_of(pl.col(".estimate"), tally, reading["conf_level"])
     tables: list[pl.DataFrame] = []
     for method, every, keys in replicates_of(tally, requests, reading, tidy):
-        lost = reading["times"] - (pl.col(_KNOWN) == pl.col(_KNOWN).max()).sum().cast(pl.Int64)
-        tables.append(
-            every.group_by(keys).agg(
-                value.quantile(tail, "linear").alias(".lower"), value.quantile(1 - tail, "linear").alias(".upper"),
-                (value.std() * more).alias(".std_error"), pl.lit(method).alias(".method"), lost.alias(LOST),
-            )
-        )  # fmt: skip
+        complete = every.filter(pl.col(_KNOWN) == pl.col(_KNOWN).max().over(keys))
+        lost = reading["times"] - pl.len().cast(pl.Int64)
+        told = [*summary, pl.lit(method).alias(".method"), lost.alias(LOST)]
+        tables.append(complete.group_by(keys).agg(told))
     found = pl.concat(tables, how="diagonal_relaxed")
     if reading["on_undefined"] == "warn":
         _tell_lost(found, reading["times"])
     return _without_false_ends(found, requests) if reading["interval"] in {"auto", "bayes"} else found
+
+
+def interval_of(value: pl.Expr, tally: Tally, level: float) -> list[pl.Expr]:
+    """The quantiles and the standard error of replicates of a tally; few clusters say little of how much they vary."""
+    tail, more = (1 - level) / 2, 1.0
+    if (count := _clusters(tally)) is not None:
+        # wider, as the interval of Student's t is (Hesterberg, 2015)
+        more = math.sqrt(count / max(1, count - 1))
+        tail = NormalDist().cdf(-more * student(level, max(1, count - 1)))
+        if 0 < count < _FEW_CLUSTERS:
+            msg = f"There are {count} clusters; intervals from fewer than {_FEW_CLUSTERS} are not to be relied on."
+            warn(msg, ClusterWarning)
+    return [
+        value.quantile(tail, "linear").alias(".lower"), value.quantile(1 - tail, "linear").alias(".upper"),
+        (value.std() * more).alias(".std_error"),
+    ]  # fmt: skip
 
 
 def replicates_of(
@@ -81,7 +91,8 @@ def replicates_of(
         elif clustered:
             drawn = redrawn_clusters(tally, columns, **sized)
         else:
-            drawn = redrawn(tally, columns, strata=fixed, way=way, **sized)
+            possible = _possible(tally, reading) if way == "bayes" else None
+            drawn = redrawn(tally, columns, strata=fixed, way=way, possible=possible, **sized)
         parts = [
             _counted(evaluated, tidy(evaluated)).drop_nulls(".estimate")
             for each in drawn
@@ -91,6 +102,24 @@ def replicates_of(
         outer = [key.column.name for key in tally.outer if key.role == "outer"]
         keys = [*outer, *(name for name in _KEYS if name in every.columns)]
         yield method, every, keys
+
+
+def _possible(tally: Tally, reading: Reading) -> pl.DataFrame:
+    """All pairs of true and predicted label, whether somebody has them or not."""
+    labels = labels_with_scores(
+        tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=reading["estimator"]
+    )
+    sides: list[pl.DataFrame] = []
+    for name in LABELS:
+        column = tally.cells[name]
+        known = column.drop_nulls().unique()
+        if name == ESTIMATE and tally.cut is not None:
+            values = known if tally.cut.several else pl.Series([False, True])
+        else:
+            values = pl.Series(list(labels.values)).cast(column.dtype) if len(known) else column.clear(1)
+        sides.append(pl.DataFrame({name: values}))
+    every = sides[0].join(sides[1], how="cross")
+    return pl.concat([every, tally.cells.select(LABELS)], how="vertical_relaxed").unique()
 
 
 def results_of(evaluated: Evaluated) -> pl.DataFrame:
@@ -156,14 +185,12 @@ def _check_drawn(tally: Tally, requests: Sequence[Request], reading: Reading) ->
             "of which the tally does not say how it varies: count with `parts=0`, or call the metric itself":
                 not is_of_labels(request) and not of_rows and not tally.clusters,
             f"whose {prior_of} have no prior": reading["interval"] == "bayes" and prior_of,
+            "which is about how many rows groups have": reading["interval"] == "bayes"
+                and not any(formula.reads for _, formula in request.formulas),
         }  # fmt: skip
         for why in (why for why, there in reasons.items() if there):
             msg = f"There is no interval of {request.name}, {why}; leave `interval=` out, or ask for the others alone."
             raise ArgumentError(msg)
-    count = _clusters(tally)
-    if count is not None and count < _FEW_CLUSTERS:
-        msg = f"There are {count} clusters; intervals from fewer than {_FEW_CLUSTERS} are not to be relied on."
-        warn(msg, ClusterWarning)
 
 
 def _clusters(tally: Tally) -> int | None:

@@ -64,6 +64,11 @@ class Families:
         compared = any(formula.compares or formula.beyond for _, formula in self.request.formulas)
         return compared or self.among is not None
 
+    @property
+    def of_sums(self) -> bool:
+        """Whether sums are all that is read, so that parts of the rows are left out of these."""
+        return all(formula.way == "sums" for _, formula in self.request.formulas)
+
     def has_variance(self, evaluated: Evaluated) -> bool:
         """Whether formulas say themselves how sure values are, of rows that know nothing of each other."""
         said = all(formula.deviations for _, formula in self.request.formulas)

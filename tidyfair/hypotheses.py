@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import polars as pl
@@ -104,14 +103,13 @@ class DisparityTest(OuterGroupTest):
         of_rows = bool(case.tally.clusters) or case.tally.weights is not None or not is_of_labels(metric.requests[0])
         shuffled, most = (shuffled_rows, _FEWER) if of_rows else (shuffled_cells, self.times)
         known, reading = Families.of(case), case.reading.copy()
-        if not of_rows:
-            shuffled = partial(shuffled, among=known.among)
+        more: dict[str, Any] = {"among": known.among} if not of_rows else {"of_sums": known.of_sums}
         if known.is_exact or known.has_variance(case.evaluated):
             # nothing needs to be varied to see how sure values are
-            shuffled, reading["interval"] = partial(shuffled, varied=False), "auto"
+            more["varied"], reading["interval"] = False, "auto"
         draws = shuffled(
             case.tally.on_sides(), metric.by, self.within, times=self.draws or most,
-            random=generator(self.seed, f"{metric.name} {metric.by.text}"),
+            random=generator(self.seed, f"{metric.name} {metric.by.text}"), **more,
         )  # fmt: skip
         if told[".estimate"].null_count() == len(told):
             draws = iter(())

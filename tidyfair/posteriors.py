@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from tidyfair.arguments import how_often, whole
-from tidyfair.draws import replicates_of, results_of
+from tidyfair.draws import is_of_labels, replicates_of, results_of
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluations import DEFAULTS
 from tidyfair.frames import open_frame
@@ -38,11 +38,19 @@ class ProbabilityOf:
         self, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, **options: Any
     ) -> Any:
         """Evaluate on a dataframe; it takes what a metric takes, without weights and clusters."""
-        for name in ("interval", "conf_level", "explain", "times", "seed", "on_undefined"):
+        for name in ("interval", "conf_level", "explain", "times", "seed", "on_undefined", "parts", "keep_rows"):
             if name in options:
                 own = " in the call; give it to `probability` itself" if name in {"times", "seed"} else ""
                 msg = f"A probability takes no `{name}`{own}."
                 raise ArgumentError(msg)
+        if more := [request.name for request in self.metrics.requests if not is_of_labels(request)]:
+            msg = f"{more[0]} reads more than labels, of which there is no prior; take intervals, or a test."
+            raise ArgumentError(msg)
+        if fixed := [
+            each.name for each in self.metrics.requests if not any(formula.reads for _, formula in each.formulas)
+        ]:
+            msg = f"{fixed[0]} is about how many rows groups have, of which there is no prior."
+            raise ArgumentError(msg)
         source = open_frame(data, options.get("group_by"))
         counting = {name: value for name, value in options.items() if name not in READING}
         if counting.get("group_by") is not None:

@@ -25,7 +25,7 @@ from tidyfair.intervals import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, MetricSet, metric_set
 from tidyfair.proportions import adjusted
 from tidyfair.readings import LEVEL, ONE_LABEL, UNIT
-from tidyfair.replicates import generator
+from tidyfair.replicates import MOST_SHUFFLED, generator
 from tidyfair.units import UNGROUPED
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ Family: TypeAlias = Literal["metric", "by", "all"]
 ADJUSTMENTS = ("holm", "bh", "by", "none")
 FAMILIES = ("metric", "by", "all")
 _OUTER = "\0outer"
-NOT_TAKEN = ("interval", "explain", "on_undefined", "score_bins", "times", "seed", "conf_level")
+NOT_TAKEN = (
+    "interval", "explain", "on_undefined", "score_bins", "times", "seed", "conf_level", "parts", "keep_rows",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +68,9 @@ class Counts:
         """The hits of each group with group labels shuffled within strata, `times` over."""
         import numpy as np
 
+        if self.rows.sum() >= MOST_SHUFFLED:
+            msg = f"Fewer than {MOST_SHUFFLED} rows can be shuffled; test a part of them."
+            raise ArgumentError(msg)
         drawn = np.zeros((times, self.rows.shape[1]), dtype=np.int64)
         for rows, hits in zip(self.rows, self.hits, strict=True):
             if rows.sum():
@@ -122,6 +127,8 @@ class RateTest(ABC):
         self, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, **options: Any
     ) -> Any:
         """Test on a dataframe; it takes what a metric takes, with one threshold at most."""
+        if len({(metric.name, metric.by) for metric in self.metrics}) == len(self.metrics):
+            metric_set(*self.metrics)  # what does not go together is told by its own name
         given = metric_set(*self._named(self.metrics))
         for name in self.not_taken:
             if name in options:
@@ -133,6 +140,11 @@ class RateTest(ABC):
         reading: Reading = cast("Any", {**DEFAULTS, **{name: options[name] for name in options if name in DEFAULTS}})
         reading["on_undefined"] = "ignore"
         source = open_frame(data, options.get("group_by"))
+        for column in self.within:
+            column.check(source.columns, "within")
+            if column in source.outer:
+                msg = f"`within`: the data are grouped by {column.name!r} already, each group of which is tested alone."
+                raise ArgumentError(msg)
         if counting.get("group_by") is not None:
             counting["group_by"] = source.group_by  # an iterator is read once
         crossed = self._named([self._crossed(metric) for metric in self.metrics], "\0crossed ") if self.within else ()

@@ -34,8 +34,10 @@ MOST_CELLS = 2**21
 _MOST_DRAWN = 2**19
 """Counts that are drawn at once; the values of 100,000 cells then take less than 500 MB, Python and all."""
 _MOST_NUMBERS = 2**26
-_MOST_ROWS = 2 * 10**9
+MOST_ROWS = 2 * 10**9
 """Rows that are drawn in all, which takes minutes."""
+MOST_SHUFFLED = 10**9
+"""Rows of which numpy draws without replacement."""
 _PRIOR = 0.5
 """Jeffreys' prior weight of each cell of a group."""
 
@@ -55,12 +57,13 @@ def redrawn(
     times: int,
     random: np.random.Generator,
     way: Literal["bootstrap", "bayes"],
+    possible: pl.DataFrame | None = None,
 ) -> Iterator[Tally]:
     """Replicates of a tally of labels, in parts that fit into memory.
 
     `by` is kept of the keys beside outer groups; outer groups, and the groups of `strata`, keep their size. With
     "bayes" cells are not drawn: their shares are, from the Dirichlet distribution that Jeffreys' prior and the counts
-    of a group give.
+    of a group give to each of the `possible` pairs of truth and estimate.
     """
     import numpy as np
 
@@ -70,7 +73,7 @@ def redrawn(
     # in one order whatever that of the rows, so that a seed says everything
     cells = tally.cells.group_by(*kept, *LABELS).agg(pl.col(sums).sum())
     if way == "bayes":
-        pairs = cells.select(LABELS).unique()
+        pairs = cells.select(LABELS).unique() if possible is None else possible
         every = cells.select(*kept, pl.lit(0).alias(DRAW)).unique().drop(DRAW)
         cells = (every.join(pairs, how="cross") if kept else pairs).join(
             cells, on=[*kept, *LABELS], how="left", nulls_equal=True
@@ -162,24 +165,26 @@ def drawn_rows(
     import numpy as np
 
     keys, names = kept_keys(tally, by)
-    # in one order whatever that of the rows, so that a seed says everything
-    rows = rows.sort(pl.all(), nulls_last=True)
+    own = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
+    rows = in_order(tally, rows, [*names, *own])
     fixed = [*tally.names([key.column for key in tally.outer]), *tally.names(strata)]
-    stratum = placed(rows, fixed)[0]
-    own = [key.column for key in tally.clusters if key.column.name != BLOCK]
-    cluster = placed(rows, tally.names(own))[0]
-    others = [f"k{place}" for place in range(len(tally.keys)) if f"k{place}" not in names]
-    kept, draw = rows.drop(others).rename(names), f"k{len(keys)}"
-    check_rows(len(rows), times)
+    stratum, cluster = placed(rows, fixed)[0], placed(rows, own)[0]
+    kept, draw = rows.drop(own).rename(names), f"k{len(keys)}"
+    if len(rows) * times > MOST_ROWS:
+        msg = (
+            f"{times} draws of {len(rows)} rows take too long; a few hundred tell a standard error to a few percent, "
+            "`times=400`."
+        )
+        raise ArgumentError(msg)
     order = np.argsort(stratum, kind="stable")
     sizes = np.bincount(stratum) if len(rows) else np.zeros(1, dtype=np.int64)
     size, start = sizes[stratum[order]], (np.cumsum(sizes) - sizes)[stratum[order]]
     step = max(1, MOST_CELLS // max(1, len(rows)))
     for first in range(0, times, step):
         draws = min(step, times - first)
-        if own:
-            count = int(cluster.max(initial=-1)) + 1
-            often = random.multinomial(count, np.full(count, 1 / max(1, count)), draws)
+        if own and len(rows):
+            count = int(cluster.max()) + 1
+            often = random.multinomial(count, np.full(count, 1 / count), draws)
             taken = [np.repeat(np.arange(len(rows)), each[cluster]) for each in often]
             chosen, lengths = np.concatenate(taken), [len(each) for each in taken]
         else:
@@ -208,14 +213,13 @@ def placed(frame: pl.DataFrame, by: Sequence[str]) -> tuple[Array, pl.DataFrame]
     return numbers[DRAW].cast(pl.Int64).to_numpy(), distinct
 
 
-def check_rows(rows: int, times: int) -> None:
-    """Refuse draws that would take hours."""
-    if rows * times > _MOST_ROWS:
-        msg = (
-            f"{times} draws of {rows} rows take too long; a few hundred tell a standard error to a few percent, "
-            "`times=400`."
-        )
-        raise ArgumentError(msg)
+def in_order(tally: Tally, rows: pl.DataFrame, kept: Sequence[str]) -> pl.DataFrame:
+    """The rows without other keys than those that are kept, in one order whatever that of the data.
+
+    So a seed says everything, whatever else is asked for.
+    """
+    others = [f"k{place}" for place in range(len(tally.keys)) if f"k{place}" not in kept]
+    return rows.drop(others).sort(pl.all(), nulls_last=True)
 
 
 def _drawn(cells: pl.DataFrame, groups: list[Any], count: int, random: np.random.Generator, way: str) -> dict[str, Any]:

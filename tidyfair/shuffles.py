@@ -15,7 +15,8 @@ import polars as pl
 from tidyfair.columns import Column
 from tidyfair.counting import recounted
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.replicates import DRAW, MOST_CELLS, check_rows, kept_keys, placed
+from tidyfair.replicates import DRAW, MOST_CELLS, MOST_ROWS, MOST_SHUFFLED, in_order, kept_keys, placed
+from tidyfair.sums import centred, is_centre, is_sum, merged, running
 from tidyfair.tallies import LABELS, Key
 
 if TYPE_CHECKING:
@@ -36,10 +37,9 @@ VARIANT = "\0variant"
 
 How far the values of the others are from it, squared and added up, is in proportion to the variance of the value.
 """
-_PARTS = 10
+_PARTS, _PARTS_OF_SUMS = 20, 100
+"""Random parts of the rows; the more, the less do errors depend on who is in which."""
 _NEITHER = "neither"
-_MOST_SHUFFLED = 10**9
-"""Rows of which numpy draws without replacement."""
 
 
 def shuffled_cells(
@@ -68,8 +68,8 @@ def shuffled_cells(
         mine, table = np.flatnonzero(stratum == place), np.zeros(shape[1:], dtype=np.int64)
         np.add.at(table, (group[mine], label[mine]), cells["n"].to_numpy()[mine])
         found.append((int(of_outer[mine[0]]), table))
-    if any(table.sum() >= _MOST_SHUFFLED for _, table in found):
-        msg = f"Fewer than {_MOST_SHUFFLED} rows can be shuffled; test a part of them."
+    if any(table.sum() >= MOST_SHUFFLED for _, table in found):
+        msg = f"Fewer than {MOST_SHUFFLED} rows can be shuffled; test a part of them."
         raise ArgumentError(msg)
     every, variants = times + 1, 1 + shape[2] if varied else 1
     moves = np.ones(shape[2], dtype=bool)
@@ -100,11 +100,12 @@ def shuffled_cells(
 
 
 def shuffled_rows(
-    tally: Tally, by: By, within: Sequence[Column], *, times: int, random: np.random.Generator, varied: bool = True
-) -> Iterator[Tally]:
+    tally: Tally, by: By, within: Sequence[Column], *, times: int, random: np.random.Generator, varied: bool = True,
+    of_sums: bool = False,
+) -> Iterator[Tally]:  # fmt: skip
     """Tallies with the groups of `by` shuffled among the rows of each outer group, within strata, or among clusters.
 
-    In each variant, if there are any, one of ten random parts of the rows is left out.
+    In each variant, if there are any, a random part of the rows is left out; where only sums are read, from them.
     """
     import numpy as np
 
@@ -113,9 +114,8 @@ def shuffled_rows(
     keys, names = kept_keys(tally, by.columns)
     outer, own = tally.names([key.column for key in tally.outer]), tally.names(by.columns)
     strata, clusters = [*outer, *tally.names(within)], tally.names([key.column for key in tally.clusters])
-    rows = tally.rows.filter(_is_compared(tally.rows, by, own)).sort(pl.all(), nulls_last=True)
-    every, parts_left = times + 1, range(_PARTS if varied else 0)
-    check_rows(len(rows) * (len(parts_left) + 1), every)
+    rows = tally.rows.filter(_is_compared(tally.rows, by, own))
+    rows = in_order(tally, rows, [*names, *strata, *clusters])
     group, groups = placed(rows, own)
     of_row, stratum, of_unit = np.arange(len(rows)), placed(rows, strata)[0], group
     if clusters:
@@ -123,13 +123,18 @@ def shuffled_rows(
         of_row = placed(rows, [*strata, *clusters])[0]
         first_row = np.unique(of_row, return_index=True)[1]
         stratum, of_unit = stratum[first_row], group[first_row]
-    part = (random.permutation(len(stratum)) % _PARTS)[of_row]
-    left = [np.flatnonzero(part != place) for place in parts_left]
-    chosen = np.concatenate([np.arange(len(rows)), *left])
-    variant = np.repeat(np.arange(len(left) + 1), [len(rows), *map(len, left)])
-    in_order = np.argsort(stratum, kind="stable")
-    others = [f"k{place}" for place in range(len(tally.keys)) if f"k{place}" not in names]
-    kept = rows.drop(*others, *own)[chosen]
+    count = min(_PARTS_OF_SUMS if of_sums else _PARTS, len(stratum))
+    chosen, variant = np.arange(len(rows)), np.zeros(len(rows), dtype=np.int64)
+    if varied and len(rows):
+        part = (random.permutation(len(stratum)) % count)[of_row]
+        left = [] if of_sums else [np.flatnonzero(part != place) for place in range(count)]
+        variant = part if of_sums else np.repeat(np.arange(count + 1), [len(rows), *map(len, left)])
+        chosen = np.concatenate([chosen, *left])
+    every, one_by_one = times + 1, np.argsort(stratum, kind="stable")
+    if len(chosen) * every > MOST_ROWS:
+        msg = f"Shuffling {len(rows)} rows {times} times takes too long; take fewer shuffles, `times=`, or fewer rows."
+        raise ArgumentError(msg)
+    kept = rows.drop({*strata, *clusters, *own} - {*outer})[chosen]
     step = max(1, MOST_CELLS // max(1, len(chosen)))
     for first in range(0, every, step):
         draws = min(step, every - first)
@@ -137,10 +142,34 @@ def shuffled_rows(
         for draw in range(first, first + draws):
             shuffled = of_unit.copy()
             if draw < times:
-                shuffled[in_order] = of_unit[np.lexsort((random.random(len(stratum)), stratum))]
+                shuffled[one_by_one] = of_unit[np.lexsort((random.random(len(stratum)), stratum))]
             its_groups = groups[shuffled[of_row][chosen]].get_columns()
             parts.append(_numbered(kept.hstack(its_groups).rename(names), len(keys), draw, variant))
-        yield recounted(tally, pl.concat(parts), _with_draws(keys))
+        drawn = recounted(tally, pl.concat(parts), _with_draws(keys))
+        yield _each_left_out(drawn, count) if varied and of_sums else drawn
+
+
+def _each_left_out(tally: Tally, count: int) -> Tally:
+    """The tally, and variants in each of which the rows of one of the parts, its last key, are left out."""
+    last, by = f"k{len(tally.keys) - 1}", [name for name in tally.counted_by if name != f"k{len(tally.keys) - 1}"]
+    cells = centred(tally.cells, by)
+    names = [name for name in cells.columns if name not in {*by, last}]
+    merges = merged(names)
+    parts = pl.DataFrame({last: pl.int_range(count, dtype=pl.Int32, eager=True)})
+    every = cells.select(by).unique().join(parts, how="cross")
+    every = every.join(cells, on=[*by, last], how="left", nulls_equal=True).with_columns(
+        pl.col(name).fill_null(0) if is_sum(name) else pl.col(name).drop_nulls().first().over(by) if is_centre(name)
+        else pl.col(name) for name in names
+    )  # fmt: skip
+    without = every.with_columns(*(running(name).over(by) for name in names), pl.col(last) + 1)
+    whole = cells.group_by(by).agg(merge(pl.col(name)) for name, merge in merges.items())
+    both = pl.concat(
+        [
+            whole.with_columns(pl.lit(0, pl.Int32).alias(last)).select(tally.cells.columns),
+            without.select(tally.cells.columns),
+        ]
+    )
+    return replace(tally, cells=both.filter(pl.col("n") > 0), rows=None)
 
 
 def _is_compared(frame: pl.DataFrame, by: By, own: Sequence[str]) -> pl.Series:
@@ -171,14 +200,15 @@ def _check_clusters(
     tally: Tally, rows: pl.DataFrame, clusters: Sequence[str], by: By, within: Sequence[Column]
 ) -> None:
     """Refuse clusters that are not in one group each, which shuffling would tear apart."""
-    together = tally.names([*by.columns, *(key.column for key in tally.outer), *within])
-    several = rows.group_by(clusters).agg(pl.struct(together).n_unique().alias("groups")).filter(pl.col("groups") > 1)
+    together = tally.names([*by.columns, *within])
+    each = rows.group_by(*clusters, *tally.names([key.column for key in tally.outer]))
+    several = each.agg(pl.struct(together).n_unique().alias("groups")).filter(pl.col("groups") > 1)
     if len(several):
         name = tally.clusters[0].column.name
         features = listed([column.name for column in (*by.columns, *within)])
         msg = (
             f"{len(several)} clusters of {name!r} hold rows of several groups of {features}, so that whole clusters "
-            f"cannot be shuffled; shuffle within them, `within={name!r}`."
+            f"cannot be shuffled; shuffle rows within clusters, `within={name!r}` in place of `cluster=`."
         )
         raise ArgumentError(msg)
 

@@ -181,6 +181,11 @@ def is_sum(name: str) -> bool:
     return name not in _CENTRES and not name.startswith((_LEAST, _MOST))
 
 
+def is_centre(name: str) -> bool:
+    """Whether columns of that name hold what sums are about."""
+    return name in _CENTRES
+
+
 def merged(names: Iterable[str]) -> dict[str, Callable[[pl.Expr], pl.Expr]]:
     """How the values of columns become one where cells are together."""
     ends = {_LEAST: pl.Expr.min, _MOST: pl.Expr.max}
