@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 from sklearn.metrics import f1_score, roc_auc_score
 
 import tidyfair as tf
@@ -327,7 +328,10 @@ def test_unequal_groups_are_called_so() -> None:
 def test_the_same_seed_gives_the_same_answer_whatever_the_order_of_rows() -> None:
     mixed = LOANS.sample(fraction=1.0, shuffle=True, seed=1)
     for metric, call in ((gap(tf.f_meas)("race"), DECIDED), (tf.auc_parity("sex"), SCORED)):
-        assert outcome(metric, LOANS, call, times=60) == outcome(metric, mixed, call, times=60)
+        one, other = (outcome(metric, data, call, times=60) for data in (LOANS, mixed))
+        assert other == {
+            name: pytest.approx(value) if isinstance(value, float) else value for name, value in one.items()
+        }
 
 
 def test_nobody_is_no_surprise() -> None:
