@@ -655,7 +655,7 @@ def test_odd_calls_are_refused(make: Any, options: dict[str, Any]) -> None:
 def test_pairs_count_rows_that_know_nothing_of_each_other() -> None:
     data = random_people(40).with_columns(w=pl.lit(2.0))
     for name in ("case_weights", "cluster"):
-        with pytest.raises(tf.ArgumentError, match=f"takes no `{name}`: it counts rows"):
+        with pytest.raises(tf.ArgumentError, match=f"takes no `{name}`: it counts rows; `disparity_test`"):
             tf.pairwise(tf.demographic_parity("g"))(data, "t", "e", **{name: "w"})
 
 

@@ -139,6 +139,46 @@ def test_means_of_numbers_have_tests_too() -> None:
     assert near[".p_value"] > 0.05
 
 
+@pytest.mark.parametrize("within", [None, "age_band"])
+def test_rates_can_be_tested_by_standard_errors_too(within: str | None) -> None:
+    truth, guess, _, groups = columns(LOANS, "race")
+    data = LOANS.filter(pl.Series(truth))
+    guess, groups, pooled = guess[truth], groups[truth], guess[truth].mean()
+    strata = data[within].cast(pl.String).to_numpy() if within else np.zeros(len(data))
+    plain = by_plain_shuffles(
+        lambda rows: float(guess[rows].mean()),
+        lambda rows: math.sqrt(pooled * (1 - pooled) / len(rows)),
+        groups,
+        strata,
+    )
+    found = outcome(tf.equal_opportunity("race"), LOANS, DECIDED, within=within, studentized=True, times=10_000)
+    assert found[".method"] == "studentized permutation"
+    assert found[".n"] == len(data)
+    assert found[".p_value"] == pytest.approx(
+        plain["p"], abs=5 * math.sqrt(0.25 / TIMES) * 2 * math.sqrt(plain["p"]) + 0.005
+    )
+    by_range = outcome(tf.equal_opportunity("race"), LOANS, DECIDED, within=within, times=10_000)
+    for name in (".estimate", ".expected", ".expected_lower", ".expected_upper", ".n"):
+        assert found[name] == by_range[name]
+
+
+def test_a_rare_group_does_not_drown_the_others() -> None:
+    sizes, hits = {"a": 1000, "b": 1000, "rare": 8}, {"a": 400, "b": 500, "rare": 4}
+    data = pl.concat(
+        pl.DataFrame({"group": [name] * size, "e": [1] * hits[name] + [0] * (size - hits[name])})
+        for name, size in sizes.items()
+    )
+    call: dict[str, Any] = {"estimate": "e"}
+    parity = tf.demographic_parity("group")
+    assert outcome(parity, data, call)[".p_value"] > 0.2
+    assert outcome(parity, data, call, studentized=True)[".p_value"] < 0.005
+    # against a, b is far and the rare one is not
+    to_rare = tf.demographic_parity("group", aggregate=tf.difference(to="rare"))
+    assert outcome(to_rare, data, call, studentized=True)[".p_value"] > 0.2
+    left_out = tf.demographic_parity("group", min_n=10)
+    assert outcome(left_out, data, call, studentized=True)[".p_value"] < 0.005
+
+
 # Among whom
 
 

@@ -14,6 +14,7 @@ from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, listed
 from tidyfair.fairness import demographic_parity_ratio
 from tidyfair.frames import open_frame
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.results import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +55,11 @@ class Gate:
         Returns:
             What the metrics give, with one-sided limits `.lower` and `.upper`, the `.limit`, and the `.verdict`.
         """
+        if both := [name for name, value in self.options if options.get(name, value) != value]:
+            msg = (
+                f"`{both[0]}` is given twice: {dict(self.options)[both[0]]!r} with the gate, {options[both[0]]!r} here."
+            )
+            raise ArgumentError(msg)
         options = dict(self.options) | options
         for name in ("interval", "conf_level", "explain"):
             if name in options:
@@ -94,7 +100,7 @@ class Gate:
             if not beyond.any():
                 break
             failed, left = failed | beyond, left & ~beyond
-        return found.with_columns(_verdict(pl.lit(failed), passed)).drop(_BELOW)
+        return found.with_columns(_verdict(pl.lit(failed), passed)).drop(_BELOW, LOST, strict=False)
 
     def _at(self, tally: Tally, error: float, reading: Mapping[str, Any]) -> tuple[pl.DataFrame, list[int]]:
         """Results with limits each of which is wrong so often, and the metric that each row is of."""

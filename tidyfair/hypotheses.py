@@ -18,10 +18,12 @@ from tidyfair.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
     NOT_TAKEN,
+    SAME,
     Counts,
     Family,
     OuterGroupTest,
     columns_of,
+    distances,
     groupwise,
     reads_one_label,
 )
@@ -44,8 +46,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DisparityTest", "disparity_test"]
 
-SAME = 1e-9
-"""Statistics that differ by less are ties: the same counts, worked out in another order."""
 CENTRAL = (0.025, 0.975)
 _MANY, _FEWER = 10_000, 1_000
 """Shuffles where counts are shuffled, and where rows are."""
@@ -67,6 +67,8 @@ class DisparityTest(OuterGroupTest):
     not_taken: ClassVar[tuple[str, ...]] = NOT_TAKEN
     draws: int | None = None
     """How many shuffles there are, where it is said."""
+    studentized: bool = False
+    """Whether rates too are tested by how many standard errors groups are apart."""
 
     def _reads_rows(self, counting: Mapping[str, Any]) -> bool:
         told = counting.get("case_weights") is not None or counting.get("cluster") is not None
@@ -90,9 +92,13 @@ class DisparityTest(OuterGroupTest):
         del texts
         if not len(counts) or rows.is_empty():
             return self._row(metric)
-        values = compared_draws(metric, rows, counts, _drawn(counts, self.times, random))
+        drawn = _drawn(counts, self.times, random)
+        values = compared_draws(metric, rows, counts, drawn)
+        bad, method = values["severity"].to_numpy(), "permutation"
+        if self.studentized:
+            bad, method = _farthest(rows, counts, drawn), "studentized permutation"
         about = {count.among: int(count.rows.sum()) for count in counts}
-        return self._row(metric, values["value"], values["severity"].to_numpy(), sum(about.values()), "permutation")
+        return self._row(metric, values["value"], bad, sum(about.values()), method)
 
     def _shuffled(self, case: Case) -> Iterator[pl.DataFrame]:
         """The tests of what is not one rate of equal rows: groups shuffled, and everything worked out anew."""
@@ -167,6 +173,28 @@ def _is_exact(case: Case) -> bool:
     return apart and case.tally.weights is None and not case.tally.clusters
 
 
+def _farthest(rows: pl.DataFrame, counts: Sequence[Counts], drawn: Sequence[Array]) -> Array:
+    """How far the farthest groups of each draw are apart, in standard errors under equality; last of what was found."""
+    import numpy as np
+
+    largest = np.zeros(len(drawn[0]) + 1)
+    for count, hits in zip(counts, drawn, strict=True):
+        mine = rows.filter(name=count.name)
+        compared = mine.filter(pl.col("estimate").is_not_null())
+        reference = compared.filter("is_reference")[UNIT].unique().to_list()
+        kept = np.flatnonzero(np.isin(count.units, compared[UNIT].to_numpy()))
+        size, found = count.rows.sum(axis=0), count.hits.sum(axis=0)
+        every = np.concatenate([hits, found[None]])[:, kept] / size[kept]
+        one, other = np.triu_indices(len(kept), 1)
+        if reference:
+            is_one = np.isin(count.units[kept], reference)
+            one, other = (each[is_one[one] | is_one[other]] for each in (one, other))
+        if len(one):
+            away = distances(every, size[kept], found.sum() / size.sum(), (one, other))
+            largest = np.maximum(largest, away.max(axis=1))
+    return largest
+
+
 def _drawn(counts: Sequence[Counts], times: int, random: np.random.Generator) -> list[Any]:
     """The shuffled hits of each rate; rates of the same rows are shuffled together."""
     found: list[Any] = []
@@ -234,6 +262,7 @@ def disparity_test(
     times: int | None = None,
     seed: int = 0,
     mid_p: bool = False,
+    studentized: bool = False,
     adjust: Literal["holm", "bh", "by", "none"] = "holm",
     family: Family = "all",
 ) -> DisparityTest:
@@ -252,6 +281,8 @@ def disparity_test(
         times: How many draws there are; 10,000 of counts, 1,000 of rows unless said otherwise.
         seed: Of the draws; the same seed gives the same answer.
         mid_p: Whether draws that are equal to what was found count half.
+        studentized: Whether rates too are tested by how many standard errors groups are apart, and not by the disparity
+            itself, which a rare group makes large by chance. It is as exact, and what everything else is tested by.
         adjust: How p-values of several tests are adjusted: `"holm"`, `"bh"` (Benjamini and Hochberg), `"by"` (Benjamini
             and Yekutieli) or `"none"`.
         family: Which tests are adjusted together: `"all"`, those of one `"metric"`, or of one `"by"`.
@@ -273,4 +304,5 @@ def disparity_test(
         groupwise(metrics, "disparity_test"), columns_of(within), how_often(_MANY if times is None else times),
         whole("seed", seed, 0), one_of("adjust", adjust, ADJUSTMENTS),
         cast("Any", one_of("family", family, FAMILIES)), flag("mid_p", mid_p), draws=times,
+        studentized=flag("studentized", studentized),
     )  # fmt: skip

@@ -10,7 +10,6 @@ import polars as pl
 
 from tidyfair.arguments import how_often, one_of, proper_share, whole
 from tidyfair.errors import ArgumentError
-from tidyfair.hypotheses import SAME
 from tidyfair.intervals import Quantities
 from tidyfair.proportions import (
     apart,
@@ -24,10 +23,12 @@ from tidyfair.proportions import (
 from tidyfair.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
+    SAME,
     Counts,
     Family,
     OuterGroupTest,
     columns_of,
+    distances,
     groupwise,
 )
 from tidyfair.readings import UNIT
@@ -107,9 +108,9 @@ class PairwiseTest(OuterGroupTest):
             }  # fmt: skip
             if self.adjust == "max_t":
                 share = hits.sum() / size.sum()
-                distance = _distances(value[None, :], size, share)[0]
+                distance = distances(value[None, :], size, share, (one, other))[0]
                 drawn = count.shuffled(self.times, random) / size
-                largest = _distances(drawn, size, share).max(axis=1, initial=0.0)
+                largest = distances(drawn, size, share, (one, other)).max(axis=1, initial=0.0)
                 reached = (largest[:, None] >= distance - SAME).sum(axis=0)
                 table[".p_adjusted"] = (1 + reached) / (1 + self.times)
             tables.append(pl.DataFrame({name: table[name] for name in schema}, schema=schema))
@@ -119,15 +120,6 @@ class PairwiseTest(OuterGroupTest):
         if self.adjust != "max_t":
             return super()._adjusted(table)
         return table.with_columns(pl.lit("max_t over the pairs of each comparison").alias(".adjustment"))
-
-
-def _distances(shares: Array, rows: Array, share: float) -> Array:
-    """How far the shares of each pair are apart, in standard errors under equality."""
-    import numpy as np
-
-    one, other = np.triu_indices(len(rows), 1)
-    error = np.sqrt(share * (1 - share) * (1 / rows[one] + 1 / rows[other]))
-    return np.abs(shares[:, one] - shares[:, other]) / np.maximum(error, SAME)
 
 
 class StratifiedTest(OuterGroupTest):

@@ -10,10 +10,11 @@ import polars as pl
 
 from tidyfair.arguments import how_often, one_of, whole
 from tidyfair.errors import ArgumentError
-from tidyfair.hypotheses import CENTRAL, SAME, compared_draws
+from tidyfair.hypotheses import CENTRAL, compared_draws
 from tidyfair.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
+    SAME,
     Case,
     Counts,
     Family,

@@ -46,6 +46,8 @@ Family: TypeAlias = Literal["metric", "by", "all"]
 ADJUSTMENTS = ("holm", "bh", "by", "none")
 FAMILIES = ("metric", "by", "all")
 _OUTER = "\0outer"
+SAME = 1e-9
+"""Statistics that differ by less are ties: the same counts, worked out in another order."""
 NOT_TAKEN = (
     "interval", "explain", "on_undefined", "score_bins", "times", "seed", "conf_level", "parts", "keep_rows",
 )  # fmt: skip
@@ -132,8 +134,12 @@ class RateTest(ABC):
         given = metric_set(*self._named(self.metrics))
         for name in self.not_taken:
             if name in options:
-                own = " in the call; give it to the test itself" if name in {"times", "seed", "conf_level"} else ""
-                msg = f"A test takes no `{name}`{own}: it counts rows."
+                why = " of its own"
+                if name in {"times", "seed", "conf_level"}:
+                    why = " in the call; give it to the test itself"
+                elif name in {"case_weights", "cluster"}:
+                    why = ": it counts rows; `disparity_test` and intervals do"
+                msg = f"This takes no `{name}`{why}."
                 raise ArgumentError(msg)
         given.check_options(options)
         counting = {name: options[name] for name in options if name not in DEFAULTS}
@@ -266,6 +272,15 @@ def reads_one_label(formula: Formula, rows: pl.DataFrame) -> bool:
     """Whether values of a formula are about one label, or all of them at once."""
     of_one = set(rows["estimator"]) <= set(ONE_LABEL) or formula.over_levels
     return of_one and rows[LEVEL].n_unique() <= 1
+
+
+def distances(shares: Array, rows: Array, share: float, pairs: tuple[Array, Array]) -> Array:
+    """How far the shares of each pair are apart, in standard errors under equality."""
+    import numpy as np
+
+    one, other = pairs
+    error = np.sqrt(share * (1 - share) * (1 / rows[one] + 1 / rows[other]))
+    return np.abs(shares[:, one] - shares[:, other]) / np.maximum(error, SAME)
 
 
 def _places(
