@@ -55,9 +55,10 @@ class Gate:
         Returns:
             What the metrics give, with one-sided limits `.lower` and `.upper`, the `.limit`, and the `.verdict`.
         """
-        if both := [name for name, value in self.options if options.get(name, value) != value]:
-            msg = f"`{both[0]}` is given twice: {dict(self.options)[both[0]]!r} with the gate, and {options[both[0]]!r} here."
-            raise ArgumentError(msg)
+        for name, own in self.options:
+            if options.get(name, own) != own:
+                msg = f"`{name}` is given twice: {own!r} with the gate, and {options[name]!r} here."
+                raise ArgumentError(msg)
         options = dict(self.options) | options
         for name in ("interval", "conf_level", "explain"):
             if name in options:
