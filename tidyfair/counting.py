@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -14,6 +14,7 @@ from tidyfair.frames import FREQUENCY, WEIGHT
 from tidyfair.groups import SIDE
 from tidyfair.neighbors import other_labels
 from tidyfair.packing import binned, grouped
+from tidyfair.pushdown import distinct_rows, pushed_down
 from tidyfair.sums import (
     ACTUAL,
     MEASURE,
@@ -23,6 +24,7 @@ from tidyfair.sums import (
     digits_lost,
     moments,
     own_centres,
+    quantities,
     summed,
 )
 from tidyfair.tallies import BLOCK, LABELS, TRUTH, Key, Scores, Tally, check_total
@@ -39,6 +41,7 @@ __all__: list[str] = []
 _FEW_ROWS = 50_000
 _SAMPLE = 1_000
 _MOST_REPEATED, _MOST_COUNTED = 5 * 10**7, 2**62
+_NO_ORDER = "Some metric, such as mase, reads rows in their order, which rows of another engine do not have."
 _BLOCKS = 400
 """Parts of the rows; a standard error from so many is known to 4 %."""
 
@@ -69,6 +72,22 @@ def count(
     groups = {f"t{index}": ("threshold", column) for index, column in enumerate(cut.by if cut else ())}
     features = _features(needs)
     wanted |= {f"f{index}": ("features", column) for index, column in enumerate(features)}
+    read = scores if reads_scores and needs.scores else None
+    tally = Tally(pl.DataFrame(), keys, truth, estimate, cut, weights, scores, needs, sides=source.sides)
+    if source.is_elsewhere:
+        if needs.order:
+            raise ColumnError(_NO_ORDER)
+        nobody = _as_numbers(
+            source.emptied().select(wanted | groups), wanted, decided=cut is not None and not needs.scores
+        )
+        _weighable(nobody, weights, None, "in-memory", repeat=False)
+        plain = blocks is None and not (scores and scores.bins)
+        cells = pushed_down(source, wanted | groups, needs, cut, len(read.columns) if read else 0) if plain else None
+        if cells is not None:
+            return _finished(tally, cells, wanted)
+        rows, often = distinct_rows(source, wanted | groups)
+        given: dict[str, Any] = {"truth": truth, "estimate": estimate, "scores": scores, "cut": cut, "weights": weights}
+        return count(rows, keys, **given, frequencies=often, needs=needs, blocks=blocks)
     # small frames do not repay the start of the streaming engine
     engine: EngineType = "in-memory" if source.rows is not None and source.rows < _FEW_ROWS else "streaming"
     frame = source.select(wanted | groups)
@@ -99,14 +118,18 @@ def count(
         own = [*(f"k{index}" for index in range(len(keys))), TRUTH]
         with blaming_expressions(wanted):
             rows = binned(frame, own, [f"s{place}" for place in range(len(scores.columns))], bins, engine)
-    cells = _cells(frame, wanted, needs, scores if reads_scores and needs.scores else None, cut, engine)
-    if weights is not None:
-        _check_weights(cells, weights)
+    cells = _cells(frame, wanted, needs, read, cut, engine)
+    return _finished(replace(tally, keys=keys, rows=rows), cells, wanted)
+
+
+def _finished(tally: Tally, cells: pl.DataFrame, wanted: dict[str, tuple[str, Column]]) -> Tally:
+    """The tally with its cells, which are checked."""
+    if tally.weights is not None:
+        _check_weights(cells, tally.weights)
         cells = cells.drop("least", "known")
-    cells = _arranged(cells, keys)
+    cells = _arranged(cells, tally.keys)
     _check_finite(cells, {name: column for name, (_, column) in wanted.items()}, wanted)
-    cells = _within_bins(cells, scores)
-    return Tally(cells, keys, truth, estimate, cut, weights, scores, needs, rows, source.sides)
+    return replace(tally, cells=_within_bins(cells, tally.scores))
 
 
 def recounted(tally: Tally, rows: pl.DataFrame, keys: tuple[Key, ...]) -> Tally:
@@ -179,7 +202,7 @@ def _cells(
     measure = next((name for name in (WEIGHT, FREQUENCY) if name in columns), None)
     weighted = measure is not None
     if needs.anything:
-        sums += summed(needs, count, weighted=weighted)
+        sums += summed(quantities(needs, count, weighted=weighted))
         frame = frame.with_columns(pl.col(measure).cast(pl.Float64).alias(MEASURE)) if measure else frame
     values = {WEIGHT, FREQUENCY, MEASURE, ACTUAL, PREDICTED, *(f"s{place}" for place in range(len(columns)))}
     values |= {term.column for term in needs.compared}
@@ -192,7 +215,9 @@ def _cells(
         sample = frame.select(ACTUAL, PREDICTED).head(_SAMPLE).collect().median()
         centres = [pl.lit(each.fill_null(0.0).item()) for each in sample]
         named = [centre.alias(name) for name, centre in zip(("truth_centre", "estimate_centre"), centres, strict=True)]
-        cells = grouped(frame, by, [*sums, *moments(*centres, weighted=weighted)], engine, known).with_columns(named)
+        cells = grouped(frame, by, [*sums, *summed(moments(*centres, weighted=weighted))], engine, known).with_columns(
+            named
+        )
         if not digits_lost(cells):
             return cells
         # the groups lie far apart: each is summed about its own means
@@ -202,7 +227,7 @@ def _cells(
             if by
             else frame.with_columns(pl.lit(each.item()).alias(each.name) for each in placed)
         )
-        again = moments(pl.col("truth_centre"), pl.col("estimate_centre"), weighted=weighted)
+        again = summed(moments(pl.col("truth_centre"), pl.col("estimate_centre"), weighted=weighted))
         centred_sums = [*sums, *again, pl.col("truth_centre", "estimate_centre").first()]
         return grouped(frame, by, centred_sums, engine, known)
 
@@ -286,14 +311,7 @@ def _refuse_continuous(frame: pl.LazyFrame, named: dict[str, Column | None], eng
     for name in floats:
         column = named[name]
         if column is not None and found[name][0]:
-            way_out = (
-                "give the predicted labels, or the scores as `probs=` with `threshold=`"
-                if name == ESTIMATE
-                else "give the column of labels"
-            )
-            found_out = f"the column {column.name!r} holds numbers that are not whole, but class metrics read labels"
-            msg = f"`{name}`: {found_out}; {way_out}."
-            raise ColumnError(msg)
+            raise ColumnError.continuous(name, column.name)
 
 
 def _weighable(

@@ -74,6 +74,15 @@ class ColumnError(TidyfairError):
         columns = list(columns)
         return cls(f"`{role}`: there is no column {name!r}.{nearest(name, columns)} Columns: {listed(columns)}.")
 
+    @classmethod
+    def continuous(cls, role: str, name: object) -> Self:
+        """A column of labels that holds numbers which are not whole."""
+        way_out = "give the column of labels"
+        if role == "estimate":
+            way_out = "give the predicted labels, or the scores as `probs=` with `threshold=`"
+        found = f"the column {name!r} holds numbers that are not whole, but class metrics read labels"
+        return cls(f"`{role}`: {found}; {way_out}.")
+
 
 class LabelError(TidyfairError):
     """Labels of truth and estimate that cannot be read without guessing."""

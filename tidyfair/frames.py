@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -41,9 +41,9 @@ class Source:
     """An opened frame: where the rows are, what they are grouped by, and which kind of frame to answer with."""
 
     frame: pl.DataFrame | pl.LazyFrame | Any
-    """A polars frame, or a narwhals frame of another eager kind."""
+    """A polars frame, or a narwhals frame of another kind."""
     kind: str
-    """`polars`, `pandas` or `pyarrow`."""
+    """`polars`, `pandas` or `pyarrow`, or the engine that has the rows."""
     outer: tuple[Column, ...]
     sides: Privileged | None = None
     """Conditions whose two sides are outer groups too."""
@@ -51,9 +51,13 @@ class Source:
     @property
     def columns(self) -> list[str]:
         """The names of the user's columns."""
-        if isinstance(self.frame, pl.LazyFrame):
-            return self.frame.collect_schema().names()
-        return list(self.frame.columns)
+        lazy = self.is_elsewhere or isinstance(self.frame, pl.LazyFrame)
+        return self.frame.collect_schema().names() if lazy else list(self.frame.columns)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the rows are in a database, a cluster or another engine that works out queries."""
+        return self.kind not in ("polars", *_EAGER)
 
     @property
     def group_by(self) -> list[Any]:
@@ -63,7 +67,7 @@ class Source:
     @property
     def rows(self) -> int | None:
         """The number of rows, where it is known without reading them."""
-        return None if isinstance(self.frame, pl.LazyFrame) else len(self.frame)
+        return None if self.is_elsewhere or isinstance(self.frame, pl.LazyFrame) else len(self.frame)
 
     def select(self, wanted: Mapping[str, tuple[str, Column]]) -> pl.LazyFrame:
         """The wanted columns and nothing else, under names of ours: `{name: (role, column)}`.
@@ -85,6 +89,11 @@ class Source:
         floats = [name for name, dtype in schema.items() if dtype.is_float() and name not in {WEIGHT, FREQUENCY}]
         return chosen.with_columns(pl.col(floats).fill_nan(None)) if floats else chosen
 
+    def emptied(self) -> Source:
+        """A polars frame without rows, whose columns are those of the frame."""
+        elsewhere = cast("Any", self.frame)
+        return replace(self, frame=pl.DataFrame(schema=elsewhere.collect_schema().to_polars()), kind="polars")
+
     def to_polars(self) -> pl.DataFrame:
         """The whole frame in polars."""
         frame = self._as_polars(set(self.columns))
@@ -100,7 +109,9 @@ class Source:
             return self.frame
         import narwhals.stable.v2 as nw
 
-        frame = self.frame.select(name for name in self.columns if name in needed)
+        frame = self.frame.select(*(name for name in self.columns if name in needed))
+        if self.is_elsewhere:
+            return frame.collect("polars").to_native()
         # ordered categoricals would lose their levels on the way; those of numbers are the numbers
         levels = {name: list(dtype.categories) for name, dtype in frame.schema.items() if isinstance(dtype, nw.Enum)}
         plain: dict[object, Any] = {bool: nw.Boolean(), int: nw.Int64()}
@@ -144,7 +155,7 @@ def open_frame(
     import narwhals.stable.v2 as nw
 
     try:
-        opened = nw.from_native(cast("Any", frame), eager_only=True)
+        opened = nw.from_native(cast("Any", frame))
     except (TypeError, ValueError) as error:
         module = type(frame).__module__.partition(".")[0]
         if module in _EAGER:
@@ -152,7 +163,8 @@ def open_frame(
             raise ColumnError(msg) from error
         msg = (
             f"`data` is a {module}.{type(frame).__name__}; tidyfair opens polars frames (eager, lazy, grouped), pandas "
-            "frames (also grouped) and pyarrow tables. Turn it into one of these first."
+            "frames (also grouped), pyarrow tables, and what narwhals opens of DuckDB, Spark, Dask and Ibis. Turn it "
+            "into one of these first."
         )
         raise ArgumentError(msg) from error
     return Source(opened, opened.implementation.value, outer, *sides)
@@ -170,6 +182,8 @@ def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
         return data.df, [*keys, *(expr.alias(name) for name, expr in named_by.items())]
     if isinstance(data, RollingGroupBy | DynamicGroupBy | LazyGroupBy):
         raise ArgumentError(_regroup(f"a {type(data).__name__}"))
+    if isinstance(data, tuple):
+        return _named_table(cast("tuple[Any, ...]", data)), None
     # pandas is recognised by name, so that it need not be installed
     if type(data).__module__.startswith("pandas.") and type(data).__name__.endswith("GroupBy"):
         grouped: Any = data
@@ -180,6 +194,14 @@ def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
             raise ArgumentError(_regroup("a pandas groupby on anything but the names of columns"))
         return grouped.obj, cast("list[Any]", keys)
     return data, None
+
+
+def _named_table(pair: tuple[Any, ...]) -> object:
+    """The table that a connection has under a name."""
+    if len(pair) != len(("connection", "name")) or not hasattr(pair[0], "table") or not isinstance(pair[1], str):
+        msg = "A pair is a connection, of DuckDB, Spark or Ibis, and the name of a table."
+        raise ArgumentError(msg)
+    return pair[0].table(pair[1])
 
 
 def _regroup(what: str) -> str:

@@ -6,8 +6,9 @@ different centres are moved to a common one before they are added.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tidyfair.formulas import Statistic
+
+Quantity: TypeAlias = tuple[str, str, Any]
+"""What the column is called, how the values of rows become one, and the value of a row."""
 
 __all__: list[str] = []
 
@@ -76,59 +80,61 @@ class Needs:
         return enough and self.numbers == other.numbers
 
 
-def score_names(count: int, *, sides: bool) -> dict[str, pl.Expr]:
+def score_names(count: int, *, sides: bool, api: Any = pl) -> dict[str, Any]:
     """The scores by name; with sides, their complements too."""
-    plain = {str(place): pl.col(f"s{place}").cast(pl.Float64) for place in range(count)}
+    plain = {str(place): api.col(f"s{place}").cast(api.Float64) for place in range(count)}
     return plain | {REST + name: 1 - score for name, score in plain.items() if sides}
 
 
-def summed(needs: Needs, scores: int, *, weighted: bool) -> list[pl.Expr]:
-    """Sums over the rows of a cell, weighted by the column `measure`; and extremes, which show what is not finite."""
-    sums = [_total(pl.col(term.column), term.column, weighted=weighted) for term in needs.compared]
+def quantities(needs: Needs, scores: int, *, weighted: bool, api: Any = pl) -> list[Quantity]:
+    """What is summed over the rows of a cell, weighted by the column `measure`; and extremes, for what is not finite.
+
+    They are expressions of polars or, through its `api`, of narwhals.
+    """
+    found = [(term.column, "sum", api.col(term.column)) for term in needs.compared]
     of_rows = sorted(needs.terms - {*needs.compared}, key=lambda term: term.column)
     if needs.scores:
-        named = score_names(scores, sides=needs.sides)
+        named = score_names(scores, sides=needs.sides, api=api)
         up_to = {
-            f"{UP_TO}{place}": pl.sum_horizontal(f"s{each}" for each in range(place + 1)) for place in range(scores)
+            f"{UP_TO}{place}": api.sum_horizontal(*(f"s{each}" for each in range(place + 1))) for place in range(scores)
         }
         for term in of_rows:
             columns = named | up_to if term.cumulative else named
-            sums += [
-                _total(
-                    term.of(truth=pl.lit(float(side)), score=score), f"{term.column} {name} {side}", weighted=weighted
-                )
+            found += [
+                (f"{term.column} {name} {side}", "sum", term.of(truth=api.lit(float(side)), score=score))
                 for name, score in columns.items()
                 for side in (0, 1)
             ]
-        sums += [each for place in range(scores) for each in _extremes(f"s{place}", weighted=weighted)]
-        if scores > 1:
-            # null where one is missing
-            total = sum((pl.col(f"s{place}") for place in range(1, scores)), start=pl.col("s0"))
-            sums += [total.min().alias(f"{_LEAST}total"), total.max().alias(f"{_MOST}total")]
     if needs.numbers:
-        truth, estimate = pl.col(ACTUAL), pl.col(PREDICTED)
-        sums += [_total(term.of(truth=truth, estimate=estimate), term.column, weighted=weighted) for term in of_rows]
-        sums += [*_extremes(ACTUAL, weighted=weighted), *_extremes(PREDICTED, weighted=weighted)]
-    return sums
+        truth, estimate = api.col(ACTUAL), api.col(PREDICTED)
+        found += [(term.column, "sum", term.of(truth=truth, estimate=estimate)) for term in of_rows]
+    measure = api.col(MEASURE)
+    found = [(name, how, value * measure if weighted else value) for name, how, value in found]
+    ends = [f"s{place}" for place in range(scores)] if needs.scores else []
+    for name in [*ends, *([ACTUAL, PREDICTED] if needs.numbers else [])]:
+        value = api.col(name)
+        if weighted:
+            # what is infinite spoils sums even if it weighs nothing
+            value = api.when((measure > 0) | (value.abs() == math.inf)).then(value)
+        found += [(_LEAST + name, "min", value), (_MOST + name, "max", value)]
+    if needs.scores and scores > 1:
+        # null where one is missing
+        total = sum((api.col(f"s{place}") for place in range(1, scores)), start=api.col("s0"))
+        found += [(f"{_LEAST}total", "min", total), (f"{_MOST}total", "max", total)]
+    return found
 
 
-def _total(value: pl.Expr, name: str, *, weighted: bool) -> pl.Expr:
-    return ((value * pl.col(MEASURE)) if weighted else value).sum().alias(name)
-
-
-def _extremes(name: str, *, weighted: bool) -> list[pl.Expr]:
-    """The ends of what counts; what is infinite spoils sums even if it weighs nothing."""
-    counts = pl.col(name)
-    if weighted:
-        counts = counts.filter((pl.col(MEASURE) > 0) | counts.is_infinite())
-    return [counts.min().alias(_LEAST + name), counts.max().alias(_MOST + name)]
-
-
-def moments(truth_centre: pl.Expr, estimate_centre: pl.Expr, *, weighted: bool) -> list[pl.Expr]:
+def moments(truth_centre: Any, estimate_centre: Any, *, weighted: bool, api: Any = pl) -> list[Quantity]:
     """First and second moments of the rows of a cell about the centres."""
-    truth, estimate = pl.col(ACTUAL) - truth_centre, pl.col(PREDICTED) - estimate_centre
+    truth, estimate = api.col(ACTUAL) - truth_centre, api.col(PREDICTED) - estimate_centre
     values = (truth, truth * truth, estimate, estimate * estimate, truth * estimate)
-    return [_total(value, name, weighted=weighted) for name, value in zip(_MOMENTS, values, strict=True)]
+    measure = api.col(MEASURE)
+    return [(name, "sum", value * measure if weighted else value) for name, value in zip(_MOMENTS, values, strict=True)]
+
+
+def summed(found: Iterable[Quantity]) -> list[pl.Expr]:
+    """The quantities of rows as those of cells."""
+    return [getattr(value, how)().alias(name) for name, how, value in found]
 
 
 def digits_lost(cells: pl.DataFrame) -> bool:

@@ -1,0 +1,170 @@
+"""Counting where the rows are: a database, a cluster or files make one aggregation, and only its cells travel.
+
+What needs more than sums travels as distinct rows, each with how often it is there; it is then counted as any frame is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tidyfair.columns import Column
+from tidyfair.cuts import ESTIMATE
+from tidyfair.errors import ColumnError, TidyfairError
+from tidyfair.frames import FREQUENCY, WEIGHT
+from tidyfair.sums import ACTUAL, MEASURE, PREDICTED, SCORE, moments, quantities
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tidyfair.cuts import Cut
+    from tidyfair.frames import Source
+    from tidyfair.sums import Needs, Quantity
+
+__all__: list[str] = []
+
+TRUTH = "truth"
+_OFTEN = "how often it is there"
+
+
+def pushed_down(
+    source: Source, wanted: Mapping[str, tuple[str, Column]], needs: Needs, cut: Cut | None, scores: int
+) -> pl.DataFrame | None:
+    """The cells of a frame, worked out by its own engine in one query; None if sums of columns are not enough.
+
+    `scores` is how many columns of scores are read other than by a cut.
+    """
+    import narwhals.stable.v2 as nw
+
+    named = all(isinstance(column.source, str) for _, column in wanted.values())
+    cut_plainly = cut is None or (cut.way == "threshold" and not cut.groups)
+    if not named or not cut_plainly or needs.rows or needs.compared or FREQUENCY in wanted:
+        return None
+    frame, schema = _typed(source, wanted)
+    _refuse_continuous(frame, wanted, schema)
+    if cut is not None:
+        reached = [(nw.col("s0") >= value).cast(nw.Int64) for value in sorted(cut.values)]
+        estimate = sum(reached[1:], start=reached[0]) if cut.several else nw.col("s0") >= cut.values[0]
+        frame = frame.with_columns(nw.when(~nw.col("s0").is_null()).then(estimate).alias(ESTIMATE))
+    there: dict[str, list[str]] = {SCORE: [f"s{place}" for place in range(scores)]} if scores else {}
+    if needs.numbers:
+        there |= {name: [number] for name, number in ((TRUTH, ACTUAL), (ESTIMATE, PREDICTED)) if number in schema}
+    for name, columns in there.items():
+        known = nw.all_horizontal(*(~nw.col(column).is_null() for column in columns), ignore_nulls=False)
+        frame = frame.with_columns(nw.when(known).then(nw.lit(value=True)).alias(name))
+    weighted = WEIGHT in schema
+    if weighted:
+        frame = frame.with_columns(nw.col(WEIGHT).cast(nw.Float64).alias(MEASURE))
+    by = [name for name in frame.collect_schema().names() if name not in _VALUES and not _is_score(name)]
+    try:
+        found = quantities(needs, scores, weighted=weighted, api=nw) if needs.anything else []
+    except (AttributeError, TypeError):
+        return None  # some quantity is a function of polars itself
+    counts: list[Quantity] = [("n", "len", None)]
+    if weighted:
+        weight = nw.col(WEIGHT)
+        counts += [("w", "sum", weight), ("w2", "sum", nw.col(MEASURE) * nw.col(MEASURE))]
+        counts += [("least", "min", weight), ("known", "count", weight)]
+    centres: dict[str, float] = {}
+    if needs.moments:
+        middle = _collected(frame.select(nw.col(ACTUAL).mean(), nw.col(PREDICTED).mean())).fill_null(0.0)
+        centres = dict(zip(("truth_centre", "estimate_centre"), middle.row(0), strict=True))
+        found += moments(*map(nw.lit, centres.values()), weighted=weighted, api=nw)
+    cells = _aggregated(frame, by, [*counts, *found])
+    if cut is not None and cut.several:
+        cells = cells.with_columns(pl.col(ESTIMATE).cast(pl.UInt16))
+    return cells.with_columns(pl.lit(value).alias(name) for name, value in centres.items())
+
+
+def distinct_rows(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[Source, Column]:
+    """The distinct rows of what is wanted, as a polars frame, and the column that says how often each counts."""
+    import narwhals.stable.v2 as nw
+
+    for role, column in wanted.values():
+        if not isinstance(column.source, str) and not column.source.meta.is_row_separable():
+            msg = f"`{role}`: {column.source} reads other rows too, which do not come here; make it a column first."
+            raise ColumnError(msg)
+    roots = list(dict.fromkeys(root for _, column in wanted.values() for root in column.roots))
+    name = _OFTEN
+    while name in roots:
+        name += "_"
+    frame: Any = source.frame
+    rows = _aggregated(frame.select(*(nw.col(root) for root in roots)), roots, [(name, "len", None)])
+    often = pl.col(name)
+    if FREQUENCY in wanted:
+        often = (often * wanted[FREQUENCY][1].expr).alias(f"{wanted[FREQUENCY][1].name}, {name}")
+    return replace(source, frame=rows, kind="polars"), Column.of(often, "frequency_weights")
+
+
+def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[Any, Any]:
+    """The wanted columns under names of ours, numbers as floats and NaN as null; and their dtypes."""
+    import narwhals.stable.v2 as nw
+
+    frame: Any = source.frame
+    frame = frame.select(*(nw.col(column.name).alias(name) for name, (_, column) in wanted.items()))
+    numbers = [name for name in wanted if name in _VALUES or _is_score(name)]
+    schema = frame.collect_schema()
+    whole = {name for name in numbers if schema[name].is_integer() or schema[name] == nw.Boolean}
+    floats = [name for name in wanted if name not in {*whole, WEIGHT} and (name in numbers or schema[name].is_float())]
+    kinds = {name: nw.Int64 if name == WEIGHT and name in whole else nw.Float64 for name in numbers}
+    if kinds:
+        frame = frame.with_columns(*(nw.col(name).cast(kind) for name, kind in kinds.items()))
+    if floats:
+        frame = frame.with_columns(*(nw.when(~nw.col(name).is_nan()).then(nw.col(name)).alias(name) for name in floats))
+    return frame, frame.collect_schema()
+
+
+_VALUES = {WEIGHT, MEASURE, ACTUAL, PREDICTED}
+
+
+def _is_score(name: str) -> bool:
+    return name[0] == "s" and name[1:].isdigit()
+
+
+def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity]) -> pl.DataFrame:
+    """One query: the quantities of rows as columns, then plain aggregates of these by the keys."""
+    import narwhals.stable.v2 as nw
+
+    columns = {f"q{place}": value for place, (_, _, value) in enumerate(wanted) if value is not None}
+    frame = frame.select(*by, *(value.alias(name) for name, value in columns.items()))
+    made = [
+        (nw.len() if value is None else getattr(nw.col(f"q{place}"), how)()).alias(name)
+        for place, (name, how, value) in enumerate(wanted)
+    ]
+    schema = frame.collect_schema()
+    cells = _collected(frame.group_by(*by).agg(*made) if by else frame.select(*made))
+    levels = {name: pl.Enum(dtype.categories) for name in by if isinstance(dtype := schema[name], nw.Enum)}
+    wholes = {name for name, how, _ in wanted if how in {"len", "count"}}
+    kinds = {name: pl.Int64 if name in wholes else pl.Float64 for name, _, _ in wanted}
+    # whole weights are summed exactly
+    kinds |= {
+        name: pl.Int64 for place, (name, _, _) in enumerate(wanted)
+        if name in {"w", "least"} and schema[f"q{place}"].is_integer()
+    }  # fmt: skip
+    return cells.cast({**levels, **kinds})
+
+
+def _refuse_continuous(frame: Any, wanted: Mapping[str, tuple[str, Column]], schema: Any) -> None:
+    """Numbers that are not whole are no labels; found before they are counted one by one."""
+    import narwhals.stable.v2 as nw
+
+    floats = [name for name in (TRUTH, ESTIMATE) if name in schema and schema[name].is_float()]
+    if not floats:
+        return
+    broken = frame.select(*((nw.col(name) != nw.col(name).round(0)).any().alias(name) for name in floats))
+    for name, there in _collected(broken).row(0, named=True).items():
+        if there:
+            raise ColumnError.continuous(name, wanted[name][1].name)
+
+
+def _collected(frame: Any) -> pl.DataFrame:
+    """What a query of another engine gives, in polars."""
+    try:
+        return frame.collect("polars").to_native()
+    except TidyfairError:
+        raise
+    except Exception as error:
+        error.add_note("while tidyfair counted the rows, which is one query of this engine")
+        raise
