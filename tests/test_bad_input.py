@@ -451,7 +451,7 @@ def test_unknown_arguments_and_options(loans: DataFrame) -> None:
 def test_frames_that_cannot_be_opened(loans: DataFrame) -> None:
     odd: Any = {"truth": [1]}
     assert message(lambda: FAIR(odd, "truth", "estimate")) == snapshot(
-        "ArgumentError: `data` is a builtins.dict; tidyfair opens polars frames (eager, lazy, grouped), pandas frames (also grouped) and pyarrow tables. Turn it into one of these first."
+        "ArgumentError: `data` is a builtins.dict; tidyfair opens polars frames (eager, lazy, grouped), pandas frames (also grouped), pyarrow tables, and what narwhals opens of DuckDB, Spark, Dask and Ibis. Turn it into one of these first."
     )
     assert message(lambda: FAIR(loans.group_by("fold").having(pl.len() > 1), "truth", "estimate")) == snapshot(
         'ArgumentError: having() cannot be read as outer groups; pass the frame itself and `group_by=["column", …]`.'

@@ -152,14 +152,14 @@ def test_tests_gates_and_two_models_are_answered_too(there: Any) -> None:
 def queries(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """The SQL of each query that is sent, and how many rows came back."""
     sent: list[tuple[str, int]] = []
-    collect: Callable[[Any], pl.DataFrame] = pushdown_of._collected  # noqa: SLF001 - what is looked at
+    collect: Callable[[Any], pl.DataFrame] = pushdown_of.collected
 
     def recorded(frame: Any) -> pl.DataFrame:
         found = collect(frame)
         sent.append((frame.to_native().sql_query(), len(found)))
         return found
 
-    monkeypatch.setattr(pushdown_of, "_collected", recorded)
+    monkeypatch.setattr(pushdown_of, "collected", recorded)
     return sent
 
 

@@ -69,7 +69,7 @@ def pushed_down(
         counts += [("least", "min", weight), ("known", "count", weight)]
     centres: dict[str, float] = {}
     if needs.moments:
-        middle = _collected(frame.select(nw.col(ACTUAL).mean(), nw.col(PREDICTED).mean())).fill_null(0.0)
+        middle = collected(frame.select(nw.col(ACTUAL).mean(), nw.col(PREDICTED).mean())).fill_null(0.0)
         centres = dict(zip(("truth_centre", "estimate_centre"), middle.row(0), strict=True))
         found += moments(*map(nw.lit, centres.values()), weighted=weighted, api=nw)
     cells = _aggregated(frame, by, [*counts, *found])
@@ -134,7 +134,7 @@ def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity]) -> pl
         for place, (name, how, value) in enumerate(wanted)
     ]
     schema = frame.collect_schema()
-    cells = _collected(frame.group_by(*by).agg(*made) if by else frame.select(*made))
+    cells = collected(frame.group_by(*by).agg(*made) if by else frame.select(*made))
     levels = {name: pl.Enum(dtype.categories) for name in by if isinstance(dtype := schema[name], nw.Enum)}
     wholes = {name for name, how, _ in wanted if how in {"len", "count"}}
     kinds = {name: pl.Int64 if name in wholes else pl.Float64 for name, _, _ in wanted}
@@ -154,12 +154,12 @@ def _refuse_continuous(frame: Any, wanted: Mapping[str, tuple[str, Column]], sch
     if not floats:
         return
     broken = frame.select(*((nw.col(name) != nw.col(name).round(0)).any().alias(name) for name in floats))
-    for name, there in _collected(broken).row(0, named=True).items():
+    for name, there in collected(broken).row(0, named=True).items():
         if there:
             raise ColumnError.continuous(name, wanted[name][1].name)
 
 
-def _collected(frame: Any) -> pl.DataFrame:
+def collected(frame: Any) -> pl.DataFrame:
     """What a query of another engine gives, in polars."""
     try:
         return frame.collect("polars").to_native()

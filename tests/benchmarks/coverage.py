@@ -300,7 +300,6 @@ def told(sizes: tuple[int, ...], base: tuple[float, ...], runs: int, random: np.
 def studentized(runs: int, random: np.random.Generator) -> Table:
     title = "Studentized tests of groups that are equal in what is tested"
     table = Table(title, "metric | base rates | rows", ("permutation rejects, %",))
-    fewer = max(1, runs // 4)
     labels: dict[str, Any] = {"estimate": "estimate"}
     cases: list[tuple[tf.Metric, dict[str, Any]]] = [
         (tf.f_meas, labels), (tf.bal_accuracy, labels), (tf.roc_auc, {"probs": "score"}),
@@ -313,6 +312,7 @@ def studentized(runs: int, random: np.random.Generator) -> Table:
         bases = [(0.5, 0.5)] if metric == tf.f_meas else [(0.5, 0.5), (0.5, 0.2)]
         for base in bases:
             for sizes in ((50, 50), (150, 450)):
+                fewer = max(1, runs // (4 if call == labels else 10))
                 found = test(told(sizes, base, fewer, random), "truth", group_by="run", **call)
                 p_values = found[".p_value"].drop_nulls().to_numpy()
                 weighted = ", with weights" if "case_weights" in call else ""
@@ -352,7 +352,8 @@ def main() -> None:
     options = parser.parse_args()
     print(f"numpy {np.__version__}, polars {pl.__version__}, seed {options.seed}, intervals of {LEVEL:.0%}")
     print(f"{options.runs:,} runs in each cell; half of them for areas, a tenth for what the library leaves to the")
-    print("bootstrap, a quarter for tests and for the bootstrap of ranges, which is here to compare with")
+    print("bootstrap and for tests of rows, a quarter for tests of counts and for the bootstrap of ranges, which is here")
+    print("to compare with")
     start, made = time.perf_counter(), list[Table]()
     for place, (name, measure) in enumerate(TABLES.items()):
         if name in options.only:
