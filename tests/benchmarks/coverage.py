@@ -352,8 +352,8 @@ def main() -> None:
     options = parser.parse_args()
     print(f"numpy {np.__version__}, polars {pl.__version__}, seed {options.seed}, intervals of {LEVEL:.0%}")
     print(f"{options.runs:,} runs in each cell; half of them for areas, a tenth for what the library leaves to the")
-    print("bootstrap and for tests of rows, a quarter for tests of counts and for the bootstrap of ranges, which is here")
-    print("to compare with")
+    print("bootstrap and for tests by rows, a quarter for tests by counts and for the bootstrap of ranges,")
+    print("which is here to compare with")
     start, made = time.perf_counter(), list[Table]()
     for place, (name, measure) in enumerate(TABLES.items()):
         if name in options.only:
