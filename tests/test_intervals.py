@@ -171,6 +171,23 @@ def test_of_equal_groups_a_range_holds_zero() -> None:
     assert held >= 0.9 * runs
 
 
+@pytest.mark.parametrize("groups", [201, 20_000])
+def test_of_very_many_groups_bands_of_all_are_enough(groups: int) -> None:
+    rows, random = 12, np.random.default_rng(7)
+    hits = random.binomial(rows, 0.4, groups)
+    chosen = (np.arange(rows) < hits[:, None]).ravel()
+    people = pl.DataFrame({"g": np.repeat(np.arange(groups), rows), "e": chosen})
+    found = tf.demographic_parity("g")(people, estimate="e", interval="auto").row(0, named=True)
+    each = NormalDist().inv_cdf((1 + 0.95 ** (1 / groups)) / 2)
+    assert found[".method"] == "simultaneous"
+    low, high = proportion_confint(hits, rows, alpha=2 * (1 - NormalDist().cdf(each)), method="wilson")
+    assert found[".lower"] == pytest.approx(max(0.0, float(np.max(low) - np.min(high))))
+    low, high = proportion_confint(hits, rows, method="wilson")
+    assert found[".upper"] == pytest.approx(float(np.max(high) - np.min(low)))
+    ratio = tf.demographic_parity_ratio("g")(people, estimate="e", interval="auto").row(0, named=True)
+    assert 0 <= ratio[".lower"] <= ratio[".estimate"] <= ratio[".upper"] <= 1
+
+
 @pytest.mark.parametrize("metric", [tf.group_minimum(), tf.group_maximum()])
 def test_the_worst_group_has_a_simultaneous_interval(metric: Any) -> None:
     groups = list(counts(tf.sens, "race").values())

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast, overload
 
 import polars as pl
 
@@ -27,6 +27,7 @@ from tidyfair.errors import (
 from tidyfair.evaluations import DEFAULTS, RESERVED, evaluate_requests
 from tidyfair.formulas import Formula, Statistic, unprefixed
 from tidyfair.frames import from_arrays, open_frame
+from tidyfair.plans import counted_together
 from tidyfair.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results
 from tidyfair.sums import Needs
 from tidyfair.tallies import Key, Scores, Tally
@@ -81,6 +82,8 @@ class CallOptions(CountOptions, ReadOptions, total=False):
     explain: bool
 
 
+_Counted: TypeAlias = "tuple[Tally, Sequence[Request]]"
+"""A tally, and what it answers."""
 _KEPT = ("requests", "_formulas", "_needs")
 """What is worked out again where a metric is copied or unpickled."""
 _ARRAY = "array of "
@@ -179,8 +182,8 @@ class Evaluable(ABC):
         """
         counting, reading = self._sorted_out(options)
         source = open_frame(data, options.get("group_by"))
-        tally = self._count(source, truth, estimate, self._in_parts(counting, reading))
-        return source.restore(self._report(tally, reading, explain=options.get("explain", False)))
+        counted = self._counted(source, truth, estimate, self._in_parts(counting, reading))
+        return source.restore(self._report(counted, reading, explain=options.get("explain", False)))
 
     def arrays(
         self, truth: object = None, estimate: object = None, *, probs: object = None, case_weights: object = None,
@@ -251,8 +254,8 @@ class Evaluable(ABC):
         """
         counting, reading = self._sorted_out(options)
         source = open_frame(data, options.get("group_by"))
-        tally = self._count(source, truth, estimate, self._in_parts(counting, reading))
-        return source.restore(self._groups(tally, reading))
+        counted = self._counted(source, truth, estimate, self._in_parts(counting, reading))
+        return source.restore(self._groups(counted, reading))
 
     def tally(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
@@ -260,17 +263,18 @@ class Evaluable(ABC):
     ) -> Tally:  # fmt: skip
         """Count the rows, and leave the reading for `compute`; tallies of parts of the data add up to the whole's."""
         counting, _ = self._sorted_out(cast("CallOptions", options), CountOptions)
-        return self._count(open_frame(data, options.get("group_by")), truth, estimate, counting)
+        source = open_frame(data, options.get("group_by"))
+        return self._count(source, truth, estimate, counting, self.requests)
 
     def compute(self, tally: Tally, *, explain: bool = False, **options: Unpack[ReadOptions]) -> pl.DataFrame:
         """Read a tally: `f.compute(f.tally(data, …), …)` is `f(data, …)`."""
         _, reading = self._sorted_out(cast("CallOptions", options), ReadOptions)
-        return self._report(tally, reading, explain=explain)
+        return self._report([(tally, self.requests)], reading, explain=explain)
 
     def compute_by_group(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
         """Read the values of the groups from a tally, as `by_group` does from data."""
         _, reading = self._sorted_out(cast("CallOptions", options), ReadOptions)
-        return self._groups(tally, reading)
+        return self._groups([(tally, self.requests)], reading)
 
     def check_options(self, options: Mapping[str, Any], *, counting: bool = False) -> None:
         """Refuse options that no call knows, or that do not decide the counting."""
@@ -341,7 +345,19 @@ class Evaluable(ABC):
         wanted = reading["interval"] in {"auto", "bootstrap"} and options.get("cluster") is None
         return {"parts": reading["seed"], **options} if wanted else options
 
-    def _count(self, source: Source, truth: object, estimate: object, options: CountOptions) -> Tally:
+    def _counted(self, source: Source, truth: object, estimate: object, options: CountOptions) -> list[_Counted]:
+        """The tallies that answer what is asked, and what each of them answers."""
+        bys = [request.by for request in self.requests]
+        sums = not (self._needs.rows or self._needs.compared or options.get("keep_rows"))
+        # the checks of the columns come with the counting
+        there = {root for by in bys if by for column in by.columns for root in column.roots} <= set(source.columns)
+        passes = counted_together(source, bys) if sums and there else [bys]
+        asked = [tuple(each for each in self.requests if each.by in together) for together in passes]
+        return [(self._count(source, truth, estimate, options, mine), mine) for mine in asked]
+
+    def _count(
+        self, source: Source, truth: object, estimate: object, options: CountOptions, requests: Sequence[Request]
+    ) -> Tally:
         columns, scores, cut = self._columns(truth, estimate, options)
         for column in scores.columns if scores else ():
             column.check(source.columns, "probs")
@@ -362,7 +378,7 @@ class Evaluable(ABC):
         frequency = options.get("frequency_weights")
         return count(
             source,
-            self._keys(source, options.get("cluster")),
+            self._keys(source, requests, options.get("cluster")),
             truth=columns.get("truth"),
             estimate=columns.get("estimate"),
             scores=scores,
@@ -464,7 +480,8 @@ class Evaluable(ABC):
                 msg = f"{name} needs the column of {what}: {way_out}."
                 raise ColumnError(msg)
 
-    def _keys(self, source: Source, cluster: object = None) -> tuple[Key, ...]:
+    @staticmethod
+    def _keys(source: Source, requests: Sequence[Request], cluster: object) -> tuple[Key, ...]:
         outer = source.outer
         keys = dict.fromkeys(Key(column, "outer") for column in outer)
         keys |= dict.fromkeys(Key(column, "side") for column in (source.sides.columns if source.sides else ()))
@@ -472,7 +489,7 @@ class Evaluable(ABC):
             if column.name in RESERVED:
                 msg = f"`group_by`: results have a column {column.name!r} of their own; rename yours first."
                 raise ColumnError(msg)
-        for request in self.requests:
+        for request in requests:
             if request.by is None and any(formula.given in {"truth", "estimate"} for _, formula in request.formulas):
                 msg = (
                     f"{request.name} is that of groups: compare them, as by `separation(…)` or `new_groupwise_metric`."
@@ -496,8 +513,8 @@ class Evaluable(ABC):
             raise ColumnError(msg)
         return (*every, Key(column, "cluster"))
 
-    def evaluate(self, tally: Tally, reading: Reading) -> list[Evaluated]:
-        """The values of all groups, after the checks that need the whole of the data."""
+    def evaluate(self, tally: Tally, reading: Reading, requests: Sequence[Request] | None = None) -> list[Evaluated]:
+        """The values of all groups, or what some requests ask, after the checks that need the whole of the data."""
         if not isinstance(tally, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             msg = "What is computed is what `tally` has counted; to count and compute at once, call the metric itself."
             raise ArgumentError(msg)
@@ -512,12 +529,13 @@ class Evaluable(ABC):
         if not tally.needs.covers(self._needs):
             msg = "The tally was not counted for all of these metrics; count again with what is to be computed."
             raise ArgumentError(msg)
-        return evaluate_requests(tally.on_sides(), self.requests, reading)
+        return evaluate_requests(tally.on_sides(), self.requests if requests is None else requests, reading)
 
-    def _groups(self, tally: Tally, reading: Reading) -> pl.DataFrame:
+    def _groups(self, counted: Sequence[_Counted], reading: Reading) -> pl.DataFrame:
         found = [
             self._sure(tally, each, tidy_groups(each), reading).drop(LOST, strict=False)
-            for each in self.evaluate(tally, reading)
+            for tally, requests in counted
+            for each in self.evaluate(tally, reading, requests)
         ]
         return pl.concat(found, how="diagonal_relaxed") if len(found) > 1 else found[0]
 
@@ -529,10 +547,11 @@ class Evaluable(ABC):
         add = group_intervals if ".group" in table.columns else result_intervals
         return add(tally.on_sides(), evaluated, table, reading)
 
-    def _report(self, tally: Tally, reading: Reading, *, explain: bool) -> pl.DataFrame:
+    def _report(self, counted: Sequence[_Counted], reading: Reading, *, explain: bool) -> pl.DataFrame:
         on_undefined = reading["on_undefined"]
         parts, said = list[pl.DataFrame](), list[str]()
-        for evaluated in self.evaluate(tally, reading):
+        read = [(tally, each) for tally, requests in counted for each in self.evaluate(tally, reading, requests)]
+        for tally, evaluated in read:
             part = tidy_results(evaluated, undefined_is_null=on_undefined == "null")
             parts.append(self._sure(tally, evaluated, part, reading))
             said += complaints(evaluated, part) if on_undefined in {"warn", "raise"} else []
@@ -548,7 +567,7 @@ class Evaluable(ABC):
             results = both[pl.Series(order).arg_sort()] if len(both) else both
         if said and on_undefined == "raise":
             raise UndefinedError("; ".join(said) + ".")
-        if remarks := tally.remarks():
+        if remarks := counted[0][0].remarks():
             shown = remarks[:_SHOWN] + ([f"and {len(remarks) - _SHOWN} more"] if len(remarks) > _SHOWN else [])
             warn("; ".join(shown) + ".", SelectionWarning)
         if said:

@@ -134,7 +134,7 @@ class Families:
             if "variance" in family.columns:
                 spread[draw, group] = family["variance"].to_numpy()
             reference = family.filter("is_reference")["group"].unique().to_list()
-            np.fmax(largest, _farthest(value, spread, reference), out=largest)
+            np.fmax(largest, farthest(value, spread, reference), out=largest)
         return largest
 
 
@@ -159,7 +159,7 @@ def _renamed(keys: pl.DataFrame) -> pl.DataFrame:
     return keys.rename({name: f"g{place}" for place, name in enumerate(keys.columns)})
 
 
-def _farthest(value: Array, variance: Array, reference: list[int]) -> Array:
+def farthest(value: Array, variance: Array, reference: list[int]) -> Array:
     """How far the farthest two groups of each draw are apart, or one from the reference, in standard errors."""
     import numpy as np
 

@@ -89,6 +89,19 @@ class Source:
         floats = [name for name, dtype in schema.items() if dtype.is_float() and name not in {WEIGHT, FREQUENCY}]
         return chosen.with_columns(pl.col(floats).fill_nan(None)) if floats else chosen
 
+    def some_rows(self, wanted: Mapping[str, tuple[str, Column]], count: int) -> pl.DataFrame:
+        """Some rows of the wanted columns: every so many of a frame in memory, the first of another."""
+        frame: Any = self.frame
+        if self.is_elsewhere or isinstance(frame, pl.LazyFrame):
+            frame = frame.head(count)
+        elif len(frame) > count:
+            frame = frame.gather_every(len(frame) // count).head(count)
+        if self.is_elsewhere:
+            frame = frame.select(*{root: None for _, column in wanted.values() for root in column.roots})
+            frame = frame.collect("polars").to_native()
+            return replace(self, frame=frame, kind="polars").select(wanted).collect()
+        return replace(self, frame=frame).select(wanted).collect()
+
     def emptied(self) -> Source:
         """A polars frame without rows, whose columns are those of the frame."""
         elsewhere = cast("Any", self.frame)

@@ -12,7 +12,7 @@ from tidyfair.arguments import flag, how_often, one_of, whole
 from tidyfair.comparisons import compare
 from tidyfair.draws import is_of_labels
 from tidyfair.errors import ArgumentError
-from tidyfair.families import Families
+from tidyfair.families import Families, farthest
 from tidyfair.intervals import Share, share_of
 from tidyfair.rate_tests import (
     ADJUSTMENTS,
@@ -23,7 +23,6 @@ from tidyfair.rate_tests import (
     Family,
     OuterGroupTest,
     columns_of,
-    distances,
     groupwise,
     reads_one_label,
 )
@@ -184,14 +183,10 @@ def _farthest(rows: pl.DataFrame, counts: Sequence[Counts], drawn: Sequence[Arra
         reference = compared.filter("is_reference")[UNIT].unique().to_list()
         kept = np.flatnonzero(np.isin(count.units, compared[UNIT].to_numpy()))
         size, found = count.rows.sum(axis=0), count.hits.sum(axis=0)
-        every = np.concatenate([hits, found[None]])[:, kept] / size[kept]
-        one, other = np.triu_indices(len(kept), 1)
-        if reference:
-            is_one = np.isin(count.units[kept], reference)
-            one, other = (each[is_one[one] | is_one[other]] for each in (one, other))
-        if len(one):
-            away = distances(every, size[kept], found.sum() / size.sum(), (one, other))
-            largest = np.maximum(largest, away.max(axis=1))
+        every, share = np.concatenate([hits, found[None]])[:, kept] / size[kept], found.sum() / size.sum()
+        variance = np.broadcast_to(share * (1 - share) / size[kept], every.shape)
+        places = np.flatnonzero(np.isin(count.units[kept], reference)).tolist()
+        np.fmax(largest, farthest(every, variance, places), out=largest)
     return largest
 
 

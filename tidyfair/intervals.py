@@ -259,6 +259,9 @@ def compared(
     """
     if isinstance(aggregate, Spread):
         return _extreme(families, aggregate, level)
+    many = max(map(len, families), default=0) > _MANY_GROUPS
+    if isinstance(aggregate, Contrast) and many and all(reference is None for reference in references):
+        return _bands(families, aggregate, level)
     pairs = [_pairs(len(family), reference) for family, reference in zip(families, references, strict=True)]
     known = all(len(one) for one, _ in pairs)
     if not isinstance(aggregate, Contrast) or not known:
@@ -274,23 +277,33 @@ def _range(
 ) -> Interval:  # fmt: skip
     """The interval of the largest contrast of any pair: its lower end for all pairs at once, its upper end for each."""
     z, logarithm = NormalDist().inv_cdf((1 + level) / 2), aggregate.kind != "difference"
-    if max(map(len, families)) > _MANY_GROUPS:
-        # so many pairs that bands of all groups at once are hardly wider
-        q, method = NormalDist().inv_cdf((1 + level ** (1 / sum(map(len, families)))) / 2), "simultaneous"
-    else:
-        q, method = (
-            _largest_deviation(families, references, (1 + level) / 2, times, random, logarithm=logarithm),
-            "pairwise",
-        )
+    q = _largest_deviation(families, references, (1 + level) / 2, times, random, logarithm=logarithm)
     lower, upper = 0.0, 0.0
     for family, (one, other) in zip(families, pairs, strict=True):
         for first, second in ((one, other), (other, one)):
             lower = max(lower, float(_ends(family, first, second, q, logarithm=logarithm)[0].max()))
             upper = max(upper, float(_ends(family, first, second, z, logarithm=logarithm)[1].max()))
+    return _of_range(families, aggregate, lower, upper, "pairwise")
+
+
+def _bands(families: Sequence[Quantities], aggregate: Contrast, level: float) -> Interval:
+    """The same for so many groups that bands of all of them at once are hardly wider, and pairs too many to look at."""
+    z, lower, upper = NormalDist().inv_cdf((1 + level) / 2), 0.0, 0.0
+    q = NormalDist().inv_cdf((1 + level ** (1 / sum(map(len, families)))) / 2)
+    for family in families:
+        (low, high), (least, most) = (
+            family.limits(at) if aggregate.kind == "difference" else family.logarithms(at)[1] for at in (q, z)
+        )
+        lower, upper = max(lower, float(low.max() - high.min())), max(upper, float(most.max() - least.min()))
+    return _of_range(families, aggregate, lower, upper, "simultaneous")
+
+
+def _of_range(families: Sequence[Quantities], aggregate: Contrast, lower: float, upper: float, method: str) -> Interval:
+    """The interval of a range from its ends, which are logarithms where it is a ratio."""
     if aggregate.kind == "ratio":
         return Interval(math.exp(-upper), math.exp(-lower), math.nan, method)
-    most = 1.0 if not logarithm and all(family.kind != "estimated" for family in families) else math.inf
-    return Interval(lower, min(upper, most), math.nan, method)
+    bounded = aggregate.kind == "difference" and all(family.kind != "estimated" for family in families)
+    return Interval(lower, min(upper, 1.0 if bounded else math.inf), math.nan, method)
 
 
 def _pairs(count: int, reference: int | None) -> tuple[Floats, Floats]:

@@ -28,7 +28,6 @@ from tidyfair.rate_tests import (
     Family,
     OuterGroupTest,
     columns_of,
-    distances,
     groupwise,
 )
 from tidyfair.readings import UNIT
@@ -108,9 +107,9 @@ class PairwiseTest(OuterGroupTest):
             }  # fmt: skip
             if self.adjust == "max_t":
                 share = hits.sum() / size.sum()
-                distance = distances(value[None, :], size, share, (one, other))[0]
+                distance = _distances(value[None, :], size, share, (one, other))[0]
                 drawn = count.shuffled(self.times, random) / size
-                largest = distances(drawn, size, share, (one, other)).max(axis=1, initial=0.0)
+                largest = _distances(drawn, size, share, (one, other)).max(axis=1, initial=0.0)
                 reached = (largest[:, None] >= distance - SAME).sum(axis=0)
                 table[".p_adjusted"] = (1 + reached) / (1 + self.times)
             tables.append(pl.DataFrame({name: table[name] for name in schema}, schema=schema))
@@ -120,6 +119,15 @@ class PairwiseTest(OuterGroupTest):
         if self.adjust != "max_t":
             return super()._adjusted(table)
         return table.with_columns(pl.lit("max_t over the pairs of each comparison").alias(".adjustment"))
+
+
+def _distances(shares: Array, rows: Array, share: float, pairs: tuple[Array, Array]) -> Array:
+    """How far the shares of each pair are apart, in standard errors under equality."""
+    import numpy as np
+
+    one, other = pairs
+    error = np.sqrt(share * (1 - share) * (1 / rows[one] + 1 / rows[other]))
+    return np.abs(shares[:, one] - shares[:, other]) / np.maximum(error, SAME)
 
 
 class StratifiedTest(OuterGroupTest):

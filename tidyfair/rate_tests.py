@@ -274,15 +274,6 @@ def reads_one_label(formula: Formula, rows: pl.DataFrame) -> bool:
     return of_one and rows[LEVEL].n_unique() <= 1
 
 
-def distances(shares: Array, rows: Array, share: float, pairs: tuple[Array, Array]) -> Array:
-    """How far the shares of each pair are apart, in standard errors under equality."""
-    import numpy as np
-
-    one, other = pairs
-    error = np.sqrt(share * (1 - share) * (1 / rows[one] + 1 / rows[other]))
-    return np.abs(shares[:, one] - shares[:, other]) / np.maximum(error, SAME)
-
-
 def _places(
     metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated, rows: pl.DataFrame
 ) -> tuple[Array, Array]:

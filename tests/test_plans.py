@@ -1,0 +1,102 @@
+"""How often rows are counted: once, or once for each of some features with very many values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import tidyfair as tf
+import tidyfair.calls as calling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidyfair.tallies import Tally
+
+ROWS, USERS = 60_000, 20_000
+RANDOM = np.random.default_rng(1)
+VISITS = pl.DataFrame(
+    {
+        "user": RANDOM.integers(0, USERS, ROWS), "item": RANDOM.integers(0, USERS, ROWS),
+        "sex": RANDOM.choice(["f", "m"], ROWS), "race": RANDOM.choice(list("abcd"), ROWS),
+        "fold": RANDOM.integers(0, 3, ROWS), "y": RANDOM.random(ROWS) < 0.4, "p": RANDOM.random(ROWS) < 0.5,
+    }
+)  # fmt: skip
+CALL: dict[str, Any] = {"truth": "y", "estimate": "p", "on_undefined": "ignore"}
+
+
+@pytest.fixture
+def tallies(monkeypatch: pytest.MonkeyPatch) -> list[Tally]:
+    """What is counted, pass by pass."""
+    made: list[Tally] = []
+    count: Callable[..., Tally] = calling.count
+
+    def recorded(*given: Any, **options: Any) -> Tally:
+        made.append(count(*given, **options))
+        return made[-1]
+
+    monkeypatch.setattr(calling, "count", recorded)
+    return made
+
+
+def parity(*by: str) -> tf.GroupwiseMetric:
+    return tf.demographic_parity(*by)
+
+
+def test_few_values_are_counted_together(tallies: list[Tally]) -> None:
+    tf.metric_set(tf.accuracy, parity("sex"), parity("race"), parity("sex", "race"))(VISITS, **CALL)
+    assert len(tallies) == 1
+    assert len(tallies[0].cells) == 2 * 4 * 4
+
+
+def test_features_with_many_values_do_not_multiply(tallies: list[Tally]) -> None:
+    both = tf.metric_set(tf.accuracy, parity("user"), tf.equal_opportunity("item"), parity("sex"))
+    found = both(VISITS, **CALL, explain=True)
+    assert len(tallies) == 3
+    assert [len(tally.cells) for tally in tallies] == [
+        VISITS.select(feature, "y", "p").n_unique() for feature in ("user", "item", "sex")
+    ]
+    alone = [metric(VISITS, **CALL, explain=True) for metric in both]
+    assert_frame_equal(found, pl.concat(alone))
+    groups = both.by_group(VISITS, **CALL)
+    each = pl.concat(metric.by_group(VISITS, **CALL) for metric in both)
+    assert_frame_equal(groups, each, check_row_order=False)
+
+
+def test_a_feature_among_those_of_another_is_counted_with_these(tallies: list[Tally]) -> None:
+    tf.metric_set(parity("user", "item"), parity("user"), parity("item"))(VISITS, **CALL)
+    assert len(tallies) == 1
+
+
+@pytest.mark.parametrize("kind", ["lazy", "pandas", "duckdb"])
+def test_the_look_at_some_rows_is_one_in_every_engine(kind: str, tallies: list[Tally]) -> None:
+    connection = duckdb.connect()
+    connection.register("visits", VISITS.to_arrow())
+    data: Any = {"lazy": VISITS.lazy(), "pandas": VISITS.to_pandas(), "duckdb": connection.table("visits")}[kind]
+    found = tf.metric_set(parity("user"), parity("item"))(data, **CALL, group_by="fold")
+    assert len(tallies) == 2
+    expected = tf.metric_set(parity("user"), parity("item"))(VISITS, **CALL, group_by="fold")
+    assert_frame_equal(pl.DataFrame(found) if kind == "pandas" else found, expected, check_dtypes=kind != "pandas")
+
+
+def test_intervals_and_warnings_are_those_of_one_pass(tallies: list[Tally]) -> None:
+    both = tf.metric_set(parity("user"), tf.demographic_parity("item", aggregate=tf.standard_deviation()))
+    sure = both(VISITS, **CALL, interval="auto", times=20)
+    assert len(tallies) == 2
+    assert_frame_equal(sure[:1], parity("user")(VISITS, **CALL, interval="auto", times=20))
+    with pytest.warns(tf.UndefinedWarning) as told:
+        tf.metric_set(tf.equal_opportunity("user"), tf.equal_opportunity("item"))(VISITS, "y", "p")
+    assert len(told) == 1
+
+
+def test_what_is_wrong_is_said_by_the_counting() -> None:
+    with pytest.raises(tf.ColumnError, match="no column 'nobody'"):
+        tf.metric_set(parity("user"), parity("nobody"))(VISITS, **CALL)
+    broken = (pl.col("sex") + 1).alias("broken")
+    with pytest.raises(tf.TidyfairError, match="broken"):
+        tf.metric_set(parity("user"), tf.demographic_parity(broken))(VISITS, **CALL)
