@@ -258,7 +258,7 @@ def test_what_cannot_be_asked_of_rows_elsewhere() -> None:
     cases: list[tuple[str, Callable[[], Any]]] = [
         ("no column 'nowhere'", lambda: tf.accuracy(data, "repaid", "nowhere")),
         ("reads rows in their order", lambda: tf.mase(data, "weight", "score")),
-        ("reads other rows too", lambda: tf.sens(data, "repaid", pl.col("approved").shift(1).alias("before"))),
+        ("may read other rows too", lambda: tf.sens(data, "repaid", pl.col("approved").shift(1).alias("before"))),
         ("is String; regression metrics read numbers", lambda: tf.mae(data, "race", "score")),
         ("is String; weights are numbers", lambda: tf.accuracy(data, "repaid", "approved", case_weights="race")),
         (
@@ -274,6 +274,74 @@ def test_what_cannot_be_asked_of_rows_elsewhere() -> None:
     for said, ask in cases:
         with pytest.raises(tf.TidyfairError, match=said):
             ask()
+
+
+FOLD = pl.col("fold")
+OTHER_ROWS: dict[str, pl.Expr] = {
+    "shift": FOLD.shift(1) > 3, "rank": FOLD.rank() + 1 > 3, "mean": FOLD.mean() < FOLD, "running": FOLD.cum_sum() > 3,
+    "over": FOLD.mean().over("race") > 3, "one of": FOLD.is_in(FOLD.mode().implode()), "length": pl.len() < FOLD,
+    "Python": FOLD.map_elements(hash, return_dtype=pl.Int64),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHER_ROWS)
+def test_what_reads_other_rows_is_refused_wherever_it_stands(name: str) -> None:
+    with pytest.raises(tf.ColumnError, match="may read other rows too"):
+        tf.accuracy(_duckdb(LOANS), "repaid", "approved", group_by=OTHER_ROWS[name].alias("odd"))
+
+
+def test_numbers_far_apart_lose_no_digits() -> None:
+    steps = pl.int_range(50)
+    near = pl.select(y=steps.cast(pl.Float64), p=steps + steps % 3 / 2, w=pl.lit(1.0), g=pl.lit("near"))
+    both = near.vstack(near.with_columns(pl.col("y", "p") + 1e9, g=pl.lit("far")))
+    metrics, call = tf.metric_set(tf.ccc, tf.rsq, tf.rmse), {"truth": "y", "estimate": "p"}
+    expected = metrics(both, **call, group_by="g")
+    assert_frame_equal(metrics(_duckdb(both), **call, group_by="g"), expected, rel_tol=1e-9)
+    # what does not count says nothing of where the others are
+    beside = pl.DataFrame({"y": [1e12, 1e12], "p": [None, 1.0], "w": [1.0, 0.0], "g": ["near"] * 2})
+    odd = near.vstack(beside)
+    found = metrics(_duckdb(odd), **call, case_weights="w")
+    assert_frame_equal(found, metrics(odd, **call, case_weights="w"), rel_tol=1e-9)
+
+
+def test_odd_columns_beside_are_not_read_and_odd_types_are_refused() -> None:
+    connection = duckdb.connect()
+    query = "select 1 as y, 1 as e, timestamp_s '2020-01-01' as z, interval 1 day as k, '101'::bit as b from range(9)"
+    data = connection.sql(query)
+    assert tf.accuracy(data, "y", "e")[".estimate"].item() == 1
+    for name in ("k", "b"):
+        with pytest.raises(tf.ColumnError, match="one plain value a row"):
+            tf.accuracy(data, "y", "e", group_by=name)
+    tenths = connection.sql("select (0.5 + i % 2)::decimal(5, 1) as y, 1 as e from range(9) t(i)")
+    with pytest.raises(tf.ColumnError, match="not whole"):
+        tf.accuracy(tenths, "y", "e")
+
+
+def test_large_weights_and_frequencies() -> None:
+    connection = duckdb.connect()
+    some = "case when i < 4 then 4611686018427387904 else 1 end"
+    many = connection.sql(f"select {some} as f, i < 4 as y, true as e from range(9) t(i)")  # noqa: S608 - our own
+    with pytest.raises(tf.WeightError, match="'f' are not all whole numbers of 0 or more, or their sum is too large"):
+        tf.accuracy(many, "y", "e", frequency_weights="f")
+    with pytest.raises(tf.WeightError, match="'y' are not all whole"):
+        tf.accuracy(many, "y", "e", frequency_weights="y")
+    for kind in ("bigint", "ubigint"):
+        heavy = connection.sql(f"select 1 as y, 1 as e, 4611686018427387904::{kind} as w from range(3)")  # noqa: S608 - our own
+        assert tf.accuracy(heavy, "y", "e", case_weights="w")[".estimate"].item() == 1
+
+
+def test_names_with_dots_and_spaces() -> None:
+    people = pl.DataFrame(
+        {"y": [1, 0] * 8, "s": [0.1, 0.2, 0.3, 0.4] * 4, "a.b": list("aabb") * 4, "g ": list("abab") * 4}
+    )
+    for name in ("a.b", "g "):
+        call: dict[str, Any] = {"truth": "y", "probs": "s", "group_by": name, "on_undefined": "ignore"}
+        assert tf.roc_auc(_duckdb(people), **call).equals(tf.roc_auc(people, **call))
+
+
+def test_missing_labels_of_pandas_are_missing_in_dask() -> None:
+    people = pl.DataFrame({"y": [1.0, None, 0.0, 1.0] * 5, "e": [1, 0, 0, 1] * 5})
+    assert tf.accuracy(_dask(people), "y", "e")[".estimate"].item() == 1
 
 
 def test_an_engine_that_fails_says_what_it_was_doing() -> None:

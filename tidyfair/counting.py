@@ -75,19 +75,11 @@ def count(
     read = scores if reads_scores and needs.scores else None
     tally = Tally(pl.DataFrame(), keys, truth, estimate, cut, weights, scores, needs, sides=source.sides)
     if source.is_elsewhere:
-        if needs.order:
-            raise ColumnError(_NO_ORDER)
-        nobody = _as_numbers(
-            source.emptied().select(wanted | groups), wanted, decided=cut is not None and not needs.scores
-        )
-        _weighable(nobody, weights, None, "in-memory", repeat=False)
-        plain = blocks is None and not (scores and scores.bins)
-        cells = pushed_down(source, wanted | groups, needs, cut, len(read.columns) if read else 0) if plain else None
-        if cells is not None:
+        cells = _elsewhere(source, wanted, groups, tally, plain=blocks is None and not (scores and scores.bins))
+        if isinstance(cells, pl.DataFrame):
             return _finished(tally, cells, wanted)
-        rows, often = distinct_rows(source, wanted | groups)
         given: dict[str, Any] = {"truth": truth, "estimate": estimate, "scores": scores, "cut": cut, "weights": weights}
-        return count(rows, keys, **given, frequencies=often, needs=needs, blocks=blocks)
+        return count(cells[0], keys, **given, frequencies=cells[1], needs=needs, blocks=blocks)
     # small frames do not repay the start of the streaming engine
     engine: EngineType = "in-memory" if source.rows is not None and source.rows < _FEW_ROWS else "streaming"
     frame = source.select(wanted | groups)
@@ -120,6 +112,27 @@ def count(
             rows = binned(frame, own, [f"s{place}" for place in range(len(scores.columns))], bins, engine)
     cells = _cells(frame, wanted, needs, read, cut, engine)
     return _finished(replace(tally, keys=keys, rows=rows), cells, wanted)
+
+
+def _elsewhere(
+    source: Source, wanted: dict[str, tuple[str, Column]], groups: dict[str, tuple[str, Column]], tally: Tally, *,
+    plain: bool,
+) -> pl.DataFrame | tuple[Source, Column]:  # fmt: skip
+    """The cells that another engine has counted or, where that is not enough, its distinct rows and how often each is.
+
+    What is wrong with columns is found as it is found of any frame, on one without rows.
+    """
+    needs, cut, every = tally.needs, tally.cut, wanted | groups
+    if needs.order:
+        raise ColumnError(_NO_ORDER)
+    for role, column in every.values():
+        column.check(source.columns, role)
+    nobody = source.emptied({root for _, column in every.values() for root in column.roots}).select(every)
+    nobody = _as_numbers(nobody, wanted, decided=cut is not None and not needs.scores)
+    _weighable(nobody, tally.weights, None, "in-memory", repeat=False)
+    scores = len(tally.scores.columns) if tally.scores and needs.scores else 0
+    cells = pushed_down(source, every, needs, cut, scores) if plain else None
+    return distinct_rows(source, every) if cells is None else cells
 
 
 def _finished(tally: Tally, cells: pl.DataFrame, wanted: dict[str, tuple[str, Column]]) -> Tally:

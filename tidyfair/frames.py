@@ -98,14 +98,32 @@ class Source:
             frame = frame.gather_every(len(frame) // count).head(count)
         if self.is_elsewhere:
             frame = frame.select(*{root: None for _, column in wanted.values() for root in column.roots})
-            frame = frame.collect("polars").to_native()
+            frame = collected(frame)
             return replace(self, frame=frame, kind="polars").select(wanted).collect()
         return replace(self, frame=frame).select(wanted).collect()
 
-    def emptied(self) -> Source:
-        """A polars frame without rows, whose columns are those of the frame."""
-        elsewhere = cast("Any", self.frame)
-        return replace(self, frame=pl.DataFrame(schema=elsewhere.collect_schema().to_polars()), kind="polars")
+    def emptied(self, roots: Iterable[str]) -> Source:
+        """A polars frame without rows, whose columns are some of those of the frame."""
+        import narwhals.stable.v2 as nw
+
+        there: Any = cast("Any", self.frame).collect_schema()
+        kinds: dict[str, Any] = {}
+        for root in roots:
+            dtype = there[root]
+            if isinstance(dtype, nw.Unknown | nw.Duration):
+                kinds[root] = self._looked_up(root)
+            elif isinstance(dtype, nw.Datetime) and dtype.time_unit == "s":
+                kinds[root] = pl.Datetime("ms")  # polars knows no seconds
+            else:
+                kinds[root] = nw.Schema({root: dtype}).to_polars()[root]
+        return replace(self, frame=pl.DataFrame(schema=kinds), kind="polars")
+
+    def _looked_up(self, root: str) -> Any:
+        """The dtype of a column that narwhals does not know, by asking for none of its rows."""
+        try:
+            return cast("Any", self.frame).select(root).head(0).collect("polars").to_native().dtypes[0]
+        except Exception:  # noqa: BLE001 - what cannot come here is no plain value, whatever the engine says
+            return pl.Object()
 
     def to_polars(self) -> pl.DataFrame:
         """The whole frame in polars."""
@@ -124,7 +142,7 @@ class Source:
 
         frame = self.frame.select(*(name for name in self.columns if name in needed))
         if self.is_elsewhere:
-            return frame.collect("polars").to_native()
+            return collected(frame)
         # ordered categoricals would lose their levels on the way; those of numbers are the numbers
         levels = {name: list(dtype.categories) for name, dtype in frame.schema.items() if isinstance(dtype, nw.Enum)}
         plain: dict[object, Any] = {bool: nw.Boolean(), int: nw.Int64()}
@@ -140,6 +158,15 @@ class Source:
         except Exception as error:
             msg = f"The columns {sorted(needed)} could not be read as plain columns: {error}."
             raise ColumnError(msg) from error
+
+
+def collected(frame: Any) -> pl.DataFrame:
+    """What a query of another engine gives, in polars."""
+    try:
+        return frame.collect("polars").to_native()
+    except Exception as error:
+        error.add_note("while tidyfair counted the rows, which is one query of this engine")
+        raise
 
 
 def open_frame(

@@ -12,9 +12,9 @@ import polars as pl
 
 from tidyfair.columns import Column
 from tidyfair.cuts import ESTIMATE
-from tidyfair.errors import ColumnError, TidyfairError
-from tidyfair.frames import FREQUENCY, WEIGHT
-from tidyfair.sums import ACTUAL, MEASURE, PREDICTED, SCORE, moments, quantities
+from tidyfair.errors import ColumnError, WeightError
+from tidyfair.frames import FREQUENCY, WEIGHT, collected
+from tidyfair.sums import ACTUAL, MEASURE, PREDICTED, SCORE, digits_lost, moments, quantities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +27,7 @@ __all__: list[str] = []
 
 TRUTH = "truth"
 _OFTEN = "how often it is there"
+_MOST = 2.0**62
 
 
 def pushed_down(
@@ -69,13 +70,18 @@ def pushed_down(
         counts += [("least", "min", weight), ("known", "count", weight)]
     centres: dict[str, float] = {}
     if needs.moments:
-        middle = collected(frame.select(nw.col(ACTUAL).mean(), nw.col(PREDICTED).mean())).fill_null(0.0)
+        counts_for = ~nw.col(ACTUAL).is_null() & ~nw.col(PREDICTED).is_null()
+        counts_for = counts_for & (nw.col(MEASURE) > 0) if weighted else counts_for
+        middle = frame.filter(counts_for).select(nw.col(ACTUAL).mean(), nw.col(PREDICTED).mean())
+        middle = collected(middle).fill_null(0.0)
         centres = dict(zip(("truth_centre", "estimate_centre"), middle.row(0), strict=True))
         found += moments(*map(nw.lit, centres.values()), weighted=weighted, api=nw)
     cells = _aggregated(frame, by, [*counts, *found])
     if cut is not None and cut.several:
         cells = cells.with_columns(pl.col(ESTIMATE).cast(pl.UInt16))
-    return cells.with_columns(pl.lit(value).alias(name) for name, value in centres.items())
+    cells = cells.with_columns(pl.lit(value).alias(name) for name, value in centres.items())
+    # groups that lie far apart are summed about their own means, here
+    return None if centres and digits_lost(cells) else cells
 
 
 def distinct_rows(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[Source, Column]:
@@ -83,19 +89,43 @@ def distinct_rows(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> t
     import narwhals.stable.v2 as nw
 
     for role, column in wanted.values():
-        if not isinstance(column.source, str) and not column.source.meta.is_row_separable():
-            msg = f"`{role}`: {column.source} reads other rows too, which do not come here; make it a column first."
+        if not isinstance(column.source, str) and not _is_row_by_row(column.source):
+            msg = f"`{role}`: {column.source} may read other rows too, which do not come here; make it a column first."
             raise ColumnError(msg)
     roots = list(dict.fromkeys(root for _, column in wanted.values() for root in column.roots))
-    name = _OFTEN
-    while name in roots:
-        name += "_"
+    often = _OFTEN
+    while often in roots:
+        often += "_"
     frame: Any = source.frame
-    rows = _aggregated(frame.select(*(nw.col(root) for root in roots)), roots, [(name, "len", None)])
-    often = pl.col(name)
+    named = {f"r{place}": root for place, root in enumerate(roots)}
+    frame = frame.select(*(nw.col(root).alias(name) for name, root in named.items()))
+    rows = _aggregated(frame, list(named), [(often, "len", None)])
+    rows = rows.rename(named)
     if FREQUENCY in wanted:
-        often = (often * wanted[FREQUENCY][1].expr).alias(f"{wanted[FREQUENCY][1].name}, {name}")
-    return replace(source, frame=rows, kind="polars"), Column.of(often, "frequency_weights")
+        rows = rows.with_columns(_times(rows, often, wanted[FREQUENCY][1]))
+    return replace(source, frame=rows, kind="polars"), Column(often)
+
+
+def _is_row_by_row(expr: pl.Expr) -> bool:
+    """Whether the value of a row is worked out from that row alone, in every part of an expression."""
+    try:
+        return expr.meta.is_row_separable() and all(map(_is_row_by_row, expr.meta.pop()))
+    except pl.exceptions.PolarsError:
+        return False  # a Python function in it, which cannot be looked into
+
+
+def _times(rows: pl.DataFrame, often: str, frequencies: Column) -> pl.Series:
+    """How often distinct rows count, each of which stands for several equal ones."""
+    given, count = rows.select(frequencies.expr).to_series(), rows[often]
+    whole = given.cast(pl.Int64, strict=False) if given.dtype.is_numeric() else pl.Series([None], dtype=pl.Int64)
+    known = not whole.null_count() and (whole == given).all() and (whole >= 0).all()
+    if not known or (count.cast(pl.Float64) * whole.cast(pl.Float64)).sum() >= _MOST:
+        msg = (
+            f"`frequency_weights`: the values of {frequencies.name!r} are not all whole numbers of 0 or more, or their "
+            "sum is too large; they say how many equal rows a row stands for. Other weights are `case_weights=`."
+        )
+        raise WeightError(msg)
+    return (count * whole).alias(often)
 
 
 def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[Any, Any]:
@@ -106,7 +136,11 @@ def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[An
     frame = frame.select(*(nw.col(column.name).alias(name) for name, (_, column) in wanted.items()))
     numbers = [name for name in wanted if name in _VALUES or _is_score(name)]
     schema = frame.collect_schema()
-    whole = {name for name in numbers if schema[name].is_integer() or schema[name] == nw.Boolean}
+    too_wide = (nw.UInt64, nw.Int128, nw.UInt128)
+    whole = {
+        name for name in numbers
+        if (schema[name].is_integer() and schema[name] not in too_wide) or schema[name] == nw.Boolean
+    }  # fmt: skip
     floats = [name for name in wanted if name not in {*whole, WEIGHT} and (name in numbers or schema[name].is_float())]
     kinds = {name: nw.Int64 if name == WEIGHT and name in whole else nw.Float64 for name in numbers}
     if kinds:
@@ -143,6 +177,9 @@ def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity]) -> pl
         name: pl.Int64 for place, (name, _, _) in enumerate(wanted)
         if name in {"w", "least"} and schema[f"q{place}"].is_integer()
     }  # fmt: skip
+    for name in (name for name, kind in kinds.items() if kind == pl.Int64 and cells.schema[name] != pl.Int64):
+        if (cells[name].cast(pl.Float64).abs() >= _MOST).any():
+            kinds[name] = pl.Float64  # beyond what is summed exactly
     return cells.cast({**levels, **kinds})
 
 
@@ -150,21 +187,15 @@ def _refuse_continuous(frame: Any, wanted: Mapping[str, tuple[str, Column]], sch
     """Numbers that are not whole are no labels; found before they are counted one by one."""
     import narwhals.stable.v2 as nw
 
-    floats = [name for name in (TRUTH, ESTIMATE) if name in schema and schema[name].is_float()]
+    floats = [
+        name for name in (TRUTH, ESTIMATE) if name in schema and (schema[name].is_float() or schema[name].is_decimal())
+    ]
     if not floats:
         return
-    broken = frame.select(*((nw.col(name) != nw.col(name).round(0)).any().alias(name) for name in floats))
+    # what is missing is no number, and not equal to itself in some engines
+    broken = frame.select(
+        *(((nw.col(name) != nw.col(name).round(0)) & ~nw.col(name).is_null()).any().alias(name) for name in floats)
+    )
     for name, there in collected(broken).row(0, named=True).items():
         if there:
             raise ColumnError.continuous(name, wanted[name][1].name)
-
-
-def collected(frame: Any) -> pl.DataFrame:
-    """What a query of another engine gives, in polars."""
-    try:
-        return frame.collect("polars").to_native()
-    except TidyfairError:
-        raise
-    except Exception as error:
-        error.add_note("while tidyfair counted the rows, which is one query of this engine")
-        raise
