@@ -294,7 +294,7 @@ def test_numbers_far_apart_lose_no_digits() -> None:
     steps = pl.int_range(50)
     near = pl.select(y=steps.cast(pl.Float64), p=steps + steps % 3 / 2, w=pl.lit(1.0), g=pl.lit("near"))
     both = near.vstack(near.with_columns(pl.col("y", "p") + 1e9, g=pl.lit("far")))
-    metrics, call = tf.metric_set(tf.ccc, tf.rsq, tf.rmse), {"truth": "y", "estimate": "p"}
+    metrics, call = tf.metric_set(tf.ccc, tf.rsq, tf.rmse), dict[str, Any](truth="y", estimate="p")
     expected = metrics(both, **call, group_by="g")
     assert_frame_equal(metrics(_duckdb(both), **call, group_by="g"), expected, rel_tol=1e-9)
     # what does not count says nothing of where the others are

@@ -110,7 +110,9 @@ class Source:
         kinds: dict[str, Any] = {}
         for root in roots:
             dtype = there[root]
-            if isinstance(dtype, nw.Unknown | nw.Duration):
+            if isinstance(dtype, nw.Duration):
+                kinds[root] = pl.Object()  # months and days of a database are no time that polars knows
+            elif isinstance(dtype, nw.Unknown):
                 kinds[root] = self._looked_up(root)
             elif isinstance(dtype, nw.Datetime) and dtype.time_unit == "s":
                 kinds[root] = pl.Datetime("ms")  # polars knows no seconds
