@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tidyfair.contrasts import Contrast
-from tidyfair.intervals import odds_of
+from tidyfair.intervals import odds_of, share_of
 from tidyfair.readings import CELLS, LEVEL, ONE_LABEL, UNIT
 from tidyfair.replicates import DRAW
 from tidyfair.results import tidy_results
@@ -71,7 +71,7 @@ class Families:
 
     def has_variance(self, evaluated: Evaluated) -> bool:
         """Whether formulas say themselves how sure values are, of rows that know nothing of each other."""
-        said = all(formula.deviations for _, formula in self.request.formulas)
+        said = all(formula.deviations or share_of(formula) for _, formula in self.request.formulas)
         return said and set(evaluated.rows["estimator"]) <= set(ONE_LABEL) and not self.clustered
 
     def numbered(self, evaluated: Evaluated) -> pl.DataFrame:
@@ -133,6 +133,11 @@ class Families:
             value, spread = table[:, 0], np.nansum((table[:, 1:] - table[:, :1]) ** 2, axis=1)
             if "variance" in family.columns:
                 spread[draw, group] = family["variance"].to_numpy()
+            elif "effective" in family.columns:
+                # of a share with weights; none and all of few rows are not sure either
+                share, size = (family[name].to_numpy() for name in ("estimate", "effective"))
+                middle = (share * size + 0.5) / (size + 1)
+                spread[draw, group] = middle * (1 - middle) / size
             reference = family.filter("is_reference")["group"].unique().to_list()
             np.fmax(largest, farthest(value, spread, reference), out=largest)
         return largest
