@@ -134,15 +134,14 @@ def test_every_engine_answers_as_polars_does(there: Any, name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_tests_gates_and_two_models_are_answered_too(there: Any) -> None:
+    models = {"truth": "repaid", "one": "approved", "other": ABOVE, "pos_label": "yes", "times": 20}
     asked: list[tuple[Any, dict[str, Any]]] = [
         (tf.disparity_test(tf.demographic_parity("race"), times=50), LABELS),
         (tf.check(tf.demographic_parity("race"), below=0.1), LABELS),
-        (tf.compare_models(tf.sens), {"truth": "repaid", "one": "approved", "other": "approved", "pos_label": "yes"}),
+        (tf.compare_models(tf.sens), models),
     ]
     for ask, call in asked:
-        data = LOANS.with_columns(second="approved")
-        call = {**call, "times": 20} if "one" in call else call  # noqa: PLW2901 - the same call but for its draws
-        assert len(ask(data, **call)) == len(ask(there, **call)) == 1
+        assert_frame_equal(ask(there, **call), ask(LOANS, **call), rel_tol=1e-9, abs_tol=1e-12)
 
 
 # One query, and only cells travel
@@ -321,7 +320,7 @@ def test_large_weights_and_frequencies() -> None:
     connection = duckdb.connect()
     some = "case when i < 4 then 4611686018427387904 else 1 end"
     many = connection.sql(f"select {some} as f, i < 4 as y, true as e from range(9) t(i)")  # noqa: S608 - our own
-    with pytest.raises(tf.WeightError, match="'f' are not all whole numbers of 0 or more, or their sum is too large"):
+    with pytest.raises(tf.WeightError, match="'f' add up to more than"):
         tf.accuracy(many, "y", "e", frequency_weights="f")
     with pytest.raises(tf.WeightError, match="'y' are not all whole"):
         tf.accuracy(many, "y", "e", frequency_weights="y")

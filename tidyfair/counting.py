@@ -10,7 +10,7 @@ import polars as pl
 from tidyfair.columns import Column, blaming_expressions, check_features
 from tidyfair.cuts import ESTIMATE
 from tidyfair.errors import ColumnError, WeightError
-from tidyfair.frames import FREQUENCY, WEIGHT
+from tidyfair.frames import FREQUENCY, WEIGHT, whole_frequencies
 from tidyfair.groups import SIDE
 from tidyfair.neighbors import other_labels
 from tidyfair.packing import binned, grouped
@@ -341,16 +341,7 @@ def _weighable(
     if frequencies is None:
         return frame
     given = frame.select(FREQUENCY).collect(engine=engine)[FREQUENCY]
-    often = given.cast(pl.Int64, strict=False) if given.dtype.is_numeric() else pl.Series([None], dtype=pl.Int64)
-    known = not often.null_count() and (often == given).all() and (often >= 0).all()
-    most = _MOST_REPEATED if repeat else _MOST_COUNTED
-    if not known or often.cast(pl.Float64).sum() > most:
-        why = f"add up to more than {most} rows" if known else "are not all whole numbers of 0 or more"
-        msg = (
-            f"`frequency_weights`: the values of {frequencies.name!r} {why}; they say how many equal rows a row stands "
-            "for. Other weights are `case_weights=`."
-        )
-        raise WeightError(msg)
+    often = whole_frequencies(given, frequencies, _MOST_REPEATED if repeat else _MOST_COUNTED)
     if not repeat:
         return frame.with_columns(pl.col(FREQUENCY).cast(pl.Int64)).filter(pl.col(FREQUENCY) > 0)
     import numpy as np

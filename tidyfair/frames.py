@@ -15,7 +15,7 @@ from polars.dataframe.group_by import DynamicGroupBy, GroupBy, RollingGroupBy
 from polars.lazyframe.group_by import LazyGroupBy
 
 from tidyfair.columns import Column, blaming_expressions
-from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.errors import ArgumentError, ColumnError, WeightError
 from tidyfair.groups import SIDE, Privileged
 
 if TYPE_CHECKING:
@@ -160,6 +160,24 @@ class Source:
         except Exception as error:
             msg = f"The columns {sorted(needed)} could not be read as plain columns: {error}."
             raise ColumnError(msg) from error
+
+
+def whole_frequencies(given: pl.Series, column: Column, most: float, often: pl.Series | None = None) -> pl.Series:
+    """How many equal rows each row stands for, as whole numbers that add up to `most` rows at most.
+
+    Where a row itself is there several times, `often` says so.
+    """
+    whole = given.cast(pl.Int64, strict=False) if given.dtype.is_numeric() else pl.Series([None], dtype=pl.Int64)
+    known = not whole.null_count() and (whole == given).all() and (whole >= 0).all()
+    counted = whole.cast(pl.Float64) if often is None or not known else whole.cast(pl.Float64) * often
+    if not known or counted.sum() > most:
+        why = f"add up to more than {most:g} rows" if known else "are not all whole numbers of 0 or more"
+        msg = (
+            f"`frequency_weights`: the values of {column.name!r} {why}; they say how many equal rows a row stands for. "
+            "Other weights are `case_weights=`."
+        )
+        raise WeightError(msg)
+    return whole if often is None else whole * often
 
 
 def collected(frame: Any) -> pl.DataFrame:

@@ -21,6 +21,7 @@ from tidyfair.rate_tests import (
     SAME,
     Counts,
     Family,
+    OuterGroup,
     OuterGroupTest,
     columns_of,
     groupwise,
@@ -80,18 +81,11 @@ class DisparityTest(OuterGroupTest):
             raise ArgumentError(msg)
         return super()._tables(case) if _is_exact(case) else self._shuffled(case)
 
-    def _tested(
-        self,
-        metric: GroupwiseMetric,
-        rows: pl.DataFrame,
-        texts: pl.Series,
-        counts: list[Counts],
-        random: np.random.Generator,
-    ) -> pl.DataFrame:
-        del texts
+    def _tested(self, part: OuterGroup) -> pl.DataFrame:
+        metric, rows, counts = part.metric, part.rows, part.counts
         if not len(counts) or rows.is_empty():
             return self._row(metric)
-        drawn = _drawn(counts, self.times, random)
+        drawn = _drawn(counts, self.times, part.random)
         values = compared_draws(metric, rows, counts, drawn)
         bad, method = values["severity"].to_numpy(), "permutation"
         if self.studentized:

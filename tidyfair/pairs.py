@@ -24,8 +24,8 @@ from tidyfair.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
     SAME,
-    Counts,
     Family,
+    OuterGroup,
     OuterGroupTest,
     columns_of,
     groupwise,
@@ -69,26 +69,19 @@ class PairwiseTest(OuterGroupTest):
 
     test: str = "fisher"
 
-    def _tested(
-        self,
-        metric: GroupwiseMetric,
-        rows: pl.DataFrame,
-        texts: pl.Series,
-        counts: list[Counts],
-        random: np.random.Generator,
-    ) -> pl.DataFrame:
+    def _tested(self, part: OuterGroup) -> pl.DataFrame:
         import numpy as np
 
-        del rows
+        metric = part.metric
         if len(metric.metrics) > 1 or metric.less:
             msg = f"{metric.name} compares several rates; take pairs of one, such as equal_opportunity."
             raise ArgumentError(msg)
         schema = {name: dtype for name, dtype in _PAIRS.items() if name != ".p_adjusted" or self.adjust == "max_t"}
         tables = [pl.DataFrame(schema=schema)]
-        for count in counts:
+        for count in part.counts:
             if len(count.units) < len(("one", "other")):
                 continue
-            size, hits, names = count.rows.sum(axis=0), count.hits.sum(axis=0), texts.gather(count.units)
+            size, hits, names = count.rows.sum(axis=0), count.hits.sum(axis=0), part.texts.gather(count.units)
             shares = Quantities.of_counts(hits, size)
             low, high = shares.limits(NormalDist().inv_cdf((1 + self.conf_level) / 2))
             one, other = np.triu_indices(len(size), 1)
@@ -108,7 +101,7 @@ class PairwiseTest(OuterGroupTest):
             if self.adjust == "max_t":
                 share = hits.sum() / size.sum()
                 distance = _distances(value[None, :], size, share, (one, other))[0]
-                drawn = count.shuffled(self.times, random) / size
+                drawn = count.shuffled(self.times, part.random) / size
                 largest = _distances(drawn, size, share, (one, other)).max(axis=1, initial=0.0)
                 reached = (largest[:, None] >= distance - SAME).sum(axis=0)
                 table[".p_adjusted"] = (1 + reached) / (1 + self.times)
@@ -133,21 +126,14 @@ def _distances(shares: Array, rows: Array, share: float, pairs: tuple[Array, Arr
 class StratifiedTest(OuterGroupTest):
     """Compares groups within strata; made by `stratified`."""
 
-    def _tested(
-        self,
-        metric: GroupwiseMetric,
-        rows: pl.DataFrame,
-        texts: pl.Series,
-        counts: list[Counts],
-        random: np.random.Generator,
-    ) -> pl.DataFrame:
-        del random
+    def _tested(self, part: OuterGroup) -> pl.DataFrame:
+        metric, rows, texts = part.metric, part.rows, part.texts
         if len(metric.metrics) > 1 or metric.less:
             msg = f"{metric.name} compares several rates; take one of one, such as equal_opportunity."
             raise ArgumentError(msg)
         schema = {name: dtype for name, dtype in _STRATIFIED.items() if name != ".p_adjusted"}
         found = list[dict[str, Any]]()
-        for count in counts:
+        for count in part.counts:
             size, hits = count.rows.sum(axis=0), count.hits.sum(axis=0)
             named = rows.filter((pl.col("name") == count.name) & pl.col("is_reference"))[UNIT]
             at = [place for place, unit in enumerate(count.units.tolist()) if unit in set(named)]
@@ -189,19 +175,12 @@ def _within_strata(crude: float, tables: list[Any], level: float) -> dict[str, A
 class WorstGroups(OuterGroupTest):
     """How sure it is which group is the worst; made by `worst_groups`."""
 
-    def _tested(
-        self,
-        metric: GroupwiseMetric,
-        rows: pl.DataFrame,
-        texts: pl.Series,
-        counts: list[Counts],
-        random: np.random.Generator,
-    ) -> pl.DataFrame:
+    def _tested(self, part: OuterGroup) -> pl.DataFrame:
         import numpy as np
 
-        del rows
+        metric, random = part.metric, part.random
         tables = [pl.DataFrame(schema=_WORST)]
-        for count, base in zip(counts, (*metric.metrics, *metric.less), strict=False):
+        for count, base in zip(part.counts, (*metric.metrics, *metric.less), strict=False):
             size, hits = count.rows.sum(axis=0), count.hits.sum(axis=0)
             each = self.conf_level ** (1 / max(1, len(size)))
             shares = Quantities.of_counts(hits, size)
@@ -210,7 +189,7 @@ class WorstGroups(OuterGroupTest):
             worst = (drawn.argmin if base.direction == "maximize" else drawn.argmax)(axis=1)
             table = {
                 ".metric": [count.name] * len(size), ".by": [metric.by.text] * len(size),
-                ".group": texts.gather(count.units), ".estimate": shares.value, ".lower": low, ".upper": high,
+                ".group": part.texts.gather(count.units), ".estimate": shares.value, ".lower": low, ".upper": high,
                 ".p_worst": np.bincount(worst, minlength=len(size)) / self.times, ".n": size,
             }  # fmt: skip
             tables.append(pl.DataFrame(table, schema=_WORST))

@@ -43,6 +43,10 @@ class ProbabilityOf:
                 own = " in the call; give it to `probability` itself" if name in {"times", "seed"} else ""
                 msg = f"A probability takes no `{name}`{own}."
                 raise ArgumentError(msg)
+        for name in ("case_weights", "cluster"):
+            if options.get(name) is not None:
+                msg = f"A probability takes no `{name}`, of which there is no prior; take intervals, or a test."
+                raise ArgumentError(msg)
         if more := [request.name for request in self.metrics.requests if not is_of_labels(request)]:
             msg = f"{more[0]} reads more than labels, of which there is no prior; take intervals, or a test."
             raise ArgumentError(msg)

@@ -12,9 +12,10 @@ import polars as pl
 
 from tidyfair.columns import Column
 from tidyfair.cuts import ESTIMATE
-from tidyfair.errors import ColumnError, WeightError
-from tidyfair.frames import FREQUENCY, WEIGHT, collected
+from tidyfair.errors import ColumnError
+from tidyfair.frames import FREQUENCY, WEIGHT, collected, whole_frequencies
 from tidyfair.sums import ACTUAL, MEASURE, PREDICTED, SCORE, digits_lost, moments, quantities
+from tidyfair.tallies import TRUTH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-TRUTH = "truth"
 _OFTEN = "how often it is there"
 _MOST = 2.0**62
 
@@ -102,7 +102,9 @@ def distinct_rows(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> t
     rows = _aggregated(frame, list(named), [(often, "len", None)])
     rows = rows.rename(named)
     if FREQUENCY in wanted:
-        rows = rows.with_columns(_times(rows, often, wanted[FREQUENCY][1]))
+        frequencies = wanted[FREQUENCY][1]
+        given = rows.select(frequencies.expr).to_series()
+        rows = rows.with_columns(whole_frequencies(given, frequencies, _MOST, rows[often]).alias(often))
     return replace(source, frame=rows, kind="polars"), Column(often)
 
 
@@ -112,20 +114,6 @@ def _is_row_by_row(expr: pl.Expr) -> bool:
         return expr.meta.is_row_separable() and all(map(_is_row_by_row, expr.meta.pop()))
     except pl.exceptions.PolarsError:
         return False  # a Python function in it, which cannot be looked into
-
-
-def _times(rows: pl.DataFrame, often: str, frequencies: Column) -> pl.Series:
-    """How often distinct rows count, each of which stands for several equal ones."""
-    given, count = rows.select(frequencies.expr).to_series(), rows[often]
-    whole = given.cast(pl.Int64, strict=False) if given.dtype.is_numeric() else pl.Series([None], dtype=pl.Int64)
-    known = not whole.null_count() and (whole == given).all() and (whole >= 0).all()
-    if not known or (count.cast(pl.Float64) * whole.cast(pl.Float64)).sum() >= _MOST:
-        msg = (
-            f"`frequency_weights`: the values of {frequencies.name!r} are not all whole numbers of 0 or more, or their "
-            "sum is too large; they say how many equal rows a row stands for. Other weights are `case_weights=`."
-        )
-        raise WeightError(msg)
-    return (count * whole).alias(often)
 
 
 def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[Any, Any]:

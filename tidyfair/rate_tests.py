@@ -239,6 +239,18 @@ class RateTest(ABC):
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class OuterGroup:
+    """What is known of an outer group: the values of its groups, and what is counted of each rate."""
+
+    metric: GroupwiseMetric
+    rows: pl.DataFrame
+    texts: pl.Series
+    """How the groups of all units are called."""
+    counts: list[Counts]
+    random: np.random.Generator
+
+
 @dataclass(frozen=True)
 class OuterGroupTest(RateTest):
     """A test within each outer group on its own."""
@@ -247,25 +259,16 @@ class OuterGroupTest(RateTest):
         metric, evaluated, keys = case.metric, case.evaluated, case.outer_keys
         counts = [self._counts(case, outer) for outer in range(len(evaluated.units.outer_keys))]
         for outer, mine in enumerate(counts):
-            rows = evaluated.rows.filter(pl.col("outer") == outer)
-            texts = evaluated.units.text
-            table = self._tested(metric, rows, texts, mine, case.generator(self.seed, outer))
+            rows, random = evaluated.rows.filter(pl.col("outer") == outer), case.generator(self.seed, outer)
+            table = self._tested(OuterGroup(metric, rows, evaluated.units.text, mine, random))
             yield keys[outer : outer + 1].join(table, how="cross") if keys.width else table
         if not counts:
-            yield keys.join(
-                self._tested(metric, evaluated.rows, evaluated.units.text, [], generator(self.seed, "")), how="cross"
-            ).clear()
+            nobody = OuterGroup(metric, evaluated.rows, evaluated.units.text, [], generator(self.seed, ""))
+            yield keys.join(self._tested(nobody), how="cross").clear()
 
     @abstractmethod
-    def _tested(
-        self,
-        metric: GroupwiseMetric,
-        rows: pl.DataFrame,
-        texts: pl.Series,
-        counts: list[Counts],
-        random: np.random.Generator,
-    ) -> pl.DataFrame:
-        """What is found in an outer group, from its rows and from what is counted of each rate."""
+    def _tested(self, part: OuterGroup) -> pl.DataFrame:
+        """What is found in an outer group."""
 
 
 def reads_one_label(formula: Formula, rows: pl.DataFrame) -> bool:
@@ -309,23 +312,15 @@ class _Rates(OuterGroupTest):
     make: Callable[[RateTable], pl.DataFrame] | None = None
     schema: tuple[tuple[str, Any], ...] = ()
 
-    def _tested(
-        self,
-        metric: GroupwiseMetric,
-        rows: pl.DataFrame,
-        texts: pl.Series,
-        counts: list[Counts],
-        random: np.random.Generator,
-    ) -> pl.DataFrame:
-        del rows, random
+    def _tested(self, part: OuterGroup) -> pl.DataFrame:
         tables = [
             self.make(
                 RateTable(
-                    count.name, metric.by.text, texts.gather(count.units).to_list(), count.rows.sum(axis=0),
+                    count.name, part.metric.by.text, part.texts.gather(count.units).to_list(), count.rows.sum(axis=0),
                     count.hits.sum(axis=0),
                 )
             )
-            for count in counts
+            for count in part.counts
             if self.make is not None and len(count.units)
         ]  # fmt: skip
         return pl.concat([pl.DataFrame(schema=dict(self.schema)), *tables])
