@@ -13,7 +13,7 @@ from tidyfair.errors import ColumnError, WeightError
 from tidyfair.frames import FREQUENCY, WEIGHT, whole_frequencies
 from tidyfair.groups import SIDE
 from tidyfair.neighbors import other_labels
-from tidyfair.packing import binned, grouped
+from tidyfair.packing import binned, engine_for, grouped
 from tidyfair.pushdown import distinct_rows, pushed_down
 from tidyfair.sums import (
     ACTUAL,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_FEW_ROWS = 50_000
 _SAMPLE = 1_000
 _MOST_REPEATED, _MOST_COUNTED = 5 * 10**7, 2**62
 _NO_ORDER = "Some metric, such as mase, reads rows in their order, which rows of another engine do not have."
@@ -80,8 +79,7 @@ def count(
             return _finished(tally, cells, wanted)
         given: dict[str, Any] = {"truth": truth, "estimate": estimate, "scores": scores, "cut": cut, "weights": weights}
         return count(cells[0], keys, **given, frequencies=cells[1], needs=needs, blocks=blocks)
-    # small frames do not repay the start of the streaming engine
-    engine: EngineType = "in-memory" if source.rows is not None and source.rows < _FEW_ROWS else "streaming"
+    engine = engine_for(source.rows)
     frame = source.select(wanted | groups)
     frame = _as_numbers(frame, wanted, decided=cut is not None and not needs.scores)
     # sums of equal rows are products; what looks at rows must see them all
@@ -109,8 +107,8 @@ def count(
     if bins and scores is not None:
         own = [*(f"k{index}" for index in range(len(keys))), TRUTH]
         with blaming_expressions(wanted):
-            rows = binned(frame, own, [f"s{place}" for place in range(len(scores.columns))], bins, engine)
-    cells = _cells(frame, wanted, needs, read, cut, engine)
+            rows = binned(frame, own, [f"s{place}" for place in range(len(scores.columns))], bins, source.rows)
+    cells = _cells(frame, wanted, needs, read, cut, source.rows)
     return _finished(replace(tally, keys=keys, rows=rows), cells, wanted)
 
 
@@ -147,9 +145,8 @@ def _finished(tally: Tally, cells: pl.DataFrame, wanted: dict[str, tuple[str, Co
 
 def recounted(tally: Tally, rows: pl.DataFrame, keys: tuple[Key, ...]) -> Tally:
     """A tally of other rows than those that it has kept, with the same columns but for their keys."""
-    engine: EngineType = "in-memory" if len(rows) < _FEW_ROWS else "streaming"
     scores = tally.scores if tally.needs.scores else None
-    cells = _cells(rows.lazy(), {}, tally.needs, scores, tally.cut, engine)
+    cells = _cells(rows.lazy(), {}, tally.needs, scores, tally.cut, len(rows))
     cells = _arranged(cells.drop("least", "known", strict=False), keys)
     return replace(tally, cells=cells, keys=keys, rows=rows)
 
@@ -186,20 +183,22 @@ def _cells(
     needs: Needs,
     scores: Scores | None,
     cut: Cut | None,
-    engine: EngineType,
+    rows: int | None,
 ) -> pl.DataFrame:
-    """One row for each combination of keys and labels, with everything that is summed."""
+    """One row for each combination of keys and labels, with everything that is summed.
+
+    `rows` is how many there are, where they are in memory.
+    """
     columns = frame.collect_schema().names()
     counts = pl.col(FREQUENCY).sum() if FREQUENCY in columns else pl.len()
     sums = [counts.cast(pl.Int64).alias("n")]
     if WEIGHT in columns:
         sums += [pl.col(WEIGHT).sum().alias("w"), pl.col(WEIGHT).cast(pl.Float64).pow(2).sum().alias("w2")]
         sums += [pl.col(WEIGHT).min().alias("least"), pl.col(WEIGHT).count().alias("known")]
-    count = 0
-    if scores is not None:
+    scored = len(scores.columns) if scores is not None else 0
+    if scored:
         # what is there is a key, as missing labels are
-        count = len(scores.columns)
-        there = pl.all_horizontal(pl.col(f"s{place}").is_not_null() for place in range(count))
+        there = pl.all_horizontal(pl.col(f"s{place}").is_not_null() for place in range(scored))
         frame = frame.with_columns(pl.when(there).then(statement=True).alias(SCORE))
     numbers = {name: number for name, number in ((TRUTH, ACTUAL), (ESTIMATE, PREDICTED)) if number in columns}
     if needs.numbers:
@@ -215,7 +214,7 @@ def _cells(
     measure = next((name for name in (WEIGHT, FREQUENCY) if name in columns), None)
     weighted = measure is not None
     if needs.anything:
-        sums += summed(quantities(needs, count, weighted=weighted))
+        sums += summed(quantities(needs, scored, weighted=weighted))
         frame = frame.with_columns(pl.col(measure).cast(pl.Float64).alias(MEASURE)) if measure else frame
     values = {WEIGHT, FREQUENCY, MEASURE, ACTUAL, PREDICTED, *(f"s{place}" for place in range(len(columns)))}
     values |= {term.column for term in needs.compared}
@@ -224,13 +223,12 @@ def _cells(
     known = {ESTIMATE: codes} if cut and (codes := cut.codes) is not None else {}
     with blaming_expressions(wanted):
         if not needs.moments:
-            return grouped(frame, by, sums, engine, known)
+            return grouped(frame, by, sums, known, rows)
         sample = frame.select(ACTUAL, PREDICTED).head(_SAMPLE).collect().median()
         centres = [pl.lit(each.fill_null(0.0).item()) for each in sample]
         named = [centre.alias(name) for name, centre in zip(("truth_centre", "estimate_centre"), centres, strict=True)]
-        cells = grouped(frame, by, [*sums, *summed(moments(*centres, weighted=weighted))], engine, known).with_columns(
-            named
-        )
+        centred = [*sums, *summed(moments(*centres, weighted=weighted))]
+        cells = grouped(frame, by, centred, known, rows).with_columns(named)
         if not digits_lost(cells):
             return cells
         # the groups lie far apart: each is summed about its own means
@@ -241,8 +239,8 @@ def _cells(
             else frame.with_columns(pl.lit(each.item()).alias(each.name) for each in placed)
         )
         again = summed(moments(pl.col("truth_centre"), pl.col("estimate_centre"), weighted=weighted))
-        centred_sums = [*sums, *again, pl.col("truth_centre", "estimate_centre").first()]
-        return grouped(frame, by, centred_sums, engine, known)
+        centred = [*sums, *again, pl.col("truth_centre", "estimate_centre").first()]
+        return grouped(frame, by, centred, known, rows)
 
 
 def _in_blocks(rows: pl.DataFrame, name: str, seed: int) -> pl.DataFrame:
