@@ -104,7 +104,9 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "weighted scores": (tf.brier_class, {**SCORES, "case_weights": "weight"}),
     "order of scores": (tf.metric_set(tf.roc_auc, tf.auc_parity("race"), tf.pr_auc), SCORES),
     "weighted order": (tf.roc_auc, {**SCORES, "case_weights": "weight"}),
-    "bins of scores": (tf.roc_auc, {**SCORES, "score_bins": 64}),
+    "bins of scores": (tf.metric_set(tf.roc_auc, tf.auc_parity("race")), {**SCORES, "score_bins": 64}),
+    "weighted bins of scores": (tf.roc_auc, {**SCORES, "score_bins": 64, "case_weights": "weight"}),
+    "bins of scores and labels": (tf.metric_set(tf.roc_auc, tf.sens), {**SCORES, "score_bins": 8, "threshold": 0.5}),
     "numbers": (tf.metric_set(tf.mae, tf.rmse, tf.rsq, tf.mae_difference("race")), NUMBERS),
     "functions of polars": (tf.metric_set(tf.pinball_loss, tf.huber_loss), NUMBERS),
     "medians": (tf.median_absolute_error, NUMBERS),
@@ -178,6 +180,17 @@ def test_one_aggregation_is_sent_and_cells_come_back(name: str, queries: list[tu
     read = {*keys, "repaid", *(call[role] for role in ("estimate", "probs", "case_weights") if role in call)}
     for column in LOANS.columns:
         assert (f'"{column}"' in sql.replace(ODD, "")) == (column in read), column
+
+
+@pytest.mark.parametrize("weights", [{}, {"case_weights": "big"}])
+def test_bins_of_scores_are_counted_where_the_scores_are(
+    weights: dict[str, Any], queries: list[tuple[str, int]]
+) -> None:
+    tf.roc_auc(_duckdb(LOANS), **SCORES, **weights, score_bins=4)
+    (_, cells), (sql, rows) = queries
+    # truths, with none, by whether there is a score; and by the four bins
+    assert (cells, rows) == (3 * 2, 3 * 4)
+    assert "GROUP BY" in sql
 
 
 @pytest.mark.filterwarnings("ignore::tidyfair.UndefinedWarning")

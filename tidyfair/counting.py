@@ -14,7 +14,7 @@ from tidyfair.frames import FREQUENCY, WEIGHT, whole_frequencies
 from tidyfair.groups import SIDE
 from tidyfair.neighbors import other_labels
 from tidyfair.packing import binned, engine_for, grouped
-from tidyfair.pushdown import distinct_rows, pushed_down
+from tidyfair.pushdown import distinct_rows, pushed_bins, pushed_down
 from tidyfair.sums import (
     ACTUAL,
     MEASURE,
@@ -74,11 +74,11 @@ def count(
     read = scores if reads_scores and needs.scores else None
     tally = Tally(pl.DataFrame(), keys, truth, estimate, cut, weights, scores, needs, sides=source.sides)
     if source.is_elsewhere:
-        cells = _elsewhere(source, wanted, groups, tally, plain=blocks is None and not (scores and scores.bins))
-        if isinstance(cells, pl.DataFrame):
-            return _finished(tally, cells, wanted)
+        found = _elsewhere(source, wanted, groups, tally, plain=blocks is None)
+        if isinstance(found, Tally):
+            return found
         given: dict[str, Any] = {"truth": truth, "estimate": estimate, "scores": scores, "cut": cut, "weights": weights}
-        return count(cells[0], keys, **given, frequencies=cells[1], needs=needs, blocks=blocks)
+        return count(found[0], keys, **given, frequencies=found[1], needs=needs, blocks=blocks)
     engine = engine_for(source.rows)
     frame = source.select(wanted | groups)
     frame = _as_numbers(frame, wanted, decided=cut is not None and not needs.scores)
@@ -115,8 +115,8 @@ def count(
 def _elsewhere(
     source: Source, wanted: dict[str, tuple[str, Column]], groups: dict[str, tuple[str, Column]], tally: Tally, *,
     plain: bool,
-) -> pl.DataFrame | tuple[Source, Column]:  # fmt: skip
-    """The cells that another engine has counted or, where that is not enough, its distinct rows and how often each is.
+) -> Tally | tuple[Source, Column]:  # fmt: skip
+    """What another engine has counted or, where that is not enough, its distinct rows and how often each is.
 
     What is wrong with columns is found as it is found of any frame, on one without rows.
     """
@@ -129,8 +129,13 @@ def _elsewhere(
     nobody = _as_numbers(nobody, wanted, decided=cut is not None and not needs.scores)
     _weighable(nobody, tally.weights, None, "in-memory", repeat=False)
     scores = len(tally.scores.columns) if tally.scores and needs.scores else 0
-    cells = pushed_down(source, every, needs, cut, scores) if plain else None
-    return distinct_rows(source, every) if cells is None else cells
+    bins = tally.scores.bins if tally.scores else None
+    summed_up = replace(needs, rows=False) if bins else needs
+    cells = pushed_down(source, every, summed_up, cut, scores) if plain else None
+    if cells is None:
+        return distinct_rows(source, every)
+    rows = pushed_bins(source, wanted, bins) if bins else None
+    return _finished(replace(tally, rows=rows), cells, wanted)
 
 
 def _finished(tally: Tally, cells: pl.DataFrame, wanted: dict[str, tuple[str, Column]]) -> Tally:

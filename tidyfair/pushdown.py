@@ -13,7 +13,7 @@ import polars as pl
 from tidyfair.columns import Column
 from tidyfair.cuts import ESTIMATE
 from tidyfair.errors import ColumnError
-from tidyfair.frames import FREQUENCY, WEIGHT, collected, whole_frequencies
+from tidyfair.frames import FREQUENCY, SQUARED, WEIGHT, collected, whole_frequencies
 from tidyfair.sums import ACTUAL, MEASURE, PREDICTED, SCORE, digits_lost, moments, quantities
 from tidyfair.tallies import TRUTH
 
@@ -82,6 +82,27 @@ def pushed_down(
     cells = cells.with_columns(pl.lit(value).alias(name) for name, value in centres.items())
     # groups that lie far apart are summed about their own means, here
     return None if centres and digits_lost(cells) else cells
+
+
+def pushed_bins(source: Source, wanted: Mapping[str, tuple[str, Column]], bins: int) -> pl.DataFrame:
+    """The weight of the rows, or their number, for each combination of keys, truth and bins of scores, in one query."""
+    import narwhals.stable.v2 as nw
+
+    wanted = {name: each for name, each in wanted.items() if name != ESTIMATE}
+    frame, schema = _typed(source, wanted)
+    scores = [name for name in wanted if _is_score(name)]
+    # numbers of bins are rounded down, which a cast is not everywhere
+    numbers = [(nw.col(name) * bins).clip(0, bins - 1).floor().cast(nw.Int64) for name in scores]
+    frame = frame.filter(*(~nw.col(name).is_null() for name in scores)).with_columns(*numbers)
+    by = [name for name in wanted if name != WEIGHT]
+    if WEIGHT in schema:
+        measure = nw.col(WEIGHT).cast(nw.Float64)
+        sums: list[Quantity] = [(WEIGHT, "sum", nw.col(WEIGHT)), (SQUARED, "sum", measure * measure)]
+        found = _aggregated(frame, by, sums)
+    else:
+        # a row counts once, and once squared
+        found = _aggregated(frame, by, [(WEIGHT, "len", None)]).with_columns(pl.col(WEIGHT).alias(SQUARED))
+    return found.cast(dict.fromkeys(scores, pl.UInt16))
 
 
 def distinct_rows(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[Source, Column]:
@@ -159,11 +180,11 @@ def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity]) -> pl
     cells = collected(frame.group_by(*by).agg(*made) if by else frame.select(*made))
     levels = {name: pl.Enum(dtype.categories) for name in by if isinstance(dtype := schema[name], nw.Enum)}
     wholes = {name for name, how, _ in wanted if how in {"len", "count"}}
-    kinds = {name: pl.Int64 if name in wholes else pl.Float64 for name, _, _ in wanted}
+    kinds: dict[str, Any] = {name: pl.Int64 if name in wholes else pl.Float64 for name, _, _ in wanted}
     # whole weights are summed exactly
     kinds |= {
-        name: pl.Int64 for place, (name, _, _) in enumerate(wanted)
-        if name in {"w", "least"} and schema[f"q{place}"].is_integer()
+        name: pl.Int64 for place, (name, _, value) in enumerate(wanted)
+        if name in {"w", "least", WEIGHT} and value is not None and schema[f"q{place}"].is_integer()
     }  # fmt: skip
     for name in (name for name, kind in kinds.items() if kind == pl.Int64 and cells.schema[name] != pl.Int64):
         if (cells[name].cast(pl.Float64).abs() >= _MOST).any():
