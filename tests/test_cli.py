@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import tidyfair as tf
+from tidyfair import cli
 from tidyfair.cli import main
 from tidyfair.datasets import lending
 
@@ -190,3 +191,18 @@ def test_a_disparity_has_one_limit(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--fail-if: 'disparate_impact( race ) > 1.25' is a second limit of disparate_impact(race)" in (
         capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_is_told_of_rows_that_take_long(
+    file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, terminal: bool
+) -> None:
+    monkeypatch.setattr(cli, "_PATIENCE", -1)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    assert main(["audit", file, *ARGUMENTS]) == 0
+    told = capsys.readouterr().err.partition("note:")[0]
+    assert ("2,000 rows read\r\x1b[2K" in told) == terminal
+    assert terminal or told == ""
+    monkeypatch.setattr(cli, "_PATIENCE", 60)
+    assert main(["audit", file, *ARGUMENTS]) == 0
+    assert "rows read" not in capsys.readouterr().err

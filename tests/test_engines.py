@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import ibis
+import narwhals as nw
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -340,6 +341,17 @@ def test_large_weights_and_frequencies() -> None:
     for kind in ("bigint", "ubigint"):
         heavy = connection.sql(f"select 1 as y, 1 as e, 4611686018427387904::{kind} as w from range(3)")  # noqa: S608 - our own
         assert tf.accuracy(heavy, "y", "e", case_weights="w")[".estimate"].item() == 1
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of DuckDB, by Ibis
+def test_narwhals_makes_columns_where_the_rows_are(there: Any) -> None:
+    opened = nw.from_native(there[0].table(there[1]) if isinstance(there, tuple) else there)
+    made = opened.with_columns(heavy=nw.col("weight") > 1)
+    heavy = (pl.col("weight") > 1).alias("heavy")
+    metric = tf.demographic_parity("heavy")
+    assert metric(made, **LABELS).equals(metric(LOANS.with_columns(heavy), **LABELS))
+    with pytest.raises(tf.ColumnError, match=r"`nw\.from_native\(data\)\.with_columns\(…\)` can be given"):
+        tf.demographic_parity(nw.col("heavy"))  # pyright: ignore[reportArgumentType]
 
 
 def test_names_with_dots_and_spaces() -> None:

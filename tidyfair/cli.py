@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+import time
 import warnings
 from importlib.metadata import version
 from pathlib import Path
@@ -45,6 +46,9 @@ _READERS = {".parquet": pl.scan_parquet, ".csv": pl.scan_csv, ".ndjson": pl.scan
 _RATES: tuple[Metric, ...] = (base_rate, selection_rate, accuracy, sens, spec, precision)
 _PARITIES = (demographic_parity, equal_opportunity, equalized_odds, predictive_parity)
 _MOST_ROWS = 200
+_PATIENCE = 1.0
+"""Seconds after which a terminal is told that rows are still being read."""
+_ERASED = "\x1b[2K"
 _CONDITION = re.compile(r"\s*(?P<name>\w+)\((?P<by>[^()]+)\)\s*(?P<side>[<>])\s*(?P<limit>\d*\.?\d+)\s*")
 _EXAMPLE: dict[str, Any] = {
     "truth": "repaid", "estimate": "approved", "pos_label": "yes", "by": ["sex", "race"],
@@ -82,6 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (TidyfairError, OSError, pl.exceptions.PolarsError) as error:
         print(f"tidyfair: {_as_flags(str(error))}", file=sys.stderr)
         return 2
+    finally:
+        _unwatch()
     return 0
 
 
@@ -131,7 +137,7 @@ def _audit(options: argparse.Namespace) -> int:
         if not options.output:
             print("Example data: 5,000 simulated decisions on loans, tidyfair.datasets.lending().\n")
     else:
-        data, given = _scan(options.file), vars(options)
+        data, given = _watched(_scan(options.file)), vars(options)
     if not given["by"]:
         msg = "Name at least one sensitive feature with --by."
         raise ArgumentError(msg)
@@ -221,6 +227,28 @@ def _scan(file: Path) -> pl.LazyFrame:
     return _READERS[file.suffix](file)
 
 
+def _watched(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """The same rows, of which a terminal is told how many have been read, where that takes a while."""
+    if not sys.stderr.isatty():
+        return rows
+    started, read = time.monotonic(), 0
+
+    def passed_on(batch: pl.DataFrame) -> pl.DataFrame:
+        nonlocal read
+        read += len(batch)
+        if time.monotonic() - started > _PATIENCE:
+            print(f"{read:,} rows read", end="\r", file=sys.stderr, flush=True)
+        return batch
+
+    return rows.map_batches(passed_on, streamable=True, validate_output_schema=False)
+
+
+def _unwatch() -> None:
+    """Erase what a terminal was told of rows."""
+    if sys.stderr.isatty():
+        print(_ERASED, end="", file=sys.stderr, flush=True)
+
+
 def _writer(file: Path) -> Callable[[pl.DataFrame], None]:
     def write_csv(result: pl.DataFrame) -> None:
         result.with_columns(pl.col(pl.List(pl.String)).list.join(";")).write_csv(file)
@@ -266,6 +294,7 @@ def _wide(groups: pl.DataFrame, outer: Sequence[str]) -> pl.DataFrame:
 
 
 def _print(title: str, table: pl.DataFrame) -> None:
+    _unwatch()
     box = "UTF8_FULL_CONDENSED" if (sys.stdout.encoding or "").lower().startswith("utf") else "ASCII_FULL_CONDENSED"
     width = max(80, shutil.get_terminal_size((120, 24)).columns)
     with pl.Config(

@@ -33,8 +33,14 @@ class Column:
         if isinstance(source, str):
             return cls(source)
         if not isinstance(source, pl.Expr):
-            one_by_one = " Write several columns one by one." if type(source) in (list, tuple) else ""
-            msg = f"`{role}` takes a column name or a polars expression, not a {type(source).__name__}.{one_by_one}"
+            kind = f"{type(source).__module__.partition('.')[0]}.{type(source).__name__}"
+            way_out = ""
+            if type(source) in (list, tuple):
+                way_out = " Write several columns one by one."
+            elif kind == "narwhals.Expr":
+                way_out = " Make it a column first: `nw.from_native(data).with_columns(…)` can be given as the data."
+            said = kind.removeprefix("builtins.")
+            msg = f"`{role}` takes a column name or a polars expression, not a {said}.{way_out}"
             raise ColumnError(msg)
         if source.meta.has_multiple_outputs():
             msg = f"`{role}`: {source} may give several columns; name them one by one."
