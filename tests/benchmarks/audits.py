@@ -1,20 +1,20 @@
 """What an audit costs: everything on the page for people from AIF360 against its tally, and searches.
 
-`python tests/benchmarks/audits.py`. Figures are ratios of medians of one run, taken in turns. Options: `--rows`,
-`--runs`.
+`python tests/benchmarks/audits.py`. Options: `--rows`, `--runs`.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
-import platform
+from typing import TYPE_CHECKING
 
 import polars as pl
-from counting import compare
+from measuring import Row, compared, run_alone
 
 import tidyfair as tf
 from tidyfair.datasets import lending
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 FEATURES = ("sex", "race")
 RATES = (
@@ -28,53 +28,44 @@ COMPARED = (
     tf.between_group_theil_index, tf.between_group_coefficient_of_variation, tf.differential_fairness,
     tf.differential_fairness_of_labels, tf.bias_amplification,
 )  # fmt: skip
+EVERY = tf.metric_set(
+    *RATES, tf.generalized_entropy_index, tf.theil_index, tf.benefit_variation,
+    *(factory(by) for by in FEATURES for factory in COMPARED),
+)  # fmt: skip
+"""The rates first, then everything of the first feature."""
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--runs", type=int, default=9)
-    options = parser.parse_args()
-    runs = options.runs
-    print(
-        f"polars {pl.__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, {options.rows:,} rows\n"
-    )
-    print("| the whole call against | ratio | ms | ms of the other |\n|---|---|---|---|")
-    enums = lending(options.rows).with_columns(pl.col("repaid", "approved") == "yes")
-    texts = lending(options.rows).with_columns(pl.col("repaid", "approved", *FEATURES).cast(pl.String))
-    every = tf.metric_set(
-        *RATES, tf.generalized_entropy_index, tf.theil_index, tf.benefit_variation,
-        *(factory(by) for factory in COMPARED for by in FEATURES),
-    )  # fmt: skip
+def measure(rows: int, runs: int) -> Iterator[Row]:
+    enums = lending(rows).with_columns(pl.col("repaid", "approved") == "yes")
+    texts = lending(rows).with_columns(pl.col("repaid", "approved", *FEATURES).cast(pl.String))
     for kind, data, event in (("Enum", enums, None), ("text", texts, "yes")):
-        compare(
-            f"{len(every)} metrics of 2 features against their tally, {kind} columns",
-            lambda data=data, event=event: every(data, "repaid", "approved", pos_label=event),
-            lambda data=data: every.tally(data, "repaid", "approved"),
-            runs,
-        )
-    few = tf.metric_set(*every.metrics[:9])
-    compare(
-        f"{len(every)} metrics against {len(few)} of them",
-        lambda: every(enums, "repaid", "approved"), lambda: few(enums, "repaid", "approved"), runs,
+        yield compared(
+            f"{len(EVERY)} metrics of 2 features, {kind} columns", "their tally",
+            lambda data=data, event=event: EVERY(data, "repaid", "approved", pos_label=event),
+            lambda data=data: EVERY.tally(data, "repaid", "approved"), rows=rows, runs=runs,
+        )  # fmt: skip
+    few = tf.metric_set(*EVERY.metrics[:9])
+    yield compared(
+        f"{len(EVERY)} metrics of 2 features", f"{len(few)} of them",
+        lambda: EVERY(enums, "repaid", "approved"), lambda: few(enums, "repaid", "approved"), rows=rows, runs=runs,
     )  # fmt: skip
     search = tf.subgroup_search(tf.fall_out, ["sex", "race", "age_band"], depth=3)
-    compare(
-        "89 conjunctions, 2,000 permutations, against their tally",
+    yield compared(
+        "89 conjunctions, 2,000 permutations", "their tally",
         lambda: search(enums, "repaid", "approved"),
         lambda: tf.equal_opportunity("sex", "race", "age_band").tally(enums, "repaid", "approved"),
-        runs,
-    )
+        rows=rows, runs=runs,
+    )  # fmt: skip
     near = enums.head(100_000).with_columns(
         (pl.col("weight").sort_by(pl.int_range(pl.len()).shuffle(seed)) + pl.col("score")).alias(f"x{seed}")
         for seed in range(10)
     )
-    alike = tf.consistency([f"x{seed}" for seed in range(10)])
-    compare(
-        "consistency of 100,000 rows by 10 features against one of 50,000",
-        lambda: alike(near, estimate="approved"), lambda: alike(near.head(50_000), estimate="approved"), 1,
+    alike, half = tf.consistency([f"x{seed}" for seed in range(10)]), near.head(len(near) // 2)
+    yield compared(
+        "consistency of rows by 10 features", "half of the rows",
+        lambda: alike(near, estimate="approved"), lambda: alike(half, estimate="approved"), rows=len(near), runs=1,
     )  # fmt: skip
 
 
 if __name__ == "__main__":
-    main()
+    run_alone(__doc__, measure, rows=1_000_000, runs=9)

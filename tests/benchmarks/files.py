@@ -1,29 +1,30 @@
 """What files larger than memory cost, beside hand-written polars: `python tests/benchmarks/files.py`.
 
 Labels of people of three features in ten folds are written to parquet, and counted by the streaming engine; each call
-is timed in a process of its own, which is asked for its peak memory. Options: `--rows`, `--runs`, `--texts` (features
-as text instead of Enums), `--folder`.
+is timed in a process of its own, which is asked for its peak memory. Options: `--rows`, `--runs`.
 """
 
 from __future__ import annotations
 
-import argparse
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
+from measuring import Asked, Row, clock, in_turns, peak_memory, run_alone
 
 import tidyfair as tf
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 LEVELS = {"sex": ["female", "male"], "race": list("abcde"), "age_band": list("uvwxyz")}
-PART = 1_000_000
+PART, _ASKED_ROWS = 1_000_000, 50_000_000
 FAIR = tf.metric_set(
     tf.accuracy, tf.sens, tf.spec, tf.mcc,
     *(factory(by) for factory in (tf.demographic_parity, tf.equal_opportunity, tf.equalized_odds) for by in LEVELS),
@@ -54,8 +55,8 @@ def written(path: Path, rows: int, *, texts: bool) -> None:
         writer.close()
 
 
-def measured(way: str, path: Path, runs: int) -> None:
-    """Print the median seconds of a call, and the peak memory of this process in MB."""
+def told(way: str, path: Path, runs: int) -> None:
+    """Print the median milliseconds of a call, and the peak memory of this process in MB."""
     rows = pl.scan_parquet(path)
 
     def call() -> object:
@@ -63,42 +64,31 @@ def measured(way: str, path: Path, runs: int) -> None:
             return rows.group_by(*LEVELS, "fold", "truth", "estimate").len().collect(engine="streaming")
         return FAIR(rows, "truth", "estimate", group_by="fold")
 
-    seconds: list[float] = []
-    for _ in range(runs + 1):
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
-    print(statistics.median(seconds[1:]), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    (seconds,) = in_turns(clock(call), runs=runs)
+    print(seconds * 1e3, peak_memory())
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=50_000_000)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--texts", action="store_true")
-    parser.add_argument("--folder", type=Path)
-    parser.add_argument("--measure", choices=["polars", "tidyfair"], help=argparse.SUPPRESS)
-    options = parser.parse_args()
+def measure(rows: int, runs: int) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
-        path = (options.folder or Path(folder)) / "people.parquet"
-        if options.measure:
-            measured(options.measure, path, options.runs)
-            return
-        written(path, options.rows, texts=options.texts)
-        found: dict[str, list[list[float]]] = {"polars": [], "tidyfair": []}
-        for _ in range(options.runs):
-            for way, each in found.items():
-                command = [sys.executable, __file__, "--measure", way, "--folder", str(path.parent)]
-                told = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 - our own
-                each.append([float(value) for value in told.stdout.split()])
-        theirs, ours = ([statistics.median(side) for side in zip(*each, strict=True)] for each in found.values())
-        kind, size = "text" if options.texts else "Enum", path.stat().st_size / 2**20
-        print(f"{options.rows:,} rows of parquet, {size:.0f} MB, {kind} keys: {len(FAIR.metrics)} metrics")
-        print(
-            f"ratio to a hand-written streaming group_by {ours[0] / theirs[0]:.2f}: {ours[0]:.2f} and {theirs[0]:.2f} s"
-        )
-        print(f"peak memory {ours[1]:.0f} MB, hand-written {theirs[1]:.0f} MB")
+        path = Path(folder) / "people.parquet"
+        for kind, memory in (("Enum", 300), ("text", 800)):
+            written(path, rows, texts=kind == "text")
+            found: dict[str, list[list[float]]] = {"tidyfair": [], "polars": []}
+            for _ in range(runs):
+                for way, each in found.items():
+                    command = [sys.executable, __file__, way, str(path), str(runs)]
+                    answer = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 - our own
+                    each.append([float(value) for value in answer.stdout.split()])
+            ours, theirs = ([statistics.median(side) for side in zip(*each, strict=True)] for each in found.values())
+            what, query = f"a parquet file, {len(FAIR)} metrics, 10 folds, {kind} keys", "streaming query of the file"
+            yield Row(what, query, rows, ours[0], theirs[0], asked=Asked(1.1, rows=_ASKED_ROWS))
+            yield Row(
+                f"{what}: peak memory", query, rows, ours[1], theirs[1], "MB", "itself", Asked(memory, _ASKED_ROWS)
+            )
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) == 4 and sys.argv[1] in {"polars", "tidyfair"}:
+        told(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
+    else:
+        run_alone(__doc__, measure, rows=_ASKED_ROWS, runs=3)
