@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 from counting import AUDIT, ONE
 from measuring import Row, compared, run_alone
 from ways import KEYS, LEVELS, dense, library, of_counts
@@ -20,8 +21,6 @@ from tidyfair.datasets import lending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    import polars as pl
 
 _WORKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "one": ("5 rates, 3 disparities of one feature", lambda data: ONE(data, "repaid", "approved", pos_label="yes")),
@@ -35,14 +34,16 @@ _WORKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 def of_duckdb(data: pl.DataFrame, rows: int, runs: int) -> Iterator[Row]:
     """A table with Enums, and a parquet file."""
     keys = [*LEVELS]
-    names = {key: data[key].cat.get_categories().to_list() if key != "fold" else [*range(1, 11)] for key in keys}
+    enums = {key: dtype.categories.to_list() for key, dtype in data.schema.items() if isinstance(dtype, pl.Enum)}
+    names: dict[str, list[Any]] = {"fold": [*range(1, LEVELS["fold"] + 1)], **enums}
     with tempfile.TemporaryDirectory() as folder, library("duckdb").connect() as database:
         file = Path(folder) / "people.parquet"
         data.select(keys).write_parquet(file)
         database.register("given", data.select(keys).to_arrow())
         database.execute("create table people as select * from given")
         for place, relation in (
-            ("a table of DuckDB", database.table("people")), ("a parquet file in DuckDB", database.read_parquet(str(file))),
+            ("a table of DuckDB", database.table("people")),
+            ("a parquet file in DuckDB", database.read_parquet(str(file))),
         ):  # fmt: skip
             for work, (what, ours) in _WORKS.items():
                 asked = [*KEYS[work], "repaid", "approved"]

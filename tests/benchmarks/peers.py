@@ -2,7 +2,9 @@
 
 Each works in a process of its own, in turns with tidyfair in this one, once both have found the same numbers. What is
 not installed is left out; `--peer-python fairlearn=PATH` names the interpreter that has it. What would take more than
-a minute and a half a call, as the size before lets expect, is left out too. Options: `--rows` (some), `--runs`, `--peer-python`.
+a minute and a half a call, as the size before lets expect, is left out too. Options: `--rows` (some; from 100,000 on
+every group of every fold has a value of every rate, which some libraries make up where there is none), `--runs`,
+`--peer-python`.
 """
 
 from __future__ import annotations
