@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -54,7 +53,7 @@ def interval_of(value: pl.Expr, tally: Tally, level: float) -> list[pl.Expr]:
     if (count := _clusters(tally)) is not None:
         # wider, as the interval of Student's t is (Hesterberg, 2015)
         more = math.sqrt(count / max(1, count - 1))
-        tail = NormalDist().cdf(-more * student(level, max(1, count - 1)))
+        tail = math.erfc(more * student(level, max(1, count - 1)) / math.sqrt(2)) / 2
         if 0 < count < _FEW_CLUSTERS:
             msg = f"There are {count} clusters; intervals from fewer than {_FEW_CLUSTERS} are not to be relied on."
             warn(msg, ClusterWarning)

@@ -11,14 +11,13 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
 from tidyfair.contrasts import Contrast
 from tidyfair.formulas import ROWS, Formula
-from tidyfair.proportions import apart, area, clopper_pearson, on_logits, score_ratio, wilson
+from tidyfair.proportions import apart, area, clopper_pearson, on_logits, score_ratio, wilson, z_value
 from tidyfair.readings import CELLS, LEVEL, UNIT, add_statistics, evaluate
 from tidyfair.spreads import Spread
 
@@ -233,7 +232,7 @@ class Interval:
 
 def limits_of(quantities: Quantities, level: float, *, exact: bool = False) -> list[Interval]:
     """An interval of each quantity."""
-    z = NormalDist().inv_cdf((1 + level) / 2)
+    z = z_value(level)
     if exact and quantities.kind == "share":
         lower, upper = clopper_pearson(quantities.value, quantities.rows, level)
         methods = ["clopper_pearson"] * len(quantities)
@@ -267,7 +266,7 @@ def compared(
     if not isinstance(aggregate, Contrast) or not known:
         return None
     if len(families) == 1 and len(pairs[0][0]) == 1:
-        return _pair(families[0], pairs[0], aggregate, NormalDist().inv_cdf((1 + level) / 2))
+        return _pair(families[0], pairs[0], aggregate, z_value(level))
     return _range(families, references, pairs, aggregate, level, times, random)
 
 
@@ -276,7 +275,7 @@ def _range(
     aggregate: Contrast, level: float, times: int, random: np.random.Generator,
 ) -> Interval:  # fmt: skip
     """The interval of the largest contrast of any pair: its lower end for all pairs at once, its upper end for each."""
-    z, logarithm = NormalDist().inv_cdf((1 + level) / 2), aggregate.kind != "difference"
+    z, logarithm = z_value(level), aggregate.kind != "difference"
     q = _largest_deviation(families, references, (1 + level) / 2, times, random, logarithm=logarithm)
     lower, upper = 0.0, 0.0
     for family, (one, other) in zip(families, pairs, strict=True):
@@ -288,8 +287,8 @@ def _range(
 
 def _bands(families: Sequence[Quantities], aggregate: Contrast, level: float) -> Interval:
     """The same for so many groups that bands of all of them at once are hardly wider, and pairs too many to look at."""
-    z, lower, upper = NormalDist().inv_cdf((1 + level) / 2), 0.0, 0.0
-    q = NormalDist().inv_cdf((1 + level ** (1 / sum(map(len, families)))) / 2)
+    z, lower, upper = z_value(level), 0.0, 0.0
+    q = z_value(level ** (1 / sum(map(len, families))))
     for family in families:
         (low, high), (least, most) = (
             family.limits(at) if aggregate.kind == "difference" else family.logarithms(at)[1] for at in (q, z)
@@ -408,6 +407,6 @@ def _extreme(families: Sequence[Quantities], aggregate: Spread, level: float) ->
         return None
     (family,) = families
     each = level ** (1 / max(1, len(family)))
-    low, high = family.limits(NormalDist().inv_cdf((1 + each) / 2))
+    low, high = family.limits(z_value(each))
     end = min if aggregate.kind == "group_minimum" else max
     return Interval(end(low.tolist()), end(high.tolist()), math.nan, "simultaneous")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
@@ -19,6 +18,7 @@ from tidyfair.proportions import (
     homogeneity,
     likelihood_ratio,
     mantel_haenszel,
+    z_value,
 )
 from tidyfair.rate_tests import (
     ADJUSTMENTS,
@@ -83,7 +83,7 @@ class PairwiseTest(OuterGroupTest):
                 continue
             size, hits, names = count.rows.sum(axis=0), count.hits.sum(axis=0), part.texts.gather(count.units)
             shares = Quantities.of_counts(hits, size)
-            low, high = shares.limits(NormalDist().inv_cdf((1 + self.conf_level) / 2))
+            low, high = shares.limits(z_value(self.conf_level))
             one, other = np.triu_indices(len(size), 1)
             value = shares.value
             ends = apart(value[one], (low[one], high[one]), value[other], (low[other], high[other]))
@@ -162,7 +162,7 @@ def _within_strata(crude: float, tables: list[Any], level: float) -> dict[str, A
     if not len(tables[0]):
         return {".pattern": "no common stratum"}
     found, error = mantel_haenszel(*tables)
-    z, vary = NormalDist().inv_cdf((1 + level) / 2), homogeneity(*tables)
+    z, vary = z_value(level), homogeneity(*tables)
     distance = tables[0] / tables[1] - tables[2] / tables[3]
     turned = bool((distance > 0).all() and crude < 0) or bool((distance < 0).all() and crude > 0)
     return {
@@ -184,7 +184,7 @@ class WorstGroups(OuterGroupTest):
             size, hits = count.rows.sum(axis=0), count.hits.sum(axis=0)
             each = self.conf_level ** (1 / max(1, len(size)))
             shares = Quantities.of_counts(hits, size)
-            low, high = shares.limits(NormalDist().inv_cdf((1 + each) / 2))
+            low, high = shares.limits(z_value(each))
             drawn = random.beta(hits + 0.5, size - hits + 0.5, (self.times, len(size)))
             worst = (drawn.argmin if base.direction == "maximize" else drawn.argmax)(axis=1)
             table = {

@@ -6,7 +6,6 @@ All take and give arrays. A share is known by its value and the number of rows i
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from tidyfair.errors import ArgumentError
@@ -25,6 +24,13 @@ __all__: list[str] = []
 _HALVINGS = 60
 _WIDEST = 50.0
 """Logarithms of ratios are sought up to this."""
+
+
+def z_value(level: float) -> float:
+    """How many standard deviations to each side hold so much of a normal distribution."""
+    from statistics import NormalDist  # noqa: PLC0415 - only where there are intervals
+
+    return NormalDist().inv_cdf((1 + level) / 2)
 
 
 def wilson(share: Floats, rows: Floats, z: float) -> Limits:
@@ -234,7 +240,7 @@ def mcnemar(one: int, other: int) -> float:
 
 def student(level: float, freedom: int) -> float:
     """How many standard errors an interval of Student's t reaches, by the expansion of Cornish and Fisher (1937)."""
-    z, v = NormalDist().inv_cdf((1 + level) / 2), freedom
+    z, v = z_value(level), freedom
     parts = (
         (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -13,7 +12,7 @@ from tidyfair.columns import Column
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.frames import open_frame
 from tidyfair.intervals import Quantities
-from tidyfair.proportions import adjusted, apart, fisher
+from tidyfair.proportions import adjusted, apart, fisher, z_value
 from tidyfair.rate_tests import RateTable, rate_table
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["lump_rare", "missing_truth", "shrunken_rates"]
 
 _CONCENTRATIONS = 400
-_Z = NormalDist().inv_cdf(0.975)
+_LEVEL = 0.95
 _SHRUNKEN = {
     ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".estimator": pl.String, ".estimate": pl.Float64,
     ".raw": pl.Float64, ".weight": pl.Float64, ".n": pl.Int64,
@@ -167,7 +166,8 @@ def missing_truth(
     table = table.filter((pl.col("rows") > 0) & (pl.col("other rows") > 0))
     hits, size, other_hits, other_size = (table[name].to_numpy() for name in counted)
     sides = [Quantities.of_counts(each, of.astype(float)) for each, of in ((hits, size), (other_hits, other_size))]
-    ends = apart(sides[1].value, sides[1].limits(_Z), sides[0].value, sides[0].limits(_Z))
+    z = z_value(_LEVEL)
+    ends = apart(sides[1].value, sides[1].limits(z), sides[0].value, sides[0].limits(z))
     tested = np.array(
         [fisher(*map(int, row)) for row in table.select("other hits", "other rows", "hits", "rows").rows()]
     )
