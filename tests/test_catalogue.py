@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import polars as pl
 import pytest
 
@@ -35,6 +38,28 @@ def test_get_metrics_is_a_set_of_everything(loans: pl.DataFrame) -> None:
 def test_public_names_are_those_of_the_modules() -> None:
     for name in (*classification.__all__, *fairness.__all__, "metric_set", "difference", "conf_mat", "TidyfairError"):
         assert hasattr(tf, name)
+
+
+def test_names_that_are_read_later_are_all_there_and_hidden_by_no_module() -> None:
+    code = """
+import sys, tidyfair
+early = {name for name in vars(tidyfair) if not name.startswith("_")}
+assert "tidyfair.questions" not in sys.modules and "narwhals" not in sys.modules and "numpy" not in sys.modules
+from importlib import import_module
+from pkgutil import iter_modules
+stems = {each.name for each in iter_modules(tidyfair.__path__)}
+later = [name for place in tidyfair._LATER for name in import_module(f"tidyfair.{place}").__all__]
+assert len(later) == len(set(later)) and not stems & set(later)
+assert stems & early <= {name for name in stems if f"tidyfair.{name}" in sys.modules}
+from tidyfair import *
+missing = [name for name in later if name not in globals()]
+assert not missing, missing
+assert callable(tidyfair.catalogue) and callable(tidyfair.resamples)
+assert set(later) <= set(dir(tidyfair))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603 - our own
+    with pytest.raises(AttributeError, match="no attribute 'accurracy'"):
+        _ = tf.accurracy  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
 
 
 def test_conf_mat(loans: pl.DataFrame) -> None:

@@ -11,7 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import tidyfair as tf
-import tidyfair.calls as calling
+import tidyfair.questions as calling
 
 if TYPE_CHECKING:
     from collections.abc import Callable

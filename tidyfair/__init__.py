@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING
 from tidyfair.aggregates import *
 from tidyfair.catalogue import *
 from tidyfair.contrasts import *
-from tidyfair.cuts import *
 from tidyfair.definitions import *
 from tidyfair.errors import *
 from tidyfair.fairness import *
 from tidyfair.formulas import *
-from tidyfair.functions import *
 from tidyfair.groups import *
 from tidyfair.metric_sets import *
 from tidyfair.metrics.classification import *
@@ -19,14 +17,15 @@ from tidyfair.metrics.individual import *
 from tidyfair.metrics.inequality import *
 from tidyfair.metrics.probability import *
 from tidyfair.metrics.regression import *
-from tidyfair.resamples import *
 from tidyfair.spreads import *
-from tidyfair.tallies import *
 
 if TYPE_CHECKING:
     from tidyfair import datasets as datasets
     from tidyfair.changes import *
+    from tidyfair.cuts import *
     from tidyfair.defaults import *
+    from tidyfair.folds import *
+    from tidyfair.functions import *
     from tidyfair.gates import *
     from tidyfair.hypotheses import *
     from tidyfair.metrics.curves import *
@@ -39,10 +38,11 @@ if TYPE_CHECKING:
     from tidyfair.streaming import *
     from tidyfair.subgroups import *
     from tidyfair.tables import *
+    from tidyfair.tallies import *
 
 _LATER = (
-    "gates", "hypotheses", "tables", "streaming", "defaults", "metrics.curves", "changes", "pairs", "periods",
-    "posteriors", "scorers", "sizes", "small_groups", "subgroups",
+    "cuts", "tallies", "functions", "folds", "gates", "hypotheses", "tables", "streaming", "defaults",
+    "metrics.curves", "changes", "pairs", "periods", "posteriors", "scorers", "sizes", "small_groups", "subgroups",
 )  # fmt: skip
 """Modules that are read when one of their names is first asked for, so that the import stays short; none is called as
 one of its names is, which it would hide."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Aggregate"]
 
+SUPPRESSED = "suppressed"
+"""Why a group has no value of which cells were left out on purpose."""
 Direction: TypeAlias = Literal["maximize", "minimize", "zero", "one"]
 DIRECTIONS: tuple[Direction, ...] = ("maximize", "minimize", "zero", "one")
 Across: TypeAlias = Literal["worst", "mean"]

@@ -11,13 +11,13 @@ from tidyfair.columns import Column
 from tidyfair.counting import recounted
 from tidyfair.draws import interval_of, is_of_labels, is_stratified
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.evaluations import DEFAULTS
 from tidyfair.fairness import demographic_parity
 from tidyfair.frames import open_frame
 from tidyfair.intervals import share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.proportions import mcnemar
 from tidyfair.replicates import DRAW, drawn_rows, generator, redrawn
+from tidyfair.requests import DEFAULTS
 from tidyfair.results import tidy_results
 from tidyfair.sums import PREDICTED
 from tidyfair.tallies import ESTIMATE, LABELS, TRUTH
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tidyfair.columns import ColumnLike
-    from tidyfair.evaluations import Evaluated, Reading
+    from tidyfair.evaluations import Evaluated
+    from tidyfair.requests import Reading
     from tidyfair.tallies import Tally
 
 __all__ = ["ModelComparison", "compare_models"]

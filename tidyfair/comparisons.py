@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
-from tidyfair.aggregates import UserAggregate, first_largest
+from tidyfair.aggregates import SUPPRESSED, UserAggregate, first_largest
 from tidyfair.errors import AggregateError, listed
 from tidyfair.readings import LEVEL
-from tidyfair.tallies import SUPPRESSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tidyfair.aggregates import ESTIMATE, TEXT, Aggregate, first_largest
+from tidyfair.aggregates import ESTIMATE, SUPPRESSED, TEXT, Aggregate, first_largest
 from tidyfair.errors import AggregateError, ArgumentError
-from tidyfair.tallies import SUPPRESSED
 
 if TYPE_CHECKING:
     from tidyfair.aggregates import Across, Context, Direction

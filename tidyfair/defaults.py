@@ -19,9 +19,9 @@ from tidyfair.metrics.regression import mae, rmse, rsq
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from tidyfair.calls import CallOptions
     from tidyfair.columns import ColumnLike
     from tidyfair.frames import PolarsFrame
+    from tidyfair.requests import CallOptions
 
 __all__ = ["ThresholdCurve", "default_metrics", "threshold_curve"]
 

@@ -16,6 +16,7 @@ from tidyfair.errors import ArgumentError, listed
 from tidyfair.formulas import (
     ROW_COLUMNS,
     SUMS,
+    WEIGHTS,
     Counts,
     Formula,
     Given,
@@ -25,7 +26,6 @@ from tidyfair.formulas import (
     statistic,
     unprefixed,
 )
-from tidyfair.functions import WEIGHTS
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
 
 if TYPE_CHECKING:

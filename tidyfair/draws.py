@@ -17,7 +17,8 @@ from tidyfair.tallies import BLOCK, ESTIMATE, HIDDEN, LABELS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tidyfair.evaluations import Evaluated, Reading, Request
+    from tidyfair.evaluations import Evaluated
+    from tidyfair.requests import Reading, Request
     from tidyfair.tallies import Tally
 
 __all__: list[str] = []

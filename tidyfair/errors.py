@@ -17,6 +17,7 @@ __all__ = [
     "LabelError",
     "SelectionWarning",
     "TidyfairError",
+    "Undefined",
     "UndefinedError",
     "UndefinedWarning",
     "WeightError",
@@ -110,3 +111,7 @@ class SelectionWarning(UserWarning):
 
 class UndefinedWarning(UserWarning):
     """A metric has no value in some group; it names the metric and the groups."""
+
+
+class Undefined(Exception):  # noqa: N818 - it is an answer, not a mistake
+    """Raised by a function of arrays that has no value for a group; its text is the reason, shown as the status."""

@@ -3,105 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.aggregates import CONTEXTS
+from tidyfair.aggregates import CONTEXTS, SUPPRESSED
 from tidyfair.comparisons import NO_LEVEL, PART, VALUED
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
 from tidyfair.formulas import OVERALL
 from tidyfair.functions import class_values, row_values
-from tidyfair.labels import AVERAGES, NUMBERS, levels_of, read_labels
+from tidyfair.labels import NUMBERS, levels_of, read_labels
 from tidyfair.partitions import Level, Whose
-from tidyfair.readings import ERROR, HAND_TILL, LEVEL, ONE_LABEL, UNIT, Table, derived, evaluate, pool
-from tidyfair.tallies import SUPPRESSED, THRESHOLD
+from tidyfair.readings import ERROR, LEVEL, ONE_LABEL, UNIT, Table, derived, evaluate, pool
+from tidyfair.requests import ALL_LABELS, ON_UNDEFINED
+from tidyfair.tallies import THRESHOLD
 from tidyfair.units import UNGROUPED, cells_of, count_units, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from tidyfair.aggregates import Aggregate, Context
-    from tidyfair.formulas import Formula, Kind, Statistic
+    from tidyfair.aggregates import Context
+    from tidyfair.formulas import Formula, Statistic
     from tidyfair.groups import By
     from tidyfair.labels import Labels
+    from tidyfair.requests import Reading, Request
     from tidyfair.tallies import Tally
     from tidyfair.units import Units
 
 __all__: list[str] = []
-
-RESERVED = frozenset(
-    {".metric", ".by", ".estimator", ".threshold", ".estimate", ".lower", ".upper", ".std_error", ".method", ".n"}
-    | {".status", ".group_min", ".group_max", ".level", ".groups_left_out", ".group", ".denominator", ".overall"}
-    | {".truth", ".predicted", ".weight", ".top_k", ".top_fraction", ".error_bound", ".replicates_lost"}
-    | {".effective_n"}
-)
-"""Names of the columns of results, which no outer key may have."""
-
-ALL_LABELS = "multiclass"
-"""How metrics are read that have a form of their own for many labels."""
-ON_UNDEFINED = ("warn", "ignore", "null", "raise")
-
-
-Interval: TypeAlias = Literal["auto", "analytic", "exact", "bootstrap", "bayes"]
-
-
-class Reading(TypedDict):
-    """What decides how a tally is read."""
-
-    pos_label: object
-    labels: Sequence[object] | None
-    estimator: Literal["binary", "macro", "macro_weighted", "micro", "hand_till", "one_vs_rest"] | None
-    na_rm: bool
-    on_undefined: Literal["warn", "ignore", "null", "raise"]
-    interval: Interval | None
-    conf_level: float
-    times: int
-    seed: int
-
-
-DEFAULTS: Reading = {
-    "pos_label": None, "labels": None, "estimator": None, "na_rm": True, "on_undefined": "warn", "interval": None,
-    "conf_level": 0.95, "times": 10_000, "seed": 0,
-}  # fmt: skip
-"""How a tally is read where nothing is said."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """One metric to report: formulas by name and, for a groupwise metric, what is compared and how."""
-
-    name: str
-    formulas: tuple[tuple[str, Formula], ...]
-    by: By | None = None
-    aggregate: Aggregate | None = None
-    min_n: int = 0
-    label_by_label: bool = False
-    """Whether more than two labels are compared one against the rest unless asked otherwise."""
-    less: int = 0
-    """How many of the formulas, the last ones, have a disparity of their own that is subtracted."""
-
-    @property
-    def kind(self) -> Kind:
-        """What its first metric reads."""
-        return self.formulas[0][1].kind
-
-    def estimator(self, formula: Formula, labels: Labels, asked: str | None) -> str:
-        """How labels are read by one of its formulas."""
-        if formula.kind == "numeric" or formula.given is not None:
-            return "standard" if formula.given is None else ALL_LABELS
-        if labels.event is not None:
-            return "binary"
-        if self.by is not None and (asked == "one_vs_rest" or (asked is None and self.label_by_label)):
-            return "one_vs_rest"
-        if formula.average not in (None, HAND_TILL):
-            return formula.average  # it is an average of its own
-        if asked == "micro" and formula.way != "sums":
-            msg = f'{self.name} is no sum over labels, so it has no micro average: take "macro".'
-            raise ArgumentError(msg)
-        if asked in AVERAGES:
-            return asked
-        return formula.average or "macro"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tidyfair.evaluations import Evaluated, Request
+    from tidyfair.evaluations import Evaluated
     from tidyfair.groups import By
     from tidyfair.rate_tests import Case
+    from tidyfair.requests import Request
 
     Array: TypeAlias = np.ndarray[Any, Any]
 

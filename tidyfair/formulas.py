@@ -31,6 +31,11 @@ Way: TypeAlias = Literal["sums", "rows", "arrays"]
 Counts: TypeAlias = Literal["instances", "positives", "smaller_class"]
 Given: TypeAlias = Literal["nothing", "truth", "estimate"]
 
+AVERAGES = ("macro", "macro_weighted", "micro")
+HAND_TILL = "hand_till"
+"""The average of each label against each other label, after Hand and Till (2001)."""
+WEIGHTS = ("sample_weight", "case_weights", "weight", "weights")
+"""The arguments by which functions of arrays take weights."""
 OVERALL, THE_REST = "overall_", "rest_"
 """Prefixes of a statistic of all groups together, and of all other groups."""
 ROWS, SQUARES = "_rows", "_squares"

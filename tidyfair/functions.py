@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, TidyfairError
-from tidyfair.formulas import name_of
+from tidyfair.errors import ArgumentError, TidyfairError, Undefined
+from tidyfair.formulas import WEIGHTS, name_of
 from tidyfair.partitions import Level, Rows, Whose, ordered_values
 from tidyfair.sums import REST
 
@@ -26,16 +26,10 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
-__all__ = ["Sample", "Undefined"]
+__all__ = ["Sample"]
 
-WEIGHTS = ("sample_weight", "case_weights", "weight", "weights")
-"""The arguments by which functions take weights."""
 _LARGEST = 2**1023
 """Whole numbers beyond this are no doubles."""
-
-
-class Undefined(Exception):  # noqa: N818 - it is an answer, not a mistake
-    """Raised by a function of arrays that has no value for a group; its text is the reason, shown as the status."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError, LabelError, listed, nearest
+from tidyfair.formulas import AVERAGES, HAND_TILL
 from tidyfair.tallies import ESTIMATE, LABELS, TRUTH
 
 if TYPE_CHECKING:
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-AVERAGES = ("macro", "macro_weighted", "micro")
-ESTIMATORS = ("binary", *AVERAGES, "hand_till", "one_vs_rest")
+ESTIMATORS = ("binary", *AVERAGES, HAND_TILL, "one_vs_rest")
 
 _PAIR = 2
 _MOST_LABELS = 1_000
@@ -95,7 +95,7 @@ def read_labels(
         pair: list[Any] = [*values, pos_label]
         values = sorted(pair)
     many = len(values) > _PAIR
-    all_labels = estimator in {*AVERAGES, "hand_till"} or (many and estimator == "one_vs_rest")
+    all_labels = estimator in {*AVERAGES, HAND_TILL} or (many and estimator == "one_vs_rest")
     if all_labels and pos_label is not None:
         msg = f"`pos_label` reads one label and estimator={estimator!r} reads all of them; give one of the two."
         raise ArgumentError(msg)

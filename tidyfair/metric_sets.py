@@ -10,11 +10,10 @@ import polars as pl
 
 from tidyfair.aggregates import UserAggregate, as_aggregate
 from tidyfair.arguments import whole
-from tidyfair.calls import CallOptions, Evaluable
+from tidyfair.calls import Evaluable
 from tidyfair.errors import AggregateError, ArgumentError, listed
-from tidyfair.evaluations import Request
-from tidyfair.functions import on_arrays
 from tidyfair.groups import By, Privileged, privileged
+from tidyfair.requests import CallOptions, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -55,7 +54,11 @@ class Metric(Evaluable):
 
         Of a metric that is a function of arrays, on these as lists.
         """
-        return on_arrays(self.definition, numbers) if self.definition.way == "arrays" else self.definition.on(numbers)
+        if self.definition.way != "arrays":
+            return self.definition.on(numbers)
+        from tidyfair.functions import on_arrays  # noqa: PLC0415 - with what counts, at the first call
+
+        return on_arrays(self.definition, numbers)
 
     def alias(self, name: str) -> Self:
         """The same metric under another name."""

@@ -10,16 +10,17 @@ import polars as pl
 from tidyfair.arguments import how_often, whole
 from tidyfair.draws import is_of_labels, replicates_of, results_of
 from tidyfair.errors import ArgumentError
-from tidyfair.evaluations import DEFAULTS
 from tidyfair.frames import open_frame
 from tidyfair.gates import READING, judged_metrics, limited
+from tidyfair.requests import DEFAULTS
 from tidyfair.results import tidy_results
 
 if TYPE_CHECKING:
     from tidyfair.columns import ColumnLike
-    from tidyfair.evaluations import Evaluated, Reading
+    from tidyfair.evaluations import Evaluated
     from tidyfair.gates import Side
     from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet
+    from tidyfair.requests import Reading
 
 __all__ = ["ProbabilityOf", "probability"]
 

@@ -18,7 +18,6 @@ from tidyfair.aggregates import UserAggregate
 from tidyfair.columns import Column
 from tidyfair.contrasts import difference
 from tidyfair.errors import ArgumentError
-from tidyfair.evaluations import DEFAULTS
 from tidyfair.frames import open_frame
 from tidyfair.groups import By
 from tidyfair.intervals import share_of
@@ -26,6 +25,7 @@ from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, MetricSet, m
 from tidyfair.proportions import adjusted
 from tidyfair.readings import LEVEL, ONE_LABEL, UNIT
 from tidyfair.replicates import MOST_SHUFFLED, generator
+from tidyfair.requests import DEFAULTS
 from tidyfair.units import UNGROUPED
 
 if TYPE_CHECKING:
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tidyfair.columns import ColumnLike
-    from tidyfair.evaluations import Evaluated, Reading
+    from tidyfair.evaluations import Evaluated
     from tidyfair.formulas import Formula
+    from tidyfair.requests import Reading
     from tidyfair.tallies import Tally
 
     Array: TypeAlias = np.ndarray[Any, Any]

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from tidyfair.formulas import ROWS, SQUARES, STATISTICS, Given, Kind, ranked, two_sides
+from tidyfair.aggregates import SUPPRESSED
+from tidyfair.formulas import HAND_TILL, ROWS, SQUARES, STATISTICS, Given, Kind, ranked, two_sides
 from tidyfair.sums import ACTUAL, PREDICTED, REST, SCORE, UP_TO, centred, is_sum, merged, running
-from tidyfair.tallies import HIDDEN, SUPPRESSED
+from tidyfair.tallies import HIDDEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,8 +28,6 @@ ONE_LABEL = ("binary", "one_vs_rest", "standard")
 """Estimators that read one label against the rest, or no label."""
 ERROR = "error"
 """The column of how far off a value can be where scores were counted in bins."""
-HAND_TILL = "hand_till"
-"""The average of each label against each other label, after Hand and Till (2001)."""
 
 CELLS = {
     "tp": (True, True), "fn": (True, False), "fp": (False, True), "tn": (False, False),

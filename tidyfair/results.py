@@ -14,7 +14,8 @@ from tidyfair.units import UNGROUPED
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidyfair.evaluations import Evaluated, Request
+    from tidyfair.evaluations import Evaluated
+    from tidyfair.requests import Request
 
 __all__: list[str] = []
 

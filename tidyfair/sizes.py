@@ -9,8 +9,8 @@ import polars as pl
 
 from tidyfair.arguments import number, proper_share, whole
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.evaluations import RESERVED
 from tidyfair.frames import open_frame
+from tidyfair.requests import RESERVED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

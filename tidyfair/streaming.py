@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self, Unpack
 
-    from tidyfair.calls import CountOptions, ReadOptions
     from tidyfair.columns import ColumnLike
+    from tidyfair.requests import CountOptions, ReadOptions
 
 __all__ = ["Accumulator", "load_state", "save_state"]
 

@@ -15,11 +15,11 @@ from tidyfair.arguments import whole
 from tidyfair.columns import Column, check_features
 from tidyfair.contrasts import difference
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.evaluations import DEFAULTS, RESERVED
 from tidyfair.fairness import new_groupwise_metric
 from tidyfair.frames import open_frame
 from tidyfair.metric_sets import Metric
 from tidyfair.readings import UNIT
+from tidyfair.requests import DEFAULTS, RESERVED
 from tidyfair.units import UNGROUPED
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from tidyfair.columns import ColumnLike
     from tidyfair.cuts import Threshold
-    from tidyfair.evaluations import Reading
     from tidyfair.frames import PolarsFrame
     from tidyfair.groups import Privileged
+    from tidyfair.requests import Reading
 
     Floats: TypeAlias = np.ndarray[Any, Any]
 

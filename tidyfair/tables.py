@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from tidyfair.calls import CountOptions
     from tidyfair.columns import ColumnLike
     from tidyfair.frames import PolarsFrame
+    from tidyfair.requests import CountOptions
 
 __all__ = ["conf_mat", "conf_mat_summary"]
 

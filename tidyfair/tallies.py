@@ -31,8 +31,6 @@ HIDDEN = "hidden"
 """The sum that says how many cells of a group were suppressed, so that nothing is worked out of the rest."""
 BLOCK = "\0block"
 """The key of random parts of the rows, from which it is seen how much sums vary."""
-SUPPRESSED = "suppressed"
-"""Why a group has no value of which cells were left out on purpose."""
 TRUTH = "truth"
 LABELS = (TRUTH, ESTIMATE)
 THRESHOLD = "\0threshold"

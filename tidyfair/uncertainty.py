@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tidyfair.evaluations import Evaluated, Reading, Request
+    from tidyfair.evaluations import Evaluated
     from tidyfair.formulas import Formula
+    from tidyfair.requests import Reading, Request
     from tidyfair.tallies import Tally
 
     _Form: TypeAlias = Callable[[pl.DataFrame, np.random.Generator], Interval | None]

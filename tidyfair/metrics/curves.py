@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 
 import polars as pl
 
-from tidyfair.calls import check_weights
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning, warn
 from tidyfair.evaluations import labels_with_scores, scores_of_levels
 from tidyfair.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
 from tidyfair.frames import open_frame
 from tidyfair.metrics.probability import bin_of, check_bins, roc_auc
 from tidyfair.partitions import Level, sorted_scores
+from tidyfair.questions import check_weights
 from tidyfair.units import UNGROUPED, count_units, rows_of
 
 if TYPE_CHECKING:

@@ -7,15 +7,18 @@ event), `score` and `weight` (or None). It is null where there is no other group
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tidyfair.definitions import prob_metric
-from tidyfair.functions import Sample, Undefined
+from tidyfair.errors import Undefined
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
     import numpy as np
+
+    from tidyfair.functions import Sample
 
     Floats: TypeAlias = np.ndarray[Any, Any]
 
@@ -171,7 +174,7 @@ def _part(sample: Sample, *, event: bool) -> Sample:
     if not len(taken):
         raise Undefined("one_class")
     weight = None if sample.weight is None else sample.weight[taken]
-    return Sample(sample.truth[taken], sample.score[taken], weight)
+    return replace(sample, truth=sample.truth[taken], score=sample.score[taken], weight=weight)
 
 
 def _roc(sample: Sample) -> tuple[Floats, Floats]:
@@ -240,7 +243,7 @@ def area_between_roc_curves_if_equal(one: Sample, other: Sample) -> float:
     import numpy as np
 
     truth, score = np.concatenate([one.truth, other.truth]), np.concatenate([one.score, other.score])
-    alarms, hits = _roc(Sample(truth, score, np.concatenate([_weights(one), _weights(other)])))
+    alarms, hits = _roc(replace(one, truth=truth, score=score, weight=np.concatenate([_weights(one), _weights(other)])))
     # chords of equal length along the curve: single steps go straight up or across, which is not its direction
     length: Floats = np.concatenate([[0.0], np.cumsum(np.diff(alarms) + np.diff(hits))])
     at: Floats = np.linspace(0, float(length[-1]), _CHORDS + 1)

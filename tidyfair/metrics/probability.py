@@ -17,9 +17,8 @@ import polars as pl
 
 from tidyfair.arguments import one_of, whole
 from tidyfair.definitions import array_metric, prob_metric
-from tidyfair.errors import ArgumentError, listed
+from tidyfair.errors import ArgumentError, Undefined, listed
 from tidyfair.formulas import Expr, Rate, statistic
-from tidyfair.functions import Undefined
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, listed, nearest
-from tidyfair.evaluations import RESERVED
 from tidyfair.frames import open_frame
+from tidyfair.requests import RESERVED
 from tidyfair.tallies import alike
 
 if TYPE_CHECKING:

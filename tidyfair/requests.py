@@ -1,0 +1,131 @@
+"""What is asked of data: the options of a call, what each has where nothing is said, and the metrics to report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
+
+from tidyfair.errors import ArgumentError
+from tidyfair.formulas import AVERAGES, HAND_TILL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from tidyfair.aggregates import Aggregate
+    from tidyfair.columns import ColumnLike
+    from tidyfair.cuts import Threshold
+    from tidyfair.formulas import Formula, Kind
+    from tidyfair.groups import By, Privileged
+    from tidyfair.labels import Labels
+
+__all__: list[str] = []
+
+RESERVED = frozenset(
+    {".metric", ".by", ".estimator", ".threshold", ".estimate", ".lower", ".upper", ".std_error", ".method", ".n"}
+    | {".status", ".group_min", ".group_max", ".level", ".groups_left_out", ".group", ".denominator", ".overall"}
+    | {".truth", ".predicted", ".weight", ".top_k", ".top_fraction", ".error_bound", ".replicates_lost"}
+    | {".effective_n"}
+)
+"""Names of the columns of results, which no outer key may have."""
+
+ALL_LABELS = "multiclass"
+"""How metrics are read that have a form of their own for many labels."""
+ON_UNDEFINED = ("warn", "ignore", "null", "raise")
+
+
+Interval: TypeAlias = Literal["auto", "analytic", "exact", "bootstrap", "bayes"]
+
+
+class CountOptions(TypedDict, total=False):
+    """What decides how rows are counted; the call says what each means."""
+
+    probs: ColumnLike | Sequence[ColumnLike] | Mapping[Any, ColumnLike] | None
+    group_by: ColumnLike | Privileged | Iterable[ColumnLike | Privileged] | None
+    case_weights: ColumnLike | None
+    frequency_weights: ColumnLike | None
+    threshold: Threshold | None
+    top_k: int | Sequence[int] | None
+    top_fraction: float | Sequence[float] | None
+    score_bins: int | None
+    cluster: ColumnLike | None
+    parts: int | None
+    keep_rows: bool
+
+
+class ReadOptions(TypedDict, total=False):
+    """What decides how counts are read; the call says what each means."""
+
+    pos_label: object
+    labels: Sequence[object] | None
+    estimator: Literal["binary", "macro", "macro_weighted", "micro", "hand_till", "one_vs_rest"] | None
+    na_rm: bool
+    on_undefined: Literal["warn", "ignore", "null", "raise"]
+    interval: Interval | None
+    conf_level: float
+    times: int
+    seed: int
+
+
+class CallOptions(CountOptions, ReadOptions, total=False):
+    """Everything but the data, the truth and the estimate; the call says what each means."""
+
+    explain: bool
+
+
+class Reading(TypedDict):
+    """What decides how a tally is read."""
+
+    pos_label: object
+    labels: Sequence[object] | None
+    estimator: Literal["binary", "macro", "macro_weighted", "micro", "hand_till", "one_vs_rest"] | None
+    na_rm: bool
+    on_undefined: Literal["warn", "ignore", "null", "raise"]
+    interval: Interval | None
+    conf_level: float
+    times: int
+    seed: int
+
+
+DEFAULTS: Reading = {
+    "pos_label": None, "labels": None, "estimator": None, "na_rm": True, "on_undefined": "warn", "interval": None,
+    "conf_level": 0.95, "times": 10_000, "seed": 0,
+}  # fmt: skip
+"""How a tally is read where nothing is said."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One metric to report: formulas by name and, for a groupwise metric, what is compared and how."""
+
+    name: str
+    formulas: tuple[tuple[str, Formula], ...]
+    by: By | None = None
+    aggregate: Aggregate | None = None
+    min_n: int = 0
+    label_by_label: bool = False
+    """Whether more than two labels are compared one against the rest unless asked otherwise."""
+    less: int = 0
+    """How many of the formulas, the last ones, have a disparity of their own that is subtracted."""
+
+    @property
+    def kind(self) -> Kind:
+        """What its first metric reads."""
+        return self.formulas[0][1].kind
+
+    def estimator(self, formula: Formula, labels: Labels, asked: str | None) -> str:
+        """How labels are read by one of its formulas."""
+        if formula.kind == "numeric" or formula.given is not None:
+            return "standard" if formula.given is None else ALL_LABELS
+        if labels.event is not None:
+            return "binary"
+        if self.by is not None and (asked == "one_vs_rest" or (asked is None and self.label_by_label)):
+            return "one_vs_rest"
+        if formula.average not in (None, HAND_TILL):
+            return formula.average  # it is an average of its own
+        if asked == "micro" and formula.way != "sums":
+            msg = f'{self.name} is no sum over labels, so it has no micro average: take "macro".'
+            raise ArgumentError(msg)
+        if asked in AVERAGES:
+            return asked
+        return formula.average or "macro"
