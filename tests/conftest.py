@@ -1,12 +1,21 @@
 from __future__ import annotations
 
+import functools
 import gzip
 import importlib.util
 import json
+import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+import dask.dataframe
+import duckdb
+import ibis
+import narwhals.stable.v2 as nw
+import pandas as pd
 import polars as pl
+import polars.selectors as cs
+import pyarrow as pa
 import pytest
 
 if TYPE_CHECKING:
@@ -52,6 +61,9 @@ def loans() -> pl.DataFrame:
     )
 
 
+# Every kind of frame
+
+
 def _polars(frame: pl.DataFrame) -> Any:
     return frame
 
@@ -72,18 +84,78 @@ def _pyarrow(frame: pl.DataFrame) -> Any:
     return frame.to_arrow()
 
 
-@pytest.fixture(params=[_polars, _lazy, _pandas, _pandas_pyarrow, _pyarrow], ids=lambda each: each.__name__.strip("_"))
+def _duckdb(frame: pl.DataFrame) -> Any:
+    connection = duckdb.connect()
+    connection.register("arrow", frame.to_arrow())
+    connection.execute("create table people as select * from arrow")
+    return connection.table("people")
+
+
+def _named_table(frame: pl.DataFrame) -> Any:
+    connection = duckdb.connect()
+    connection.register("people", frame.to_arrow())
+    return (connection, "people")
+
+
+def _ibis(frame: pl.DataFrame) -> Any:
+    connection = duckdb.connect()
+    connection.register("people", frame.to_arrow())
+    return ibis.duckdb.from_connection(connection).table("people")
+
+
+def _dask(frame: pl.DataFrame) -> Any:
+    return dask.dataframe.from_pandas(_pandas_pyarrow(frame), npartitions=3)
+
+
+@functools.cache
+def spark() -> Any:
+    """One session of two workers for all tests."""
+    if importlib.util.find_spec("pyspark") is None or shutil.which("java") is None:
+        pytest.skip("Spark needs pyspark and Java")
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - where it is installed
+
+    options = {
+        "spark.ui.enabled": "false", "spark.log.level": "ERROR", "spark.ui.showConsoleProgress": "false",
+        "spark.default.parallelism": "3", "spark.sql.shuffle.partitions": "2",
+    }  # fmt: skip
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _spark(frame: pl.DataFrame) -> Any:
+    signed = frame.cast({cs.unsigned_integer(): pl.Int64})  # all the whole numbers that Spark has
+    return spark().createDataFrame(signed.to_arrow())
+
+
+EAGER: dict[str, Callable[[pl.DataFrame], Any]] = {
+    "polars": _polars, "pandas": _pandas, "pandas_pyarrow": _pandas_pyarrow, "pyarrow": _pyarrow,
+}  # fmt: skip
+"""Frames in memory, which are answered in their own kind; all others are answered with polars."""
+ELSEWHERE: dict[str, Callable[[pl.DataFrame], Any]] = {
+    "duckdb": _duckdb, "table": _named_table, "ibis": _ibis, "dask": _dask, "spark": _spark,
+}  # fmt: skip
+"""Rows that an engine of their own counts, in no order."""
+ENGINES = {**EAGER, "lazy": _lazy, **ELSEWHERE}
+
+
+@pytest.fixture(params=list(ENGINES))
 def engine(request: pytest.FixtureRequest) -> Callable[[pl.DataFrame], Any]:
     """Turns a polars frame into a frame of another kind: one test, all engines."""
-    return request.param
+    return ENGINES[request.param]
+
+
+def answer_kind(data: Any) -> type:
+    """The kind of frame that answers: frames in memory are answered in their own kind, all others with polars."""
+    return type(data) if isinstance(data, pl.DataFrame | pd.DataFrame | pa.Table) else pl.DataFrame
 
 
 def as_polars(frame: Any) -> pl.DataFrame:
-    """A result of any kind as a polars frame, for comparison."""
-    return (
-        frame
-        if isinstance(frame, pl.DataFrame)
-        else pl.DataFrame(pl.from_arrow(frame))
-        if not hasattr(frame, "iloc")
-        else pl.from_pandas(frame)
-    )
+    """A frame of any kind as a polars frame, for comparison."""
+    if isinstance(frame, pd.DataFrame):
+        return pl.from_pandas(frame)
+    if isinstance(frame, tuple):
+        connection, name = cast("tuple[Any, str]", frame)
+        return as_polars(connection.table(name))
+    return nw.from_native(frame).lazy().collect("polars").to_native()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import statistics
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from conftest import as_polars
 
 import tidyfair as tf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SHARES = {"a": (1, 10), "b": (4, 10), "c": (12, 20), "d": (2, 4)}
 """Selected and all rows of each group: rates 0.1, 0.4, 0.6, 0.5."""
@@ -225,12 +229,12 @@ def test_ties_are_broken_by_group_order() -> None:
     assert found[".group_min"][0] == "a"
 
 
-def test_min_n_reads_the_relevant_denominator() -> None:
+def test_min_n_reads_the_relevant_denominator(engine: Callable[[pl.DataFrame], Any]) -> None:
     data = pl.DataFrame({"t": [1, 1, 1, 0, 0, 0, 0, 1], "e": [1, 0, 1, 1, 0, 0, 0, 1], "g": list("aaabbbbb")})
-    gap = tf.equal_opportunity("g", min_n=2)
-    found = gap(data, "t", "e", explain=True).row(0, named=True)
+    given, gap = engine(data), tf.equal_opportunity("g", min_n=2)
+    found = as_polars(gap(given, "t", "e", explain=True)).row(0, named=True)
     assert (found[".estimate"], found[".status"], found[".groups_left_out"]) == (None, "too_few_groups", ["b"])
-    assert gap.by_group(data, "t", "e")[".status"].to_list() == ["ok", "below_min_n"]
+    assert as_polars(gap.by_group(given, "t", "e"))[".status"].to_list() == ["ok", "below_min_n"]
     # all rows are the denominator of a selection rate
     assert tf.demographic_parity("g", min_n=3)(data, estimate="e")[".estimate"][0] == pytest.approx(2 / 3 - 2 / 5)
 

@@ -109,6 +109,44 @@ def test_bad_usage(arguments: list[str], said: str, capsys: pytest.CaptureFixtur
     assert said in capsys.readouterr().err
 
 
+def test_a_file_that_cannot_be_read_leaves_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, output = tmp_path / "half.parquet", tmp_path / "result.parquet"
+    lending(2_000).write_parquet(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    assert main(["audit", str(path), *ARGUMENTS, "--output", str(output)]) == 2
+    assert "(while tidyfair opened the file)" in capsys.readouterr().err
+    # a file whose rows are no rows is found when they are counted
+    texts = tmp_path / "late.csv"
+    lending(2_000).write_csv(texts)
+    with texts.open("a") as file:
+        file.write("too,few\n")
+    numbers = ["--truth", "repaid", "--probs", "score", "--threshold", "0.5", "--pos-label", "yes", "--by", "race"]
+    lines = texts.read_text().splitlines()
+    texts.write_text("\n".join([*lines[:-1], lines[-2].replace(lines[-2].split(",")[-1], "high"), ""]))
+    assert main(["audit", str(texts), *numbers, "--weights", "weight", "--output", str(output)]) == 2
+    assert "(while tidyfair counted the rows)" in capsys.readouterr().err
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["half.parquet", "late.csv"]
+
+
+def test_half_an_output_is_no_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "result.json"
+    output.write_text("before")
+
+    def full(_: pl.DataFrame, place: Path) -> None:
+        place.write_text("[{")
+        msg = "No space left on device"
+        raise OSError(msg)
+
+    monkeypatch.setattr(pl.DataFrame, "write_json", full)
+    assert main(["audit", "--output", str(output)]) == 2
+    assert "No space left on device (while tidyfair wrote the result)" in capsys.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["result.json"]
+    assert output.read_text() == "before"
+
+
 def test_messages_speak_of_flags(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", file, "--truth", "repaid", "--estimate", "approved", "--by", "sex"]) == 2
     assert "write `--pos-label 'yes'` or `--pos-label 'no'`" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from conftest import as_polars
+from conftest import answer_kind, as_polars
 from sklearn.model_selection import KFold
 
 import tidyfair as tf
@@ -31,7 +31,7 @@ def test_named_frames_are_put_together(loans: pl.DataFrame, engine: Callable[[pl
     found = as_polars(FAIR(folds, "truth", "estimate", group_by="month"))
     expected = FAIR(loans, "truth", "estimate", group_by="fold")
     assert found[".estimate"].equals(expected[".estimate"])
-    assert type(folds) is type(engine(loans).collect() if isinstance(parts[0][1], pl.LazyFrame) else engine(loans))
+    assert type(folds) is answer_kind(parts[0][1])
     assert found["month"].unique().sort().to_list() == ["month 1", "month 2"]
 
 

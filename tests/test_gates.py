@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from conftest import as_polars
+from conftest import answer_kind, as_polars
 
 import tidyfair as tf
 
@@ -327,7 +327,7 @@ def test_a_result_says_who_was_left_out_without_being_asked() -> None:
 def test_gates_and_results_are_of_the_callers_kind(engine: Callable[[pl.DataFrame], Any]) -> None:
     data = random_people().with_columns(t=pl.when(pl.col("g") == "c").then(0).otherwise("t"))
     given = engine(data)
-    kind = pl.DataFrame if isinstance(given, pl.LazyFrame) else type(given)
+    kind = answer_kind(given)
     metrics = tf.metric_set(tf.equal_opportunity("g"), tf.demographic_parity("h"), tf.demographic_parity("g"))
     options: dict[str, Any] = {"on_undefined": "null", "group_by": "fold"}
     for limit in (0.05, 0.2, 0.6):

@@ -1,17 +1,23 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from conftest import as_polars
 
 import tidyfair as tf
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def sens(truth: Any, estimate: Any, **options: Any) -> tuple[str, float | None]:
-    data = pl.DataFrame({"t": truth, "e": estimate})
+
+def sens(
+    truth: Any, estimate: Any, engine: Callable[[pl.DataFrame], Any] = pl.DataFrame, **options: Any
+) -> tuple[str, float | None]:
+    data = engine(pl.DataFrame({"t": truth, "e": estimate}))
     options = {"on_undefined": "ignore", **options}
-    return tf.sens(data, "t", "e", **options).select(".estimator", ".estimate").row(0)
+    return as_polars(tf.sens(data, "t", "e", **options)).select(".estimator", ".estimate").row(0)
 
 
 LEVELS = pl.Enum(["no", "yes"])
@@ -30,9 +36,9 @@ LEVELS = pl.Enum(["no", "yes"])
     ],
     ids=["Boolean", "zero-one", "float-int", "Boolean-int", "minus-plus", "lone-truth", "unsigned"],
 )
-def test_the_event_is_plain(truth: Any, estimate: Any) -> None:
+def test_the_event_is_plain(truth: Any, estimate: Any, engine: Callable[[pl.DataFrame], Any]) -> None:
     expected = 2 / 3 if list(truth) == [1, 1, 1] else 0.5
-    assert sens(truth, estimate) == ("binary", pytest.approx(expected))
+    assert sens(truth, estimate, engine) == ("binary", pytest.approx(expected))
 
 
 def test_a_lone_label_is_one_of_a_pair() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 import polars as pl
 import pytest
+from conftest import as_polars
 from polars.testing import assert_frame_equal
 
 import tidyfair as tf
@@ -73,15 +73,13 @@ def test_a_feature_among_those_of_another_is_counted_with_these(tallies: list[Ta
     assert len(tallies) == 1
 
 
-@pytest.mark.parametrize("kind", ["lazy", "pandas", "duckdb"])
-def test_the_look_at_some_rows_is_one_in_every_engine(kind: str, tallies: list[Tally]) -> None:
-    connection = duckdb.connect()
-    connection.register("visits", VISITS.to_arrow())
-    data: Any = {"lazy": VISITS.lazy(), "pandas": VISITS.to_pandas(), "duckdb": connection.table("visits")}[kind]
-    found = tf.metric_set(parity("user"), parity("item"))(data, **CALL, group_by="fold")
+def test_the_look_at_some_rows_is_one_in_every_engine(
+    engine: Callable[[pl.DataFrame], Any], tallies: list[Tally]
+) -> None:
+    found = tf.metric_set(parity("user"), parity("item"))(engine(VISITS), **CALL, group_by="fold")
     assert len(tallies) == 2
     expected = tf.metric_set(parity("user"), parity("item"))(VISITS, **CALL, group_by="fold")
-    assert_frame_equal(pl.DataFrame(found) if kind == "pandas" else found, expected, check_dtypes=kind != "pandas")
+    assert_frame_equal(as_polars(found), expected, check_dtypes=False)
 
 
 def test_intervals_and_warnings_are_those_of_one_pass(tallies: list[Tally]) -> None:

@@ -16,6 +16,7 @@ from polars.testing import assert_frame_equal
 import tidyfair as tf
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 OF_LABELS = tf.metric_set(
@@ -67,8 +68,8 @@ def test_many_batches_are_merged_on_the_way() -> None:
     assert repr(seen).startswith("<accumulator of 1,000 rows for <metric set of")
 
 
-def test_accumulators_merge_and_forget() -> None:
-    one, other = (tf.Accumulator(OF_LABELS, "y_true", "y_pred").update(part) for part in batches([300]))
+def test_accumulators_merge_and_forget(engine: Callable[[pl.DataFrame], Any]) -> None:
+    one, other = (tf.Accumulator(OF_LABELS, "y_true", "y_pred").update(engine(part)) for part in batches([300]))
     whole = OF_LABELS(DATA, "y_true", "y_pred", on_undefined="ignore")
     assert one.merge(other).compute(on_undefined="ignore").equals(whole)
     assert one.merge(tf.Accumulator(OF_LABELS, "y_true", "y_pred")).state.cells["n"].sum() == 1000

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from conftest import as_polars
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -15,7 +16,7 @@ from polars.testing import assert_frame_equal
 import tidyfair as tf
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 LAW = settings(
     deadline=None,
@@ -121,10 +122,10 @@ def test_tallies_with_thresholds_add_up(data: st.DataObject, frame: pl.DataFrame
     assert_same(both.compute(parts[0] + parts[1], **READING), both(frame, "truth", **counts, **READING))
 
 
-def test_the_column_of_thresholds() -> None:
+def test_the_column_of_thresholds(engine: Callable[[pl.DataFrame], Any]) -> None:
     data = pl.DataFrame({"truth": [1, 0, 1, 0], "score": [0.9, 0.6, 0.4, 0.1], "sex": [*"ffmm"]})
     both = tf.metric_set(tf.roc_auc, tf.accuracy, tf.demographic_parity("sex"), tf.roc_auc_difference("sex"))
-    found = both(data, "truth", probs="score", threshold=[0.5, 0.05])
+    found = as_polars(both(engine(data), "truth", probs="score", threshold=[0.5, 0.05]))
     assert found.columns == [".metric", ".by", ".estimator", ".threshold", ".estimate"]
     assert found.select(".metric", ".threshold", ".estimate").rows() == [
         ("roc_auc", None, 0.75),
@@ -272,10 +273,11 @@ def test_a_selection_of_another_size_is_said_once(options: dict[str, Any], expec
     assert said(**options) == expected
 
 
-def test_top_k_selects_in_each_outer_group() -> None:
+def test_top_k_selects_in_each_outer_group(engine: Callable[[pl.DataFrame], Any]) -> None:
+    data = engine(TIED)
     with pytest.warns(tf.SelectionWarning, match="fold=1"):
-        found = tf.predicted_positives(TIED, "truth", probs="score", top_k=2, group_by="fold")
-    assert found[".estimate"].to_list() == [3, 1]
+        found = tf.predicted_positives(data, "truth", probs="score", top_k=2, group_by="fold")
+    assert as_polars(found)[".estimate"].to_list() == [3, 1]
 
 
 # Curves

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tidyfair import fairness
+from tidyfair.columns import telling
 from tidyfair.contrasts import difference
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, TidyfairError, UndefinedWarning
@@ -84,7 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # the reader of the output left, which is no error of ours; nor is what Python flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (TidyfairError, OSError, pl.exceptions.PolarsError) as error:
-        print(f"tidyfair: {_as_flags(str(error))}", file=sys.stderr)
+        notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+        print(f"tidyfair: {_as_flags(str(error))}{notes}", file=sys.stderr)
         return 2
     finally:
         _unwatch()
@@ -146,7 +148,8 @@ def _audit(options: argparse.Namespace) -> int:
         raise ArgumentError(msg)
     writer = _writer(options.output) if options.output else None
     gate = _gate(options.fail_if, options.confidence) if options.fail_if else None
-    names = data.collect_schema().names()
+    with telling("opened the file"):
+        names = data.collect_schema().names()
     features = [[text] if text in names else text.split(":") for text in dict.fromkeys(given["by"])]
     # without a truth, what can be said is who is selected
     rates, parities = (_RATES, _PARITIES) if given["truth"] else ((selection_rate,), (demographic_parity,))
@@ -250,17 +253,28 @@ def _unwatch() -> None:
 
 
 def _writer(file: Path) -> Callable[[pl.DataFrame], None]:
-    def write_csv(result: pl.DataFrame) -> None:
-        result.with_columns(pl.col(pl.List(pl.String)).list.join(";")).write_csv(file)
+    def write_csv(result: pl.DataFrame, place: Path) -> None:
+        result.with_columns(pl.col(pl.List(pl.String)).list.join(";")).write_csv(place)
 
-    writers: dict[str, Callable[[pl.DataFrame], None]] = {
+    writers: dict[str, Callable[[pl.DataFrame, Path], None]] = {
         ".csv": write_csv,
-        ".parquet": lambda result: result.write_parquet(file),
-        ".json": lambda result: result.write_json(file),
+        ".parquet": pl.DataFrame.write_parquet,
+        ".json": pl.DataFrame.write_json,
     }
     if file.suffix not in writers:
         raise ArgumentError.unknown("kind of output", file.suffix, writers)
-    return writers[file.suffix]
+
+    def write(result: pl.DataFrame) -> None:
+        # beside its place first, so that there is never half a file
+        part = file.with_name(f".{file.name}.part")
+        try:
+            with telling("wrote the result"):
+                writers[file.suffix](result, part)
+                part.replace(file)
+        finally:
+            part.unlink(missing_ok=True)
+
+    return write
 
 
 def _as_label(text: str, tally: Tally) -> object:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.errors import ArgumentError, ColumnError, TidyfairError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -143,6 +143,20 @@ def blaming_expressions(wanted: Mapping[str, tuple[str, Column]]) -> Generator[N
             raise
         msg = f"An expression does not fit the data ({'; '.join(made)}): {error}"
         raise ColumnError(msg) from error
+
+
+@contextmanager
+def telling(doing: str) -> Generator[None]:
+    """Where an engine or a file fails, its own error comes through, with a note on what was done meanwhile."""
+    try:
+        yield
+    except TidyfairError:
+        raise  # it says so itself
+    except Exception as error:
+        note = f"while tidyfair {doing}"
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+        raise
 
 
 def _keeps_rows(expr: pl.Expr) -> bool:

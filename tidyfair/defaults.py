@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import polars as pl
 
-from tidyfair.columns import Column
+from tidyfair.columns import Column, telling
 from tidyfair.errors import ArgumentError
 from tidyfair.frames import open_frame
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
@@ -73,6 +73,7 @@ def default_metrics(
     return chosen(data, truth, estimate, **options)
 
 
+@telling("looked at the truth")
 def _are_numbers(source: Any, truth: ColumnLike, options: CallOptions) -> bool:
     """Whether the truth is a measurement, where the column leaves no doubt."""
     column = Column.of(truth, "truth")

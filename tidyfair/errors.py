@@ -92,6 +92,11 @@ class LabelError(TidyfairError):
 class WeightError(TidyfairError):
     """Case weights that are negative, infinite, missing or all zero."""
 
+    @classmethod
+    def unsummable(cls, name: object) -> Self:
+        """Weights whose sums, or the products of these, leave what a number can hold."""
+        return cls(f"`case_weights`: the values of {name!r} are too large or too small to be summed; rescale them.")
+
 
 class AggregateError(TidyfairError):
     """An aggregate that does not fit its metric or did not return one number."""

@@ -14,7 +14,7 @@ import polars as pl
 from polars.dataframe.group_by import DynamicGroupBy, GroupBy, RollingGroupBy
 from polars.lazyframe.group_by import LazyGroupBy
 
-from tidyfair.columns import Column, blaming_expressions
+from tidyfair.columns import Column, blaming_expressions, telling
 from tidyfair.errors import ArgumentError, ColumnError, WeightError
 from tidyfair.groups import SIDE, Privileged
 
@@ -69,6 +69,14 @@ class Source:
         """The number of rows, where it is known without reading them."""
         return None if self.is_elsewhere or isinstance(self.frame, pl.LazyFrame) else len(self.frame)
 
+    def there(self, name: str) -> Any:
+        """The column of that name in another engine."""
+        import narwhals.stable.v2 as nw
+
+        spark = self.kind.startswith("pyspark")
+        # dots would be parts of a name
+        return nw.col("`{}`".format(name.replace("`", "``")) if spark else name).alias(name)
+
     def select(self, wanted: Mapping[str, tuple[str, Column]]) -> pl.LazyFrame:
         """The wanted columns and nothing else, under names of ours: `{name: (role, column)}`.
 
@@ -89,6 +97,11 @@ class Source:
         floats = [name for name, dtype in schema.items() if dtype.is_float() and name not in {WEIGHT, FREQUENCY}]
         return chosen.with_columns(pl.col(floats).fill_nan(None)) if floats else chosen
 
+    @telling("read the rows")
+    def read(self, wanted: Mapping[str, tuple[str, Column]]) -> pl.DataFrame:
+        """The rows of the wanted columns."""
+        return self.select(wanted).collect()
+
     def some_rows(self, wanted: Mapping[str, tuple[str, Column]], count: int) -> pl.DataFrame:
         """Some rows of the wanted columns: every so many of a frame in memory, the first of another."""
         frame: Any = self.frame
@@ -97,10 +110,10 @@ class Source:
         elif len(frame) > count:
             frame = frame.gather_every(len(frame) // count).head(count)
         if self.is_elsewhere:
-            frame = frame.select(*{root: None for _, column in wanted.values() for root in column.roots})
-            frame = collected(frame)
-            return replace(self, frame=frame, kind="polars").select(wanted).collect()
-        return replace(self, frame=frame).select(wanted).collect()
+            roots = dict.fromkeys(root for _, column in wanted.values() for root in column.roots)
+            frame = collected(frame.select(*map(self.there, roots)))
+            return replace(self, frame=frame, kind="polars").read(wanted)
+        return replace(self, frame=frame).read(wanted)
 
     def emptied(self, roots: Iterable[str]) -> Source:
         """A polars frame without rows, whose columns are some of those of the frame."""
@@ -123,10 +136,11 @@ class Source:
     def _looked_up(self, root: str) -> Any:
         """The dtype of a column that narwhals does not know, by asking for none of its rows."""
         try:
-            return cast("Any", self.frame).select(root).head(0).collect("polars").to_native().dtypes[0]
+            return cast("Any", self.frame).select(self.there(root)).head(0).collect("polars").to_native().dtypes[0]
         except Exception:  # noqa: BLE001 - what cannot come here is no plain value, whatever the engine says
             return pl.Object()
 
+    @telling("read the rows")
     def to_polars(self) -> pl.DataFrame:
         """The whole frame in polars."""
         frame = self._as_polars(set(self.columns))
@@ -142,9 +156,10 @@ class Source:
             return self.frame
         import narwhals.stable.v2 as nw
 
-        frame = self.frame.select(*(name for name in self.columns if name in needed))
+        named = [name for name in self.columns if name in needed]
         if self.is_elsewhere:
-            return collected(frame)
+            return collected(self.frame.select(*map(self.there, named)))
+        frame = self.frame.select(*named)
         # ordered categoricals would lose their levels on the way; those of numbers are the numbers
         levels = {name: list(dtype.categories) for name, dtype in frame.schema.items() if isinstance(dtype, nw.Enum)}
         plain: dict[object, Any] = {bool: nw.Boolean(), int: nw.Int64()}
@@ -182,11 +197,7 @@ def whole_frequencies(given: pl.Series, column: Column, most: float, often: pl.S
 
 def collected(frame: Any) -> pl.DataFrame:
     """What a query of another engine gives, in polars."""
-    try:
-        return frame.collect("polars").to_native()
-    except Exception as error:
-        error.add_note("while tidyfair counted the rows, which is one query of this engine")
-        raise
+    return frame.collect("polars").to_native()
 
 
 def open_frame(

@@ -5,6 +5,7 @@ What needs more than sums travels as distinct rows, each with how often it is th
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import polars as pl
 
 from tidyfair.columns import Column
 from tidyfair.cuts import ESTIMATE
-from tidyfair.errors import ColumnError
+from tidyfair.errors import ColumnError, WeightError
 from tidyfair.frames import FREQUENCY, SQUARED, WEIGHT, collected, whole_frequencies
 from tidyfair.sums import ACTUAL, MEASURE, PREDICTED, SCORE, digits_lost, moments, quantities
 from tidyfair.tallies import TRUTH
@@ -76,7 +77,7 @@ def pushed_down(
         middle = collected(middle).fill_null(0.0)
         centres = dict(zip(("truth_centre", "estimate_centre"), middle.row(0), strict=True))
         found += moments(*map(nw.lit, centres.values()), weighted=weighted, api=nw)
-    cells = _aggregated(frame, by, [*counts, *found])
+    cells = _weighed(frame, by, [*counts, *found], wanted.get(WEIGHT))
     if cut is not None and cut.several:
         cells = cells.with_columns(pl.col(ESTIMATE).cast(pl.UInt16))
     cells = cells.with_columns(pl.lit(value).alias(name) for name, value in centres.items())
@@ -107,8 +108,6 @@ def pushed_bins(source: Source, wanted: Mapping[str, tuple[str, Column]], bins: 
 
 def distinct_rows(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[Source, Column]:
     """The distinct rows of what is wanted, as a polars frame, and the column that says how often each counts."""
-    import narwhals.stable.v2 as nw
-
     for role, column in wanted.values():
         if not isinstance(column.source, str) and not _is_row_by_row(column.source):
             msg = f"`{role}`: {column.source} may read other rows too, which do not come here; make it a column first."
@@ -119,7 +118,7 @@ def distinct_rows(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> t
         often += "_"
     frame: Any = source.frame
     named = {f"r{place}": root for place, root in enumerate(roots)}
-    frame = frame.select(*(nw.col(root).alias(name) for name, root in named.items()))
+    frame = frame.select(*(source.there(root).alias(name) for name, root in named.items()))
     rows = _aggregated(frame, list(named), [(often, "len", None)])
     rows = rows.rename(named)
     if FREQUENCY in wanted:
@@ -142,7 +141,7 @@ def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[An
     import narwhals.stable.v2 as nw
 
     frame: Any = source.frame
-    frame = frame.select(*(nw.col(column.name).alias(name) for name, (_, column) in wanted.items()))
+    frame = frame.select(*(source.there(column.name).alias(name) for name, (_, column) in wanted.items()))
     numbers = [name for name in wanted if name in _VALUES or _is_score(name)]
     schema = frame.collect_schema()
     too_wide = (nw.UInt64, nw.Int128, nw.UInt128)
@@ -166,16 +165,42 @@ def _is_score(name: str) -> bool:
     return name[0] == "s" and name[1:].isdigit()
 
 
+def _weighed(
+    frame: Any, by: Sequence[str], wanted: Sequence[Quantity], weights: tuple[str, Column] | None
+) -> pl.DataFrame:  # fmt: skip
+    """The same as `_aggregated`; whole weights that add up to more than the engine can hold are refused."""
+    import narwhals.stable.v2 as nw
+
+    try:
+        return _aggregated(frame, by, wanted)
+    except Exception as error:
+        if weights is None or not frame.collect_schema()[WEIGHT].is_integer():
+            raise
+        total = collected(frame.select(nw.col(WEIGHT).cast(nw.Float64).abs().sum())).item()
+        if total is None or total < _MOST:
+            raise
+        raise WeightError.unsummable(weights[1].name) from error
+
+
 def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity]) -> pl.DataFrame:
     """One query: the quantities of rows as columns, then plain aggregates of these by the keys."""
     import narwhals.stable.v2 as nw
 
     columns = {f"q{place}": value for place, (_, _, value) in enumerate(wanted) if value is not None}
-    frame = frame.select(*by, *(value.alias(name) for name, value in columns.items()))
     made = [
         (nw.len() if value is None else getattr(nw.col(f"q{place}"), how)()).alias(name)
         for place, (name, how, value) in enumerate(wanted)
     ]
+    odd = {f"odd {name}": name for name, how, _ in wanted if how == "sum" and name not in {"w", "w2"}}
+    odd = odd if frame.implementation.is_dask() else {}
+    if odd:
+        # sums of Dask pass over what is no number as they do over what is missing, so it is counted beside them
+        numbers = [name for name in frame.columns if name in _VALUES or _is_score(name)]
+        there = nw.all_horizontal(*(~nw.col(name).is_null() for name in numbers), ignore_nulls=False)
+        sums = {f"odd {name}": value for name, _, value in wanted if value is not None}
+        columns |= {name: (sums[name].is_nan() & there).cast(nw.Float64) for name in odd}
+        made += [nw.col(name).sum() for name in odd]
+    frame = frame.select(*by, *(value.alias(name) for name, value in columns.items()))
     schema = frame.collect_schema()
     cells = collected(frame.group_by(*by).agg(*made) if by else frame.select(*made))
     levels = {name: pl.Enum(dtype.categories) for name in by if isinstance(dtype := schema[name], nw.Enum)}
@@ -189,7 +214,10 @@ def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity]) -> pl
     for name in (name for name, kind in kinds.items() if kind == pl.Int64 and cells.schema[name] != pl.Int64):
         if (cells[name].cast(pl.Float64).abs() >= _MOST).any():
             kinds[name] = pl.Float64  # beyond what is summed exactly
-    return cells.cast({**levels, **kinds})
+    cells = cells.cast({**levels, **kinds}).with_columns(
+        pl.when(pl.col(name) > 0).then(math.nan).otherwise(pl.col(of)).alias(of) for name, of in odd.items()
+    )
+    return cells.drop(odd)
 
 
 def _refuse_continuous(frame: Any, wanted: Mapping[str, tuple[str, Column]], schema: Any) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import polars as pl
 
 from tidyfair.arguments import flag, whole
-from tidyfair.columns import Column
+from tidyfair.columns import Column, telling
 from tidyfair.counting import count
 from tidyfair.cuts import Cut
 from tidyfair.errors import (
@@ -175,6 +175,7 @@ class Question:
         wanted = reading["interval"] in {"auto", "bootstrap"} and options.get("cluster") is None
         return {"parts": reading["seed"], **options} if wanted else options
 
+    @telling("counted the rows")
     def _counted(self, source: Source, truth: object, estimate: object, options: CountOptions) -> list[_Counted]:
         """The tallies that answer what is asked, and what each of them answers."""
         bys = [request.by for request in self.requests]
@@ -185,6 +186,7 @@ class Question:
         asked = [tuple(each for each in self.requests if each.by in together) for together in passes]
         return [(self._count(source, truth, estimate, options, mine), mine) for mine in asked]
 
+    @telling("counted the rows")
     def _count(
         self, source: Source, truth: object, estimate: object, options: CountOptions, requests: Sequence[Request]
     ) -> Tally:

@@ -143,7 +143,7 @@ class FairnessScorer:
             names = list(data.columns)
             self._check_place(len(names))
             return {roots[0]: data[names[self.place]]}
-        found = open_frame(data).select({root: ("by", Column(root)) for root in roots}).collect()
+        found = open_frame(data).read({root: ("by", Column(root)) for root in roots})
         return {column.name: column for column in found}
 
     def _of_array(self, data: Any, roots: list[str]) -> dict[str, Any]:

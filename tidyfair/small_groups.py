@@ -153,7 +153,7 @@ def missing_truth(
     source = open_frame(data)
     named = {"truth": Column.of(truth, "truth"), "estimate": Column.of(estimate, "estimate")}
     named |= {"group": Column.of(by, "by")} if by is not None else {}
-    rows = source.select({name: (name, column) for name, column in named.items()}).collect()
+    rows = source.read({name: (name, column) for name, column in named.items()})
     if positive not in rows["estimate"].unique().to_list():
         msg = f"`positive`: {positive!r} is not among the predictions; name the label that selects."
         raise ArgumentError(msg)

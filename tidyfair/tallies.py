@@ -293,5 +293,4 @@ def check_total(cells: pl.DataFrame, weights: Column) -> None:
     # no sum of so many weights is larger, by the inequality of Cauchy and Schwarz
     wraps = cells.schema["w"].is_integer() and math.sqrt(rows * squares) >= _MOST_WHOLE
     if wraps or (total != 0 and not _LEAST < total < 1 / _LEAST):
-        msg = f"`case_weights`: the values of {weights.name!r} are too large or too small to be summed; rescale them."
-        raise WeightError(msg)
+        raise WeightError.unsummable(weights.name)
