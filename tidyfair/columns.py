@@ -147,15 +147,15 @@ def blaming_expressions(wanted: Mapping[str, tuple[str, Column]]) -> Generator[N
 
 @contextmanager
 def telling(doing: str) -> Generator[None]:
-    """Where an engine or a file fails, its own error comes through, with a note on what was done meanwhile."""
+    """Where an engine or a file fails, its own error comes through, with one note on what was done meanwhile."""
+    begun = "while tidyfair"
     try:
         yield
     except TidyfairError:
         raise  # it says so itself
     except Exception as error:
-        note = f"while tidyfair {doing}"
-        if note not in getattr(error, "__notes__", ()):
-            error.add_note(note)
+        if not any(note.startswith(begun) for note in getattr(error, "__notes__", ())):
+            error.add_note(f"{begun} {doing}")
         raise
 
 

@@ -32,9 +32,9 @@ FAIR = tf.metric_set(
 )  # fmt: skip
 
 
-def written(path: Path, rows: int, *, texts: bool) -> None:
+def written(path: Path, rows: int, *, texts: bool, seed: int = 0) -> None:
     """Write the rows part by part, so that this process needs no memory for them either."""
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(seed)
     writer: pq.ParquetWriter | None = None
     for start in range(0, rows, PART):
         size = min(PART, rows - start)
