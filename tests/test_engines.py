@@ -405,6 +405,19 @@ def test_missing_labels_of_pandas_are_missing_in_dask() -> None:
     assert tf.accuracy(dask.dataframe.from_pandas(people, npartitions=3), "y", "e")[".estimate"].item() == 1
 
 
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of pandas, to Dask
+def test_levels_in_files_are_text_in_dask(tmp_path: Path) -> None:
+    people = pl.DataFrame({"y": ["high", "low", "mid", "low"], "p": ["high", "mid", None, "low"], "g": list("abab")})
+    levels = people.with_columns(pl.col("y", "p").cast(pl.Enum(["low", "mid", "high", "never"])))
+    for place, part in enumerate((levels[:1], levels[1:])):
+        part.write_parquet(tmp_path / f"{place}.parquet")
+    data = dask.dataframe.read_parquet(tmp_path)
+    metrics = tf.metric_set(tf.accuracy, tf.demographic_parity("p"), tf.demographic_parity("g"))
+    found, expected = (metrics(each, "y", "p", on_undefined="ignore") for each in (data, people))
+    assert_frame_equal(found, expected)
+    assert tf.accuracy(data, "y", "y", group_by="p").rows() == tf.accuracy(people, "y", "y", group_by="p").rows()
+
+
 def test_what_is_no_number_is_not_passed_over_by_dask() -> None:
     zeros = pd.DataFrame({"y": [0.0, 1.0, None] * 4, "e": [0.0, 1.0, 1.0] * 4})
     data = dask.dataframe.from_pandas(zeros, npartitions=3)

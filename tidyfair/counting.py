@@ -125,7 +125,9 @@ def _elsewhere(
         raise ColumnError(_NO_ORDER)
     for role, column in every.values():
         column.check(source.columns, role)
-    nobody = source.emptied({root for _, column in every.values() for root in column.roots}).select(every)
+    roots = {root for _, column in every.values() for root in column.roots}
+    source = source.with_levels(roots)
+    nobody = source.emptied(roots).select(every)
     nobody = _as_numbers(nobody, wanted, decided=cut is not None and not needs.scores)
     _weighable(nobody, tally.weights, None, "in-memory", repeat=False)
     scores = len(tally.scores.columns) if tally.scores and needs.scores else 0

@@ -69,13 +69,31 @@ class Source:
         """The number of rows, where it is known without reading them."""
         return None if self.is_elsewhere or isinstance(self.frame, pl.LazyFrame) else len(self.frame)
 
-    def there(self, name: str) -> Any:
-        """The column of that name in another engine."""
+    def named(self, names: Mapping[str, str]) -> Any:
+        """Columns of another engine under new names, `{new: old}`."""
         import narwhals.stable.v2 as nw
 
-        spark = self.kind.startswith("pyspark")
-        # dots would be parts of a name
-        return nw.col("`{}`".format(name.replace("`", "``")) if spark else name).alias(name)
+        frame: Any = self.frame
+        old = {name: new for new, name in names.items()}
+        if self.kind == "dask" and len(old) == len(names):
+            # a column under another name would be a copy
+            return frame.select(*old).rename(old)
+        if self.kind.startswith("pyspark"):
+            # dots would be parts of a name
+            names = {new: "`{}`".format(name.replace("`", "``")) for new, name in names.items()}
+        return frame.select(*(nw.col(name).alias(new) for new, name in names.items()))
+
+    def with_levels(self, roots: Iterable[str]) -> Source:
+        """The same with ordered columns as text where Dask does not know their levels, as it does not of files."""
+        import narwhals.stable.v2 as nw
+
+        if self.kind != "dask":
+            return self
+        frame: Any = self.frame
+        native, there = frame.to_native(), frame.collect_schema()
+        levels = {root: native[root].cat for root in roots if isinstance(there[root], nw.Enum)}
+        unknown = [root for root, each in levels.items() if not each.known or not len(each.categories)]
+        return replace(self, frame=frame.with_columns(nw.col(unknown).cast(nw.String))) if unknown else self
 
     def select(self, wanted: Mapping[str, tuple[str, Column]]) -> pl.LazyFrame:
         """The wanted columns and nothing else, under names of ours: `{name: (role, column)}`.
@@ -110,8 +128,8 @@ class Source:
         elif len(frame) > count:
             frame = frame.gather_every(len(frame) // count).head(count)
         if self.is_elsewhere:
-            roots = dict.fromkeys(root for _, column in wanted.values() for root in column.roots)
-            frame = collected(frame.select(*map(self.there, roots)))
+            roots = {root: root for _, column in wanted.values() for root in column.roots}
+            frame = collected(replace(self, frame=frame).named(roots))
             return replace(self, frame=frame, kind="polars").read(wanted)
         return replace(self, frame=frame).read(wanted)
 
@@ -136,7 +154,7 @@ class Source:
     def _looked_up(self, root: str) -> Any:
         """The dtype of a column that narwhals does not know, by asking for none of its rows."""
         try:
-            return cast("Any", self.frame).select(self.there(root)).head(0).collect("polars").to_native().dtypes[0]
+            return self.named({root: root}).head(0).collect("polars").to_native().dtypes[0]
         except Exception:  # noqa: BLE001 - what cannot come here is no plain value, whatever the engine says
             return pl.Object()
 
@@ -158,7 +176,7 @@ class Source:
 
         named = [name for name in self.columns if name in needed]
         if self.is_elsewhere:
-            return collected(self.frame.select(*map(self.there, named)))
+            return collected(self.named({name: name for name in named}))
         frame = self.frame.select(*named)
         # ordered categoricals would lose their levels on the way; those of numbers are the numbers
         levels = {name: list(dtype.categories) for name, dtype in frame.schema.items() if isinstance(dtype, nw.Enum)}

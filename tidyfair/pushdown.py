@@ -116,10 +116,8 @@ def distinct_rows(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> t
     often = _OFTEN
     while often in roots:
         often += "_"
-    frame: Any = source.frame
     named = {f"r{place}": root for place, root in enumerate(roots)}
-    frame = frame.select(*(source.there(root).alias(name) for name, root in named.items()))
-    rows = _aggregated(frame, list(named), [(often, "len", None)])
+    rows = _aggregated(source.named(named), list(named), [(often, "len", None)])
     rows = rows.rename(named)
     if FREQUENCY in wanted:
         frequencies = wanted[FREQUENCY][1]
@@ -140,8 +138,7 @@ def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[An
     """The wanted columns under names of ours, numbers as floats and NaN as null; and their dtypes."""
     import narwhals.stable.v2 as nw
 
-    frame: Any = source.frame
-    frame = frame.select(*(source.there(column.name).alias(name) for name, (_, column) in wanted.items()))
+    frame = source.named({name: column.name for name, (_, column) in wanted.items()})
     numbers = [name for name in wanted if name in _VALUES or _is_score(name)]
     schema = frame.collect_schema()
     too_wide = (nw.UInt64, nw.Int128, nw.UInt128)

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import dask
+import dask.config
 import dask.dataframe
 import polars as pl
 from dask.callbacks import Callback
