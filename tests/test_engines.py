@@ -207,7 +207,7 @@ def test_one_aggregation_is_sent_and_cells_come_back(name: str, queries: list[tu
 def test_bins_of_scores_are_counted_where_the_scores_are(
     weights: dict[str, Any], queries: list[tuple[str, int]]
 ) -> None:
-    tf.roc_auc(_duckdb(LOANS), **SCORES, **weights, score_bins=4)
+    tf.roc_auc(ELSEWHERE["duckdb"](LOANS), **SCORES, **weights, score_bins=4)
     (_, cells), (sql, rows) = queries
     # truths, with none, by whether there is a score; and by the four bins
     assert (cells, rows) == (3 * 2, 3 * 4)

@@ -17,9 +17,9 @@ import dask.dataframe
 import polars as pl
 from dask.callbacks import Callback
 from files import FAIR, LEVELS, written
+from measuring import clock, digits, in_turns
 from polars.testing import assert_frame_equal
 from pyspark.sql import SparkSession
-from streams import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +44,7 @@ def cost(data: Any, by_hand: Callable[[], object], jobs: Callable[[], int], expe
     by_hand()
     jobs()
     assert_frame_equal(fair(data), expected, check_dtypes=False, rel_tol=1e-12)
-    return Cost(jobs(), seconds(lambda: fair(data), runs), seconds(by_hand, runs))
+    return Cost(jobs(), *in_turns(clock(lambda: fair(data)), clock(by_hand), runs=runs))
 
 
 def of_spark(folder: Path, partitions: int, expected: pl.DataFrame, runs: int) -> Cost:
@@ -105,7 +105,7 @@ def main() -> None:
     )
     print("| engine | jobs | tidyfair, s | by hand, s | ratio |\n|---|---|---|---|---|")
     for engine, (jobs, ours, theirs) in found.items():
-        print(f"| {engine} | {jobs} | {ours:.2f} | {theirs:.2f} | {ours / theirs:.2f} |")
+        print(f"| {engine} | {jobs} | {digits(ours)} | {digits(theirs)} | {digits(ours / theirs)} |")
 
 
 if __name__ == "__main__":
