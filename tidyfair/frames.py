@@ -184,8 +184,16 @@ class Source:
         kinds: dict[str, set[object]] = {name: {type(each) for each in values} for name, values in levels.items()}
         numbers = {name: plain[kind.pop()] for name, kind in kinds.items() if len(kind) == 1 and kind <= plain.keys()}
         try:
-            frame = frame.with_columns(nw.col(name).cast(numbers.get(name, nw.String())) for name in levels)
             enums = {name: pl.Enum(map(str, values)) for name, values in levels.items() if name not in numbers}
+            if self.kind == "pandas":
+                # by their places, which is a hundred times as fast as by their texts
+                whole = {name: pl.Series(name, values) for name, values in levels.items() if name in numbers}
+                whole |= {name: pl.Series(name, map(str, levels[name]), dtype) for name, dtype in enums.items()}
+                placed = [_gathered(values, frame[name].to_native().cat.codes) for name, values in whole.items()]
+                others = [name for name in named if name not in levels]
+                columns = [*(frame.select(*others).to_polars().get_columns() if others else ()), *placed]
+                return pl.DataFrame(columns).select(named)
+            frame = frame.with_columns(nw.col(name).cast(numbers.get(name, nw.String())) for name in levels)
             return frame.to_polars().with_columns(pl.col(name).cast(dtype) for name, dtype in enums.items())
         except ModuleNotFoundError as error:
             msg = f"pandas text columns need pyarrow to cross over: pip install 'tidyfair[pandas]' ({error})."
@@ -193,6 +201,11 @@ class Source:
         except Exception as error:
             msg = f"The columns {sorted(needed)} could not be read as plain columns: {error}."
             raise ColumnError(msg) from error
+
+
+def _gathered(values: pl.Series, codes: Any) -> pl.Series:
+    """The values at some places; those below zero are missing."""
+    return values.gather(pl.Series(codes.to_numpy()).cast(pl.UInt32, strict=False))
 
 
 def whole_frequencies(given: pl.Series, column: Column, most: float, often: pl.Series | None = None) -> pl.Series:
