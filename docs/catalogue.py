@@ -16,6 +16,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tidyfair import catalogue, defaults, fairness
+from tidyfair.catalogue import source_of
 from tidyfair.formulas import Statistic, unprefixed
 from tidyfair.metric_sets import GroupwiseFactory, Metric
 from tidyfair.metrics import (
@@ -39,7 +40,6 @@ _PAGE_OF = {"class": "labels.md", "prob": "scores.md", "numeric": "numbers.md"}
 _PAGES_APART = {"inequality.md": inequality, "dependence.md": dependence}
 """Modules of metrics of several kinds, or of a kind that has more than one page."""
 _HEADERS = {"Args": "It takes:", "Returns": "It gives:", "Raises": "It raises:"}
-_TOOLS = re.compile(r"\s+# (fmt|noqa|pyright|type): ?.*$", re.MULTILINE)
 _DEFINED = re.compile(
     r"^# (?P<section>.+)\n\n|(?P<note>(?:^# .+\n)*)^(?:def )?(?P<name>\w+)(?:, (?P<other>\w+))?(?: = |\()", re.MULTILINE
 )
@@ -329,10 +329,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 def _code(function: Callable[..., Any]) -> str:
     """A function as it is executed, without decorators, docstring and words to tools."""
-    source = inspect.getsource(function)
-    text = str(ast.get_source_segment(source, ast.parse(source).body[0]))
-    text = re.sub(r'\n    """.*?"""\n+', "\n", text, count=1, flags=re.DOTALL)
-    return f"```python\n{_TOOLS.sub('', text)}\n```"
+    return f"```python\n{source_of(function)}\n```"
 
 
 def _prose(text: str) -> str:

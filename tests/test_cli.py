@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import tidyfair as tf
-from tidyfair import cli
+from tidyfair import terminal as screen
 from tidyfair.cli import main
 from tidyfair.datasets import lending
 
@@ -235,12 +235,90 @@ def test_a_disparity_has_one_limit(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_terminal_is_told_of_rows_that_take_long(
     file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, terminal: bool
 ) -> None:
-    monkeypatch.setattr(cli, "_PATIENCE", -1)
+    monkeypatch.setattr(screen, "_PATIENCE", -1)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     assert main(["audit", file, *ARGUMENTS]) == 0
     told = capsys.readouterr().err.partition("note:")[0]
     assert ("2,000 rows read\r\x1b[2K" in told) == terminal
     assert terminal or told == ""
-    monkeypatch.setattr(cli, "_PATIENCE", 60)
+    monkeypatch.setattr(screen, "_PATIENCE", 60)
     assert main(["audit", file, *ARGUMENTS]) == 0
     assert "rows read" not in capsys.readouterr().err
+
+
+def test_metrics_are_listed_with_their_formulas(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["metrics"]) == 0
+    told = capsys.readouterr().out
+    assert "tp / (tp + fn)" in told
+    assert told.count(" to ") >= len(tf.catalogue())
+    assert main(["metrics", *tf.catalogue()["name"]]) == 0
+    told = capsys.readouterr().out
+    assert all(f"{name}: " in told for name in tf.catalogue()["name"])
+    assert main(["metrics", "recall", "equalized_odds"]) == 0
+    told = capsys.readouterr().out
+    assert "def sens(tp: Expr, fn: Expr) -> Rate:\n    return tp, tp + fn" in told
+    assert "difference(to='range') of\n  sens\n  spec\nminimize" in told
+    assert main(["metrics", "recal"]) == 2
+    assert "Did you mean 'recall'?" in capsys.readouterr().err
+
+
+def test_example_data_are_shown_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["datasets"]) == 0
+    assert "lending" in capsys.readouterr().out
+    assert main(["datasets", "lending", "--rows", "3"]) == 0
+    assert capsys.readouterr().out.count("\n") == 3 + 6
+    output = tmp_path / "loans.csv"
+    assert main(["datasets", "lending", "--rows", "30", "--output", str(output)]) == 0
+    assert pl.read_csv(output).height == 30
+    assert main(["datasets", "lendin"]) == 2
+    assert "Did you mean 'lending'?" in capsys.readouterr().err
+
+
+def test_two_models_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    newer = pl.when(pl.col("score") > 0.4).then(pl.lit("yes")).otherwise(pl.lit("no"))
+    data = lending(500).with_columns(pl.col("approved").cast(pl.String), newer=newer)
+    data.write_parquet(tmp_path / "both.parquet")
+    call = ["compare", str(tmp_path / "both.parquet"), "--truth", "repaid", "--by", "sex", "--pos-label", "yes"]
+    assert main([*call, "--one", "approved", "--other", "newer"]) == 0
+    told = capsys.readouterr().out
+    found = tf.compare_models(tf.accuracy)(data, "repaid", one="approved", other="newer", pos_label="yes")
+    assert f"{found['.change'][0]:.3f}" in told
+    assert "demographic_parity" in told
+    assert main([*call, "--one", "approved", "--other", "newest"]) == 2
+    assert "no column 'newest'" in capsys.readouterr().err
+
+
+def test_pages_are_written(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    html, card = tmp_path / "audit.html", tmp_path / "card.md"
+    assert main(["audit", file, *ARGUMENTS, "--html", str(html), "--markdown", str(card)]) == 0
+    assert capsys.readouterr().out == ""
+    assert html.read_text("utf-8").startswith("<!doctype html>")
+    assert "## Disparities" in card.read_text("utf-8")
+    gate = ["--fail-if", "demographic_parity(age_band) > 0.01"]
+    assert main(["report", file, *ARGUMENTS, *gate, "--html", str(html)]) == 3
+    assert "<td" in html.read_text("utf-8")
+    assert ">fail<" in html.read_text("utf-8")
+    assert main(["audit", file, *ARGUMENTS, "--group-by", "fold", "--html", str(html)]) == 2
+    assert "without groups" in capsys.readouterr().err
+    assert not list(tmp_path.glob(".part*"))
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_verdicts_have_colours_on_terminals(
+    file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, quiet: bool
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1" if quiet else "")
+    assert main(["audit", file, *ARGUMENTS, "--fail-if", "demographic_parity(age_band) > 0.01"]) == 3
+    told = capsys.readouterr().out
+    assert ("\x1b[31mfail\x1b[0m" in told) == (not quiet)
+    assert " fail " in told.replace("\x1b[31m", "").replace("\x1b[0m", "")
+
+
+def test_every_command_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("audit", "report", "compare", "metrics", "datasets"):
+        with pytest.raises(SystemExit) as left:
+            main([command, "--help"])
+        assert left.value.code == 0
+        assert f"  tidyfair {command}" in capsys.readouterr().out

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tidyfair.changes import *
     from tidyfair.cuts import *
     from tidyfair.defaults import *
+    from tidyfair.exhibits import *
     from tidyfair.folds import *
     from tidyfair.functions import *
     from tidyfair.gates import *
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from tidyfair.metrics.curves import *
     from tidyfair.pairs import *
     from tidyfair.periods import *
+    from tidyfair.plots import *
     from tidyfair.posteriors import *
+    from tidyfair.reports import *
     from tidyfair.scorers import *
     from tidyfair.sizes import *
     from tidyfair.small_groups import *
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 _LATER = (
     "cuts", "tallies", "functions", "folds", "gates", "hypotheses", "tables", "streaming", "defaults",
     "metrics.curves", "changes", "pairs", "periods", "posteriors", "scorers", "sizes", "small_groups", "subgroups",
+    "plots", "exhibits", "reports",
 )  # fmt: skip
 """Modules that are read when one of their names is first asked for, so that the import stays short; none is called as
 one of its names is, which it would hide."""

@@ -1,0 +1,205 @@
+"""Pictures of results: each says what the frame says; `python tests/test_plots.py` writes the specifications again."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import tidyfair as tf
+from tidyfair.datasets import lending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SPECIFICATIONS = Path(__file__).parent / "references" / "charts.json"
+LOANS = lending(2_000)
+DECIDED: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
+LABELS: dict[str, Any] = {**DECIDED, "on_undefined": "ignore"}
+SCORES: dict[str, Any] = {"truth": "repaid", "probs": "score", "pos_label": "yes"}
+FAIR = tf.metric_set(tf.accuracy, tf.sens, tf.demographic_parity("race"), tf.equalized_odds("sex"))
+APART = tf.metric_set(tf.demographic_parity("race"), tf.equalized_odds("sex"))
+RATES = tf.new_groupwise_metric(tf.metric_set(tf.accuracy, tf.sens), "rates", tf.difference())
+OTHER = (pl.col("score") > 0.4).replace_strict({True: "yes", False: "no"}, return_dtype=pl.String).alias("other")
+
+
+def _models() -> Any:
+    return tf.compare_models(FAIR)(LOANS, "repaid", one="approved", other=OTHER, pos_label="yes", times=20)
+
+
+RESULTS: dict[str, Callable[[], Any]] = {
+    "results": lambda: FAIR(LOANS, **LABELS),
+    "intervals": lambda: FAIR(LOANS, **LABELS, interval="analytic"),
+    "verdicts": lambda: tf.check(APART, below=0.1)(LOANS, **LABELS, times=50),
+    "tests": lambda: tf.disparity_test(APART, times=50)(LOANS, **DECIDED),
+    "groups": lambda: tf.metric_set(tf.accuracy, tf.sens, RATES("race")).by_group(LOANS, **LABELS, interval="exact"),
+    "crossed groups": lambda: tf.demographic_parity("sex", "race").by_group(LOANS, **LABELS),
+    "folds": lambda: FAIR(LOANS, **LABELS, group_by="fold"),
+    "groups of folds": lambda: FAIR.by_group(LOANS, **LABELS, group_by="fold"),
+    "means over folds": lambda: tf.summarize(FAIR(LOANS, **LABELS, group_by="fold")),
+    "thresholds": lambda: tf.threshold_curve(tf.metric_set(tf.sens, tf.roc_auc), [0.2, 0.5, 0.8])(LOANS, **SCORES),
+    "groups over thresholds": lambda: tf.threshold_curve(tf.equalized_odds("race"), [0.2, 0.5]).by_group(
+        LOANS, **SCORES
+    ),
+    "pairs": lambda: tf.pairwise(tf.demographic_parity("race"))(LOANS, **DECIDED),
+    "strata": lambda: tf.stratified(tf.demographic_parity("race"), within="age_band")(LOANS, **DECIDED),
+    "worst groups": lambda: tf.worst_groups(tf.demographic_parity("race"))(LOANS, **DECIDED),
+    "models": _models,
+    "subgroups": lambda: tf.subgroup_search(tf.selection_rate, ["sex", "race"], times=20)(LOANS, **DECIDED),
+    "probability": lambda: tf.probability(tf.demographic_parity("race"), below=0.1)(LOANS, **DECIDED),
+    "roc": lambda: tf.roc_curve(LOANS, **SCORES, group_by="race"),
+    "precision and recall": lambda: tf.pr_curve(LOANS, **SCORES),
+    "gain": lambda: tf.gain_curve(LOANS, **SCORES, group_by="sex"),
+    "lift": lambda: tf.lift_curve(LOANS, **SCORES, group_by="sex"),
+    "calibration": lambda: tf.calibration_curve(LOANS, **SCORES, group_by="race"),
+}
+
+
+def specification(chart: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What is drawn, without the numbers; and the numbers."""
+    written = chart.to_dict()
+    (rows,) = written.pop("datasets").values()
+
+    def without_data(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {name: without_data(each) for name, each in part.items() if name not in {"data", "$schema"}}
+        return [without_data(each) for each in part] if isinstance(part, list) else part
+
+    return without_data(written), rows
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_charts_are_as_they_were_looked_at(name: str) -> None:
+    found, _ = specification(tf.autoplot(RESULTS[name]()))
+    assert found == json.loads(SPECIFICATIONS.read_text("utf-8"))[name], "look at it, then write it again"
+
+
+VALUES = {
+    "results": ".estimate", "intervals": ".estimate", "verdicts": ".estimate", "tests": ".estimate",
+    "crossed groups": ".estimate", "folds": ".estimate", "means over folds": ".mean", "pairs": ".difference",
+    "worst groups": ".estimate", "probability": ".probability",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_every_value_is_drawn(name: str) -> None:
+    result = RESULTS[name]()
+    _, rows = specification(tf.autoplot(result))
+    assert sorted(row["estimate"] for row in rows) == sorted(result[VALUES[name]])
+    wanted = ("lower", "upper", "expected_lower", *(["limit"] if name == "verdicts" else []))
+    ends = [end for end in wanted if f".{end}" in result.columns]
+    for end in ends:
+        assert sorted(row[end] for row in rows) == sorted(result[f".{end}"]), end
+
+
+def test_curves_keep_their_shape_with_fewer_points() -> None:
+    curve = tf.roc_curve(lending(20_000), **SCORES)
+    _, rows = specification(tf.autoplot(curve))
+    assert len(rows) < 1_000 < len(curve)
+    drawn = pl.DataFrame(rows).select(x=pl.col("x").cast(pl.Float64), y=pl.col("y").cast(pl.Float64)).sort("x", "y")
+    area = drawn.select(((pl.col("x") - pl.col("x").shift(1)) * (pl.col("y") + pl.col("y").shift(1)) / 2).sum()).item()
+    assert area == pytest.approx(tf.roc_auc(lending(20_000), **SCORES)[".estimate"].item(), abs=2e-3)
+
+
+def test_the_range_that_is_expected_of_equal_groups_lies_behind() -> None:
+    tested = tf.disparity_test(APART, times=50)(LOANS, **DECIDED)
+    for result in (RESULTS["verdicts"](), APART(LOANS, **LABELS)):
+        _, rows = specification(tf.autoplot(result, beside=tested))
+        assert [row["expected_lower"] for row in rows] == tested[".expected_lower"].to_list()
+
+
+def test_groups_stand_around_the_value_of_all() -> None:
+    result = RESULTS["groups"]()
+    _, rows = specification(tf.autoplot(result))
+    overall = dict(result.filter(pl.col(".by").is_null()).select(".metric", ".estimate").rows())
+    assert {row["limit"] for row in rows} == set(overall.values())
+    alone, values = specification(tf.autoplot(tf.demographic_parity("race").by_group(LOANS, **LABELS)))
+    assert "limit" not in values[0]
+    assert alone["title"]["subtitle"] == ["in brackets: rows"]
+
+
+def test_what_has_no_value_says_why() -> None:
+    people = pl.DataFrame({"y": [1, 0, 0, 0], "p": [1, 0, 1, 0], "g": list("aabb")})
+    _, rows = specification(tf.autoplot(tf.equal_opportunity("g").by_group(people, "y", "p", on_undefined="ignore")))
+    assert [row["what"] for row in rows] == ["a (2)", "b (2): zero denominator"]
+    assert rows[1]["estimate"] is None
+
+
+def test_names_are_data() -> None:
+    odd = 'a.b[0] "<script>alert(1)</script>":c'
+    people = LOANS.with_columns(pl.col("race").cast(pl.String).replace({"White": odd}).alias(odd))
+    for result in (
+        tf.demographic_parity(odd).by_group(people, **LABELS),
+        tf.roc_curve(people, **SCORES, group_by=odd),
+        tf.demographic_parity("sex")(people, **LABELS, group_by=odd),
+    ):
+        found, rows = specification(tf.autoplot(result))
+        fields = set(json.dumps(found).split('"field": "')[1:])
+        assert all(field.partition('"')[0].isidentifier() for field in fields)
+        assert any(odd in str(value) for row in rows for value in row.values())
+
+
+def test_many_lines_get_panels_of_their_own() -> None:
+    found, rows = specification(tf.autoplot(tf.roc_curve(LOANS, **SCORES, group_by="fold")))
+    assert len({row["panel"] for row in rows}) == 10
+    assert "legend" not in json.dumps(found)
+    assert '"color": {' not in json.dumps(found["spec"])
+    with pytest.raises(tf.ArgumentError, match="would draw 40 panels; filter the result"):
+        tf.autoplot(tf.roc_curve(LOANS, **SCORES, group_by=["fold", "age_band"]))
+
+
+def test_crossed_groups_are_a_heat_map_or_dots() -> None:
+    crossed = RESULTS["crossed groups"]()
+    assert "rect" in json.dumps(specification(tf.autoplot(crossed))[0])
+    assert "rect" not in json.dumps(specification(tf.autoplot(crossed, kind="dots"))[0])
+    # a colon in a value could be the one between two
+    people = LOANS.with_columns(pl.col("sex").cast(pl.String) + ":x")
+    assert "rect" not in json.dumps(
+        specification(tf.autoplot(tf.demographic_parity("sex", "race").by_group(people, **LABELS)))[0]
+    )
+
+
+def test_frames_of_other_kinds_are_drawn() -> None:
+    result = FAIR(LOANS, **LABELS)
+    expected = tf.autoplot(result).to_dict()
+    assert tf.autoplot(result.to_pandas()).to_dict() == expected
+    assert result.pipe(tf.autoplot).to_dict() == expected
+    assert tf.autoplot(result, title="Mine").to_dict()["title"]["text"] == "Mine"
+
+
+def test_charts_have_words_for_those_who_do_not_see_them() -> None:
+    told = tf.autoplot(RESULTS["results"]()).to_dict()["description"]
+    assert told.startswith("accuracy, sens and 2 more. 4 values from 0.")
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda: tf.autoplot(pl.DataFrame({"a": [1]})), "draws results of tidyfair"),
+        (lambda: tf.autoplot(FAIR(LOANS, **LABELS).clear()), "has no rows"),
+        (lambda: tf.autoplot(FAIR(LOANS, **LABELS), kind="pie"), "Unknown kind 'pie'"),  # pyright: ignore[reportArgumentType]
+        (lambda: tf.autoplot(FAIR(LOANS, **LABELS), kind="heat map"), "two features that are crossed"),
+        (lambda: tf.autoplot(RESULTS["pairs"](), beside=RESULTS["tests"]()), "drawn behind disparities"),
+        (lambda: tf.autoplot(FAIR(LOANS, **LABELS), beside=LOANS), "what `disparity_test"),
+        (lambda: tf.autoplot(tf.accuracy.by_group(LOANS, **LABELS)), "these are of all rows"),
+        (lambda: tf.autoplot(3), "`data` is a builtins.int"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(ask: Callable[[], Any], said: str) -> None:
+    with pytest.raises(tf.ArgumentError, match=said):
+        ask()
+
+
+def test_without_altair_the_way_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(tf.ArgumentError, match=r"pip install 'tidyfair\[plot\]'"):
+        tf.autoplot(FAIR(LOANS, **LABELS))
+
+
+if __name__ == "__main__":
+    written = {name: specification(tf.autoplot(made()))[0] for name, made in RESULTS.items()}
+    SPECIFICATIONS.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", "utf-8")

@@ -1,0 +1,253 @@
+"""Tables and pages to be shared: what they say, and that data stay data in them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import tidyfair as tf
+from tidyfair.datasets import lending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+HOSTILE = "<script>alert(1)</script> | `x` & *y*"
+LOANS = lending(3_000).with_columns(
+    race=pl.col("race").cast(pl.String).replace({"Native": HOSTILE}),
+    repaid=pl.when(pl.int_range(pl.len()) % 60 > 0).then("repaid"),
+)
+LABELS: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
+SCORES: dict[str, Any] = {"truth": "repaid", "probs": "score", "threshold": 0.5, "pos_label": "yes"}
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+class Page(HTMLParser):
+    """What is on a page, as a browser reads it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += f"{data}\n"
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.fixture(scope="module")
+def audited() -> tf.Report:
+    gate = tf.check(tf.demographic_parity("race"), below=0.1)
+    return tf.report(LOANS, **SCORES, by=["sex", "race", ("sex", "race")], gate=gate, min_n=30, title=f"Of {HOSTILE}")
+
+
+# Tables
+
+
+def shown(table: Any) -> list[str]:
+    """The texts of the cells of a table, and of what stands around them."""
+    page = Page(table.as_raw_html())
+    return [line.strip() for line in page.text.split("\n") if line.strip()]
+
+
+def test_groups_are_rows_and_metrics_columns() -> None:
+    rates = tf.new_groupwise_metric(tf.metric_set(tf.accuracy, tf.sens), "rates", tf.difference())
+    groups = tf.metric_set(tf.accuracy, tf.sens, rates("sex")).by_group(LOANS, **LABELS, interval="exact")
+    texts = shown(tf.as_table(groups, title="By sex"))
+    assert "By sex" in texts
+    assert [text for text in texts if text in {"group", "rows", "accuracy", "sens"}] == [
+        "group",
+        "rows",
+        "accuracy",
+        "sens",
+    ]
+    for value, low, high in groups.select(".estimate", ".lower", ".upper").rows():
+        assert f"{value:.3f} ({low:.3f} to {high:.3f})" in texts
+
+
+def test_cells_that_are_undefined_or_too_small_say_why() -> None:
+    people = pl.DataFrame({"y": [1, 0, 0, 0] * 5 + [1], "p": [1, 0, 1, 0] * 5 + [1], "g": [*"aabb" * 5, "c"]})
+    groups = tf.equal_opportunity("g").by_group(people, "y", "p", on_undefined="ignore")
+    texts = shown(tf.as_table(groups, min_n=2))
+    assert "zero denominator" in texts
+    assert "fewer than 2 rows: not shown" in texts
+    assert texts.count("1.000") == 1  # of a, and not of the only one of c
+
+
+def test_groups_are_marked_as_the_worst_where_the_evidence_holds() -> None:
+    rates = tf.new_groupwise_metric(tf.sens, "rate", tf.difference())("race")
+    groups = tf.metric_set(tf.sens, rates).by_group(lending(), **LABELS)
+    worst = tf.worst_groups(rates)(lending(), **LABELS)
+    marked = Page(tf.as_table(groups, worst=worst).as_raw_html())
+    rows = [line for line in marked.text.split("\n") if line.strip()]
+    after = {name: [each.strip() for each in rows[rows.index(name) + 1 :][:3]] for name in ("Black", "Native")}
+    overall = groups[".estimate"][0]
+    upper = dict(worst.select(".group", ".upper").rows())
+    assert upper["Black"] < overall < upper["Native"]
+    black = dict(groups.select(".group", ".estimate").rows())["Black"]
+    assert sorted(after["Black"]) == ["0.606", "1", "882"]
+    assert f"{black:.3f}" == "0.606"
+    assert "1" not in after["Native"]
+    assert any("worse than all rows" in row for row in rows)
+
+
+def test_other_results_are_one_row_each() -> None:
+    verdicts = tf.check(tf.demographic_parity("race"), below=0.1)(LOANS, **LABELS, times=50)
+    texts = shown(tf.as_table(verdicts))
+    assert {"demographic_parity", "not enough evidence", "0.100", "lowest", "highest"} <= set(texts)
+    folds = tf.accuracy(LOANS, **LABELS, group_by="fold")
+    assert {"fold", "metric", "value"} <= set(shown(tf.as_table(folds)))
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda: tf.as_table(LOANS), "takes a result of tidyfair"),
+        (lambda: tf.as_table(tf.accuracy(LOANS, **LABELS).clear()), "that has rows"),
+        (lambda: tf.as_table(tf.accuracy(LOANS, **LABELS), min_n=-1), "min_n"),
+        (
+            lambda: tf.as_table(tf.demographic_parity("sex").by_group(LOANS, **LABELS), worst=LOANS),
+            "what `worst_groups",
+        ),
+    ],
+)
+def test_what_is_no_table_is_said(ask: Callable[[], Any], said: str) -> None:
+    with pytest.raises(tf.ArgumentError, match=said):
+        ask()
+
+
+# Reports
+
+
+def test_the_page_says_what_was_found(audited: tf.Report) -> None:
+    text = Page(audited.html()).text
+    results = tf.demographic_parity("race")(LOANS, **SCORES, interval="auto")
+    value, low, high = results.select(".estimate", ".lower", ".upper").row(0)
+    assert f"{value:.3f} ({low:.3f} to {high:.3f})" in text
+    assert "There are 3,000 rows." in text
+    assert re.search(r"repaid\s+truth\s+50\s", text)
+    sizes = LOANS["race"].value_counts()
+    for race, count in sizes.rows():
+        assert re.search(rf"{re.escape(race)}\s+{count:,}\s", text)
+    assert "not enough evidence" in text
+    assert "fewer than 30 rows: not shown" in text
+    assert "tidyfair.report(data, 'repaid', None, by=['sex', 'race', ('sex', 'race')]" in text
+
+
+def test_the_page_needs_nothing_else(audited: tf.Report) -> None:
+    page = Page(audited.html())
+    assert not page.all("script")
+    assert not page.all("link")
+    assert all(str(image["src"]).startswith("data:image/svg+xml;base64,") for image in page.all("img"))
+    assert "@import" not in audited.html()
+    assert "url(" not in audited.html()
+    assert not [attributes for _, attributes in page.tags if any(name.startswith("on") for name in attributes)]
+
+
+def test_headings_are_in_order_and_pictures_have_words(audited: tf.Report) -> None:
+    page = Page(audited.html())
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h\d", tag)]
+    assert levels[0] == 1
+    assert set(levels[1:]) == {2}
+    assert len(page.all("img")) >= 9
+    assert all(len(str(image["alt"])) > 20 for image in page.all("img"))
+    assert page.all("html") == [{"lang": "en"}]
+    names = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    parts = [name for name in names if str(name).startswith("part-")]
+    assert len(parts) == len(set(parts))
+
+
+def test_names_of_groups_are_text_everywhere(audited: tf.Report) -> None:
+    html, markdown = audited.html(), audited.markdown()
+    assert "<script" not in html
+    assert "<script" not in markdown
+    assert Page(html).text.count(HOSTILE) >= 5
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; \\| \\`x\\` &amp; \\*y\\*" in markdown
+    # every row of a table has as many cells as its head
+    for table in re.findall(r"(?:^\|.*\n?)+", markdown, re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.strip().split("\n")}) == 1
+
+
+def test_the_same_call_writes_the_same_page() -> None:
+    one, other = (tf.report(LOANS, **LABELS, by="sex").html() for _ in range(2))
+    assert one == other
+
+
+def test_without_a_truth_selection_is_told() -> None:
+    told = tf.report(LOANS, estimate="approved", by="race", pos_label="yes").markdown()
+    assert "demographic\\_parity" in told
+    assert "equalized" not in told
+
+
+def test_numbers_weights_and_several_labels_are_told_too() -> None:
+    of_numbers = tf.metric_set(tf.rmse, tf.mae, tf.mae_difference("sex"))
+    told = tf.report(LOANS, "weight", "score", by="sex", metrics=of_numbers, times=50).markdown()
+    assert "mae\\_difference" in told
+    weighed = tf.report(LOANS, **LABELS, by="race", case_weights="weight").markdown()
+    assert "Their weights add up to" in weighed
+    bands = LOANS.with_columns(guess=pl.col("age_band").shift(1))
+    several = tf.report(bands, "age_band", "guess", by="sex", times=50).markdown()
+    assert "macro" not in several
+    assert "demographic\\_parity" in several
+
+
+def test_sides_are_a_feature() -> None:
+    sides = tf.privileged(race="White")
+    assert "privileged" in tf.report(LOANS, **SCORES, by=sides).markdown()
+
+
+def test_what_has_no_value_is_told() -> None:
+    people = pl.DataFrame({"y": [1, 0, 0, 0] * 5, "p": [1, 0, 1, 0] * 5, "g": [*"aabb" * 5]})
+    told = tf.report(people, "y", "p", by="g").markdown()
+    left_out = told.partition("## What was left out")[2].partition("##")[0]
+    assert "| sens | g | b | 10 | 0 | zero\\_denominator |" in left_out
+    assert "| equal\\_opportunity | g | b |" in left_out
+
+
+def test_reports_are_files(tmp_path: Path, audited: tf.Report) -> None:
+    assert audited.save(tmp_path / "audit.html").read_text("utf-8") == audited.html()
+    assert audited.save(str(tmp_path / "card.md")).read_text("utf-8") == audited.markdown()
+    with pytest.raises(tf.ArgumentError, match=r"Unknown kind of report '\.pdf'"):
+        audited.save("audit.pdf")
+    with pytest.raises(tf.ArgumentError, match="without groups"):
+        tf.report(LOANS.group_by("fold"), **LABELS, by="sex")
+    with pytest.raises(tf.ArgumentError, match="at least one feature"):
+        tf.report(LOANS, **LABELS, by=[])
+
+
+@pytest.mark.parametrize("package", ["great_tables", "altair", "vl_convert"])
+def test_without_a_package_the_way_out_is_said(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(tf.ArgumentError, match=r"pip install 'tidyfair\[(report|plot)\]'"):
+        tf.report(LOANS, **LABELS, by="sex").html()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_browser_without_a_network_opens_the_page(width: int, tmp_path: Path, audited: tf.Report) -> None:
+    page, picture = audited.save(tmp_path / "audit.html"), tmp_path / "audit.png"
+    options = [
+        "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+        "--disable-sync", "--disable-component-update", f"--user-data-dir={tmp_path / 'profile'}",
+        "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", f"--window-size={width},2000",
+    ]  # fmt: skip
+    ask = [str(CHROMIUM), *options, f"--screenshot={picture}", "--dump-dom", page.as_uri()]
+    told = subprocess.run(ask, check=True, capture_output=True, text=True, timeout=120)  # noqa: S603 - our own
+    assert "CONSOLE" not in told.stderr
+    read = Page(told.stdout)
+    assert HOSTILE in read.text
+    assert "How to do this again" in read.text
+    assert not read.all("script")

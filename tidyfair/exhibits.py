@@ -1,0 +1,282 @@
+"""What is shown to others: tables of results that can be published, pictures and code, as HTML and as Markdown."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from dataclasses import dataclass
+from html import escape
+from io import StringIO
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import polars as pl
+
+from tidyfair.arguments import whole
+from tidyfair.errors import ArgumentError
+from tidyfair.frames import open_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["as_table"]
+
+_DIGITS = 3
+_NAMES_IN_SVG = re.compile(r'(id="|="url\(#)((?:gradient|clip)_?\d+)')
+_NOTHING = "\N{EN DASH}"
+_LABELS = {
+    ".metric": "metric", ".by": "by", ".group": "group", ".level": "label", ".estimator": "estimator",
+    ".estimate": "value", ".n": "rows", ".status": "why there is none", ".group_min": "lowest", ".group_max": "highest",
+    ".limit": "limit", ".verdict": "verdict", ".p_value": "p", ".p_adjusted": "p, adjusted", ".threshold": "threshold",
+    ".denominator": "rows that count", ".expected": "expected", ".difference": "difference", ".method": "method",
+}  # fmt: skip
+"""Columns of results in words; others lose their dot."""
+
+
+def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n: int = 0) -> Any:
+    """A table of a result that can be published, made by great_tables.
+
+    Values of groups, as `by_group` gives them, have a row for each group and a column for each metric; other results a
+    row for each of theirs. Values and the ends of their intervals are put together; what has no value has a footnote
+    that says why.
+
+    Args:
+        result: What a metric, `by_group`, a test, a gate … has given.
+        title: The heading.
+        worst: What `worst_groups` has given for the same groups: those that are worse than all rows, however the
+            intervals of all groups at once are read, are marked.
+        min_n: Values of fewer rows are not shown, so that nobody is recognised.
+
+    Returns:
+        A `GT` of great_tables.
+
+    Raises:
+        ArgumentError: For a frame without rows, or without the columns of a result; and without great_tables.
+
+    >>> from tidyfair import demographic_parity
+    >>> from tidyfair.datasets import lending
+    >>> groups = demographic_parity("race").by_group(lending(), estimate="approved", pos_label="yes")
+    >>> "Hispanic" in as_table(groups).as_raw_html()
+    True
+    """
+    frame = open_frame(result).to_polars()
+    if frame.is_empty() or not any(name.startswith(".") for name in frame.columns):
+        msg = "as_table() takes a result of tidyfair that has rows."
+        raise ArgumentError(msg)
+    whole("min_n", min_n, 0, of="as_table")
+    grouped = {".group", ".metric", ".estimate", ".n"} <= set(frame.columns)
+    wide, notes = groups_side_by_side(frame, worst, min_n) if grouped else (one_below_the_other(frame), list[_Note]())
+    return _published(wide, notes, title)
+
+
+_Note: TypeAlias = tuple[str, int, str]
+"""A column, a row, and what is said of them."""
+
+
+def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl.DataFrame, list[_Note]]:
+    """A row for each group, a column for each metric, and what is to be said of cells."""
+    outer = [name for name in frame.columns if not name.startswith(".")]
+    keys = [*outer, *(name for name in (".by", ".group", ".level", ".threshold") if name in frame.columns)]
+    frame = frame.with_columns(_valued(frame).alias("shown"), pl.col(".by", ".group").fill_null("all"))
+    enough = pl.col(".n") >= min_n
+    frame = frame.with_columns(
+        pl.when(enough).then("shown").alias("shown"), pl.when(enough).then(".n").alias("counted")
+    )
+    names = frame[".metric"].unique(maintain_order=True).to_list()
+    wide = frame.group_by(keys, maintain_order=True).agg(
+        pl.col("counted").max().alias(".n"),
+        *(pl.col("shown").filter(pl.col(".metric") == name).first().alias(name) for name in names),
+    )
+    place = wide.select(keys).with_row_index("row")
+    about = frame.join(place, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    notes = list[_Note]()
+    status = pl.col(".status") if ".status" in frame.columns else pl.lit("ok")
+    for name, row, why, size in about.select(".metric", "row", status.alias("why"), ".n").rows():
+        if size < min_n:
+            notes.append((name, row, f"fewer than {min_n} rows: not shown"))
+        elif why not in {"ok", None}:
+            notes.append((name, row, why.replace("_", " ")))
+    if worst is not None:
+        marked = _worse(open_frame(worst).to_polars(), frame).join(place, on=[".by", ".group"], how="inner")
+        notes += [
+            (name, row, "worse than all rows, whichever group looks the worst")
+            for name, row in marked.select(".metric", "row").rows()
+            if name in names
+        ]
+    return wide, notes
+
+
+def _worse(worst: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
+    """The groups whose interval, of all groups at once, leaves out the value of all rows, on its bad side."""
+    if not {".metric", ".by", ".group", ".lower", ".upper", ".p_worst"} <= set(worst.columns):
+        msg = "`worst` is what `worst_groups(…)` has given for the same groups."
+        raise ArgumentError(msg)
+    overall = frame.filter(pl.col(".by") == "all").select(".metric", pl.col(".estimate").alias("overall"))
+    told = worst.join(overall, on=".metric", how="inner")
+    # of the groups that can be the worst, those on the bad side of all rows; which side is bad the probability says
+    bad = told.sort(".p_worst").group_by(".metric", ".by").agg(
+        (pl.col(".estimate").last() < pl.col("overall").last()).alias("low is bad")
+    )  # fmt: skip
+    told = told.join(bad, on=[".metric", ".by"])
+    below, above = pl.col(".upper") < pl.col("overall"), pl.col(".lower") > pl.col("overall")
+    return told.filter(pl.when("low is bad").then(below).otherwise(above))
+
+
+def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a result, with a column for a value and its interval."""
+    hidden = {".estimator", ".std_error", ".lower", ".upper", ".level", ".groups_left_out", ".replicates_lost"}
+    hidden |= {".status"} if ".status" in frame.columns and set(frame[".status"]) == {"ok"} else set()
+    shown = list[pl.Series]()
+    for column in frame:
+        if column.name == ".estimate" or (column.name == ".difference" and ".lower" in frame.columns):
+            shown.append(_valued(frame, column.name))
+        elif column.dtype == pl.List:
+            shown.append(column.cast(pl.List(pl.String)).list.join(", "))
+        else:
+            shown.append(rounded(column) if column.dtype.is_float() else column)
+    says_nothing = {column.name for column in shown if column.null_count() == len(column)}
+    return pl.DataFrame([column for column in shown if column.name not in hidden | says_nothing])
+
+
+def _valued(frame: pl.DataFrame, value: str = ".estimate") -> pl.Series:
+    """A value and its interval, where there is one, in as many digits as are read."""
+    texts = rounded(frame[value])
+    if not {".lower", ".upper"} <= set(frame.columns):
+        return texts
+    ends = zip(texts, rounded(frame[".lower"]), rounded(frame[".upper"]), strict=True)
+    both = [text if low is None or high is None else f"{text} ({low} to {high})" for text, low, high in ends]
+    return pl.Series(value, both, dtype=pl.String)
+
+
+def rounded(numbers: pl.Series) -> pl.Series:
+    """Numbers in as many digits as are read, as text."""
+    texts = [None if each is None else f"{each:,.{_DIGITS}f}" for each in numbers]
+    return pl.Series(numbers.name, texts, dtype=pl.String)
+
+
+def _published(table: pl.DataFrame, notes: Sequence[_Note], title: str | None, *, name: str | None = None) -> Any:
+    """The table of great_tables."""
+    gt = _great_tables()
+    features = table[".by"].n_unique() > 1 if ".by" in table.columns and ".group" in table.columns else False
+    made = gt.GT(table, groupname_col=".by", id=name) if features else gt.GT(table, id=name)
+    names = {name: _LABELS.get(name, name.removeprefix(".").replace("_", " ")) for name in table.columns}
+    made = made.cols_label(**{name: label for name, label in names.items() if name != ".by" or not features})
+    numbers = [name for name, dtype in table.schema.items() if dtype.is_integer()]
+    made = made.fmt_integer(columns=numbers) if numbers else made
+    made = made.sub_missing(missing_text=_NOTHING)
+    for column, row, text in notes:
+        made = made.tab_footnote(text, locations=gt.loc.body(columns=column, rows=[row]))
+    return made.tab_header(title) if title else made
+
+
+@dataclass(frozen=True)
+class Part:
+    """A heading, and what stands below it: words, tables and pictures."""
+
+    heading: str
+    blocks: tuple[Any, ...]
+
+    def html(self, place: int) -> str:
+        """As a section of a page."""
+        written = [
+            f"<p>{escape(block)}</p>" if isinstance(block, str) else block.html(f"part-{place}-{number}")
+            for number, block in enumerate(self.blocks)
+        ]
+        return f"<section>\n<h2>{escape(self.heading)}</h2>\n{chr(10).join(written)}\n</section>\n"
+
+    def markdown(self) -> str:
+        """As a section of a Markdown file."""
+        written = [as_text(block) if isinstance(block, str) else block.markdown() for block in self.blocks]
+        return f"## {as_text(self.heading)}\n\n" + "".join(f"{each}\n\n" for each in written)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A table of texts, and what is said of its cells."""
+
+    table: pl.DataFrame
+    notes: tuple[_Note, ...] = ()
+
+    def html(self, name: str) -> str:
+        """As great_tables writes it."""
+        made = _published(self.table, self.notes, None, name=name)
+        return f'<div class="table">{made.as_raw_html()}</div>'
+
+    def markdown(self) -> str:
+        """As a Markdown table, with what is said of its cells below."""
+        marks = {text: str(number + 1) for number, text in enumerate(dict.fromkeys(text for _, _, text in self.notes))}
+        marked = {(column, row): f" [{marks[text]}]" for column, row, text in self.notes}
+        names = self.table.columns
+        lines = [[_worded(name) for name in names], ["---"] * len(names)]
+        for row, values in enumerate(self.table.rows()):
+            texts = [_NOTHING if value is None else str(value) for value in values]
+            lines.append([text + marked.get((name, row), "") for name, text in zip(names, texts, strict=True)])
+        written = "\n".join(f"| {' | '.join(map(as_text, line))} |" for line in lines)
+        return written + "".join(f"\n\n[{number}] {as_text(text)}" for text, number in marks.items())
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A picture."""
+
+    chart: Any
+
+    @property
+    def told(self) -> str:
+        """What it shows, in words."""
+        return self.chart.description
+
+    def html(self, name: str) -> str:
+        """As an image that is part of the page, with its words beside it."""
+        image = StringIO()
+        try:
+            self.chart.save(image, format="svg")
+        except (ImportError, ValueError) as error:
+            if "vl-convert" not in str(error):
+                raise
+            msg = f"Pictures of reports are made by vl-convert-python: pip install 'tidyfair[report]' ({error})."
+            raise ArgumentError(msg) from error
+        # names within a picture are counted on from those drawn before, and so would differ each time
+        known = dict[str, str]()
+        svg = _NAMES_IN_SVG.sub(
+            lambda found: found[1] + known.setdefault(found[2], f"part_{len(known)}"), image.getvalue()
+        )
+        source = f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
+        return f'<figure id="{name}"><img src="{source}" alt="{escape(self.told)}"></figure>'
+
+    def markdown(self) -> str:
+        """In words."""
+        return as_text(f"(Picture: {self.told})")
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines of code."""
+
+    text: str
+
+    def html(self, name: str) -> str:
+        """As it stands."""
+        return f'<pre id="{name}"><code>{escape(self.text)}</code></pre>'
+
+    def markdown(self) -> str:
+        """As it stands."""
+        return "\n".join(f"    {line}" for line in self.text.splitlines())
+
+
+def _worded(name: str) -> str:
+    return _LABELS.get(name, name.removeprefix(".").replace("_", " "))
+
+
+def as_text(text: str) -> str:
+    """A text that means nothing in Markdown or HTML but itself."""
+    marked = re.sub(r"([\\`*_|\[\]#])", r"\\\1", text)
+    return escape(marked, quote=False).replace("\n", " ")
+
+
+def _great_tables() -> Any:
+    try:
+        import great_tables  # noqa: PLC0415 - only where tables are made
+    except ModuleNotFoundError as error:
+        msg = f"Tables are made by great_tables: pip install 'tidyfair[report]' ({error})."
+        raise ArgumentError(msg) from error
+    return great_tables

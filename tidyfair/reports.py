@@ -1,0 +1,342 @@
+"""Results to be shared: tables of results, and an audit as one page that opens anywhere.
+
+It needs great_tables, altair and vl-convert-python: `pip install 'tidyfair[report]'`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from html import escape
+from importlib.metadata import version
+from pathlib import Path
+from platform import python_version
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tidyfair.audits import Audit
+from tidyfair.defaults import threshold_curve
+from tidyfair.errors import ArgumentError, listed
+from tidyfair.exhibits import Code, Drawn, Part, Shown, as_text, groups_side_by_side, one_below_the_other, rounded
+from tidyfair.fairness import demographic_parity, equal_opportunity
+from tidyfair.frames import open_frame
+from tidyfair.hypotheses import disparity_test
+from tidyfair.intervals import share_of
+from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.metrics.curves import calibration_curve
+from tidyfair.pairs import worst_groups
+from tidyfair.plots import autoplot
+from tidyfair.requests import ReadOptions
+from tidyfair.sums import SCORE
+from tidyfair.tallies import ESTIMATE, TRUTH
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tidyfair.audits import Feature
+    from tidyfair.columns import ColumnLike
+    from tidyfair.gates import Gate
+    from tidyfair.tallies import Tally
+
+__all__ = ["Report", "report"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """An audit to be read by others: words, tables and pictures, as one file; made by `report`."""
+
+    title: str
+    parts: tuple[Part, ...]
+
+    def html(self) -> str:
+        """One page that needs nothing else: no scripts, no network."""
+        body = "".join(part.html(place) for place, part in enumerate(self.parts))
+        title = escape(self.title)
+        return (
+            f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
+            f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{body}</main>\n</body>\n"
+            "</html>\n"
+        )
+
+    def markdown(self) -> str:
+        """The same words and tables in Markdown, for a model card; pictures are told in words."""
+        return f"# {as_text(self.title)}\n\n" + "".join(part.markdown() for part in self.parts)
+
+    def save(self, file: str | Path) -> Path:
+        """Write a page, or Markdown where the file is called so.
+
+        Raises:
+            ArgumentError: For a file that ends neither in .html nor in .md.
+        """
+        path = Path(file)
+        writers = {".html": self.html, ".md": self.markdown}
+        if path.suffix not in writers:
+            kind = "kind of report"
+            raise ArgumentError.unknown(kind, path.suffix, writers)
+        path.write_text(writers[path.suffix](), "utf-8")
+        return path
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    def __repr__(self) -> str:
+        return f"<report {self.title!r}: {', '.join(part.heading for part in self.parts)}>"
+
+
+def report(
+    data: Any,
+    truth: ColumnLike | None = None,
+    estimate: ColumnLike | None = None,
+    *,
+    by: Feature | list[Feature],
+    metrics: MetricSet | None = None,
+    gate: Gate | None = None,
+    title: str = "Audit of predictions",
+    min_n: int = 0,
+    **options: Any,
+) -> Report:
+    """Audit predictions, and write down what was found for others to read.
+
+    Args:
+        data: A frame, as metrics take it; it is not grouped.
+        truth: Column of the true labels, or numbers.
+        estimate: Column of the predictions.
+        by: The feature that is compared, or a list of them: columns, tuples of columns whose combinations are the
+            groups, or `privileged(…)`.
+        metrics: Metrics and disparities in place of the usual ones, which are of labels and scores.
+        gate: What `check` has made: its verdicts are part of the report.
+        title: The heading.
+        min_n: Values of fewer rows are not shown.
+        options: What a call of metrics takes: `probs`, `threshold`, `pos_label`, `case_weights` …
+
+    Returns:
+        A `Report`: `.html()`, `.markdown()`, `.save("audit.html")`.
+
+    Raises:
+        TidyfairError: Where metrics would, for `group_by=`, and without the packages of `tidyfair[report]`.
+
+    >>> from tidyfair.datasets import lending
+    >>> found = report(lending(), "repaid", "approved", by=["sex", "race"], pos_label="yes")
+    >>> "Hispanic" in found.markdown()
+    True
+    """
+    options = {name: value for name, value in options.items() if value is not None}
+    source = open_frame(data, options.get("group_by"))
+    if source.group_by:
+        msg = "report() is about one set of predictions: give it the frame without groups, or a part of it."
+        raise ArgumentError(msg)
+    features = by if isinstance(by, list) else [by]
+    scores = options.get("probs") is not None
+    audit = Audit.of(features, truth=truth is not None, scores=scores, metrics=metrics)
+    own = {"interval": "auto", "on_undefined": "ignore"}
+    reading: Any = own | {name: value for name, value in options.items() if name in ReadOptions.__annotations__}
+    counting: Any = {name: value for name, value in options.items() if name not in ReadOptions.__annotations__}
+    parts: Any = {"parts": reading.get("seed", 0)} if counting.get("cluster") is None else {}
+    tally = audit.everything.tally(data, truth, estimate, **parts, **counting)
+    results = audit.results.compute(tally, explain=True, **reading)
+    groups = audit.groups.compute_by_group(tally, **reading)
+    # what tests decide for themselves is left to them
+    plain = {name: value for name, value in options.items() if name not in {"interval", "conf_level", "on_undefined"}}
+    asked: dict[str, Any] = {"truth": truth, "estimate": estimate, **plain}
+    tested = _tested(audit, tally, results, data, asked)
+    verdicts = None if gate is None else open_frame(gate(data, **asked | {"on_undefined": "ignore"})).to_polars()
+    sections = [
+        Part("The question", _question(audit, tally, reading)),
+        Part("The data", _of_data(tally, groups)),
+        Part("Each group", _of_groups(groups, _worst(audit, tally, results, data, asked), min_n)),
+        Part("Disparities", _of_disparities(results, tested, verdicts)),
+        *_of_scores(audit, tally, data, truth, options),
+        Part("What was left out", _left_out(results, groups)),
+        Part("Definitions", (_definitions(audit),)),
+        Part("How to do this again", _again(truth, estimate, by, metrics, options)),
+    ]
+    return Report(title, tuple(sections))
+
+
+def _question(audit: Audit, tally: Tally, reading: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What was asked, in words."""
+    given = {"predictions": tally.estimate, "scores": tally.scores.columns[0] if tally.scores else None}
+    what = " and ".join(f"the {kind} {column.name!r}" for kind, column in given.items() if column is not None)
+    about = f" of {tally.truth.name!r}" if tally.truth else ""
+    features = listed(dict.fromkeys(each.by.text for each in audit.parities)).replace("'", "")
+    said = [f"How good are {what}{about}, for whom, and how far apart are the groups of {features}?"]
+    if reading.get("pos_label") is not None:
+        said.append(f"The event is {reading['pos_label']!r}.")
+    if tally.cut is not None:
+        said.append(f"Decisions are made of the scores by {tally.cut.way.replace('_', ' ')}.")
+    if tally.weights is not None:
+        said.append(f"Rows are weighted by {tally.weights.name!r}.")
+    level = reading.get("conf_level", 0.95)
+    said.append(f"Intervals hold what is true {level:.0%} of the time; those of disparities are of differences.")
+    return (" ".join(said),)
+
+
+def _of_data(tally: Tally, groups: pl.DataFrame) -> tuple[Any, ...]:
+    """How many rows there are, what is missing, and who they are about."""
+    cells, rows = tally.cells, int(tally.cells["n"].sum())
+    named = {TRUTH: tally.truth, ESTIMATE: tally.estimate}
+    missing = [
+        {"column": column.name, "read as": role, "missing": int(cells.filter(pl.col(role).is_null())["n"].sum())}
+        for role, column in named.items() if column is not None
+    ]  # fmt: skip
+    if tally.scores is not None and SCORE in cells.columns:
+        unknown = int(cells.filter(pl.col(SCORE).is_null())["n"].sum())
+        missing += [{"column": each.name, "read as": "scores", "missing": unknown} for each in tally.scores.columns]
+    said = f"There are {rows:,} rows."
+    if tally.weights is not None:
+        total, squares = float(cells["w"].sum()), float(cells["w2"].sum())
+        said += f" Their weights add up to {total:,.4g}, and tell as much as {total**2 / squares:,.0f} equal ones."
+    sizes = groups.filter(pl.col(".by").is_not_null()).group_by(".by", ".group", maintain_order=True)
+    share = (pl.col("rows") / rows * 100).round(1).cast(pl.String) + " %"
+    people = sizes.agg(pl.col(".n").max().alias("rows")).with_columns(share.alias("share"))
+    return said, Shown(pl.DataFrame(missing)), Shown(people)
+
+
+def _of_groups(groups: pl.DataFrame, worst: pl.DataFrame | None, min_n: int) -> tuple[Any, ...]:
+    """The values of groups, as a table and as pictures of each feature."""
+    table, notes = groups_side_by_side(groups, worst, min_n)
+    blocks = list[Any]([Shown(table, tuple(notes))])
+    everyone = groups.filter(pl.col(".by").is_null())
+    for by in groups[".by"].drop_nulls().unique(maintain_order=True):
+        own = groups.filter((pl.col(".by") == by) & (pl.col(".n") >= min_n))
+        if not own.is_empty():
+            blocks.append(Drawn(autoplot(pl.concat([everyone, own]), title=f"Each group of {by}")))
+    return tuple(blocks)
+
+
+def _of_disparities(
+    results: pl.DataFrame, tested: pl.DataFrame | None, verdicts: pl.DataFrame | None
+) -> tuple[Any, ...]:
+    """How far groups are apart, how sure that is, and what was judged."""
+    apart = results.filter(pl.col(".by").is_not_null())
+    shown = one_below_the_other(apart.drop(".n", ".method", ".status"))
+    blocks: list[Any] = [Shown(shown)]
+    if tested is not None:
+        pair = [".metric", ".by"]
+        ends = [rounded(tested[f".expected_{end}"]) for end in ("lower", "upper")]
+        expected = tested.select(
+            *pair, pl.format("{} to {}", *ends).alias("expected"),
+            rounded(tested[".p_value"]).alias("p"), rounded(tested[".p_adjusted"]).alias("p, adjusted"),
+        )  # fmt: skip
+        blocks = [Shown(shown.join(expected, on=pair, how="left", maintain_order="left"))]
+        blocks.append(
+            "Expected is what groups that are equal show 95 % of the time; a disparity within it may be chance."
+        )
+    blocks.append(Drawn(autoplot(apart, beside=tested, title="Disparities")))
+    if verdicts is not None:
+        blocks += [Shown(one_below_the_other(verdicts)), Drawn(autoplot(verdicts, beside=tested, title="Verdicts"))]
+    return tuple(blocks)
+
+
+def _of_scores(audit: Audit, tally: Tally, data: Any, truth: Any, options: Mapping[str, Any]) -> list[Part]:
+    """How values change with the threshold, and whether scores mean the same for all."""
+    scores = tally.scores
+    if scores is None or scores.several or truth is None:
+        return []
+    asked: Any = {name: options[name] for name in ("probs", "pos_label", "labels") if name in options}
+    blocks = list[Any]()
+    for by in dict.fromkeys(each.by for each in audit.parities):
+        columns = [column.source for column in by.columns]
+        parities = metric_set(
+            *(factory(*([by.sides] if by.sides else columns)) for factory in (demographic_parity, equal_opportunity))
+        )
+        curves = threshold_curve(parities).by_group(data, truth, **asked, on_undefined="ignore")
+        blocks.append(Drawn(autoplot(curves, title=f"Thresholds, by {by.text}")))
+        if by.sides:
+            continue  # a curve is of the groups of columns
+        calibrated = calibration_curve(data, truth, **asked, group_by=columns)
+        blocks.append(Drawn(autoplot(calibrated, title=f"Calibration, by {by.text}")))
+    return [Part("Thresholds and calibration", tuple(blocks))]
+
+
+def _left_out(results: pl.DataFrame, groups: pl.DataFrame) -> tuple[Any, ...]:
+    """Which values there are not, and why."""
+    keys = [".metric", ".by", ".group", ".n", ".denominator", ".status"]
+    without = groups.filter(pl.col(".status") != "ok").select(keys)
+    left = pl.col(".groups_left_out")
+    apart = results.filter(left.list.len() > 0).select(".metric", ".by", left.alias("groups left out"))
+    if without.is_empty() and apart.is_empty():
+        return ("Nothing: every group has every value.",)
+    blocks = list[Any]()
+    if not without.is_empty():
+        blocks += ["Values of groups that are not defined:", Shown(one_below_the_other(without))]
+    if not apart.is_empty():
+        blocks += ["Groups that a disparity is not taken over:", Shown(one_below_the_other(apart))]
+    return tuple(blocks)
+
+
+def _definitions(audit: Audit) -> Shown:
+    """What each number means, where it should go, and between what it lies."""
+    rows = [(each.name, _meaning(each)) for each in audit.results]
+    ends = [f"{low:g} to {high:g}" for low, high in (each.range for each in audit.results)]
+    wishes = {"maximize": "high", "minimize": "low", "zero": "near 0", "one": "near 1"}
+    better = [wishes[each.direction] for each in audit.results]
+    table = pl.DataFrame(rows, schema=["name", "meaning"], orient="row")
+    return Shown(table.with_columns(range=pl.Series(ends), better=pl.Series(better)))
+
+
+def _meaning(metric: Metric | GroupwiseMetric) -> str:
+    if isinstance(metric, GroupwiseMetric):
+        return f"{metric.bound!r} of {listed(each.name for each in metric.metrics)}, by {metric.by.text}"
+    return inspect.cleandoc(metric.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+
+
+def _again(truth: object, estimate: object, by: object, metrics: object, options: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The call, and the versions that it ran with."""
+    given = {"by": by, **({"metrics": metrics} if metrics is not None else {}), **options}
+    named = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    code = f"import tidyfair\n\ntidyfair.report(data, {truth!r}, {estimate!r}, {named})"
+    used = ", ".join(f"{name} {version(name)}" for name in ("tidyfair", "polars", "narwhals", "numpy"))
+    return Code(code), f"Made with {used}, on Python {python_version()}."
+
+
+def _isas_text(tally: Tally, results: pl.DataFrame) -> bool:
+    """Whether rows count alike and have two labels, so that rates can be tested exactly."""
+    return set(results[".estimator"]) == {"binary"} and tally.weights is None and not tally.needs.numbers
+
+
+def _is_plain(tally: Tally, results: pl.DataFrame) -> bool:
+    """Whether rows count alike and have two labels, so that rates can be tested exactly."""
+    return set(results[".estimator"]) == {"binary"} and tally.weights is None and not tally.needs.numbers
+
+
+def _tested(
+    audit: Audit, tally: Tally, results: pl.DataFrame, data: Any, asked: Mapping[str, Any]
+) -> pl.DataFrame | None:
+    """What groups that are equal show, where that is worked out exactly."""
+    rates = [each for each in audit.parities if each.kind == "class"]
+    if not rates or not _isas_text(tally, results) or {"frequency_weights", "cluster"} & set(asked):
+        return None
+    return open_frame(disparity_test(*rates)(data, **asked)).to_polars()
+
+
+def _worst(
+    audit: Audit, tally: Tally, results: pl.DataFrame, data: Any, asked: Mapping[str, Any]
+) -> pl.DataFrame | None:
+    """How sure it is which groups are the worst, by the rates that have a good side."""
+    if not _is_plain(tally, results) or {"frequency_weights", "cluster"} & set(asked):
+        return None
+    of_errors = frozenset({"truth", "estimate"})
+    judged = [
+        each for each in audit.groups
+        if isinstance(each, GroupwiseMetric) and all(
+            share_of(metric.definition) and metric.definition.reads == of_errors for metric in each.metrics
+        )
+    ]  # fmt: skip
+    return open_frame(worst_groups(*judged)(data, **asked)).to_polars() if judged else None
+
+
+_STYLE = """
+:root { color-scheme: light; }
+body { margin: 0; background: #fff; color: #222; font: 16px/1.5 system-ui, sans-serif; }
+main { max-width: 62rem; margin: 0 auto; padding: 1rem; }
+h1 { font-size: 1.8rem; line-height: 1.2; }
+h2 { font-size: 1.3rem; margin-top: 2.5rem; border-bottom: 1px solid #ccc; }
+.table { overflow-x: auto; margin: 1rem 0; }
+figure { margin: 1.5rem 0; }
+img { max-width: 100%; height: auto; }
+pre { overflow-x: auto; background: #f4f4f4; padding: 0.8rem; }
+@media print { section { break-inside: avoid; } }
+"""
