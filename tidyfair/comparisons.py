@@ -71,7 +71,7 @@ def compare(
         for batch in (alike, *apart)
         if batch
     ]
-    return pl.concat(pl.collect_all(plans))
+    return pl.concat(pl.collect_all(plans, engine="in-memory"))
 
 
 _Batch: TypeAlias = "Mapping[Aggregate, list[int]]"
