@@ -132,7 +132,8 @@ def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
         elif column.dtype == pl.List:
             shown.append(column.cast(pl.List(pl.String)).list.join(", "))
         else:
-            shown.append(rounded(column) if column.dtype.is_float() else column)
+            written = as_p_value if column.name.startswith(".p_") else rounded
+            shown.append(written(column) if column.dtype.is_float() else column)
     says_nothing = {column.name for column in shown if column.null_count() == len(column)}
     return pl.DataFrame([column for column in shown if column.name not in hidden | says_nothing])
 
@@ -151,6 +152,12 @@ def rounded(numbers: pl.Series) -> pl.Series:
     """Numbers in as many digits as are read, as text."""
     texts = [None if each is None else f"{each:,.{_DIGITS}f}" for each in numbers]
     return pl.Series(numbers.name, texts, dtype=pl.String)
+
+
+def as_p_value(numbers: pl.Series) -> pl.Series:
+    """P-values as they are written: what is very small is not 0."""
+    small = 10**-_DIGITS
+    return rounded(numbers).set((numbers < small).fill_null(value=False), f"< {small}")
 
 
 def _published(table: pl.DataFrame, notes: Sequence[_Note], title: str | None, *, name: str | None = None) -> Any:

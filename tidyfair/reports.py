@@ -18,7 +18,17 @@ import polars as pl
 from tidyfair.audits import Audit
 from tidyfair.defaults import threshold_curve
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.exhibits import Code, Drawn, Part, Shown, as_text, groups_side_by_side, one_below_the_other, rounded
+from tidyfair.exhibits import (
+    Code,
+    Drawn,
+    Part,
+    Shown,
+    as_p_value,
+    as_text,
+    groups_side_by_side,
+    one_below_the_other,
+    rounded,
+)
 from tidyfair.fairness import demographic_parity, equal_opportunity
 from tidyfair.frames import open_frame
 from tidyfair.hypotheses import disparity_test
@@ -79,7 +89,9 @@ class Report:
         return path
 
     def _repr_html_(self) -> str:
-        return self.html()
+        # in a frame of its own, so that its style is not that of the notebook
+        style = "width: 100%; height: 40rem; border: 1px solid #ccc"
+        return f'<iframe srcdoc="{escape(self.html())}" title="{escape(self.title)}" style="{style}"></iframe>'
 
     def __repr__(self) -> str:
         return f"<report {self.title!r}: {', '.join(part.heading for part in self.parts)}>"
@@ -216,9 +228,10 @@ def _of_disparities(
     if tested is not None:
         pair = [".metric", ".by"]
         ends = [rounded(tested[f".expected_{end}"]) for end in ("lower", "upper")]
+        p_values = {".p_value": "p", ".p_adjusted": "p, adjusted"}
         expected = tested.select(
             *pair, pl.format("{} to {}", *ends).alias("expected"),
-            rounded(tested[".p_value"]).alias("p"), rounded(tested[".p_adjusted"]).alias("p, adjusted"),
+            *(as_p_value(tested[name]).alias(shown_as) for name, shown_as in p_values.items()),
         )  # fmt: skip
         blocks = [Shown(shown.join(expected, on=pair, how="left", maintain_order="left"))]
         blocks.append(
