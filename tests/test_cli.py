@@ -322,3 +322,24 @@ def test_every_command_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
             main([command, "--help"])
         assert left.value.code == 0
         assert f"  tidyfair {command}" in capsys.readouterr().out
+
+
+def test_files_are_not_written_where_they_do_harm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "people.CSV"
+    lending(300).rename({"sex": "a:b"}).write_csv(data)
+    call = ["audit", str(data), *ARGUMENTS[:-4], "--by", "a:b"]
+    assert main([*call, "--fail-if", "demographic_parity(a:b) > 9e-1"]) == 0
+    capsys.readouterr()
+    odd = {
+        ("--output", str(tmp_path / "nowhere" / "x.csv")): "there is no folder",
+        ("--html", str(tmp_path / "x.md")): "to hold a page of kind .html",
+        ("--fail-if", "demographic_parity(race) >= 1"): "with < or > and a number",
+    }
+    for arguments, said in odd.items():
+        assert main([*call, *arguments]) == 2
+        assert said in capsys.readouterr().err
+    same = tmp_path / "same.csv"
+    same.write_bytes(data.read_bytes())
+    assert main(["audit", str(same), *call[2:], "--output", str(same)]) == 2
+    assert "is the file of the data" in capsys.readouterr().err
+    assert same.read_bytes() == data.read_bytes()

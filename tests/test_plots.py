@@ -152,6 +152,53 @@ def test_many_lines_get_panels_of_their_own() -> None:
         tf.autoplot(tf.roc_curve(LOANS, **SCORES, group_by=["fold", "age_band"]))
 
 
+def test_changes_between_periods_lie_beside_their_chance() -> None:
+    months = LOANS.with_columns(month=pl.int_range(pl.len()) * 3 // pl.len())
+    tested = tf.compare_periods(tf.demographic_parity("sex"), period="month", times=50)
+    result = tested(months, **DECIDED, group_by="month")
+    _, rows = specification(tf.autoplot(result))
+    assert [row["estimate"] for row in rows] == result[".change"].to_list()
+    assert [row["what"] for row in rows] == ["demographic parity by sex, 0 to 1", "demographic parity by sex, 1 to 2"]
+
+
+def test_lists_of_selections_are_lines_too() -> None:
+    call: dict[str, Any] = {**SCORES, "on_undefined": "ignore"}
+    lists: list[dict[str, Any]] = [{"top_k": [50, 300]}, {"top_fraction": [0.1, 0.5]}]
+    for ways in lists:
+        for result in (tf.sens(LOANS, **call, **ways), tf.equal_opportunity("sex").by_group(LOANS, **call, **ways)):
+            _, rows = specification(tf.autoplot(result))
+            assert {row["x"] for row in rows} == set(next(iter(ways.values())))
+            assert len(rows) == len(result)
+
+
+@pytest.mark.parametrize("name", ["panel", "what", "outer", "estimate", "series", "recall", "a.b"])
+def test_columns_of_the_user_may_be_called_anything(name: str) -> None:
+    people = LOANS.rename({"fold": name})
+    _, rows = specification(tf.autoplot(tf.demographic_parity("sex")(people, **LABELS, group_by=name)))
+    assert {row["outer"] for row in rows} == {str(fold) for fold in range(1, 11)}
+    if name != "recall":
+        _, rows = specification(tf.autoplot(tf.roc_curve(people.filter(pl.col(name) < 4), **SCORES, group_by=name)))
+        assert {row["series"] for row in rows} == {"1", "2", "3"}
+    days = LOANS.with_columns(days=pl.duration(days=pl.col("fold")))
+    _, rows = specification(tf.autoplot(tf.accuracy(days, **LABELS, group_by="days")))
+    assert "1d" in {row["outer"] for row in rows}
+
+
+def test_many_curves_have_fewer_points_each() -> None:
+    people = lending(20_000).with_columns(part=pl.int_range(pl.len()) % 12)
+    found, rows = specification(tf.autoplot(tf.roc_curve(people, **SCORES, group_by="part")))
+    assert len(rows) <= 5_000
+    assert len({row["panel"] for row in rows}) == 12
+    assert found["description"].startswith("sensitivity over 1 - specificity for each part.")
+
+
+def test_infinite_values_are_told() -> None:
+    people = pl.DataFrame({"p": [1, 0, 0, 0], "y": [1, 0, 1, 0], "g": list("aabb")})
+    apart = tf.new_groupwise_metric(tf.selection_rate, "apart", tf.log_ratio())
+    told = tf.autoplot(tf.metric_set(tf.selection_rate, apart("g"))(people, "y", "p")).to_dict()["description"]
+    assert told.endswith("1 values from 0.25 to 0.25. 1 are infinite, and not drawn.")
+
+
 def test_crossed_groups_are_a_heat_map_or_dots() -> None:
     crossed = RESULTS["crossed groups"]()
     assert "rect" in json.dumps(specification(tf.autoplot(crossed))[0])
@@ -185,6 +232,12 @@ def test_charts_have_words_for_those_who_do_not_see_them() -> None:
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS), kind="heat map"), "two features that are crossed"),
         (lambda: tf.autoplot(RESULTS["pairs"](), beside=RESULTS["tests"]()), "drawn behind disparities"),
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS), beside=LOANS), "what `disparity_test"),
+        (lambda: tf.autoplot(RESULTS["folds"](), beside=RESULTS["tests"]()), "not behind lines and strips"),
+        (
+            lambda: tf.autoplot(tf.demographic_parity("sex")(LOANS, **LABELS), beside=RESULTS["tests"]()),
+            "none of the disparities of the result",
+        ),
+        (lambda: tf.autoplot(tf.conf_mat(LOANS, "repaid", "approved")), "no picture of the columns"),
         (lambda: tf.autoplot(tf.accuracy.by_group(LOANS, **LABELS)), "these are of all rows"),
         (lambda: tf.autoplot(3), "`data` is a builtins.int"),
     ],

@@ -83,7 +83,7 @@ def test_cells_that_are_undefined_or_too_small_say_why() -> None:
     groups = tf.equal_opportunity("g").by_group(people, "y", "p", on_undefined="ignore")
     texts = shown(tf.as_table(groups, min_n=2))
     assert "zero denominator" in texts
-    assert "fewer than 2 rows: not shown" in texts
+    assert "\N{EN DASH}: of fewer than 2 rows, and not shown" in texts
     assert texts.count("1.000") == 1  # of a, and not of the only one of c
 
 
@@ -102,6 +102,36 @@ def test_groups_are_marked_as_the_worst_where_the_evidence_holds() -> None:
     assert f"{black:.3f}" == "0.606"
     assert "1" not in after["Asian"]
     assert any("worse than all rows" in row for row in rows)
+
+
+def test_each_outer_group_is_marked_for_itself() -> None:
+    rates = tf.new_groupwise_metric(tf.sens, "rate", tf.difference())("race")
+    people = lending(4_000).with_columns(pl.col("approved").cast(pl.String), half=pl.int_range(4_000) % 2)
+    people = people.with_columns(approved=pl.when(pl.col("half") == 1).then(pl.lit("yes")).otherwise("approved"))
+    call: dict[str, Any] = {**LABELS, "group_by": "half"}
+    groups = tf.metric_set(tf.sens, rates).by_group(people, **call)
+    page = tf.as_table(groups, worst=tf.worst_groups(rates)(people, **call)).as_raw_html()
+    assert page.count("gt_footnote_marks") - page.count(".gt_footnote_marks") == 1 + 1  # a cell, and the note below
+    with pytest.raises(tf.ArgumentError, match="add the metric itself"):
+        tf.as_table(rates.by_group(people, **call), worst=tf.worst_groups(rates)(people, **call))
+
+
+@pytest.mark.parametrize("name", ["shown", "counted", "row", "cases", "self", "detection_prevalence", "nth"])
+def test_columns_of_the_user_may_be_called_anything(name: str) -> None:
+    people = LOANS.rename({"fold": name}).with_columns(pl.col(name).cast(pl.String))
+    groups = tf.demographic_parity("sex").by_group(people, **LABELS, group_by=name)
+    texts = shown(tf.as_table(groups))
+    assert set(people[name]) <= set(texts)
+    assert {f"{value:.3f}" for value in groups[".estimate"]} <= set(texts)
+
+
+def test_lists_of_cuts_and_groups_that_read_alike_keep_their_rows() -> None:
+    few = tf.demographic_parity("sex").by_group(LOANS, "repaid", probs="score", pos_label="yes", top_k=[50, 300])
+    assert {f"{value:.3f}" for value in few[".estimate"]} <= set(shown(tf.as_table(few)))
+    people = pl.DataFrame({"y": [1, 0, 1, 1], "g": ["null", "null", None, None]})
+    texts = shown(tf.as_table(tf.demographic_parity("g").by_group(people, estimate="y")))
+    assert {"0.500", "1.000"} <= set(texts)
+    assert texts.count("null") == 2
 
 
 def test_other_results_are_one_row_each() -> None:
@@ -143,7 +173,7 @@ def test_the_page_says_what_was_found(audited: tf.Report) -> None:
     for race, count in sizes.rows():
         assert re.search(rf"{re.escape(race)}\s+{count:,}\s", text)
     assert "not enough evidence" in text
-    assert "fewer than 30 rows: not shown" in text
+    assert "of fewer than 30 rows, and not shown" in text
     assert "tidyfair.report(data, 'repaid', None, by=['sex', 'race', ('sex', 'race')]" in text
 
 
@@ -215,6 +245,62 @@ def test_what_has_no_value_is_told() -> None:
     left_out = told.partition("## What was left out")[2].partition("##")[0]
     assert "| sens | g | b | 10 | 0 | zero\\_denominator |" in left_out
     assert "| equal\\_opportunity | g | b |" in left_out
+
+
+def test_curves_of_weighted_reports_are_weighted() -> None:
+    people = LOANS.drop_nulls().with_columns(times=pl.when(pl.col("repaid") == "yes").then(9).otherwise(1))
+    call: dict[str, Any] = {**LABELS, "probs": "score", "by": "sex"}
+    plain, weighed = tf.report(people, **call), tf.report(people, **call, case_weights="times")
+    told = [plain.html(), weighed.html()]
+    pictures = [[image["src"] for image in Page(page).all("img")][-1] for page in told]
+    assert pictures[0] != pictures[1]
+    often = tf.report(people, **call, frequency_weights="times").html()
+    assert [image["src"] for image in Page(often).all("img")][-1] == pictures[1]
+
+
+def test_small_groups_are_hidden_everywhere() -> None:
+    few = LOANS.filter(pl.col("race") == HOSTILE).height
+    told = tf.report(LOANS, **SCORES, by="race", min_n=few + 1).markdown()
+    sizes = told.partition("## The data")[2].partition("## Each")[0]
+    assert "| \N{EN DASH} | \N{EN DASH} |" in sizes
+    disparities = told.partition("## Disparities")[2].partition("## Thresholds")[0]
+    assert "script" not in disparities
+    assert "script" in told.partition("## What was left out")[2]
+
+
+def _reported(call: dict[str, Any]) -> tf.Report:
+    every: dict[str, Any] = {"data": LOANS, **LABELS, "by": "sex", **call}
+    return tf.report(**every)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ({"min_n": -1}, "min_n"),
+        ({"data": LOANS.clear()}, "there are no rows"),
+        ({"estimate": None, "probs": "score", "threshold": [0.3, 0.5]}, "give one threshold, not a list"),
+    ],
+)
+def test_what_cannot_be_told_is_said(call: dict[str, Any], said: str) -> None:
+    with pytest.raises(tf.ArgumentError, match=said):
+        _reported(call)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"seed": 3, "times": 50, "interval": "bootstrap"},
+        {"probs": "score", "score_bins": 100},
+        {"metrics": tf.accuracy},
+        {"metrics": tf.metric_set(tf.rmse), "truth": "weight", "estimate": "score", "pos_label": None, "times": 50},
+        {"data": LOANS.filter(pl.col("repaid") == "no"), "labels": ["no", "yes"]},
+        {"data": LOANS.head(3)},
+        {"data": LOANS.with_columns(user=pl.int_range(pl.len()) % 60), "by": "user", "probs": "score"},
+    ],
+)
+def test_whatever_metrics_take_is_told(call: dict[str, Any]) -> None:
+    told = _reported(call).markdown()
+    assert "## Definitions" in told
 
 
 def test_reports_are_files(tmp_path: Path, audited: tf.Report) -> None:

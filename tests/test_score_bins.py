@@ -201,3 +201,12 @@ def test_what_is_exact_is_exact_whatever_is_made_of_it() -> None:
     found = fair(data, "repaid", probs="score", pos_label="yes", threshold=0.5, score_bins=64)
     assert found[".error_bound"].is_null().to_list() == [False, False, True]
     assert found[".error_bound"][1] == 0
+
+
+def test_missing_weights_are_named_however_many_rows_there_are() -> None:
+    rows = 60_000
+    people = pl.DataFrame(
+        {"y": [0, 1] * (rows // 2), "s": [0.1, 0.6, 0.9] * (rows // 3), "w": [None] + [1] * (rows - 1)}
+    )
+    with pytest.raises(tf.WeightError, match="some values of 'w' are missing"):
+        tf.roc_auc(people, "y", probs="s", score_bins=100, case_weights="w")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidyfair.contrasts import difference
@@ -44,10 +44,13 @@ class Audit:
     """Those of all rows, and the same of each group."""
 
     @classmethod
-    def of(cls, features: Sequence[Feature], *, truth: bool, scores: bool, metrics: MetricSet | None = None) -> Audit:
+    def of(
+        cls, features: Sequence[Feature], *, truth: bool, scores: bool, metrics: MetricSet | None = None, min_n: int = 0
+    ) -> Audit:  # fmt: skip
         """The usual metrics of labels, and of scores where there are any, or those of a set, for each feature.
 
-        Without a truth, what can be said is who is selected.
+        Without a truth, what can be said is who is selected. Disparities are taken over groups of `min_n` rows, or
+        more.
         """
         if not features:
             msg = "An audit compares groups: name at least one feature as `by`."
@@ -58,10 +61,11 @@ class Audit:
             factories = _PARITIES if truth else (demographic_parity,)
             if truth and scores:
                 rates, factories = (*rates, roc_auc), (*factories, auc_parity)
-            parities = tuple(factory(*by) for factory in factories for by in bys)
+            parities = tuple(factory(*by, min_n=min_n) for factory in factories for by in bys)
         else:
             rates = tuple(each for each in metrics if isinstance(each, Metric))
-            parities = tuple(each for each in metrics if isinstance(each, GroupwiseMetric))
+            given = [each for each in metrics if isinstance(each, GroupwiseMetric)]
+            parities = tuple(replace(each, min_n=max(each.min_n, min_n)) for each in given)
         compared = [
             new_groupwise_metric(metric_set(metric), metric.name, difference())(*by) for by in bys for metric in rates
         ]
@@ -74,6 +78,11 @@ class Audit:
         """All that is to be counted for."""
         named = {(each.name, str(getattr(each, "by", None))): each for each in (*self.groups, *self.results)}
         return metric_set(*named.values())
+
+    @property
+    def features(self) -> list[str]:
+        """What is compared, in words."""
+        return list(dict.fromkeys(each.by.text for each in self.groups if isinstance(each, GroupwiseMetric)))
 
     @property
     def parities(self) -> tuple[GroupwiseMetric, ...]:

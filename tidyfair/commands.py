@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from tidyfair.audits import Feature
     from tidyfair.gates import Side
     from tidyfair.metric_sets import GroupwiseMetric
     from tidyfair.tallies import Tally
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _READERS = {".parquet": pl.scan_parquet, ".csv": pl.scan_csv, ".ndjson": pl.scan_ndjson, ".jsonl": pl.scan_ndjson}
-_CONDITION = re.compile(r"\s*(?P<name>\w+)\((?P<by>[^()]+)\)\s*(?P<side>[<>])\s*(?P<limit>\d*\.?\d+)\s*")
+_CONDITION = re.compile(r"\s*(?P<name>\w+)\((?P<by>[^()]+)\)\s*(?P<side>[<>])\s*(?P<limit>\d*\.?\d+(?:[eE]-?\d+)?)\s*")
 _EXAMPLE: dict[str, Any] = {
     "truth": "repaid", "estimate": "approved", "pos_label": "yes", "by": ["sex", "race"],
     "group_by": None, "weights": None, "probs": None, "threshold": None,
@@ -45,11 +46,12 @@ _EXAMPLE: dict[str, Any] = {
 
 def audit(options: Namespace) -> int:
     """Rates by group and disparities of a file of predictions; verdicts, pages and files where they are asked for."""
-    quiet = bool(options.output or options.html or options.markdown)
-    data, given = _opened(options, quiet=quiet)
-    writer = _writer(options.output) if options.output else None
-    gate = _gate(options.fail_if, options.confidence) if options.fail_if else None
-    features = _features(data, given)
+    places = [place for place in (options.output, options.html, options.markdown) if place]
+    data, given = _opened(options, quiet=bool(places))
+    _check_places(options)
+    names = _names(data)
+    gate = _gate(options.fail_if, options.confidence, names) if options.fail_if else None
+    features: list[Feature] = [_feature(text, names) for text in dict.fromkeys(given["by"])]
     audited = Audit.of(features, truth=bool(given["truth"]), scores=False)
     counting = {"group_by": given["group_by"]} | _counting(given)
     tally = audited.results.tally(data, given["truth"], given["estimate"], **counting)
@@ -60,33 +62,38 @@ def audit(options: Namespace) -> int:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UndefinedWarning)
         result = audited.results.compute(tally, explain=True, **reading)
-    if options.html or options.markdown:
+    if pages := [place for place in (options.html, options.markdown) if place]:
         told = report(data, given["truth"], given["estimate"], by=features, gate=gate, **counting, **_event(reading))
-        for file in (options.html, options.markdown):
-            if file:
-                _save(told.save, file)
-    if writer:
-        writer(result)
-    elif not quiet:
-        outer = [key.column.name for key in tally.outer]
-        show("Rates by group", _wide(audited.groups.compute_by_group(tally, **reading), outer))
-        disparities = result.filter(pl.col(".by").is_not_null())
-        said = {
-            ".level": disparities[".level"].count(),
-            ".groups_left_out": disparities[".groups_left_out"].list.len().sum(),
-        }
-        says_nothing = [name for name, count in said.items() if not count]
-        show("Disparities, and the groups that carry them", disparities.drop(".n", ".status", *says_nothing))
+        for place in pages:
+            _save(told.save, place)
+    if options.output:
+        _writer(options.output)(result)
+    if not places:
+        groups = audited.groups.compute_by_group(tally, **reading)
+        show("Rates by group", _wide(groups, [key.column.name for key in tally.outer]))
+        show("Disparities, and the groups that carry them", _with_something_to_say(result))
     for warning in caught:
         print(f"note: {str(warning.message).partition(' (on_undefined')[0]}", file=sys.stderr)
     return _judged(gate, data, given, counting, reading) if gate else 0
+
+
+def _with_something_to_say(result: pl.DataFrame) -> pl.DataFrame:
+    """Disparities without the columns that are empty."""
+    disparities = result.filter(pl.col(".by").is_not_null())
+    said = {
+        ".level": disparities[".level"].count(),
+        ".groups_left_out": disparities[".groups_left_out"].list.len().sum(),
+    }
+    return disparities.drop(".n", ".status", *(name for name, count in said.items() if not count))
 
 
 def compare(options: Namespace) -> int:
     """Two models that predict the same rows, side by side."""
     data, given = _opened(options, quiet=False)
     one, other = given["one"], given["other"]
-    audited = Audit.of(_features(data, given), truth=bool(given["truth"]), scores=False)
+    names = _names(data)
+    features: list[Feature] = [_feature(text, names) for text in dict.fromkeys(given["by"])]
+    audited = Audit.of(features, truth=bool(given["truth"]), scores=False)
     tally = metric_set(*audited.results).tally(data, given["truth"], one)
     event = {} if given["pos_label"] is None else {"pos_label": _as_label(given["pos_label"], tally)}
     compared = compare_models(audited.results)
@@ -146,11 +153,31 @@ def _opened(options: Namespace, *, quiet: bool) -> tuple[pl.LazyFrame, dict[str,
     return data, given
 
 
-def _features(data: pl.LazyFrame, given: dict[str, Any]) -> list[Any]:
-    """The columns of each feature; a colon is part of a name where there is such a column."""
-    with telling("opened the file"):
-        names = data.collect_schema().names()
-    return [(text,) if text in names else tuple(text.split(":")) for text in dict.fromkeys(given["by"])]
+def _feature(text: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a feature; a colon is part of a name where there is such a column."""
+    return (text,) if text in names else tuple(part.strip() for part in re.split("[:,]", text))
+
+
+@telling("opened the file")
+def _names(data: pl.LazyFrame) -> list[str]:
+    return data.collect_schema().names()
+
+
+def _check_places(options: Namespace) -> None:
+    """Refuse to write where there is no folder, over the data, or what a file's name says that it is not."""
+    kinds = {".html": options.html, ".md": options.markdown}
+    if options.output:
+        _writer(options.output)
+        kinds[options.output.suffix] = options.output
+    for kind, place in kinds.items():
+        if place is None:
+            continue
+        if place.suffix != kind:
+            msg = f"{place} is to hold a page of kind {kind}; call it so."
+            raise ArgumentError(msg)
+        if options.file is not None and place.resolve() == options.file.resolve():
+            msg = f"{place} is the file of the data; write to another one."
+            raise ArgumentError(msg)
 
 
 def _counting(given: dict[str, Any]) -> dict[str, Any]:
@@ -161,21 +188,21 @@ def _event(reading: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in reading.items() if name == "pos_label"}
 
 
-def _gate(conditions: Sequence[str], confidence: float) -> Gate:
+def _gate(conditions: Sequence[str], confidence: float, names: Sequence[str]) -> Gate:
     """The gate that conditions describe; they are parsed, never evaluated."""
     made: list[tuple[GroupwiseMetric, Side, float]] = []
     for condition in conditions:
         found = _CONDITION.fullmatch(condition)
         if found is None:
-            msg = f"--fail-if: {condition!r} is no condition such as 'equalized_odds(race) > 0.1'."
+            example = "'equalized_odds(race) > 0.1', with < or > and a number"
+            msg = f"--fail-if: {condition!r} is no condition such as {example}."
             raise ArgumentError(msg)
         factory = getattr(fairness, found["name"], None) if found["name"] in fairness.__all__ else None
         if not isinstance(factory, GroupwiseFactory):
             names = [name for name in fairness.__all__ if isinstance(getattr(fairness, name), GroupwiseFactory)]
             kind = "comparison of groups"
             raise ArgumentError.unknown(kind, found["name"], names)
-        columns = [column.strip() for column in re.split("[:,]", found["by"])]
-        metric = factory(*columns)
+        metric = factory(*_feature(found["by"].strip(), names))
         if any((metric.name, metric.by) == (other.name, other.by) for other, _, _ in made):
             msg = f"--fail-if: {condition!r} is a second limit of {metric.name}({metric.by.text}); give one."
             raise ArgumentError(msg)
@@ -202,9 +229,10 @@ def _judged(
 
 
 def _scan(file: Path) -> pl.LazyFrame:
-    if file.suffix not in _READERS:
+    kind = file.suffix.lower()
+    if kind not in _READERS:
         raise ArgumentError.unknown("kind of file", file.suffix, _READERS)
-    return _READERS[file.suffix](file)
+    return _READERS[kind](file)
 
 
 def _writer(file: Path) -> Callable[[pl.DataFrame], None]:
@@ -224,6 +252,9 @@ def _writer(file: Path) -> Callable[[pl.DataFrame], None]:
 
 def _save(write: Callable[[Path], object], file: Path) -> None:
     """Write beside the place first, so that there is never half a file."""
+    if not file.parent.is_dir():
+        msg = f"{file} cannot be written: there is no folder {str(file.parent)!r}."
+        raise ArgumentError(msg)
     part = file.with_name(f".part-of-{file.name}")
     try:
         with telling("wrote the result"):

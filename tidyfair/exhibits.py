@@ -23,6 +23,9 @@ __all__ = ["as_table"]
 _DIGITS = 3
 _NAMES_IN_SVG = re.compile(r'(id="|="url\(#)((?:gradient|clip)_?\d+)')
 _NOTHING = "\N{EN DASH}"
+_KEYS = (".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction")
+_SHOWN, _COUNTED, _NTH, _ROW = "\0shown", "\0counted", "\0nth", "\0row"
+"""Columns of ours, which no column of the user is called."""
 _LABELS = {
     ".metric": "metric", ".by": "by", ".group": "group", ".level": "label", ".estimator": "estimator",
     ".estimate": "value", ".n": "rows", ".status": "why there is none", ".group_min": "lowest", ".group_max": "highest",
@@ -44,7 +47,7 @@ def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n:
         title: The heading.
         worst: What `worst_groups` has given for the same groups: those that are worse than all rows, however the
             intervals of all groups at once are read, are marked.
-        min_n: Values of fewer rows are not shown, so that nobody is recognised.
+        min_n: Values of fewer rows are not shown. What is hidden can still be worked out where totals are known.
 
     Returns:
         A `GT` of great_tables.
@@ -65,7 +68,12 @@ def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n:
     whole("min_n", min_n, 0, of="as_table")
     grouped = {".group", ".metric", ".estimate", ".n"} <= set(frame.columns)
     wide, notes = groups_side_by_side(frame, worst, min_n) if grouped else (one_below_the_other(frame), list[_Note]())
-    return _published(wide, notes, title)
+    return _published(wide, notes, title, remark=too_few(min_n) if grouped else "")
+
+
+def too_few(min_n: int) -> str:
+    """What is said of values that are not shown."""
+    return f"{_NOTHING}: of fewer than {min_n} rows, and not shown" if min_n > 0 else ""
 
 
 _Note: TypeAlias = tuple[str, int, str]
@@ -75,48 +83,57 @@ _Note: TypeAlias = tuple[str, int, str]
 def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl.DataFrame, list[_Note]]:
     """A row for each group, a column for each metric, and what is to be said of cells."""
     outer = [name for name in frame.columns if not name.startswith(".")]
-    keys = [*outer, *(name for name in (".by", ".group", ".level", ".threshold") if name in frame.columns)]
-    frame = frame.with_columns(_valued(frame).alias("shown"), pl.col(".by", ".group").fill_null("all"))
+    keys = [*outer, *(name for name in _KEYS if name in frame.columns)]
+    names = frame[".metric"].unique(maintain_order=True).to_list()
+    # a column of the user may be called as a metric is
+    places = {name: f"{name} " if name in outer else name for name in names}
     enough = pl.col(".n") >= min_n
     frame = frame.with_columns(
-        pl.when(enough).then("shown").alias("shown"), pl.when(enough).then(".n").alias("counted")
+        pl.col(".by", ".group").fill_null("all"), pl.when(enough).then(_valued(frame)).alias(_SHOWN),
+        pl.when(enough).then(".n").alias(_COUNTED),
+    )  # fmt: skip
+    # groups that read alike are not one
+    frame = frame.with_columns(pl.int_range(pl.len()).over(*keys, ".metric").alias(_NTH))
+    wide = frame.group_by(*keys, _NTH, maintain_order=True).agg(
+        pl.col(_COUNTED).max().alias(".n"),
+        *(pl.col(_SHOWN).filter(pl.col(".metric") == name).first().alias(place) for name, place in places.items()),
     )
-    names = frame[".metric"].unique(maintain_order=True).to_list()
-    wide = frame.group_by(keys, maintain_order=True).agg(
-        pl.col("counted").max().alias(".n"),
-        *(pl.col("shown").filter(pl.col(".metric") == name).first().alias(name) for name in names),
-    )
-    place = wide.select(keys).with_row_index("row")
-    about = frame.join(place, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    notes = list[_Note]()
+    place = wide.select(*keys, _NTH).with_row_index(_ROW)
+    about = frame.join(place, on=[*keys, _NTH], how="left", nulls_equal=True, maintain_order="left")
     status = pl.col(".status") if ".status" in frame.columns else pl.lit("ok")
-    for name, row, why, size in about.select(".metric", "row", status.alias("why"), ".n").rows():
-        if size < min_n:
-            notes.append((name, row, f"fewer than {min_n} rows: not shown"))
-        elif why not in {"ok", None}:
-            notes.append((name, row, why.replace("_", " ")))
+    notes: list[_Note] = [
+        (places[name], row, why.replace("_", " "))
+        for name, row, why, size in about.select(".metric", _ROW, status.alias("why"), ".n").rows()
+        if why not in {"ok", None} and size >= min_n
+    ]
     if worst is not None:
-        marked = _worse(open_frame(worst).to_polars(), frame).join(place, on=[".by", ".group"], how="inner")
+        told = _worse(open_frame(worst).to_polars(), frame, outer)
+        marked = told.join(place, on=[*outer, ".by", ".group"], how="inner", nulls_equal=True)
         notes += [
-            (name, row, "worse than all rows, whichever group looks the worst")
-            for name, row in marked.select(".metric", "row").rows()
-            if name in names
+            (places[name], row, "worse than all rows, whichever group looks the worst")
+            for name, row in marked.select(".metric", _ROW).rows()
+            if name in places
         ]
-    return wide, notes
+    return wide.drop(_NTH), notes
 
 
-def _worse(worst: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
+def _worse(worst: pl.DataFrame, frame: pl.DataFrame, outer: list[str]) -> pl.DataFrame:
     """The groups whose interval, of all groups at once, leaves out the value of all rows, on its bad side."""
-    if not {".metric", ".by", ".group", ".lower", ".upper", ".p_worst"} <= set(worst.columns):
+    if not {*outer, ".metric", ".by", ".group", ".lower", ".upper", ".p_worst"} <= set(worst.columns):
         msg = "`worst` is what `worst_groups(…)` has given for the same groups."
         raise ArgumentError(msg)
-    overall = frame.filter(pl.col(".by") == "all").select(".metric", pl.col(".estimate").alias("overall"))
-    told = worst.join(overall, on=".metric", how="inner")
+    if not (frame[".by"] == "all").any():
+        msg = (
+            "`worst` marks groups that are worse than all rows, which the result does not hold: add the metric itself."
+        )
+        raise ArgumentError(msg)
+    overall = frame.filter(pl.col(".by") == "all").select(*outer, ".metric", pl.col(".estimate").alias("overall"))
+    told = worst.join(overall, on=[*outer, ".metric"], how="inner", nulls_equal=True)
     # of the groups that can be the worst, those on the bad side of all rows; which side is bad the probability says
-    bad = told.sort(".p_worst").group_by(".metric", ".by").agg(
+    bad = told.sort(".p_worst").group_by(*outer, ".metric", ".by").agg(
         (pl.col(".estimate").last() < pl.col("overall").last()).alias("low is bad")
     )  # fmt: skip
-    told = told.join(bad, on=[".metric", ".by"])
+    told = told.join(bad, on=[*outer, ".metric", ".by"], nulls_equal=True)
     below, above = pl.col(".upper") < pl.col("overall"), pl.col(".lower") > pl.col("overall")
     return told.filter(pl.when("low is bad").then(below).otherwise(above))
 
@@ -160,18 +177,21 @@ def as_p_value(numbers: pl.Series) -> pl.Series:
     return rounded(numbers).set((numbers < small).fill_null(value=False), f"< {small}")
 
 
-def _published(table: pl.DataFrame, notes: Sequence[_Note], title: str | None, *, name: str | None = None) -> Any:
+def _published(
+    table: pl.DataFrame, notes: Sequence[_Note], title: str | None, *, remark: str = "", name: str | None = None
+) -> Any:
     """The table of great_tables."""
     gt = _great_tables()
     features = table[".by"].n_unique() > 1 if ".by" in table.columns and ".group" in table.columns else False
     made = gt.GT(table, groupname_col=".by", id=name) if features else gt.GT(table, id=name)
     names = {name: _LABELS.get(name, name.removeprefix(".").replace("_", " ")) for name in table.columns}
-    made = made.cols_label(**{name: label for name, label in names.items() if name != ".by" or not features})
+    made = made.cols_label({name: label for name, label in names.items() if name != ".by" or not features})
     numbers = [name for name, dtype in table.schema.items() if dtype.is_integer()]
     made = made.fmt_integer(columns=numbers) if numbers else made
     made = made.sub_missing(missing_text=_NOTHING)
     for column, row, text in notes:
         made = made.tab_footnote(text, locations=gt.loc.body(columns=column, rows=[row]))
+    made = made.tab_source_note(remark) if remark else made
     return made.tab_header(title) if title else made
 
 
@@ -202,10 +222,11 @@ class Shown:
 
     table: pl.DataFrame
     notes: tuple[_Note, ...] = ()
+    remark: str = ""
 
     def html(self, name: str) -> str:
         """As great_tables writes it."""
-        made = _published(self.table, self.notes, None, name=name)
+        made = _published(self.table, self.notes, None, remark=self.remark, name=name)
         return f'<div class="table">{made.as_raw_html()}</div>'
 
     def markdown(self) -> str:
@@ -218,7 +239,8 @@ class Shown:
             texts = [_NOTHING if value is None else str(value) for value in values]
             lines.append([text + marked.get((name, row), "") for name, text in zip(names, texts, strict=True)])
         written = "\n".join(f"| {' | '.join(map(as_text, line))} |" for line in lines)
-        return written + "".join(f"\n\n[{number}] {as_text(text)}" for text, number in marks.items())
+        notes = [*(f"[{number}] {text}" for text, number in marks.items()), *([self.remark] if self.remark else [])]
+        return written + "".join(f"\n\n{as_text(note)}" for note in notes)
 
 
 @dataclass(frozen=True)
@@ -277,7 +299,7 @@ def _worded(name: str) -> str:
 def as_text(text: str) -> str:
     """A text that means nothing in Markdown or HTML but itself."""
     marked = re.sub(r"([\\`*_|\[\]#])", r"\\\1", text)
-    return escape(marked, quote=False).replace("\n", " ")
+    return " ".join(escape(marked, quote=False).splitlines())
 
 
 def _great_tables() -> Any:

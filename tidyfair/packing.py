@@ -166,7 +166,8 @@ def binned(frame: pl.LazyFrame, by: list[str], scores: list[str], bins: int, row
     squares = found if values is None else np.bincount(coded["code"].to_numpy(), values.astype(float) ** 2)[places]
     key = pl.Series(places // np.uint32(bins))
     bin_of = pl.Series(scores[0], (places % np.uint32(bins)).astype(np.uint16))
-    found = found.cast(schema[WEIGHT]) if weights else found
+    # weights that are missing are found later, by name
+    found = found.fill_nan(None).cast(schema[WEIGHT]) if weights else found
     return pl.DataFrame([*packing.keys(key), bin_of, found, pl.Series(SQUARED, squares)])
 
 

@@ -186,6 +186,8 @@ class WorstGroups(OuterGroupTest):
             shares = Quantities.of_counts(hits, size)
             low, high = shares.limits(z_value(each))
             drawn = random.beta(hits + 0.5, size - hits + 0.5, (self.times, len(size)))
+            if not len(size):
+                continue  # none has a value
             worst = (drawn.argmin if base.direction == "maximize" else drawn.argmax)(axis=1)
             table = {
                 ".metric": [count.name] * len(size), ".by": [metric.by.text] * len(size),

@@ -23,7 +23,10 @@ _VERDICTS = {"pass": ("#009E73", "circle"), "fail": ("#D55E00", "cross"), "not e
 _WIDTH, _ROW, _SIDE = 360, 26, 300
 _PIXELS = 300
 """Points of a curve that are nearer than one of so many parts of an axis look like one."""
-_MOST_PANELS = 30
+_MOST_PANELS, _MOST_POINTS, _FEWEST_PIXELS = 30, 5_000, 40
+_CUTS = (".threshold", ".top_k", ".top_fraction")
+"""The columns of lists of cuts, over which values are lines."""
+_OUTER = ".outer"
 
 
 def autoplot(result: Any, *, beside: Any = None, kind: Kind | None = None, title: str | None = None) -> Any:
@@ -57,11 +60,11 @@ def autoplot(result: Any, *, beside: Any = None, kind: Kind | None = None, title
         msg = "autoplot() has nothing to draw: the result has no rows."
         raise ArgumentError(msg)
     _check_kind(kind)
-    drawn = next((draw for needed, draw in _PICTURES if needed <= set(frame.columns)), None)
+    needed, drawn = next((each for each in _PICTURES if each[0] <= set(frame.columns)), (set[str](), None))
     if drawn is None:
         msg = (
-            f"autoplot() draws results of tidyfair, which have columns such as `.metric` and `.estimate`, not "
-            f"{listed(frame.columns)}."
+            "autoplot() draws results of tidyfair: values, groups, tests, gates, pairs, models, means, curves; and has "
+            f"no picture of the columns {listed(frame.columns)}."
         )
         raise ArgumentError(msg)
     expected = None if beside is None else open_frame(beside).to_polars()
@@ -76,7 +79,7 @@ def autoplot(result: Any, *, beside: Any = None, kind: Kind | None = None, title
             "A heat map is drawn of `by_group` values of two features that are crossed, as `demographic_parity(a, b)`."
         )
         raise ArgumentError(msg)
-    picture = drawn(Asked(frame, expected, kind))
+    picture = drawn(Asked.of(frame, expected, kind, needed))
     text = title or picture.title
     chart = picture.chart.properties(
         title={"text": text, "anchor": "start", "subtitle": list(picture.notes)}, description=f"{text}. {picture.alt}"
@@ -91,11 +94,18 @@ class Asked:
     frame: pl.DataFrame
     expected: pl.DataFrame | None
     kind: Kind | None
+    outer: list[str]
+    """What outer groups are called; which of them a row is of stands in one column, so that no name is in the way."""
 
-    @property
-    def outer(self) -> list[str]:
-        """The columns of outer groups: those that are the user's."""
-        return [name for name in self.frame.columns if not name.startswith(".")]
+    @classmethod
+    def of(cls, frame: pl.DataFrame, expected: pl.DataFrame | None, kind: Kind | None, needed: set[str]) -> Asked:
+        """With the columns of the user, all but those that a picture needs, as one text."""
+        outer = [name for name in frame.columns if not name.startswith(".") and name not in needed]
+        if expected is not None:
+            there = [name for name in outer if name in expected.columns]
+            expected = expected.select(pl.col("^\\..*$"), *([_outer_text(expected, there)] if there else []))
+        told = [_outer_text(frame, outer)] if outer else []
+        return cls(frame.select(pl.exclude(outer), *told), expected, kind, outer)
 
 
 @dataclass(frozen=True)
@@ -114,15 +124,21 @@ class Picture:
 def _results(asked: Asked) -> Picture:
     """Metrics and disparities: one value each, or one for each threshold or outer group."""
     about = asked.frame.with_columns(_about().alias("what"), _panel().alias("panel"))
-    if ".threshold" in about.columns:
-        return _over_thresholds(about, "what", pl.lit(""), asked.outer)
-    judged = ".verdict" in about.columns
+    cut, judged = _cut(about), ".verdict" in about.columns
+    if asked.expected is not None and (cut or (asked.outer and not judged)):
+        msg = "`beside` is drawn behind single disparities, not behind lines and strips."
+        raise ArgumentError(msg)
+    if cut:
+        return _over_cuts(about, cut, "what", pl.lit(""), asked.outer)
     if asked.outer and not judged:
-        return _strips(about.with_columns(_outer_text(asked.outer).alias("outer")), asked.outer)
+        return _strips(about, asked.outer)
     if asked.expected is not None:
-        keys = [".metric", ".by", *(name for name in asked.outer if name in asked.expected.columns)]
+        keys = [".metric", ".by", *([_OUTER] if _OUTER in asked.expected.columns else [])]
         known = asked.expected.select(*keys, ".expected_lower", ".expected_upper").unique(keys)
         about = about.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        if about[".expected_lower"].null_count() == len(about):
+            msg = "`beside` holds none of the disparities of the result."
+            raise ArgumentError(msg)
     table = about.select(
         "panel", _where(asked).alias("what"), *_ends(about), *_plain(about, ".limit", ".verdict"),
         *_plain(about, ".expected_lower", ".expected_upper"),
@@ -148,6 +164,18 @@ def _tests(asked: Asked) -> Picture:
     return _dots(table, title, [(True, "grey: 95 % of what groups that are equal show")])
 
 
+def _periods(asked: Asked) -> Picture:
+    """Changes between periods beside those that there are by chance."""
+    frame = asked.frame
+    between = pl.format("{}, {} to {}", _where(asked), pl.col(".before"), pl.col(".period"))
+    table = frame.select(
+        pl.lit("").alias("panel"), between.alias("what"), pl.col(".change").alias("estimate"),
+        *_plain(frame, ".expected_lower", ".expected_upper"),
+    )  # fmt: skip
+    title = f"changes of {_named(frame.select(_about()).to_series())}"
+    return _dots(table, title, [(True, "grey: 95 % of changes where nothing has changed")])
+
+
 def _groups(asked: Asked) -> Picture:
     """Values of groups around the value of all, over thresholds, crossed, or in strips of outer groups."""
     words = _words(pl.col(".metric")) + _level(asked.frame)
@@ -156,11 +184,10 @@ def _groups(asked: Asked) -> Picture:
     if grouped.is_empty():
         msg = "autoplot() draws the values of groups, and these are of all rows: compare groups, or draw the result."
         raise ArgumentError(msg)
-    if ".threshold" in frame.columns:
-        return _over_thresholds(grouped.rename({".group": "what"}), "what", pl.col("panel"), asked.outer)
+    if cut := _cut(frame):
+        return _over_cuts(grouped, cut, ".group", pl.col("panel"), asked.outer)
     if asked.outer:
-        strips = grouped.with_columns(pl.col(".group").alias("what"), _outer_text(asked.outer).alias("outer"))
-        return _strips(strips, asked.outer)
+        return _strips(grouped.with_columns(pl.col(".group").alias("what")), asked.outer)
     if _crossed(grouped) and asked.kind != "dots":
         return _heat_map(grouped)
     keys = [name for name in (".metric", ".level") if name in frame.columns]
@@ -259,33 +286,31 @@ def _summaries(asked: Asked) -> Picture:
 def _roc(asked: Asked) -> Picture:
     """Sensitivity over the false positive rate."""
     frame = asked.frame.with_columns((1 - pl.col("specificity")).alias("1 - specificity")).drop("specificity")
-    return _curves(frame, "1 - specificity", "sensitivity", "dashed: chance")
+    return _curves(asked, frame, "1 - specificity", "sensitivity", "dashed: chance")
 
 
 def _precision_recall(asked: Asked) -> Picture:
     """Precision over recall."""
-    return _curves(asked.frame, "recall", "precision")
+    return _curves(asked, asked.frame, "recall", "precision")
 
 
 def _gain(asked: Asked) -> Picture:
     """The share of events found over the share of rows tested."""
     tested, found = pl.col(".percent_tested") / 100, pl.col(".percent_found") / 100
     frame = asked.frame.with_columns(tested.alias("share of rows tested"), found.alias("share of events found"))
-    return _curves(frame, "share of rows tested", "share of events found", "dashed: chance")
+    return _curves(asked, frame, "share of rows tested", "share of events found", "dashed: chance")
 
 
 def _lift(asked: Asked) -> Picture:
     """How many times as many events as by chance over the share of rows tested."""
-    tested = pl.col(".percent_tested") / 100
-    return _curves(
-        asked.frame.with_columns(tested.alias("share of rows tested"), lift=".lift"), "share of rows tested", "lift"
-    )
+    tested = (pl.col(".percent_tested") / 100).alias("share of rows tested")
+    return _curves(asked, asked.frame.with_columns(tested, lift=".lift"), "share of rows tested", "lift")
 
 
 def _calibration(asked: Asked) -> Picture:
     """What was observed over what was said."""
     frame = asked.frame.rename({".mean_score": "mean score", ".event_rate": "rate of events"})
-    return _curves(frame, "mean score", "rate of events", "dashed: what is said is so")
+    return _curves(asked, frame, "mean score", "rate of events", "dashed: what is said is so")
 
 
 _PICTURES: tuple[tuple[set[str], Callable[[Asked], Picture]], ...] = (
@@ -298,6 +323,7 @@ _PICTURES: tuple[tuple[set[str], Callable[[Asked], Picture]], ...] = (
     ({".one", ".other", ".change"}, _models),
     ({".group", ".other", ".crude", ".adjusted"}, _strata),
     ({".group", ".other", ".difference"}, _pairs),
+    ({".before", ".period", ".change", ".expected_lower"}, _periods),
     ({".metric", ".by", ".p_value", ".expected_lower", ".expected_upper"}, _tests),
     ({".metric", ".by", ".probability"}, _probabilities),
     ({".metric", ".by", ".mean", ".std_error"}, _summaries),
@@ -346,7 +372,7 @@ def _dots(table: pl.DataFrame, title: str, notes: list[tuple[bool, str]], *, sha
 def _strips(frame: pl.DataFrame, outer: list[str]) -> Picture:
     """A tick for each outer group, and a dot for their mean."""
     alt = _altair()
-    table = frame.select("panel", "what", "outer", pl.col(".estimate").alias("estimate"))
+    table = frame.select("panel", "what", pl.col(_OUTER).alias("outer"), pl.col(".estimate").alias("estimate"))
     base = alt.Chart(table).encode(y=_rows_of(alt))
     across = alt.X("estimate:Q", title=None, scale=alt.Scale(zero=False, nice=True))
     ticks = base.mark_tick(color=COLOURS[0], thickness=2, opacity=0.7).encode(x=across, tooltip=_tooltip(alt, table))
@@ -358,36 +384,54 @@ def _strips(frame: pl.DataFrame, outer: list[str]) -> Picture:
     return Picture(chart, title, _told(table, "estimate"), ("dot: the mean of those that have a value",))
 
 
-def _over_thresholds(frame: pl.DataFrame, series: str, panel: pl.Expr, outer: list[str]) -> Picture:
-    """A line over the thresholds for each series."""
-    known = frame.filter(pl.col(".threshold").is_not_null())
-    without = frame.filter(pl.col(".threshold").is_null())[".metric"].unique(maintain_order=True).to_list()
+def _cut(frame: pl.DataFrame) -> str | None:
+    """The column of a list of cuts."""
+    return next((name for name in _CUTS if name in frame.columns), None)
+
+
+def _over_cuts(frame: pl.DataFrame, cut: str, series: str, panel: pl.Expr, outer: list[str]) -> Picture:
+    """A line over the cuts for each series."""
+    known = frame.filter(pl.col(cut).is_not_null())
+    without = frame.filter(pl.col(cut).is_null())[".metric"].unique(maintain_order=True).to_list()
+    words = _LABELS_OF_CUTS[cut]
     if known.is_empty():
-        msg = "autoplot() draws values over thresholds, and no metric of the result has any."
+        msg = f"autoplot() draws values over the {words}, and no metric of the result has any."
         raise ArgumentError(msg)
-    name = pl.format("{}, {}", pl.col(series), _outer_text(outer)) if outer else pl.col(series)
+    name = pl.format("{}, {}", pl.col(series), _OUTER) if outer else pl.col(series)
     table = known.select(
-        panel.alias("panel"), name.alias("series"), pl.col(".threshold").alias("x"), pl.col(".estimate").alias("y")
-    )
-    title = f"{_named(table['panel'] if table['panel'][0] else table['series'])} over the threshold"
-    notes = [f"of scores, so without a threshold: {', '.join(without)}"] if without else []
-    return _lines(table, "threshold", "value", title, *notes)
+        panel.alias("panel"), name.alias("series"), pl.col(cut).cast(pl.Float64).alias("x"),
+        pl.col(".estimate").alias("y"),
+    )  # fmt: skip
+    title = f"{_named(known.select(_about()).to_series())} over the {words}"
+    notes = [f"of scores, so the same for each: {', '.join(without)}"] if without else []
+    return _lines(table, words, "value", title, *notes)
 
 
-def _curves(frame: pl.DataFrame, x: str, y: str, diagonal: str | None = None) -> Picture:
+_LABELS_OF_CUTS = {".threshold": "threshold", ".top_k": "number selected", ".top_fraction": "share selected"}
+
+
+def _curves(asked: Asked, frame: pl.DataFrame, x: str, y: str, diagonal: str | None = None) -> Picture:
     """A curve for each outer group, its points no nearer to each other than can be seen."""
-    outer = [name for name in frame.columns if not name.startswith(".") and name not in {x, y}]
-    named = _outer_text(outer) if outer else pl.lit("all rows")
+    named = pl.col(_OUTER) if asked.outer else pl.lit("all rows")
     level = pl.col(".level").cast(pl.String) if ".level" in frame.columns else pl.lit("")
     rows = [pl.col(".n").alias("rows")] if ".bin" in frame.columns else []
     table = frame.select(level.alias("panel"), named.alias("series"), pl.col(x).alias("x"), pl.col(y).alias("y"), *rows)
-    table = table.filter(pl.col("x").is_finite() & pl.col("y").is_finite())
-    ends = [pl.col(axis).max() - pl.col(axis).min() for axis in ("x", "y")]
-    near = [(pl.col(axis) / end * _PIXELS).round() for axis, end in zip(("x", "y"), ends, strict=True)]
-    seen = table.with_columns(near[0].alias("near x"), near[1].alias("near y"))
-    table = seen.unique(["panel", "series", "near x", "near y"], keep="first", maintain_order=True)
-    by = f" for each {' and '.join(outer)}" if outer else ""
-    return _lines(table.drop("near x", "near y"), x, y, f"{y} over {x}{by}", diagonal=diagonal)
+    table, pixels = table.filter(pl.col("x").is_finite() & pl.col("y").is_finite()), _PIXELS
+    while len(seen := _seen(table, pixels)) > _MOST_POINTS and pixels > _FEWEST_PIXELS:
+        pixels //= 2
+    by = f" for each {' and '.join(asked.outer)}" if asked.outer else ""
+    return _lines(seen, x, y, f"{y} over {x}{by}", diagonal=diagonal)
+
+
+def _seen(table: pl.DataFrame, pixels: int) -> pl.DataFrame:
+    """The first of the points of a curve that fall on one of so many places of each axis."""
+    places = {
+        axis: (pl.col(axis) / (pl.col(axis).max() - pl.col(axis).min()) * pixels).round().alias(f"place on {axis}")
+        for axis in ("x", "y")
+    }
+    placed = table.with_columns(places.values())
+    kept = ["panel", "series", *(f"place on {axis}" for axis in places)]
+    return placed.unique(kept, keep="first", maintain_order=True).select(table.columns)
 
 
 def _lines(table: pl.DataFrame, x: str, y: str, title: str, *notes: str, diagonal: str | None = None) -> Picture:
@@ -447,6 +491,9 @@ def _heat_map(grouped: pl.DataFrame) -> Picture:
 def _facetted(alt: Any, layers: Any, table: pl.DataFrame, height: int | None = None) -> Any:
     """A panel for each part of the table, one below the other."""
     panels = table["panel"].n_unique()
+    if len(table) > _MOST_POINTS:
+        msg = f"autoplot() would draw {len(table)} points; filter the result first, to at most {_MOST_POINTS}."
+        raise ArgumentError(msg)
     if panels > _MOST_PANELS:
         msg = f"autoplot() would draw {panels} panels; filter the result first, to at most {_MOST_PANELS}."
         raise ArgumentError(msg)
@@ -495,7 +542,7 @@ def _about() -> pl.Expr:
 
 def _where(asked: Asked) -> pl.Expr:
     """The same, with the outer group that it is of."""
-    return pl.format("{}, {}", _about(), _outer_text(asked.outer)) if asked.outer else _about()
+    return pl.format("{}, {}", _about(), _OUTER) if asked.outer else _about()
 
 
 def _panel() -> pl.Expr:
@@ -514,14 +561,14 @@ def _level(frame: pl.DataFrame) -> pl.Expr:
     return pl.format(" of {}", pl.col(".level").cast(pl.String)).fill_null("")
 
 
-def _outer_text(outer: list[str]) -> pl.Expr:
+def _outer_text(frame: pl.DataFrame, outer: list[str]) -> pl.Series:
     """The outer group of a row; a lone one is known by its value."""
-    texts = [pl.col(name).cast(pl.String).fill_null("null") for name in outer]
-    if len(outer) == 1 and outer[0] != "fold":
-        return texts[0]
-    return pl.concat_str(
-        [pl.format("{} {}", pl.lit(name), text) for name, text in zip(outer, texts, strict=True)], separator=", "
-    )
+    columns = [frame[name] for name in outer]
+    texts = [each.dt.to_string("polars") if each.dtype == pl.Duration else each.cast(pl.String) for each in columns]
+    told = [text.fill_null("null") for text in texts]
+    if len(outer) > 1 or outer == ["fold"]:
+        told = [pl.Series([f"{name} {each}" for each in text]) for name, text in zip(outer, told, strict=True)]
+    return pl.select(pl.concat_str(told, separator=", ").alias(_OUTER)).to_series()
 
 
 def _rounded(number: pl.Expr) -> pl.Expr:
@@ -538,9 +585,11 @@ def _named(names: pl.Series) -> str:
 def _told(table: pl.DataFrame, name: str) -> str:
     """A chart in words, for those who do not see it."""
     known = table[name].drop_nulls()
-    if known.is_empty():
-        return "No value is defined."
-    return f"{len(known)} values from {known.min():.3g} to {known.max():.3g}."
+    finite = known.filter(known.is_finite())
+    endless = f" {len(known) - len(finite)} are infinite, and not drawn." if len(finite) < len(known) else ""
+    if finite.is_empty():
+        return f"No value is defined.{endless}" if not endless else endless.strip()
+    return f"{len(finite)} values from {finite.min():.3g} to {finite.max():.3g}.{endless}"
 
 
 def _ends(frame: pl.DataFrame) -> list[pl.Expr]:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tidyfair.arguments import whole
 from tidyfair.audits import Audit
 from tidyfair.defaults import threshold_curve
-from tidyfair.errors import ArgumentError, listed
+from tidyfair.errors import ArgumentError, ColumnError, listed
 from tidyfair.exhibits import (
     Code,
     Drawn,
@@ -28,6 +29,7 @@ from tidyfair.exhibits import (
     groups_side_by_side,
     one_below_the_other,
     rounded,
+    too_few,
 )
 from tidyfair.fairness import demographic_parity, equal_opportunity
 from tidyfair.frames import open_frame
@@ -50,6 +52,11 @@ if TYPE_CHECKING:
     from tidyfair.tallies import Tally
 
 __all__ = ["Report", "report"]
+
+_OF_TESTS = {"truth", "estimate", "probs", "threshold", "top_k", "top_fraction", "pos_label", "labels", "na_rm"}
+"""What tests take; of the rest of a call they decide for themselves."""
+_UNTESTED = {"frequency_weights", "cluster", "score_bins", "keep_rows"}
+"""With these rows are not each as good as another."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,7 @@ def report(
     estimate: ColumnLike | None = None,
     *,
     by: Feature | list[Feature],
-    metrics: MetricSet | None = None,
+    metrics: Metric | GroupwiseMetric | MetricSet | None = None,
     gate: Gate | None = None,
     title: str = "Audit of predictions",
     min_n: int = 0,
@@ -117,17 +124,19 @@ def report(
         estimate: Column of the predictions.
         by: The feature that is compared, or a list of them: columns, tuples of columns whose combinations are the
             groups, or `privileged(…)`.
-        metrics: Metrics and disparities in place of the usual ones, which are of labels and scores.
+        metrics: Metrics and disparities in place of the usual ones, which are of labels and scores; numbers need them.
         gate: What `check` has made: its verdicts are part of the report.
         title: The heading.
-        min_n: Values of fewer rows are not shown.
+        min_n: Values of groups of fewer rows are not shown, and disparities not taken over them. What is hidden can
+            still be worked out where totals are known.
         options: What a call of metrics takes: `probs`, `threshold`, `pos_label`, `case_weights` …
 
     Returns:
         A `Report`: `.html()`, `.markdown()`, `.save("audit.html")`.
 
     Raises:
-        TidyfairError: Where metrics would, for `group_by=`, and without the packages of `tidyfair[report]`.
+        TidyfairError: Where metrics would; for `group_by=`, a list of cuts, or no rows; and without the packages of
+            `tidyfair[report]`.
 
     >>> from tidyfair.datasets import lending
     >>> found = report(lending(), "repaid", "approved", by=["sex", "race"], pos_label="yes")
@@ -135,34 +144,44 @@ def report(
     True
     """
     options = {name: value for name, value in options.items() if value is not None}
+    whole("min_n", min_n, 0, of="report")
     source = open_frame(data, options.get("group_by"))
     if source.group_by:
         msg = "report() is about one set of predictions: give it the frame without groups, or a part of it."
         raise ArgumentError(msg)
-    features = by if isinstance(by, list) else [by]
-    scores = options.get("probs") is not None
-    audit = Audit.of(features, truth=truth is not None, scores=scores, metrics=metrics)
+    given = None if metrics is None else metric_set(metrics)
+    features, scores = by if isinstance(by, list) else [by], options.get("probs") is not None
+    audit = Audit.of(features, truth=truth is not None, scores=scores, metrics=given, min_n=min_n)
     own = {"interval": "auto", "on_undefined": "ignore"}
     reading: Any = own | {name: value for name, value in options.items() if name in ReadOptions.__annotations__}
     counting: Any = {name: value for name, value in options.items() if name not in ReadOptions.__annotations__}
     parts: Any = {"parts": reading.get("seed", 0)} if counting.get("cluster") is None else {}
     tally = audit.everything.tally(data, truth, estimate, **parts, **counting)
+    if tally.cut is not None and tally.cut.several:
+        msg = f"report() is about one set of decisions: give one {tally.cut.way}, not a list."
+        raise ArgumentError(msg)
+    if not tally.cells["n"].sum():
+        msg = "report() has nothing to tell: there are no rows."
+        raise ArgumentError(msg)
     results = audit.results.compute(tally, explain=True, **reading)
     groups = audit.groups.compute_by_group(tally, **reading)
-    # what tests decide for themselves is left to them
-    plain = {name: value for name, value in options.items() if name not in {"interval", "conf_level", "on_undefined"}}
-    asked: dict[str, Any] = {"truth": truth, "estimate": estimate, **plain}
-    tested = _tested(audit, tally, results, data, asked)
-    verdicts = None if gate is None else open_frame(gate(data, **asked | {"on_undefined": "ignore"})).to_polars()
+    asked: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}
+    tested = worst = None
+    if _is_plain(tally, results) and not _UNTESTED & set(options):
+        of_tests = {name: value for name, value in asked.items() if name in _OF_TESTS}
+        tested, worst = _tested(audit, data, of_tests), _worst(audit, data, of_tests)
+    of_gate = {name: value for name, value in asked.items() if name not in {"interval", "conf_level"}}
+    verdicts = gate and open_frame(gate(data, **of_gate | {"on_undefined": "ignore"})).to_polars()
+    call = {"by": by, "metrics": metrics, "gate": gate, "min_n": min_n or None, **options}
     sections = [
         Part("The question", _question(audit, tally, reading)),
-        Part("The data", _of_data(tally, groups)),
-        Part("Each group", _of_groups(groups, _worst(audit, tally, results, data, asked), min_n)),
+        Part("The data", _of_data(tally, groups, min_n)),
+        Part("Each group", _of_groups(groups, worst, min_n)),
         Part("Disparities", _of_disparities(results, tested, verdicts)),
-        *_of_scores(audit, tally, data, truth, options),
-        Part("What was left out", _left_out(results, groups)),
+        *_of_scores(audit, tally, data, asked, min_n),
+        Part("What was left out", _left_out(results, groups, min_n)),
         Part("Definitions", (_definitions(audit),)),
-        Part("How to do this again", _again(truth, estimate, by, metrics, options)),
+        Part("How to do this again", _again(truth, estimate, call)),
     ]
     return Report(title, tuple(sections))
 
@@ -172,7 +191,7 @@ def _question(audit: Audit, tally: Tally, reading: Mapping[str, Any]) -> tuple[A
     given = {"predictions": tally.estimate, "scores": tally.scores.columns[0] if tally.scores else None}
     what = " and ".join(f"the {kind} {column.name!r}" for kind, column in given.items() if column is not None)
     about = f" of {tally.truth.name!r}" if tally.truth else ""
-    features = listed(dict.fromkeys(each.by.text for each in audit.parities)).replace("'", "")
+    features = ", ".join(audit.features)
     said = [f"How good are {what}{about}, for whom, and how far apart are the groups of {features}?"]
     if reading.get("pos_label") is not None:
         said.append(f"The event is {reading['pos_label']!r}.")
@@ -185,7 +204,7 @@ def _question(audit: Audit, tally: Tally, reading: Mapping[str, Any]) -> tuple[A
     return (" ".join(said),)
 
 
-def _of_data(tally: Tally, groups: pl.DataFrame) -> tuple[Any, ...]:
+def _of_data(tally: Tally, groups: pl.DataFrame, min_n: int) -> tuple[Any, ...]:
     """How many rows there are, what is missing, and who they are about."""
     cells, rows = tally.cells, int(tally.cells["n"].sum())
     named = {TRUTH: tally.truth, ESTIMATE: tally.estimate}
@@ -202,20 +221,32 @@ def _of_data(tally: Tally, groups: pl.DataFrame) -> tuple[Any, ...]:
         said += f" Their weights add up to {total:,.4g}, and tell as much as {total**2 / squares:,.0f} equal ones."
     sizes = groups.filter(pl.col(".by").is_not_null()).group_by(".by", ".group", maintain_order=True)
     share = (pl.col("rows") / rows * 100).round(1).cast(pl.String) + " %"
-    people = sizes.agg(pl.col(".n").max().alias("rows")).with_columns(share.alias("share"))
-    return said, Shown(pl.DataFrame(missing)), Shown(people)
+    enough = pl.when(pl.col(".n").max() >= min_n).then(pl.col(".n").max())
+    people = sizes.agg(enough.alias("rows")).with_columns(share.alias("share"))
+    columns = [Shown(pl.DataFrame(missing))] if missing else []
+    return said, *columns, Shown(people, (), too_few(min_n))
 
 
 def _of_groups(groups: pl.DataFrame, worst: pl.DataFrame | None, min_n: int) -> tuple[Any, ...]:
     """The values of groups, as a table and as pictures of each feature."""
     table, notes = groups_side_by_side(groups, worst, min_n)
-    blocks = list[Any]([Shown(table, tuple(notes))])
+    blocks: list[Any] = [Shown(table, tuple(notes), too_few(min_n))]
     everyone = groups.filter(pl.col(".by").is_null())
     for by in groups[".by"].drop_nulls().unique(maintain_order=True):
         own = groups.filter((pl.col(".by") == by) & (pl.col(".n") >= min_n))
         if not own.is_empty():
-            blocks.append(Drawn(autoplot(pl.concat([everyone, own]), title=f"Each group of {by}")))
+            blocks.append(_picture(pl.concat([everyone, own]), f"Each group of {by}"))
     return tuple(blocks)
+
+
+def _picture(result: pl.DataFrame, title: str, beside: pl.DataFrame | None = None) -> Drawn | str:
+    """A result as it is drawn, or why it is not."""
+    try:
+        return Drawn(autoplot(result, beside=beside, title=title))
+    except ArgumentError as error:
+        if "pip install" in str(error):
+            raise
+        return f"{title} is not drawn: {error}"
 
 
 def _of_disparities(
@@ -223,6 +254,8 @@ def _of_disparities(
 ) -> tuple[Any, ...]:
     """How far groups are apart, how sure that is, and what was judged."""
     apart = results.filter(pl.col(".by").is_not_null())
+    if apart.is_empty():
+        return ("None was asked for.",)
     shown = one_below_the_other(apart.drop(".n", ".method", ".status"))
     blocks: list[Any] = [Shown(shown)]
     if tested is not None:
@@ -230,54 +263,65 @@ def _of_disparities(
         ends = [rounded(tested[f".expected_{end}"]) for end in ("lower", "upper")]
         p_values = {".p_value": "p", ".p_adjusted": "p, adjusted"}
         expected = tested.select(
-            *pair, pl.format("{} to {}", *ends).alias("expected"),
+            *pair,
+            pl.format("{} to {}", *ends).alias("expected"),
             *(as_p_value(tested[name]).alias(shown_as) for name, shown_as in p_values.items()),
-        )  # fmt: skip
+        )
         blocks = [Shown(shown.join(expected, on=pair, how="left", maintain_order="left"))]
         blocks.append(
             "Expected is what groups that are equal show 95 % of the time; a disparity within it may be chance."
         )
-    blocks.append(Drawn(autoplot(apart, beside=tested, title="Disparities")))
+    blocks.append(_picture(apart, "Disparities", tested))
     if verdicts is not None:
-        blocks += [Shown(one_below_the_other(verdicts)), Drawn(autoplot(verdicts, beside=tested, title="Verdicts"))]
+        known = tested if tested is not None and set(verdicts[".metric"]) & set(tested[".metric"]) else None
+        blocks += [Shown(one_below_the_other(verdicts)), _picture(verdicts, "Verdicts", known)]
     return tuple(blocks)
 
 
-def _of_scores(audit: Audit, tally: Tally, data: Any, truth: Any, options: Mapping[str, Any]) -> list[Part]:
+def _of_scores(audit: Audit, tally: Tally, data: Any, asked: dict[str, Any], min_n: int) -> list[Part]:
     """How values change with the threshold, and whether scores mean the same for all."""
     scores = tally.scores
-    if scores is None or scores.several or truth is None:
+    if scores is None or scores.several or asked["truth"] is None:
         return []
-    asked: Any = {name: options[name] for name in ("probs", "pos_label", "labels") if name in options}
+    named = {name: asked[name] for name in ("truth", "probs", "pos_label", "labels", "case_weights") if name in asked}
+    if "frequency_weights" in asked:
+        # values are the same, and curves show nothing else
+        named["case_weights"] = asked["frequency_weights"]
     blocks = list[Any]()
     for by in dict.fromkeys(each.by for each in audit.parities):
-        columns = [column.source for column in by.columns]
+        columns: Any = [column.source for column in by.columns]
         parities = metric_set(
             *(factory(*([by.sides] if by.sides else columns)) for factory in (demographic_parity, equal_opportunity))
         )
-        curves = threshold_curve(parities).by_group(data, truth, **asked, on_undefined="ignore")
-        blocks.append(Drawn(autoplot(curves, title=f"Thresholds, by {by.text}")))
+        curves = threshold_curve(parities).by_group(data, **named, on_undefined="ignore")
+        blocks.append(_picture(_enough(curves, min_n), f"Thresholds, by {by.text}"))
         if by.sides:
             continue  # a curve is of the groups of columns
-        calibrated = calibration_curve(data, truth, **asked, group_by=columns)
-        blocks.append(Drawn(autoplot(calibrated, title=f"Calibration, by {by.text}")))
+        try:
+            calibrated = open_frame(calibration_curve(data, **named, group_by=columns)).to_polars()
+        except ColumnError as error:
+            blocks.append(f"Calibration, by {by.text}, is not drawn: {error}")
+            continue
+        blocks.append(_picture(_enough(calibrated, min_n), f"Calibration, by {by.text}"))
     return [Part("Thresholds and calibration", tuple(blocks))]
 
 
-def _left_out(results: pl.DataFrame, groups: pl.DataFrame) -> tuple[Any, ...]:
+def _enough(frame: pl.DataFrame, min_n: int) -> pl.DataFrame:
+    return frame.filter(pl.col(".n") >= min_n)
+
+
+def _left_out(results: pl.DataFrame, groups: pl.DataFrame, min_n: int) -> tuple[Any, ...]:
     """Which values there are not, and why."""
     keys = [".metric", ".by", ".group", ".n", ".denominator", ".status"]
-    without = groups.filter(pl.col(".status") != "ok").select(keys)
+    without = _enough(groups.filter(pl.col(".status") != "ok").select(keys), min_n)
     left = pl.col(".groups_left_out")
     apart = results.filter(left.list.len() > 0).select(".metric", ".by", left.alias("groups left out"))
-    if without.is_empty() and apart.is_empty():
-        return ("Nothing: every group has every value.",)
     blocks = list[Any]()
     if not without.is_empty():
         blocks += ["Values of groups that are not defined:", Shown(one_below_the_other(without))]
     if not apart.is_empty():
         blocks += ["Groups that a disparity is not taken over:", Shown(one_below_the_other(apart))]
-    return tuple(blocks)
+    return tuple(blocks) or ("Nothing: every group has every value.",)
 
 
 def _definitions(audit: Audit) -> Shown:
@@ -296,18 +340,12 @@ def _meaning(metric: Metric | GroupwiseMetric) -> str:
     return inspect.cleandoc(metric.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
 
 
-def _again(truth: object, estimate: object, by: object, metrics: object, options: Mapping[str, Any]) -> tuple[Any, ...]:
+def _again(truth: object, estimate: object, call: Mapping[str, Any]) -> tuple[Any, ...]:
     """The call, and the versions that it ran with."""
-    given = {"by": by, **({"metrics": metrics} if metrics is not None else {}), **options}
-    named = ", ".join(f"{name}={value!r}" for name, value in given.items())
-    code = f"import tidyfair\n\ntidyfair.report(data, {truth!r}, {estimate!r}, {named})"
+    named = "".join(f", {name}={value!r}" for name, value in call.items() if value is not None)
+    code = f"import tidyfair\n\ntidyfair.report(data, {truth!r}, {estimate!r}{named})"
     used = ", ".join(f"{name} {version(name)}" for name in ("tidyfair", "polars", "narwhals", "numpy"))
     return Code(code), f"Made with {used}, on Python {python_version()}."
-
-
-def _isas_text(tally: Tally, results: pl.DataFrame) -> bool:
-    """Whether rows count alike and have two labels, so that rates can be tested exactly."""
-    return set(results[".estimator"]) == {"binary"} and tally.weights is None and not tally.needs.numbers
 
 
 def _is_plain(tally: Tally, results: pl.DataFrame) -> bool:
@@ -315,22 +353,14 @@ def _is_plain(tally: Tally, results: pl.DataFrame) -> bool:
     return set(results[".estimator"]) == {"binary"} and tally.weights is None and not tally.needs.numbers
 
 
-def _tested(
-    audit: Audit, tally: Tally, results: pl.DataFrame, data: Any, asked: Mapping[str, Any]
-) -> pl.DataFrame | None:
+def _tested(audit: Audit, data: Any, asked: Mapping[str, Any]) -> pl.DataFrame | None:
     """What groups that are equal show, where that is worked out exactly."""
     rates = [each for each in audit.parities if each.kind == "class"]
-    if not rates or not _isas_text(tally, results) or {"frequency_weights", "cluster"} & set(asked):
-        return None
-    return open_frame(disparity_test(*rates)(data, **asked)).to_polars()
+    return open_frame(disparity_test(*rates)(data, **asked)).to_polars() if rates else None
 
 
-def _worst(
-    audit: Audit, tally: Tally, results: pl.DataFrame, data: Any, asked: Mapping[str, Any]
-) -> pl.DataFrame | None:
+def _worst(audit: Audit, data: Any, asked: Mapping[str, Any]) -> pl.DataFrame | None:
     """How sure it is which groups are the worst, by the rates that have a good side."""
-    if not _is_plain(tally, results) or {"frequency_weights", "cluster"} & set(asked):
-        return None
     of_errors = frozenset({"truth", "estimate"})
     judged = [
         each for each in audit.groups
@@ -338,6 +368,8 @@ def _worst(
             share_of(metric.definition) and metric.definition.reads == of_errors for metric in each.metrics
         )
     ]  # fmt: skip
+    known = {metric.name for metric in audit.results if isinstance(metric, Metric)}
+    judged = [each for each in judged if {metric.name for metric in each.metrics} <= known]
     return open_frame(worst_groups(*judged)(data, **asked)).to_polars() if judged else None
 
 
