@@ -1,14 +1,25 @@
 from __future__ import annotations
 
 import re
+import tomllib
+import unicodedata
 from collections import Counter
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from conftest import DOCS, script
 
 import tidyfair as tf
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 PAGES = DOCS / "pages"
+ROOT = DOCS.parent
+LINKING = sorted([ROOT / "README.md", ROOT / ".github" / "CONTRIBUTING.md", *PAGES.rglob("*.md")])
 KINDS = ["curves", "dependence", "fairness", "individuals", "inequality", "labels", "numbers", "scores"]
 METRICS = [f"metrics/{kind}.md" for kind in KINDS]
 WRITTEN = [
@@ -57,12 +68,74 @@ def test_every_metric_factory_and_curve_is_on_one_page() -> None:
     assert set(on_pages.values()) == {1}
 
 
-@pytest.mark.parametrize("page", METRICS)
-def test_links_lead_somewhere_and_nothing_is_left_to_do(page: str) -> None:
-    text = committed(page)
-    assert "TODO" not in text
-    for target, heading in re.findall(r"\]\(([\w.]*)#(\w+)\)", text):
-        assert f"\n### {heading}\n" in committed(f"metrics/{target}" if target else page)
+def prose(page: Path) -> str:
+    return re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """The headings that can be linked to, as the site and code hosts name them."""
+    headings = Counter(_anchor(heading) for heading in re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE))
+    return {heading for heading, times in headings.items() if times == 1}
+
+
+def _anchor(heading: str) -> str:
+    plain = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode()
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+
+
+def links(page: Path) -> Iterator[tuple[Path, str]]:
+    """The file and the heading of each link of a page to somewhere in the repository."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if "://" not in target:
+            file, _, heading = target.partition("#")
+            yield (page.parent / file).resolve() if file else page, heading
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere_and_nothing_is_left_to_do(page: Path) -> None:
+    assert "TODO" not in page.read_text("utf-8")
+    lost = [
+        f"{file.name}#{heading}"
+        for file, heading in links(page)
+        if not file.is_file() or (heading and heading not in anchors(file))
+    ]
+    assert lost == []
+
+
+def test_pages_of_the_site_link_to_the_site_only() -> None:
+    out = {file for page in PAGES.rglob("*.md") for file, _ in links(page) if not file.is_relative_to(PAGES)}
+    assert out == set()
+
+
+def test_every_page_has_one_place_in_the_navigation() -> None:
+    site = tomllib.loads((DOCS / "zensical.toml").read_text("utf-8"))
+
+    def placed(entries: list[dict[str, Any]]) -> Iterator[str]:
+        for entry in entries:
+            for inside in entry.values():
+                yield from placed(inside) if isinstance(inside, list) else [inside]
+
+    there = [str(path.relative_to(PAGES)) for path in PAGES.rglob("*.md")]
+    assert sorted(placed(site["project"]["nav"])) == sorted(there)
+
+
+def test_the_reference_has_every_other_public_name_once() -> None:
+    pages = "\n".join(path.read_text("utf-8") for path in (PAGES / "reference").glob("*.md"))
+    in_catalogue = {name for page in METRICS for name in names_on(committed(page))}
+    public = {name for name in dir(tf) if not isinstance(getattr(tf, name), ModuleType)}
+    referred = Counter(re.findall(r"^::: tidyfair\.(\w+)$", pages, re.MULTILINE))
+    assert set(referred) == public - in_catalogue
+    assert set(referred.values()) == {1}
+
+
+def test_every_module_has_one_place_on_the_page_about_the_design() -> None:
+    table = re.findall(r"^\| [\w ]+ \| (`.+?) \| ", committed("design.md"), re.MULTILINE)
+    named = Counter(name for row in table for name in re.findall(r"`(\w+)/?`", row))
+    package = Path(tf.__file__).parent
+    there = {path.stem for path in package.glob("[!_]*.py")} | {"metrics"}
+    assert set(named) == there
+    assert set(named.values()) == {1}
 
 
 def test_pictures_are_drawn_by_the_script_and_shown_with_words() -> None:
