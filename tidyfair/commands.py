@@ -266,7 +266,7 @@ def _save(write: Callable[[Path], object], file: Path) -> None:
 
 def _as_label(text: str, tally: Tally) -> object:
     """The label that a text means: the one that is written so, or the number it is."""
-    values = [value for name in LABELS for value in (*tally.seen[name], *levels_of(tally.cells.schema[name]))]
+    values = [value for name in LABELS for value in (*tally.seen[name], *levels_of(tally.kinds[name]))]
     for value in values:
         if str(value).casefold() == text.casefold() if isinstance(value, bool) else str(value) == text:
             return value

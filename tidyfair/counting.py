@@ -160,10 +160,12 @@ def recounted(tally: Tally, rows: pl.DataFrame, keys: tuple[Key, ...]) -> Tally:
 
 def _arranged(cells: pl.DataFrame, keys: tuple[Key, ...]) -> pl.DataFrame:
     """The cells with keys and labels first, there or not."""
-    cells = cells.with_columns(pl.lit(None).alias(name) for name in LABELS if name not in cells.columns)
+    if missing := [name for name in LABELS if name not in cells.columns]:
+        cells = cells.with_columns(pl.lit(None).alias(name) for name in missing)
     order = [*(f"k{index}" for index in range(len(keys))), *LABELS]
     order += [SCORE] if SCORE in cells.columns else []
-    return cells.select(*order, pl.exclude(order))
+    # by their names, which is no query
+    return cells[[*order, *(name for name in cells.columns if name not in order)]]
 
 
 def _wanted(
@@ -291,7 +293,7 @@ def _as_numbers(frame: pl.LazyFrame, wanted: dict[str, tuple[str, Column]], *, d
             why = needed.get(role, "regression metrics read numbers")
             msg = f"`{role}`: the column {column.name!r} is {schema[name]}; {why}."
             raise ColumnError(msg)
-    return frame.with_columns(pl.col(name).cast(pl.Float64) for name in names)
+    return frame.with_columns(pl.col(name).cast(pl.Float64) for name in names) if names else frame
 
 
 def _check_finite(cells: pl.DataFrame, columns: dict[str, Column], wanted: dict[str, tuple[str, Column]]) -> None:

@@ -116,7 +116,7 @@ def labels_with_scores(
         there = f"there is no column for {listed(without)}, only for {listed(mapped)}"
         msg = f"`probs`: {there}; give one for each label."
         raise ColumnError(msg)
-    if labels is not None or mapped is None or levels_of(tally.cells.schema["truth"]):
+    if labels is not None or mapped is None or levels_of(tally.kinds["truth"]):
         return read_labels(tally, labels=labels, pos_label=pos_label, estimator=estimator, any_event=any_event)
     found = read_labels(tally, labels=mapped, pos_label=pos_label, estimator=estimator)
     # a mapping says which labels there are, not that they are in order

@@ -49,7 +49,7 @@ class Labels:
         places = self._places(tally)
         return tally.cells.with_columns(
             pl.col(name).replace_strict(
-                pl.Series(values, dtype=tally.cells.schema[name]),
+                pl.Series(values, dtype=tally.kinds[name]),
                 pl.Series([places[name].get(value) for value in values], dtype=pl.Int32),
                 default=None,
             )
@@ -81,7 +81,7 @@ def read_labels(
         msg = f"`pos_label` is one label, not a {type(pos_label).__name__}."
         raise LabelError(msg)
     values = _seen_labels(tally) if labels is None else _listed_labels(tally, labels)
-    declared = labels is not None or any(levels_of(tally.cells.schema[name]) for name in _columns(tally))
+    declared = labels is not None or any(levels_of(tally.kinds[name]) for name in _columns(tally))
     in_order = declared or not any(isinstance(value, str) for value in values)
     if not values:
         # without any label every value is undefined, and nothing is in doubt
@@ -156,7 +156,7 @@ def _seen_labels(tally: Tally) -> list[Any]:
     if len({_sort_of(value) for value in every}) > 1:
         msg = f"Truth and estimate hold different kinds of labels: {holds}. Cast one of them."
         raise LabelError(msg)
-    levels = [each for name in columns if (each := levels_of(tally.cells.schema[name]))]
+    levels = [each for name in columns if (each := levels_of(tally.kinds[name]))]
     if levels:
         declared = max(levels, key=len)
         if unknown := [

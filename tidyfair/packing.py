@@ -92,11 +92,13 @@ def grouped(
         return frame.select(sums).collect(engine=engine)
     # few rows do not repay the packing
     packing = None if engine == "in-memory" else Packing.of(frame, by, known, in_memory=rows is not None)
+    if packing is None or packing.size > _LARGEST_TABLE:
+        return frame.group_by(by).agg(sums).collect(engine=engine)
     values = [name for name in frame.collect_schema() if name not in by]
-    if packing is not None and not values and packing.size <= _LARGEST_TABLE and _gives_batches():
+    if not values and _gives_batches():
         (number,) = sums  # of what is not there nothing but rows can be counted
         return _counted(frame, packing, number.meta.output_name())
-    if packing is None or packing.size > _LARGEST_CODE:
+    if packing.size > _LARGEST_CODE:
         return frame.group_by(by).agg(sums).collect(engine=engine)
     code = packing.code().alias("code")
     packed = frame.select(code, *values).group_by("code").agg(sums).collect(engine=engine)

@@ -205,6 +205,11 @@ class Tally:
         """Merge by key, never by position."""
         return add_up([self, other]) if isinstance(other, Tally) else NotImplemented  # pyright: ignore[reportUnnecessaryIsInstance] - user input
 
+    @cached_property
+    def kinds(self) -> pl.Schema:
+        """The dtypes of its columns, which take long to ask for where there are many levels."""
+        return self.cells.schema
+
     @property
     def counted_by(self) -> list[str]:
         """The columns that cells are counted by."""
@@ -242,7 +247,7 @@ class Tally:
     def check_kinds(self, other: Tally) -> None:
         """Refuse another tally whose keys or labels are of other kinds."""
         for name, shown in self.names_of_labels.items():
-            kinds = [tally.cells.schema[name] for tally in (self, other)]
+            kinds = [tally.kinds[name] for tally in (self, other)]
             if not alike(*kinds):
                 msg = f"The column {shown!r} is {kinds[0]} in one part and {kinds[1]} in another; cast it to one kind."
                 raise ArgumentError(msg)
