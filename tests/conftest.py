@@ -5,6 +5,7 @@ import gzip
 import importlib.util
 import json
 import shutil
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -159,3 +160,23 @@ def as_polars(frame: Any) -> pl.DataFrame:
         connection, name = cast("tuple[Any, str]", frame)
         return as_polars(connection.table(name))
     return nw.from_native(frame).lazy().collect("polars").to_native()
+
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+"""A browser, where one is installed."""
+
+
+def in_a_browser(page: Path, picture: Path, width: int = 1280) -> str:
+    """A page as a browser without a network has it in the end; what its console says is an error."""
+    options = [
+        "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+        "--disable-sync", "--disable-component-update", f"--user-data-dir={picture.parent / 'profile'}",
+        "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", f"--window-size={width},2000",
+        "--virtual-time-budget=20000", f"--screenshot={picture}", "--dump-dom", page.as_uri(),
+    ]  # fmt: skip
+    told = subprocess.run([str(CHROMIUM), *options], check=True, capture_output=True, text=True, timeout=120)  # noqa: S603 - our own
+    # of panels that have axes of their own, Vega says that it takes their columns for one
+    harmless = "WARN Detected faceted independent scales"
+    said = [line for line in told.stderr.splitlines() if "CONSOLE" in line and harmless not in line]
+    assert not said
+    return told.stdout

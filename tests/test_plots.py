@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+import vl_convert
+from conftest import CHROMIUM, in_a_browser
 
 import tidyfair as tf
 from tidyfair.datasets import lending
@@ -245,6 +248,19 @@ def test_charts_have_words_for_those_who_do_not_see_them() -> None:
 def test_what_cannot_be_drawn_is_said(ask: Callable[[], Any], said: str) -> None:
     with pytest.raises(tf.ArgumentError, match=said):
         ask()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+def test_a_browser_without_a_network_draws_every_chart(tmp_path: Path) -> None:
+    charts = [tf.autoplot(made()).to_json() for made in RESULTS.values()]
+    places = "".join(f'<div id="c{place}"></div>' for place in range(len(charts)))
+    calls = "".join(f"vegaEmbed('#c{place}', {chart}, {{actions: false}});" for place, chart in enumerate(charts))
+    script = vl_convert.javascript_bundle(None).replace("</script", "<\\/script")
+    page = tmp_path / "charts.html"
+    text = f"<!doctype html><meta charset=utf-8>{places}<script>{script}</script><script>{calls}</script>"
+    page.write_text(text, "utf-8")
+    drawn = in_a_browser(page, tmp_path / "charts.png")
+    assert len(re.findall(r'<canvas[^>]* class="marks"', drawn)) == len(charts)
 
 
 def test_without_altair_the_way_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 import sys
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from conftest import CHROMIUM, in_a_browser
 
 import tidyfair as tf
 from tidyfair.datasets import lending
@@ -26,7 +25,6 @@ LOANS = lending(3_000).with_columns(
 )
 LABELS: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
 SCORES: dict[str, Any] = {"truth": "repaid", "probs": "score", "threshold": 0.5, "pos_label": "yes"}
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 class Page(HTMLParser):
@@ -324,16 +322,8 @@ def test_without_a_package_the_way_out_is_said(package: str, monkeypatch: pytest
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_browser_without_a_network_opens_the_page(width: int, tmp_path: Path, audited: tf.Report) -> None:
-    page, picture = audited.save(tmp_path / "audit.html"), tmp_path / "audit.png"
-    options = [
-        "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-        "--disable-sync", "--disable-component-update", f"--user-data-dir={tmp_path / 'profile'}",
-        "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", f"--window-size={width},2000",
-    ]  # fmt: skip
-    ask = [str(CHROMIUM), *options, f"--screenshot={picture}", "--dump-dom", page.as_uri()]
-    told = subprocess.run(ask, check=True, capture_output=True, text=True, timeout=120)  # noqa: S603 - our own
-    assert "CONSOLE" not in told.stderr
-    read = Page(told.stdout)
+    page = audited.save(tmp_path / "audit.html")
+    read = Page(in_a_browser(page, tmp_path / "audit.png", width))
     assert HOSTILE in read.text
     assert "How to do this again" in read.text
     assert not read.all("script")
