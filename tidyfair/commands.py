@@ -66,6 +66,7 @@ def audit(options: Namespace) -> int:
         told = report(data, given["truth"], given["estimate"], by=features, gate=gate, **counting, **_event(reading))
         for place in pages:
             _save(told.save, place)
+            print(f"{place} is written.", file=sys.stderr)
     if options.output:
         _writer(options.output)(result)
     if not places:

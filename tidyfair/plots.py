@@ -40,7 +40,8 @@ def autoplot(result: Any, *, beside: Any = None, kind: Kind | None = None, title
         result: What a metric, `by_group`, a test, a gate, a curve, `summarize` … has given: a tidy frame of any kind.
         beside: What `disparity_test` has given for the same metrics: the range that is expected if groups are equal is
             drawn behind each disparity.
-        kind: `"dots"` or `"heat map"`, where values of crossed groups can be both.
+        kind: `"dots"` or `"heat map"`, where values of crossed groups can be both; where left out, dots if they have
+            intervals.
         title: A title in place of one that says what is drawn.
 
     Returns:
@@ -188,7 +189,8 @@ def _groups(asked: Asked) -> Picture:
         return _over_cuts(grouped, cut, ".group", pl.col("panel"), asked.outer)
     if asked.outer:
         return _strips(grouped.with_columns(pl.col(".group").alias("what")), asked.outer)
-    if _crossed(grouped) and asked.kind != "dots":
+    # a heat map does not say how sure its values are
+    if _crossed(grouped) and (asked.kind or ("dots" if ".lower" in grouped.columns else "heat map")) == "heat map":
         return _heat_map(grouped)
     keys = [name for name in (".metric", ".level") if name in frame.columns]
     every = frame.filter(pl.col(".by").is_null()) if ".by" in frame.columns else frame.clear()

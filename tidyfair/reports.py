@@ -33,6 +33,7 @@ from tidyfair.exhibits import (
 )
 from tidyfair.fairness import demographic_parity, equal_opportunity
 from tidyfair.frames import open_frame
+from tidyfair.gates import Gate
 from tidyfair.hypotheses import disparity_test
 from tidyfair.intervals import share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 
     from tidyfair.audits import Feature
     from tidyfair.columns import ColumnLike
-    from tidyfair.gates import Gate
     from tidyfair.tallies import Tally
 
 __all__ = ["Report", "report"]
@@ -196,7 +196,8 @@ def _question(audit: Audit, tally: Tally, reading: Mapping[str, Any]) -> tuple[A
     if reading.get("pos_label") is not None:
         said.append(f"The event is {reading['pos_label']!r}.")
     if tally.cut is not None:
-        said.append(f"Decisions are made of the scores by {tally.cut.way.replace('_', ' ')}.")
+        at = "" if tally.cut.groups else f" {tally.cut.values[0]:g}"
+        said.append(f"Decisions are made of the scores by {tally.cut.way.replace('_', ' ')}{at}.")
     if tally.weights is not None:
         said.append(f"Rows are weighted by {tally.weights.name!r}.")
     level = reading.get("conf_level", 0.95)
@@ -274,6 +275,7 @@ def _of_disparities(
     blocks.append(_picture(apart, "Disparities", tested))
     if verdicts is not None:
         known = tested if tested is not None and set(verdicts[".metric"]) & set(tested[".metric"]) else None
+        blocks.append("Verdicts, by limits that are wrong on one side as often as the gate allows:")
         blocks += [Shown(one_below_the_other(verdicts)), _picture(verdicts, "Verdicts", known)]
     return tuple(blocks)
 
@@ -329,9 +331,13 @@ def _definitions(audit: Audit) -> Shown:
     rows = [(each.name, _meaning(each)) for each in audit.results]
     ends = [f"{low:g} to {high:g}" for low, high in (each.range for each in audit.results)]
     wishes = {"maximize": "high", "minimize": "low", "zero": "near 0", "one": "near 1"}
-    better = [wishes[each.direction] for each in audit.results]
+    # how many are selected, or have the event, is neither good nor bad
+    better = [
+        wishes[each.direction] if isinstance(each, GroupwiseMetric) or len(each.definition.reads) > 1 else None
+        for each in audit.results
+    ]
     table = pl.DataFrame(rows, schema=["name", "meaning"], orient="row")
-    return Shown(table.with_columns(range=pl.Series(ends), better=pl.Series(better)))
+    return Shown(table.with_columns(range=pl.Series(ends), better=pl.Series(better, dtype=pl.String)))
 
 
 def _meaning(metric: Metric | GroupwiseMetric) -> str:
@@ -342,7 +348,11 @@ def _meaning(metric: Metric | GroupwiseMetric) -> str:
 
 def _again(truth: object, estimate: object, call: Mapping[str, Any]) -> tuple[Any, ...]:
     """The call, and the versions that it ran with."""
-    named = "".join(f", {name}={value!r}" for name, value in call.items() if value is not None)
+    # what has no words in Python stands for itself
+    named = "".join(
+        f", {name}={name if isinstance(value, Metric | GroupwiseMetric | MetricSet | Gate) else repr(value)}"
+        for name, value in call.items() if value is not None
+    )  # fmt: skip
     code = f"import tidyfair\n\ntidyfair.report(data, {truth!r}, {estimate!r}{named})"
     used = ", ".join(f"{name} {version(name)}" for name in ("tidyfair", "polars", "narwhals", "numpy"))
     return Code(code), f"Made with {used}, on Python {python_version()}."
