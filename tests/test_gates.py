@@ -553,3 +553,18 @@ def test_what_has_no_interval_cannot_be_judged() -> None:
         tf.check(precision("g"), below=0.1)(random_people(), "t", probs="score", score_bins=64)
     calibration = tf.check(tf.calibration_parity("g"), below=0.1)(random_people(), "t", probs="score")
     assert calibration[".lower"].item() <= calibration[".estimate"].item() <= calibration[".upper"].item()
+
+
+def test_an_aggregate_of_ones_own_passes_or_is_not_known_well_enough() -> None:
+    def largest_less_smallest(groups: pl.DataFrame) -> float:
+        return groups[".estimate"].max() - groups[".estimate"].min()  # pyright: ignore[reportOperatorIssue, reportOptionalOperand, reportReturnType, reportUnknownVariableType]
+
+    own = tf.new_groupwise_metric(tf.selection_rate, "own", largest_less_smallest)("g")
+    random = np.random.default_rng(3)
+    for _ in range(5):
+        # six groups with the same rate: replicates of their range lie far from 0
+        equal = pl.DataFrame({"g": random.integers(0, 6, 1_000), "y": random.random(1_000) < 0.4})
+        found = tf.check(own, below=0.03)(equal, estimate="y", times=200)
+        assert found[".lower"].item() > 0
+        assert found[".verdict"].item() == "not enough evidence"
+        assert tf.check(own, below=0.9)(equal, estimate="y", times=200)[".verdict"].item() == "pass"
