@@ -430,14 +430,19 @@ def test_what_is_no_number_is_not_passed_over_by_dask() -> None:
 # Engines and files that fail
 
 
-def _dropped_table(_: Path) -> Any:
+def _changed_below(change: str) -> Any:
+    """A view of a table that changes after it has been opened."""
     connection = duckdb.connect()
     connection.register("arrow", LOANS.to_arrow())
     connection.execute("create table people as select * from arrow")
     connection.execute("create view loans as select * from people")
     opened = connection.table("loans")
-    connection.execute("drop table people")
+    connection.execute(change)
     return opened
+
+
+def _dropped_table(_: Path) -> Any:
+    return _changed_below("drop table people")
 
 
 def _error_in_a_view(_: Path) -> Any:
@@ -488,12 +493,7 @@ def test_an_engine_that_fails_says_what_was_done_meanwhile(name: str, tmp_path: 
 
 
 def test_a_column_that_vanished_is_named() -> None:
-    connection = duckdb.connect()
-    connection.register("arrow", LOANS.to_arrow())
-    connection.execute("create table people as select * from arrow")
-    connection.execute("create view loans as select * from people")
-    opened = connection.table("loans")
-    connection.execute("alter table people drop column approved")
+    opened = _changed_below("alter table people drop column approved")
     with pytest.raises(tf.ColumnError, match="no column 'approved'"):
         tf.accuracy(opened, "repaid", "approved")
 

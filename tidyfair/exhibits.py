@@ -184,8 +184,7 @@ def _published(
     gt = _great_tables()
     features = table[".by"].n_unique() > 1 if ".by" in table.columns and ".group" in table.columns else False
     made = gt.GT(table, groupname_col=".by", id=name) if features else gt.GT(table, id=name)
-    names = {name: _LABELS.get(name, name.removeprefix(".").replace("_", " ")) for name in table.columns}
-    made = made.cols_label({name: label for name, label in names.items() if name != ".by" or not features})
+    made = made.cols_label({name: _worded(name) for name in table.columns if name != ".by" or not features})
     numbers = [name for name, dtype in table.schema.items() if dtype.is_integer()]
     made = made.fmt_integer(columns=numbers) if numbers else made
     made = made.sub_missing(missing_text=_NOTHING)

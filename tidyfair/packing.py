@@ -24,6 +24,7 @@ _LARGEST_CODE = 2**16
 _LARGEST_TABLE = 2**18
 _LARGEST_TABLE_OF_BINS = 2**26
 _SMALL_TABLE = 2**7
+"""Its square fits the cache of a processor and 16 bits, so that rows can be counted in pairs."""
 _BATCH, _BLOCK = 2**18, 2**16
 """Rows that the engine hands over at once, and rows that are counted at once, in the cache of a processor."""
 _WIDTHS: dict[int, type[pl.DataType]] = {8: pl.UInt8, 16: pl.UInt16, 32: pl.UInt32}

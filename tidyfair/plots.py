@@ -24,8 +24,10 @@ _WIDTH, _ROW, _SIDE = 360, 26, 300
 _PIXELS = 300
 """Points of a curve that are nearer than one of so many parts of an axis look like one."""
 _MOST_PANELS, _MOST_POINTS, _FEWEST_PIXELS = 30, 5_000, 40
-_CUTS = (".threshold", ".top_k", ".top_fraction")
-"""The columns of lists of cuts, over which values are lines."""
+_NAMED = 2
+"""How many a title names."""
+_CUTS = {".threshold": "threshold", ".top_k": "number selected", ".top_fraction": "share selected"}
+"""The columns of lists of cuts, over which values are lines, in words."""
 _OUTER = ".outer"
 
 
@@ -179,8 +181,7 @@ def _periods(asked: Asked) -> Picture:
 
 def _groups(asked: Asked) -> Picture:
     """Values of groups around the value of all, over thresholds, crossed, or in strips of outer groups."""
-    words = _words(pl.col(".metric")) + _level(asked.frame)
-    frame = asked.frame.with_columns((words + pl.format(" by {}", _features()).fill_null("")).alias("panel"))
+    frame = asked.frame.with_columns(_panel_of_groups(asked.frame))
     grouped = frame.filter(pl.col(".by").is_not_null()) if ".by" in frame.columns else frame
     if grouped.is_empty():
         msg = "autoplot() draws the values of groups, and these are of all rows: compare groups, or draw the result."
@@ -395,7 +396,7 @@ def _over_cuts(frame: pl.DataFrame, cut: str, series: str, panel: pl.Expr, outer
     """A line over the cuts for each series."""
     known = frame.filter(pl.col(cut).is_not_null())
     without = frame.filter(pl.col(cut).is_null())[".metric"].unique(maintain_order=True).to_list()
-    words = _LABELS_OF_CUTS[cut]
+    words = _CUTS[cut]
     if known.is_empty():
         msg = f"autoplot() draws values over the {words}, and no metric of the result has any."
         raise ArgumentError(msg)
@@ -407,9 +408,6 @@ def _over_cuts(frame: pl.DataFrame, cut: str, series: str, panel: pl.Expr, outer
     title = f"{_named(known.select(_about()).to_series())} over the {words}"
     notes = [f"of scores, so the same for each: {', '.join(without)}"] if without else []
     return _lines(table, words, "value", title, *notes)
-
-
-_LABELS_OF_CUTS = {".threshold": "threshold", ".top_k": "number selected", ".top_fraction": "share selected"}
 
 
 def _curves(asked: Asked, frame: pl.DataFrame, x: str, y: str, diagonal: str | None = None) -> Picture:
@@ -533,13 +531,14 @@ def _words(name: pl.Expr) -> pl.Expr:
     return name.str.replace_all("_", " ", literal=True)
 
 
-def _features() -> pl.Expr:
-    return pl.col(".by").str.replace_all(":", " and ", literal=True)
+def _compared() -> pl.Expr:
+    """What it is compared by, nothing for all rows."""
+    return pl.format(" by {}", pl.col(".by").str.replace_all(":", " and ", literal=True)).fill_null("")
 
 
 def _about() -> pl.Expr:
     """A metric and what it is compared by, in words."""
-    return _words(pl.col(".metric")) + pl.format(" by {}", _features()).fill_null("")
+    return _words(pl.col(".metric")) + _compared()
 
 
 def _where(asked: Asked) -> pl.Expr:
@@ -553,7 +552,8 @@ def _panel() -> pl.Expr:
 
 
 def _panel_of_groups(frame: pl.DataFrame) -> pl.Expr:
-    return (_words(pl.col(".metric")) + _level(frame) + pl.format(" by {}", _features())).alias("panel")
+    """A metric, the label that it is of, and what it is compared by."""
+    return (_words(pl.col(".metric")) + _level(frame) + _compared()).alias("panel")
 
 
 def _level(frame: pl.DataFrame) -> pl.Expr:
@@ -581,7 +581,8 @@ def _rounded(number: pl.Expr) -> pl.Expr:
 def _named(names: pl.Series) -> str:
     """What there is, as a title."""
     values = names.unique(maintain_order=True).to_list()
-    return ", ".join(values) if len(values) <= len("ab") else f"{', '.join(values[:2])} and {len(values) - 2} more"
+    more = [f"and {len(values) - _NAMED} more"] if len(values) > _NAMED else []
+    return " ".join([", ".join(values[:_NAMED]), *more])
 
 
 def _told(table: pl.DataFrame, name: str) -> str:
@@ -590,7 +591,7 @@ def _told(table: pl.DataFrame, name: str) -> str:
     finite = known.filter(known.is_finite())
     endless = f" {len(known) - len(finite)} are infinite, and not drawn." if len(finite) < len(known) else ""
     if finite.is_empty():
-        return f"No value is defined.{endless}" if not endless else endless.strip()
+        return endless.strip() or "No value is defined."
     return f"{len(finite)} values from {finite.min():.3g} to {finite.max():.3g}.{endless}"
 
 

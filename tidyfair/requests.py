@@ -74,7 +74,7 @@ class CallOptions(CountOptions, ReadOptions, total=False):
 
 
 class Reading(TypedDict):
-    """What decides how a tally is read."""
+    """What decides how a tally is read: all of `ReadOptions`, which typed dictionaries cannot say of each other."""
 
     pos_label: object
     labels: Sequence[object] | None

@@ -43,6 +43,7 @@ def unwatch() -> None:
 
 
 def show(title: str, table: pl.DataFrame) -> None:
+    """Print a table below its title."""
     unwatch()
     box = "UTF8_FULL_CONDENSED" if (sys.stdout.encoding or "").lower().startswith("utf") else "ASCII_FULL_CONDENSED"
     width = max(80, shutil.get_terminal_size((120, 24)).columns)
