@@ -102,6 +102,23 @@ def test_groups_are_marked_as_the_worst_where_the_evidence_holds() -> None:
     assert any("worse than all rows" in row for row in rows)
 
 
+def test_good_groups_are_not_marked_though_a_tiny_one_may_be_the_worst() -> None:
+    sizes = {"low": (20_000, 0.7), "high": (20_000, 0.72), "tiny": (4, 0.75)}
+    people = pl.concat(
+        pl.DataFrame(
+            {"g": [name] * rows, "y": [1] * rows, "p": [1] * round(rows * rate) + [0] * round(rows - rows * rate)}
+        )
+        for name, (rows, rate) in sizes.items()
+    )
+    rates = tf.new_groupwise_metric(tf.sens, "rate", tf.difference())("g")
+    worst = tf.worst_groups(rates)(people, "y", "p")
+    assert set(worst[".worst"]) == {"lowest"}
+    page = tf.as_table(tf.metric_set(tf.sens, rates).by_group(people, "y", "p"), worst=worst).as_raw_html()
+    rows = [row for row in re.findall(r"<tr>.*?</tr>", page, re.DOTALL) if "gt_footnote_marks" in row]
+    assert ["low" in row for row in rows][:1] == [True]
+    assert not any("high" in row for row in rows)
+
+
 def test_each_outer_group_is_marked_for_itself() -> None:
     rates = tf.new_groupwise_metric(tf.sens, "rate", tf.difference())("race")
     people = lending(4_000).with_columns(pl.col("approved").cast(pl.String), half=pl.int_range(4_000) % 2)

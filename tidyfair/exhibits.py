@@ -119,7 +119,7 @@ def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl
 
 def _worse(worst: pl.DataFrame, frame: pl.DataFrame, outer: list[str]) -> pl.DataFrame:
     """The groups whose interval, of all groups at once, leaves out the value of all rows, on its bad side."""
-    if not {*outer, ".metric", ".by", ".group", ".lower", ".upper", ".p_worst"} <= set(worst.columns):
+    if not {*outer, ".metric", ".by", ".group", ".lower", ".upper", ".worst"} <= set(worst.columns):
         msg = "`worst` is what `worst_groups(…)` has given for the same groups."
         raise ArgumentError(msg)
     if not (frame[".by"] == "all").any():
@@ -129,13 +129,8 @@ def _worse(worst: pl.DataFrame, frame: pl.DataFrame, outer: list[str]) -> pl.Dat
         raise ArgumentError(msg)
     overall = frame.filter(pl.col(".by") == "all").select(*outer, ".metric", pl.col(".estimate").alias("overall"))
     told = worst.join(overall, on=[*outer, ".metric"], how="inner", nulls_equal=True)
-    # of the groups that can be the worst, those on the bad side of all rows; which side is bad the probability says
-    bad = told.sort(".p_worst").group_by(*outer, ".metric", ".by").agg(
-        (pl.col(".estimate").last() < pl.col("overall").last()).alias("low is bad")
-    )  # fmt: skip
-    told = told.join(bad, on=[*outer, ".metric", ".by"], nulls_equal=True)
     below, above = pl.col(".upper") < pl.col("overall"), pl.col(".lower") > pl.col("overall")
-    return told.filter(pl.when("low is bad").then(below).otherwise(above))
+    return told.filter(pl.when(pl.col(".worst") == "lowest").then(below).otherwise(above))
 
 
 def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:

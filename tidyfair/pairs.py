@@ -59,7 +59,7 @@ _STRATIFIED = {
 }  # fmt: skip
 _WORST = {
     ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".estimate": pl.Float64, ".lower": pl.Float64,
-    ".upper": pl.Float64, ".p_worst": pl.Float64, ".n": pl.Int64,
+    ".upper": pl.Float64, ".worst": pl.String, ".p_worst": pl.Float64, ".n": pl.Int64,
 }  # fmt: skip
 
 
@@ -188,10 +188,12 @@ class WorstGroups(OuterGroupTest):
             drawn = random.beta(hits + 0.5, size - hits + 0.5, (self.times, len(size)))
             if not len(size):
                 continue  # none has a value
-            worst = (drawn.argmin if base.direction == "maximize" else drawn.argmax)(axis=1)
+            end = "lowest" if base.direction == "maximize" else "highest"
+            worst = (drawn.argmin if end == "lowest" else drawn.argmax)(axis=1)
             table = {
                 ".metric": [count.name] * len(size), ".by": [metric.by.text] * len(size),
                 ".group": part.texts.gather(count.units), ".estimate": shares.value, ".lower": low, ".upper": high,
+                ".worst": [end] * len(size),
                 ".p_worst": np.bincount(worst, minlength=len(size)) / self.times, ".n": size,
             }  # fmt: skip
             tables.append(pl.DataFrame(table, schema=_WORST))
@@ -298,8 +300,8 @@ def worst_groups(
 
     Returns:
         A callable that takes what a metric takes, and gives one row for each rate and group: `.estimate`, `.lower` and
-        `.upper` (Wilson's, simultaneous), and `.p_worst`, the probability that no other group is worse, given
-        independent Jeffreys priors of the groups.
+        `.upper` (Wilson's, simultaneous), `.worst`, whether the `lowest` or the `highest` is the worst, and `.p_worst`,
+        the probability that no other group is worse, given independent Jeffreys priors of the groups.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
