@@ -853,7 +853,7 @@ def test_numbers_that_are_none(loans: pl.DataFrame) -> None:
         "ArgumentError: `threshold` makes labels of scores, but rmse reads numbers."
     )
     assert message(lambda: tf.default_metrics(loans, "fold", "fold")) == snapshot(
-        "ArgumentError: `truth`: the column 'fold' holds whole numbers, which may be labels or a measurement: list the labels as `labels=`, or take `metric_set(rmse, rsq, mae)`."
+        "ArgumentError: `truth`: the column 'fold' holds whole numbers, which may be labels or a measurement: list the labels as `labels=`, or name metrics of numbers, such as `metric_set(rmse, rsq, mae)`."
     )
 
 

@@ -3,35 +3,70 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tidyfair.contrasts import difference
+from tidyfair.defaults import are_numbers
 from tidyfair.errors import ArgumentError
 from tidyfair.fairness import (
     auc_parity,
     demographic_parity,
     equal_opportunity,
     equalized_odds,
+    mae_difference,
+    mean_prediction_difference,
     new_groupwise_metric,
     predictive_parity,
+    residual_bias_difference,
 )
+from tidyfair.groups import By
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.classification import accuracy, base_rate, precision, selection_rate, sens, spec
 from tidyfair.metrics.probability import roc_auc
+from tidyfair.metrics.regression import mae, mean_prediction, residual_bias, rmse, rsq
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tidyfair.columns import ColumnLike
+    from tidyfair.formulas import Formula
+    from tidyfair.frames import Source
     from tidyfair.groups import Privileged
+    from tidyfair.metric_sets import GroupwiseFactory
 
 __all__: list[str] = []
 
 Feature: TypeAlias = "ColumnLike | Privileged | tuple[ColumnLike, ...]"
 """A column, several whose combinations are the groups, or two sides."""
+Predictions: TypeAlias = Literal["selections", "labels", "scores", "numbers"]
+"""What there is to look at: labels without a truth, with it, with scores too; or numbers."""
 
 _RATES = (base_rate, selection_rate, accuracy, sens, spec, precision)
 _PARITIES = (demographic_parity, equal_opportunity, equalized_odds, predictive_parity)
+_USUAL: dict[Predictions, tuple[tuple[Metric, ...], tuple[GroupwiseFactory, ...]]] = {
+    "selections": ((selection_rate,), (demographic_parity,)),
+    "labels": (_RATES, _PARITIES),
+    "scores": ((*_RATES, roc_auc), (*_PARITIES, auc_parity)),
+    "numbers": (
+        (mean_prediction, residual_bias, mae, rmse, rsq),
+        (mean_prediction_difference, residual_bias_difference, mae_difference),
+    ),
+}
+
+
+def kind_of(
+    source: Source, truth: ColumnLike | None, estimate: ColumnLike | None, options: Mapping[str, Any]
+) -> Predictions:
+    """What predictions are, as far as the call and the columns say.
+
+    Raises:
+        ArgumentError: For whole numbers that may be labels or a measurement.
+    """
+    if truth is None:
+        return "selections"
+    if options.get("probs") is not None:
+        return "scores"
+    return "numbers" if are_numbers(source, truth, estimate, options) else "labels"
 
 
 @dataclass(frozen=True)
@@ -45,33 +80,34 @@ class Audit:
 
     @classmethod
     def of(
-        cls, features: Sequence[Feature], *, truth: bool, scores: bool, metrics: MetricSet | None = None, min_n: int = 0
-    ) -> Audit:  # fmt: skip
-        """The usual metrics of labels, and of scores where there are any, or those of a set, for each feature.
+        cls, features: Sequence[Feature], kind: Predictions, *, metrics: MetricSet | None = None, min_n: int = 0
+    ) -> Audit:
+        """The usual metrics for a kind of predictions, or those of a set, for each feature.
 
-        Without a truth, what can be said is who is selected. Disparities are taken over groups of `min_n` rows, or
-        more.
+        Disparities are taken over groups of `min_n` rows, or more. Groups show what their disparities are made of.
         """
         if not features:
             msg = "An audit compares groups: name at least one feature as `by`."
             raise ArgumentError(msg)
-        bys = [_columns(feature) for feature in features]
+        bys = [By.of(feature if isinstance(feature, tuple) else (feature,), "audit") for feature in features]
         if metrics is None:
-            rates: tuple[Metric, ...] = _RATES if truth else (selection_rate,)
-            factories = _PARITIES if truth else (demographic_parity,)
-            if truth and scores:
-                rates, factories = (*rates, roc_auc), (*factories, auc_parity)
-            parities = tuple(factory(*by, min_n=min_n) for factory in factories for by in bys)
+            rates, factories = _USUAL[kind]
+            given = [factory(*by.features) for factory in factories for by in bys]
         else:
             rates = tuple(each for each in metrics if isinstance(each, Metric))
             given = [each for each in metrics if isinstance(each, GroupwiseMetric)]
-            parities = tuple(replace(each, min_n=max(each.min_n, min_n)) for each in given)
+        parities = [replace(each, min_n=max(each.min_n, min_n)) for each in given]
+        shown: dict[Formula, Metric] = {}
+        for rate in (*rates, *(rate for each in parities for rate in each.metrics)):
+            # an alias is no other metric, and what compares groups is nothing of all rows
+            if not rate.definition.compares and rate.name not in {other.name for other in shown.values()}:
+                shown.setdefault(rate.definition, rate)
         compared = [
-            new_groupwise_metric(metric_set(metric), metric.name, difference())(*by) for by in bys for metric in rates
-        ]
-        known = {metric.name for metric in rates}
-        more = [each for each in parities if not {base.name for base in each.metrics} <= known]
-        return cls(metric_set(*rates, *parities), metric_set(*rates, *compared, *(more if metrics else ())))
+            new_groupwise_metric(rate, rate.name, difference())(*by.features)
+            for by in dict.fromkeys([*bys, *(each.by for each in parities)]) for rate in shown.values()
+        ]  # fmt: skip
+        alone = [each for each in parities if not {rate.definition for rate in each.metrics} <= set(shown)]
+        return cls(metric_set(*rates, *parities), metric_set(*shown.values(), *compared, *alone))
 
     @property
     def everything(self) -> MetricSet:
@@ -88,7 +124,3 @@ class Audit:
     def parities(self) -> tuple[GroupwiseMetric, ...]:
         """The disparities."""
         return tuple(each for each in self.results if isinstance(each, GroupwiseMetric))
-
-
-def _columns(feature: Feature) -> tuple[ColumnLike | Privileged, ...]:
-    return feature if isinstance(feature, tuple) else (feature,)

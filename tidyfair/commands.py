@@ -52,7 +52,7 @@ def audit(options: Namespace) -> int:
     names = _names(data)
     gate = _gate(options.fail_if, options.confidence, names) if options.fail_if else None
     features: list[Feature] = [_feature(text, names) for text in dict.fromkeys(given["by"])]
-    audited = Audit.of(features, truth=bool(given["truth"]), scores=False)
+    audited = Audit.of(features, "labels" if given["truth"] else "selections")
     counting = {"group_by": given["group_by"]} | _counting(given)
     tally = audited.results.tally(data, given["truth"], given["estimate"], **counting)
     # of more than two labels, disparities of averages can hide those that cancel
@@ -94,7 +94,7 @@ def compare(options: Namespace) -> int:
     one, other = given["one"], given["other"]
     names = _names(data)
     features: list[Feature] = [_feature(text, names) for text in dict.fromkeys(given["by"])]
-    audited = Audit.of(features, truth=bool(given["truth"]), scores=False)
+    audited = Audit.of(features, "labels" if given["truth"] else "selections")
     tally = metric_set(*audited.results).tally(data, given["truth"], one)
     event = {} if given["pos_label"] is None else {"pos_label": _as_label(given["pos_label"], tally)}
     compared = compare_models(audited.results)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from tidyfair.columns import ColumnLike
-    from tidyfair.frames import PolarsFrame
+    from tidyfair.frames import PolarsFrame, Source
     from tidyfair.requests import CallOptions
 
 __all__ = ["ThresholdCurve", "default_metrics", "threshold_curve"]
@@ -62,7 +62,7 @@ def default_metrics(
     """
     source = open_frame(data, options.get("group_by"))
     scored = options.get("probs") is not None
-    if not scored and _are_numbers(source, truth, options):
+    if not scored and are_numbers(source, truth, estimate, options):
         return _OF_NUMBERS(data, truth, estimate, **options)
     decided = estimate is not None or any(
         options.get(way) is not None for way in ("threshold", "top_k", "top_fraction")
@@ -74,23 +74,25 @@ def default_metrics(
 
 
 @telling("looked at the truth")
-def _are_numbers(source: Any, truth: ColumnLike, options: CallOptions) -> bool:
-    """Whether the truth is a measurement, where the column leaves no doubt."""
-    column = Column.of(truth, "truth")
-    frame: pl.LazyFrame = source.select({"truth": ("truth", column)})
-    dtype = frame.collect_schema()["truth"]
-    if not dtype.is_numeric() or options.get("labels") is not None:
+def are_numbers(source: Source, truth: ColumnLike, estimate: ColumnLike | None, options: Mapping[str, Any]) -> bool:
+    """Whether predictions are a measurement, where the call and the columns leave no doubt."""
+    if options.get("labels") is not None or options.get("pos_label") is not None:
         return False
-    value = pl.col("truth")
-    several = value.drop_nulls().unique().head(_MOST + 1).implode().alias("values")
-    broken, values = frame.select((value != value.round(0)).any(), several).collect().row(0)
-    if broken:
+    named = {"truth": truth} if estimate is None else {"truth": truth, "estimate": estimate}
+    columns = {role: (role, Column.of(column, role)) for role, column in named.items()}
+    frame = source.select(columns)
+    if not all(dtype.is_numeric() for dtype in frame.collect_schema().values()):
+        return False
+    broken = pl.any_horizontal((pl.col(name) != pl.col(name).round(0)).any() for name in columns)
+    several = pl.col("truth").drop_nulls().unique().head(_MOST + 1).implode().alias("values")
+    fractions, values = frame.select(broken.alias("broken"), several).collect().row(0)
+    if fractions:
         return True
     if set(values) in _PAIRS or not values:
         return False
     msg = (
-        f"`truth`: the column {column.name!r} holds whole numbers, which may be labels or a measurement: list the "
-        "labels as `labels=`, or take `metric_set(rmse, rsq, mae)`."
+        f"`truth`: the column {columns['truth'][1].name!r} holds whole numbers, which may be labels or a measurement: "
+        "list the labels as `labels=`, or name metrics of numbers, such as `metric_set(rmse, rsq, mae)`."
     )
     raise ArgumentError(msg)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
 from tidyfair.columns import Column
 from tidyfair.errors import ArgumentError, listed, nearest
+
+if TYPE_CHECKING:
+    from tidyfair.columns import ColumnLike
 
 __all__ = ["Privileged", "privileged"]
 
@@ -186,6 +189,11 @@ class By:
     def text(self) -> str:
         """What results show in `.by`."""
         return self.sides.text if self.sides else ":".join(column.name for column in self.columns)
+
+    @property
+    def features(self) -> tuple[ColumnLike | Privileged, ...]:
+        """What a factory is called with to compare the same."""
+        return (self.sides,) if self.sides else tuple(column.source for column in self.columns)
 
     def __repr__(self) -> str:
         return repr(self.sides) if self.sides else ", ".join(map(repr, self.columns))

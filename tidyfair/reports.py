@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tidyfair.arguments import whole
-from tidyfair.audits import Audit
+from tidyfair.audits import Audit, kind_of
 from tidyfair.defaults import threshold_curve
 from tidyfair.errors import ArgumentError, ColumnError, listed
 from tidyfair.exhibits import (
@@ -150,8 +150,8 @@ def report(
         msg = "report() is about one set of predictions: give it the frame without groups, or a part of it."
         raise ArgumentError(msg)
     given = None if metrics is None else metric_set(metrics)
-    features, scores = by if isinstance(by, list) else [by], options.get("probs") is not None
-    audit = Audit.of(features, truth=truth is not None, scores=scores, metrics=given, min_n=min_n)
+    kind = "labels" if given else kind_of(source, truth, estimate, options)
+    audit = Audit.of(by if isinstance(by, list) else [by], kind, metrics=given, min_n=min_n)
     own = {"interval": "auto", "on_undefined": "ignore"}
     reading: Any = own | {name: value for name, value in options.items() if name in ReadOptions.__annotations__}
     counting: Any = {name: value for name, value in options.items() if name not in ReadOptions.__annotations__}
@@ -291,16 +291,14 @@ def _of_scores(audit: Audit, tally: Tally, data: Any, asked: dict[str, Any], min
         named["case_weights"] = asked["frequency_weights"]
     blocks = list[Any]()
     for by in dict.fromkeys(each.by for each in audit.parities):
-        columns: Any = [column.source for column in by.columns]
-        parities = metric_set(
-            *(factory(*([by.sides] if by.sides else columns)) for factory in (demographic_parity, equal_opportunity))
-        )
+        features: Any = list(by.features)
+        parities = metric_set(*(factory(*features) for factory in (demographic_parity, equal_opportunity)))
         curves = threshold_curve(parities).by_group(data, **named, on_undefined="ignore")
         blocks.append(_picture(_enough(curves, min_n), f"Thresholds, by {by.text}"))
         if by.sides:
             continue  # a curve is of the groups of columns
         try:
-            calibrated = open_frame(calibration_curve(data, **named, group_by=columns)).to_polars()
+            calibrated = open_frame(calibration_curve(data, **named, group_by=features)).to_polars()
         except ColumnError as error:
             blocks.append(f"Calibration, by {by.text}, is not drawn: {error}")
             continue
