@@ -181,7 +181,7 @@ def report(
         *_of_scores(audit, tally, data, asked, min_n),
         Part("What was left out", _left_out(results, groups, min_n)),
         Part("Definitions", (_definitions(audit),)),
-        Part("How to do this again", _again(truth, estimate, call)),
+        again(_call(truth, estimate, call)),
     ]
     return Report(title, tuple(sections))
 
@@ -344,16 +344,20 @@ def _meaning(metric: Metric | GroupwiseMetric) -> str:
     return inspect.cleandoc(metric.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
 
 
-def _again(truth: object, estimate: object, call: Mapping[str, Any]) -> tuple[Any, ...]:
+def again(code: str) -> Part:
     """The call, and the versions that it ran with."""
+    used = ", ".join(f"{name} {version(name)}" for name in ("tidyfair", "polars", "narwhals", "numpy"))
+    return Part("How to do this again", (Code(code), f"Made with {used}, on Python {python_version()}."))
+
+
+def _call(truth: object, estimate: object, call: Mapping[str, Any]) -> str:
+    """The call as it was made."""
     # what has no words in Python stands for itself
     named = "".join(
         f", {name}={name if isinstance(value, Metric | GroupwiseMetric | MetricSet | Gate) else repr(value)}"
         for name, value in call.items() if value is not None
     )  # fmt: skip
-    code = f"import tidyfair\n\ntidyfair.report(data, {truth!r}, {estimate!r}{named})"
-    used = ", ".join(f"{name} {version(name)}" for name in ("tidyfair", "polars", "narwhals", "numpy"))
-    return Code(code), f"Made with {used}, on Python {python_version()}."
+    return f"import tidyfair\n\ntidyfair.report(data, {truth!r}, {estimate!r}{named})"
 
 
 def _is_plain(tally: Tally, results: pl.DataFrame) -> bool:
