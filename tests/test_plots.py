@@ -65,7 +65,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
 def specification(chart: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """What is drawn, without the numbers; and the numbers."""
     written = chart.to_dict()
-    (rows,) = written.pop("datasets").values()
+    rows = [row for part in written.pop("datasets").values() for row in part]
 
     def without_data(part: Any) -> Any:
         if isinstance(part, dict):
@@ -128,8 +128,63 @@ def test_groups_stand_around_the_value_of_all() -> None:
 def test_what_has_no_value_says_why() -> None:
     people = pl.DataFrame({"y": [1, 0, 0, 0], "p": [1, 0, 1, 0], "g": list("aabb")})
     _, rows = specification(tf.autoplot(tf.equal_opportunity("g").by_group(people, "y", "p", on_undefined="ignore")))
-    assert [row["what"] for row in rows] == ["a (2)", "b (2): zero denominator"]
+    assert [(row["what"], row["why"]) for row in rows] == [("a (2)", None), ("b (2)", "zero denominator")]
     assert rows[1]["estimate"] is None
+
+
+def test_groups_that_read_alike_keep_their_rows() -> None:
+    people = pl.DataFrame({"p": [1, 0, 1, 1], "g": ["null", "null", None, None]})
+    _, rows = specification(tf.autoplot(tf.demographic_parity("g").by_group(people, estimate="p")))
+    assert {(row["what"], row["estimate"]) for row in rows} == {("null (2)", 0.5), ("null (2) [2]", 1.0)}
+
+
+def test_folds_with_intervals_keep_them() -> None:
+    result = FAIR(LOANS, **LABELS, group_by="fold", interval="auto", times=50)
+    _, rows = specification(tf.autoplot(result))
+    assert [row["lower"] for row in rows] == result[".lower"].to_list()
+    assert [row["what"] for row in rows[:2]] == ["fold 1", "fold 2"]
+    assert {row["panel"] for row in rows} == {
+        "accuracy", "sens", "demographic parity by race", "equalized odds by sex"
+    }  # fmt: skip
+
+
+def test_only_metrics_have_a_mean_over_folds() -> None:
+    result = RESULTS["folds"]()
+    _, rows = specification(tf.autoplot(result))
+    means = dict(result.filter(pl.col(".by").is_null()).group_by(".metric").agg(pl.col(".estimate").mean()).rows())
+    drawn = {row["what"]: row["mean"] for row in rows}
+    assert drawn == {
+        **{name: pytest.approx(mean) for name, mean in means.items()},
+        "demographic parity by race": None, "equalized odds by sex": None,
+    }  # fmt: skip
+
+
+def test_models_show_the_change_and_its_interval() -> None:
+    result = RESULTS["models"]()
+    _, rows = specification(tf.autoplot(result))
+    drawn = [row for row in rows if "change" in row]
+    for name in ("one", "other", "change", "lower", "upper"):
+        assert [row[name] for row in drawn] == result[f".{name}"].to_list()
+    assert {row["model"] for row in rows if "model" in row} == {"one", "other"}
+
+
+def test_differences_ratios_and_metrics_have_axes_of_their_own() -> None:
+    mixed = tf.metric_set(tf.accuracy, tf.demographic_parity("sex"), tf.demographic_parity_ratio("sex"))
+    _, rows = specification(tf.autoplot(mixed(LOANS, **LABELS)))
+    assert [row["panel"] for row in rows] == ["metrics", "differences", "ratios"]
+    rents = pl.DataFrame({"rent": [500.0, 700, 900, 650], "guess": [520.0, 690, 930, 600]})
+    _, rows = specification(tf.autoplot(tf.metric_set(tf.rmse, tf.rsq)(rents, "rent", "guess")))
+    assert [row["panel"] for row in rows] == ["rmse", "rsq"]
+
+
+def test_a_threshold_is_marked() -> None:
+    curve = RESULTS["thresholds"]()
+    plain, marked = (json.dumps(specification(tf.autoplot(curve, at=at))[0]) for at in (None, 0.6))
+    assert '"datum": 0.6' in marked
+    assert '"datum"' not in plain
+    for at, result, said in ((0.5, RESULTS["results"](), "no list of them"), ("x", curve, "`at` is a finite number")):
+        with pytest.raises(tf.ArgumentError, match=said):
+            tf.autoplot(result, at=at)  # pyright: ignore[reportArgumentType]
 
 
 def test_names_are_data() -> None:
@@ -199,7 +254,7 @@ def test_infinite_values_are_told() -> None:
     people = pl.DataFrame({"p": [1, 0, 0, 0], "y": [1, 0, 1, 0], "g": list("aabb")})
     apart = tf.new_groupwise_metric(tf.selection_rate, "apart", tf.log_ratio())
     told = tf.autoplot(tf.metric_set(tf.selection_rate, apart("g"))(people, "y", "p")).to_dict()["description"]
-    assert told.endswith("1 values from 0.25 to 0.25. 1 are infinite, and not drawn.")
+    assert told.endswith("One value, 0.25 (metrics, selection rate). 1 is infinite, and not drawn.")
 
 
 def test_crossed_groups_are_a_heat_map_or_dots() -> None:
@@ -223,7 +278,10 @@ def test_frames_of_other_kinds_are_drawn() -> None:
 
 def test_charts_have_words_for_those_who_do_not_see_them() -> None:
     told = tf.autoplot(RESULTS["results"]()).to_dict()["description"]
-    assert told.startswith("accuracy, sens and 2 more. 4 values from 0.")
+    assert re.match(
+        r"accuracy, sens and 2 more\. 4 values from 0\.\d+ \(differences, equalized odds by sex\) "
+        r"to 0\.\d+ \(metrics, sens\)\.", told
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
