@@ -231,19 +231,18 @@ def _parts(page: str) -> Iterator[str]:
     if module is curves:
         yield f"## Calling a curve\n\n{_prose(inspect.cleandoc(str(Curve.__call__.__doc__)))}"
     shown: dict[str, str] = {}
-    table: list[str] = []
+    table: list[GroupwiseFactory] = []
     notes: list[str] = []
     for found in chain(_DEFINED.finditer(inspect.getsource(module)), [None]):
         if found is None or found["section"]:
-            yield from ["\n".join(table), *notes]
+            yield from [_table(table), *notes]
             notes, table = [], []
         if found and found["section"]:
             yield f"## {found['section']}"
         elif found and found["name"] in module.__all__:
             value = getattr(module, found["name"])
             if isinstance(value, GroupwiseFactory) and not value.metrics[0].definition.against:
-                table += [] if table else ["| name | of | compared by | direction | range |\n|---|---|---|---|---|"]
-                table += [_row(getattr(module, found[each])) for each in ("name", "other") if found[each]]
+                table += [getattr(module, found[each]) for each in ("name", "other") if found[each]]
                 notes += [f"`{value.name}` is {found['note'][2:].strip()}."] if found["note"] else []
             else:
                 if module is fairness and not shown and isinstance(value, GroupwiseFactory):
@@ -340,9 +339,17 @@ def _prose(text: str) -> str:
     return re.sub(r"^(Args|Returns|Raises):\n", lambda found: f"{_HEADERS[found[1]]}\n\n", text, flags=re.MULTILINE)
 
 
-def _row(factory: GroupwiseFactory) -> str:
-    made, compared = factory.typical, ", ".join(_link(metric.name) for metric in factory.metrics)
-    return f"| `{factory.name}` | {compared} | `{factory.aggregate!r}` | {made.direction} | {_range(made)} |"
+def _table(factories: list[GroupwiseFactory]) -> str:
+    """A row for each, with a column for where they are defined if any says so."""
+    if not factories:
+        return ""
+    rows = [["name", "of", "compared by", "direction", "range", "source"], ["---"] * 6]
+    for factory in factories:
+        made, compared = factory.typical, ", ".join(_link(metric.name) for metric in factory.metrics)
+        facts = [f"`{factory.aggregate!r}`", made.direction, _range(made), factory.source or ""]
+        rows.append([f"`{factory.name}`", compared, *facts])
+    shown = None if any(factory.source for factory in factories) else -1
+    return "\n".join(f"| {' | '.join(row[:shown])} |" for row in rows)
 
 
 def _link(name: str, page: str | None = None) -> str:

@@ -149,6 +149,11 @@ def test_lists_of_cuts_and_groups_that_read_alike_keep_their_rows() -> None:
     assert texts.count("null") == 2
 
 
+def test_what_is_rounded_to_nothing_has_no_sign() -> None:
+    errors = pl.DataFrame({"y": [1.0, 2.0, 3.0], "p": [1.0, 2.0, 2.9999]})
+    assert "0.000" in shown(tf.as_table(tf.residual_bias(errors, "y", "p")))
+
+
 def test_other_results_are_one_row_each() -> None:
     verdicts = tf.check(tf.demographic_parity("race"), below=0.1)(LOANS, **LABELS, times=50)
     texts = shown(tf.as_table(verdicts))
@@ -189,7 +194,64 @@ def test_the_page_says_what_was_found(audited: tf.Report) -> None:
         assert re.search(rf"{re.escape(race)}\s+{count:,}\s", text)
     assert "not enough evidence" in text
     assert "of fewer than 30 rows, and not shown" in text
-    assert "tidyfair.report(data, 'repaid', None, by=['sex', 'race', ('sex', 'race')]" in text
+    assert "gate = tf.check(tf.demographic_parity('race'), below=0.1, confidence=0.95)" in text
+    assert "tf.report(data, truth='repaid', by=['sex', 'race', ('sex', 'race')], gate=gate, min_n=30," in text
+    assert "Largest less smallest sens or spec (whichever is worse), of the groups. Hardt et al. (2016)" in text
+
+
+def test_the_call_makes_the_same_report_again() -> None:
+    fair = tf.metric_set(tf.accuracy, tf.equalized_odds("sex", min_n=20), tf.demographic_parity_ratio("race"))
+    gate = tf.check(tf.equal_opportunity("sex"), below=0.2, confidence=0.9)
+    told = tf.report(LOANS, **LABELS, by="sex", metrics=fair, gate=gate).markdown()
+    code = told.partition("## How to do this again")[2].partition("Made with")[0]
+    *made, call = (line.strip() for line in code.strip().split("\n"))
+    names: dict[str, Any] = {"data": LOANS}
+    exec("\n".join([*made, f"again = {call}"]), names)  # noqa: S102 - our own
+    assert names["again"].markdown() == told
+
+
+def test_what_no_code_makes_again_is_told_in_words() -> None:
+    own = tf.new_groupwise_metric(tf.accuracy, "own", pl.col(".estimate").max())
+    sides = tf.equal_opportunity(tf.privileged(race="White"))
+    told = tf.report(LOANS, **LABELS, by="sex", metrics=tf.metric_set(own("sex"), sides), times=20).markdown()
+    assert "metrics = tf.metric_set((<groupwise metric own('sex')" in told
+    assert "(<groupwise metric equal_opportunity(privileged(race=White))" in told
+
+
+def test_a_card_has_tables_in_place_of_pictures() -> None:
+    told = tf.report(LOANS, **SCORES, by="sex").markdown()
+    assert "Picture" not in told
+    call: dict[str, Any] = {"truth": "repaid", "probs": "score", "group_by": "sex", "pos_label": "yes"}
+    rates = dict(tf.selection_rate(LOANS, **call, threshold=0.3).select("sex", ".estimate").rows())
+    row = next(line for line in told.split("\n") if line.startswith("| selection\\_rate | sex | female |"))
+    assert row.split(" | ")[5] == f"{rates['female']:.3f}"
+    last = tf.calibration_curve(LOANS, **call, binning="count").filter(pl.col(".bin") == 10)
+    for sex, score, rate in last.select("sex", ".mean_score", ".event_rate").rows():
+        (row,) = (line for line in told.split("\n") if line.startswith(f"| {sex} |"))
+        assert row.endswith(f"| {score:.3f} / {rate:.3f} |")
+
+
+def test_groups_show_what_disparities_are_made_of() -> None:
+    asked = tf.metric_set(tf.accuracy, tf.demographic_parity("race"), tf.predictive_parity("sex"))
+    told = tf.report(LOANS, **LABELS, by="sex", metrics=asked).markdown()
+    groups = told.partition("## Each group")[2].partition("## Disparities")[0]
+    assert "| accuracy | detection prevalence | precision |" in groups
+    assert "\N{EN DASH}" not in groups
+    meanings = told.partition("## Definitions")[2]
+    assert "| detection\\_prevalence | Share of rows" in meanings
+    assert "| precision | Share of predicted positives" in meanings
+
+
+def test_numbers_have_usual_metrics_too() -> None:
+    told = tf.report(LOANS, "weight", "score", by="sex", times=50).markdown()
+    assert "| rows | mean prediction | residual bias | mae | rmse | rsq |" in told
+    errors = tf.mae(LOANS, "weight", "score", group_by="sex")
+    for sex, error in errors.select("sex", ".estimate").rows():
+        assert re.search(rf"\| sex \| {sex} \|.* \| {error:.3f} \(", told)
+    rooms = pl.DataFrame({"rooms": [1, 2, 3, 4], "guess": [1, 2, 3, 3], "g": list("aabb")})
+    with pytest.raises(tf.ArgumentError, match="may be labels or a measurement"):
+        tf.report(rooms, "rooms", "guess", by="g")
+    assert "accuracy" in tf.report(rooms, "rooms", "guess", by="g", labels=[1, 2, 3, 4], times=20).markdown()
 
 
 def test_the_page_needs_nothing_else(audited: tf.Report) -> None:

@@ -93,6 +93,10 @@ class Aggregate(ABC):
         """Whether it is 0 of equal groups and larger of all others, so that chance only adds to it."""
         return self.for_one_group == 0 and self.direction == "minimize"
 
+    def in_words(self, of: str) -> str:
+        """What it gives of a metric, for those who do not read code."""
+        return f"{self!r} of {of}"
+
     def in_closed_form(self, metrics: int) -> bool:
         """Whether there are intervals of it from those of the groups, for so many metrics."""
         del metrics

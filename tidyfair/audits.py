@@ -92,7 +92,12 @@ class Audit:
         bys = [By.of(feature if isinstance(feature, tuple) else (feature,), "audit") for feature in features]
         if metrics is None:
             rates, factories = _USUAL[kind]
-            given = [factory(*by.features) for factory in factories for by in bys]
+            # under the names that the rates are shown by
+            names = {rate.definition: rate for rate in rates}
+            of_rates = [
+                replace(each, metrics=tuple(names[rate.definition] for rate in each.metrics)) for each in factories
+            ]
+            given = [factory(*by.features) for factory in of_rates for by in bys]
         else:
             rates = tuple(each for each in metrics if isinstance(each, Metric))
             given = [each for each in metrics if isinstance(each, GroupwiseMetric)]

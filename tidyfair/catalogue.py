@@ -43,8 +43,8 @@ def catalogue() -> pl.DataFrame:
     """Every metric and groupwise metric with its direction and range, as a tidy frame.
 
     Columns: `name`, `kind`, `direction`, `lower` and `upper` end of the range, `aliases`, `options` with their
-    defaults, which `metric_tweak` can fix; for kind `groupwise` also what is compared and how; and `formula`, as it is
-    executed, null where it takes more than a line.
+    defaults, which `metric_tweak` can fix; `formula`, as it is executed, null where it takes more than a line; for kind
+    `groupwise` also what is compared and how, and the `source` that defines it.
 
     >>> catalogue().filter(name="f_meas").select("lower", "upper", "options").row(0)
     (0.0, 1.0, ['beta=1'])
@@ -70,12 +70,13 @@ def catalogue() -> pl.DataFrame:
             "options": [f"{name}={value!r}" for name, value in each.options.items()],
             "metrics": [metric.name for metric in each.metrics], "aggregate": repr(each.aggregate),
             "formula": f"{each.aggregate!r} of {', '.join(metric.name for metric in each.metrics)}",
+            "source": each.source,
         }
         for each in factories
     ]  # fmt: skip
     text, texts = pl.String, pl.List(pl.String)
     schema = {"name": text, "kind": text, "direction": text, "lower": pl.Float64, "upper": pl.Float64}
-    schema |= {"aliases": texts, "options": texts, "metrics": texts, "aggregate": text, "formula": text}
+    schema |= {"aliases": texts, "options": texts, "metrics": texts, "aggregate": text, "formula": text, "source": text}
     return pl.DataFrame(rows, schema)
 
 
@@ -88,21 +89,26 @@ def definition_of(name: str) -> str:
     def sens(tp: Expr, fn: Expr) -> Rate:
         return tp, tp + fn
     """
-    every = {metric.name: metric for metric in _metrics()}
+    known = {metric.name: metric for metric in _metrics()}
     factories = {each: getattr(fairness, each) for each in fairness.__all__}
-    if name in every:
-        metric = every[name]
+    if name in known:
+        metric = known[name]
         base = f" ({metric.base.name})" if metric.base and _is_alias(metric) else ""
         low, high = metric.range
         about = f"{name}{base}: {metric.kind} metric, {metric.direction}, {low:g} to {high:g}"
         meaning = inspect.cleandoc(metric.__doc__ or "").partition("\n\n")[0]
         return f"{about}\n{meaning}\n\n{source_of(metric.definition.function)}"
     if isinstance(factory := factories.get(name), GroupwiseFactory):
-        made = [f"  {metric.name}" for metric in factory.metrics]
-        shown = repr(factory.typical.bound)
-        return "\n".join([f"{name}: {shown} of", *made, f"{factory.typical.direction}"])
+        made = factory.typical
+        low, high = made.range
+        about = f"{name}: {made.bound!r}, {made.direction}, {low:g} to {high:g}\n{made.meaning}"
+        source = f"\n{factory.source}." if factory.source else ""
+        every = (*factory.metrics, *factory.less)
+        return "\n\n".join(
+            [f"{about}{source}", *(definition_of(metric.name) for metric in every if metric.name in known)]
+        )
     kind = "metric"
-    raise ArgumentError.unknown(kind, name, [*every, *factories])
+    raise ArgumentError.unknown(kind, name, [*known, *factories])
 
 
 def source_of(function: Callable[..., object]) -> str:

@@ -68,6 +68,18 @@ class Contrast(Aggregate):
     def is_distance(self) -> bool:
         return not self.signed
 
+    def in_words(self, of: str) -> str:
+        if self.to == "range":
+            how = {"difference": "largest less smallest", "ratio": "smallest over largest"}
+            return f"{how.get(self.kind, 'logarithm of largest over smallest')} {of}"
+        known = {"overall": "all rows", "rest": "all others", "majority": "the largest group"}
+        other = f"that of {known.get(str(self.to), self.to[0] if self.to == ('privileged',) else self.to)}"
+        if self.signed:
+            how = {"difference": f"{of} less {other}", "ratio": f"{of} over {other}"}
+            return how.get(self.kind, f"logarithm of {of} over {other}")
+        what = {"difference": "largest distance", "ratio": "smallest ratio, below 1,"}
+        return f"{what.get(self.kind, 'largest logarithmic ratio')} of {of} and {other}"
+
     def in_closed_form(self, metrics: int) -> bool:
         several = self.signed and self.to != ("privileged",)
         return not self.contexts and not several and (metrics == 1 or self.across == "worst")

@@ -22,7 +22,8 @@ __all__ = ["as_table"]
 
 _DIGITS = 3
 _NAMES_IN_SVG = re.compile(r'(id="|="url\(#)((?:gradient|clip)_?\d+)')
-_NOTHING = "\N{EN DASH}"
+NOTHING = "\N{EN DASH}"
+_EVERYBODY = "all rows"
 _KEYS = (".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction")
 _SHOWN, _COUNTED, _NTH, _ROW = "\0shown", "\0counted", "\0nth", "\0row"
 """Columns of ours, which no column of the user is called."""
@@ -73,7 +74,7 @@ def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n:
 
 def too_few(min_n: int) -> str:
     """What is said of values that are not shown."""
-    return f"{_NOTHING}: of fewer than {min_n} rows, and not shown" if min_n > 0 else ""
+    return f"{NOTHING}: of fewer than {min_n} rows, and not shown" if min_n > 0 else ""
 
 
 _Note: TypeAlias = tuple[str, int, str]
@@ -89,8 +90,8 @@ def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl
     places = {name: f"{name} " if name in outer else name for name in names}
     enough = pl.col(".n") >= min_n
     frame = frame.with_columns(
-        pl.col(".by", ".group").fill_null("all"), pl.when(enough).then(_valued(frame)).alias(_SHOWN),
-        pl.when(enough).then(".n").alias(_COUNTED),
+        pl.col(".by").fill_null(_EVERYBODY), pl.col(".group").fill_null("all"),
+        pl.when(enough).then(_valued(frame)).alias(_SHOWN), pl.when(enough).then(".n").alias(_COUNTED),
     )  # fmt: skip
     # groups that read alike are not one
     frame = frame.with_columns(pl.int_range(pl.len()).over(*keys, ".metric").alias(_NTH))
@@ -110,7 +111,7 @@ def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl
         told = _worse(open_frame(worst).to_polars(), frame, outer)
         marked = told.join(place, on=[*outer, ".by", ".group"], how="inner", nulls_equal=True)
         notes += [
-            (places[name], row, "worse than all rows, whichever group looks the worst")
+            (places[name], row, "worse than all rows together, however many groups are looked at")
             for name, row in marked.select(".metric", _ROW).rows()
             if name in places
         ]
@@ -122,12 +123,12 @@ def _worse(worst: pl.DataFrame, frame: pl.DataFrame, outer: list[str]) -> pl.Dat
     if not {*outer, ".metric", ".by", ".group", ".lower", ".upper", ".worst"} <= set(worst.columns):
         msg = "`worst` is what `worst_groups(…)` has given for the same groups."
         raise ArgumentError(msg)
-    if not (frame[".by"] == "all").any():
+    if not (frame[".by"] == _EVERYBODY).any():
         msg = (
             "`worst` marks groups that are worse than all rows, which the result does not hold: add the metric itself."
         )
         raise ArgumentError(msg)
-    overall = frame.filter(pl.col(".by") == "all").select(*outer, ".metric", pl.col(".estimate").alias("overall"))
+    overall = frame.filter(pl.col(".by") == _EVERYBODY).select(*outer, ".metric", pl.col(".estimate").alias("overall"))
     told = worst.join(overall, on=[*outer, ".metric"], how="inner", nulls_equal=True)
     below, above = pl.col(".upper") < pl.col("overall"), pl.col(".lower") > pl.col("overall")
     return told.filter(pl.when(pl.col(".worst") == "lowest").then(below).otherwise(above))
@@ -162,7 +163,8 @@ def _valued(frame: pl.DataFrame, value: str = ".estimate") -> pl.Series:
 
 def rounded(numbers: pl.Series) -> pl.Series:
     """Numbers in as many digits as are read, as text."""
-    texts = [None if each is None else f"{each:,.{_DIGITS}f}" for each in numbers]
+    # what is rounded to nothing has no sign
+    texts = [None if each is None else f"{each:z,.{_DIGITS}f}" for each in numbers]
     return pl.Series(numbers.name, texts, dtype=pl.String)
 
 
@@ -182,7 +184,7 @@ def _published(
     made = made.cols_label({name: _worded(name) for name in table.columns if name != ".by" or not features})
     numbers = [name for name, dtype in table.schema.items() if dtype.is_integer()]
     made = made.fmt_integer(columns=numbers) if numbers else made
-    made = made.sub_missing(missing_text=_NOTHING)
+    made = made.sub_missing(missing_text=NOTHING)
     for column, row, text in notes:
         made = made.tab_footnote(text, locations=gt.loc.body(columns=column, rows=[row]))
     made = made.tab_source_note(remark) if remark else made
@@ -207,7 +209,7 @@ class Part:
     def markdown(self) -> str:
         """As a section of a Markdown file."""
         written = [as_text(block) if isinstance(block, str) else block.markdown() for block in self.blocks]
-        return f"## {as_text(self.heading)}\n\n" + "".join(f"{each}\n\n" for each in written)
+        return f"## {as_text(self.heading)}\n\n" + "".join(f"{each}\n\n" for each in written if each)
 
 
 @dataclass(frozen=True)
@@ -230,7 +232,7 @@ class Shown:
         names = self.table.columns
         lines = [[_worded(name) for name in names], ["---"] * len(names)]
         for row, values in enumerate(self.table.rows()):
-            texts = [_NOTHING if value is None else str(value) for value in values]
+            texts = [NOTHING if value is None else str(value) for value in values]
             lines.append([text + marked.get((name, row), "") for name, text in zip(names, texts, strict=True)])
         written = "\n".join(f"| {' | '.join(map(as_text, line))} |" for line in lines)
         notes = [*(f"[{number}] {text}" for text, number in marks.items()), *([self.remark] if self.remark else [])]
@@ -239,9 +241,10 @@ class Shown:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A picture."""
+    """A picture, and a table of the same where there are no pictures."""
 
     chart: Any
+    instead: Shown | None = None
 
     @property
     def told(self) -> str:
@@ -267,8 +270,8 @@ class Drawn:
         return f'<figure id="{name}"><img src="{source}" alt="{escape(self.told)}"></figure>'
 
     def markdown(self) -> str:
-        """In words."""
-        return as_text(f"(Picture: {self.told})")
+        """As its table, or nothing."""
+        return self.instead.markdown() if self.instead else ""
 
 
 @dataclass(frozen=True)

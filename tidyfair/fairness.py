@@ -210,6 +210,22 @@ __all__ = [
     "within_group_generalized_entropy_index_of_scores",
 ]
 
+_AIF360 = "Bellamy et al. (2018), AI Fairness 360"
+_BAROCAS = "Barocas et al. (2023), Fairness and machine learning"
+_BERK = "Berk et al. (2021), Fairness in criminal justice risk assessments"
+_CALDERS = "Calders et al. (2009), Building classifiers with independency constraints"
+_CHOULDECHOVA = "Chouldechova (2017), Fair prediction with disparate impact"
+_CORBETT = "Corbett-Davies et al. (2017), Algorithmic decision making and the cost of fairness"
+_DAS = "Das et al. (2021), Fairness measures for machine learning in finance"
+_DWORK = "Dwork et al. (2012), Fairness through awareness"
+_FELDMAN = "Feldman et al. (2015), Certifying and removing disparate impact"
+_FOULDS = "Foulds et al. (2020), An intersectional definition of fairness"
+_HARDT = "Hardt et al. (2016), Equality of opportunity in supervised learning"
+_KLEINBERG = "Kleinberg et al. (2016), Inherent trade-offs in the fair determination of risk scores"
+_PLEISS = "Pleiss et al. (2017), On fairness and calibration"
+_SPEICHER = "Speicher et al. (2018), A unified approach to quantifying algorithmic unfairness"
+_WACHTER = "Wachter et al. (2021), Why fairness cannot be automated"
+
 
 def new_groupwise_metric(
     fn: Metric | MetricSet,
@@ -218,6 +234,7 @@ def new_groupwise_metric(
     direction: Direction | None = None,
     *,
     less: Metric | MetricSet | None = None,
+    source: str | None = None,
 ) -> GroupwiseFactory:
     """Make a fairness metric: a factory that takes the sensitive feature and gives an ordinary metric.
 
@@ -229,6 +246,7 @@ def new_groupwise_metric(
             `.denominator`, `.overall`) that returns one number. Groups without a value are not in it.
         direction: `"minimize"`, `"maximize"`, `"zero"` or `"one"`; the aggregate's own unless given.
         less: A metric or set whose own disparity is subtracted, so that what is left is what predictions add to it.
+        source: The paper or standard that defines it, which reports show.
 
     >>> from tidyfair import difference, new_groupwise_metric, npv
     >>> npv_gap = new_groupwise_metric(npv, "npv_gap", difference())
@@ -242,7 +260,7 @@ def new_groupwise_metric(
     if "numeric" in kinds and len(kinds) > 1:
         msg = f"{name}: numeric metrics do not mix with others, here {listed(sorted(kinds))}: they read other columns."
         raise ArgumentError(msg)
-    return GroupwiseFactory(name, metrics, as_aggregate(aggregate, name), direction, subtracted)
+    return GroupwiseFactory(name, metrics, as_aggregate(aggregate, name), direction, subtracted, source)
 
 
 def _ordinary(given: object, name: str) -> tuple[Metric, ...]:
@@ -310,31 +328,42 @@ def _compared(metric: Metric) -> tuple[GroupwiseFactory, GroupwiseFactory]:
 
 # Definitions of the field
 
-demographic_parity = new_groupwise_metric(detection_prevalence, "demographic_parity", difference())
-equal_opportunity = new_groupwise_metric(sens, "equal_opportunity", difference())
-equalized_odds = new_groupwise_metric(metric_set(sens, spec), "equalized_odds", difference(signed=False))
-predictive_parity = new_groupwise_metric(precision, "predictive_parity", difference())
-predictive_equality = new_groupwise_metric(fall_out, "predictive_equality", difference())
-overall_accuracy_equality = new_groupwise_metric(accuracy, "overall_accuracy_equality", difference())
-treatment_equality = new_groupwise_metric(false_negatives_per_false_positive, "treatment_equality", ratio())
+demographic_parity = new_groupwise_metric(detection_prevalence, "demographic_parity", difference(), source=_CALDERS)
+equal_opportunity = new_groupwise_metric(sens, "equal_opportunity", difference(), source=_HARDT)
+equalized_odds = new_groupwise_metric(metric_set(sens, spec), "equalized_odds", difference(signed=False), source=_HARDT)
+predictive_parity = new_groupwise_metric(precision, "predictive_parity", difference(), source=_CHOULDECHOVA)
+predictive_equality = new_groupwise_metric(fall_out, "predictive_equality", difference(), source=_CORBETT)
+overall_accuracy_equality = new_groupwise_metric(accuracy, "overall_accuracy_equality", difference(), source=_BERK)
+treatment_equality = new_groupwise_metric(
+    false_negatives_per_false_positive, "treatment_equality", ratio(), source=_BERK
+)
 conditional_use_accuracy_equality = new_groupwise_metric(
-    metric_set(precision, negative_predictive_value), "conditional_use_accuracy_equality", difference(signed=False)
+    metric_set(precision, negative_predictive_value),
+    "conditional_use_accuracy_equality",
+    difference(signed=False),
+    source=_BERK,
 )
 
 # The same, named by how groups are compared
 
-demographic_parity_difference = new_groupwise_metric(selection_rate, "demographic_parity_difference", difference())
-demographic_parity_ratio = new_groupwise_metric(selection_rate, "demographic_parity_ratio", ratio())
-statistical_parity_difference = new_groupwise_metric(selection_rate, "statistical_parity_difference", difference())
+demographic_parity_difference = new_groupwise_metric(
+    selection_rate, "demographic_parity_difference", difference(), source=_CALDERS
+)
+demographic_parity_ratio = new_groupwise_metric(selection_rate, "demographic_parity_ratio", ratio(), source=_CALDERS)
+statistical_parity_difference = new_groupwise_metric(
+    selection_rate, "statistical_parity_difference", difference(), source=_DWORK
+)
 mean_difference = new_groupwise_metric(selection_rate, "mean_difference", difference())
-disparate_impact = new_groupwise_metric(selection_rate, "disparate_impact", ratio())
-equal_opportunity_difference = new_groupwise_metric(sens, "equal_opportunity_difference", difference())
-equal_opportunity_ratio = new_groupwise_metric(sens, "equal_opportunity_ratio", ratio())
+disparate_impact = new_groupwise_metric(selection_rate, "disparate_impact", ratio(), source=_FELDMAN)
+equal_opportunity_difference = new_groupwise_metric(sens, "equal_opportunity_difference", difference(), source=_HARDT)
+equal_opportunity_ratio = new_groupwise_metric(sens, "equal_opportunity_ratio", ratio(), source=_HARDT)
 equalized_odds_difference = new_groupwise_metric(
-    metric_set(sens, fall_out), "equalized_odds_difference", difference(signed=False)
+    metric_set(sens, fall_out), "equalized_odds_difference", difference(signed=False), source=_HARDT
 )
 # of fall_out, not of spec: 1 % against 2 % of false alarms is a ratio of 0.5, 99 % against 98 % of spec is 0.99
-equalized_odds_ratio = new_groupwise_metric(metric_set(sens, fall_out), "equalized_odds_ratio", ratio(signed=False))
+equalized_odds_ratio = new_groupwise_metric(
+    metric_set(sens, fall_out), "equalized_odds_ratio", ratio(signed=False), source=_HARDT
+)
 
 # Rates, compared
 
@@ -356,23 +385,31 @@ true_negative_rate_difference, true_negative_rate_ratio = _compared(true_negativ
 true_positive_rate_difference, true_positive_rate_ratio = _compared(true_positive_rate)
 
 average_abs_odds_difference = new_groupwise_metric(
-    metric_set(fall_out, sens), "average_abs_odds_difference", difference(signed=False, across="mean")
+    metric_set(fall_out, sens), "average_abs_odds_difference", difference(signed=False, across="mean"), source=_AIF360
 )
 
 # Two rates, compared with a reference: a change of one can hide that of the other
 
-average_odds_difference = new_groupwise_metric(average_odds, "average_odds_difference", difference(signed=True))
+average_odds_difference = new_groupwise_metric(
+    average_odds, "average_odds_difference", difference(signed=True), source=_AIF360
+)
 average_predictive_value_difference = new_groupwise_metric(
-    average_predictive_value, "average_predictive_value_difference", difference(signed=True)
+    average_predictive_value, "average_predictive_value_difference", difference(signed=True), source=_AIF360
 )
 
 # Groups of any number, at once
 
 differential_fairness = new_groupwise_metric(
-    metric_set(smoothed_selection_rate, smoothed_rejection_rate), "differential_fairness", log_ratio(signed=False)
+    metric_set(smoothed_selection_rate, smoothed_rejection_rate),
+    "differential_fairness",
+    log_ratio(signed=False),
+    source=_FOULDS,
 )
 differential_fairness_of_labels = new_groupwise_metric(
-    metric_set(smoothed_base_rate, smoothed_negative_rate), "differential_fairness_of_labels", log_ratio(signed=False)
+    metric_set(smoothed_base_rate, smoothed_negative_rate),
+    "differential_fairness_of_labels",
+    log_ratio(signed=False),
+    source=_FOULDS,
 )
 bias_amplification = new_groupwise_metric(
     metric_set(smoothed_selection_rate, smoothed_rejection_rate),
@@ -380,18 +417,19 @@ bias_amplification = new_groupwise_metric(
     log_ratio(signed=False),
     "zero",
     less=metric_set(smoothed_base_rate, smoothed_negative_rate),
+    source=_FOULDS,
 )
 conditional_demographic_disparity = new_groupwise_metric(
-    demographic_disparity, "conditional_demographic_disparity", group_mean(weighted=True)
+    demographic_disparity, "conditional_demographic_disparity", group_mean(weighted=True), source=_WACHTER
 )
-kl_divergence = new_groupwise_metric(divergence_from_rest, "kl_divergence", group_maximum())
-class_imbalance = new_groupwise_metric(share_of_rows, "class_imbalance", difference())
+kl_divergence = new_groupwise_metric(divergence_from_rest, "kl_divergence", group_maximum(), source=_DAS)
+class_imbalance = new_groupwise_metric(share_of_rows, "class_imbalance", difference(), source=_DAS)
 
 # Labels that depend on groups, and how far
 
-independence = new_groupwise_metric(distance_to_all, "independence", group_maximum())
-separation = new_groupwise_metric(distance_given_truth, "separation", group_maximum())
-sufficiency = new_groupwise_metric(distance_given_estimate, "sufficiency", group_maximum())
+independence = new_groupwise_metric(distance_to_all, "independence", group_maximum(), source=_BAROCAS)
+separation = new_groupwise_metric(distance_given_truth, "separation", group_maximum(), source=_BAROCAS)
+sufficiency = new_groupwise_metric(distance_given_estimate, "sufficiency", group_maximum(), source=_BAROCAS)
 mutual_information = replace(
     new_groupwise_metric(distance_to_all, "mutual_information", group_mean(weighted=True)), fixed=("distance",)
 )
@@ -402,9 +440,11 @@ explained_by_groups = new_groupwise_metric(squared_shift, "explained_by_groups",
 # Inequality, between groups and within
 
 between_group_generalized_entropy_index = new_groupwise_metric(
-    mean_benefit, "between_group_generalized_entropy_index", generalized_entropy()
+    mean_benefit, "between_group_generalized_entropy_index", generalized_entropy(), source=_SPEICHER
 )
-between_group_theil_index = new_groupwise_metric(mean_benefit, "between_group_theil_index", generalized_entropy(1))
+between_group_theil_index = new_groupwise_metric(
+    mean_benefit, "between_group_theil_index", generalized_entropy(1), source=_SPEICHER
+)
 between_group_coefficient_of_variation = new_groupwise_metric(
     mean_benefit, "between_group_coefficient_of_variation", coefficient_of_variation(weighted=True)
 )
@@ -415,7 +455,7 @@ between_group_generalized_entropy_index_of_numbers = new_groupwise_metric(
     mean_benefit_of_numbers, "between_group_generalized_entropy_index_of_numbers", generalized_entropy()
 )
 within_group_generalized_entropy_index = new_groupwise_metric(
-    inequality_within, "within_group_generalized_entropy_index", group_mean(weighted=True)
+    inequality_within, "within_group_generalized_entropy_index", group_mean(weighted=True), source=_SPEICHER
 )
 within_group_generalized_entropy_index_of_scores = new_groupwise_metric(
     inequality_within_of_scores, "within_group_generalized_entropy_index_of_scores", group_mean(weighted=True)
@@ -443,16 +483,21 @@ brier_class_difference = new_groupwise_metric(brier_class, "brier_class_differen
 mn_log_loss_difference = new_groupwise_metric(mn_log_loss, "mn_log_loss_difference", difference())
 mean_score_difference = new_groupwise_metric(mean_score, "mean_score_difference", difference())
 # of calibration in the large, because in a small group that is noisy, but not biased
-calibration_parity = new_groupwise_metric(calibration_in_the_large, "calibration_parity", difference())
+calibration_parity = new_groupwise_metric(calibration_in_the_large, "calibration_parity", difference(), source=_PLEISS)
 calibration_error_parity = new_groupwise_metric(
     expected_calibration_error_debiased, "calibration_error_parity", difference()
 )
-positive_class_balance = new_groupwise_metric(balance_for_positive_class, "positive_class_balance", difference())
-negative_class_balance = new_groupwise_metric(balance_for_negative_class, "negative_class_balance", difference())
+positive_class_balance = new_groupwise_metric(
+    balance_for_positive_class, "positive_class_balance", difference(), source=_KLEINBERG
+)
+negative_class_balance = new_groupwise_metric(
+    balance_for_negative_class, "negative_class_balance", difference(), source=_KLEINBERG
+)
 generalized_equalized_odds_difference = new_groupwise_metric(
     metric_set(balance_for_positive_class, balance_for_negative_class),
     "generalized_equalized_odds_difference",
     difference(signed=False),
+    source=_PLEISS,
 )
 
 # Scores of a group and of the others

@@ -104,7 +104,8 @@ class GroupwiseMetric(Evaluable):
     min_n: int = 0
     less: tuple[Metric, ...] = ()
     """Metrics whose own disparity is subtracted."""
-
+    source: str | None = field(default=None, repr=False, compare=False)
+    """The paper or standard that defines it."""
     bound: Aggregate = field(init=False, repr=False, compare=False)
     """The aggregate as it applies to this `by` and these metrics."""
 
@@ -136,6 +137,17 @@ class GroupwiseMetric(Evaluable):
         low, high = self.bound.range(lower, upper)
         return (low - high, high - low) if self.less else (low, high)
 
+    @property
+    def meaning(self) -> str:
+        """What it says, in words."""
+        averaged = self.bound.across == "mean"
+        of, less = (
+            (" and " if averaged else " or ").join(each.name for each in some) for some in (self.metrics, self.less)
+        )
+        several = f" ({'their mean' if averaged else 'whichever is worse'})" if len(self.metrics) > 1 else ""
+        text = self.bound.in_words(of + several) + (less and f", less the same of {less}")
+        return f"{text[0].upper()}{text[1:]}, of the groups."
+
     def ask(self) -> tuple[Request]:
         """What it asks of a tally."""
         formulas = tuple(
@@ -161,6 +173,8 @@ class GroupwiseFactory:
     aggregate: Aggregate
     direction: Direction | None = None
     less: tuple[Metric, ...] = ()
+    source: str | None = field(default=None, repr=False, compare=False)
+    """The paper or standard that defines it."""
     fixed: tuple[str, ...] = ()
     """Options without which it would not be what its name says."""
 
@@ -203,7 +217,9 @@ class GroupwiseFactory:
         if own := {option: value for option, value in options.items() if option in chosen.options}:
             chosen = replace(chosen, **own)
         metrics, less = ([_with(metric, options) for metric in some] for some in (self.metrics, self.less))
-        return GroupwiseMetric(name, tuple(metrics), By.of(by, name), chosen, direction, int(min_n), tuple(less))
+        # with another aggregate it is no longer what was defined
+        source = self.source if aggregate is None else None
+        return GroupwiseMetric(name, tuple(metrics), By.of(by, name), chosen, direction, min_n, tuple(less), source)
 
     @property
     def options(self) -> dict[str, object]:

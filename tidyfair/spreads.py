@@ -60,6 +60,14 @@ class Spread(Aggregate):
     def reads_mass(self) -> bool:
         return self.weighted
 
+    def in_words(self, of: str) -> str:
+        what = {
+            "group_minimum": "smallest", "group_maximum": "largest", "group_mean": "mean",
+            "standard_deviation": "standard deviation of", "mean_absolute_deviation": "mean distance from the mean of",
+            "coefficient_of_variation": "standard deviation over mean of",
+        }[self.kind]  # fmt: skip
+        return f"{what} {of}{', groups counting as much as their rows weigh' if self.weighted else ''}"
+
     def in_closed_form(self, metrics: int) -> bool:
         return self.kind in {"group_minimum", "group_maximum"} and metrics == 1
 
@@ -117,6 +125,9 @@ class _Entropy(Aggregate):
     @property
     def reads_mass(self) -> bool:
         return True
+
+    def in_words(self, of: str) -> str:
+        return f"inequality of {of} (generalized entropy, alpha {self.alpha:g})"
 
     @property
     def options(self) -> dict[str, object]:
