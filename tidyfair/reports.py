@@ -116,7 +116,8 @@ def report(
         estimate: Column of the predictions.
         by: The feature that is compared, or a list of them: columns, tuples of columns whose combinations are the
             groups, or `privileged(…)`.
-        metrics: Metrics and disparities in place of the usual ones, which are of labels and scores; numbers need them.
+        metrics: Metrics and disparities in place of the usual ones, which are those of labels, of scores too where there
+            are any, or of numbers.
         gate: What `check` has made: its verdicts are part of the report.
         title: The heading.
         min_n: Values of groups of fewer rows are not shown, and disparities not taken over them. What is hidden can
@@ -127,8 +128,8 @@ def report(
         A `Report`: `.html()`, `.markdown()`, `.save("audit.html")`.
 
     Raises:
-        TidyfairError: Where metrics would; for `group_by=`, a list of cuts, or no rows; and without the packages of
-            `tidyfair[report]`.
+        TidyfairError: Where metrics would; for `group_by=`, a list of cuts, or no rows; for whole numbers that may be
+            labels or a measurement; and without the packages of `tidyfair[report]`.
 
     >>> from tidyfair.datasets import lending
     >>> found = report(lending(), "repaid", "approved", by=["sex", "race"], pos_label="yes")
@@ -210,7 +211,7 @@ main { max-width: 62rem; margin: 0 auto; padding: 1rem; }
 h1 { font-size: 1.8rem; line-height: 1.2; }
 h2 { font-size: 1.3rem; margin-top: 2.5rem; border-bottom: 1px solid #ccc; }
 .table { overflow-x: auto; margin: 1rem 0; }
-.table .gt_table { margin-left: 0; }
+.table .gt_table { margin-left: 0 !important; }
 figure { margin: 1.5rem 0; }
 img { max-width: 100%; height: auto; }
 pre { overflow-x: auto; background: #f4f4f4; padding: 0.8rem; }
