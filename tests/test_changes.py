@@ -77,6 +77,23 @@ def test_mcnemars_test() -> None:
     assert others[".p_value"].is_null().all()
 
 
+@pytest.mark.parametrize("truth", [None, "y", "part"])
+def test_who_is_selected_by_one_model_only_is_as_likely_by_either(truth: str | None) -> None:
+    data = LOANS.with_columns(part=pl.when(pl.int_range(pl.len()) % 3 > 0).then("y"))
+    rates = tf.metric_set(tf.selection_rate, tf.detection_prevalence)
+    found = tf.compare_models(rates)(data, truth, one="one", other="other", times=20, group_by="sex")
+    for sex in ("female", "male"):
+        mine = data.filter(sex=sex)
+        one, other = (
+            mine.filter(mine[name] & ~mine[against]).height for name, against in (("one", "other"), ("other", "one"))
+        )
+        fewer = sum(math.comb(one + other, count) for count in range(min(one, other) + 1))
+        expected = min(1, 2 * fewer / 2 ** (one + other))
+        assert found.filter(sex=sex)[".p_value"].to_list() == pytest.approx([expected] * 2, rel=1e-9)
+    fixed = tf.metric_set(tf.base_rate, tf.precision)
+    assert tf.compare_models(fixed)(data, "y", one="one", other="other", times=20)[".p_value"].is_null().all()
+
+
 def test_the_same_seed_gives_the_same_answer() -> None:
     found = tf.compare_models(FAIR)(LOANS, **CALL)
     shuffled = LOANS.sample(fraction=1, shuffle=True, seed=1)

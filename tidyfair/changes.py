@@ -13,9 +13,10 @@ from tidyfair.draws import interval_of, is_of_labels, is_stratified
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.fairness import demographic_parity
 from tidyfair.frames import open_frame
-from tidyfair.intervals import share_of
+from tidyfair.intervals import Share, share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.proportions import mcnemar
+from tidyfair.readings import CELLS
 from tidyfair.replicates import DRAW, drawn_rows, generator, redrawn
 from tidyfair.requests import DEFAULTS
 from tidyfair.results import tidy_results
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ModelComparison", "compare_models"]
 
-_WHEN_RIGHT = {True: ("tp", "fn"), False: ("fp", "tn")}
-"""The cell of a row by whether it has the event, and whether it is predicted or not."""
-
 
 @dataclass(frozen=True)
 class ModelComparison:
@@ -50,7 +48,8 @@ class ModelComparison:
 
         Returns:
             One row for each metric and outer group: the values `.one` and `.other`, their `.change` (other minus one)
-            with `.lower`, `.upper` and `.std_error`, and of rates of the same rows `.p_value` (McNemar's, exact).
+            with `.lower`, `.upper` and `.std_error`, and the `.p_value` (McNemar's, exact) of rates among rows that do
+            not depend on the prediction, such as accuracy, sensitivity and the selection rate; null of all others.
         """
         for name in ("probs", "estimate", "interval", "explain", "score_bins", "parts", "keep_rows"):
             if options.get(name) is not None:
@@ -125,9 +124,8 @@ class ModelComparison:
         cells = _placed(tally, pairs.second, evaluated) if event is not None and tally.weights is None else None
         for metric in self.metrics:
             share = share_of(metric.definition) if isinstance(metric, Metric) else None
-            same = share is not None and share.among in _SAME_ROWS
             for outer in range(outers):
-                if cells is None or share is None or not same:
+                if cells is None or share is None or not _is_of_same_rows(share):
                     found.append(None)
                     continue
                 mine = cells.filter((pl.col("outer") == outer) & pl.col("one").is_in(list(share.among)))
@@ -215,8 +213,10 @@ class _Rows:
             yield [recounted(self.one, plain, keys), recounted(self.other, second, keys)]
 
 
-_SAME_ROWS = (frozenset({"tp", "fn"}), frozenset({"fp", "tn"}), frozenset({"tp", "fn", "fp", "tn"}))
-"""What rates are among that does not depend on the prediction."""
+def _is_of_same_rows(share: Share) -> bool:
+    """Whether it does not depend on the prediction, which it reads, which rows a rate is about."""
+    cells = {CELLS[name] for name in share.among}
+    return all(guess is not None and (truth, not guess) in cells for truth, guess in cells)
 
 
 def _placed(tally: Tally, second: Column, evaluated: Evaluated) -> pl.DataFrame:
@@ -224,7 +224,7 @@ def _placed(tally: Tally, second: Column, evaluated: Evaluated) -> pl.DataFrame:
     names = tally.names([key.column for key in tally.outer])
     (place,) = tally.names([second])
     event = evaluated.labels.values[evaluated.labels.event or 0]
-    cells = tally.cells.drop_nulls([TRUTH, ESTIMATE, place])
+    cells = tally.cells.drop_nulls([ESTIMATE, place])
     keys = evaluated.units.outer_keys
     if names:
         shown = dict(zip(keys.columns, names, strict=True))
@@ -234,9 +234,12 @@ def _placed(tally: Tally, second: Column, evaluated: Evaluated) -> pl.DataFrame:
         cells = cells.with_columns(pl.lit(0).alias("outer"))
 
     def cell(column: str) -> pl.Expr:
-        truth, guess = pl.col(TRUTH) == event, pl.col(column) == event
-        right = pl.when(guess).then(pl.lit("tp")).otherwise(pl.lit("fn"))
-        return pl.when(truth).then(right).when(guess).then(pl.lit("fp")).otherwise(pl.lit("tn"))
+        sides = pl.col(TRUTH) == event, pl.col(column) == event
+        of_cells = {
+            name: pl.all_horizontal(side.eq_missing(pl.lit(value)) for side, value in zip(sides, values, strict=True))
+            for name, values in CELLS.items()
+        }
+        return pl.coalesce(pl.when(there).then(pl.lit(name)) for name, there in of_cells.items())
 
     return cells.select("outer", cell(ESTIMATE).alias("one"), cell(place).alias("other"), "n")
 
