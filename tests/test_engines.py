@@ -331,6 +331,10 @@ def test_what_cannot_be_asked_of_rows_elsewhere() -> None:
             lambda: tf.mean_score(data, probs="endless"),
         ),
         ("A pair is a connection", lambda: tf.accuracy((LOANS, "table"), "repaid", "approved")),
+        (
+            r"DuckDBPyConnection, which has many tables: name one of them, `\(con, \"table\"\)` or `con.table",
+            lambda: tf.accuracy(duckdb.connect(), "repaid", "approved"),
+        ),
     ]
     for said, ask in cases:
         with pytest.raises(tf.TidyfairError, match=said):

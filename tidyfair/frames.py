@@ -263,6 +263,12 @@ def open_frame(
         if module in _EAGER:
             msg = f"The {module} frame cannot be read: {error}"
             raise ColumnError(msg) from error
+        if hasattr(frame, "table"):
+            msg = (
+                f"`data` is a {module}.{type(frame).__name__}, which has many tables: name one of them, "
+                '`(con, "table")` or `con.table("table")`.'
+            )
+            raise ArgumentError(msg) from error
         msg = (
             f"`data` is a {module}.{type(frame).__name__}; tidyfair opens polars frames (eager, lazy, grouped), pandas "
             "frames (also grouped), pyarrow tables, and what narwhals opens of DuckDB, Spark, Dask and Ibis. Turn it "
