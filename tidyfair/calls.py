@@ -175,6 +175,9 @@ class Evaluable(ABC):
     ) -> Any:  # fmt: skip
         """The values of the groups that disparities are made of; takes what a call takes.
 
+        An ordinary metric compares no groups, and is one row of all rows; `group_by=` gives it for each group, and so
+        does a disparity of it, made by `new_groupwise_metric`.
+
         Columns: outer keys, `.metric`, `.by` and `.group` (null for ordinary metrics), `.level` (with more than two
         labels), `.estimator`, `.estimate`, `.n` and `.denominator` in rows, and `.status`, which says why a value is
         null (`zero_denominator`, `one_class`, `constant`, `missing_values`, `below_min_n`, `left_out` …), or `ok`,

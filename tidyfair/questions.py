@@ -405,7 +405,8 @@ class Question:
         if said:
             warn("; ".join(said) + '. (on_undefined="ignore" silences this.)', UndefinedWarning)
         if explain:
-            return results
+            replicated = LOST in results.columns and results[LOST].null_count() < len(results)
+            return results if replicated else results.drop(LOST, strict=False)
         shown = ".groups_left_out" if results[".groups_left_out"].list.len().sum() else None
         return results.drop([name for name in EXPLANATION if name != shown], strict=False)
 

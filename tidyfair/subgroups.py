@@ -158,9 +158,11 @@ class _Audit(ABC):
 class SubgroupSearch(_Audit):
     """A search through all conjunctions of features, as a callable on dataframes; made by `subgroup_search`.
 
-    It gives a frame of the caller's kind, the most striking subgroup first: the outer keys, `.metric`, `.subgroup`,
-    `.depth` (how many features it names), `.estimate`, `.rest` (the rate of everybody else), `.difference`, `.n` rows,
-    `.denominator`, `.share` of all rows, `.p_value`, `.p_adjusted` and `.status`.
+    It gives a frame of the caller's kind, and of each outer group the most striking subgroup first, which is the one
+    whose rate is the most standard errors from that of everybody else (not the one with the largest `.difference`);
+    ties keep the order of the features, and what is not searched comes last. Columns: the outer keys, `.metric`,
+    `.subgroup`, `.depth` (how many features it names), `.estimate`, `.rest` (the rate of everybody else),
+    `.difference`, `.n` rows, `.denominator`, `.share` of all rows, `.p_value`, `.p_adjusted` and `.status`.
     """
 
     depth: int
@@ -369,7 +371,7 @@ def subgroup_search(
     Exact, from one count of all combinations. Who looks at many subgroups finds a striking one by chance: `.p_value`
     compares a subgroup with itself when the outcomes of the rows that the rate is about are dealt out again,
     `.p_adjusted` with the most striking of all subgroups searched (max-T; Westfall & Young, 1993). The adjusted value
-    is the one to read.
+    is the one to read. Rows come by how many standard errors a subgroup is from everybody else.
 
     Args:
         metric: A rate, such as `fall_out` or `selection_rate`.
