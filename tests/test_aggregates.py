@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import statistics
 from typing import TYPE_CHECKING, Any
 
@@ -301,3 +302,109 @@ def test_a_group_whose_labels_weigh_nothing_has_no_value() -> None:
         (None, "too_few_groups")
     ]
     assert gap.by_group(frame, "truth", "estimate", **options)[".status"].to_list() == ["ok", "zero_denominator"]
+
+
+# Aggregates of one's own
+
+VALUE = pl.col(".estimate")
+
+
+def largest_less_smallest(groups: pl.DataFrame) -> float:
+    values = groups[".estimate"].to_list()
+    return max(values) - min(values)
+
+
+def test_what_is_said_of_an_aggregate_says_where_it_goes() -> None:
+    cases: list[tuple[dict[str, Any], str, float | None, bool, tuple[float, float]]] = [
+        ({}, "minimize", None, False, (-math.inf, math.inf)),
+        ({"equal": 0}, "minimize", 0, True, (0, math.inf)),
+        ({"equal": 1}, "maximize", 1, True, (-math.inf, 1)),
+        ({"equal": 1, "direction": "minimize"}, "minimize", 1, True, (1, math.inf)),
+        ({"direction": "zero"}, "zero", 0, False, (-math.inf, math.inf)),
+        ({"direction": "one"}, "one", 1, False, (-math.inf, math.inf)),
+        ({"direction": "maximize"}, "maximize", None, False, (-math.inf, math.inf)),
+    ]
+    for said, direction, equality, is_distance, limits in cases:
+        made = tf.new_aggregate(largest_less_smallest, **said)
+        metric = tf.demographic_parity("group", aggregate=made)
+        assert (metric.direction, made.equality, made.is_distance, metric.range) == (
+            direction, equality, is_distance, limits,
+        )  # fmt: skip
+    of_factory = tf.new_groupwise_metric(tf.sens, "own", largest_less_smallest, "maximize")("g")
+    assert (of_factory.direction, of_factory.bound) == (
+        "maximize", tf.new_aggregate(largest_less_smallest, direction="maximize"),
+    )  # fmt: skip
+
+
+def test_distances_are_what_the_library_says_they_are() -> None:
+    signed = tf.difference(to="a", signed=True)
+    assert all(each.is_distance for each in (tf.difference(), tf.ratio(), tf.log_ratio(), tf.standard_deviation()))
+    assert not any(each.is_distance for each in (signed, tf.ratio(to="a", signed=True), tf.group_mean()))
+
+
+def test_ones_own_difference_and_ratio_are_those_of_the_library() -> None:
+    pairs = [
+        (tf.new_aggregate(largest_less_smallest, equal=0), tf.difference()),
+        (tf.new_aggregate(VALUE.max() - VALUE.min(), equal=0), tf.difference()),
+        (tf.new_aggregate(VALUE.min() / VALUE.max(), equal=1), tf.ratio()),
+    ]
+    for data in (rows(SHARES), rows({"a": (1, 4)})):
+        for own, known in pairs:
+            assert explained(own, data) == explained(known, data)
+
+
+def test_a_single_group_is_as_equal_groups_are() -> None:
+    def second_less_first(groups: pl.DataFrame) -> float:
+        return abs(groups[".estimate"][1] - groups[".estimate"][0])
+
+    alone = explained(tf.new_aggregate(second_less_first, equal=0), rows({"a": (1, 4)}))
+    assert (alone[".estimate"], alone[".status"], alone[".group_min"]) == (0.0, "ok", "a")
+
+
+def test_the_worst_label_is_the_one_of_the_smallest_ratio() -> None:
+    data = pl.DataFrame({"e": list("xxxyyz") + list("xyyyzz"), "g": ["a"] * 6 + ["b"] * 6}).with_columns(t=pl.col("e"))
+    own = tf.new_aggregate(VALUE.min() / VALUE.max(), equal=1)
+    found, known = (
+        tf.demographic_parity("g", aggregate=each)(data, "t", "e", explain=True).row(0, named=True)
+        for each in (own, tf.ratio())
+    )
+    assert found[".estimate"] == pytest.approx(1 / 3)
+    assert (found[".estimate"], found[".level"]) == (pytest.approx(known[".estimate"]), known[".level"])
+
+
+def test_aggregates_of_ones_own_are_equal_and_pickle_by_what_they_are() -> None:
+    made = tf.new_aggregate(largest_less_smallest, "range", equal=0)
+    assert repr(made) == "range"
+    assert made == tf.new_aggregate(largest_less_smallest, "range", equal=0)
+    assert made != tf.new_aggregate(largest_less_smallest, "range", equal=0, direction="zero")
+    assert made != tf.new_aggregate(largest_less_smallest, "range")
+    of_values = tf.new_aggregate(VALUE.max() - VALUE.min(), equal=0)
+    for each in (made, of_values):
+        again = pickle.loads(pickle.dumps(each))  # noqa: S301 - our own
+        assert (again, hash(again)) == (each, hash(each))
+    assert len({of_values, tf.new_aggregate(VALUE.max() - VALUE.min(), equal=0), made}) == 2
+
+
+ODD_AGGREGATES: list[tuple[Any, dict[str, Any], str]] = [
+    (3, {}, "an aggregate is"),
+    (tf.difference(), {"equal": 0}, "an aggregate is"),
+    (tf.difference, {}, "lacks its brackets"),
+    (VALUE.max(), {"name": ""}, "a name in words"),
+    (VALUE.max(), {"equal": "0"}, "`equal` is a finite number"),
+    (VALUE.max(), {"equal": math.nan}, "`equal` is a finite number"),
+    (VALUE.max(), {"equal": 2}, "is 2 the smallest number"),
+    (VALUE.max(), {"direction": "down"}, "'down'"),
+    (VALUE.max(), {"equal": 1, "direction": "zero"}, "equal groups have 0, not 1"),
+]
+
+
+@pytest.mark.parametrize(("function", "said", "expected"), ODD_AGGREGATES, ids=lambda each: str(each)[:30])
+def test_what_is_no_aggregate_is_refused(function: Any, said: dict[str, Any], expected: str) -> None:
+    with pytest.raises(tf.TidyfairError, match=expected):
+        tf.new_aggregate(function, **said)
+
+
+@pytest.mark.parametrize(("function", "equal"), [(VALUE.min() - VALUE.max(), 0), (VALUE.max() / VALUE.min(), 1)])
+def test_a_distance_beyond_equality_is_none(function: pl.Expr, equal: float) -> None:
+    with pytest.raises(tf.AggregateError, match='has the direction "zero" or "one"'):
+        explained(tf.new_aggregate(function, equal=equal))

@@ -163,6 +163,20 @@ def test_aggregates_that_fail(loans: DataFrame) -> None:
         tf.demographic_parity("sex", aggregate=broken)(loans, estimate="estimate")
     assert "in the aggregate of demographic_parity" in caught.value.__notes__[0]
 
+    def of_pandas(groups: Any) -> float:
+        return groups.groupby("sex")
+
+    for frame in (loans, loans.to_pandas()):
+        with pytest.raises(tf.AggregateError) as caught_too:
+            tf.demographic_parity("sex", aggregate=of_pandas)(frame, estimate="estimate")
+        assert str(caught_too.value).startswith(
+            "demographic_parity: the aggregate of_pandas failed with AttributeError: 'DataFrame' object has no attribute"
+        )
+        assert "It gets a polars DataFrame, whatever the kind of the data, with the columns 'sex', '.group', " in str(
+            caught_too.value
+        )
+        assert isinstance(caught_too.value.__cause__, AttributeError)
+
 
 def test_expressions_that_do_not_fit(loans: DataFrame) -> None:
     odd = tf.demographic_parity((pl.col("sex") + 1).alias("odd"))

@@ -77,7 +77,7 @@ def test_a_verdict_is_that_of_one_sided_limits(limit: float, confidence: float) 
     data = random_people()
     level = 2 * confidence - 1
     for metric in (tf.demographic_parity("g"), tf.equalized_odds("h"), tf.accuracy_difference("h")):
-        expected = metric(data, "t", "e", interval="auto", conf_level=level, explain=True).drop(".replicates_lost")
+        expected = metric(data, "t", "e", interval="auto", conf_level=level, explain=True)
         found = tf.check(metric, below=limit, confidence=confidence)(data, "t", "e")
         assert found.columns == [*expected.columns, ".limit", ".verdict"]
         shared = [name for name in expected.columns if name not in (".lower", ".upper")]
@@ -555,10 +555,12 @@ def test_what_has_no_interval_cannot_be_judged() -> None:
     assert calibration[".lower"].item() <= calibration[".estimate"].item() <= calibration[".upper"].item()
 
 
-def test_an_aggregate_of_ones_own_passes_or_is_not_known_well_enough() -> None:
-    def largest_less_smallest(groups: pl.DataFrame) -> float:
-        return groups[".estimate"].max() - groups[".estimate"].min()  # pyright: ignore[reportOperatorIssue, reportOptionalOperand, reportReturnType, reportUnknownVariableType]
+def largest_less_smallest(groups: pl.DataFrame) -> float:
+    values = groups[".estimate"].to_list()
+    return max(values) - min(values)
 
+
+def test_an_aggregate_of_ones_own_passes_or_is_not_known_well_enough() -> None:
     own = tf.new_groupwise_metric(tf.selection_rate, "own", largest_less_smallest)("g")
     random = np.random.default_rng(3)
     for _ in range(5):
@@ -568,3 +570,38 @@ def test_an_aggregate_of_ones_own_passes_or_is_not_known_well_enough() -> None:
         assert found[".lower"].item() > 0
         assert found[".verdict"].item() == "not enough evidence"
         assert tf.check(own, below=0.9)(equal, estimate="y", times=200)[".verdict"].item() == "pass"
+
+
+OWN_DISTANCES: list[tuple[Any, dict[str, float]]] = [
+    (tf.new_aggregate(largest_less_smallest, equal=0), {"below": 0.1}),
+    (tf.new_aggregate(pl.col(".estimate").min() / pl.col(".estimate").max(), equal=1), {"above": 0.8}),
+    (tf.difference(to="overall"), {"below": 0.05}),
+    (tf.ratio(to="overall"), {"above": 0.9}),
+    (tf.standard_deviation(), {"below": 0.05}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("aggregate", "limit"), OWN_DISTANCES, ids=lambda each: repr(each)[:30])
+def test_distances_that_are_no_matter_of_pairs_have_three_verdicts(aggregate: Any, limit: dict[str, float]) -> None:
+    gate = tf.check(tf.demographic_parity("g", aggregate=aggregate), **limit)
+    assert [verdict(gate(data, estimate="e", times=200)) for data in (FAIR, UNFAIR, UNKNOWN)] == [PASS, FAIL, UNSURE]
+    # replicates of groups in which all are alike are alike
+    assert verdict(gate(people(a=(4, 4), b=(4, 4), c=(4, 4)), estimate="e", times=200)) == UNSURE
+
+
+def test_a_signed_aggregate_of_ones_own_fails_on_either_side() -> None:
+    def last_less_first(groups: pl.DataFrame) -> float:
+        return groups[".estimate"][-1] - groups[".estimate"][0]
+
+    signed = tf.new_aggregate(last_less_first, direction="zero")
+    for data in (UNFAIR, UNFAIR.with_columns(pl.col("g").replace({"a": "b", "b": "a"}))):
+        gate = tf.check(tf.demographic_parity("g", aggregate=signed), below=0.1)
+        assert verdict(gate(data, estimate="e", times=200)) == FAIL
+
+
+def test_what_has_no_end_at_equality_passes_by_the_other() -> None:
+    # of two metrics at once there is no lower end
+    spread = tf.equalized_odds("g", aggregate=tf.standard_deviation())
+    data = pl.concat([FAIR.with_columns(t=1), FAIR.with_columns(t=0)])
+    found = tf.check(spread, below=0.1)(data, "t", "e", times=200)
+    assert (found[".lower"].item(), verdict(found)) == (None, PASS)

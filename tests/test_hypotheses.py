@@ -412,6 +412,44 @@ def test_an_infinite_ratio_is_no_surprise_in_small_groups() -> None:
     assert found[".expected"] == found[".expected_upper"] == math.inf
 
 
+def own_range(groups: pl.DataFrame) -> float:
+    values = groups[".estimate"].to_list()
+    return max(values) - min(values)
+
+
+VALUE = pl.col(".estimate")
+OWN: list[tuple[Any, Any]] = [
+    (tf.new_aggregate(own_range, equal=0), tf.difference()),
+    (tf.new_aggregate(VALUE.max() - VALUE.min(), equal=0), tf.difference()),
+    (tf.new_aggregate(VALUE.min() / VALUE.max(), equal=1), tf.ratio()),
+    (tf.new_aggregate((VALUE - pl.col(".overall")).abs().max(), equal=0), tf.difference(to="overall")),
+]
+
+
+@pytest.mark.parametrize(("own", "known"), OWN, ids=lambda each: repr(each)[:30])
+@pytest.mark.parametrize("factory", [tf.equal_opportunity, tf.new_groupwise_metric(tf.f_meas, "f", tf.difference())])
+def test_aggregates_of_ones_own_are_tested_as_those_of_the_library(factory: Any, own: Any, known: Any) -> None:
+    found, expected = (
+        tf.disparity_test(factory("g", aggregate=each), times=300)(random_people(300), "t", "e").row(0, named=True)
+        for each in (own, known)
+    )
+    assert found == pytest.approx(expected)
+
+
+def test_a_function_is_asked_of_fewer_draws_unless_said_otherwise() -> None:
+    asked = list[int]()
+
+    def counting(groups: pl.DataFrame) -> float:
+        asked.append(len(groups))
+        return own_range(groups)
+
+    metric = tf.demographic_parity("g", aggregate=tf.new_aggregate(counting, equal=0))
+    for times, least in ((None, 1_000), (70, 70)):
+        asked.clear()
+        tf.disparity_test(metric, times=times)(SMALL, estimate="e")
+        assert least < len(asked) <= least + 5
+
+
 def test_complements_are_the_same_rows() -> None:
     both = tf.new_groupwise_metric(tf.metric_set(tf.sens, tf.miss_rate), "both", tf.difference())
     one, other = (shuffled_test(metric("g"), seed=1)(SMALL, "t", "e") for metric in (both, tf.equal_opportunity))
@@ -606,7 +644,10 @@ def test_what_is_no_comparison_is_refused(make: Any) -> None:
     with pytest.raises(tf.ArgumentError, match=r'did you mean `demographic_parity\("col"\)`'):
         make(tf.demographic_parity)
     user = tf.new_groupwise_metric(tf.sens, "mine", pl.col(".estimate").max())("g")
-    for odd in (tf.accuracy, [tf.demographic_parity("g")], user, None, "demographic_parity", tf.metric_set(tf.sens)):
+    if make is tf.disparity_test:
+        with pytest.raises(tf.ArgumentError, match=r"is more of mine worse\? .+ `new_aggregate\(…, equal=…\)`"):
+            make(user)
+    for odd in (tf.accuracy, [tf.demographic_parity("g")], None, "demographic_parity", tf.metric_set(tf.sens)):
         with pytest.raises(tf.ArgumentError, match=r"takes comparisons of groups"):
             make(odd)
     with pytest.raises(tf.ArgumentError, match="needs a comparison of groups"):

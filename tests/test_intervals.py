@@ -23,7 +23,7 @@ from tidyfair.datasets import lending
 from tidyfair.intervals import share_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 LOANS = lending(3000)
 CALL: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
@@ -646,7 +646,11 @@ def test_replicates_without_a_group_are_counted_and_told() -> None:
     silent = gap(few, "t", "e", interval="bootstrap", times=times, on_undefined="ignore")
     assert ".replicates_lost" not in silent.columns
     closed = gap(LOANS.with_columns(g="sex"), **CALL, interval="auto", explain=True)
-    assert closed[".replicates_lost"].item() is None
+    # nothing was lost where nothing was drawn
+    assert ".replicates_lost" not in closed.columns
+    assert ".replicates_lost" not in gap(LOANS.to_pandas().assign(g="a"), **CALL, interval="auto", explain=True)
+    both = tf.metric_set(tf.sens, tf.f_meas)(LOANS, **CALL, interval="auto", times=50, explain=True)
+    assert both[".replicates_lost"].to_list() == [None, 0]
 
 
 def test_the_worst_label_is_chosen_anew_in_each_replicate() -> None:
@@ -740,3 +744,70 @@ def test_an_interval_is_of_the_replicates_that_have_all_groups() -> None:
     with pytest.warns(tf.UndefinedWarning, match="the interval is of the others"):
         found = tf.roc_auc_difference("g")(pl.concat([sure, rare]), "y", probs="s", interval="bootstrap", times=300)
     assert ends(found) == (1.0, 1.0)
+
+
+# Distances that are no matter of pairs
+
+VALUE = pl.col(".estimate")
+RANGE = tf.new_aggregate(VALUE.max() - VALUE.min(), equal=0)
+QUOTIENT = tf.new_aggregate(VALUE.min() / VALUE.max(), equal=1)
+
+
+def some_people(rates: Sequence[float], rows: Sequence[int], random: np.random.Generator) -> pl.DataFrame:
+    hits = [random.random(size) < rate for rate, size in zip(rates, rows, strict=True)]
+    return pl.DataFrame({"g": np.repeat(np.arange(len(rows)), rows), "e": np.concatenate(hits)})
+
+
+@pytest.mark.parametrize("rows", [[160] * 6, [10, 20, 100, 300, 300, 300]], ids=["even", "rare"])
+def test_equal_groups_are_within_the_interval_of_ones_own_distance(rows: list[int]) -> None:
+    random, out = np.random.default_rng(1), dict.fromkeys(["own", "difference", "own ratio", "ratio"], 0)
+    compared = dict(zip(out, [RANGE, tf.difference(), QUOTIENT, tf.ratio()], strict=True))
+    of_all = tf.metric_set(*(tf.demographic_parity("g", aggregate=each, name=name) for name, each in compared.items()))
+    for _ in range(60):
+        found = of_all(some_people([0.4] * 6, rows, random), estimate="e", interval="auto", times=200)
+        for name, estimate, lower, upper in found.select(".metric", ".estimate", ".lower", ".upper").rows():
+            assert lower <= estimate <= upper
+            out[name] += lower > 0 if "ratio" not in name else upper < 1
+    assert (out["own"], out["own ratio"]) <= (out["difference"], out["ratio"])
+
+
+@pytest.mark.parametrize("rates", [[0.3, 0.3, 0.3, 0.5, 0.5, 0.5], [0.2, 0.3, 0.5, 0.6]], ids=["tied", "apart"])
+def test_intervals_of_spreads_hold_what_is_true(rates: list[float]) -> None:
+    random, rows = np.random.default_rng(2), [200] * len(rates)
+    middle = float(np.mean(rates))
+    truth = {"range": max(rates) - min(rates), "sd": float(np.std(rates)), "far": max(abs(p - middle) for p in rates)}
+    aggregates = dict(zip(truth, (RANGE, tf.standard_deviation(), tf.difference(to="overall")), strict=True))
+    spreads = tf.metric_set(
+        *(tf.demographic_parity("g", aggregate=each, name=name) for name, each in aggregates.items())
+    )
+    wrong, above = dict.fromkeys(truth, 0), dict.fromkeys(truth, 0)
+    for _ in range(60):
+        found = spreads(some_people(rates, rows, random), estimate="e", interval="auto", times=200)
+        assert set(found[".method"]) == {"bootstrap, simultaneous"}
+        for name, lower, upper in found.select(".metric", ".lower", ".upper").rows():
+            wrong[name] += not lower <= truth[name] <= upper
+            above[name] += lower > 0
+    # five of a hundred, give or take what 60 samples do
+    assert max(wrong.values()) <= 8
+    # and it is seen that groups differ
+    assert min(above.values()) >= 30
+
+
+def test_the_lower_end_of_a_range_is_that_of_bands_of_all_groups() -> None:
+    found = tf.demographic_parity("race", aggregate=RANGE)(LOANS, **CALL, interval="auto", times=200)
+    counts = LOANS.group_by("race").agg((pl.col("approved") == "yes").sum(), pl.len()).rows()
+    bands = [
+        proportion_confint(hits, rows, 1 - 0.975 ** (1 / len(counts)), method="wilson") for _, hits, rows in counts
+    ]
+    lower = max(0, max(low for low, _ in bands) - min(high for _, high in bands))
+    assert found[".lower"].item() == pytest.approx(lower, abs=1e-9)
+    plain = tf.demographic_parity("race")(LOANS, **CALL)
+    assert found[".estimate"].item() == pytest.approx(plain[".estimate"].item())
+
+
+def test_distances_of_means_have_bands_too() -> None:
+    random = np.random.default_rng(5)
+    data = pl.DataFrame({"p": random.normal(size=1_200) + [0, 0, 1] * 400, "g": ["a", "b", "c"] * 400})
+    spread = tf.mean_prediction_difference("g", aggregate=tf.standard_deviation())
+    found = spread(data, estimate="p", interval="auto", times=200).row(0, named=True)
+    assert 0.2 < found[".lower"] < found[".estimate"] < found[".upper"]

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import polars as pl
 
+from tidyfair.arguments import number, one_of
 from tidyfair.errors import AggregateError, ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Aggregate"]
+__all__ = ["Aggregate", "new_aggregate"]
 
 SUPPRESSED = "suppressed"
 """Why a group has no value of which cells were left out on purpose."""
@@ -26,6 +27,10 @@ Across: TypeAlias = Literal["worst", "mean"]
 Context: TypeAlias = Literal["overall", "rest"]
 CONTEXTS: tuple[Context, ...] = ("overall", "rest")
 
+_USUAL: dict[float, Direction] = {0: "minimize", 1: "maximize"}
+"""Where a number goes of which only that of equal groups is said."""
+_SIGNED: dict[Direction, float] = {"zero": 0.0, "one": 1.0}
+"""The number of equal groups where it has a sign."""
 _TIE = 1e-12
 """Values closer than this, relative to their size, are equal: float sums do not agree to the last bit."""
 
@@ -36,6 +41,12 @@ def first_largest(value: pl.Expr) -> pl.Expr:
     """Place of the largest value, the first of equals; null where there is none."""
     largest = value.max()
     return ((value == largest) | (value >= largest - _TIE * largest.abs())).cast(pl.Int8).arg_max()
+
+
+def severity_of(value: pl.Expr, direction: Direction | None) -> pl.Expr:
+    """How bad a number is that should go somewhere."""
+    away = {"maximize": -value, "zero": value.abs(), "one": (value - 1).abs()}
+    return away.get(str(direction), value)
 
 
 @dataclass(frozen=True)
@@ -64,8 +75,8 @@ class Aggregate(ABC):
         return 2
 
     @property
-    def for_one_group(self) -> float | None:
-        """The number where the data have a single group; None leaves it to `value`."""
+    def equality(self) -> float | None:
+        """The number that equal groups have, and a single one; None where it says nothing of equality."""
         return 0.0
 
     @property
@@ -90,8 +101,8 @@ class Aggregate(ABC):
 
     @property
     def is_distance(self) -> bool:
-        """Whether it is 0 of equal groups and larger of all others, so that chance only adds to it."""
-        return self.for_one_group == 0 and self.direction == "minimize"
+        """Whether equal groups are at the end of what it can be, so that chance only moves it away from there."""
+        return self.equality is not None and self.direction in ("minimize", "maximize")
 
     def in_words(self, of: str) -> str:
         """What it gives of a metric, for those who do not read code."""
@@ -140,7 +151,7 @@ class Aggregate(ABC):
 
     def severity(self, value: pl.Expr) -> pl.Expr:
         """How bad a number is, to find the worst of several metrics or labels."""
-        return value
+        return severity_of(value, self.direction)
 
     def _means_nothing(self, metric: str) -> str:
         return f"{self!r} means nothing for {metric}, which can be negative; use difference() or another metric."
@@ -152,10 +163,19 @@ class UserAggregate(Aggregate):
 
     kind: str = "user"
     function: Callable[[pl.DataFrame], float] | pl.Expr = field(kw_only=True)
+    name: str | None = None
+    at_equality: float | None = None
+    """The number that equal groups have, where it is said."""
+    good: Direction | None = None
+    """Where the number should go, where it is said."""
 
     @property
-    def for_one_group(self) -> float | None:
-        return None
+    def direction(self) -> Direction:
+        return self.good or "minimize"
+
+    @property
+    def equality(self) -> float | None:
+        return self.at_equality
 
     @property
     def reads_values_only(self) -> bool:
@@ -164,6 +184,13 @@ class UserAggregate(Aggregate):
     @property
     def contexts(self) -> tuple[Context, ...]:
         return ("overall",)
+
+    def range(self, lower: float, upper: float) -> tuple[float, float]:
+        del lower, upper
+        least, most = -math.inf, math.inf
+        if self.is_distance and self.at_equality is not None:
+            return (self.at_equality, most) if self.good == "minimize" else (least, self.at_equality)
+        return least, most
 
     def value(self) -> pl.Expr:
         """The user's expression; it reads the tidy frame, not the columns that ours read."""
@@ -174,40 +201,120 @@ class UserAggregate(Aggregate):
         if result is None and isinstance(self.function, pl.Expr):
             return None  # an expression says so where it has no value
         if not isinstance(result, bool) and isinstance(result, Real):
-            return None if math.isnan(result) else float(result)
+            found = float(result)
+            self._check_side(found, name)
+            return None if math.isnan(found) else found
         shown = f"{len(result)} values" if isinstance(result, Sized) and type(result) is not str else repr(result)
         msg = f"{name}: the aggregate {self!r} returned {shown} ({type(result).__name__}); it must return one number."
         raise AggregateError(msg)
 
+    @property
+    def _said(self) -> tuple[object, ...]:
+        return self.name, self.at_equality, self.good, self.across
+
+    def _check_side(self, found: float, name: str) -> None:
+        """Refuse a number beyond that of equal groups."""
+        if self.at_equality is None or not self.is_distance:
+            return
+        beyond = self.at_equality - found if self.good == "minimize" else found - self.at_equality
+        if beyond > _TIE * max(1, abs(found)):
+            where = "below" if self.good == "minimize" else "above"
+            msg = (
+                f"{name}: the aggregate {self!r} returned {found:g}, {where} the {self.at_equality:g} of equal groups. "
+                'A number that may be on both sides of it has the direction "zero" or "one".'
+            )
+            raise AggregateError(msg)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, UserAggregate):
             return NotImplemented
-        if isinstance(self.function, pl.Expr) and isinstance(other.function, pl.Expr):
-            return self.function.meta.eq(other.function)
-        return self.function is other.function
+        one, another = self.function, other.function
+        same = one.meta.eq(another) if isinstance(one, pl.Expr) and isinstance(another, pl.Expr) else one is another
+        return same and self._said == other._said
 
     def __hash__(self) -> int:
-        return hash(tuple(self.function.meta.root_names()) if isinstance(self.function, pl.Expr) else self.function)
+        function = self.function
+        return hash((tuple(function.meta.root_names()) if isinstance(function, pl.Expr) else function, self._said))
 
     def __repr__(self) -> str:
-        return (
-            str(self.function) if isinstance(self.function, pl.Expr) else getattr(self.function, "__name__", "function")
+        function = self.function
+        return self.name or (
+            str(function) if isinstance(function, pl.Expr) else getattr(function, "__name__", "function")
         )
 
 
-def as_aggregate(given: object, name: str) -> Aggregate:
-    """Accept an aggregate of ours, a polars expression or a function."""
+def new_aggregate(
+    function: Callable[[pl.DataFrame], float] | pl.Expr,
+    name: str | None = None,
+    *,
+    equal: float | None = None,
+    direction: Direction | None = None,
+) -> Aggregate:
+    """Make an aggregate that says what it gives where groups are equal, and where it should go.
+
+    With `equal` and a direction of `"minimize"` or `"maximize"` it is a distance: chance only moves it away from
+    equality. Intervals and gates then treat it like those of the library, provided that it does not grow when the
+    values of groups come closer to each other.
+
+    Args:
+        function: A function of a polars frame, whatever the kind of the data, with one row for each group and metric
+            (`.group`, the `by` columns, `.metric`, `.estimator`, `.estimate`, `.n`, `.denominator`, `.overall`) that
+            returns one number; or a polars expression over it. Groups without a value are not in it.
+        name: What it is called where it is shown; the name of the function unless given.
+        equal: The number of equal groups, such as 0 for differences and 1 for ratios; a single group has it too. Left
+            out, nobody knows whether chance has made the number, and a gate never fails by it.
+        direction: `"minimize"` or `"maximize"`, and all other groups are beyond `equal`; or `"zero"` or `"one"` for a
+            number with a sign, which may be on both sides of it. Left out, 0 is to be small and 1 large.
+
+    Raises:
+        ArgumentError: For a direction that does not fit `equal`, or none where `equal` is neither 0 nor 1.
+        AggregateError: For what is no function and no expression; and in a call, for a number beyond `equal`.
+
+    >>> from tidyfair import demographic_parity
+    >>> value = pl.col(".estimate")
+    >>> times_as_often = new_aggregate(value.max() / value.min(), "times_as_often", equal=1, direction="minimize")
+    >>> demographic_parity("sex", aggregate=times_as_often)
+    <groupwise metric demographic_parity('sex'): times_as_often of detection_prevalence, minimize>
+    """
+    _check_function(function, "new_aggregate()")
+    if name is not None and (not isinstance(name, str) or not name):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"new_aggregate(): a name in words, not {name!r}."
+        raise ArgumentError(msg)
+    if direction is not None:
+        one_of("direction", direction, DIRECTIONS)
+    if equal is not None:
+        equal = number("equal", equal, -math.inf)
+    meant = None if direction is None else _SIGNED.get(direction)
+    if meant is not None and equal not in (None, meant):
+        msg = f"new_aggregate(): with the direction {direction!r} equal groups have {meant:g}, not {equal:g}."
+        raise ArgumentError(msg)
+    if direction is None and equal not in (None, *_USUAL):
+        way_out = '`direction="minimize"` or `direction="maximize"`'
+        msg = f"new_aggregate(): is {equal:g} the smallest number that there can be, or the largest? Say {way_out}."
+        raise ArgumentError(msg)
+    good = direction or (None if equal is None else _USUAL[equal])
+    return UserAggregate(function=function, name=name, at_equality=meant if equal is None else equal, good=good)
+
+
+def as_aggregate(given: object, name: str, direction: Direction | None = None) -> Aggregate:
+    """Accept an aggregate of ours, a polars expression or a function, with the direction that is said of it."""
+    if isinstance(given, UserAggregate) and given.good is None and direction:
+        given = given.function
     if isinstance(given, Aggregate):
         return given
+    _check_function(given, name)
+    return new_aggregate(cast("Callable[[pl.DataFrame], float] | pl.Expr", given), direction=direction)
+
+
+def _check_function(given: object, name: str) -> None:
+    """Refuse what is neither a function of the user's nor an expression."""
     if isinstance(given, pl.Expr):
-        return UserAggregate(function=given)
-    if callable(given):
-        function = cast("Callable[[pl.DataFrame], float]", given)
-        if str(getattr(given, "__module__", None)).startswith("tidyfair."):
-            written = getattr(given, "__name__", "")
-            msg = f"{name}: `aggregate={written}` lacks its brackets; write `aggregate={written}()`."
-            raise AggregateError(msg)
-        return UserAggregate(function=function)
-    takes = "difference(), ratio() or their like, a polars expression or a function"
-    msg = f"{name}: an aggregate is {takes}, not {given!r}."
-    raise AggregateError(msg)
+        return
+    if not callable(given):
+        takes = "difference(), ratio() or their like, a polars expression or a function"
+        msg = f"{name}: an aggregate is {takes}, not {given!r}."
+        raise AggregateError(msg)
+    if str(getattr(given, "__module__", None)).startswith("tidyfair."):
+        written = getattr(given, "__name__", "")
+        msg = f"{name}: `aggregate={written}` lacks its brackets; write `aggregate={written}()`."
+        raise AggregateError(msg)

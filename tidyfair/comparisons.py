@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -27,6 +28,8 @@ NO_LEVEL = -1
 PART = "part"
 """Whether a metric belongs to the disparity itself (0), or to the one that is subtracted from it (1)."""
 _PLACE = "\0place"
+_NOT_ASKED = pl.lit(math.inf)
+"""In place of the number of a user's aggregate, which the rules never make."""
 _PER_METRIC = ["request", "outer", PART, LEVEL, "metric"]
 _PER_LEVEL, _PER_PART, _PER_OUTER = _PER_METRIC[:4], _PER_METRIC[:3], _PER_METRIC[:2]
 _STATUS = (
@@ -109,9 +112,7 @@ def _rules(batch: _Batch, *, undefined_is_null: bool) -> tuple[list[pl.Expr], li
     places = {aggregate: f"value {place}" for place, aggregate in enumerate(batch)}
     # a user is asked once for all metrics, after the rules
     numbers = {
-        place: pl.lit(0.0)
-        if isinstance(aggregate, UserAggregate)
-        else aggregate.value().cast(pl.Float64).fill_nan(None)
+        place: _NOT_ASKED if isinstance(aggregate, UserAggregate) else aggregate.value().cast(pl.Float64).fill_nan(None)
         for aggregate, place in places.items()
     }
     counted = [
@@ -127,7 +128,7 @@ def _rules(batch: _Batch, *, undefined_is_null: bool) -> tuple[list[pl.Expr], li
         pl.col("n").filter(known).sum(),
     ]
     alone = (pl.col("groups") == 1) & (pl.col("known") == 1) & pl.col("referable") & ~pl.col("two_sided")
-    of_one = _of_each(batch, lambda aggregate: pl.lit(aggregate.for_one_group, pl.Float64))
+    of_one = _of_each(batch, lambda aggregate: pl.lit(aggregate.equality, pl.Float64))
     value = pl.coalesce(pl.when(alone).then(of_one), _of_each(batch, lambda aggregate: pl.col(places[aggregate])))
     asked = _of_each(batch, lambda aggregate: pl.lit(aggregate.groups_needed, pl.Int32))
     needed = pl.min_horizontal(asked, pl.when("two_sided").then(asked).otherwise(pl.max_horizontal("groups", 1)))
@@ -191,7 +192,10 @@ def _less(settled: pl.LazyFrame) -> pl.LazyFrame:
 def _ask_user(levels: pl.DataFrame, valued: pl.DataFrame, aggregate: UserAggregate, tidy: Tidy) -> pl.DataFrame:
     """Put the numbers of a user's aggregate where the rules allow one."""
     keys = ["request", "outer", PART, LEVEL]
-    allowed = valued.join(levels.filter(pl.col("reason").is_null()), on=keys, how="semi", maintain_order="left")
+    there = levels.filter(pl.col("reason").is_null())
+    valued = valued.join(there, on=keys, how="semi", maintain_order="left")
+    to_ask = pl.col("value") == _NOT_ASKED
+    allowed = valued.join(there.filter(to_ask), on=keys, how="semi", maintain_order="left")
     answers: list[tuple[int, int, int, int, float | None]] = []
     for (request,), rows in allowed.group_by("request", maintain_order=True):
         name, frame = tidy(int(str(request)), rows)
@@ -205,13 +209,19 @@ def _ask_user(levels: pl.DataFrame, valued: pl.DataFrame, aggregate: UserAggrega
             reason = str(error).partition("\n")[0].partition(";")[0]
             msg = f"{name}: the aggregate {aggregate!r} failed: {reason}. Its columns: {listed(frame.columns)}."
             raise AggregateError(msg) from error
+        except (AttributeError, TypeError) as error:
+            reason = f"{type(error).__name__}: {error}".rstrip(".")
+            gets = "It gets a polars DataFrame, whatever the kind of the data, with the columns"
+            msg = f"{name}: the aggregate {aggregate!r} failed with {reason}. {gets} {listed(frame.columns)}."
+            raise AggregateError(msg) from error
         except Exception as error:
             error.add_note(f"in the aggregate of {name}, whose columns are {listed(frame.columns)}")
             raise
         answers += [(*place.values(), aggregate.number(result, name)) for place, result in results]
-    values = pl.DataFrame(answers, schema={**allowed.select(keys).schema, "value": pl.Float64}, orient="row")
-    extremes = allowed.group_by(keys).agg(_carriers(aggregate))
-    answered = levels.drop("value", "low", "high").join(values, on=keys, how="left", maintain_order="left")
+    values = pl.DataFrame(answers, schema={**allowed.select(keys).schema, "answer": pl.Float64}, orient="row")
+    extremes = valued.group_by(keys).agg(_carriers(aggregate))
+    answered = levels.drop("low", "high").join(values, on=keys, how="left", maintain_order="left")
+    answered = answered.with_columns(pl.when(to_ask).then("answer").otherwise("value").alias("value")).drop("answer")
     undefined = pl.when(pl.col("value").is_null()).then(pl.lit("zero_denominator"))
     return answered.join(extremes, on=keys, how="left", maintain_order="left").with_columns(
         pl.coalesce("reason", undefined).alias("reason")

@@ -47,7 +47,7 @@ class Contrast(Aggregate):
         return "zero" if self.signed else "minimize"
 
     @property
-    def for_one_group(self) -> float | None:
+    def equality(self) -> float | None:
         return 1.0 if self.kind == "ratio" else 0.0
 
     @property
@@ -63,10 +63,6 @@ class Contrast(Aggregate):
         # the farthest of several groups, with its sign, may be another one
         several = self.signed and self.to != ("privileged",)
         return None if self.kind != "difference" or self.contexts or several else 2.0
-
-    @property
-    def is_distance(self) -> bool:
-        return not self.signed
 
     def in_words(self, of: str) -> str:
         if self.to == "range":

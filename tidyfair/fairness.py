@@ -241,9 +241,8 @@ def new_groupwise_metric(
     Args:
         fn: A metric, or a metric set whose disparities are combined.
         name: What `.metric` says.
-        aggregate: `difference()`, `ratio()` or their like; a polars expression; or a function of a polars frame with
-            one row for each group and metric (`.group`, the `by` columns, `.metric`, `.estimator`, `.estimate`, `.n`,
-            `.denominator`, `.overall`) that returns one number. Groups without a value are not in it.
+        aggregate: `difference()`, `ratio()` or their like; or a polars expression or a function of a polars frame, as
+            `new_aggregate` takes them, which also says what equal groups have.
         direction: `"minimize"`, `"maximize"`, `"zero"` or `"one"`; the aggregate's own unless given.
         less: A metric or set whose own disparity is subtracted, so that what is left is what predictions add to it.
         source: The paper or standard that defines it, which reports show.
@@ -260,7 +259,7 @@ def new_groupwise_metric(
     if "numeric" in kinds and len(kinds) > 1:
         msg = f"{name}: numeric metrics do not mix with others, here {listed(sorted(kinds))}: they read other columns."
         raise ArgumentError(msg)
-    return GroupwiseFactory(name, metrics, as_aggregate(aggregate, name), direction, subtracted, source)
+    return GroupwiseFactory(name, metrics, as_aggregate(aggregate, name, direction), direction, subtracted, source)
 
 
 def _ordinary(given: object, name: str) -> tuple[Metric, ...]:
@@ -316,7 +315,8 @@ def new_between_group_metric(
     define = prob_metric(direction=direction or "minimize", range=range, probabilities=False, against=against)
     metric = fn.alias(name) if isinstance(fn, Metric) else replace(define(fn), name=name)
     largest = FarthestPair() if metric.definition.against == "pairs" else group_maximum()
-    return GroupwiseFactory(name, (metric,), largest if aggregate is None else as_aggregate(aggregate, name), direction)
+    chosen = largest if aggregate is None else as_aggregate(aggregate, name, direction)
+    return GroupwiseFactory(name, (metric,), chosen, direction)
 
 
 def _compared(metric: Metric) -> tuple[GroupwiseFactory, GroupwiseFactory]:

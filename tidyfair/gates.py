@@ -91,8 +91,8 @@ class Gate:
         passed = _passes() & (missing == 0)
         failed = found.select(_is_infinite().fill_null(value=False)).to_series()
         # replicates of what may be a distance lie beyond equality even where groups are equal
-        own = [isinstance(getattr(self.metrics.metrics[each], "bound", None), UserAggregate) for each in place]
-        left = failed.not_() & found[".estimate"].is_not_null() & ~pl.Series(own, dtype=pl.Boolean)
+        unknown = pl.Series([_may_be_distance(self.metrics.metrics[each]) for each in place], dtype=pl.Boolean)
+        left = failed.not_() & found[".estimate"].is_not_null() & ~unknown
         while left.any():
             # the next one is judged by as many as are left
             quiet = {**reading, "on_undefined": "null" if reading.get("on_undefined") == "null" else "ignore"}
@@ -116,10 +116,18 @@ def _two_sided(metric: Metric | GroupwiseMetric) -> bool:
     return isinstance(metric, GroupwiseMetric) and metric.by.sides is not None
 
 
+def _may_be_distance(metric: Metric | GroupwiseMetric) -> bool:
+    """Whether nobody said what a user's aggregate gives where groups are equal."""
+    bound = metric.bound if isinstance(metric, GroupwiseMetric) else None
+    return isinstance(bound, UserAggregate) and bound.equality is None
+
+
 def _passes() -> pl.Expr:
     """Whether all of the interval is within the limit, on both sides of equality: signs are no excuse."""
     lower, upper, limit = pl.col(".lower"), pl.col(".upper"), pl.col(".limit")
-    return pl.when(_BELOW).then((upper < limit) & (lower > -limit)).otherwise((lower > limit) & (upper < 1 / limit))
+    # what has no end on the side of equality is not beyond it
+    below = (upper < limit) & (lower > -limit).fill_null(value=True)
+    return pl.when(_BELOW).then(below).otherwise((lower > limit) & (upper < 1 / limit).fill_null(value=True))
 
 
 def _fails() -> pl.Expr:
@@ -145,8 +153,9 @@ def check(given: Any, *, below: float | None = None, above: float | None = None,
     """Ask whether disparities are `below` (or ratios `above`) a limit: pass, fail, or not enough evidence.
 
     A disparity passes when the one-sided upper bound of what is true is below the limit, and fails when the lower one
-    is above it; of several metrics, failures are judged after Holm (1979). With an aggregate of one's own it never
-    fails, because replicates of distances lie beyond equality. A group that was left out makes a pass
+    is above it. Of several results, all metrics and all outer groups of the call together, failures are judged after
+    Holm (1979), so that one fold of many may not fail that would alone; passes are judged one by one. With an aggregate
+    of one's own it fails only if `new_aggregate` says what equal groups have. A group that was left out makes a pass
     impossible, and an infinite disparity fails.
 
     Signed comparisons of metrics are judged without their sign.

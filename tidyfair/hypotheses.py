@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import polars as pl
 
+from tidyfair.aggregates import UserAggregate
 from tidyfair.arguments import flag, how_often, one_of, whole
 from tidyfair.comparisons import compare
 from tidyfair.draws import is_of_labels
@@ -29,7 +30,7 @@ from tidyfair.rate_tests import (
 )
 from tidyfair.readings import UNIT
 from tidyfair.replicates import generator
-from tidyfair.results import tidy_results
+from tidyfair.results import frames_of, tidy_results
 from tidyfair.shuffles import shuffled_cells, shuffled_rows
 
 if TYPE_CHECKING:
@@ -38,7 +39,10 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from tidyfair.aggregates import Aggregate
     from tidyfair.columns import ColumnLike
+    from tidyfair.evaluations import Evaluated
+    from tidyfair.groups import By
     from tidyfair.metric_sets import GroupwiseMetric, MetricSet
     from tidyfair.rate_tests import Case
 
@@ -85,8 +89,8 @@ class DisparityTest(OuterGroupTest):
         metric, rows, counts = part.metric, part.rows, part.counts
         if not len(counts) or rows.is_empty():
             return self._row(metric)
-        drawn = _drawn(counts, self.times, part.random)
-        values = compared_draws(metric, rows, counts, drawn)
+        drawn = _drawn(counts, self._draws_of(metric), part.random)
+        values = compared_draws(part.evaluated, rows, counts, drawn)
         bad, method = values["severity"].to_numpy(), "permutation"
         if self.studentized:
             bad, method = _farthest(rows, counts, drawn), "studentized permutation"
@@ -100,14 +104,14 @@ class DisparityTest(OuterGroupTest):
         metric, keys = case.metric, case.outer_keys
         told = tidy_results(case.evaluated, undefined_is_null=False)
         of_rows = bool(case.tally.clusters) or case.tally.weights is not None or not is_of_labels(metric.requests[0])
-        shuffled, most = (shuffled_rows, _FEWER) if of_rows else (shuffled_cells, self.times)
+        shuffled = shuffled_rows if of_rows else shuffled_cells
         known, reading = Families.of(case), case.reading.copy()
         more: dict[str, Any] = {"among": known.among} if not of_rows else {"of_sums": known.of_sums}
         if known.is_exact or known.has_variance(case.evaluated):
             # nothing needs to be varied to see how sure values are
             more["varied"], reading["interval"] = False, "auto"
         draws = shuffled(
-            case.tally.on_sides(), metric.by, self.within, times=self.draws or most,
+            case.tally.on_sides(), metric.by, self.within, times=self._draws_of(metric, of_rows=of_rows),
             random=generator(self.seed, f"{metric.name} {metric.by.text}"), **more,
         )  # fmt: skip
         if told[".estimate"].null_count() == len(told):
@@ -122,6 +126,12 @@ class DisparityTest(OuterGroupTest):
             yield keys[outer : outer + 1].join(row, how="cross") if keys.width else row
         if told.is_empty():
             yield keys.join(self._row(metric), how="cross").clear()
+
+    def _draws_of(self, metric: GroupwiseMetric, *, of_rows: bool = False) -> int:
+        """How many shuffles there are, fewer unless it is said where each of them takes time."""
+        bound = metric.bound
+        one_by_one = of_rows or (isinstance(bound, UserAggregate) and not isinstance(bound.function, pl.Expr))
+        return self.draws or (_FEWER if one_by_one else _MANY)
 
     def _row(
         self, metric: GroupwiseMetric, values: pl.Series | None = None, bad: Array | None = None, rows: int = 0,
@@ -198,7 +208,7 @@ def _drawn(counts: Sequence[Counts], times: int, random: np.random.Generator) ->
 
 
 def compared_draws(
-    metric: GroupwiseMetric, rows: pl.DataFrame, counts: Sequence[Counts], drawn: Sequence[Array]
+    evaluated: Evaluated, rows: pl.DataFrame, counts: Sequence[Counts], drawn: Sequence[Array]
 ) -> pl.DataFrame:
     """The aggregate of each draw, and last of what was found: `value`, and its `severity`.
 
@@ -206,7 +216,8 @@ def compared_draws(
     """
     import numpy as np
 
-    aggregate, times = metric.bound, len(drawn[0])
+    (request,), times = evaluated.requests, len(drawn[0])
+    by, aggregate = cast("By", request.by), cast("Aggregate", request.aggregate)
     parts = [rows.with_columns(pl.lit(times, pl.Int32).alias("outer"))]
     for count, hits in zip(counts, drawn, strict=True):
         mine = rows.filter((pl.col("name") == count.name) & pl.col(UNIT).is_in(count.units))
@@ -236,13 +247,9 @@ def compared_draws(
         )
         parts += [tiled, fixed]
     every_draw = pl.concat(parts, how="vertical_relaxed").with_columns(pl.lit(0, pl.Int32).alias("request"))
-    two_sided = [0] if metric.by.sides else []
-    found = compare(every_draw, {0: aggregate}, two_sided=two_sided, undefined_is_null=False, tidy=_no_tidy)
+    two_sided = [0] if by.sides else []
+    found = compare(every_draw, {0: aggregate}, two_sided=two_sided, undefined_is_null=False, tidy=frames_of(evaluated))
     return found.sort("outer").select("value", aggregate.severity(pl.col("value")).alias("severity"))
-
-
-def _no_tidy(request: int, rows: pl.DataFrame) -> tuple[str, pl.DataFrame]:
-    return f"request {request}", rows
 
 
 def disparity_test(
@@ -267,7 +274,8 @@ def disparity_test(
     Args:
         metrics: Groupwise metrics.
         within: Columns within whose groups everybody is shuffled, so that these cannot be what makes groups differ.
-        times: How many draws there are; 10,000 of counts, 1,000 of rows unless said otherwise.
+        times: How many draws there are; 10,000 of counts, 1,000 of rows and where a function of one's own is asked for
+            each draw, unless said otherwise.
         seed: Of the draws; the same seed gives the same answer.
         mid_p: Whether draws that are equal to what was found count half.
         studentized: Whether rates too are tested by how many standard errors groups are apart, and not by the disparity
@@ -282,15 +290,24 @@ def disparity_test(
         `.expected_upper`), `.p_value`, `.p_adjusted`, `.n` rows and the `.method`. Null where there is no disparity.
 
     Raises:
-        ArgumentError: For metrics of how many rows there are, and for clusters that several groups share.
+        ArgumentError: For metrics of how many rows there are, for clusters that several groups share, and for an
+            aggregate of one's own of which nobody knows where it should go.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
     >>> disparity_test(demographic_parity("sex"))(people, estimate="hired").select(".estimate", ".n").row(0)
     (1.0, 6)
     """
+    given = groupwise(metrics, "disparity_test")
+    for each in given:
+        if isinstance(each.bound, UserAggregate) and each.bound.good is None:
+            msg = (
+                f"disparity_test(): is more of {each.name} worse? Nobody knows of an aggregate of your own; make it by "
+                "`new_aggregate(…, equal=…)`."
+            )
+            raise ArgumentError(msg)
     return DisparityTest(
-        groupwise(metrics, "disparity_test"), columns_of(within), how_often(_MANY if times is None else times),
+        given, columns_of(within), how_often(_MANY if times is None else times),
         whole("seed", seed, 0), one_of("adjust", adjust, ADJUSTMENTS),
         cast("Any", one_of("family", family, FAMILIES)), flag("mid_p", mid_p), draws=times,
         studentized=flag("studentized", studentized),

@@ -79,7 +79,7 @@ class PeriodTest(RateTest):
                 ]
                 values = [
                     compared_draws(
-                        metric, evaluated.rows.filter(pl.col("outer") == outer), mine, [each[side] for each in drawn]
+                        evaluated, evaluated.rows.filter(pl.col("outer") == outer), mine, [each[side] for each in drawn]
                     )["value"]
                     for side, (outer, mine) in enumerate(zip((first, second), both, strict=True))
                 ]

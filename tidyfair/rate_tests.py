@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.aggregates import UserAggregate
 from tidyfair.columns import Column
 from tidyfair.contrasts import difference
 from tidyfair.errors import ArgumentError
@@ -246,10 +245,14 @@ class OuterGroup:
 
     metric: GroupwiseMetric
     rows: pl.DataFrame
-    texts: pl.Series
-    """How the groups of all units are called."""
+    evaluated: Evaluated
     counts: list[Counts]
     random: np.random.Generator
+
+    @property
+    def texts(self) -> pl.Series:
+        """How the groups of all units are called."""
+        return self.evaluated.units.text
 
 
 @dataclass(frozen=True)
@@ -261,10 +264,10 @@ class OuterGroupTest(RateTest):
         counts = [self._counts(case, outer) for outer in range(len(evaluated.units.outer_keys))]
         for outer, mine in enumerate(counts):
             rows, random = evaluated.rows.filter(pl.col("outer") == outer), case.generator(self.seed, outer)
-            table = self._tested(OuterGroup(metric, rows, evaluated.units.text, mine, random))
+            table = self._tested(OuterGroup(metric, rows, evaluated, mine, random))
             yield keys[outer : outer + 1].join(table, how="cross") if keys.width else table
         if not counts:
-            nobody = OuterGroup(metric, evaluated.rows, evaluated.units.text, [], generator(self.seed, ""))
+            nobody = OuterGroup(metric, evaluated.rows, evaluated, [], generator(self.seed, ""))
             yield keys.join(self._tested(nobody), how="cross").clear()
 
     @abstractmethod
@@ -349,8 +352,8 @@ def groupwise(given: tuple[object, ...], name: str) -> tuple[GroupwiseMetric, ..
         if isinstance(each, GroupwiseFactory):
             msg = f'{each.name} compares the groups of a column: did you mean `{each.name}("col")`?'
             raise ArgumentError(msg)
-        if not isinstance(each, GroupwiseMetric) or isinstance(each.bound, UserAggregate):
-            msg = f"{name}() takes comparisons of groups, with an aggregate of the library, not {each!r}."
+        if not isinstance(each, GroupwiseMetric):
+            msg = f"{name}() takes comparisons of groups, not {each!r}."
             raise ArgumentError(msg)
     if not found:
         msg = f'{name}() needs a comparison of groups, such as `demographic_parity("sex")`.'

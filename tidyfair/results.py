@@ -14,6 +14,7 @@ from tidyfair.units import UNGROUPED
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tidyfair.comparisons import Tidy
     from tidyfair.evaluations import Evaluated
     from tidyfair.requests import Request
 
@@ -30,11 +31,7 @@ def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool) -> pl.DataFra
     own = [pl.col("estimate").alias("value"), "status", "n", *_errors(rows)]
     found = [rows.filter(~grouped).select("request", "outer", *own)]
     if aggregates:
-
-        def tidy(number: int, part: pl.DataFrame) -> tuple[str, pl.DataFrame]:
-            return requests[number].name, _tidy_group_frame(evaluated, requests[number], part)
-
-        groups = rows.filter(grouped)
+        groups, tidy = rows.filter(grouped), frames_of(evaluated)
         two_sided = [number for number, request in enumerate(requests) if request.by and request.by.sides]
         compared = compare(groups, aggregates, two_sided=two_sided, undefined_is_null=undefined_is_null, tidy=tidy)
         out = groups.filter(~pl.col("status").is_in(VALUED))
@@ -116,6 +113,15 @@ def tidy_groups(evaluated: Evaluated) -> pl.DataFrame:
             **({".effective_n": rows["effective"]} if "effective" in rows.columns else {}), ".status": rows["status"],
         }
     )  # fmt: skip
+
+
+def frames_of(evaluated: Evaluated) -> Tidy:
+    """What a user's aggregate is called, and sees, of each request."""
+
+    def tidy(number: int, rows: pl.DataFrame) -> tuple[str, pl.DataFrame]:
+        return evaluated.requests[number].name, _tidy_group_frame(evaluated, evaluated.requests[number], rows)
+
+    return tidy
 
 
 def _tidy_group_frame(evaluated: Evaluated, request: Request, rows: pl.DataFrame) -> pl.DataFrame:

@@ -210,10 +210,10 @@ def make_scorer(
     if not isinstance(given, Metric | GroupwiseMetric):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"make_scorer() takes a metric, or a factory and `by=`, not {metric!r}."
         raise ArgumentError(msg)
-    if isinstance(given, GroupwiseMetric) and given.own_direction is None and isinstance(given.bound, UserAggregate):
+    if isinstance(given, GroupwiseMetric) and isinstance(given.bound, UserAggregate) and given.bound.good is None:
         msg = (
             f"make_scorer(): is more of {given.name} better? Nobody knows of an aggregate of your own; make the metric "
-            "by `new_groupwise_metric(…, direction=…)`."
+            "by `new_groupwise_metric(…, direction=…)`, or the aggregate by `new_aggregate(…, equal=…)`."
         )
         raise ArgumentError(msg)
     if taken := [name for name in options if name in _OURS]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.aggregates import ESTIMATE, TEXT, Aggregate
+from tidyfair.aggregates import ESTIMATE, TEXT, Aggregate, severity_of
 from tidyfair.entropies import check_alpha, entropy_index, powered
 from tidyfair.errors import AggregateError, ArgumentError
 
@@ -46,14 +46,14 @@ class Spread(Aggregate):
 
     @property
     def direction(self) -> Direction | None:
-        return None if self.for_one_group is None else "minimize"
+        return None if self.equality is None else "minimize"
 
     @property
     def groups_needed(self) -> int:
-        return 1 if self.for_one_group is None else 2
+        return 1 if self.equality is None else 2
 
     @property
-    def for_one_group(self) -> float | None:
+    def equality(self) -> float | None:
         return None if self.kind in {"group_minimum", "group_maximum", "group_mean"} else 0.0
 
     @property
@@ -78,7 +78,7 @@ class Spread(Aggregate):
     def range(self, lower: float, upper: float) -> tuple[float, float]:
         # values at both ends are half the width from their mean; relative to it, they may be any number of times as far
         width = math.inf if self.kind == "coefficient_of_variation" else (upper - lower) / 2
-        return (lower, upper) if self.for_one_group is None else (0, width)
+        return (lower, upper) if self.equality is None else (0, width)
 
     def bound(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
         del sides
@@ -102,8 +102,7 @@ class Spread(Aggregate):
         }[self.kind]
 
     def severity(self, value: pl.Expr) -> pl.Expr:
-        away = {"maximize": -value, "zero": value.abs(), "one": (value - 1).abs()}
-        return -value if self.kind == "group_minimum" else away.get(str(self.good), value)
+        return -value if self.kind == "group_minimum" else severity_of(value, self.good)
 
     def __repr__(self) -> str:
         options = [f"across={self.across!r}"] * (self.across != "worst") + ["weighted=True"] * self.weighted

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tidyfair.arguments import how_often, one_of, proper_share, whole
+from tidyfair.bands import band_limits, has_bands
 from tidyfair.comparisons import NO_LEVEL
 from tidyfair.contrasts import Contrast
 from tidyfair.draws import INTERVAL, by_replicates, results_of
@@ -81,8 +82,17 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
     paired = [
         number for number, form in forms.items() if form is None and _is_paired(evaluated.requests[number], reading)
     ]
-    if paired:
-        rows = _with_deviations(tally, evaluated, paired, reading)
+    in_bands = [
+        number for number, form in forms.items()
+        if form is None and number not in paired and reading["interval"] == "auto"
+        and has_bands(evaluated.requests[number])
+    ]  # fmt: skip
+    estimated = [
+        number for number in in_bands
+        if _kind_of(tally, evaluated.requests[number], rows.filter(request=number), reading) == "estimated"
+    ]  # fmt: skip
+    if paired or estimated:
+        rows = _with_deviations(tally, evaluated, [*paired, *estimated], reading)
         forms |= {number: _of_pairs(evaluated.requests[number], reading) for number in paired}
     for number, form in forms.items():
         request = evaluated.requests[number]
@@ -93,7 +103,36 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
             about = f"{request.name} {request.by and request.by.text} {outer}"
             found[place] = form(part, generator(reading["seed"], about))
     left = [request for number, request in enumerate(evaluated.requests) if forms[number] is None]
-    return _beside(results, found, tally, left, reading, results_of)
+    table = _beside(results, found, tally, left, reading, results_of)
+    banded = rows.filter(pl.col("request").is_in(in_bands))
+    return _with_bands(table, tally, evaluated, banded, reading) if in_bands else table
+
+
+def _with_bands(
+    table: pl.DataFrame, tally: Tally, evaluated: Evaluated, rows: pl.DataFrame, reading: Reading
+) -> pl.DataFrame:
+    """Results with the limits of distances that replicates do not tell, or tell too well where rows are few."""
+    ends = {name: table[name].to_list() for name in (".lower", ".upper", ".method")}
+    for (number, outer), part in rows.group_by("request", "outer", maintain_order=True):
+        request = evaluated.requests[int(str(number))]
+        place = int(str(number)) * len(evaluated.units.outer_keys) + int(str(outer))
+        if ends[".method"][place] is None or part[LEVEL].n_unique() > 1:
+            continue
+        family = Quantities.of(_kind_of(tally, request, part, reading), part)
+        limits = band_limits(evaluated, part, family, reading["conf_level"])
+        if limits is None:
+            continue
+        beside = [table[".estimate"][place], ends[".lower"][place], ends[".upper"][place]]
+        known = [each for each in (*beside, *limits) if each is not None]
+        ends[".lower"][place], ends[".upper"][place] = min(known), max(known)
+        ends[".method"][place] = f"{ends['.method'][place].partition(',')[0]}, simultaneous"
+    return table.with_columns(pl.Series(name, each, dtype=table[name].dtype) for name, each in ends.items())
+
+
+def _kind_of(tally: Tally, request: Request, rows: pl.DataFrame, reading: Reading) -> Kind:
+    """How sure the values of a metric of one formula are."""
+    ((_, formula),) = request.formulas
+    return (_kind(tally, formula, rows["estimator"][0], reading) if len(rows) else None) or "estimated"
 
 
 def _is_paired(request: Request, reading: Reading) -> bool:
