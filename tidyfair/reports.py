@@ -116,8 +116,8 @@ def report(
         estimate: Column of the predictions.
         by: The feature that is compared, or a list of them: columns, tuples of columns whose combinations are the
             groups, or `privileged(…)`.
-        metrics: Metrics and disparities in place of the usual ones, which are those of labels, of scores too where there
-            are any, or of numbers.
+        metrics: Metrics and disparities in place of the usual ones, which are those of labels, of scores too where
+            there are any, or of numbers.
         gate: What `check` has made: its verdicts are part of the report.
         title: The heading.
         min_n: Values of groups of fewer rows are not shown, and disparities not taken over them. What is hidden can
@@ -186,7 +186,8 @@ def _is_plain(tally: Tally, results: pl.DataFrame) -> bool:
 
 def _tested(audit: Audit, data: Any, asked: Mapping[str, Any]) -> pl.DataFrame | None:
     """What groups that are equal show, where that is worked out exactly."""
-    rates = [each for each in audit.parities if each.kind == "class" and not isinstance(each.aggregate, UserAggregate)]
+    known = [each for each in audit.parities if not isinstance(each.bound, UserAggregate) or each.bound.good]
+    rates = [each for each in known if each.kind == "class"]
     return open_frame(disparity_test(*rates)(data, **asked)).to_polars() if rates else None
 
 
