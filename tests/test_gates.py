@@ -65,6 +65,18 @@ def random_people(rows: int = 600) -> pl.DataFrame:
 # Verdicts
 
 
+def test_a_gate_reads_tallies_of_parts() -> None:
+    frame, gate = (
+        random_people(),
+        tf.check(tf.metric_set(tf.equalized_odds("g"), tf.demographic_parity("h")), below=0.2),
+    )
+    one, other = (gate.metrics.tally(part, "t", "e") for part in (frame[:200], frame[200:]))
+    assert gate.compute(one + other).equals(gate(frame, "t", "e"))
+    wanted = tf.four_fifths("g", favourable=1)
+    with pytest.raises(tf.ArgumentError, match="`pos_label` is given twice"):
+        wanted.compute(wanted.metrics.tally(frame, estimate="e"), pos_label=0)
+
+
 def test_there_are_three_verdicts() -> None:
     gate = tf.check(tf.demographic_parity("g"), below=0.1)
     verdicts = [verdict(gate(data, estimate="e")) for data in (FAIR, UNFAIR, UNKNOWN)]

@@ -17,9 +17,11 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep
 
 import tidyfair as tf
+from tidyfair.datasets import lending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     Row = dict[str, Any]
     Rates = list[dict[str, float]]
@@ -474,6 +476,35 @@ def random_people(rows: int = 300, seed: int = 5) -> pl.DataFrame:
 
 CERTAIN = [".metric", ".by", ".hypothesis", ".estimate", ".n", ".method"]
 BY_CHANCE = [".expected", ".p_value"]
+
+
+@pytest.mark.parametrize(
+    "test", [tf.disparity_test, tf.pairwise, tf.worst_groups], ids=["disparity_test", "pairwise", "worst_groups"]
+)
+def test_tallies_of_parts_are_tested_as_their_rows_are(test: Any, tmp_path: Path) -> None:
+    loans, metric = lending(3_000), tf.equal_opportunity("race")
+    one, other = (metric.tally(part, "repaid", "approved") for part in (loans[:500], loans[500:]))
+    assert (
+        test(metric)
+        .compute(one + other, pos_label="yes")
+        .equals(test(metric)(loans, "repaid", "approved", pos_label="yes"))
+    )
+    tf.save_state(one, tmp_path / "state.parquet", suppress_below=10)
+    with pytest.raises(tf.ArgumentError, match="groups that are suppressed"):
+        test(metric).compute(tf.load_state(tmp_path / "state.parquet", one), pos_label="yes")
+
+
+def test_what_is_tested_by_its_rows_says_so_of_a_tally() -> None:
+    loans, metric = lending(500), tf.auc_parity("sex")
+    tally = metric.tally(loans, "repaid", probs="score")
+    with pytest.raises(tf.ArgumentError, match="count with `keep_rows=True`"):
+        tf.disparity_test(metric, times=20).compute(tally, pos_label="yes")
+    kept = metric.tally(loans, "repaid", probs="score", keep_rows=True)
+    assert (
+        tf.disparity_test(metric, times=20)
+        .compute(kept, pos_label="yes")
+        .equals(tf.disparity_test(metric, times=20)(loans, "repaid", probs="score", pos_label="yes"))
+    )
 
 
 def test_each_outer_group_is_tested_as_if_alone() -> None:

@@ -288,6 +288,21 @@ def test_names_of_groups_are_text_everywhere(audited: tf.Report) -> None:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.strip().split("\n")}) == 1
 
 
+def test_labels_are_read_once_for_all_of_the_page() -> None:
+    times = 0
+
+    def counted(batch: pl.DataFrame) -> pl.DataFrame:
+        nonlocal times
+        times += 1
+        return batch
+
+    rows = LOANS.lazy().map_batches(counted, validate_output_schema=False)
+    gate = tf.check(tf.equalized_odds("race"), below=0.1)
+    told = tf.report(rows, **LABELS, by=["sex", "race"], gate=gate).markdown()
+    assert times == 1
+    assert told == tf.report(LOANS, **LABELS, by=["sex", "race"], gate=gate).markdown()
+
+
 def test_the_same_call_writes_the_same_page() -> None:
     one, other = (tf.report(LOANS, **LABELS, by="sex").html() for _ in range(2))
     assert one == other

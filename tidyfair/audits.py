@@ -114,10 +114,14 @@ class Audit:
         alone = [each for each in parities if not {rate.definition for rate in each.metrics} <= set(shown)]
         return cls(metric_set(*rates, *parities), metric_set(*shown.values(), *compared, *alone))
 
-    @property
-    def everything(self) -> MetricSet:
-        """All that is to be counted for."""
-        named = {(each.name, str(getattr(each, "by", None))): each for each in (*self.groups, *self.results)}
+    def everything(self, *more: Metric | GroupwiseMetric) -> MetricSet:
+        """All that is to be counted for, under names that no two share."""
+        named: dict[tuple[str, str], Metric | GroupwiseMetric] = {}
+        for each in (*self.groups, *self.results, *more):
+            by = each.by.text if isinstance(each, GroupwiseMetric) else ""
+            if named.setdefault((each.name, by), each) != each:
+                other = replace(each, name=f"{each.name} {len(named)}")
+                named[other.name, by] = other
         return metric_set(*named.values())
 
     @property

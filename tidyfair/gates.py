@@ -18,10 +18,11 @@ from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, Metr
 from tidyfair.results import LOST
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from typing import Unpack
 
     from tidyfair.columns import ColumnLike
     from tidyfair.groups import Privileged
+    from tidyfair.requests import ReadOptions
     from tidyfair.tallies import Tally
 
 __all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
@@ -56,11 +57,6 @@ class Gate:
         Returns:
             What the metrics give, with one-sided limits `.lower` and `.upper`, the `.limit`, and the `.verdict`.
         """
-        for name, own in self.options:
-            if options.get(name, own) != own:
-                msg = f"`{name}` is given twice: {own!r} with the gate, and {options[name]!r} here."
-                raise ArgumentError(msg)
-        options = dict(self.options) | options
         for name in ("interval", "conf_level", "explain"):
             if name in options:
                 msg = f"A gate takes no `{name}`; its `confidence` is that of `check`."
@@ -72,10 +68,18 @@ class Gate:
             counting["group_by"] = source.group_by  # an iterator is read once
         parts = None if counting.get("cluster") is not None else options.get("seed", 0)
         tally = self.metrics.tally(data, truth, estimate, **cast("Any", {"parts": parts, **counting}))
-        return source.restore(self._judge(tally, reading))
+        return source.restore(self.compute(tally, **cast("Any", reading)))
 
-    def _judge(self, tally: Tally, reading: Mapping[str, Any]) -> pl.DataFrame:
-        """Passes one by one, because all must; failures after Holm, because any does."""
+    def compute(self, tally: Tally, **reading: Unpack[ReadOptions]) -> pl.DataFrame:
+        """Judge by a tally that holds what the metrics count: what a call gives on data.
+
+        Passes are judged one by one, because all must; failures after Holm, because any does.
+        """
+        for name, own in self.options:
+            if reading.get(name, own) != own:
+                msg = f"`{name}` is given twice: {own!r} with the gate, and {reading.get(name)!r} here."
+                raise ArgumentError(msg)
+        reading = cast("ReadOptions", dict(self.options)) | reading
         found, place = self._at(tally, 1 - self.confidence, reading)
         sides, limits = zip(*(self.limits[each] for each in place), strict=True) if place else ((), ())
         found = found.with_columns(
@@ -95,7 +99,9 @@ class Gate:
         left = failed.not_() & found[".estimate"].is_not_null() & ~unknown
         while left.any():
             # the next one is judged by as many as are left
-            quiet = {**reading, "on_undefined": "null" if reading.get("on_undefined") == "null" else "ignore"}
+            quiet: ReadOptions = {
+                **reading, "on_undefined": "null" if reading.get("on_undefined") == "null" else "ignore"
+            }  # fmt: skip
             each, _ = self._at(tally, (1 - self.confidence) / int(left.sum()), quiet)
             worse = each.with_columns(found[".limit"], found[_BELOW]).select(_fails())
             beyond = left & worse.to_series().fill_null(value=False)
@@ -104,7 +110,7 @@ class Gate:
             failed, left = failed | beyond, left & ~beyond
         return found.with_columns(_verdict(pl.lit(failed), passed)).drop(_BELOW, LOST, strict=False)
 
-    def _at(self, tally: Tally, error: float, reading: Mapping[str, Any]) -> tuple[pl.DataFrame, list[int]]:
+    def _at(self, tally: Tally, error: float, reading: ReadOptions) -> tuple[pl.DataFrame, list[int]]:
         """Results with limits each of which is wrong so often, and the metric that each row is of."""
         given: Any = {"interval": "auto", **reading, "conf_level": 1 - 2 * error}
         found = self.metrics.compute(tally, explain=True, **given)

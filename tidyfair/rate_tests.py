@@ -25,17 +25,19 @@ from tidyfair.proportions import adjusted
 from tidyfair.readings import LEVEL, ONE_LABEL, UNIT
 from tidyfair.replicates import MOST_SHUFFLED, generator
 from tidyfair.requests import DEFAULTS
+from tidyfair.tallies import HIDDEN
 from tidyfair.units import UNGROUPED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Unpack
 
     import numpy as np
 
     from tidyfair.columns import ColumnLike
     from tidyfair.evaluations import Evaluated
     from tidyfair.formulas import Formula
-    from tidyfair.requests import Reading
+    from tidyfair.requests import Reading, ReadOptions
     from tidyfair.tallies import Tally
 
     Array: TypeAlias = np.ndarray[Any, Any]
@@ -131,7 +133,6 @@ class RateTest(ABC):
         """Test on a dataframe; it takes what a metric takes, with one threshold at most."""
         if len({(metric.name, metric.by) for metric in self.metrics}) == len(self.metrics):
             metric_set(*self.metrics)  # what does not go together is told by its own name
-        given = metric_set(*self._named(self.metrics))
         for name in self.not_taken:
             if name in options:
                 why = " of its own"
@@ -141,10 +142,9 @@ class RateTest(ABC):
                     why = ": it counts rows; `disparity_test` and intervals do"
                 msg = f"This takes no `{name}`{why}."
                 raise ArgumentError(msg)
-        given.check_options(options)
+        self._asked.check_options(options)
         counting = {name: options[name] for name in options if name not in DEFAULTS}
-        reading: Reading = cast("Any", {**DEFAULTS, **{name: options[name] for name in options if name in DEFAULTS}})
-        reading["on_undefined"] = "ignore"
+        reading: Any = {name: options[name] for name in options if name in DEFAULTS}
         source = open_frame(data, options.get("group_by"))
         for column in self.within:
             column.check(source.columns, "within")
@@ -153,18 +153,34 @@ class RateTest(ABC):
                 raise ArgumentError(msg)
         if counting.get("group_by") is not None:
             counting["group_by"] = source.group_by  # an iterator is read once
-        crossed = self._named([self._crossed(metric) for metric in self.metrics], "\0crossed ") if self.within else ()
         counting["keep_rows"] = self._reads_rows(counting)
-        tally = metric_set(given, *crossed).tally(data, truth, estimate, **counting)
+        return source.restore(self.compute(self._asked.tally(data, truth, estimate, **counting), **reading))
+
+    def compute(self, tally: Tally, **reading: Unpack[ReadOptions]) -> pl.DataFrame:
+        """Test on a tally that holds what the metrics count, and the strata: what a call gives on data."""
         if tally.cut is not None and tally.cut.several:
             msg = f"A test is about one selection, not a list of them: give one {tally.cut.way}."
             raise ArgumentError(msg)
+        if HIDDEN in tally.cells.columns:
+            msg = "There is no test of groups that are suppressed: test the data, or a tally of all cells."
+            raise ArgumentError(msg)
+        read: Reading = {**DEFAULTS, **reading, "on_undefined": "ignore"}
         tables = [
             table
             for place, metric in enumerate(self.metrics)
-            for table in self._tables(Case(metric, tally, reading, crossed[place] if crossed else None))
+            for table in self._tables(Case(metric, tally, read, self._strata[place] if self.within else None))
         ]
-        return source.restore(self._adjusted(pl.concat(tables, how="diagonal_relaxed")))
+        return self._adjusted(pl.concat(tables, how="diagonal_relaxed"))
+
+    @cached_property
+    def _strata(self) -> tuple[GroupwiseMetric, ...]:
+        """The metrics by groups and strata, where there are strata."""
+        return self._named([self._crossed(metric) for metric in self.metrics], "\0crossed ") if self.within else ()
+
+    @property
+    def _asked(self) -> MetricSet:
+        """All that is to be counted, under names that no two share."""
+        return metric_set(*self._named(self.metrics), *self._strata)
 
     def _reads_rows(self, counting: Mapping[str, Any]) -> bool:
         """Whether counts are not enough for it."""

@@ -16,10 +16,10 @@ from tidyfair.audits import Audit, kind_of
 from tidyfair.errors import ArgumentError
 from tidyfair.exhibits import Part, as_text
 from tidyfair.frames import open_frame
-from tidyfair.hypotheses import disparity_test
+from tidyfair.hypotheses import DisparityTest, disparity_test
 from tidyfair.intervals import share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
-from tidyfair.pairs import worst_groups
+from tidyfair.pairs import WorstGroups, worst_groups
 from tidyfair.requests import ReadOptions
 from tidyfair.sections import (
     again,
@@ -34,8 +34,6 @@ from tidyfair.sections import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import polars as pl
 
     from tidyfair.audits import Feature
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Report", "report"]
 
-_OF_TESTS = {"truth", "estimate", "probs", "threshold", "top_k", "top_fraction", "pos_label", "labels", "na_rm"}
+_OF_TESTS = {"pos_label", "labels", "na_rm"}
 """What tests take; of the rest of a call they decide for themselves."""
 _UNTESTED = {"frequency_weights", "cluster", "score_bins", "keep_rows"}
 """With these rows are not each as good as another."""
@@ -149,7 +147,8 @@ def report(
     reading: Any = own | {name: value for name, value in options.items() if name in ReadOptions.__annotations__}
     counting: Any = {name: value for name, value in options.items() if name not in ReadOptions.__annotations__}
     parts: Any = {"parts": reading.get("seed", 0)} if counting.get("cluster") is None else {}
-    tally = audit.everything.tally(data, truth, estimate, **parts, **counting)
+    judged = gate.metrics.metrics if gate else ()
+    tally = audit.everything(*judged).tally(data, truth, estimate, **parts, **counting)
     if tally.cut is not None and tally.cut.several:
         msg = f"report() is about one set of decisions: give one {tally.cut.way}, not a list."
         raise ArgumentError(msg)
@@ -161,10 +160,12 @@ def report(
     asked: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}
     tested = worst = None
     if _is_plain(tally, results) and not _UNTESTED & set(options):
-        of_tests = {name: value for name, value in asked.items() if name in _OF_TESTS}
-        tested, worst = _tested(audit, data, of_tests), _worst(audit, data, of_tests)
-    of_gate = {name: value for name, value in asked.items() if name not in {"interval", "conf_level"}}
-    verdicts = gate and open_frame(gate(data, **of_gate | {"on_undefined": "ignore"})).to_polars()
+        of_tests = {name: value for name, value in reading.items() if name in _OF_TESTS}
+        tested, worst = (
+            tests.compute(tally, **of_tests) if tests else None for tests in (_tests(audit), _search_of_worst(audit))
+        )
+    of_gate = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
+    verdicts = gate and gate.compute(tally, **of_gate)
     call = {"truth": truth, "estimate": estimate, "by": by, "metrics": metrics, "gate": gate, "min_n": min_n or None}
     sections = [
         Part("The question", question(audit, tally, reading)),
@@ -184,25 +185,25 @@ def _is_plain(tally: Tally, results: pl.DataFrame) -> bool:
     return set(results[".estimator"]) == {"binary"} and tally.weights is None and not tally.needs.numbers
 
 
-def _tested(audit: Audit, data: Any, asked: Mapping[str, Any]) -> pl.DataFrame | None:
+def _tests(audit: Audit) -> DisparityTest | None:
     """What groups that are equal show, where that is worked out exactly."""
     known = [each for each in audit.parities if not isinstance(each.bound, UserAggregate) or each.bound.good]
     rates = [each for each in known if each.kind == "class"]
-    return open_frame(disparity_test(*rates)(data, **asked)).to_polars() if rates else None
+    return disparity_test(*rates) if rates else None
 
 
-def _worst(audit: Audit, data: Any, asked: Mapping[str, Any]) -> pl.DataFrame | None:
+def _search_of_worst(audit: Audit) -> WorstGroups | None:
     """How sure it is which groups are the worst, by the rates that have a good side."""
     of_errors = frozenset({"truth", "estimate"})
+    known = {metric.name for metric in audit.results if isinstance(metric, Metric)}
     judged = [
         each for each in audit.groups
         if isinstance(each, GroupwiseMetric) and all(
-            share_of(metric.definition) and metric.definition.reads == of_errors for metric in each.metrics
+            share_of(metric.definition) and metric.definition.reads == of_errors and metric.name in known
+            for metric in each.metrics
         )
     ]  # fmt: skip
-    known = {metric.name for metric in audit.results if isinstance(metric, Metric)}
-    judged = [each for each in judged if {metric.name for metric in each.metrics} <= known]
-    return open_frame(worst_groups(*judged)(data, **asked)).to_polars() if judged else None
+    return worst_groups(*judged) if judged else None
 
 
 _STYLE = """

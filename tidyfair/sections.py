@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+_PART, _BOTH = "\0part", "\0both"
+"""Columns of ours, which no column of the user is called."""
 _NEAR = 1e-9
 """Thresholds that are no farther from a tenth are one."""
 
@@ -162,20 +164,18 @@ def of_scores(audit: Audit, tally: Tally, data: Any, asked: dict[str, Any], min_
     if "frequency_weights" in asked:
         # values are the same, and curves show nothing else
         named["case_weights"] = asked["frequency_weights"]
-    blocks = list[Any]()
-    for by in dict.fromkeys(each.by for each in audit.parities):
-        features: Any = list(by.features)
-        rates = new_groupwise_metric(metric_set(selection_rate, sens), "rates", difference())(*features)
-        curves = open_frame(threshold_curve(rates).by_group(data, **named, on_undefined="ignore")).to_polars()
-        curves = _enough(curves, min_n)
-        at = (
-            tally.cut.values[0]
-            if tally.cut is not None and tally.cut.way == "threshold" and not tally.cut.groups
-            else None
-        )
-        blocks.append(_picture(curves, f"Thresholds, by {by.text}", at=at, instead=_at_thresholds(curves)))
+    cut, blocks = tally.cut, list[Any]()
+    at = cut.values[0] if cut is not None and cut.way == "threshold" and not cut.groups else None
+    bys = dict.fromkeys(each.by for each in audit.parities)
+    rates = new_groupwise_metric(metric_set(selection_rate, sens), "rates", difference())
+    every = threshold_curve(metric_set(*(rates(*by.features) for by in bys)))
+    curves = _enough(open_frame(every.by_group(data, **named, on_undefined="ignore")).to_polars(), min_n)
+    for by in bys:
+        mine = curves.filter(pl.col(".by") == by.text)
+        blocks.append(_picture(mine, f"Thresholds, by {by.text}", at=at, instead=_at_thresholds(mine)))
         if by.sides:
             continue  # a curve is of the groups of columns
+        features: Any = list(by.features)
         try:
             calibrated = open_frame(calibration_curve(data, **named, group_by=features, binning="count")).to_polars()
         except ColumnError as error:
@@ -199,8 +199,8 @@ def _in_bins(calibrated: pl.DataFrame, features: list[str]) -> Shown:
     """Mean score and rate of events in each bin of the scores of a group."""
     both = pl.format("{} / {}", rounded(calibrated[".mean_score"]), rounded(calibrated[".event_rate"]))
     remark = "Mean score / rate of events in ten parts of the rows of each group, by rising score."
-    told = calibrated.select(*features, pl.format("part {}", ".bin").alias("part"), both.alias("both"))
-    return Shown(told.pivot("part", index=features, values="both"), (), remark)
+    told = calibrated.select(*features, pl.format("part {}", ".bin").alias(_PART), both.alias(_BOTH))
+    return Shown(told.pivot(_PART, index=features, values=_BOTH), (), remark)
 
 
 def _enough(frame: pl.DataFrame, min_n: int) -> pl.DataFrame:

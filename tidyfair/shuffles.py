@@ -110,7 +110,8 @@ def shuffled_rows(
     import numpy as np
 
     if tally.rows is None:
-        return
+        msg = "What is no rate of labels is tested by shuffling rows: count with `keep_rows=True`, or test the data."
+        raise ArgumentError(msg)
     keys, names = kept_keys(tally, by.columns)
     outer, own = tally.names([key.column for key in tally.outer]), tally.names(by.columns)
     strata, clusters = [*outer, *tally.names(within)], tally.names([key.column for key in tally.clusters])
