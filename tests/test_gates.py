@@ -66,10 +66,8 @@ def random_people(rows: int = 600) -> pl.DataFrame:
 
 
 def test_a_gate_reads_tallies_of_parts() -> None:
-    frame, gate = (
-        random_people(),
-        tf.check(tf.metric_set(tf.equalized_odds("g"), tf.demographic_parity("h")), below=0.2),
-    )
+    parities = tf.metric_set(tf.equalized_odds("g"), tf.demographic_parity("h"))
+    frame, gate = random_people(), tf.check(parities, below=0.2)
     one, other = (gate.metrics.tally(part, "t", "e") for part in (frame[:200], frame[200:]))
     assert gate.compute(one + other).equals(gate(frame, "t", "e"))
     wanted = tf.four_fifths("g", favourable=1)
