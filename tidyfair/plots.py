@@ -203,7 +203,6 @@ def _groups(asked: Asked) -> Picture:
     grouped = grouped.join(overall, on=keys, how="left", nulls_equal=True, maintain_order="left")
     status = _words(pl.col(".status")) if ".status" in frame.columns else pl.lit("no value")
     why = [pl.when(pl.col(".estimate").is_null()).then(status).alias("why")] if grouped[".estimate"].has_nulls() else []
-    # of several thresholds rows differ, and of all metrics of a group they are the same
     label = pl.format("{} ({})", ".group", pl.col(".n")).alias("what")
     limits = [] if overall.is_empty() else _plain(grouped, ".limit")
     table = grouped.select("panel", label, *_ends(grouped), *limits, *why)
@@ -433,13 +432,10 @@ def _where(asked: Asked) -> pl.Expr:
 def _scales(frame: pl.DataFrame) -> pl.Series:
     """What has a scale in common: metrics, differences, ratios; each metric for itself where values are not shares."""
     panels = ["metrics" if by is None else _compared_by(metric) for metric, by in frame.select(".metric", ".by").rows()]
-    told = pl.DataFrame({"panel": panels, "own": frame[".metric"].str.replace_all("_", " ", literal=True)})
-    beyond = (frame[".estimate"].is_finite() & (frame[".estimate"].abs() > 1)).fill_null(value=False)
-    return (
-        told.with_columns(beyond=beyond)
-        .select(pl.when(pl.col("beyond").any().over("panel")).then("own").otherwise("panel").alias("panel"))
-        .to_series()
-    )
+    told = frame.select(".metric", ".estimate", panel=pl.Series(panels))
+    beyond = pl.col(".estimate").is_finite() & (pl.col(".estimate").abs() > 1)
+    apart = beyond.any().over("panel")
+    return told.select(pl.when(apart).then(_words(pl.col(".metric"))).otherwise("panel").alias("panel")).to_series()
 
 
 def _compared_by(name: str) -> str:

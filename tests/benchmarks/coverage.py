@@ -269,6 +269,34 @@ def replicates(runs: int, random: np.random.Generator) -> Table:
     return table.close()
 
 
+def spreads(runs: int, random: np.random.Generator) -> Table:
+    table = Table(
+        "Distances that are no matter of pairs", "aggregate | rates | rows", ("simultaneous covers, %", "mean width")
+    )
+    value, fewer = pl.col(".estimate"), max(1, runs // 10)
+    own = tf.new_aggregate(value.max() - value.min(), "range of one's own", equal=0)
+    equal, unequal = (0.4,) * 6, (0.5,) * 5 + (0.4,)
+    settings = [
+        even(equal, 200),
+        even(equal, 1_000),
+        with_rare(equal, 1_000, 20),
+        even(unequal, 1_000),
+        with_rare(unequal, 1_000, 20),
+    ]
+    for aggregate in (tf.difference(to="overall"), tf.standard_deviation(), own):
+        for setting in settings:
+            metric = tf.demographic_parity("group", aggregate=aggregate)
+            data = hired(setting, fewer, random)
+            found = metric(data, estimate="hired", group_by="run", interval="auto", times=TIMES, on_undefined="ignore")
+            low, high = (found[name].to_numpy() for name in (".lower", ".upper"))
+            rates, sizes = np.array(setting.rates), np.array(setting.sizes)
+            truth = {
+                "difference": np.abs(rates - rates @ sizes / sizes.sum()).max(), "standard_deviation": rates.std(),
+            }.get(aggregate.kind, np.ptp(rates))  # fmt: skip
+            table.add(f"{aggregate!r} | {setting}", covered(low, high, float(truth)), float((high - low).mean()))
+    return table.close()
+
+
 def tests(runs: int, random: np.random.Generator) -> Table:
     table = Table("Tests of equality", "rates | rows", ("permutation rejects, %", "mid-p rejects, %"))
     settings = [even((rate,) * groups, total) for groups in (2, 6) for rate, total in ((0.05, 200), (0.4, 200))]
@@ -340,7 +368,7 @@ def gates(runs: int, random: np.random.Generator) -> Table:
 
 TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
     "rates": rates, "pairs": pairs, "equals": ranges_of_equals, "unequals": ranges_of_unequals, "areas": areas,
-    "replicates": replicates, "tests": tests, "studentized": studentized, "gates": gates,
+    "replicates": replicates, "tests": tests, "studentized": studentized, "gates": gates, "spreads": spreads,
 }  # fmt: skip
 
 
