@@ -811,3 +811,28 @@ def test_distances_of_means_have_bands_too() -> None:
     spread = tf.mean_prediction_difference("g", aggregate=tf.standard_deviation())
     found = spread(data, estimate="p", interval="auto", times=200).row(0, named=True)
     assert 0.2 < found[".lower"] < found[".estimate"] < found[".upper"]
+
+
+@pytest.mark.parametrize(
+    "name", ["independence", "separation", "kl_divergence", "mutual_information", "kolmogorov_smirnov", "abroca"]
+)
+def test_what_is_a_distance_of_groups_has_no_end_towards_equality(name: str) -> None:
+    random, metric = np.random.default_rng(4), getattr(tf, name)("g")
+    rows = 300
+    people = pl.DataFrame(
+        {
+            "t": random.integers(0, 2, rows), "e": random.integers(0, 2, rows), "s": random.random(rows),
+            "g": random.choice(list("abc"), rows),
+        }
+    )  # fmt: skip
+    call: dict[str, Any] = {"probs": "s"} if metric.kind == "prob" else {"estimate": "e"}
+    for found in (
+        metric(people, "t", **call, interval="auto", times=100),
+        metric.by_group(people, "t", **call, interval="auto", times=100).drop_nulls(".estimate"),
+    ):
+        assert found[".lower"].null_count() == len(found)
+        assert (found[".upper"] >= found[".estimate"]).all()
+        assert found[".method"].str.ends_with(", upper end").all()
+    (verdict,) = tf.check(metric, below=1e-4)(people, "t", **call, times=100)[".verdict"]
+    assert verdict == "not enough evidence"
+    assert tf.check(metric, below=5)(people, "t", **call, times=100)[".verdict"].item() == "pass"

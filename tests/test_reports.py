@@ -154,6 +154,12 @@ def test_what_is_rounded_to_nothing_has_no_sign() -> None:
     assert "0.000" in shown(tf.as_table(tf.residual_bias(errors, "y", "p")))
 
 
+def test_intervals_of_one_end_are_shown() -> None:
+    told = tf.independence("race")(LOANS, **LABELS, interval="auto", times=50)
+    value, upper = told.select(".estimate", ".upper").row(0)
+    assert f"{value:.3f} (up to {upper:.3f})" in shown(tf.as_table(told))
+
+
 def test_other_results_are_one_row_each() -> None:
     verdicts = tf.check(tf.demographic_parity("race"), below=0.1)(LOANS, **LABELS, times=50)
     texts = shown(tf.as_table(verdicts))

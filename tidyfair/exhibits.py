@@ -156,9 +156,17 @@ def _valued(frame: pl.DataFrame, value: str = ".estimate") -> pl.Series:
     texts = rounded(frame[value])
     if not {".lower", ".upper"} <= set(frame.columns):
         return texts
-    ends = zip(texts, rounded(frame[".lower"]), rounded(frame[".upper"]), strict=True)
-    both = [text if low is None or high is None else f"{text} ({low} to {high})" for text, low, high in ends]
-    return pl.Series(value, both, dtype=pl.String)
+    value_low_high = (texts, rounded(frame[".lower"]), rounded(frame[".upper"]))
+    return pl.Series(value, map(_between, *value_low_high), dtype=pl.String)
+
+
+def _between(text: str | None, low: str | None, high: str | None) -> str | None:
+    """A value with the ends of its interval that there are."""
+    if text is None or (low is None and high is None):
+        return text
+    if low is None or high is None:
+        return f"{text} (up to {high})" if low is None else f"{text} (from {low})"
+    return f"{text} ({low} to {high})"
 
 
 def rounded(numbers: pl.Series) -> pl.Series:

@@ -158,7 +158,12 @@ class GroupwiseMetric(Evaluable):
             for metric in (*self.metrics, *self.less)
         )
         label_by_label = any(metric.constant_average for metric in self.metrics)
-        return (Request(self.name, formulas, self.by, self.bound, self.min_n, label_by_label, len(self.less)),)
+        of_distances = any(
+            metric.definition.compares and metric.direction == "minimize" and metric.range[0] == 0
+            for metric in self.metrics
+        )
+        less = len(self.less)
+        return (Request(self.name, formulas, self.by, self.bound, self.min_n, label_by_label, less, of_distances),)
 
     def __repr__(self) -> str:
         return f"<groupwise metric {self.name}({self.by!r}): {self.bound!r} of {_shown(self)}, {self.direction}>"

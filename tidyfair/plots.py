@@ -467,7 +467,10 @@ def _outer_text(frame: pl.DataFrame, outer: list[str]) -> pl.Series:
 
 
 def _ends(frame: pl.DataFrame) -> list[pl.Expr]:
-    return [pl.col(".estimate").alias("estimate"), *_plain(frame, ".lower", ".upper")]
+    """A value and its interval, which starts or ends at the value where it has no end."""
+    value = pl.col(".estimate")
+    known = [name for name in (".lower", ".upper") if name in frame.columns]
+    return [value.alias("estimate"), *(pl.coalesce(name, value).alias(name.removeprefix(".")) for name in known)]
 
 
 def _plain(frame: pl.DataFrame, *names: str) -> list[pl.Expr]:

@@ -107,6 +107,8 @@ class Request:
     """Whether more than two labels are compared one against the rest unless asked otherwise."""
     less: int = 0
     """How many of the formulas, the last ones, have a disparity of their own that is subtracted."""
+    of_distances: bool = False
+    """Whether the values of groups are distances themselves, from other groups, so that chance only adds to them."""
 
     @property
     def kind(self) -> Kind:

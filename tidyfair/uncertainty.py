@@ -18,6 +18,7 @@ from tidyfair.intervals import Interval, Kind, Quantities, compared, limits_of, 
 from tidyfair.readings import LEVEL, ONE_LABEL
 from tidyfair.replicates import generator
 from tidyfair.results import tidy_groups
+from tidyfair.spreads import Spread
 from tidyfair.tallies import BLOCK
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, re
         for place, interval in zip(valued["place"], each, strict=True):
             found[place] = interval
     requests = [request for number, request in enumerate(evaluated.requests) if number in left]
-    return _beside(groups, found, tally, requests, reading, tidy_groups)
+    table = _beside(groups, found, tally, requests, reading, tidy_groups)
+    return _without_ends_of_distances(table, evaluated.requests, reading)
 
 
 def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, reading: Reading) -> pl.DataFrame:
@@ -80,8 +82,9 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
     }
     # a range of what has no closed form is that of all pairs too, whose errors replicates tell
     paired = [
-        number for number, form in forms.items() if form is None and _is_paired(evaluated.requests[number], reading)
-    ]
+        number for number, form in forms.items()
+        if form is None and _is_paired(evaluated.requests[number], rows.filter(request=number), reading)
+    ]  # fmt: skip
     in_bands = [
         number for number, form in forms.items()
         if form is None and number not in paired and reading["interval"] == "auto"
@@ -104,6 +107,7 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
             found[place] = form(part, generator(reading["seed"], about))
     left = [request for number, request in enumerate(evaluated.requests) if forms[number] is None]
     table = _beside(results, found, tally, left, reading, results_of)
+    table = _without_ends_of_distances(table, evaluated.requests, reading)
     banded = rows.filter(pl.col("request").is_in(in_bands))
     return _with_bands(table, tally, evaluated, banded, reading) if in_bands else table
 
@@ -135,11 +139,31 @@ def _kind_of(tally: Tally, request: Request, rows: pl.DataFrame, reading: Readin
     return (_kind(tally, formula, rows["estimator"][0], reading) if len(rows) else None) or "estimated"
 
 
-def _is_paired(request: Request, reading: Reading) -> bool:
+def _without_ends_of_distances(table: pl.DataFrame, requests: Sequence[Request], reading: Reading) -> pl.DataFrame:
+    """Intervals of what is made of distances without the end towards equality, of which replicates know nothing."""
+    if reading["interval"] not in {"auto", "bayes"}:
+        return table
+    of_groups = ".group" in table.columns
+    for request in requests:
+        if request.of_distances and request.by:
+            names = [name for name, _ in request.formulas] if of_groups else [request.name]
+            is_it = pl.col(".metric").is_in(names) & (pl.col(".by") == request.by.text) & pl.col(".lower").is_not_null()
+            method = pl.when(is_it).then(pl.col(".method") + ", upper end").otherwise(".method").alias(".method")
+            table = table.with_columns(pl.when(~is_it).then(".lower").alias(".lower"), method)
+    return table
+
+
+def _is_paired(request: Request, rows: pl.DataFrame, reading: Reading) -> bool:
     """Whether a comparison is one of pairs of groups, or with a reference."""
+    return reading["interval"] == "auto" and not request.less and _is_of_limits(request, rows)
+
+
+def _is_of_limits(request: Request, rows: pl.DataFrame) -> bool:
+    """Whether the interval of a comparison follows from those of the groups; of extremes, for one label at most."""
     aggregate = request.aggregate
-    asked = reading["interval"] == "auto" and not request.less
-    return asked and aggregate is not None and aggregate.in_closed_form(len(request.formulas))
+    if aggregate is None or not aggregate.in_closed_form(len(request.formulas)):
+        return False
+    return not isinstance(aggregate, Spread) or rows[LEVEL].n_unique() <= 1
 
 
 def _with_deviations(tally: Tally, evaluated: Evaluated, numbers: Sequence[int], reading: Reading) -> pl.DataFrame:
@@ -208,7 +232,7 @@ def _closed_form(tally: Tally, request: Request, rows: pl.DataFrame, reading: Re
         return (
             (lambda part, _: limits_of(_families(request, part, kinds)[0][0], level, exact=exact)[0]) if each else None
         )
-    if not aggregate.in_closed_form(len(request.formulas)):
+    if not _is_of_limits(request, rows):
         return None
 
     def known(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
