@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,7 @@ import pytest
 import tidyfair as tf
 from tidyfair import terminal as screen
 from tidyfair.cli import main
+from tidyfair.conditions import gate_of
 from tidyfair.datasets import lending
 
 if TYPE_CHECKING:
@@ -100,9 +103,9 @@ def test_a_column_may_have_a_colon(tmp_path: Path, capsys: pytest.CaptureFixture
         (["--output", "result.docx"], "kind of output '.docx'"),
         (["--by", "rase"], "Did you mean 'race'?"),
         (["--pos-label", "YES"], "Did you mean 'yes'?"),
-        (["--probs", "score"], "`--probs` needs `--threshold`"),
+        (["--threshold", "0.5"], "`--threshold` needs the column of scores: `--probs`."),
     ],
-    ids=["no-file", "no-reader", "no-writer", "no-column", "no-label", "no-threshold"],
+    ids=["no-file", "no-reader", "no-writer", "no-column", "no-label", "no-scores"],
 )
 def test_bad_usage(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", *arguments]) == 2
@@ -193,7 +196,8 @@ def test_an_exit_code_says_the_worst_verdict(
 ) -> None:
     flags = [argument for condition in conditions for argument in ("--fail-if", condition)]
     assert main(["audit", *flags]) == code
-    shown = capsys.readouterr().out.partition("Verdicts")[2]
+    shown, _, together = capsys.readouterr().out.partition("Verdicts")[2].partition("Failures are judged together")
+    assert bool(together) == (len(conditions) > 1)
     assert {verdict for verdict in ("pass", "fail", "not enough") if verdict in shown} == verdicts
 
 
@@ -205,7 +209,11 @@ def test_too_few_people_to_tell_has_its_own_exit_code(tmp_path: Path, capsys: py
     expected = gate(data, "repaid", "approved", pos_label="yes", on_undefined="ignore")[".verdict"].to_list()
     assert expected == ["not enough evidence"]
     assert main(["audit", str(path), *ARGUMENTS, "--fail-if", "equalized_odds(race) > 0.1"]) == 4
-    assert "not enough" in capsys.readouterr().out
+    shown = capsys.readouterr().out.partition("Verdicts")[2]
+    assert "not enough evidence" in shown
+    (left_out,) = gate(data, "repaid", "approved", pos_label="yes", on_undefined="ignore")[".groups_left_out"].to_list()
+    assert left_out
+    assert ", ".join(left_out) in shown.partition("groups left out")[2]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +221,7 @@ def test_too_few_people_to_tell_has_its_own_exit_code(tmp_path: Path, capsys: py
     [
         ("equalized_odds(race) == 0.1", "is no condition such as"),
         ("equalised_odds(race) > 0.1", "Did you mean 'equalized_odds'?"),
-        ("accuracy(race) > 0.1", "comparison of groups"),
+        ("accuracy(race) > 0.1", "compares no groups"),
         ("equalized_odds(rase) > 0.1", "Did you mean 'race'?"),
         ("__import__('os').getcwd(race) > 0", "is no condition such as"),
     ],
@@ -226,7 +234,7 @@ def test_conditions_are_read_not_run(condition: str, said: str, capsys: pytest.C
 def test_a_disparity_has_one_limit(capsys: pytest.CaptureFixture[str]) -> None:
     twice = ["--fail-if", "disparate_impact(race) < 0.8", "--fail-if", "disparate_impact( race ) > 1.25"]
     assert main(["audit", *twice]) == 2
-    assert "--fail-if: 'disparate_impact( race ) > 1.25' is a second limit of disparate_impact(race)" in (
+    assert "`--fail-if`: 'disparate_impact( race ) > 1.25' is a second limit of disparate_impact(race)" in (
         capsys.readouterr().err
     )
 
@@ -257,7 +265,8 @@ def test_metrics_are_listed_with_their_formulas(capsys: pytest.CaptureFixture[st
     assert main(["metrics", "recall", "equalized_odds"]) == 0
     told = capsys.readouterr().out
     assert "def sens(tp: Expr, fn: Expr) -> Rate:\n    return tp, tp + fn" in told
-    assert "difference(to='range') of\n  sens\n  spec\nminimize" in told
+    assert "equalized_odds: difference(to='range'), minimize, 0 to 1\n" in told
+    assert "def spec(tn: Expr, fp: Expr) -> Rate:\n    return tn, tn + fp" in told
     assert main(["metrics", "recal"]) == 2
     assert "Did you mean 'recall'?" in capsys.readouterr().err
 
@@ -299,7 +308,7 @@ def test_pages_are_written(file: str, tmp_path: Path, capsys: pytest.CaptureFixt
     assert "<td" in html.read_text("utf-8")
     assert ">fail<" in html.read_text("utf-8")
     assert main(["audit", file, *ARGUMENTS, "--group-by", "fold", "--html", str(html)]) == 2
-    assert "without groups" in capsys.readouterr().err
+    assert "leave it out with `--html`" in capsys.readouterr().err
     assert not list(tmp_path.glob(".part*"))
 
 
@@ -343,3 +352,271 @@ def test_files_are_not_written_where_they_do_harm(tmp_path: Path, capsys: pytest
     assert main(["audit", str(same), *call[2:], "--output", str(same)]) == 2
     assert "is the file of the data" in capsys.readouterr().err
     assert same.read_bytes() == data.read_bytes()
+
+
+def _called(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """The exit code, and what is written to both streams."""
+    code = main(arguments)
+    written = capsys.readouterr()
+    return code, written.out, written.err
+
+
+def _written(data: pl.DataFrame, folder: Path) -> str:
+    path = folder / "people.parquet"
+    data.write_parquet(path)
+    return str(path)
+
+
+def test_values_and_disparities_have_the_intervals_of_the_library(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = lending(500)
+    file = _written(data, tmp_path)
+    call: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes", "interval": "auto"}
+    parity, accuracy = tf.demographic_parity("race")(data, **call), tf.accuracy(data, **call)
+    _, out, _ = _called(capsys, "audit", file, *ARGUMENTS)
+    for result in (parity, accuracy):
+        value, lower, upper = result.select(".estimate", ".lower", ".upper").row(0)
+        assert f"{value:.3f} ({lower:.3f} to {upper:.3f})" in out
+    output, groups = tmp_path / "result.csv", tmp_path / "groups.csv"
+    places = ["--output", str(output), "--output-groups", str(groups)]
+    assert _called(capsys, "audit", file, *ARGUMENTS, *places)[:2] == (0, "")
+    row = pl.read_csv(output).row(by_predicate=(pl.col(".metric") == "demographic_parity") & (pl.col(".by") == "race"))
+    assert row[4:6] == pytest.approx(parity.select(".lower", ".upper").row(0))
+    alone = tf.accuracy(data.filter(pl.col("race") == "Black"), **call)
+    black = pl.read_csv(groups).filter(pl.col(".metric") == "accuracy", pl.col(".group") == "Black")
+    wanted = [".estimate", ".lower", ".upper"]
+    assert black.select(wanted).row(0) == pytest.approx(alone.select(wanted).row(0))
+
+
+def test_what_is_printed_is_what_the_page_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, card = _written(lending(60), tmp_path), tmp_path / "card.md"
+    call = ["audit", file, *ARGUMENTS[:-2], "--probs", "score"]
+    _, out, _ = _called(capsys, *call)
+    assert _called(capsys, *call, "--markdown", str(card))[0] == 0
+    cells = set(re.findall(r"\d\.\d{3} \(\d\.\d{3} to \d\.\d{3}\)", out))
+    assert len(cells) > 25
+    assert all(cell in card.read_text("utf-8") for cell in cells)
+    assert "[1] zero denominator" in out
+
+
+def test_scores_are_looked_at_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = lending(500)
+    file = _written(data, tmp_path)
+    area = tf.roc_auc(data, "repaid", probs="score", pos_label="yes")[".estimate"].item()
+    call = ["audit", file, "--truth", "repaid", "--pos-label", "yes", "--by", "sex", "--probs", "score"]
+    for decided in (["--threshold", "0.5"], ["--estimate", "approved"]):
+        code, out, _ = _called(capsys, *call, *decided)
+        assert (code, f"{area:.3f}" in out, "auc_parity" in out) == (0, True, True)
+    assert "`--probs` needs `--threshold`" in _called(capsys, *call)[2]
+
+
+def test_numbers_are_looked_at_as_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scores, weights = lending(500)["score"], lending(500)["weight"]
+    data = pl.DataFrame({"sex": lending(500)["sex"], "hours": scores * 10, "guess": scores * 10 + weights})
+    call = ["audit", "--truth", "hours", "--estimate", "guess", "--by", "sex"]
+    error = tf.mae(data, "hours", "guess")[".estimate"].item()
+    code, out, _ = _called(capsys, *call, _written(data, tmp_path))
+    assert (code, f"{error:.3f}" in out, "mae_difference" in out) == (0, True, True)
+    whole = data.with_columns(pl.col("hours", "guess").round().cast(pl.Int64))
+    file, card = _written(whole, tmp_path), tmp_path / "card.md"
+    code, out, err = _called(capsys, *call, file)
+    assert (code, out) == (2, "")
+    assert "say `--read-as labels` or `--read-as numbers`" in err
+    error = tf.mae(whole, "hours", "guess")[".estimate"].item()
+    assert f"{error:.3f}" in _called(capsys, *call, file, "--read-as", "numbers")[1]
+    assert _called(capsys, *call, file, "--read-as", "numbers", "--markdown", str(card))[0] == 0
+    assert f"{error:.3f}" in card.read_text("utf-8")
+    assert "accuracy" in _called(capsys, *call, file, "--read-as", "labels")[1]
+    assert "goes without `--pos-label`" in _called(capsys, *call, file, "--read-as", "numbers", "--pos-label", "1")[2]
+
+
+def test_a_page_says_how_to_write_it_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, card = _written(lending(300), tmp_path), tmp_path / "a card.md"
+    call = ["audit", file, *ARGUMENTS[:-2], "--fail-if", "demographic_parity(race) > 0.5", "--markdown", str(card)]
+    _called(capsys, *call)
+    (line,) = [line for line in card.read_text("utf-8").splitlines() if line.startswith("    tidyfair ")]
+    assert shlex.split(line) == ["tidyfair", *call]
+
+
+def test_what_cannot_be_is_refused_before_anything_is_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = _written(lending(60), tmp_path)
+
+    def counted(*_: object, **__: object) -> None:
+        pytest.fail("rows were counted")
+
+    monkeypatch.setattr("tidyfair.questions.count", counted)
+    page, table = str(tmp_path / "page.html"), str(tmp_path / "table.csv")
+    refused = {
+        ("--group-by", "fold", "--html", page): "`--group-by` makes several: leave it out with `--html`",
+        ("--by", "rase"): "`--by`: there is no column 'rase'. Did you mean 'race'?",
+        ("--group-by", "fodl"): "`--group-by`: there is no column 'fodl'. Did you mean 'fold'?",
+        ("--weights", "wieght"): "`--weights`: there is no column 'wieght'. Did you mean 'weight'?",
+        ("--probs", "scores"): "`--probs`: there is no column 'scores'. Did you mean 'score'?",
+        ("--truth", "repayed"): "`--truth`: there is no column 'repayed'. Did you mean 'repaid'?",
+        ("--fail-if", "demographic_parity(rase) > 0.1"): (
+            "`--fail-if 'demographic_parity(rase) > 0.1'`: there is no column 'rase'. Did you mean 'race'?"
+        ),
+        ("--output", table, "--output-groups", table): "files of their own",
+        ("--output", str(tmp_path / "nowhere" / "x.csv")): "there is no folder",
+        ("--fail-if", "demographic_parity(race) > 0.1", "--confidence", "95"): "`--confidence` is a number between 0.5",
+    }
+    for arguments, said in refused.items():
+        code, out, err = _called(capsys, "audit", file, *ARGUMENTS, *arguments)
+        assert (code, out) == (2, "")
+        assert said in err
+
+
+def test_a_threshold_on_one_side_of_all_scores_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, scores = _written(lending(300), tmp_path), lending(300)["score"]
+    ends = f"the scores 'score' are from {scores.min():.3g} to {scores.max():.3g}"
+    for threshold, who in {"80": "nobody", "0": "everybody", "0.5": ""}.items():
+        call = ["audit", file, *ARGUMENTS[:2], *ARGUMENTS[4:], "--probs", "score", "--threshold", threshold]
+        for places in ([], ["--markdown", str(tmp_path / "card.md")]):
+            _, _, err = _called(capsys, *call, *places)
+            assert (f"note: {who} is selected at --threshold {threshold}: {ends}." in err) == bool(who)
+            assert ("is selected" in err) == bool(who)
+
+
+@pytest.mark.parametrize("kind", ["class", "prob", "numeric"])
+def test_limits_of_metrics_are_told_which_comparison_to_write(kind: Any) -> None:
+    for metric in tf.get_metrics(kind):
+        assert isinstance(metric, tf.Metric)
+        with pytest.raises(tf.ArgumentError, match=f"`fail_if`: {metric.name} compares no groups") as told:
+            gate_of([f"{metric.name} > 0.3"], 0.95, ["race"], ["race"])
+        offered = re.search(r"write such as '(.*?)'\.", str(told.value))
+        if offered:
+            (compared,) = gate_of([offered[1]], 0.95, ["race"], ["race"]).metrics
+            assert isinstance(compared, tf.GroupwiseMetric)
+            assert {each.definition for each in compared.metrics} == {metric.definition}
+        else:
+            assert f"of {metric.name} there are none" in str(told.value)
+
+
+def test_the_worst_group_has_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = _called(capsys, "audit", "--fail-if", "accuracy < 0.8")
+    assert (code, out.count("Each group")) == (2, 0)
+    assert "write such as 'accuracy_group_minimum(sex) < 0.8'" in err
+    verdicts = {
+        "accuracy_group_minimum(sex) < 0.8": 3,
+        "accuracy_group_minimum(sex) < 0.6": 0,
+        "error_rate_group_maximum(sex) > 0.2": 3,
+        "accuracy_ratio(sex) < 0.8": 0,
+    }
+    for condition, code in verdicts.items():
+        assert _called(capsys, "audit", "--fail-if", condition)[0] == code
+    for condition, said in {
+        "accuracy_group_minimum(sex) > 0.8": "accuracy_group_minimum should be large: write <",
+        "demographic_parity(sex) < 0.1": "demographic_parity should be small: write >",
+        "demographic_parity > 0.1": "does not say which groups are compared: write 'demographic_parity(sex) > 0.1'",
+        "average_odds_difference(sex) > 0.1": "compares two sides",
+        "mae_difference(sex) > 0.1": "mae_difference is about numbers, which these predictions are not",
+        "auc_parity(sex) > 0.1": "roc_auc needs the column of scores: `--probs`",
+    }.items():
+        assert said in _called(capsys, "audit", "--fail-if", condition)[2]
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("roc_auc needs the column of scores: `probs=`.", "roc_auc needs the column of scores: `--probs`."),
+        ("scores as `probs=` with `threshold=`.", "scores as `--probs` with `--threshold`."),
+        ("write `pos_label='yes'`.", "write `--pos-label 'yes'`."),
+        ("`case_weights`: some are negative", "`--weights`: some are negative"),
+        ("`confidence` is a number, and `labels=` are not", "`--confidence` is a number, and `labels=` are not"),
+        ("say `read_as=labels` or `group_by=`", "say `--read-as labels` or `--group-by`"),
+        ("the column 'by' is no `bye`", "the column 'by' is no `bye`"),
+    ],
+)
+def test_messages_are_in_the_words_of_the_command_line(
+    message: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_: object) -> int:
+        raise tf.ArgumentError(message)
+
+    monkeypatch.setattr("tidyfair.commands.audit", failing)
+    assert _called(capsys, "audit") == (2, "", f"tidyfair: {said}\n")
+
+
+def _two_models(folder: Path) -> tuple[pl.DataFrame, str]:
+    newer = pl.when(pl.col("score") > 0.4).then(pl.lit("yes")).otherwise(pl.lit("no"))
+    data = lending(500).with_columns(
+        pl.col("approved").cast(pl.String),
+        newer=newer,
+        again=pl.when(pl.col("fold") == 1).then(None).otherwise(pl.col("score") ** 2),
+    )
+    return data, _written(data, folder)
+
+
+def test_models_are_compared_at_a_threshold_of_their_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, file = _two_models(tmp_path)
+    call = ["compare", file, "--truth", "repaid", "--one", "score", "--other", "again", "--threshold", "0.5"]
+    output = tmp_path / "found.parquet"
+    assert _called(capsys, *call, "--pos-label", "yes", "--output", str(output)) == (0, "", "")
+    found = pl.read_parquet(output)
+    assert found[".by"].null_count() == len(found)
+    known = data.drop_nulls("again")
+    for place, score in ((".one", "score"), (".other", "again")):
+        expected = tf.sens(known, "repaid", probs=score, threshold=0.5, pos_label="yes")[".estimate"].item()
+        assert found.row(by_predicate=pl.col(".metric") == "sens", named=True)[place] == pytest.approx(expected)
+    code, out, err = _called(capsys, *call, "--pos-label", "yes", "--by", "sex")
+    assert (code, err) == (0, "")
+    assert out.startswith("score and again at 0.5, and the difference")
+    assert "demographic_parity" in out
+    assert "write `--pos-label 'yes'` or" in _called(capsys, *call)[2]
+    assert "`--other`: the column 'sex'" in _called(capsys, *call[:6], "--other", "sex", *call[8:])[2]
+    unreached = _called(capsys, *call[:-1], "7", "--pos-label", "yes")[2]
+    assert unreached.count("nobody is selected at --threshold 7") == 2
+    without = _called(capsys, *call[:8], "--pos-label", "yes")[2]
+    assert "`--one`: 'score' holds numbers that are not whole" in without
+
+
+def test_models_are_compared_with_weights_and_in_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, file = _two_models(tmp_path)
+    call = ["compare", file, "--truth", "repaid", "--one", "approved", "--other", "newer", "--pos-label", "yes"]
+    output = tmp_path / "found.csv"
+    assert main([*call, "--weights", "weight", "--group-by", "sex", "--output", str(output)]) == 0
+    found = pl.read_csv(output).filter(pl.col(".metric") == "accuracy")
+    expected = tf.compare_models(tf.accuracy)(
+        data, "repaid", one="approved", other="newer", pos_label="yes", case_weights="weight", group_by="sex"
+    )
+    numbers = [".one", ".other", ".change", ".lower", ".upper"]
+    for row, other in zip(found.select(numbers).rows(), expected.select(numbers).rows(), strict=True):
+        assert row == pytest.approx(other)
+    _, out, _ = _called(capsys, *call)
+    value, lower, upper = (
+        tf.compare_models(tf.accuracy)(data, "repaid", one="approved", other="newer", pos_label="yes")
+        .select(".change", ".lower", ".upper")
+        .row(0)
+    )
+    assert f"{value:.3f} ({lower:.3f} to {upper:.3f})" in out
+    assert re.search(r"\.metric .* approved .* newer .* \.difference", out)
+    assert "are both 'newer'" in _called(capsys, *call[:5], "newer", *call[6:])[2]
+
+
+def test_models_of_numbers_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = lending(100).with_columns(pl.col("score") * 10, hours=pl.col("score") * 10 + pl.col("weight"))
+    call = ["compare", _written(data, tmp_path), "--truth", "score", "--one", "hours", "--other", "weight"]
+    _, out, _ = _called(capsys, *call)
+    for name in ("hours", "weight"):
+        assert f"{tf.rmse(data, 'score', name)['.estimate'].item():.3f}" in out
+
+
+def test_a_wide_table_comes_in_parts_and_an_empty_one_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = lending(300)
+    for columns in ("80", "120", "400"):
+        monkeypatch.setenv("COLUMNS", columns)
+        _, out, _ = _called(capsys, "audit", _written(data, tmp_path), *ARGUMENTS)
+        assert max(map(len, out.splitlines())) <= int(columns)
+        assert out.count("┆ male:Hispanic") + out.count("┆ Hispanic:male") >= {"80": 3, "120": 2, "400": 1}[columns]
+        assert all(f" {race}:female " in out for race in data["race"].unique())
+    code, out, _ = _called(
+        capsys, "audit", _written(data.clear(), tmp_path), *ARGUMENTS, "--group-by", "fold", "--fail-if",
+        "demographic_parity(race) > 0.1",
+    )  # fmt: skip
+    # where nothing is judged nothing has passed
+    assert (code, out.count("(no rows)")) == (4, 3)

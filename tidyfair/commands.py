@@ -2,104 +2,151 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
 import sys
 import warnings
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from polars import selectors
 
-from tidyfair import fairness
-from tidyfair.audits import Audit
+from tidyfair.audits import Audit, kind_of
 from tidyfair.catalogue import catalogue, definition_of
 from tidyfair.changes import compare_models
 from tidyfair.columns import telling
+from tidyfair.conditions import columns_of, gate_of
 from tidyfair.datasets import lending
-from tidyfair.errors import ArgumentError, UndefinedWarning
-from tidyfair.gates import Gate, check
-from tidyfair.labels import levels_of
-from tidyfair.metric_sets import GroupwiseFactory, metric_set
-from tidyfair.reports import report
-from tidyfair.tallies import LABELS
-from tidyfair.terminal import show, watched
+from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning
+from tidyfair.exhibits import groups_side_by_side, one_below_the_other
+from tidyfair.files import PAGES, check_places, save, scan, write
+from tidyfair.frames import open_frame
+from tidyfair.labels import read_labels
+from tidyfair.metric_sets import Metric, metric_set
+from tidyfair.metrics.classification import base_rate
+from tidyfair.reports import again, report
+from tidyfair.terminal import note, show, watched
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tidyfair.audits import Feature
-    from tidyfair.gates import Side
-    from tidyfair.metric_sets import GroupwiseMetric
+    from tidyfair.audits import Feature, Predictions
     from tidyfair.tallies import Tally
 
 __all__: list[str] = []
 
-_READERS = {".parquet": pl.scan_parquet, ".csv": pl.scan_csv, ".ndjson": pl.scan_ndjson, ".jsonl": pl.scan_ndjson}
-_CONDITION = re.compile(r"\s*(?P<name>\w+)\((?P<by>[^()]+)\)\s*(?P<side>[<>])\s*(?P<limit>\d*\.?\d+(?:[eE]-?\d+)?)\s*")
 _EXAMPLE: dict[str, Any] = {
     "truth": "repaid", "estimate": "approved", "pos_label": "yes", "by": ["sex", "race"],
-    "group_by": None, "weights": None, "probs": None, "threshold": None,
 }  # fmt: skip
+_COLUMNS = ("truth", "estimate", "one", "other", "probs", "weights", "group_by")
+_SURE = "Intervals hold what is true 95% of the time."
+_DRAWS = 1_000
+"""How often rows of numbers are drawn, which takes long; cells of labels are drawn as often as elsewhere."""
 
 
 def audit(options: Namespace) -> int:
     """Rates by group and disparities of a file of predictions; verdicts, pages and files where they are asked for."""
-    places = [place for place in (options.output, options.html, options.markdown) if place]
-    data, given = _opened(options, quiet=bool(places))
-    _check_places(options)
-    names = _names(data)
-    gate = _gate(options.fail_if, options.confidence, names) if options.fail_if else None
-    features: list[Feature] = [_feature(text, names) for text in dict.fromkeys(given["by"])]
-    audited = Audit.of(features, "labels" if given["truth"] else "selections")
-    counting = {"group_by": given["group_by"]} | _counting(given)
-    tally = audited.results.tally(data, given["truth"], given["estimate"], **counting)
-    # of more than two labels, disparities of averages can hide those that cancel
-    reading: dict[str, Any] = {"estimator": "one_vs_rest"}
-    if given["pos_label"] is not None:
-        reading = {"pos_label": _as_label(given["pos_label"], tally)}
+    places = _places(options)
+    pages = [place for flag, place in places.items() if flag in PAGES]
+    if pages and options.group_by:
+        msg = (
+            "A page is about one set of predictions, and `group_by` makes several: leave it out with `html` and "
+            "`markdown`, or write the values of each to a file with `output`."
+        )
+        raise ArgumentError(msg)
+    asked = _asked(options, quiet=bool(places))
+    audited = Audit.of(asked.features, asked.kind)
+    gate = None
+    if options.fail_if:
+        gate = gate_of(options.fail_if, options.confidence, asked.schema.names(), audited.features)
+        for metric in gate.metrics:
+            if (metric.kind == "numeric") != (asked.kind == "numbers"):
+                what = "labels" if asked.kind == "numbers" else "numbers"
+                msg = f"`fail_if`: {metric.name} is about {what}, which these predictions are not."
+                raise ArgumentError(msg)
+    call: Any = {"data": asked.data, "truth": asked.truth, "estimate": asked.estimate, **asked.counting}
+    tally = audited.everything(*(gate.metrics if gate else ())).tally(**call, parts=0)
+    verdicts = gate and gate.compute(tally, on_undefined="ignore", **asked.reading)
+    if pages:
+        told = report(**call, **asked.reading, by=asked.features, metrics=audited.results, gate=gate)
+        told = replace(told, parts=(*told.parts[:-1], again(options.line)))
+        for page in pages:
+            save(told.save, page)
+            print(f"{page} is written.", file=sys.stderr)
+    if len(places) > len(pages) or not pages:
+        _look(audited, tally, asked.reading, places)
+    if asked.counting["threshold"] is not None:
+        _tell_of_threshold(asked.data, asked.counting["threshold"], [asked.counting["probs"]])
+    return 0 if verdicts is None else _judged(verdicts, options.confidence)
+
+
+def _judged(verdicts: pl.DataFrame, confidence: float) -> int:
+    """Print the verdicts, and say by the exit code which is the worst."""
+    # with groups left out nothing passes
+    left = pl.col(".groups_left_out")
+    left_out = pl.when(left.list.len() > 0).then(left).alias("groups left out")
+    title = f"Verdicts: each end of an interval is right {confidence * 100:g}% of the time"
+    show(title, _apart(verdicts, left_out), up_to=".by")
+    if len(verdicts) > 1:
+        print("Failures are judged together (Holm), so that one alone may look beyond its limit and still not fail.\n")
+    found = set(verdicts[".verdict"])
+    return 3 if "fail" in found else 0 if found == {"pass"} else 4
+
+
+def _look(audited: Audit, tally: Tally, reading: dict[str, Any], places: Mapping[str, Path]) -> None:
+    """Values of groups and disparities with their intervals, to files where they are asked for, else to be read."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UndefinedWarning)
-        result = audited.results.compute(tally, explain=True, **reading)
-    if pages := [place for place in (options.html, options.markdown) if place]:
-        told = report(data, given["truth"], given["estimate"], by=features, gate=gate, **counting, **_event(reading))
-        for place in pages:
-            _save(told.save, place)
-            print(f"{place} is written.", file=sys.stderr)
-    if options.output:
-        _writer(options.output)(result)
+        results = audited.results.compute(tally, explain=True, interval="auto", **reading)
+    groups = audited.groups.compute_by_group(tally, interval="auto", on_undefined="ignore", **reading)
+    for flag, table in {"output": results, "output_groups": groups}.items():
+        if flag in places:
+            write(table, places[flag])
     if not places:
-        groups = audited.groups.compute_by_group(tally, **reading)
-        show("Rates by group", _wide(groups, [key.column.name for key in tally.outer]))
-        show("Disparities, and the groups that carry them", _with_something_to_say(result))
+        values, notes = groups_side_by_side(groups, None, 0)
+        show("Each group", values, notes, up_to=".n")
+        show("Disparities", _apart(results.filter(pl.col(".by").is_not_null())), up_to=".by")
+        print(f"{_SURE}\n")
     for warning in caught:
-        print(f"note: {str(warning.message).partition(' (on_undefined')[0]}", file=sys.stderr)
-    return _judged(gate, data, given, counting, reading) if gate else 0
+        note(str(warning.message).partition(" (on_undefined")[0])
 
 
-def _with_something_to_say(result: pl.DataFrame) -> pl.DataFrame:
-    """Disparities without the columns that are empty."""
-    disparities = result.filter(pl.col(".by").is_not_null())
-    said = {
-        ".level": disparities[".level"].count(),
-        ".groups_left_out": disparities[".groups_left_out"].list.len().sum(),
-    }
-    return disparities.drop(".n", ".status", *(name for name, count in said.items() if not count))
+def _apart(frame: pl.DataFrame, *more: pl.Expr) -> pl.DataFrame:
+    """Disparities to be read; of several labels, with the one that they are about."""
+    return one_below_the_other(frame.drop(".n", ".method").with_columns(pl.col(".level").alias("label"), *more))
 
 
 def compare(options: Namespace) -> int:
     """Two models that predict the same rows, side by side."""
-    data, given = _opened(options, quiet=False)
-    one, other = given["one"], given["other"]
-    names = _names(data)
-    features: list[Feature] = [_feature(text, names) for text in dict.fromkeys(given["by"])]
-    audited = Audit.of(features, "labels" if given["truth"] else "selections")
-    tally = metric_set(*audited.results).tally(data, given["truth"], one)
-    event = {} if given["pos_label"] is None else {"pos_label": _as_label(given["pos_label"], tally)}
-    compared = compare_models(audited.results)
-    found: pl.DataFrame = compared(data, given["truth"], one=one, other=other, **event, on_undefined="ignore")
-    show(f"{one}, {other}, and the change from one to the other", found.drop(".estimator"))
+    places, asked = _places(options), _asked(options, quiet=True)
+    one, other, threshold = options.one, options.other, options.threshold
+    if one == other:
+        msg = f"`one` and `other` are both {one!r}: name the columns of two models."
+        raise ArgumentError(msg)
+    data, reading = asked.data, asked.reading
+    if threshold is not None:
+        data, reading = _decided(asked, threshold, {"one": one, "other": other}), {"pos_label": True}
+    elif asked.kind != "numbers":
+        _check_labels(asked, {"one": one, "other": other})
+    # without a feature there are metrics of all rows
+    metrics = Audit.of(asked.features or [one], asked.kind).results
+    chosen = metrics if asked.features else metric_set(*(each for each in metrics if isinstance(each, Metric)))
+    compared = compare_models(chosen)
+    call = {name: asked.counting[name] for name in ("group_by", "case_weights")} | reading
+    call |= {"times": _DRAWS} if asked.kind == "numbers" else {}
+    found: pl.DataFrame = compared(data, asked.truth, one=one, other=other, **call, on_undefined="ignore")
+    if places:
+        write(found, places["output"])
+    else:
+        named = {".one": one, ".other": other, ".change": ".difference"}
+        at = "" if threshold is None else f" at {threshold:g}"
+        title = f"{one} and {other}{at}, and the difference from one to the other"
+        show(title, one_below_the_other(found.rename(named)), up_to=".by" if asked.features else ".metric")
+        print(f"{_SURE}\n")
+    if threshold is not None:
+        _tell_of_threshold(asked.data, threshold, [one, other])
     return 0
 
 
@@ -128,159 +175,139 @@ def datasets(options: Namespace) -> int:
     if options.name != "lending":
         kind = "data set"
         raise ArgumentError.unknown(kind, options.name, ["lending"])
+    places = _places(options)
     data = lending(options.rows)
-    if options.output:
-        _writer(options.output)(data)
+    if places:
+        write(data, places["output"])
     else:
         show(f"lending({options.rows})", data.head(10))
     return 0
 
 
-def _opened(options: Namespace, *, quiet: bool) -> tuple[pl.LazyFrame, dict[str, Any]]:
-    """The rows of the file, or of the example, and the options with those that are the example's."""
+@dataclass(frozen=True)
+class _Asked:
+    """The rows, what predictions there are of them, and how they are counted and read."""
+
+    data: pl.LazyFrame
+    schema: pl.Schema
+    truth: str | None
+    estimate: str | None
+    features: list[Feature]
+    kind: Predictions
+    counting: dict[str, Any]
+    reading: dict[str, Any]
+
+
+def _asked(options: Namespace, *, quiet: bool) -> _Asked:
+    """What is asked of the file, or of the example where there is none; its columns are there."""
+    given: dict[str, Any] = {flag: value for flag, value in vars(options).items() if value is not None}
     if options.file is None:
-        given = _EXAMPLE | {name: value for name, value in vars(options).items() if value}
+        # decisions by a threshold take the place of the example's
+        own = {flag: value for flag, value in _EXAMPLE.items() if flag != "estimate" or "threshold" not in given}
+        given = own | given
+        data = lending().lazy()
         if not quiet:
             print("Example data: 5,000 simulated decisions on loans, tidyfair.datasets.lending().\n")
-        data = lending().lazy()
     else:
-        given, data = vars(options), watched(_scan(options.file))
-    if not given["by"]:
-        msg = "Name at least one sensitive feature with --by."
+        data = watched(scan(options.file))
+    schema = _schema(data)
+    for flag in _COLUMNS:
+        columns = given.get(flag, ())
+        for column in (columns,) if isinstance(columns, str) else columns:
+            if column not in schema:
+                raise ColumnError.missing(column, flag, schema)
+    if "probs" in given and given.keys().isdisjoint({"threshold", "estimate"}):
+        msg = "`probs` needs `threshold`, at or above which the event is selected, or decisions as `estimate`."
         raise ArgumentError(msg)
-    if given.get("probs") and given["threshold"] is None:
-        msg = "`probs` needs `threshold`: scores at or above it are positive."
-        raise ArgumentError(msg)
-    return data, given
-
-
-def _feature(text: str, names: Sequence[str]) -> tuple[str, ...]:
-    """The columns of a feature; a colon is part of a name where there is such a column."""
-    return (text,) if text in names else tuple(part.strip() for part in re.split("[:,]", text))
+    kind = _kind(data, given)
+    truth, estimate = given.get("truth"), given.get("estimate")
+    # of more than two labels, disparities of averages can hide those that cancel
+    reading: dict[str, Any] = {} if kind == "numbers" else {"estimator": "one_vs_rest"}
+    if "pos_label" in given:
+        labelled = truth or estimate
+        reading = {"pos_label": _as_label(given["pos_label"], schema[labelled] if labelled else pl.Boolean())}
+    counting = {name: given.get(name) for name in ("group_by", "probs", "threshold")}
+    counting["case_weights"] = given.get("weights")
+    features: list[Feature] = [columns_of(text, schema.names(), "by") for text in dict.fromkeys(given.get("by", []))]
+    return _Asked(data, schema, truth, estimate, features, kind, counting, reading)
 
 
 @telling("opened the file")
-def _names(data: pl.LazyFrame) -> list[str]:
-    return data.collect_schema().names()
+def _schema(data: pl.LazyFrame) -> pl.Schema:
+    return data.collect_schema()
 
 
-def _check_places(options: Namespace) -> None:
-    """Refuse to write where there is no folder, over the data, or what a file's name says that it is not."""
-    kinds = {".html": options.html, ".md": options.markdown}
-    if options.output:
-        _writer(options.output)
-        kinds[options.output.suffix] = options.output
-    for kind, place in kinds.items():
-        if place is None:
-            continue
-        if place.suffix != kind:
-            msg = f"{place} is to hold a page of kind {kind}; call it so."
+def _kind(data: pl.LazyFrame, given: dict[str, Any]) -> Predictions:
+    """What predictions are; whole numbers may be labels or a measurement, and `read_as` says which."""
+    read_as = given.get("read_as")
+    if read_as == "numbers":
+        if of_labels := [f"`{flag}`" for flag in ("probs", "threshold", "pos_label") if flag in given]:
+            msg = f"`read_as=numbers` goes without {' and '.join(of_labels)}, which are about labels."
             raise ArgumentError(msg)
-        if options.file is not None and place.resolve() == options.file.resolve():
-            msg = f"{place} is the file of the data; write to another one."
-            raise ArgumentError(msg)
-
-
-def _counting(given: dict[str, Any]) -> dict[str, Any]:
-    return {"case_weights": given["weights"], "probs": given["probs"], "threshold": given["threshold"]}
-
-
-def _event(reading: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in reading.items() if name == "pos_label"}
-
-
-def _gate(conditions: Sequence[str], confidence: float, names: Sequence[str]) -> Gate:
-    """The gate that conditions describe; they are parsed, never evaluated."""
-    made: list[tuple[GroupwiseMetric, Side, float]] = []
-    for condition in conditions:
-        found = _CONDITION.fullmatch(condition)
-        if found is None:
-            example = "'equalized_odds(race) > 0.1', with < or > and a number"
-            msg = f"--fail-if: {condition!r} is no condition such as {example}."
-            raise ArgumentError(msg)
-        factory = getattr(fairness, found["name"], None) if found["name"] in fairness.__all__ else None
-        if not isinstance(factory, GroupwiseFactory):
-            names = [name for name in fairness.__all__ if isinstance(getattr(fairness, name), GroupwiseFactory)]
-            kind = "comparison of groups"
-            raise ArgumentError.unknown(kind, found["name"], names)
-        metric = factory(*_feature(found["by"].strip(), names))
-        if any((metric.name, metric.by) == (other.name, other.by) for other, _, _ in made):
-            msg = f"--fail-if: {condition!r} is a second limit of {metric.name}({metric.by.text}); give one."
-            raise ArgumentError(msg)
-        # what is larger than the limit is bad, and of ratios what is smaller
-        made.append((metric, "below" if found["side"] == ">" else "above", float(found["limit"])))
-    gates = [check(metric, **{side: limit}, confidence=confidence) for metric, side, limit in made]
-    return Gate(
-        metric_set(*(gate.metrics for gate in gates)),
-        tuple(limit for gate in gates for limit in gate.limits),
-        confidence,
-    )
-
-
-def _judged(
-    gate: Gate, data: pl.LazyFrame, given: dict[str, Any], counting: dict[str, Any], reading: dict[str, Any]
-) -> int:
-    """Print the verdicts, and say by the exit code which is the worst."""
-    verdicts = gate(data, given["truth"], given["estimate"], **counting, **_event(reading), on_undefined="ignore")
-    hidden = [".estimator", ".n", ".status", ".std_error", ".method", ".level"]
-    none_left_out = [".groups_left_out"] * (not verdicts[".groups_left_out"].list.len().sum())
-    show("Verdicts", verdicts.drop(*hidden, *none_left_out))
-    found = set(verdicts[".verdict"])
-    return 3 if "fail" in found else 4 if "not enough evidence" in found else 0
-
-
-def _scan(file: Path) -> pl.LazyFrame:
-    kind = file.suffix.lower()
-    if kind not in _READERS:
-        raise ArgumentError.unknown("kind of file", file.suffix, _READERS)
-    return _READERS[kind](file)
-
-
-def _writer(file: Path) -> Callable[[pl.DataFrame], None]:
-    def write_csv(result: pl.DataFrame, place: Path) -> None:
-        result.with_columns(pl.col(pl.List(pl.String)).list.join(";")).write_csv(place)
-
-    writers: dict[str, Callable[[pl.DataFrame, Path], None]] = {
-        ".csv": write_csv,
-        ".parquet": pl.DataFrame.write_parquet,
-        ".json": pl.DataFrame.write_json,
-    }
-    if file.suffix not in writers:
-        raise ArgumentError.unknown("kind of output", file.suffix, writers)
-
-    return lambda result: _save(lambda place: writers[file.suffix](result, place), file)
-
-
-def _save(write: Callable[[Path], object], file: Path) -> None:
-    """Write beside the place first, so that there is never half a file."""
-    if not file.parent.is_dir():
-        msg = f"{file} cannot be written: there is no folder {str(file.parent)!r}."
-        raise ArgumentError(msg)
-    part = file.with_name(f".part-of-{file.name}")
+        return "numbers"
+    # what a threshold makes are labels
+    options = {**given, "labels": given.get("threshold", read_as)}
+    truth = given.get("truth")
     try:
-        with telling("wrote the result"):
-            write(part)
-            part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
+        return kind_of(open_frame(data), truth, given.get("estimate", given.get("one")), options)
+    except ArgumentError as error:
+        either = "`read_as=labels` or `read_as=numbers`"
+        msg = f"`truth`: {truth!r} holds whole numbers, which may be labels or a measurement: say {either}."
+        raise ArgumentError(msg) from error
 
 
-def _as_label(text: str, tally: Tally) -> object:
-    """The label that a text means: the one that is written so, or the number it is."""
-    values = [value for name in LABELS for value in (*tally.seen[name], *levels_of(tally.kinds[name]))]
-    for value in values:
-        if str(value).casefold() == text.casefold() if isinstance(value, bool) else str(value) == text:
-            return value
-    if values and not isinstance(values[0], str):
-        with contextlib.suppress(ValueError):
-            return float(text)
+def _as_label(text: str, dtype: pl.DataType) -> object:
+    """The label that a text means in a column of that kind."""
+    if dtype == pl.Boolean and text.casefold() in {"true", "false"}:
+        return text.casefold() == "true"
+    if dtype == pl.Boolean or dtype.is_numeric():
+        with suppress(ValueError):
+            number = float(text)
+            return int(number) if number.is_integer() else number
     return text
 
 
-def _wide(groups: pl.DataFrame, outer: Sequence[str]) -> pl.DataFrame:
-    """Per-group values with one column for each metric, for people to read."""
-    index = [*outer, ".by", ".group", *([".level"] if ".level" in groups.columns else [])]
-    names = groups[".metric"].unique(maintain_order=True).to_list()
-    wanted = [pl.col(".estimate").filter(pl.col(".metric") == name).first().alias(name) for name in names]
-    wide = groups.group_by(index, maintain_order=True).agg(pl.col(".n").max(), *wanted)
-    return wide.with_columns(pl.col(".by").fill_null("all"), pl.col(".group").fill_null("all"))
+def _decided(asked: _Asked, threshold: float, scores: Mapping[str, str]) -> pl.LazyFrame:
+    """The rows with decisions in place of scores, and whether there is the event in place of the truth."""
+    for flag, column in scores.items():
+        if not asked.schema[column].is_numeric():
+            msg = f"`{flag}`: the column {column!r} is {asked.schema[column]}; `threshold` needs numbers."
+            raise ColumnError(msg)
+    columns = [*scores.values(), *([asked.truth] if asked.truth else [])]
+    decided = [pl.col(column) >= threshold for column in scores.values()]
+    if asked.truth:
+        tally = base_rate.tally(asked.data, asked.truth)
+        pos_label = asked.reading.get("pos_label")
+        labels = read_labels(tally, labels=None, pos_label=pos_label, estimator="binary")
+        decided.append(pl.col(asked.truth) == labels.values[labels.event or 0])
+    # what is no number is missing, and neither above nor below
+    known = (selectors.by_name(columns) & selectors.float()).fill_nan(None)
+    return asked.data.with_columns(known).with_columns(decided)
+
+
+def _check_labels(asked: _Asked, predictions: Mapping[str, str]) -> None:
+    """Refuse scores where labels are read."""
+    for flag, column in predictions.items():
+        value = pl.col(column)
+        if asked.schema[column].is_float() and asked.data.select((value != value.round()).any()).collect().item():
+            msg = f"`{flag}`: {column!r} holds numbers that are not whole: decisions are made of scores by `threshold`."
+            raise ColumnError(msg)
+
+
+def _tell_of_threshold(data: pl.LazyFrame, threshold: float, columns: Sequence[str]) -> None:
+    """Say where all scores are on one side of the threshold."""
+    for column in columns:
+        score = pl.col(column)
+        lowest, highest = data.select(score.min().alias("low"), score.max().alias("high")).collect().row(0)
+        if lowest is not None and (highest < threshold or lowest >= threshold):
+            who = "nobody" if highest < threshold else "everybody"
+            ends = f"{lowest:.3g} to {highest:.3g}"
+            note(f"{who} is selected at --threshold {threshold:g}: the scores {column!r} are from {ends}.")
+
+
+def _places(options: Namespace) -> dict[str, Path]:
+    """The files that are to be written, by flag, where that does no harm."""
+    every = {flag: getattr(options, flag, None) for flag in (*PAGES, "output", "output_groups")}
+    places = {flag: place for flag, place in every.items() if place is not None}
+    check_places(places, getattr(options, "file", None))
+    return places

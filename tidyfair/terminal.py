@@ -7,12 +7,18 @@ import re
 import shutil
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__: list[str] = []
 
 _MOST_ROWS = 200
+_BORDERS = 3
+"""How much wider a column is than its texts."""
 _PATIENCE = 1.0
 """Seconds after which a terminal is told that rows are still being read."""
 _ERASED = "\x1b[2K"
@@ -42,20 +48,57 @@ def unwatch() -> None:
         print(_ERASED, end="", file=sys.stderr, flush=True)
 
 
-def show(title: str, table: pl.DataFrame) -> None:
-    """Print a table below its title."""
+def note(text: str) -> None:
+    """Say something beside the results."""
     unwatch()
+    print(f"note: {text}", file=sys.stderr)
+
+
+def show(title: str, table: pl.DataFrame, notes: Sequence[tuple[str, int, str]] = (), *, up_to: str = "") -> None:
+    """Print a table below its title.
+
+    Args:
+        title: What it shows.
+        table: The table.
+        notes: What is said of a column and row.
+        up_to: The columns up to this one come again where a table is so wide that it is shown in parts; without, cells
+            wrap.
+    """
+    unwatch()
+    if table.is_empty():
+        print(f"{_coloured(title, 1)}\n(no rows)\n")
+        return
     box = "UTF8_FULL_CONDENSED" if (sys.stdout.encoding or "").lower().startswith("utf") else "ASCII_FULL_CONDENSED"
     width = max(80, shutil.get_terminal_size((120, 24)).columns)
+    table = table.with_columns(pl.col(pl.String).fill_null("-"))
+    remarks = list(dict.fromkeys(text for _, _, text in notes))
+    for column, row, text in notes:
+        table[row, column] += f" [{remarks.index(text) + 1}]"
     with pl.Config(
         tbl_rows=_MOST_ROWS, tbl_cols=-1, tbl_width_chars=width, tbl_hide_dataframe_shape=True,
         tbl_hide_column_data_types=True, tbl_formatting=box, fmt_str_lengths=40, float_precision=3,
         fmt_table_cell_list_len=10,
     ):  # fmt: skip
-        print(f"{_coloured(title, 1)}\n{_verdicts_coloured(str(table))}")
+        parts = [_verdicts_coloured(str(part)) for part in _parts(table, up_to, width)]
+    print("\n".join([_coloured(title, 1), *parts, *(f"[{place}] {text}" for place, text in enumerate(remarks, 1))]))
     if len(table) > _MOST_ROWS:
-        print(f"({len(table):,} rows in all; --output writes them to a file)")
+        print(f"({len(table):,} rows in all; a file has all of them)")
     print()
+
+
+def _parts(table: pl.DataFrame, up_to: str, width: int) -> list[pl.DataFrame]:
+    """Tables that are no wider than that, each of which begins with the columns up to one."""
+    if not up_to:
+        return [table]
+    repeated = table.columns.index(up_to) + 1
+    first, rest = table.columns[:repeated], table.columns[repeated:]
+    wide = {name: max(len(text) for text in (name, *map(str, table[name]))) + _BORDERS for name in table.columns}
+    parts = list[list[str]]()
+    for name in rest:
+        if not parts or sum(wide[each] for each in [*first, *parts[-1], name]) >= width:
+            parts.append([])
+        parts[-1].append(name)
+    return [table.select(*first, *part) for part in parts or [[]]]
 
 
 def _coloured(text: str, code: int) -> str:
