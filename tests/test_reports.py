@@ -154,6 +154,14 @@ def test_what_is_rounded_to_nothing_has_no_sign() -> None:
     assert "0.000" in shown(tf.as_table(tf.residual_bias(errors, "y", "p")))
 
 
+def test_of_several_labels_the_worst_is_named() -> None:
+    bands = LOANS.with_columns(guess=pl.col("age_band").shift(1))
+    worst = tf.demographic_parity("sex")(bands, "age_band", "guess", explain=True, on_undefined="ignore")
+    texts = shown(tf.as_table(worst))
+    assert texts[texts.index("label") :].count(worst[".level"].item()) == 1
+    assert "label" not in shown(tf.as_table(tf.demographic_parity("sex")(LOANS, **LABELS, explain=True)))
+
+
 def test_intervals_of_one_end_are_shown() -> None:
     told = tf.independence("race")(LOANS, **LABELS, interval="auto", times=50)
     value, upper = told.select(".estimate", ".upper").row(0)

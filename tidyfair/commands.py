@@ -22,9 +22,10 @@ from tidyfair.exhibits import groups_side_by_side, one_below_the_other
 from tidyfair.files import PAGES, check_places, save, scan, write
 from tidyfair.frames import open_frame
 from tidyfair.labels import read_labels
-from tidyfair.metric_sets import Metric, metric_set
+from tidyfair.metric_sets import Metric
 from tidyfair.metrics.classification import base_rate
-from tidyfair.reports import again, report
+from tidyfair.reports import report
+from tidyfair.sections import again
 from tidyfair.terminal import note, show, watched
 
 if TYPE_CHECKING:
@@ -114,8 +115,8 @@ def _look(audited: Audit, tally: Tally, reading: dict[str, Any], places: Mapping
 
 
 def _apart(frame: pl.DataFrame, *more: pl.Expr) -> pl.DataFrame:
-    """Disparities to be read; of several labels, with the one that they are about."""
-    return one_below_the_other(frame.drop(".n", ".method").with_columns(pl.col(".level").alias("label"), *more))
+    """Disparities to be read."""
+    return one_below_the_other(frame.drop(".n", ".method").with_columns(*more))
 
 
 def compare(options: Namespace) -> int:
@@ -132,8 +133,8 @@ def compare(options: Namespace) -> int:
         _check_labels(asked, {"one": one, "other": other})
     # without a feature there are metrics of all rows
     metrics = Audit.of(asked.features or [one], asked.kind).results
-    chosen = metrics if asked.features else metric_set(*(each for each in metrics if isinstance(each, Metric)))
-    compared = compare_models(chosen)
+    of_models = [each for each in metrics if "estimate" in each.requests[0].formulas[0][1].reads]
+    compared = compare_models(*(each for each in of_models if asked.features or isinstance(each, Metric)))
     call = {name: asked.counting[name] for name in ("group_by", "case_weights")} | reading
     call |= {"times": _DRAWS} if asked.kind == "numbers" else {}
     found: pl.DataFrame = compared(data, asked.truth, one=one, other=other, **call, on_undefined="ignore")

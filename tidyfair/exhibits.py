@@ -136,7 +136,7 @@ def _worse(worst: pl.DataFrame, frame: pl.DataFrame, outer: list[str]) -> pl.Dat
 
 def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows of a result, with a column for a value and its interval."""
-    hidden = {".estimator", ".std_error", ".lower", ".upper", ".level", ".groups_left_out", ".replicates_lost"}
+    hidden = {".estimator", ".std_error", ".lower", ".upper", ".groups_left_out", ".replicates_lost"}
     hidden |= {".status"} if ".status" in frame.columns and set(frame[".status"]) == {"ok"} else set()
     shown = list[pl.Series]()
     for column in frame:
