@@ -84,9 +84,8 @@ _Batch: TypeAlias = "Mapping[Aggregate, list[int]]"
 def _compare(rows: pl.DataFrame, batch: _Batch, tidy: Tidy, *, undefined_is_null: bool) -> pl.LazyFrame:
     """The plan of what `compare` gives, for the requests of some aggregates."""
     first = next(iter(batch))
-    counted, ruled = _rules(batch, undefined_is_null=undefined_is_null)
-    settled = first.prepare(rows.lazy(), _PER_METRIC).group_by(_PER_METRIC, maintain_order=True).agg(counted)
-    settled = _settle(settled.with_columns(ruled), _PER_LEVEL, batch, all_needed=True)
+    numbers = _rules(first.prepare(rows.lazy(), _PER_METRIC), batch, undefined_is_null=undefined_is_null)
+    settled = _settle(numbers, _PER_LEVEL, batch, all_needed=True)
     if isinstance(first, UserAggregate):
         settled = _ask_user(settled.collect(), rows.filter(pl.col("estimate").is_not_null()), first, tidy).lazy()
     # without levels there is one number for each outer group already
@@ -106,16 +105,16 @@ def _of_each(batch: _Batch, get: Callable[[Aggregate], pl.Expr]) -> pl.Expr:
     return chosen
 
 
-def _rules(batch: _Batch, *, undefined_is_null: bool) -> tuple[list[pl.Expr], list[pl.Expr]]:
-    """What is worked out of the groups of a metric; then its number, and the reason where there is none."""
+def _rules(groups: pl.LazyFrame, batch: _Batch, *, undefined_is_null: bool) -> pl.LazyFrame:
+    """The number of a metric, and the reason where there is none."""
     known, status, first = pl.col("estimate").is_not_null(), pl.col("status"), next(iter(batch))
     places = {aggregate: f"value {place}" for place, aggregate in enumerate(batch)}
     # a user is asked once for all metrics, after the rules
     numbers = {
-        place: _NOT_ASKED if isinstance(aggregate, UserAggregate) else aggregate.value().cast(pl.Float64).fill_nan(None)
+        place: _NOT_ASKED if isinstance(aggregate, UserAggregate) else aggregate.value().cast(pl.Float64)
         for aggregate, place in places.items()
     }
-    counted = [
+    counted = groups.group_by(_PER_METRIC, maintain_order=True).agg(
         *(number.alias(place) for place, number in numbers.items()),
         *_carriers(first),
         (status != "left_out").sum().alias("groups"),
@@ -126,7 +125,7 @@ def _rules(batch: _Batch, *, undefined_is_null: bool) -> tuple[list[pl.Expr], li
         first.referable().alias("referable"),
         pl.col("two_sided").first(),
         pl.col("n").filter(known).sum(),
-    ]
+    )
     alone = (pl.col("groups") == 1) & (pl.col("known") == 1) & pl.col("referable") & ~pl.col("two_sided")
     of_one = _of_each(batch, lambda aggregate: pl.lit(aggregate.equality, pl.Float64))
     value = pl.coalesce(pl.when(alone).then(of_one), _of_each(batch, lambda aggregate: pl.col(places[aggregate])))
@@ -136,11 +135,17 @@ def _rules(batch: _Batch, *, undefined_is_null: bool) -> tuple[list[pl.Expr], li
         pl.when("missing").then(pl.lit("missing_values"))
         .when("undefined").then(pl.lit("undefined_group"))
         .when(~pl.col("referable")).then(pl.lit("no_reference"))
-        .when((pl.col("known") < needed) & pl.col("suppressed")).then(pl.lit(SUPPRESSED))
-        .when(pl.col("known") < needed).then(pl.lit("too_few_groups"))
-        .when(value.is_null()).then(pl.lit("zero_denominator"))
+        .when(pl.col("lacking") & pl.col("suppressed")).then(pl.lit(SUPPRESSED))
+        .when("lacking").then(pl.lit("too_few_groups"))
+        .when(pl.col("value").is_null()).then(pl.lit("zero_denominator"))
     )  # fmt: skip
-    return counted, [pl.when(reason.is_null()).then(value).alias("value"), reason.alias("reason")]
+    # step by step, because an expression within others is worked out in each of them
+    return (
+        counted.with_columns(value.alias("value"), (pl.col("known") < needed).alias("lacking"))
+        .with_columns(pl.col("value").fill_nan(None))
+        .with_columns(reason.alias("reason"))
+        .with_columns(pl.when(pl.col("reason").is_null()).then("value").alias("value"))
+    )
 
 
 def _carriers(aggregate: Aggregate) -> list[pl.Expr]:
@@ -152,24 +157,32 @@ def _settle(numbers: pl.LazyFrame, keys: list[str], batch: _Batch, *, all_needed
 
     There is none, and the reason, where one of them is missing and all are needed.
     """
-    value = pl.col("value")
-    carried = [pl.col(name) for name in ("low", "high", LEVEL) if name not in keys]
+    value, there = pl.col("value"), pl.col("value").is_not_null()
+    carried = [name for name in ("low", "high", LEVEL) if name not in keys]
     severity = _of_each(batch, lambda aggregate: aggregate.severity(value)).alias("severity")
-    averaged = _of_each(batch, lambda aggregate: pl.lit(aggregate.across == "mean")).alias("averaged")
-    worst, mean = first_largest(pl.col("severity")), pl.col("averaged").first()
-    combined = [
-        pl.when(mean).then(value.mean()).otherwise(value.get(worst)).fill_nan(None),
-        *(pl.when(~mean | (pl.len() == 1)).then(each.get(worst)) for each in carried),
-    ]
-    there = value.is_not_null()
-    enough = there.all() if all_needed else there.any()
-    settled = [pl.when(enough).then(each).alias(each.meta.output_name()) for each in combined]
+    across = _of_each(batch, lambda aggregate: pl.lit(aggregate.across == "mean")).alias("averaged")
+    grouped = numbers.with_columns(severity, across).group_by(keys, maintain_order=True)
+    worst = pl.struct("value", *carried).get(first_largest(pl.col("severity")))
+    found = grouped.agg(
+        worst.alias("worst"),
+        value.mean().alias("mean"),
+        pl.col("averaged").first(),
+        (pl.len() == 1).alias("alone"),
+        (there.all() if all_needed else there.any()).alias("enough"),
+        there.all().alias("complete"),
+        pl.col("reason").drop_nulls().first(),
+        pl.col("n").max(),
+    )
+    enough, averaged, mean = pl.col("enough"), pl.col("averaged"), pl.col("mean")
     # a mean of what is infinite on both ends is none
-    reason = pl.when(~enough).then(pl.col("reason").drop_nulls().first())
-    reason = reason.when(value.mean().is_nan() & mean).then(pl.lit("infinite_less_infinite")).alias("reason")
-    partly = (enough & ~there.all()).alias("partly")
-    grouped = numbers.with_columns(severity, averaged).group_by(keys, maintain_order=True)
-    return grouped.agg(*settled, pl.col("n").max(), reason, partly)
+    reason = pl.when(~enough).then("reason").when(mean.is_nan() & averaged).then(pl.lit("infinite_less_infinite"))
+    combined = pl.when(enough).then(pl.when(averaged).then(mean).otherwise(value))
+    return found.unnest("worst").with_columns(
+        combined.fill_nan(None).alias("value"),
+        *(pl.when(enough & (~averaged | pl.col("alone"))).then(name).alias(name) for name in carried),
+        reason.alias("reason"),
+        (enough & ~pl.col("complete")).alias("partly"),
+    )
 
 
 def _less(settled: pl.LazyFrame) -> pl.LazyFrame:

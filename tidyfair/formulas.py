@@ -399,12 +399,12 @@ class Formula:
 
     @cached_property
     def over_rows(self) -> Expr:
-        """The value over the rows of a group."""
-        return self.express()[0].cast(pl.Float64).fill_nan(None)
+        """The value over the rows of a group; NaN, which is cheaper to turn into null once it is there, is none."""
+        return self.express()[0].cast(pl.Float64)
 
     @cached_property
     def value(self) -> Expr:
-        """The value over columns of statistics in case weights; null where undefined."""
+        """The value over columns of statistics in case weights; null or NaN where undefined."""
         if self.way == "sums":
             return self.over_rows
         return pl.col(self.column).first() if self.over_levels else pl.col(self.column)

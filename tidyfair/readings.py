@@ -457,13 +457,17 @@ def _values(
         hidden = one(pl.sum_horizontal(HIDDEN, *(prefix + HIDDEN for prefix in formula.beyond))) > 0
         wanted[f"{HIDDEN} {key}"] = hidden
         wanted[f"estimate {key}"] = pl.when(~hidden).then(wanted[f"estimate {key}"])
-    wide = table.group_by(keys, maintain_order=True).agg(**wanted) if summed else table.select(*keys, **wanted)
+    plan = table.lazy()
+    plan = plan.group_by(keys, maintain_order=True).agg(**wanted) if summed else plan.select(*keys, **wanted)
+    # as a plan, in which what formulas share is worked out once
+    wide = plan.collect(engine="in-memory")
     absent = {LEVEL: pl.Series([None], dtype=pl.Int32), "levels_left_out": pl.Series([False])}
     columns = {name: wide[name] for name in (*keys, "size", "rows")}
     columns |= {name: each.new_from_index(0, len(wide)) for name, each in absent.items() if name not in columns}
     long = {name: repeat(column, len(formulas)) for name, column in columns.items()}
     long["metric"] = spread(formulas, len(wide))
     long |= {name: pl.concat([wide[place] for place in each]) for name, each in places.items()}
+    long["estimate"] = long["estimate"].fill_nan(None)
     reasons = {key: pl.Series([formula.undefined]) for key, formula in formulas.items()}
     long["reason"] = pl.concat(
         wide[name] if (name := f"reason {key}") in wide.columns else reason.new_from_index(0, len(wide))
