@@ -17,7 +17,7 @@ from tidyfair.sums import ACTUAL, PREDICTED, REST, SCORE, UP_TO, centred, is_sum
 from tidyfair.tallies import HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tidyfair.formulas import Formula, Statistic
 
@@ -74,8 +74,8 @@ def _sums(level: int, *, weighted: bool, steps: bool, complete: bool, squares: b
     measures = {ROWS: "n", "": "w"} if weighted else {ROWS: "n"}
     counted = measures | ({SQUARES: "w2"} if squares else {})
     sums = [
-        pl.col(measure)
-        .filter(on_side("truth", side=truth), on_side("estimate", side=estimate))
+        pl.when(on_side("truth", side=truth), on_side("estimate", side=estimate))
+        .then(measure)
         .sum()
         .alias(f"{name}{suffix} {level}")
         for suffix, measure in counted.items()
@@ -139,25 +139,22 @@ class Table:
         return cls(formula.kind, formula.reads, sides, estimator == HAND_TILL)
 
 
-def count_cells(
+def sums_of(
     cells: pl.DataFrame,
-    keys: Sequence[str],
     levels: Sequence[int],
     tables: Mapping[Table, frozenset[Statistic]],
     scores: Mapping[int, str],
     *,
     steps: bool,
-    complete: bool,
-    all_levels: Sequence[int],
     squares: bool,
-) -> tuple[pl.DataFrame, dict[Table, pl.DataFrame]]:
-    """The distinct keys in order, which are the units, and for each table what is known of each unit and level.
+) -> dict[Table, list[pl.Expr]]:
+    """What is summed over the cells of a unit for each table, level after level.
 
     `cells` holds the keys, `truth` and `estimate` as places among the labels, `n` rows and, with weights, `w`, and the
-    sums that the tables need; `complete` cells have both truth and estimate; `scores` names the score of each level.
-    `all_levels` are the places of all labels, whichever of them are read one by one.
+    sums that the tables need; `scores` names the score of each level.
     """
     weighted = "w" in cells.columns
+    complete = not (cells["truth"].null_count() or cells["estimate"].null_count())
     sums: dict[Table, list[pl.Expr]] = {}
     for table, terms in tables.items():
         if table.given is not None:
@@ -176,41 +173,64 @@ def count_cells(
                 for each in _score_sums(table, terms, level, side, scores, weighted=weighted)
             ]
         else:
-            sums[table] = _number_sums(table, cells, keys)
-    wanted = [
-        each.alias(f"{place} {each.meta.output_name()}") for place, table in enumerate(tables) for each in sums[table]
+            sums[table] = _number_sums(table, cells)
+    return sums
+
+
+def count_cells(
+    counted: Sequence[tuple[pl.DataFrame, Sequence[str]]],
+    sums: Mapping[Table, Sequence[pl.Expr]],
+    levels: Sequence[int],
+    all_levels: Sequence[int],
+) -> Iterator[tuple[pl.DataFrame, dict[Table, pl.DataFrame]]]:
+    """Of some cells and their keys: the distinct keys in order, which are units, and for each table their sums.
+
+    A table has one row for each level and unit, numbered in the order of all of them. `all_levels` are the places of
+    all labels, whichever of them are read one by one.
+    """
+    names = {table: [each.meta.output_name().rpartition(" ")[0] for each in mine] for table, mine in sums.items()}
+    every = [each for mine in sums.values() for each in mine]
+    wanted = [each.alias(f"sum {place}") for place, each in enumerate(every)]
+    plans = [
+        centred(cells, keys).lazy().group_by(keys).agg(wanted).sort(keys, nulls_last=True) for cells, keys in counted
     ]
-    wide = centred(cells, keys).group_by(keys).agg(wanted).sort(keys, nulls_last=True)
-    units = pl.Series(range(len(wide)), dtype=pl.Int32)
-    found: dict[Table, pl.DataFrame] = {}
-    for place, table in enumerate(tables):
-        if table.given is not None:
-            found[table] = _distributions(cells, keys, wide[list(keys)], table, all_levels)
-            continue
-        counted = [name for name in wide.columns if name.startswith(f"{place} ")]
-        sides = 2 if table.sides else 1
-        mine = levels if table.kind != "numeric" else [0]
-        times = len(mine) * sides
-        each = len(counted) // times
-        names = [name.removeprefix(f"{place} ").rpartition(" ")[0] for name in counted[:each]]
-        long = {
-            name: pl.concat([wide[counted[run * each + index]] for run in range(times)])
-            for index, name in enumerate(names)
-        }
-        level = repeat(spread(mine, len(wide)), sides)
-        extra = {"rank": spread(range(sides), len(wide) * len(mine)).cast(pl.Float64)} if table.sides else {}
-        found[table] = pl.DataFrame({UNIT: repeat(units, times), LEVEL: level, **long, **extra})
-    return wide[list(keys)], found
+    first = 0
+    for (cells, keys), wide in zip(counted, pl.collect_all(plans, engine="in-memory"), strict=True):
+        distinct, start = wide[list(keys)], len(keys)
+        units = pl.int_range(first, first + len(wide), dtype=pl.Int32, eager=True).alias(UNIT)
+        found: dict[Table, pl.DataFrame] = {}
+        for table, named in names.items():
+            if table.given is not None:
+                found[table] = _distributions(cells, keys, distinct, units, table, all_levels)
+                continue
+            sides = 2 if table.sides else 1
+            mine = levels if table.kind != "numeric" else [0]
+            each = len(named) // (len(mine) * sides)
+            parts = [wide[:, place : place + each] for place in range(start, start + len(named), each)]
+            for part in parts:
+                part.columns = named[:each]
+            level = repeat(spread(mine, len(wide)), sides).alias(LEVEL)
+            long = pl.concat(parts).insert_column(0, level).insert_column(0, repeat(units, len(parts)))
+            if table.sides:
+                long.insert_column(2, spread(range(sides), len(level) // sides).cast(pl.Float64).alias("rank"))
+            found[table], start = long, start + len(named)
+        yield distinct, found
+        first += len(wide)
 
 
 def _distributions(
-    cells: pl.DataFrame, keys: Sequence[str], units: pl.DataFrame, table: Table, levels: Sequence[int]
+    cells: pl.DataFrame,
+    keys: Sequence[str],
+    distinct: pl.DataFrame,
+    units: pl.Series,
+    table: Table,
+    levels: Sequence[int],
 ) -> pl.DataFrame:
     """The `count` of each label in each unit, for each label of the other side where one is given."""
     given = {"truth": "truth", "estimate": "estimate"}.get(str(table.given))
     place = "truth" if given == "estimate" else "estimate"
     level = pl.col(given) if given else pl.lit(None, pl.Int32)
-    numbered = units.with_row_index(UNIT).with_columns(pl.col(UNIT).cast(pl.Int32))
+    numbered = distinct.with_columns(units)
     placed = cells.join(numbered, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
     weight = pl.col("w" if "w" in cells.columns else "n").sum().cast(pl.Float64)
     hidden = [pl.col(HIDDEN).sum()] if HIDDEN in cells.columns else []
@@ -273,10 +293,10 @@ def _score_sums(
     return sums
 
 
-def _number_sums(table: Table, cells: pl.DataFrame, keys: Sequence[str]) -> list[pl.Expr]:
+def _number_sums(table: Table, cells: pl.DataFrame) -> list[pl.Expr]:
     """The sums of numbers over the cells that have what the table reads."""
     counts = {"rows": pl.col("n").sum(), "size": pl.col("w" if "w" in cells.columns else "n").sum().cast(pl.Float64)}
-    names = [name for name in cells.columns[cells.columns.index("n") :] if name not in {"w", "w2", *keys}]
+    names = [name for name in cells.columns[cells.columns.index("n") :] if name not in {"w", "w2"}]
     weighted = "w" in cells.columns
     there = _there(table)
     weight = {

@@ -12,7 +12,7 @@ from tidyfair.errors import AggregateError, ArgumentError, listed, nearest
 from tidyfair.frames import SQUARED, WEIGHT
 from tidyfair.labels import levels_of
 from tidyfair.partitions import Rows
-from tidyfair.readings import UNIT, count_cells
+from tidyfair.readings import UNIT, count_cells, sums_of
 from tidyfair.sums import ACTUAL, PREDICTED
 from tidyfair.tallies import LABELS, TRUTH
 
@@ -87,42 +87,42 @@ def count_units(
 ) -> tuple[Units, dict[Table, pl.DataFrame]]:
     """The units, and what each table knows of them: for each `by` in turn, one row for each level and unit."""
     cells = labels.encode(tally)
+    sums = sums_of(cells, labels.levels, tables, scores, steps=steps, squares=squares)
     place, outer_keys = _outer_groups(tally)
     cells = cells.with_columns(place)
-    complete = not (cells["truth"].null_count() or cells["estimate"].null_count())
-    levels = labels.levels
-    known: dict[Table, list[pl.DataFrame]] = {table: [] for table in tables}
-    outer, text, apart = list[pl.Series](), list[pl.Series](), list[pl.Series]()
-    spans: dict[By | None, tuple[int, int]] = {}
-    keys: dict[By, pl.DataFrame] = {}
-    first = 0
+    counted = list[tuple[pl.DataFrame, list[str]]]()
     for by in bys:
-        counted, own = cells, tally.names(by.columns) if by else []
         if by and by.sides:
-            by.sides.check(cells[own])
-            counted, own = cells.with_columns(by.sides.side(cells[own]).alias("side")), ["side"]
-        if not by and not tally.outer and cells.is_empty():
+            own = cells[tally.names(by.columns)]
+            by.sides.check(own)
+            counted.append((cells.with_columns(by.sides.side(own).alias("side")), ["outer", "side"]))
+        elif not by and not tally.outer and cells.is_empty():
             # without rows there still is the one group of everything
             nobody = {
                 name: [0 if name == "outer" or (dtype.is_numeric() and name not in LABELS) else None]
                 for name, dtype in cells.schema.items()
             }
-            counted = pl.DataFrame(nobody, schema=cells.schema)
-        found, counts = count_cells(
-            counted, ["outer", *own], levels, tables, scores,
-            steps=steps, complete=complete, all_levels=range(len(labels.values)),
-            squares=squares,
-        )  # fmt: skip
-        size = len(found)
+            counted.append((pl.DataFrame(nobody, schema=cells.schema), ["outer"]))
+        else:
+            counted.append((cells, ["outer", *(tally.names(by.columns) if by else ())]))
+    known: dict[Table, list[pl.DataFrame]] = {table: [] for table in tables}
+    outer, text, apart = list[pl.Series](), list[pl.Series](), list[pl.Series]()
+    spans: dict[By | None, tuple[int, int]] = {}
+    keys: dict[By, pl.DataFrame] = {}
+    first = 0
+    every = count_cells(counted, sums, labels.levels, range(len(labels.values)))
+    for by, (distinct, counts) in zip(bys, every, strict=True):
+        size = len(distinct)
         for table, each in counts.items():
-            known[table].append(each.with_columns(each[UNIT] + first))
-        outer.append(found["outer"])
-        text.append(_texts(found[own]) if own else pl.Series([None], dtype=pl.String).new_from_index(0, size))
-        neither = found["side"] == "neither" if by and by.sides else pl.Series([False]).new_from_index(0, size)
+            known[table].append(each)
+        outer.append(distinct["outer"])
+        own = distinct[:, 1:]
+        text.append(_texts(own) if by else pl.Series([None], dtype=pl.String).new_from_index(0, size))
+        neither = distinct["side"] == "neither" if by and by.sides else pl.Series([False]).new_from_index(0, size)
         apart.append(neither)
         spans[by] = (first, size)
         if by:
-            keys[by] = found[own]
+            keys[by] = own
         first += size
     units = Units(pl.concat(outer), pl.concat(text), pl.concat(apart), spans, keys, outer_keys)
     return units, {table: pl.concat(each) for table, each in known.items()}
