@@ -126,6 +126,8 @@ def labels_with_scores(
 def _evaluate(
     tally: Tally, requests: tuple[Request, ...], labels: Labels, reading: Reading, cut: str | None = None
 ) -> Evaluated:
+    import numpy as np
+
     asked = reading["estimator"]
     formulas = list(dict.fromkeys(formula for request in requests for _, formula in request.formulas))
     stepping = [name for request in requests for name, formula in request.formulas if formula.counts_steps]
@@ -184,11 +186,10 @@ def _evaluate(
             pieces.append(blocks[estimator, grouped, formula].slice(start * tall, size * tall))
             described.append((number, part, name, estimator, request.min_n))
     rows = pl.concat(pieces, how="diagonal" if len({tuple(piece.columns) for piece in pieces}) > 1 else "vertical")
-    piece = pl.concat(
-        [pl.Series([place], dtype=pl.Int32).new_from_index(0, len(each)) for place, each in enumerate(pieces)]
-    )
+    piece = pl.Series(np.repeat(np.arange(len(pieces)), [len(each) for each in pieces]))
     schema = {"request": pl.Int32, PART: pl.Int8, "name": pl.String, "estimator": pl.String, "min_n": pl.Int64}
-    rows = rows.hstack([column[piece] for column in pl.DataFrame(described, schema=schema, orient="row")])
+    about = zip(schema.items(), zip(*described, strict=True), strict=True)
+    rows = rows.hstack([pl.Series(name, values, dtype)[piece] for (name, dtype), values in about])
     return Evaluated(_mark(rows, units, requests, na_rm=reading["na_rm"]), requests, units, labels, asked, cut)
 
 

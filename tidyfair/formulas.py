@@ -79,7 +79,13 @@ _OTHER_SIDE = {
     "tp": "tn", "tn": "tp", "fp": "fn", "fn": "fp",
     "positives": "negatives", "negatives": "positives", "selected": "unselected", "unselected": "selected",
 }  # fmt: skip
-"""What a statistic of the event is called when the rest is the event."""
+_FROM_THE_REST = {
+    prefix + name + suffix: prefix + other + suffix
+    for prefix in ("", OVERALL, THE_REST)
+    for suffix in ("", ROWS, SQUARES)
+    for name, other in _OTHER_SIDE.items()
+}
+"""What a column of a statistic of the event is called when the rest is the event."""
 
 
 @dataclass(frozen=True)
@@ -504,21 +510,18 @@ def _shared(options: Mapping[str, object], part: Formula) -> dict[str, object]:
 
 def two_sides(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows of one label against the rest, and below them the same counts seen from the rest."""
-    names = {
-        prefix + name + suffix: prefix + other + suffix
-        for prefix in ("", OVERALL, THE_REST)
-        for suffix in ("", ROWS, SQUARES)
-        for name, other in _OTHER_SIDE.items()
-    }
-    other = {name: names[name] if names.get(name) in frame.columns else name for name in frame.columns}
-    both = {name: pl.concat([frame[name], frame[other[name]]]) for name in frame.columns}
+    there = dict.fromkeys(frame.columns)
+    rest = frame[[other if (other := _FROM_THE_REST.get(name)) in there else name for name in there]]
+    rest.columns = list(there)
+    added = list[pl.Series]()
     for suffix, dtype in (("", pl.Float64), (ROWS, pl.Int64)):
-        sides = [pl.Series([rank], dtype=dtype).new_from_index(0, len(frame)) for rank in (0, 1)]
-        both["rank" + suffix] = pl.concat(sides)
-        if "fn" + suffix in both:
+        sides = [pl.Series("rank" + suffix, [rank], dtype).new_from_index(0, len(frame)) for rank in (0, 1)]
+        added.append(pl.concat(sides))
+        if "fn" + suffix in there:
             # of two labels, the wrong one is one step away
-            both["absolute_steps" + suffix] = both["squared_steps" + suffix] = both["fn" + suffix]
-    return pl.DataFrame(both)
+            wrong = pl.concat([frame["fn" + suffix], rest["fn" + suffix]])
+            added += [wrong.alias(name + suffix) for name in ("absolute_steps", "squared_steps")]
+    return pl.concat([frame, rest]).with_columns(added)
 
 
 def ranked(frame: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:

@@ -357,7 +357,8 @@ def add_statistics(cells: pl.DataFrame) -> pl.DataFrame:
     )
     # one label is read against another one
     label_count = pl.max_horizontal(pl.col(LEVEL).n_unique(), 2).cast(pl.Float64)
-    return cells.with_columns(margins).with_columns(*rest, label_count.alias("label_count"))
+    plan = cells.lazy().with_columns(margins).with_columns(*rest, label_count.alias("label_count"))
+    return plan.collect(engine="in-memory")
 
 
 def repeat(values: pl.Series, times: int) -> pl.Series:
@@ -367,8 +368,9 @@ def repeat(values: pl.Series, times: int) -> pl.Series:
 
 def spread(values: Iterable[int], length: int) -> pl.Series:
     """Each value as often as `length` says."""
-    parts = [pl.Series([value], dtype=pl.Int32).new_from_index(0, length) for value in values]
-    return pl.concat(parts) if len(parts) > 1 else parts[0]
+    import numpy as np
+
+    return pl.Series(np.repeat(np.array([*values], dtype=np.int32), length))
 
 
 def pool(
@@ -435,6 +437,20 @@ def _used(reads: frozenset[str]) -> str:
     return "used by " + " and ".join(sorted(reads))
 
 
+@cache
+def _common(kind: Kind, reads: frozenset[str], given: Given | None) -> dict[str, tuple[str, pl.Expr]]:
+    """What formulas have in common that read the same: where it stands, and what it is."""
+    of_class, used = kind == "class" and given is None, _used(reads)
+    # how often a label is true among the rows that the formula reads
+    of_both = of_class and "estimate" in reads
+    true = pl.col("tp") + pl.col("fn") if of_both else pl.col("positives" if of_class else "true")
+    return {
+        "n": (used, pl.col(used)),
+        "mass": (f"mass {used}", pl.sum_horizontal(_USED[reads] if of_class else ["instances"])),
+        "weight": (f"weight {of_both}", true if given is None else pl.col("instances")),
+    }
+
+
 def _values(
     table: pl.DataFrame, formulas: Mapping[int, Formula], keys: list[str], *, summed: bool = False
 ) -> pl.DataFrame:
@@ -447,21 +463,14 @@ def _values(
     # what several formulas have in common is worked out once
     places: dict[str, list[str]] = {name: [] for name in ("estimate", "n", "denominator", "mass", "weight")}
     for key, formula in formulas.items():
-        of_class, used = formula.kind == "class" and formula.given is None, _used(formula.reads)
-        # how often a label is true among the rows that the formula reads
-        of_both = of_class and "estimate" in formula.reads
-        true = pl.col("tp") + pl.col("fn") if of_both else pl.col("positives" if of_class else "true")
-        true = pl.col("instances") if formula.given is not None else true
-        found = {
-            "estimate": (f"estimate {key}", formula.value),
-            "n": (used, one(pl.col(used))),
-            "mass": (f"mass {used}", one(pl.sum_horizontal(_USED[formula.reads] if of_class else ["instances"]))),
-            "weight": (f"weight {of_both}", one(true)),
-        }
+        common = _common(formula.kind, formula.reads, formula.given)
+        found = {name: place for name, (place, _) in common.items()} | {"estimate": f"estimate {key}"}
+        wanted |= {place: one(expr) for place, expr in common.values() if place not in wanted}
+        wanted[found["estimate"]] = formula.value
         rate = formula.denominator
-        found["denominator"] = found["n"] if rate is None else (f"denominator {key}", rate)
-        wanted |= dict(found.values())
-        for name, (place, _) in found.items():
+        found["denominator"] = found["n"] if rate is None else f"denominator {key}"
+        wanted |= {} if rate is None else {found["denominator"]: rate}
+        for name, place in found.items():
             places[name].append(place)
         if formula.way == "arrays":
             given = pl.col(formula.column + " reason")
@@ -480,24 +489,21 @@ def _values(
     plan = table.lazy()
     plan = plan.group_by(keys, maintain_order=True).agg(**wanted) if summed else plan.select(*keys, **wanted)
     # as a plan, in which what formulas share is worked out once
-    wide = plan.collect(engine="in-memory")
-    absent = {LEVEL: pl.Series([None], dtype=pl.Int32), "levels_left_out": pl.Series([False])}
-    columns = {name: wide[name] for name in (*keys, "size", "rows")}
-    columns |= {name: each.new_from_index(0, len(wide)) for name, each in absent.items() if name not in columns}
-    long = {name: repeat(column, len(formulas)) for name, column in columns.items()}
-    long["metric"] = spread(formulas, len(wide))
+    wide = plan.with_columns(pl.col(places["estimate"]).fill_nan(None)).collect(engine="in-memory")
+    height, many = len(wide), len(formulas)
+    long = {name: repeat(wide[name], many) for name in (*keys, "size", "rows")}
+    long |= {} if LEVEL in keys else {LEVEL: pl.Series([None], dtype=pl.Int32).new_from_index(0, height * many)}
     long |= {name: pl.concat([wide[place] for place in each]) for name, each in places.items()}
-    long["estimate"] = long["estimate"].fill_nan(None)
-    reasons = {key: pl.Series([formula.undefined]) for key, formula in formulas.items()}
+    long |= {"metric": spread(formulas, height), "levels_left_out": pl.Series([False]).new_from_index(0, height * many)}
     long["reason"] = pl.concat(
-        wide[name] if (name := f"reason {key}") in wide.columns else reason.new_from_index(0, len(wide))
-        for key, reason in reasons.items()
+        wide[f"reason {key}"] if formula.way == "arrays" else pl.Series([formula.undefined]).new_from_index(0, height)
+        for key, formula in formulas.items()
     )
     if suppressed:
         hidden = pl.concat([wide[f"{HIDDEN} {key}"] for key in formulas])
         long["reason"] = pl.select(pl.when(hidden).then(pl.lit(SUPPRESSED)).otherwise(long["reason"])).to_series()
     if effective:
-        none = pl.Series([None], dtype=pl.Float64).new_from_index(0, len(wide))
+        none = pl.Series([None], dtype=pl.Float64).new_from_index(0, height)
         long["effective"] = pl.concat(wide[effective[key]] if key in effective else none for key in formulas)
     return pl.DataFrame({name: long[name] for name in [*_VALUES, *(["effective"] if effective else [])]})
 
