@@ -32,6 +32,7 @@ _NOT_ASKED = pl.lit(math.inf)
 """In place of the number of a user's aggregate, which the rules never make."""
 _PER_METRIC = ["request", "outer", PART, LEVEL, "metric"]
 _PER_LEVEL, _PER_PART, _PER_OUTER = _PER_METRIC[:4], _PER_METRIC[:3], _PER_METRIC[:2]
+COMPARED = (*_PER_OUTER, "value", "low", "high", LEVEL, "n", "status")
 _STATUS = (
     pl.when(pl.col("value").is_infinite()).then(pl.lit("infinite"))
     .otherwise(pl.coalesce("reason", pl.when("partly").then(pl.lit("levels_left_out")).otherwise(pl.lit("ok"))))
@@ -51,49 +52,62 @@ def compare(
     undefined_is_null: bool,
     tidy: Tidy,
 ) -> pl.DataFrame:
-    """One row for each request and outer group: `value`, `status`, `low` and `high` group, `level` and `n` rows.
+    """What `planned` gives."""
+    found = planned(rows, aggregates, two_sided=two_sided, undefined_is_null=undefined_is_null, tidy=tidy)
+    return found.collect(engine="in-memory")
+
+
+def planned(
+    rows: pl.DataFrame,
+    aggregates: Mapping[int, Aggregate],
+    *,
+    two_sided: Collection[int],
+    undefined_is_null: bool,
+    tidy: Tidy,
+) -> pl.LazyFrame:
+    """One row for each request and outer group: `COMPARED`, which is the value, its status, the groups that carry it.
 
     `rows` holds the values of the groups: `request`, `outer`, `part`, `level`, `metric`, `unit`, `text`, `estimate`,
-    `n`, `mass`, `size`, `status`, `is_reference`, and the contexts of the aggregates. Requests with equal aggregates
-    are worked out together. Of those that are `two_sided`, one side alone compares with nothing. `tidy` makes the frame
-    that a user's function sees.
+    `n`, `mass`, `size`, `status`, `is_reference`, and the contexts of the aggregates; those of other requests do not
+    count. Requests with equal aggregates are worked out together. Of those that are `two_sided`, one side alone
+    compares with nothing. `tidy` makes the frame that a user's function sees.
     """
-    rows = rows.with_columns(pl.col("request").is_in(list(two_sided)).alias("two_sided"))
     together: dict[Aggregate, list[int]] = {}
     for request, aggregate in aggregates.items():
         together.setdefault(aggregate, []).append(request)
     alike = {aggregate: requests for aggregate, requests in together.items() if aggregate.reads_values_only}
     apart = ({aggregate: requests} for aggregate, requests in together.items() if aggregate not in alike)
+    several = (rows[LEVEL] != NO_LEVEL).any(), bool(rows[PART].max())
     plans = [
-        _compare(
-            rows.filter(pl.col("request").is_in(list(chain(*batch.values())))),
-            batch,
-            tidy,
-            undefined_is_null=undefined_is_null,
-        )
+        _compare(rows, batch, tidy, two_sided=two_sided, undefined_is_null=undefined_is_null, several=several)
         for batch in (alike, *apart)
         if batch
     ]
-    return pl.concat(pl.collect_all(plans, engine="in-memory"))
+    return pl.concat(plans)
 
 
 _Batch: TypeAlias = "Mapping[Aggregate, list[int]]"
 """Aggregates whose requests are one query."""
 
 
-def _compare(rows: pl.DataFrame, batch: _Batch, tidy: Tidy, *, undefined_is_null: bool) -> pl.LazyFrame:
-    """The plan of what `compare` gives, for the requests of some aggregates."""
-    first = next(iter(batch))
-    numbers = _rules(first.prepare(rows.lazy(), _PER_METRIC), batch, undefined_is_null=undefined_is_null)
+def _compare(
+    rows: pl.DataFrame, batch: _Batch, tidy: Tidy, *, two_sided: Collection[int], undefined_is_null: bool,
+    several: tuple[bool, bool],
+) -> pl.LazyFrame:  # fmt: skip
+    """The same for the requests of some aggregates; `several` says whether there are levels, and parts."""
+    first, request = next(iter(batch)), pl.col("request")
+    mine = rows.lazy().filter(request.is_in(list(chain(*batch.values()))))
+    mine = mine.with_columns(request.is_in(list(two_sided)).alias("two_sided"))
+    numbers = _rules(first.prepare(mine, _PER_METRIC), batch, undefined_is_null=undefined_is_null)
     settled = _settle(numbers, _PER_LEVEL, batch, all_needed=True)
     if isinstance(first, UserAggregate):
-        settled = _ask_user(settled.collect(), rows.filter(pl.col("estimate").is_not_null()), first, tidy).lazy()
-    # without levels there is one number for each outer group already
-    if not (rows[LEVEL] == NO_LEVEL).all():
+        valued = mine.filter(pl.col("estimate").is_not_null()).collect()
+        settled = _ask_user(settled.collect(), valued, first, tidy).lazy()
+    if several[0]:
         settled = _settle(settled, _PER_PART, batch, all_needed=undefined_is_null)
-    if rows[PART].max():
+    if several[1]:
         settled = _less(settled)
-    return settled.select(*_PER_OUTER, "value", "low", "high", LEVEL, "n", _STATUS)
+    return settled.select(*COMPARED[:-1], _STATUS)
 
 
 def _of_each(batch: _Batch, get: Callable[[Aggregate], pl.Expr]) -> pl.Expr:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidyfair.aggregates import CONTEXTS, SUPPRESSED
-from tidyfair.comparisons import NO_LEVEL, PART, VALUED
+from tidyfair.comparisons import NO_LEVEL, PART
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
 from tidyfair.formulas import OVERALL
 from tidyfair.functions import class_values, row_values
@@ -48,14 +48,15 @@ class Evaluated:
 
     def about(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
         """The columns that say what a row is about: outer keys, then `.metric`, `.by` and `.estimator`."""
-        each = [
-            (request.name, request.by.text if request.by else None, self._shown_estimator(request))
-            for request in self.requests
-        ]
-        texts = pl.DataFrame(each, schema=dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row")
+        texts = {
+            ".metric": [request.name for request in self.requests],
+            ".by": [request.by.text if request.by else None for request in self.requests],
+            ".estimator": [self._shown_estimator(request) for request in self.requests],
+        }
         hidden = {UNGROUPED, THRESHOLD}
         keys = {key.name: key[rows["outer"]] for key in self.units.outer_keys if key.name not in hidden}
-        return keys | {text.name: text[rows["request"]] for text in texts} | self.threshold(rows)
+        named = {name: pl.Series(name, each, pl.String)[rows["request"]] for name, each in texts.items()}
+        return keys | named | self.threshold(rows)
 
     def threshold(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
         """The value of a list of cuts that each row is about, if there is one."""
@@ -69,8 +70,9 @@ class Evaluated:
 
     def level_text(self, rows: pl.DataFrame) -> pl.Series:
         """The label that a row is about, null for all of them."""
-        texts = pl.Series(".level", [*map(str, self.labels.values), None], dtype=pl.String)
-        return texts[rows[LEVEL].fill_null(NO_LEVEL)]
+        texts = pl.Series(".level", map(str, self.labels.values), dtype=pl.String)
+        # what is below zero is no label
+        return texts.gather(rows[LEVEL].cast(pl.UInt32, strict=False))
 
     def _shown_estimator(self, request: Request) -> str:
         first = request.formulas[0][1]
@@ -352,43 +354,59 @@ def _beside(wanted: Mapping[int, Formula], *, binned: bool, sure: bool) -> dict[
 
 def _mark(rows: pl.DataFrame, units: Units, requests: Sequence[Request], *, na_rm: bool) -> pl.DataFrame:
     """The state of each value; groups that are not compared taken out, those others are compared with marked."""
-    unit = rows[UNIT]
-    rows = rows.hstack(
-        [units.outer[unit].alias("outer"), units.text[unit].alias("text"), units.apart[unit].alias("apart")]
-    )
+    unit, estimate, count, denominator = (rows[name] for name in (UNIT, "estimate", "n", "denominator"))
+    apart, suppressed, none = units.apart[unit], rows["reason"] == SUPPRESSED, estimate.is_null()
+    incomplete = (rows["rows"] > count) & (not na_rm)
+    few = denominator < rows["min_n"]
+    # set one after the other, so that of those which are met the last counts
+    states = {
+        "levels_left_out": rows["levels_left_out"], "infinite": estimate.is_infinite(), "": none,
+        "zero_denominator": none & (count == 0), "below_min_n": few, SUPPRESSED: suppressed,
+        "missing_values": incomplete, "left_out": apart,
+    }  # fmt: skip
+    status = _same("status", "ok", pl.String(), len(rows))
+    for state, met in states.items():
+        if met.any():
+            status = status.set(met, state) if state else rows["reason"].zip_with(met, status).alias("status")
     references = [
         (number, place, True)
         for number, request in enumerate(requests)
         if request.by is not None and request.aggregate is not None and request.aggregate.reference is not None
         for place in units.find(request.by, request.aggregate.reference, request.name)
     ]
+    is_reference = _same("is_reference", value=False, dtype=pl.Boolean(), length=len(rows))
     if references:
         schema = {"request": pl.Int32, UNIT: pl.Int32, "is_reference": pl.Boolean}
         chosen = pl.DataFrame(references, schema=schema, orient="row")
-        rows = rows.join(chosen, on=["request", UNIT], how="left", maintain_order="left")
-    suppressed = pl.col("reason") == SUPPRESSED
-    status = (
-        pl.when("apart").then(pl.lit("left_out"))
-        .when((pl.col("rows") > pl.col("n")) & (not na_rm)).then(pl.lit("missing_values"))
-        .when(suppressed).then(pl.lit(SUPPRESSED))
-        .when(pl.col("denominator") < pl.col("min_n")).then(pl.lit("below_min_n"))
-        .when(pl.col("estimate").is_null() & (pl.col("n") == 0)).then(pl.lit("zero_denominator"))
-        .when(pl.col("estimate").is_null()).then("reason")
-        .when(pl.col("estimate").is_infinite()).then(pl.lit("infinite"))
-        .when("levels_left_out").then(pl.lit("levels_left_out"))
-        .otherwise(pl.lit("ok"))
-    )  # fmt: skip
-    return rows.with_columns(
-        status.alias("status"),
-        pl.when(~suppressed.fill_null(value=False)).then("estimate").alias("rate"),
-        pl.col("denominator").alias("about"),
-        pl.when(status.is_in(VALUED)).then("estimate").alias("estimate"),
-        pl.when(~pl.col("apart")).then("size").alias("size"),
+        keys = ["request", UNIT]
+        found = rows[keys].join(chosen, on=keys, how="left", maintain_order="left")
+        is_reference = found["is_reference"].fill_null(value=False)
+    by_label = (rows["estimator"] == "one_vs_rest") | (rows["estimator"] == ALL_LABELS)
+    all_labels = _same(LEVEL, NO_LEVEL, pl.Int32(), len(rows))
+    marked = [
+        units.outer[unit].alias("outer"),
+        units.text[unit].alias("text"),
+        apart.alias("apart"),
+        status,
+        _without(estimate, suppressed).alias("rate"),
+        denominator.alias("about"),
+        _without(estimate, few | suppressed | incomplete | apart),
+        _without(rows["size"], apart),
         # what is left of a group says nothing about it
-        *(pl.when(suppressed.ne_missing(other=True)).then(name).alias(name) for name in ("n", "denominator")),
-        (pl.col("is_reference").fill_null(value=False) if references else pl.lit(value=False)).alias("is_reference"),
-        pl.when(pl.col("estimator").is_in(["one_vs_rest", ALL_LABELS]))
-        .then(pl.col(LEVEL).fill_null(NO_LEVEL))
-        .otherwise(NO_LEVEL)
-        .alias(LEVEL),
-    )
+        _without(count, suppressed),
+        _without(denominator, suppressed),
+        is_reference,
+        rows[LEVEL].zip_with(by_label & rows[LEVEL].is_not_null(), all_labels),
+    ]
+    named = {each.name for each in marked}
+    return rows[[name for name in rows.columns if name not in named]].hstack(marked)
+
+
+def _same(name: str, value: object, dtype: pl.DataType, length: int) -> pl.Series:
+    """A column of one value."""
+    return pl.Series(name, [value], dtype).new_from_index(0, length)
+
+
+def _without(column: pl.Series, lost: pl.Series) -> pl.Series:
+    """A column with nothing where it is lost."""
+    return column.set(lost, None) if lost.any() else column

@@ -42,6 +42,8 @@ def counted_together(source: Source, bys: Sequence[By | None]) -> list[list[By |
 
 def _are_many(source: Source, columns: Sequence[Column]) -> bool:
     """Whether most of some rows differ in the columns."""
+    if source.rows is not None and source.rows < _SAMPLE:
+        return False
     columns = [*source.outer, *(column for column in columns if column not in source.outer)]
     try:
         rows = source.some_rows({f"k{place}": ("by", column) for place, column in enumerate(columns)}, _SAMPLE)

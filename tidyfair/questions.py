@@ -408,7 +408,7 @@ class Question:
             replicated = LOST in results.columns and results[LOST].null_count() < len(results)
             return results if replicated else results.drop(LOST, strict=False)
         shown = ".groups_left_out" if results[".groups_left_out"].list.len().sum() else None
-        return results.drop([name for name in EXPLANATION if name != shown], strict=False)
+        return results[[name for name in results.columns if name == shown or name not in EXPLANATION]]
 
 
 def _of_arrays(

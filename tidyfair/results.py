@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.comparisons import NO_LEVEL, PART, STATED, VALUED, compare
+from tidyfair.comparisons import COMPARED, NO_LEVEL, PART, STATED, VALUED, planned
 from tidyfair.readings import ERROR, LEVEL, UNIT
 from tidyfair.tallies import THRESHOLD
 from tidyfair.units import UNGROUPED
@@ -25,42 +25,39 @@ _SHOWN = 10
 
 def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool) -> pl.DataFrame:
     """One row for each request and outer group, with all that explains it."""
-    requests, rows = evaluated.requests, evaluated.rows
+    requests, rows, outer = evaluated.requests, evaluated.rows, len(evaluated.units.outer_keys)
     aggregates = {number: request.aggregate for number, request in enumerate(requests) if request.aggregate is not None}
-    grouped = pl.col("request").is_in(list(aggregates))
-    own = [pl.col("estimate").alias("value"), "status", "n", *_errors(rows)]
-    found = [rows.filter(~grouped).select("request", "outer", *own)]
+    grouped, together, errors = pl.col("request").is_in(list(aggregates)), ["request", "outer"], _errors(rows)
+    absent = {"low": pl.String, "high": pl.String, LEVEL: pl.Int32}
+    own = rows.lazy().filter(~grouped).with_columns(pl.lit(None, dtype).alias(name) for name, dtype in absent.items())
+    plan = own.with_columns(value="estimate").select(*COMPARED, *errors)
     if aggregates:
-        groups, tidy = rows.filter(grouped), frames_of(evaluated)
+        groups, tidy = rows.lazy().filter(grouped), frames_of(evaluated)
         two_sided = [number for number, request in enumerate(requests) if request.by and request.by.sides]
-        compared = compare(groups, aggregates, two_sided=two_sided, undefined_is_null=undefined_is_null, tidy=tidy)
-        out = groups.filter(~pl.col("status").is_in(VALUED))
-        if not out.is_empty():
-            texts = pl.col("text").sort_by(UNIT).unique(maintain_order=True).alias("left_out")
-            compared = compared.join(out.group_by("request", "outer").agg(texts), on=["request", "outer"], how="left")
-        if _errors(rows):
+        compared = planned(rows, aggregates, two_sided=two_sided, undefined_is_null=undefined_is_null, tidy=tidy)
+        if errors:
             factors = {number: each.error_factor for number, each in aggregates.items()}
-            compared = compared.join(_error_bounds(groups, factors), on=["request", "outer"], how="left")
-        found.append(compared)
-    every = pl.concat(found, how="diagonal")
-    if len(every) < len(requests) * len(evaluated.units.outer_keys):
+            compared = compared.join(_error_bounds(groups, factors), on=together, how="left")
+        plan = pl.concat([plan, compared])
+        if (rows["status"] != "ok").any():
+            texts = pl.col("text").sort_by(UNIT).unique(maintain_order=True).alias("left_out")
+            out = groups.filter(~pl.col("status").is_in(VALUED)).group_by(together).agg(texts)
+            plan = plan.join(out, on=together, how="left")
+    every = plan.sort(together).collect(engine="in-memory")
+    if len(every) < len(requests) * outer:
         # without rows there is no group to compare, but there is an answer
         numbers, outers = (
             pl.DataFrame({name: range(size)}, schema={name: pl.Int32})
-            for name, size in (("request", len(requests)), ("outer", len(evaluated.units.outer_keys)))
+            for name, size in zip(together, (len(requests), outer), strict=True)
         )
-        every = numbers.join(outers, how="cross").join(every, on=["request", "outer"], how="left")
-    every = every.sort("request", "outer")
-    absent = {"low": pl.String, "high": pl.String, LEVEL: pl.Int32, "left_out": pl.List(pl.String)}
-    every = every.with_columns(
-        pl.lit(None, dtype).alias(name) for name, dtype in absent.items() if name not in every.columns
-    )
+        every = numbers.join(outers, how="cross").join(every, on=together, how="left").sort(together)
+    nobody = pl.Series([[]], dtype=pl.List(pl.String)).new_from_index(0, len(every))
     return pl.DataFrame(
         {
             **evaluated.about(every), ".estimate": every["value"], **_error_bound(every, "value"),
             ".n": _filled(every["n"], 0), ".status": _filled(every["status"], "no_groups"),
             ".group_min": every["low"], ".group_max": every["high"], ".level": evaluated.level_text(every),
-            ".groups_left_out": _filled(every["left_out"], []),
+            ".groups_left_out": _filled(every["left_out"], []) if "left_out" in every.columns else nobody,
         }
     )  # fmt: skip
 
@@ -75,7 +72,7 @@ def _error_bound(rows: pl.DataFrame, value: str) -> dict[str, pl.Series]:
     return {".error_bound": rows[ERROR].set(rows[value].is_null(), None)} if _errors(rows) else {}
 
 
-def _error_bounds(groups: pl.DataFrame, factors: Mapping[int, float | None]) -> pl.DataFrame:
+def _error_bounds(groups: pl.LazyFrame, factors: Mapping[int, float | None]) -> pl.LazyFrame:
     """How far off comparisons can be, by how far off the values of the groups can be."""
     factor = pl.col("request").replace_strict(factors, return_dtype=pl.Float64)
     valued = groups.filter(pl.col("estimate").is_not_null())
