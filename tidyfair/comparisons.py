@@ -38,6 +38,28 @@ _STATUS = (
     .otherwise(pl.coalesce("reason", pl.when("partly").then(pl.lit("levels_left_out")).otherwise(pl.lit("ok"))))
     .alias("status")
 )  # fmt: skip
+_KNOWN, _STATE = pl.col("estimate").is_not_null(), pl.col("status")
+_COUNTED = (
+    (_STATE != "left_out").sum().alias("groups"),
+    _KNOWN.sum().alias("known"),
+    (_STATE == "missing_values").any().alias("missing"),
+    (_STATE == SUPPRESSED).any().alias("suppressed"),
+    (~_STATE.is_in(STATED)).any().alias("undefined"),
+    pl.col("two_sided").first(),
+    pl.col("n").filter(_KNOWN).sum(),
+)
+"""What is known of the groups of a metric."""
+_ALONE = (pl.col("groups") == 1) & (pl.col("known") == 1) & pl.col("referable") & ~pl.col("two_sided")
+_REASON = (
+    pl.when("missing").then(pl.lit("missing_values"))
+    .when("undefined").then(pl.lit("undefined_group"))
+    .when(~pl.col("referable")).then(pl.lit("no_reference"))
+    .when(pl.col("lacking") & pl.col("suppressed")).then(pl.lit(SUPPRESSED))
+    .when("lacking").then(pl.lit("too_few_groups"))
+    .when(pl.col("value").is_null()).then(pl.lit("zero_denominator"))
+    .alias("reason")
+)  # fmt: skip
+"""Why there is no number of them."""
 
 
 Tidy: TypeAlias = "Callable[[int, pl.DataFrame], tuple[str, pl.DataFrame]]"
@@ -121,8 +143,7 @@ def _of_each(batch: _Batch, get: Callable[[Aggregate], pl.Expr]) -> pl.Expr:
 
 def _rules(groups: pl.LazyFrame, batch: _Batch, *, undefined_is_null: bool) -> pl.LazyFrame:
     """The number of a metric, and the reason where there is none."""
-    known, status, first = pl.col("estimate").is_not_null(), pl.col("status"), next(iter(batch))
-    places = {aggregate: f"value {place}" for place, aggregate in enumerate(batch)}
+    first, places = next(iter(batch)), {aggregate: f"value {place}" for place, aggregate in enumerate(batch)}
     # a user is asked once for all metrics, after the rules
     numbers = {
         place: _NOT_ASKED if isinstance(aggregate, UserAggregate) else aggregate.value().cast(pl.Float64)
@@ -131,33 +152,20 @@ def _rules(groups: pl.LazyFrame, batch: _Batch, *, undefined_is_null: bool) -> p
     counted = groups.group_by(_PER_METRIC, maintain_order=True).agg(
         *(number.alias(place) for place, number in numbers.items()),
         *_carriers(first),
-        (status != "left_out").sum().alias("groups"),
-        known.sum().alias("known"),
-        (status == "missing_values").any().alias("missing"),
-        (status == SUPPRESSED).any().alias("suppressed"),
-        ((~status.is_in(STATED)).any() & undefined_is_null).alias("undefined"),
+        *_COUNTED,
         first.referable().alias("referable"),
-        pl.col("two_sided").first(),
-        pl.col("n").filter(known).sum(),
     )
-    alone = (pl.col("groups") == 1) & (pl.col("known") == 1) & pl.col("referable") & ~pl.col("two_sided")
     of_one = _of_each(batch, lambda aggregate: pl.lit(aggregate.equality, pl.Float64))
-    value = pl.coalesce(pl.when(alone).then(of_one), _of_each(batch, lambda aggregate: pl.col(places[aggregate])))
+    value = pl.coalesce(pl.when(_ALONE).then(of_one), _of_each(batch, lambda aggregate: pl.col(places[aggregate])))
     asked = _of_each(batch, lambda aggregate: pl.lit(aggregate.groups_needed, pl.Int32))
     needed = pl.min_horizontal(asked, pl.when("two_sided").then(asked).otherwise(pl.max_horizontal("groups", 1)))
-    reason = (
-        pl.when("missing").then(pl.lit("missing_values"))
-        .when("undefined").then(pl.lit("undefined_group"))
-        .when(~pl.col("referable")).then(pl.lit("no_reference"))
-        .when(pl.col("lacking") & pl.col("suppressed")).then(pl.lit(SUPPRESSED))
-        .when("lacking").then(pl.lit("too_few_groups"))
-        .when(pl.col("value").is_null()).then(pl.lit("zero_denominator"))
-    )  # fmt: skip
     # step by step, because an expression within others is worked out in each of them
     return (
-        counted.with_columns(value.alias("value"), (pl.col("known") < needed).alias("lacking"))
+        counted.with_columns(
+            value.alias("value"), (pl.col("known") < needed).alias("lacking"), pl.col("undefined") & undefined_is_null
+        )
         .with_columns(pl.col("value").fill_nan(None))
-        .with_columns(reason.alias("reason"))
+        .with_columns(_REASON)
         .with_columns(pl.when(pl.col("reason").is_null()).then("value").alias("value"))
     )
 

@@ -489,11 +489,12 @@ def _values(
     plan = table.lazy()
     plan = plan.group_by(keys, maintain_order=True).agg(**wanted) if summed else plan.select(*keys, **wanted)
     # as a plan, in which what formulas share is worked out once
-    wide = plan.with_columns(pl.col(places["estimate"]).fill_nan(None)).collect(engine="in-memory")
+    wide = plan.collect(engine="in-memory")
     height, many = len(wide), len(formulas)
     long = {name: repeat(wide[name], many) for name in (*keys, "size", "rows")}
     long |= {} if LEVEL in keys else {LEVEL: pl.Series([None], dtype=pl.Int32).new_from_index(0, height * many)}
     long |= {name: pl.concat([wide[place] for place in each]) for name, each in places.items()}
+    long["estimate"] = pl.Series(long["estimate"].to_numpy(), nan_to_null=True)
     long |= {"metric": spread(formulas, height), "levels_left_out": pl.Series([False]).new_from_index(0, height * many)}
     long["reason"] = pl.concat(
         wide[f"reason {key}"] if formula.way == "arrays" else pl.Series([formula.undefined]).new_from_index(0, height)

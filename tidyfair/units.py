@@ -225,7 +225,8 @@ def _outer_groups(tally: Tally) -> tuple[pl.Series, pl.DataFrame]:
             {UNGROUPED: [0]}
         )
     keys = tally.cells[names]
-    distinct = keys.unique().sort(names, nulls_last=True)
-    placed = keys.join(distinct.with_row_index("outer"), on=names, how="left", nulls_equal=True, maintain_order="left")
+    distinct = keys.lazy().unique().sort(names, nulls_last=True).collect(engine="in-memory")
+    numbered = distinct.with_columns(pl.int_range(len(distinct), dtype=pl.Int32, eager=True).alias("outer"))
+    placed = keys.join(numbered, on=names, how="left", nulls_equal=True, maintain_order="left")
     shown = dict(zip(names, (key.column.name for key in tally.outer), strict=True))
-    return placed["outer"].cast(pl.Int32), distinct.rename(shown)
+    return placed["outer"], distinct.rename(shown)
