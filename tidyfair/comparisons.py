@@ -50,6 +50,8 @@ _COUNTED = (
 )
 """What is known of the groups of a metric."""
 _ALONE = (pl.col("groups") == 1) & (pl.col("known") == 1) & pl.col("referable") & ~pl.col("two_sided")
+_NOT_ALL = pl.col("two_sided") | (pl.col("known") < pl.col("groups")) | (pl.col("known") == 0)
+"""Whether more groups than those that have a value could be asked for."""
 _REASON = (
     pl.when("missing").then(pl.lit("missing_values"))
     .when("undefined").then(pl.lit("undefined_group"))
@@ -158,11 +160,12 @@ def _rules(groups: pl.LazyFrame, batch: _Batch, *, undefined_is_null: bool) -> p
     of_one = _of_each(batch, lambda aggregate: pl.lit(aggregate.equality, pl.Float64))
     value = pl.coalesce(pl.when(_ALONE).then(of_one), _of_each(batch, lambda aggregate: pl.col(places[aggregate])))
     asked = _of_each(batch, lambda aggregate: pl.lit(aggregate.groups_needed, pl.Int32))
-    needed = pl.min_horizontal(asked, pl.when("two_sided").then(asked).otherwise(pl.max_horizontal("groups", 1)))
     # step by step, because an expression within others is worked out in each of them
     return (
         counted.with_columns(
-            value.alias("value"), (pl.col("known") < needed).alias("lacking"), pl.col("undefined") & undefined_is_null
+            value.alias("value"),
+            ((pl.col("known") < asked) & _NOT_ALL).alias("lacking"),
+            pl.col("undefined") & undefined_is_null,
         )
         .with_columns(pl.col("value").fill_nan(None))
         .with_columns(_REASON)

@@ -42,7 +42,7 @@ def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool) -> pl.DataFra
         if (rows["status"] != "ok").any():
             texts = pl.col("text").sort_by(UNIT).unique(maintain_order=True).alias("left_out")
             out = groups.filter(~pl.col("status").is_in(VALUED)).group_by(together).agg(texts)
-            plan = plan.join(out, on=together, how="left")
+            plan = plan.join(out, on=together, how="left").with_columns(pl.col("left_out").fill_null([]))
     every = plan.sort(together).collect(engine="in-memory")
     if len(every) < len(requests) * outer:
         # without rows there is no group to compare, but there is an answer
