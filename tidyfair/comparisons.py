@@ -63,6 +63,27 @@ _REASON = (
 )  # fmt: skip
 """Why there is no number of them."""
 
+_WORST = first_largest(pl.col("severity"))
+_SEVERAL = (
+    pl.col("value").mean().alias("mean"),
+    pl.col("averaged").first(),
+    (pl.len() == 1).alias("alone"),
+    pl.col("value").is_not_null().all().alias("complete"),
+    pl.col("reason").drop_nulls().first(),
+    pl.col("n").max(),
+)
+"""What is known of several numbers that become one."""
+_CARRIED = pl.col("enough") & (~pl.col("averaged") | pl.col("alone"))
+_ONE = (
+    pl.when("enough").then(pl.when("averaged").then("mean").otherwise("value")).fill_nan(None).alias("value"),
+    # a mean of what is infinite on both ends is none
+    pl.when(~pl.col("enough")).then("reason")
+    .when(pl.col("mean").is_nan() & pl.col("averaged")).then(pl.lit("infinite_less_infinite"))
+    .alias("reason"),
+    (pl.col("enough") & ~pl.col("complete")).alias("partly"),
+)  # fmt: skip
+"""What they become."""
+
 
 Tidy: TypeAlias = "Callable[[int, pl.DataFrame], tuple[str, pl.DataFrame]]"
 """From a request and its rows to its name and the frame that a user's function sees."""
@@ -186,28 +207,14 @@ def _settle(numbers: pl.LazyFrame, keys: list[str], batch: _Batch, *, all_needed
     carried = [name for name in ("low", "high", LEVEL) if name not in keys]
     severity = _of_each(batch, lambda aggregate: aggregate.severity(value)).alias("severity")
     across = _of_each(batch, lambda aggregate: pl.lit(aggregate.across == "mean")).alias("averaged")
-    grouped = numbers.with_columns(severity, across).group_by(keys, maintain_order=True)
-    worst = pl.struct("value", *carried).get(first_largest(pl.col("severity")))
-    found = grouped.agg(
-        worst.alias("worst"),
-        value.mean().alias("mean"),
-        pl.col("averaged").first(),
-        (pl.len() == 1).alias("alone"),
+    found = numbers.with_columns(severity, across).group_by(keys, maintain_order=True)
+    settled = found.agg(
+        pl.struct("value", *carried).get(_WORST).alias("worst"),
+        *_SEVERAL,
         (there.all() if all_needed else there.any()).alias("enough"),
-        there.all().alias("complete"),
-        pl.col("reason").drop_nulls().first(),
-        pl.col("n").max(),
     )
-    enough, averaged, mean = pl.col("enough"), pl.col("averaged"), pl.col("mean")
-    # a mean of what is infinite on both ends is none
-    reason = pl.when(~enough).then("reason").when(mean.is_nan() & averaged).then(pl.lit("infinite_less_infinite"))
-    combined = pl.when(enough).then(pl.when(averaged).then(mean).otherwise(value))
-    return found.unnest("worst").with_columns(
-        combined.fill_nan(None).alias("value"),
-        *(pl.when(enough & (~averaged | pl.col("alone"))).then(name).alias(name) for name in carried),
-        reason.alias("reason"),
-        (enough & ~pl.col("complete")).alias("partly"),
-    )
+    shown = [pl.when(_CARRIED).then(name).alias(name) for name in carried]
+    return settled.unnest("worst").with_columns(*_ONE, *shown)
 
 
 def _less(settled: pl.LazyFrame) -> pl.LazyFrame:

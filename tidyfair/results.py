@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _SHOWN = 10
+_ABSENT = {"low": pl.String, "high": pl.String, LEVEL: pl.Int32}
+_OWN = [pl.col("estimate").alias("value"), *(pl.lit(None, dtype).alias(name) for name, dtype in _ABSENT.items())]
+"""What a value that is not compared has in place of a disparity's."""
 
 
 def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool) -> pl.DataFrame:
@@ -28,9 +31,7 @@ def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool) -> pl.DataFra
     requests, rows, outer = evaluated.requests, evaluated.rows, len(evaluated.units.outer_keys)
     aggregates = {number: request.aggregate for number, request in enumerate(requests) if request.aggregate is not None}
     grouped, together, errors = pl.col("request").is_in(list(aggregates)), ["request", "outer"], _errors(rows)
-    absent = {"low": pl.String, "high": pl.String, LEVEL: pl.Int32}
-    own = rows.lazy().filter(~grouped).with_columns(pl.lit(None, dtype).alias(name) for name, dtype in absent.items())
-    plan = own.with_columns(value="estimate").select(*COMPARED, *errors)
+    plan = rows.lazy().filter(~grouped).with_columns(_OWN).select(*COMPARED, *errors)
     if aggregates:
         groups, tidy = rows.lazy().filter(grouped), frames_of(evaluated)
         two_sided = [number for number, request in enumerate(requests) if request.by and request.by.sides]
