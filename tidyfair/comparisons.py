@@ -24,7 +24,7 @@ VALUED = ["ok", "infinite", "levels_left_out"]
 STATED = [*VALUED, "left_out", "missing_values", "below_min_n"]
 """The states of a group other than having no value, which goes by the reason for it."""
 NO_LEVEL = -1
-"""In place of a label, for what is about all labels (or the event): the last of a list that ends in null."""
+"""In place of a label, for what is about all labels (or the event)."""
 PART = "part"
 """Whether a metric belongs to the disparity itself (0), or to the one that is subtracted from it (1)."""
 _PLACE = "\0place"
@@ -33,6 +33,7 @@ _NOT_ASKED = pl.lit(math.inf)
 _PER_METRIC = ["request", "outer", PART, LEVEL, "metric"]
 _PER_LEVEL, _PER_PART, _PER_OUTER = _PER_METRIC[:4], _PER_METRIC[:3], _PER_METRIC[:2]
 COMPARED = (*_PER_OUTER, "value", "low", "high", LEVEL, "n", "status")
+"""The columns of what `compare` gives."""
 _STATUS = (
     pl.when(pl.col("value").is_infinite()).then(pl.lit("infinite"))
     .otherwise(pl.coalesce("reason", pl.when("partly").then(pl.lit("levels_left_out")).otherwise(pl.lit("ok"))))
@@ -97,20 +98,7 @@ def compare(
     undefined_is_null: bool,
     tidy: Tidy,
 ) -> pl.DataFrame:
-    """What `planned` gives."""
-    found = planned(rows, aggregates, two_sided=two_sided, undefined_is_null=undefined_is_null, tidy=tidy)
-    return found.collect(engine="in-memory")
-
-
-def planned(
-    rows: pl.DataFrame,
-    aggregates: Mapping[int, Aggregate],
-    *,
-    two_sided: Collection[int],
-    undefined_is_null: bool,
-    tidy: Tidy,
-) -> pl.LazyFrame:
-    """One row for each request and outer group: `COMPARED`, which is the value, its status, the groups that carry it.
+    """One row for each request and outer group: `value`, `status`, `low` and `high` group, `level` and `n` rows.
 
     `rows` holds the values of the groups: `request`, `outer`, `part`, `level`, `metric`, `unit`, `text`, `estimate`,
     `n`, `mass`, `size`, `status`, `is_reference`, and the contexts of the aggregates; those of other requests do not
@@ -122,13 +110,12 @@ def planned(
         together.setdefault(aggregate, []).append(request)
     alike = {aggregate: requests for aggregate, requests in together.items() if aggregate.reads_values_only}
     apart = ({aggregate: requests} for aggregate, requests in together.items() if aggregate not in alike)
-    several = (rows[LEVEL] != NO_LEVEL).any(), bool(rows[PART].max())
     plans = [
-        _compare(rows, batch, tidy, two_sided=two_sided, undefined_is_null=undefined_is_null, several=several)
+        _compare(rows, batch, tidy, two_sided, undefined_is_null=undefined_is_null)
         for batch in (alike, *apart)
         if batch
     ]
-    return pl.concat(plans)
+    return pl.concat(pl.collect_all(plans, engine="in-memory"))
 
 
 _Batch: TypeAlias = "Mapping[Aggregate, list[int]]"
@@ -136,10 +123,9 @@ _Batch: TypeAlias = "Mapping[Aggregate, list[int]]"
 
 
 def _compare(
-    rows: pl.DataFrame, batch: _Batch, tidy: Tidy, *, two_sided: Collection[int], undefined_is_null: bool,
-    several: tuple[bool, bool],
-) -> pl.LazyFrame:  # fmt: skip
-    """The same for the requests of some aggregates; `several` says whether there are levels, and parts."""
+    rows: pl.DataFrame, batch: _Batch, tidy: Tidy, two_sided: Collection[int], *, undefined_is_null: bool
+) -> pl.LazyFrame:
+    """The plan of what `compare` gives, for the requests of some aggregates."""
     first, request = next(iter(batch)), pl.col("request")
     mine = rows.lazy().filter(request.is_in(list(chain(*batch.values()))))
     mine = mine.with_columns(request.is_in(list(two_sided)).alias("two_sided"))
@@ -148,9 +134,10 @@ def _compare(
     if isinstance(first, UserAggregate):
         valued = mine.filter(pl.col("estimate").is_not_null()).collect()
         settled = _ask_user(settled.collect(), valued, first, tidy).lazy()
-    if several[0]:
+    # without levels there is one number for each outer group already
+    if (rows[LEVEL] != NO_LEVEL).any():
         settled = _settle(settled, _PER_PART, batch, all_needed=undefined_is_null)
-    if several[1]:
+    if rows[PART].max():
         settled = _less(settled)
     return settled.select(*COMPARED[:-1], _STATUS)
 

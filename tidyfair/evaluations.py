@@ -14,7 +14,7 @@ from tidyfair.formulas import OVERALL
 from tidyfair.functions import class_values, row_values
 from tidyfair.labels import NUMBERS, levels_of, read_labels
 from tidyfair.partitions import Level, Whose
-from tidyfair.readings import ERROR, LEVEL, ONE_LABEL, UNIT, Table, derived, evaluate, pool
+from tidyfair.readings import ERROR, LEVEL, ONE_LABEL, UNIT, Table, derived, evaluate, pool, spread
 from tidyfair.requests import ALL_LABELS, ON_UNDEFINED
 from tidyfair.tallies import THRESHOLD
 from tidyfair.units import UNGROUPED, cells_of, count_units, rows_of
@@ -128,8 +128,6 @@ def labels_with_scores(
 def _evaluate(
     tally: Tally, requests: tuple[Request, ...], labels: Labels, reading: Reading, cut: str | None = None
 ) -> Evaluated:
-    import numpy as np
-
     asked = reading["estimator"]
     formulas = list(dict.fromkeys(formula for request in requests for _, formula in request.formulas))
     stepping = [name for request in requests for name, formula in request.formulas if formula.counts_steps]
@@ -188,7 +186,7 @@ def _evaluate(
             pieces.append(blocks[estimator, grouped, formula].slice(start * tall, size * tall))
             described.append((number, part, name, estimator, request.min_n))
     rows = pl.concat(pieces, how="diagonal" if len({tuple(piece.columns) for piece in pieces}) > 1 else "vertical")
-    piece = pl.Series(np.repeat(np.arange(len(pieces)), [len(each) for each in pieces]))
+    piece = spread(range(len(pieces)), [len(each) for each in pieces])
     schema = {"request": pl.Int32, PART: pl.Int8, "name": pl.String, "estimator": pl.String, "min_n": pl.Int64}
     about = zip(schema.items(), zip(*described, strict=True), strict=True)
     rows = rows.hstack([pl.Series(name, values, dtype)[piece] for (name, dtype), values in about])
@@ -356,18 +354,18 @@ def _mark(rows: pl.DataFrame, units: Units, requests: Sequence[Request], *, na_r
     """The state of each value; groups that are not compared taken out, those others are compared with marked."""
     unit, estimate, count, denominator = (rows[name] for name in (UNIT, "estimate", "n", "denominator"))
     apart, suppressed, none = units.apart[unit], rows["reason"] == SUPPRESSED, estimate.is_null()
-    incomplete = (rows["rows"] > count) & (not na_rm)
-    few = denominator < rows["min_n"]
-    # set one after the other, so that of those which are met the last counts
+    incomplete, few = (rows["rows"] > count) & (not na_rm), denominator < rows["min_n"]
+    # of those that are met the last one counts
     states = {
-        "levels_left_out": rows["levels_left_out"], "infinite": estimate.is_infinite(), "": none,
+        "levels_left_out": rows["levels_left_out"], "infinite": estimate.is_infinite(), "reason": none,
         "zero_denominator": none & (count == 0), "below_min_n": few, SUPPRESSED: suppressed,
         "missing_values": incomplete, "left_out": apart,
     }  # fmt: skip
     status = _same("status", "ok", pl.String(), len(rows))
     for state, met in states.items():
         if met.any():
-            status = status.set(met, state) if state else rows["reason"].zip_with(met, status).alias("status")
+            said = rows[state] if state == "reason" else _same("status", state, pl.String(), len(rows))
+            status = said.zip_with(met, status)
     references = [
         (number, place, True)
         for number, request in enumerate(requests)
@@ -387,7 +385,7 @@ def _mark(rows: pl.DataFrame, units: Units, requests: Sequence[Request], *, na_r
         units.outer[unit].alias("outer"),
         units.text[unit].alias("text"),
         apart.alias("apart"),
-        status,
+        status.alias("status"),
         _without(estimate, suppressed).alias("rate"),
         denominator.alias("about"),
         _without(estimate, few | suppressed | incomplete | apart),

@@ -17,7 +17,7 @@ from tidyfair.sums import ACTUAL, PREDICTED, REST, SCORE, UP_TO, centred, is_sum
 from tidyfair.tallies import HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from tidyfair.formulas import Formula, Statistic
 
@@ -139,20 +139,24 @@ class Table:
         return cls(formula.kind, formula.reads, sides, estimator == HAND_TILL)
 
 
-def sums_of(
-    cells: pl.DataFrame,
+def count_cells(
+    counted: Sequence[tuple[pl.DataFrame, Sequence[str]]],
     levels: Sequence[int],
     tables: Mapping[Table, frozenset[Statistic]],
     scores: Mapping[int, str],
     *,
     steps: bool,
     squares: bool,
-) -> dict[Table, list[pl.Expr]]:
-    """What is summed over the cells of a unit for each table, level after level.
+    all_levels: Sequence[int],
+) -> Iterator[tuple[pl.DataFrame, dict[Table, pl.DataFrame]]]:
+    """Of some cells and their keys: the distinct keys in order, which are units, and what each table knows of them.
 
-    `cells` holds the keys, `truth` and `estimate` as places among the labels, `n` rows and, with weights, `w`, and the
-    sums that the tables need; `scores` names the score of each level.
+    `counted` are the same cells with several keys: these, `truth` and `estimate` as places among the labels, `n` rows
+    and, with weights, `w`, and the sums that the tables need; `scores` names the score of each level. A table has one
+    row for each level and unit; units are numbered through. `all_levels` are the places of all labels, whichever of
+    them are read one by one.
     """
+    cells, every_key = counted[0][0], frozenset(key for _, keys in counted for key in keys)
     weighted = "w" in cells.columns
     complete = not (cells["truth"].null_count() or cells["estimate"].null_count())
     sums: dict[Table, list[pl.Expr]] = {}
@@ -163,8 +167,8 @@ def sums_of(
             options = {"weighted": weighted, "steps": steps, "complete": complete, "squares": squares}
             hidden = [pl.col(HIDDEN).sum()] if HIDDEN in cells.columns else []
             for level in levels:
-                counted = [*_sums(level, **options), *_term_sums(terms, level)]
-                sums.setdefault(table, []).extend([*counted, *(each.alias(f"{HIDDEN} {level}") for each in hidden)])
+                own = [*_sums(level, **options), *_term_sums(terms, level)]
+                sums.setdefault(table, []).extend([*own, *(each.alias(f"{HIDDEN} {level}") for each in hidden)])
         elif table.kind == "prob":
             sums[table] = [
                 each
@@ -173,21 +177,7 @@ def sums_of(
                 for each in _score_sums(table, terms, level, side, scores, weighted=weighted)
             ]
         else:
-            sums[table] = _number_sums(table, cells)
-    return sums
-
-
-def count_cells(
-    counted: Sequence[tuple[pl.DataFrame, Sequence[str]]],
-    sums: Mapping[Table, Sequence[pl.Expr]],
-    levels: Sequence[int],
-    all_levels: Sequence[int],
-) -> Iterator[tuple[pl.DataFrame, dict[Table, pl.DataFrame]]]:
-    """Of some cells and their keys: the distinct keys in order, which are units, and for each table their sums.
-
-    A table has one row for each level and unit, numbered in the order of all of them. `all_levels` are the places of
-    all labels, whichever of them are read one by one.
-    """
+            sums[table] = _number_sums(table, cells, every_key)
     names = {table: [each.meta.output_name().rpartition(" ")[0] for each in mine] for table, mine in sums.items()}
     every = [each for mine in sums.values() for each in mine]
     wanted = [each.alias(f"sum {place}") for place, each in enumerate(every)]
@@ -201,37 +191,38 @@ def count_cells(
         found: dict[Table, pl.DataFrame] = {}
         for table, named in names.items():
             if table.given is not None:
-                found[table] = _distributions(cells, keys, distinct, units, table, all_levels)
+                found[table] = _distributions(cells, keys, distinct.with_columns(units), table, all_levels)
                 continue
-            sides = 2 if table.sides else 1
-            mine = levels if table.kind != "numeric" else [0]
-            each = len(named) // (len(mine) * sides)
-            parts = [wide[:, place : place + each] for place in range(start, start + len(named), each)]
-            for part in parts:
-                part.columns = named[:each]
-            level = repeat(spread(mine, len(wide)), sides).alias(LEVEL)
-            long = pl.concat(parts).insert_column(0, level).insert_column(0, repeat(units, len(parts)))
-            if table.sides:
-                long.insert_column(2, spread(range(sides), len(level) // sides).cast(pl.Float64).alias("rank"))
-            found[table], start = long, start + len(named)
+            stop = start + len(named)
+            found[table], start = _by_level(wide[:, start:stop], named, units, table, levels), stop
         yield distinct, found
         first += len(wide)
 
 
+def _by_level(
+    wide: pl.DataFrame, names: list[str], units: pl.Series, table: Table, levels: Sequence[int]
+) -> pl.DataFrame:
+    """The sums of units for each level, which stand side by side, one below the other."""
+    sides = 2 if table.sides else 1
+    mine = levels if table.kind != "numeric" else [0]
+    each = len(names) // (len(mine) * sides)
+    parts = [wide[:, place : place + each] for place in range(0, len(names), each)]
+    for part in parts:
+        part.columns = names[:each]
+    level = repeat(spread(mine, len(wide)), sides).alias(LEVEL)
+    long = pl.concat(parts).insert_column(0, level).insert_column(0, repeat(units, len(parts)))
+    side = spread(range(sides), len(level) // sides).cast(pl.Float64).alias("rank")
+    return long.insert_column(2, side) if table.sides else long
+
+
 def _distributions(
-    cells: pl.DataFrame,
-    keys: Sequence[str],
-    distinct: pl.DataFrame,
-    units: pl.Series,
-    table: Table,
-    levels: Sequence[int],
+    cells: pl.DataFrame, keys: Sequence[str], units: pl.DataFrame, table: Table, levels: Sequence[int]
 ) -> pl.DataFrame:
     """The `count` of each label in each unit, for each label of the other side where one is given."""
     given = {"truth": "truth", "estimate": "estimate"}.get(str(table.given))
     place = "truth" if given == "estimate" else "estimate"
     level = pl.col(given) if given else pl.lit(None, pl.Int32)
-    numbered = distinct.with_columns(units)
-    placed = cells.join(numbered, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
+    placed = cells.join(units, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
     weight = pl.col("w" if "w" in cells.columns else "n").sum().cast(pl.Float64)
     hidden = [pl.col(HIDDEN).sum()] if HIDDEN in cells.columns else []
     sizes = placed.group_by(UNIT).agg(weight.alias("size"), pl.col("n").sum().alias("rows"), *hidden)
@@ -241,7 +232,7 @@ def _distributions(
     counted = counted.group_by(UNIT, LEVEL, PLACE).agg(weight.alias("count"), pl.col("n").sum().alias("count_rows"))
     places = pl.DataFrame({PLACE: levels}, schema={PLACE: pl.Int32})
     given_levels = pl.DataFrame({LEVEL: levels if given else [None]}, schema={LEVEL: pl.Int32})
-    every = numbered.select(UNIT).join(given_levels, how="cross", maintain_order="left_right")
+    every = units.select(UNIT).join(given_levels, how="cross", maintain_order="left_right")
     every = every.join(places, how="cross", maintain_order="left_right")
     found = every.join(counted, on=[UNIT, LEVEL, PLACE], how="left", nulls_equal=True, maintain_order="left")
     found = found.with_columns(pl.col("count", "count_rows").fill_null(0))
@@ -293,10 +284,10 @@ def _score_sums(
     return sums
 
 
-def _number_sums(table: Table, cells: pl.DataFrame) -> list[pl.Expr]:
+def _number_sums(table: Table, cells: pl.DataFrame, keys: Collection[str]) -> list[pl.Expr]:
     """The sums of numbers over the cells that have what the table reads."""
     counts = {"rows": pl.col("n").sum(), "size": pl.col("w" if "w" in cells.columns else "n").sum().cast(pl.Float64)}
-    names = [name for name in cells.columns[cells.columns.index("n") :] if name not in {"w", "w2"}]
+    names = [name for name in cells.columns[cells.columns.index("n") :] if name not in {"w", "w2", *keys}]
     weighted = "w" in cells.columns
     there = _there(table)
     weight = {
@@ -366,8 +357,8 @@ def repeat(values: pl.Series, times: int) -> pl.Series:
     return pl.concat([values] * times) if times > 1 else values
 
 
-def spread(values: Iterable[int], length: int) -> pl.Series:
-    """Each value as often as `length` says."""
+def spread(values: Iterable[int], length: int | list[int]) -> pl.Series:
+    """Each value as often as `length` says, for all or for each."""
     import numpy as np
 
     return pl.Series(np.repeat(np.array([*values], dtype=np.int32), length))

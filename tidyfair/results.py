@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.comparisons import COMPARED, NO_LEVEL, PART, STATED, VALUED, planned
+from tidyfair.comparisons import COMPARED, NO_LEVEL, PART, STATED, VALUED, compare
 from tidyfair.readings import ERROR, LEVEL, UNIT
 from tidyfair.tallies import THRESHOLD
 from tidyfair.units import UNGROUPED
@@ -35,7 +35,8 @@ def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool) -> pl.DataFra
     if aggregates:
         groups, tidy = rows.lazy().filter(grouped), frames_of(evaluated)
         two_sided = [number for number, request in enumerate(requests) if request.by and request.by.sides]
-        compared = planned(rows, aggregates, two_sided=two_sided, undefined_is_null=undefined_is_null, tidy=tidy)
+        found = compare(rows, aggregates, two_sided=two_sided, undefined_is_null=undefined_is_null, tidy=tidy)
+        compared = found.lazy()
         if errors:
             factors = {number: each.error_factor for number, each in aggregates.items()}
             compared = compared.join(_error_bounds(groups, factors), on=together, how="left")

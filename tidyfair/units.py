@@ -12,7 +12,7 @@ from tidyfair.errors import AggregateError, ArgumentError, listed, nearest
 from tidyfair.frames import SQUARED, WEIGHT
 from tidyfair.labels import levels_of
 from tidyfair.partitions import Rows
-from tidyfair.readings import UNIT, count_cells, sums_of
+from tidyfair.readings import UNIT, count_cells
 from tidyfair.sums import ACTUAL, PREDICTED
 from tidyfair.tallies import LABELS, TRUTH
 
@@ -87,7 +87,6 @@ def count_units(
 ) -> tuple[Units, dict[Table, pl.DataFrame]]:
     """The units, and what each table knows of them: for each `by` in turn, one row for each level and unit."""
     cells = labels.encode(tally)
-    sums = sums_of(cells, labels.levels, tables, scores, steps=steps, squares=squares)
     place, outer_keys = _outer_groups(tally)
     cells = cells.with_columns(place)
     counted = list[tuple[pl.DataFrame, list[str]]]()
@@ -110,7 +109,9 @@ def count_units(
     spans: dict[By | None, tuple[int, int]] = {}
     keys: dict[By, pl.DataFrame] = {}
     first = 0
-    every = count_cells(counted, sums, labels.levels, range(len(labels.values)))
+    every = count_cells(
+        counted, labels.levels, tables, scores, steps=steps, squares=squares, all_levels=range(len(labels.values))
+    )
     for by, (distinct, counts) in zip(bys, every, strict=True):
         size = len(distinct)
         for table, each in counts.items():
