@@ -123,9 +123,8 @@ class Contrast(Aggregate):
         compared = pl.col("estimate" if self.contexts else "compared")
         reference = pl.col("reference")
         contrast = self._contrast(compared, reference)
-        return beside.with_columns(contrast.fill_nan(None).alias("contrast")).with_columns(
-            self.severity(pl.col("contrast")).alias("severity")
-        )
+        contrasted = beside.with_columns(contrast.alias("contrast")).with_columns(pl.col("contrast").fill_nan(None))
+        return contrasted.with_columns(self.severity(pl.col("contrast")).alias("severity"))
 
     def value(self) -> pl.Expr:
         if self.to == "range":
