@@ -128,7 +128,7 @@ def test_groups_stand_around_the_value_of_all() -> None:
 def test_what_has_no_value_says_why() -> None:
     people = pl.DataFrame({"y": [1, 0, 0, 0], "p": [1, 0, 1, 0], "g": list("aabb")})
     _, rows = specification(tf.autoplot(tf.equal_opportunity("g").by_group(people, "y", "p", on_undefined="ignore")))
-    assert [(row["what"], row["why"]) for row in rows] == [("a (2)", None), ("b (2)", "zero denominator")]
+    assert [(row["what"], row["why"]) for row in rows] == [("a (2)", ""), ("b (2)", "zero denominator")]
     assert rows[1]["estimate"] is None
 
 
@@ -136,6 +136,51 @@ def test_groups_that_read_alike_keep_their_rows() -> None:
     people = pl.DataFrame({"p": [1, 0, 1, 1], "g": ["null", "null", None, None]})
     _, rows = specification(tf.autoplot(tf.demographic_parity("g").by_group(people, estimate="p")))
     assert {(row["what"], row["estimate"]) for row in rows} == {("null (2)", 0.5), ("null (2) [2]", 1.0)}
+
+
+def test_what_reads_alike_is_told_apart_in_lines_and_maps() -> None:
+    people = LOANS.with_columns(pl.col("race").cast(pl.String)).with_columns(
+        race=pl.when(pl.col("race") == "White").then(pl.lit("null")).when(pl.col("race") != "Black").then("race")
+    )
+    curves = tf.threshold_curve(tf.demographic_parity("race"), [0.2, 0.5]).by_group(people, **SCORES)
+    _, rows = specification(tf.autoplot(curves))
+    assert {row["series"] for row in rows} == {"Asian", "Hispanic", "Native", "null", "null [2]"}
+    _, rows = specification(tf.autoplot(tf.demographic_parity("race", "sex").by_group(people, **LABELS)))
+    assert len({(row["row"], row["column"]) for row in rows}) == len(rows) == 10
+    _, rows = specification(tf.autoplot(tf.roc_curve(people, **SCORES, group_by="race")))
+    assert {"null", '"null"'} <= {row["series"] for row in rows}
+
+
+def test_endless_values_leave_the_others_drawn() -> None:
+    likelihood = tf.new_groupwise_metric(tf.positive_likelihood_ratio, "plr", tf.difference())("a", "b")
+    people = pl.DataFrame({"y": [1, 1, 0, 0] * 4, "p": [1, 0, 1, 0] * 3 + [1, 1, 0, 0], "a": list("xxxxyyyy") * 2})
+    people = people.with_columns(b=pl.Series(["u"] * 8 + ["v"] * 8))
+    found, _ = specification(tf.autoplot(likelihood.by_group(people, "y", "p", on_undefined="ignore")))
+    assert "datum.estimate > 1.0" in json.dumps(found)
+    folds = tf.positive_likelihood_ratio(people, "y", "p", group_by=["a", "b"], on_undefined="ignore")
+    _, rows = specification(tf.autoplot(folds))
+    assert {row["mean"] for row in rows} == {None}
+
+
+def test_outer_columns_may_be_called_as_those_of_curves() -> None:
+    people = LOANS.with_columns(sensitivity=pl.col("sex"), specificity=pl.col("fold"))
+    _, rows = specification(tf.autoplot(tf.accuracy(people, **LABELS, group_by=["sensitivity", "specificity"])))
+    assert len(rows) == 20
+
+
+def test_many_thresholds_of_many_groups_are_fewer() -> None:
+    people = LOANS.with_columns(part=pl.int_range(pl.len()) % 28)
+    curves = tf.threshold_curve(tf.demographic_parity("part"), [step / 250 for step in range(251)])
+    _, rows = specification(tf.autoplot(curves.by_group(people, **SCORES)))
+    assert len(rows) <= 5_000
+    assert {row["panel"] for row in rows} == {str(place) for place in range(28)}
+
+
+def test_subgroups_keep_their_order_and_those_searched() -> None:
+    found = RESULTS["subgroups"]()
+    _, rows = specification(tf.autoplot(found))
+    searched = found.filter(pl.col(".status") == "ok").drop_nulls(".difference")
+    assert [row["estimate"] for row in rows] == searched[".difference"].to_list()[:30]
 
 
 def test_folds_with_intervals_keep_them() -> None:

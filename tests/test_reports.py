@@ -197,7 +197,7 @@ def test_what_is_no_table_is_said(ask: Callable[[], Any], said: str) -> None:
 
 
 def test_the_page_says_what_was_found(audited: tf.Report) -> None:
-    text = Page(audited.html()).text
+    text = Page(audited.html()).text.replace("\u00a0", " ")
     results = tf.demographic_parity("race")(LOANS, **SCORES, interval="auto")
     value, low, high = results.select(".estimate", ".lower", ".upper").row(0)
     assert f"{value:.3f} ({low:.3f} to {high:.3f})" in text
@@ -228,8 +228,13 @@ def test_what_no_code_makes_again_is_told_in_words() -> None:
     own = tf.new_groupwise_metric(tf.accuracy, "own", pl.col(".estimate").max())
     sides = tf.equal_opportunity(tf.privileged(race="White"))
     told = tf.report(LOANS, **LABELS, by="sex", metrics=tf.metric_set(own("sex"), sides), times=20).markdown()
-    assert "metrics = tf.metric_set((<groupwise metric own('sex')" in told
-    assert "(<groupwise metric equal_opportunity(privileged(race=White))" in told
+    assert "metrics = ...  # <metric set of <groupwise metric own('sex')" in told
+    assert "<groupwise metric equal_opportunity(privileged(race=White))" in told
+    rule = tf.four_fifths("sex", favourable="yes")
+    told = tf.report(LOANS, **LABELS, by="sex", gate=rule).markdown()
+    assert "gate = ...  # Gate(" in told
+    exact = tf.check(tf.equal_opportunity("sex"), below=0.123456789, confidence=0.9999999)
+    assert "below=0.123456789, confidence=0.9999999)" in tf.report(LOANS, **LABELS, by="sex", gate=exact).markdown()
 
 
 def test_a_card_has_tables_in_place_of_pictures() -> None:
@@ -254,6 +259,91 @@ def test_groups_show_what_disparities_are_made_of() -> None:
     meanings = told.partition("## Definitions")[2]
     assert "| detection\\_prevalence | Share of rows" in meanings
     assert "| precision | Share of predicted positives" in meanings
+
+
+def part(told: str, heading: str) -> str:
+    """One section of a report in Markdown."""
+    return told.partition(f"## {heading}")[2].partition("\n## ")[0]
+
+
+def test_all_rows_of_a_group_are_counted_and_what_was_left_out_is_told() -> None:
+    people = pl.DataFrame({"g": ["a"] * 50 + ["b"] * 50, "y": [None] * 40 + [1, 0] * 30, "p": [1, 0] * 50})
+    told = tf.report(people, "y", "p", by="g", metrics=tf.metric_set(tf.accuracy, tf.equal_opportunity("g"))).markdown()
+    assert "| g | a | 50 | 50.0 % |" in part(told, "The data")
+    assert "40 rows without 'y' are left out" in part(told, "What was left out")
+
+
+def test_groups_that_read_alike_are_not_one() -> None:
+    people = pl.DataFrame({"g": ["null"] * 60 + [None] * 40, "y": [1, 0] * 50, "s": [0.2, 0.8, 0.6, 0.4] * 25})
+    told = tf.report(people, "y", probs="s", threshold=0.5, by="g").markdown()
+    assert {"| g | null | 60 | 60.0 % |", "| g | null | 40 | 40.0 % |"} <= set(part(told, "The data").split("\n"))
+    assert part(told, "Thresholds").count("| selection\\_rate | g | null |") == 2
+    colons = people.with_columns(g=pl.Series(["a:b", "a"] * 50), h=pl.Series(["c", "b:c"] * 50))
+    told = tf.report(colons, "y", probs="s", threshold=0.5, by=[("g", "h")]).markdown()
+    assert part(told, "The data").count("| g:h | a:b:c | 50 | 50.0 % |") == 2
+
+
+def test_a_feature_may_be_called_as_all_rows_are() -> None:
+    marks = [
+        part(tf.report(LOANS.rename({"sex": name}), **LABELS, by=name).markdown(), "Each group").count("\\[1\\]")
+        for name in ("sex", "all rows")
+    ]
+    assert marks[0] == marks[1]
+
+
+def test_gates_and_thresholds_hide_small_groups_too() -> None:
+    people = pl.DataFrame(
+        {
+            "g": ["big"] * 300 + ["tiny"] * 100, "y": [1, 0, 1, 1] * 100, "s": [0.2, 0.8, 0.6, 0.4, 0.7] * 80,
+            "times": [1] * 303 + [0] * 97,
+        }
+    )  # fmt: skip
+    gate = tf.check(tf.demographic_parity("g"), below=0.1)
+    call: dict[str, Any] = {"probs": "s", "threshold": 0.5, "by": "g", "frequency_weights": "times", "gate": gate}
+    told = tf.report(people, "y", **call, min_n=10).markdown()
+    shown = [line for line in told.split("\n") if "tiny" in line]
+    assert shown
+    assert not any(re.search(r"\d", line) for line in shown)
+    assert "not enough evidence" in part(told, "Disparities")
+
+
+def test_many_groups_have_their_largest_shown() -> None:
+    people = LOANS.with_columns(part=pl.int_range(pl.len()) % 40 % 27)
+    told = part(tf.report(people, **SCORES, by="part").markdown(), "Thresholds")
+    assert "the 8 largest are shown" in told
+    assert told.count("| selection\\_rate | part |") == 8
+
+
+def test_thresholds_are_where_the_scores_are() -> None:
+    people = LOANS.with_columns(score=300 + 500 * pl.col("score"))
+    call: dict[str, Any] = {**SCORES, "threshold": 550, "by": "sex"}
+    told = part(tf.report(people, **call).markdown(), "Thresholds")
+    names = re.findall(r"at [\d.]+", told)
+    assert all(300 < float(name.removeprefix("at ")) < 800 for name in names)
+    assert len(names) == 9
+
+
+def test_confidence_is_told_with_all_of_its_digits() -> None:
+    gate = tf.check(tf.equal_opportunity("sex"), below=0.2, confidence=0.995)
+    told = tf.report(LOANS, **LABELS, by="sex", conf_level=0.975, gate=gate).markdown()
+    assert "97.5 % of the time" in told
+    assert "right 99.5 % of the time" in told
+
+
+def test_a_disparity_without_a_value_says_why() -> None:
+    people = pl.DataFrame({"y": [1, 0, 0, 0] * 5, "p": [1, 0, 1, 0] * 5, "g": [*"aabb" * 5]})
+    told = part(tf.report(people, "y", "p", by="g", metrics=tf.equal_opportunity("g")).markdown(), "Disparities")
+    assert "too\\_few\\_groups" in told
+
+
+def test_the_answer_is_given_in_words() -> None:
+    told = part(tf.report(lending(), **LABELS, by=["sex", "race"]).markdown(), "The question")
+    assert "By sex, no difference between groups is sure." in told
+    found = tf.demographic_parity("race")(lending(), **LABELS, interval="auto", explain=True).row(0, named=True)
+    assert (
+        f"selection rate is lowest for {found['.group_min']} and highest for {found['.group_max']}, "
+        f"{found['.estimate']:.3f} apart ({found['.lower']:.3f} to {found['.upper']:.3f})"
+    ) in told
 
 
 def test_numbers_have_usual_metrics_too() -> None:
@@ -297,6 +387,8 @@ def test_names_of_groups_are_text_everywhere(audited: tf.Report) -> None:
     assert "<script" not in markdown
     assert Page(html).text.count(HOSTILE) >= 5
     assert "&lt;script&gt;alert(1)&lt;/script&gt; \\| \\`x\\` &amp; \\*y\\*" in markdown
+    odd = LOANS.with_columns(sex=pl.lit("~~no~~ http://a.b www.c.d"))
+    assert "\\~\\~no\\~\\~ http\\://a.b www\\.c.d" in tf.report(odd, **LABELS, by="sex").markdown()
     # every row of a table has as many cells as its head
     for table in re.findall(r"(?:^\|.*\n?)+", markdown, re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.strip().split("\n")}) == 1
@@ -385,6 +477,10 @@ def _reported(call: dict[str, Any]) -> tf.Report:
         ({"min_n": -1}, "min_n"),
         ({"data": LOANS.clear()}, "there are no rows"),
         ({"estimate": None, "probs": "score", "threshold": [0.3, 0.5]}, "give one threshold, not a list"),
+        ({"parts": 3}, "decides `parts` for itself"),
+        ({"explain": True}, "decides `explain` for itself"),
+        ({"gate": "x"}, "`gate` is what check"),
+        ({"pos_lable": "yes"}, "Did you mean 'pos_label'"),
     ],
 )
 def test_what_cannot_be_told_is_said(call: dict[str, Any], said: str) -> None:

@@ -51,7 +51,7 @@ def dots(table: pl.DataFrame, title: str, notes: list[tuple[bool, str]], *, shar
     `expected_upper`, `verdict`, and `why` there is no value.
     """
     alt = altair()
-    table = _told_apart(table)
+    table = told_apart(table, "what", "panel")
     scale = alt.Scale(domain=[0, 1]) if shares else alt.Scale(zero=False, nice=True)
     base = alt.Chart(table).encode(y=_rows_of(alt))
     layers: list[Any] = []
@@ -95,7 +95,8 @@ def strips(table: pl.DataFrame, title: str) -> Picture:
     if table["mean"].count():
         mean = base.mark_point(color=COLOURS[1], filled=True, size=80, opacity=1)
         layers.append(mean.encode(x=alt.X("mean:Q", title=None)))
-        notes.append("dot: the mean of those that have a value")
+        without = "; none of disparities, to each of which chance adds" if table["mean"].has_nulls() else ""
+        notes.append(f"dot: the mean of those that have a value{without}")
     chart = _facetted(alt, alt.layer(*layers), table)
     return Picture(chart, title, told(table, "estimate", "what"), ("; ".join(notes),))
 
@@ -110,7 +111,8 @@ def lines(
     alt = altair()
     if table["series"].n_unique() > len(COLOURS):
         several = table["panel"].n_unique() > 1
-        both = pl.format("{}: {}", "panel", "series") if several else pl.col("series")
+        # the series first, because long titles are cut off
+        both = pl.format("{}: {}", "series", "panel") if several else pl.col("series")
         table = table.with_columns(both.alias("panel"), pl.lit("").alias("series"))
     data = table.with_row_index("order")
     base = alt.Chart(data).encode(
@@ -140,11 +142,14 @@ def heat_map(table: pl.DataFrame, title: str, row: str, column: str) -> Picture:
     Columns: `panel`, `row`, `column`, `estimate` and `rows`.
     """
     alt = altair()
+    table = told_apart(table, "row", "panel", "column")
     base = alt.Chart(table).encode(
         x=alt.X("column:N", title=column, sort=None, axis=alt.Axis(labelAngle=0, orient="top")),
         y=alt.Y("row:N", title=row, sort=None), tooltip=_tooltip(alt, table),
     )  # fmt: skip
-    middle = float(table.select((pl.col("estimate").max() + pl.col("estimate").min()).fill_null(0) / 2).item())
+    finite = table.filter(pl.col("estimate").is_finite())
+    ends = (pl.col("estimate").min() + pl.col("estimate").max()).fill_null(0)
+    middle = float(finite.select(ends).item()) / 2
     cells = base.mark_rect().encode(
         color=alt.Color("estimate:Q", title="value", scale=alt.Scale(scheme="cividis", reverse=True))
     )
@@ -162,6 +167,8 @@ def side_by_side(table: pl.DataFrame, title: str, names: tuple[str, str]) -> Pic
     Columns: `panel`, `what`, the two values `one` and `other`, `change`, `lower` and `upper`.
     """
     alt = altair()
+    _check_size(table)
+    table = told_apart(table, "what", "panel")
     each = table.unpivot(["one", "other"], index=["panel", "what"], variable_name="model", value_name="estimate")
     each = each.with_columns(pl.col("model").replace_strict({"one": names[0], "other": names[1]}))
     scale = alt.Scale(zero=False, nice=True)
@@ -192,13 +199,8 @@ def side_by_side(table: pl.DataFrame, title: str, names: tuple[str, str]) -> Pic
 
 def _facetted(alt: Any, layers: Any, table: pl.DataFrame, height: int | None = None) -> Any:
     """A panel for each part of the table: two side by side if their rows are the same, else one below the other."""
+    _check_size(table)
     panels = table["panel"].n_unique()
-    if len(table) > MOST_POINTS:
-        msg = f"autoplot() would draw {len(table)} points; filter the result first, to at most {MOST_POINTS}."
-        raise ArgumentError(msg)
-    if panels > MOST_PANELS:
-        msg = f"autoplot() would draw {panels} panels; filter the result first, to at most {MOST_PANELS}."
-        raise ArgumentError(msg)
     alike = "what" not in table.columns or table.group_by("panel").agg(pl.col("what"))["what"].n_unique() == 1
     narrow = panels > 1 and alike
     size = {"width": _HALF if narrow else _WIDTH, "height": height or alt.Step(_ROW)}
@@ -211,10 +213,19 @@ def _facetted(alt: Any, layers: Any, table: pl.DataFrame, height: int | None = N
     return chart.resolve_scale(x="independent", y="shared" if alike else "independent")
 
 
-def _told_apart(table: pl.DataFrame) -> pl.DataFrame:
-    """Rows that read alike under names of their own: they are not one."""
-    again = pl.int_range(pl.len()).over("panel", "what")
-    return table.with_columns(pl.when(again > 0).then(pl.format("{} [{}]", "what", again + 1)).otherwise("what"))
+def _check_size(table: pl.DataFrame) -> None:
+    """Refuse what nobody could read."""
+    sizes = {"points": (len(table), MOST_POINTS), "panels": (table["panel"].n_unique(), MOST_PANELS)}
+    for what, (size, most) in sizes.items():
+        if size > most:
+            msg = f"autoplot() would draw {size} {what}; filter the result first, to at most {most}."
+            raise ArgumentError(msg)
+
+
+def told_apart(table: pl.DataFrame, name: str, *within: str) -> pl.DataFrame:
+    """What reads alike under names of their own: it is not one."""
+    again = pl.int_range(pl.len()).over(*within, name)
+    return table.with_columns(pl.when(again > 0).then(pl.format("{} [{}]", name, again + 1)).otherwise(name))
 
 
 def _rows_of(alt: Any) -> Any:

@@ -6,6 +6,7 @@ import re
 from base64 import b64encode
 from dataclasses import dataclass
 from html import escape
+from importlib import import_module
 from io import StringIO
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["as_table"]
 
 _DIGITS = 3
+_INTERVAL = re.compile(r"\((-?[\d.,]+) to (-?[\d.,]+)\)")
 _NAMES_IN_SVG = re.compile(r'(id="|="url\(#)((?:gradient|clip)_?\d+)')
 NOTHING = "\N{EN DASH}"
 _EVERYBODY = "all rows"
@@ -90,14 +92,13 @@ def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl
     places = {name: f"{name} " if name in outer else name for name in names}
     enough = pl.col(".n") >= min_n
     frame = frame.with_columns(
-        pl.col(".by").fill_null(_EVERYBODY), pl.col(".group").fill_null("all"),
-        pl.when(enough).then(_valued(frame)).alias(_SHOWN), pl.when(enough).then(".n").alias(_COUNTED),
-    )  # fmt: skip
+        pl.when(enough).then(_valued(frame)).alias(_SHOWN), pl.when(enough).then(".n").alias(_COUNTED)
+    )
     # groups that read alike are not one
     frame = frame.with_columns(pl.int_range(pl.len()).over(*keys, ".metric").alias(_NTH))
     wide = frame.group_by(*keys, _NTH, maintain_order=True).agg(
         pl.col(_COUNTED).max().alias(".n"),
-        *(pl.col(_SHOWN).filter(pl.col(".metric") == name).first().alias(place) for name, place in places.items()),
+        *(_cell(name).alias(place) for name, place in places.items()),
     )
     place = wide.select(*keys, _NTH).with_row_index(_ROW)
     about = frame.join(place, on=[*keys, _NTH], how="left", nulls_equal=True, maintain_order="left")
@@ -115,7 +116,14 @@ def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl
             for name, row in marked.select(".metric", _ROW).rows()
             if name in places
         ]
+    wide = wide.with_columns(pl.col(".by").fill_null(_EVERYBODY), pl.col(".group").fill_null("all"))
     return wide.drop(_NTH), notes
+
+
+def _cell(name: str) -> pl.Expr:
+    """The value of a metric, null where there is none, and empty where nobody asked for it."""
+    mine = pl.col(_SHOWN).filter(pl.col(".metric") == name)
+    return pl.when(mine.len() > 0).then(mine.first()).otherwise(pl.lit(""))
 
 
 def _worse(worst: pl.DataFrame, frame: pl.DataFrame, outer: list[str]) -> pl.DataFrame:
@@ -123,13 +131,13 @@ def _worse(worst: pl.DataFrame, frame: pl.DataFrame, outer: list[str]) -> pl.Dat
     if not {*outer, ".metric", ".by", ".group", ".lower", ".upper", ".worst"} <= set(worst.columns):
         msg = "`worst` is what `worst_groups(…)` has given for the same groups."
         raise ArgumentError(msg)
-    if not (frame[".by"] == _EVERYBODY).any():
+    if not frame[".by"].has_nulls():
         msg = (
             "`worst` marks groups that are worse than all rows, which the result does not hold: add the metric itself."
         )
         raise ArgumentError(msg)
-    overall = frame.filter(pl.col(".by") == _EVERYBODY).select(*outer, ".metric", pl.col(".estimate").alias("overall"))
-    told = worst.join(overall, on=[*outer, ".metric"], how="inner", nulls_equal=True)
+    overall = frame.filter(pl.col(".by").is_null()).select(*outer, ".metric", pl.col(".estimate").alias("overall"))
+    told = worst.drop_nulls(".by").join(overall, on=[*outer, ".metric"], how="inner", nulls_equal=True)
     below, above = pl.col(".upper") < pl.col("overall"), pl.col(".lower") > pl.col("overall")
     return told.filter(pl.when(pl.col(".worst") == "lowest").then(below).otherwise(above))
 
@@ -137,7 +145,9 @@ def _worse(worst: pl.DataFrame, frame: pl.DataFrame, outer: list[str]) -> pl.Dat
 def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows of a result, with a column for a value and its interval."""
     hidden = {".estimator", ".std_error", ".lower", ".upper", ".groups_left_out", ".replicates_lost"}
-    hidden |= {".status"} if ".status" in frame.columns and set(frame[".status"]) == {"ok"} else set()
+    if ".status" in frame.columns:
+        # what is as it should be needs no reason
+        frame = frame.with_columns(pl.when(pl.col(".status") != "ok").then(".status").alias(".status"))
     shown = list[pl.Series]()
     for column in frame:
         if column.name == ".estimate" or (column.name == ".difference" and ".lower" in frame.columns):
@@ -230,7 +240,9 @@ class Shown:
 
     def html(self, name: str) -> str:
         """As great_tables writes it."""
-        made = _published(self.table, self.notes, None, remark=self.remark, name=name)
+        # an interval stays on a line
+        unbroken = pl.col(pl.String).str.replace_all(_INTERVAL.pattern, "(${1}\u00a0to\u00a0${2})")
+        made = _published(self.table.with_columns(unbroken), self.notes, None, remark=self.remark, name=name)
         return f'<div class="table">{made.as_raw_html()}</div>'
 
     def markdown(self) -> str:
@@ -262,13 +274,7 @@ class Drawn:
     def html(self, name: str) -> str:
         """As an image that is part of the page, with its words beside it."""
         image = StringIO()
-        try:
-            self.chart.save(image, format="svg")
-        except (ImportError, ValueError) as error:
-            if "vl-convert" not in str(error):
-                raise
-            msg = f"Pictures of reports are made by vl-convert-python: pip install 'tidyfair[report]' ({error})."
-            raise ArgumentError(msg) from error
+        self.chart.save(image, format="svg")
         # names within a picture are counted on from those drawn before, and so would differ each time
         known = dict[str, str]()
         svg = _NAMES_IN_SVG.sub(
@@ -303,8 +309,19 @@ def _worded(name: str) -> str:
 
 def as_text(text: str) -> str:
     """A text that means nothing in Markdown or HTML but itself."""
-    marked = re.sub(r"([\\`*_|\[\]#])", r"\\\1", text)
+    marked = re.sub(r"([\\`*_~|\[\]#]|:(?=//)|(?<=www)\.)", r"\\\1", text)
     return " ".join(escape(marked, quote=False).splitlines())
+
+
+def need_packages() -> None:
+    """Say what to install, before anything is counted."""
+    try:
+        for name in ("great_tables", "altair", "vl_convert"):
+            import_module(name)
+    except ModuleNotFoundError as error:
+        packages = "great_tables, altair and vl-convert-python"
+        msg = f"Reports are made by {packages}: pip install 'tidyfair[report]' ({error})."
+        raise ArgumentError(msg) from error
 
 
 def _great_tables() -> Any:

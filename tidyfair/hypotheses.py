@@ -187,7 +187,9 @@ def _farthest(rows: pl.DataFrame, counts: Sequence[Counts], drawn: Sequence[Arra
         reference = compared.filter("is_reference")[UNIT].unique().to_list()
         kept = np.flatnonzero(np.isin(count.units, compared[UNIT].to_numpy()))
         size, found = count.rows.sum(axis=0), count.hits.sum(axis=0)
-        every, share = np.concatenate([hits, found[None]])[:, kept] / size[kept], found.sum() / size.sum()
+        # nobody is far from nobody
+        with np.errstate(divide="ignore", invalid="ignore"):
+            every, share = np.concatenate([hits, found[None]])[:, kept] / size[kept], found.sum() / size.sum()
         variance = np.broadcast_to(share * (1 - share) / size[kept], every.shape)
         places = np.flatnonzero(np.isin(count.units[kept], reference)).tolist()
         np.fmax(largest, farthest(every, variance, places), out=largest)

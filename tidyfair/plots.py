@@ -20,6 +20,7 @@ from tidyfair.charts import (
     named,
     side_by_side,
     strips,
+    told_apart,
 )
 from tidyfair.contrasts import Contrast
 from tidyfair.errors import ArgumentError, listed
@@ -74,7 +75,15 @@ def autoplot(
         msg = "autoplot() has nothing to draw: the result has no rows."
         raise ArgumentError(msg)
     _check_kind(kind)
-    needed, drawn = next((each for each in _PICTURES if each[0] <= set(frame.columns)), (set[str](), None))
+    # columns of curves have no dot, as those of outer groups
+    curved = ".metric" not in frame.columns
+    needed, drawn = next(
+        (
+            each for each in _PICTURES
+            if each[0] <= set(frame.columns) and (curved or all(name.startswith(".") for name in each[0]))
+        ),
+        (set[str](), None),
+    )  # fmt: skip
     if drawn is None:
         msg = (
             "autoplot() draws results of tidyfair: values, groups, tests, gates, pairs, models, means, curves; and has "
@@ -153,7 +162,7 @@ def _results(asked: Asked) -> Picture:
     notes = [
         ("lower" in table.columns, "lines are intervals"),
         ("expected_lower" in table.columns, "grey: expected if groups are equal"),
-        ("limit" in table.columns, "dashed: the limit"),
+        ("limit" in table.columns, "grey line: the limit"),
     ]
     return dots(table, named(about["what"]), notes)
 
@@ -168,7 +177,9 @@ def _tests(asked: Asked) -> Picture:
         *_plain(frame, ".expected_lower", ".expected_upper"),
     )
     title = named(frame.select(_about()).to_series())
-    return dots(table, title, [(True, "grey: 95 % of what groups that are equal show")])
+    apart = ".method" in frame.columns and frame[".method"].str.contains("studentized", literal=True).any()
+    notes = [(True, "grey: 95 % of what groups that are equal show"), (apart, "p: of distances in standard errors")]
+    return dots(table, title, notes)
 
 
 def _periods(asked: Asked) -> Picture:
@@ -202,14 +213,15 @@ def _groups(asked: Asked) -> Picture:
     overall = every.select(*keys, pl.col(".estimate").alias(".limit"))
     grouped = grouped.join(overall, on=keys, how="left", nulls_equal=True, maintain_order="left")
     status = _words(pl.col(".status")) if ".status" in frame.columns else pl.lit("no value")
-    why = [pl.when(pl.col(".estimate").is_null()).then(status).alias("why")] if grouped[".estimate"].has_nulls() else []
+    said = pl.when(pl.col(".estimate").is_null()).then(status).otherwise(pl.lit("")).alias("why")
+    why = [said] if grouped[".estimate"].has_nulls() else []
     label = pl.format("{} ({})", ".group", pl.col(".n")).alias("what")
     limits = [] if overall.is_empty() else _plain(grouped, ".limit")
     table = grouped.select("panel", label, *_ends(grouped), *limits, *why)
     notes = [
         (True, "in brackets: rows"),
         ("lower" in table.columns, "lines are intervals"),
-        ("limit" in table.columns, "dashed: all rows"),
+        ("limit" in table.columns, "grey line: all rows"),
     ]
     return dots(table, named(table["panel"]), notes)
 
@@ -222,7 +234,7 @@ def _pairs(asked: Asked) -> Picture:
         "panel", pair.alias("what"), pl.col(".difference").alias("estimate"), *_plain(frame, ".lower", ".upper"),
         pl.lit(0.0).alias("limit"),
     )  # fmt: skip
-    return dots(table, f"differences of {named(table['panel'])}", [(True, "dashed: no difference")])
+    return dots(table, f"differences of {named(table['panel'])}", [(True, "grey line: no difference")])
 
 
 def _strata(asked: Asked) -> Picture:
@@ -237,7 +249,7 @@ def _strata(asked: Asked) -> Picture:
     # each pair as it is, and then among like
     order = [place for row in range(len(frame)) for place in (row, len(frame) + row)]
     table = pl.concat([crude, within], how="diagonal")[order].with_columns(pl.lit(0.0).alias("limit"))
-    return dots(table, f"differences of {named(table['panel'])}", [(True, "dashed: no difference")])
+    return dots(table, f"differences of {named(table['panel'])}", [(True, "grey line: no difference")])
 
 
 def _models(asked: Asked) -> Picture:
@@ -251,7 +263,8 @@ def _models(asked: Asked) -> Picture:
 
 def _subgroups(asked: Asked) -> Picture:
     """The subgroups that differ most from the rest."""
-    frame = asked.frame.drop_nulls(".difference").sort(pl.col(".difference").abs(), descending=True)
+    frame = asked.frame.drop_nulls(".difference")
+    frame = frame.filter(pl.col(".status") == "ok") if ".status" in frame.columns else frame
     shown = frame.head(MOST_PANELS)
     table = shown.select(
         _words(pl.col(".metric")).alias("panel"), pl.format("{} ({})", ".subgroup", pl.col(".n")).alias("what"),
@@ -307,7 +320,7 @@ def _lift(asked: Asked) -> Picture:
 def _calibration(asked: Asked) -> Picture:
     """What was observed over what was said."""
     frame = asked.frame.rename({".mean_score": "mean score", ".event_rate": "rate of events"})
-    return _curves(asked, frame, "mean score", "rate of events", "dashed: what is said is so")
+    return _curves(asked, frame, "mean score", "rate of events", "dashed: events as often as the scores say")
 
 
 _PICTURES: tuple[tuple[set[str], Callable[[Asked], Picture]], ...] = (
@@ -344,7 +357,8 @@ def _over_outer(asked: Asked, frame: pl.DataFrame) -> Picture:
         return dots(table, title, [(True, "lines are intervals")])
     # chance adds to a disparity in each of them, so that their mean is of nothing
     means = pl.lit(value=True) if ".group" in frame.columns else pl.col(".by").is_null()
-    mean = pl.when(means).then(pl.col(".estimate").mean().over("panel", "what")).alias("mean")
+    finite = pl.col(".estimate").mean().over("panel", "what")
+    mean = pl.when(means & finite.is_finite()).then(finite).alias("mean")
     return strips(
         frame.select("panel", "what", pl.col(_OUTER).alias("outer"), *_plain(frame, ".estimate"), mean), title
     )
@@ -364,10 +378,14 @@ def _over_cuts(asked: Asked, frame: pl.DataFrame, cut: str, series: str, panel: 
         msg = f"autoplot() draws values over the {words}, and no metric of the result has any."
         raise ArgumentError(msg)
     name = pl.format("{}, {}", pl.col(series), _OUTER) if asked.outer else pl.col(series)
-    table = known.select(
+    cuts = known[cut].unique().sort()
+    fewer = cuts.gather_every(-(-len(known) // MOST_POINTS))
+    table = known.filter(pl.col(cut).is_in(fewer.implode())).select(
         panel.alias("panel"), name.alias("series"), pl.col(cut).cast(pl.Float64).alias("x"),
         pl.col(".estimate").alias("y"),
     )  # fmt: skip
+    # two groups may read alike
+    table = told_apart(table, "series", "panel", "x")
     title = f"{named(known.select(_about()).to_series())} over the {words}"
     notes = [f"of scores, so the same for each: {', '.join(without)}"] if without else []
     return lines(table, words, "value", title, *notes, at=asked.at)
@@ -460,7 +478,8 @@ def _outer_text(frame: pl.DataFrame, outer: list[str]) -> pl.Series:
     """The outer group of a row; a lone one is known by its value."""
     columns = [frame[name] for name in outer]
     texts = [each.dt.to_string("polars") if each.dtype == pl.Duration else each.cast(pl.String) for each in columns]
-    told = [text.fill_null("null") for text in texts]
+    # what is missing is no text
+    told = [text.replace("null", '"null"').fill_null("null") for text in texts]
     if len(outer) > 1 or outer == ["fold"]:
         told = [pl.Series([f"{name} {each}" for each in text]) for name, text in zip(outer, told, strict=True)]
     return pl.select(pl.concat_str(told, separator=", ").alias(_OUTER)).to_series()

@@ -5,7 +5,7 @@ It needs great_tables, altair and vl-convert-python: `pip install 'tidyfair[repo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,9 @@ from tidyfair.aggregates import UserAggregate
 from tidyfair.arguments import whole
 from tidyfair.audits import Audit, kind_of
 from tidyfair.errors import ArgumentError
-from tidyfair.exhibits import Part, as_text
+from tidyfair.exhibits import Part, as_text, need_packages
 from tidyfair.frames import open_frame
+from tidyfair.gates import Gate
 from tidyfair.hypotheses import DisparityTest, disparity_test
 from tidyfair.intervals import share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from tidyfair.audits import Feature
     from tidyfair.columns import ColumnLike
-    from tidyfair.gates import Gate
     from tidyfair.tallies import Tally
 
 __all__ = ["Report", "report"]
@@ -136,19 +136,25 @@ def report(
     """
     options = {name: value for name, value in options.items() if value is not None}
     whole("min_n", min_n, 0, of="report")
+    need_packages()
     source = open_frame(data, options.get("group_by"))
     if source.group_by:
         msg = "report() is about one set of predictions: give it the frame without groups, or a part of it."
         raise ArgumentError(msg)
     given = None if metrics is None else metric_set(metrics)
+    judges = _limited(gate, min_n)
     kind = "labels" if given else kind_of(source, truth, estimate, options)
     audit = Audit.of(by if isinstance(by, list) else [by], kind, metrics=given, min_n=min_n)
+    audit.results.check_options(options)
+    for name in ("explain", "parts", "keep_rows"):
+        if name in options:
+            msg = f"report() decides `{name}` for itself; leave it out."
+            raise ArgumentError(msg)
     own = {"interval": "auto", "on_undefined": "ignore"}
     reading: Any = own | {name: value for name, value in options.items() if name in ReadOptions.__annotations__}
     counting: Any = {name: value for name, value in options.items() if name not in ReadOptions.__annotations__}
     parts: Any = {"parts": reading.get("seed", 0)} if counting.get("cluster") is None else {}
-    judged = gate.metrics.metrics if gate else ()
-    tally = audit.everything(*judged).tally(data, truth, estimate, **parts, **counting)
+    tally = audit.everything(*(judges.metrics if judges else ())).tally(data, truth, estimate, **parts, **counting)
     if tally.cut is not None and tally.cut.several:
         msg = f"report() is about one set of decisions: give one {tally.cut.way}, not a list."
         raise ArgumentError(msg)
@@ -165,19 +171,33 @@ def report(
             tests.compute(tally, **of_tests) if tests else None for tests in (_tests(audit), _search_of_worst(audit))
         )
     of_gate = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
-    verdicts = gate and gate.compute(tally, **of_gate)
+    verdicts = judges and judges.compute(tally, **of_gate)
     call = {"truth": truth, "estimate": estimate, "by": by, "metrics": metrics, "gate": gate, "min_n": min_n or None}
     sections = [
-        Part("The question", question(audit, tally, reading)),
-        Part("The data", of_data(tally, groups, min_n)),
+        Part("The question", question(audit, tally, reading, results)),
+        Part("The data", of_data(audit, tally, min_n)),
         Part("Each group", of_groups(groups, worst, min_n)),
         Part("Disparities", of_disparities(results, tested, verdicts, gate.confidence if gate else 1)),
         *of_scores(audit, tally, data, asked, min_n),
-        Part("What was left out", left_out(results, groups, min_n)),
+        Part("What was left out", left_out(tally, results, groups, min_n, na_rm=reading.get("na_rm", True))),
         Part("Definitions", (definitions(audit),)),
         again(call_of(call | options)),
     ]
     return Report(title, tuple(sections))
+
+
+def _limited(gate: object, min_n: int) -> Gate | None:
+    """The gate, which does not judge what is not shown."""
+    if gate is None:
+        return None
+    if not isinstance(gate, Gate):
+        msg = f"`gate` is what check(…) or four_fifths(…) has made, not {gate!r}."
+        raise ArgumentError(msg)
+    limited = [
+        replace(each, min_n=max(each.min_n, min_n)) if isinstance(each, GroupwiseMetric) else each
+        for each in gate.metrics
+    ]
+    return replace(gate, metrics=metric_set(*limited))
 
 
 def _is_plain(tally: Tally, results: pl.DataFrame) -> bool:
@@ -189,7 +209,7 @@ def _tests(audit: Audit) -> DisparityTest | None:
     """What groups that are equal show, where that is worked out exactly."""
     known = [each for each in audit.parities if not isinstance(each.bound, UserAggregate) or each.bound.good]
     rates = [each for each in known if each.kind == "class"]
-    return disparity_test(*rates) if rates else None
+    return disparity_test(*rates, studentized=True) if rates else None
 
 
 def _search_of_worst(audit: Audit) -> WorstGroups | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from importlib.metadata import version
 from platform import python_version
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import polars as pl
 
 from tidyfair import fairness
 from tidyfair.calls import Evaluable
-from tidyfair.contrasts import difference
+from tidyfair.contrasts import Contrast, difference
 from tidyfair.defaults import threshold_curve
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.exhibits import (
@@ -33,25 +34,28 @@ from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, Metr
 from tidyfair.metrics.classification import selection_rate, sens
 from tidyfair.metrics.curves import calibration_curve
 from tidyfair.plots import autoplot
-from tidyfair.sums import SCORE
+from tidyfair.sums import SCORE, ends_of
 from tidyfair.tallies import ESTIMATE, TRUTH
+from tidyfair.units import texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tidyfair.audits import Audit
+    from tidyfair.groups import By
     from tidyfair.tallies import Tally
 
 __all__: list[str] = []
 
-_PART, _BOTH = "\0part", "\0both"
+_PART, _BOTH, _NTH = "\0part", "\0both", "\0nth"
 """Columns of ours, which no column of the user is called."""
-_NEAR = 1e-9
-"""Thresholds that are no farther from a tenth are one."""
+_OF_CURVES = ("truth", "probs", "pos_label", "labels", "case_weights")
+_MOST_LINES = 8
+"""How many groups are told apart in a picture of lines."""
 
 
-def question(audit: Audit, tally: Tally, reading: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What was asked, in words."""
+def question(audit: Audit, tally: Tally, reading: Mapping[str, Any], results: pl.DataFrame) -> tuple[Any, ...]:
+    """What was asked, and the answer, in words."""
     given = {"predictions": tally.estimate, "scores": tally.scores.columns[0] if tally.scores else None}
     what = " and ".join(f"the {kind} {column.name!r}" for kind, column in given.items() if column is not None)
     about = f" of {tally.truth.name!r}" if tally.truth else ""
@@ -59,40 +63,84 @@ def question(audit: Audit, tally: Tally, reading: Mapping[str, Any]) -> tuple[An
     said = [f"How good are {what}{about}, for whom, and how far apart are the groups of {features}?"]
     if reading.get("pos_label") is not None:
         said.append(f"The event is {reading['pos_label']!r}.")
-    if tally.cut is not None:
-        at = "" if tally.cut.groups else f" {tally.cut.values[0]:g}"
-        said.append(f"Decisions are made of the scores by {tally.cut.way.replace('_', ' ')}{at}.")
+    if (cut := tally.cut) is not None:
+        at = "s of their own for each group" if cut.groups else f" {cut.values[0]:g}"
+        said.append(f"Decisions are made of the scores by {cut.way.replace('_', ' ')}{at}.")
     if tally.weights is not None:
         said.append(f"Rows are weighted by {tally.weights.name!r}.")
-    level = reading.get("conf_level", 0.95)
+    level = percent(reading.get("conf_level", 0.95))
     said.append(
-        f"Intervals hold what is true {level:.0%} of the time, each for itself. Whether groups differ is told by the "
+        f"Intervals hold what is true {level} of the time, each for itself. Whether groups differ is told by the "
         "interval of their disparity, not by whether their own intervals overlap."
     )
-    return (" ".join(said),)
+    return (" ".join(said), *_in_short(audit, results))
 
 
-def of_data(tally: Tally, groups: pl.DataFrame, min_n: int) -> tuple[Any, ...]:
+def percent(share: float) -> str:
+    """A share in percent, with all of its digits."""
+    return f"{share * 100:g} %"
+
+
+def _in_short(audit: Audit, results: pl.DataFrame) -> list[str]:
+    """For each feature whether differences are sure, and which is the largest of these."""
+    said = list[str]()
+    parities = [each for each in audit.parities if isinstance(each.bound, Contrast) and each.bound.kind == "difference"]
+    for by in dict.fromkeys(each.by.text for each in parities):
+        names = {each.name: " or ".join(rate.name for rate in each.metrics) for each in parities if each.by.text == by}
+        mine = results.filter((pl.col(".by") == by) & pl.col(".metric").is_in(list(names)))
+        sure = mine.filter((pl.col(".lower") > 0) & (pl.col(".lower").is_finite())).sort(".lower", descending=True)
+        if sure.is_empty():
+            said.append(f"By {by}, no difference between groups is sure.")
+            continue
+        row = sure.row(0, named=True)
+        value, low, high = rounded(pl.Series([row[name] for name in (".estimate", ".lower", ".upper")]))
+        more = f"; {len(sure) - 1} more of {len(mine)} are sure" if len(sure) > 1 else ""
+        said.append(
+            f"By {by}, groups differ: {_in_words(names[row['.metric']])} is lowest for {row['.group_min']} and highest "
+            f"for {row['.group_max']}, {value} apart ({low} to {high}){more}."
+        )
+    return said
+
+
+def _in_words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def of_data(audit: Audit, tally: Tally, min_n: int) -> tuple[Any, ...]:
     """How many rows there are, what is missing, and who they are about."""
-    cells, rows = tally.cells, int(tally.cells["n"].sum())
-    named = {TRUTH: tally.truth, ESTIMATE: tally.estimate}
-    missing = [
-        {"column": column.name, "read as": role, "missing": int(cells.filter(pl.col(role).is_null())["n"].sum())}
-        for role, column in named.items() if column is not None
-    ]  # fmt: skip
-    if tally.scores is not None and SCORE in cells.columns:
-        unknown = int(cells.filter(pl.col(SCORE).is_null())["n"].sum())
-        missing += [{"column": each.name, "read as": "scores", "missing": unknown} for each in tally.scores.columns]
+    rows = int(tally.cells["n"].sum())
     said = f"There are {rows:,} rows."
     if tally.weights is not None:
-        total, squares = float(cells["w"].sum()), float(cells["w2"].sum())
+        total, squares = (float(tally.cells[name].sum()) for name in ("w", "w2"))
         said += f" Their weights add up to {total:,.4g}, and tell as much as {total**2 / squares:,.0f} equal ones."
-    sizes = groups.filter(pl.col(".by").is_not_null()).group_by(".by", ".group", maintain_order=True)
-    share = (pl.col("rows") / rows * 100).round(1).cast(pl.String) + " %"
-    enough = pl.when(pl.col(".n").max() >= min_n).then(pl.col(".n").max())
-    people = sizes.agg(enough.alias("rows")).with_columns(share.alias("share"))
-    columns = [Shown(pl.DataFrame(missing))] if missing else []
-    return said, *columns, Shown(people, (), too_few(min_n))
+    sizes = [
+        _sizes(tally, by) for by in dict.fromkeys(each.by for each in audit.groups if isinstance(each, GroupwiseMetric))
+    ]
+    enough, share = pl.when(pl.col("rows") >= min_n), (pl.col("rows") / rows * 100).round(1).cast(pl.String) + " %"
+    people = pl.concat(sizes).with_columns(enough.then("rows").alias("rows")).with_columns(share.alias("share"))
+    missing = missing_of(tally)
+    return said, *([Shown(missing)] if len(missing) else []), Shown(people, (), too_few(min_n))
+
+
+def missing_of(tally: Tally) -> pl.DataFrame:
+    """How many rows lack what is read, by column."""
+    named = {TRUTH: tally.truth, ESTIMATE: tally.estimate}
+    found = [(column.name, role, role) for role, column in named.items() if column is not None]
+    if tally.scores is not None and SCORE in tally.cells.columns:
+        found += [(each.name, "scores", SCORE) for each in tally.scores.columns]
+    lacking = {place: int(tally.cells.filter(pl.col(place).is_null())["n"].sum()) for _, _, place in found}
+    rows = [(name, role, lacking[place]) for name, role, place in found]
+    return pl.DataFrame(rows, schema=["column", "read as", "missing"], orient="row")
+
+
+def _sizes(tally: Tally, by: By) -> pl.DataFrame:
+    """The rows of each group, whatever they lack."""
+    names = tally.names(by.columns)
+    keys = [pl.Series("side", by.sides.side(tally.cells[names]))] if by.sides else tally.cells[names].get_columns()
+    cells = pl.DataFrame([*keys, tally.cells["n"]])
+    groups = [key.name for key in keys]
+    counted = cells.group_by(groups).agg(pl.col("n").sum()).sort(groups, nulls_last=True)
+    return pl.DataFrame({".by": by.text, ".group": texts_of(counted[groups]), "rows": counted["n"]})
 
 
 def of_groups(groups: pl.DataFrame, worst: pl.DataFrame | None, min_n: int) -> tuple[Any, ...]:
@@ -107,14 +155,12 @@ def of_groups(groups: pl.DataFrame, worst: pl.DataFrame | None, min_n: int) -> t
     return tuple(blocks)
 
 
-def _picture(result: pl.DataFrame, title: str, *, instead: Shown | None = None, **how: Any) -> Drawn | str:
-    """A result as it is drawn, or why it is not."""
+def _picture(result: pl.DataFrame, title: str, *, instead: Shown | None = None, **how: Any) -> Drawn | Shown | str:
+    """A result as it is drawn, or as a table where it is too large, or why it is not."""
     try:
         return Drawn(autoplot(result, title=title, **how), instead)
-    except ArgumentError as error:
-        if "pip install" in str(error):
-            raise
-        return f"{title} is not drawn: {error}"
+    except ArgumentError:
+        return instead or f"{title}: there is nothing to draw, or more than could be read."
 
 
 def of_disparities(
@@ -124,13 +170,13 @@ def of_disparities(
     apart = results.filter(pl.col(".by").is_not_null())
     if apart.is_empty():
         return ("None was asked for.",)
-    shown = one_below_the_other(apart.drop(".n", ".method", ".status"))
+    shown = one_below_the_other(apart.drop(".n", ".method"))
     blocks: list[Any] = [Shown(shown)]
-    if tested is not None:
+    if tested is not None and tested[".expected_lower"].count():
         pair = [".metric", ".by"]
         ends = [rounded(tested[f".expected_{end}"]) for end in ("lower", "upper")]
         p_values = {".p_value": "p", ".p_adjusted": "p, adjusted"}
-        untested = f"{NOTHING}: not among the rates of labels that are tested here"
+        untested = f"{NOTHING}: not among the rates of labels that are tested here, or without a value"
         expected = tested.select(
             *pair,
             pl.format("{} to {}", *ends).alias("expected"),
@@ -139,60 +185,88 @@ def of_disparities(
         joined = shown.join(expected, on=pair, how="left", maintain_order="left")
         blocks = [Shown(joined, (), untested if joined["expected"].has_nulls() else "")]
         blocks.append(
-            "Expected is what groups that are equal show 95 % of the time; a disparity within it may be chance."
+            "Expected is what groups that are equal show 95 % of the time, which is much where one is small. p says "
+            "how often equal groups are as far apart as these, in standard errors, so that a small group does not "
+            "drown the others."
         )
+    else:
+        tested = None
     blocks.append(_picture(apart, "Disparities", beside=tested))
     if verdicts is not None:
-        known = tested if tested is not None and set(verdicts[".metric"]) & set(tested[".metric"]) else None
         blocks.append(
             "Verdicts: a disparity passes where all of its interval keeps the limit, and fails where all of it is "
-            f"beyond. Each end of these intervals is right {confidence:.0%} of the time."
+            f"beyond. Each end of these intervals is right {percent(confidence)} of the time."
         )
-        blocks += [
-            Shown(one_below_the_other(verdicts.drop(".n", ".method"))),
-            _picture(verdicts, "Verdicts", beside=known),
-        ]
+        blocks += [Shown(one_below_the_other(verdicts.drop(".n", ".method"))), _picture(verdicts, "Verdicts")]
     return tuple(blocks)
 
 
 def of_scores(audit: Audit, tally: Tally, data: Any, asked: dict[str, Any], min_n: int) -> list[Part]:
     """How values change with the threshold, and whether scores mean the same for all."""
-    scores = tally.scores
-    if scores is None or scores.several or asked["truth"] is None:
+    if tally.scores is None or tally.scores.several or asked["truth"] is None:
         return []
-    named = {name: asked[name] for name in ("truth", "probs", "pos_label", "labels", "case_weights") if name in asked}
-    if "frequency_weights" in asked:
-        # values are the same, and curves show nothing else
-        named["case_weights"] = asked["frequency_weights"]
+    named = {name: asked[name] for name in _OF_CURVES if name in asked}
     cut, blocks = tally.cut, list[Any]()
     at = cut.values[0] if cut is not None and cut.way == "threshold" and not cut.groups else None
     bys = dict.fromkeys(each.by for each in audit.parities)
     rates = new_groupwise_metric(metric_set(selection_rate, sens), "rates", difference())
-    every = threshold_curve(metric_set(*(rates(*by.features) for by in bys)))
-    curves = _enough(open_frame(every.by_group(data, **named, on_undefined="ignore")).to_polars(), min_n)
+    thresholds = _thresholds(tally)
+    every = threshold_curve(metric_set(*(rates(*by.features) for by in bys)), thresholds)
+    of_decisions = {name: asked[name] for name in ("frequency_weights", "na_rm") if name in asked}
+    values = every.by_group(data, **named, **of_decisions, on_undefined="ignore")
+    curves = open_frame(values).to_polars().filter(pl.col(".n") >= min_n)
+    if "frequency_weights" in asked:
+        # values are the same, and curves show nothing else
+        named["case_weights"] = asked["frequency_weights"]
     for by in bys:
-        mine = curves.filter(pl.col(".by") == by.text)
-        blocks.append(_picture(mine, f"Thresholds, by {by.text}", at=at, instead=_at_thresholds(mine)))
-        if by.sides:
-            continue  # a curve is of the groups of columns
+        mine = _largest(curves.filter(pl.col(".by") == by.text), [".group"])
+        title = f"Thresholds, by {by.text}"
+        blocks.append(_picture(mine, title, at=at, instead=_at_thresholds(mine, thresholds[10:100:10])))
+        if by.sides or asked.get("na_rm") is False:
+            continue  # a curve is of the groups of columns, and of rows that lack nothing
         features: Any = list(by.features)
+        title, names = f"Calibration, by {by.text}", [column.name for column in by.columns]
         try:
-            calibrated = open_frame(calibration_curve(data, **named, group_by=features, binning="count")).to_polars()
+            bins = open_frame(calibration_curve(data, **named, group_by=features, binning="count")).to_polars()
         except ColumnError as error:
-            blocks.append(f"Calibration, by {by.text}, is not drawn: {error}")
+            blocks.append(f"{title}, is not drawn: {error}")
             continue
-        calibrated = _enough(calibrated, min_n)
-        title = f"Calibration, by {by.text}"
-        blocks.append(_picture(calibrated, title, instead=_in_bins(calibrated, [each.name for each in by.columns])))
+        bins = _largest(bins.filter(pl.col(".n") >= min_n), names)
+        blocks.append(_picture(bins, title, instead=_in_bins(bins, names)))
+    if any(mine[".group"].n_unique() > _MOST_LINES for mine in curves.partition_by(".by")):
+        blocks.insert(0, f"Of features with more groups, the {_MOST_LINES} largest are shown.")
     return [Part("Thresholds and calibration", tuple(blocks))]
 
 
-def _at_thresholds(curves: pl.DataFrame) -> Shown:
+def _thresholds(tally: Tally) -> list[float]:
+    """A hundred steps over the scores, which are probabilities unless they are beyond."""
+    low, high = 0.0, 1.0
+    least, most = ends_of("s0")
+    if {least, most} <= set(tally.cells.columns):
+        ends = tally.cells.select(pl.col(least).min(), pl.col(most).max()).row(0)
+        if None not in ends and (ends[0] < low or ends[1] > high):
+            low, high = ends
+    return [low + (high - low) * step / 100 for step in range(101)]
+
+
+def _largest(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """The rows of the largest groups, of no more than can be told apart."""
+    sizes = frame.group_by(names, maintain_order=True).agg(pl.col(".n").max())
+    largest = sizes.top_k(_MOST_LINES, by=".n")
+    return frame.join(largest, on=names, how="semi", nulls_equal=True, maintain_order="left")
+
+
+def _at_thresholds(curves: pl.DataFrame, thresholds: list[float]) -> Shown:
     """The values of groups at a few thresholds."""
-    at = pl.col(".threshold")
-    few = curves.filter(at.is_between(0, 1, closed="none") & (((at * 10).round() / 10 - at).abs() < _NEAR))
-    told = few.with_columns(pl.format("at {}", pl.col(".threshold").round(1)).alias("at"), rounded(few[".estimate"]))
-    return Shown(told.pivot("at", index=[".metric", ".by", ".group"], values=".estimate"))
+    at, about = pl.col(".threshold"), [".metric", ".by", ".group"]
+    few = curves.filter(at.is_in(thresholds))
+    told = few.with_columns(
+        at.replace_strict(thresholds, [f"at {each:.4g}" for each in thresholds], return_dtype=pl.String).alias(_PART),
+        # groups that read alike are not one
+        pl.int_range(pl.len()).over(*about, ".threshold").alias(_NTH),
+        rounded(few[".estimate"]),
+    )
+    return Shown(told.pivot(_PART, index=[*about, _NTH], values=".estimate").drop(_NTH))
 
 
 def _in_bins(calibrated: pl.DataFrame, features: list[str]) -> Shown:
@@ -203,22 +277,21 @@ def _in_bins(calibrated: pl.DataFrame, features: list[str]) -> Shown:
     return Shown(told.pivot(_PART, index=features, values=_BOTH), (), remark)
 
 
-def _enough(frame: pl.DataFrame, min_n: int) -> pl.DataFrame:
-    return frame.filter(pl.col(".n") >= min_n)
-
-
-def left_out(results: pl.DataFrame, groups: pl.DataFrame, min_n: int) -> tuple[Any, ...]:
-    """Which values there are not, and why."""
+def left_out(tally: Tally, results: pl.DataFrame, groups: pl.DataFrame, min_n: int, *, na_rm: bool) -> tuple[Any, ...]:
+    """Which rows and values there are not, and why."""
     keys = [".metric", ".by", ".group", ".n", ".denominator", ".status"]
-    without = _enough(groups.filter(pl.col(".status") != "ok").select(keys), min_n)
+    without = groups.filter((pl.col(".status") != "ok") & (pl.col(".n") >= min_n)).select(keys)
     left = pl.col(".groups_left_out")
     apart = results.filter(left.list.len() > 0).select(".metric", ".by", left.alias("groups left out"))
     blocks = list[Any]()
+    lacking = [f"{rows:,} rows without {name!r}" for name, _, rows in missing_of(tally).rows() if rows and na_rm]
+    if lacking:
+        blocks.append(f"{' and '.join(lacking)} are left out of the metrics that read them.")
     if not without.is_empty():
         blocks += ["Values of groups that are not defined:", Shown(one_below_the_other(without))]
     if not apart.is_empty():
         blocks += ["Groups that a disparity is not taken over:", Shown(one_below_the_other(apart))]
-    return tuple(blocks) or ("Nothing: every group has every value.",)
+    return tuple(blocks) or ("Nothing: every row counts, and every group has every value.",)
 
 
 def definitions(audit: Audit) -> Shown:
@@ -259,23 +332,30 @@ def call_of(call: Mapping[str, Any]) -> str:
     """The call as it was made, after what it was made of."""
     given = {name: value for name, value in call.items() if value is not None}
     made = {name: value for name, value in given.items() if isinstance(value, Evaluable | Gate)}
-    lines = ["import tidyfair as tf", "", *(f"{name} = {_in_code(value)}" for name, value in made.items())]
+    lines = ["import tidyfair as tf", ""]
+    for name, value in made.items():
+        in_words = " ".join(repr(value).split())
+        lines.append(f"{name} = {_in_code(value) or f'...  # {in_words}'}")
     named = (f"{name}={name if name in made else repr(value)}" for name, value in given.items())
     return "\n".join([*lines, f"tf.report(data, {', '.join(named)})"])
 
 
-def _in_code(made: object) -> str:
-    """What makes a metric or a gate again; where code cannot be known, what it is in words."""
-    if isinstance(made, MetricSet):
-        return f"tf.metric_set({', '.join(map(_in_code, made))})" if len(made) > 1 else _in_code(made.metrics[0])
-    if isinstance(made, Gate) and len(set(made.limits)) == 1:
-        ((side, limit),) = set(made.limits)
-        return f"tf.check({_in_code(made.metrics)}, {side}={limit:g}, confidence={made.confidence:g})"
-    if isinstance(made, Metric) and isinstance(made.__reduce__(), str):
-        return f"tf.{made.name}"
-    factory = getattr(fairness, made.name, None) if isinstance(made, GroupwiseMetric) else None
-    if isinstance(made, GroupwiseMetric) and isinstance(factory, GroupwiseFactory):
-        same = factory(*made.by.features, min_n=made.min_n) == made
-        if same and all(isinstance(feature, str) for feature in made.by.features):
-            return f"tf.{made.name}({made.by!r}{f', min_n={made.min_n}' if made.min_n else ''})"
-    return f"({' '.join(repr(made).split())})"
+def _in_code(made: object) -> str | None:
+    """What makes a metric or a gate again; None where that is not known."""
+    match made:
+        case MetricSet():
+            parts = [_in_code(each) for each in made]
+            code = ", ".join(part for part in parts if part)
+            return None if None in parts else f"tf.metric_set({code})" if len(parts) > 1 else code
+        case Gate(options=(), limits=limits) if len(set(limits)) == 1 and (metrics := _in_code(made.metrics)):
+            ((side, limit),) = set(limits)
+            return f"tf.check({metrics}, {side}={limit!r}, confidence={made.confidence!r})"
+        case Metric() if getattr(sys.modules["tidyfair"], made.name, None) == made:
+            return f"tf.{made.name}"
+        case GroupwiseMetric() if all(isinstance(feature, str) for feature in made.by.features):
+            factory = getattr(fairness, made.name, None)
+            if isinstance(factory, GroupwiseFactory) and factory(*made.by.features, min_n=made.min_n) == made:
+                return f"tf.{made.name}({made.by!r}{f', min_n={made.min_n}' if made.min_n else ''})"
+        case _:
+            pass
+    return None

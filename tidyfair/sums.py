@@ -80,6 +80,11 @@ class Needs:
         return enough and self.numbers == other.numbers
 
 
+def ends_of(name: str) -> tuple[str, str]:
+    """The columns of the least and of the most of a quantity."""
+    return _LEAST + name, _MOST + name
+
+
 def score_names(count: int, *, sides: bool, api: Any = pl) -> dict[str, Any]:
     """The scores by name; with sides, their complements too."""
     plain = {str(place): api.col(f"s{place}").cast(api.Float64) for place in range(count)}
@@ -116,11 +121,11 @@ def quantities(needs: Needs, scores: int, *, weighted: bool, api: Any = pl) -> l
         if weighted:
             # what is infinite spoils sums even if it weighs nothing
             value = api.when((measure > 0) | (value.abs() == math.inf)).then(value)
-        found += [(_LEAST + name, "min", value), (_MOST + name, "max", value)]
+        found += [(end, how, value) for end, how in zip(ends_of(name), ("min", "max"), strict=True)]
     if needs.scores and scores > 1:
         # null where one is missing
         total = sum((api.col(f"s{place}") for place in range(1, scores)), start=api.col("s0"))
-        found += [(f"{_LEAST}total", "min", total), (f"{_MOST}total", "max", total)]
+        found += [(end, how, total) for end, how in zip(ends_of("total"), ("min", "max"), strict=True)]
     return found
 
 

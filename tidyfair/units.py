@@ -118,7 +118,7 @@ def count_units(
             known[table].append(each)
         outer.append(distinct["outer"])
         own = distinct[:, 1:]
-        text.append(_texts(own) if by else pl.Series([None], dtype=pl.String).new_from_index(0, size))
+        text.append(texts_of(own) if by else pl.Series([None], dtype=pl.String).new_from_index(0, size))
         neither = distinct["side"] == "neither" if by and by.sides else pl.Series([False]).new_from_index(0, size)
         apart.append(neither)
         spans[by] = (first, size)
@@ -212,7 +212,8 @@ def _codes(keys: list[pl.Series], sizes: list[int]) -> np.ndarray[Any, Any]:
     return codes
 
 
-def _texts(keys: pl.DataFrame) -> pl.Series:
+def texts_of(keys: pl.DataFrame) -> pl.Series:
+    """Groups as results show them, by their keys."""
     texts = [key.dt.to_string("polars") if key.dtype == pl.Duration else key.cast(pl.String) for key in keys]
     texts = [text.fill_null("null") if text.null_count() else text for text in texts]
     return texts[0] if len(texts) == 1 else pl.select(pl.concat_str(texts, separator=":")).to_series()
