@@ -408,3 +408,14 @@ def test_what_is_no_aggregate_is_refused(function: Any, said: dict[str, Any], ex
 def test_a_distance_beyond_equality_is_none(function: pl.Expr, equal: float) -> None:
     with pytest.raises(tf.AggregateError, match='has the direction "zero" or "one"'):
         explained(tf.new_aggregate(function, equal=equal))
+
+
+def test_the_worst_of_several_metrics_is_named() -> None:
+    people = pl.DataFrame(
+        {"y": [1, 1, 0, 0] * 4, "p": [1, 1, 1, 0] * 2 + [1, 0, 1, 0] * 2, "g": list("aaaaaaaabbbbbbbb")}
+    )
+    asked = tf.metric_set(tf.accuracy, tf.equalized_odds("g"), tf.average_abs_odds_difference("g"))
+    found = asked(people, "y", "p", explain=True)
+    assert found[".base_metric"].to_list() == [None, "sens", None]
+    assert ".base_metric" not in asked(people, "y", "p").columns
+    assert ".base_metric" not in tf.equal_opportunity("g")(people, "y", "p", explain=True).columns

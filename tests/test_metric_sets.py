@@ -105,7 +105,8 @@ def test_expressions_name_columns(loans: DataFrame, engine: Callable[[DataFrame]
 
 def test_explain_says_which_groups(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     result = as_polars(FAIR(engine(loans), "truth", "estimate", explain=True, on_undefined="ignore"))
-    assert result.columns[4:] == [".n", ".status", ".group_min", ".group_max", ".level", ".groups_left_out"]
+    explained = [".n", ".status", ".group_min", ".group_max", ".level", ".base_metric", ".groups_left_out"]
+    assert result.columns[4:] == explained
     parity = result.row(2, named=True)
     assert (parity[".group_min"], parity[".group_max"], parity[".n"], parity[".status"]) == ("m", "f", 12, "ok")
     assert result[".groups_left_out"].to_list()[-1] == ["f:b", "f:rare", "m:rare"]

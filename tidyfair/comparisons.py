@@ -32,7 +32,7 @@ _NOT_ASKED = pl.lit(math.inf)
 """In place of the number of a user's aggregate, which the rules never make."""
 _PER_METRIC = ["request", "outer", PART, LEVEL, "metric"]
 _PER_LEVEL, _PER_PART, _PER_OUTER = _PER_METRIC[:4], _PER_METRIC[:3], _PER_METRIC[:2]
-COMPARED = (*_PER_OUTER, "value", "low", "high", LEVEL, "n", "status")
+COMPARED = (*_PER_OUTER, "value", "low", "high", LEVEL, "name", "n", "status")
 """The columns of what `compare` gives."""
 _STATUS = (
     pl.when(pl.col("value").is_infinite()).then(pl.lit("infinite"))
@@ -47,6 +47,7 @@ _COUNTED = (
     (_STATE == SUPPRESSED).any().alias("suppressed"),
     (~_STATE.is_in(STATED)).any().alias("undefined"),
     pl.col("two_sided").first(),
+    pl.col("name").first(),
     pl.col("n").filter(_KNOWN).sum(),
 )
 """What is known of the groups of a metric."""
@@ -98,12 +99,12 @@ def compare(
     undefined_is_null: bool,
     tidy: Tidy,
 ) -> pl.DataFrame:
-    """One row for each request and outer group: `value`, `status`, `low` and `high` group, `level` and `n` rows.
+    """One row for each request and outer group: `value`, `status`, `low` and `high` group, `level`, `name`, `n` rows.
 
-    `rows` holds the values of the groups: `request`, `outer`, `part`, `level`, `metric`, `unit`, `text`, `estimate`,
-    `n`, `mass`, `size`, `status`, `is_reference`, and the contexts of the aggregates; those of other requests do not
-    count. Requests with equal aggregates are worked out together. Of those that are `two_sided`, one side alone
-    compares with nothing. `tidy` makes the frame that a user's function sees.
+    `rows` holds the values of the groups: `request`, `outer`, `part`, `level`, `metric`, `name`, `unit`, `text`,
+    `estimate`, `n`, `mass`, `size`, `status`, `is_reference`, and the contexts of the aggregates; those of other
+    requests do not count. Requests with equal aggregates are worked out together. Of those that are `two_sided`, one
+    side alone compares with nothing. `tidy` makes the frame that a user's function sees.
     """
     together: dict[Aggregate, list[int]] = {}
     for request, aggregate in aggregates.items():
@@ -191,7 +192,7 @@ def _settle(numbers: pl.LazyFrame, keys: list[str], batch: _Batch, *, all_needed
     There is none, and the reason, where one of them is missing and all are needed.
     """
     value, there = pl.col("value"), pl.col("value").is_not_null()
-    carried = [name for name in ("low", "high", LEVEL) if name not in keys]
+    carried = [name for name in ("low", "high", LEVEL, "name") if name not in keys]
     severity = _of_each(batch, lambda aggregate: aggregate.severity(value)).alias("severity")
     across = _of_each(batch, lambda aggregate: pl.lit(aggregate.across == "mean")).alias("averaged")
     found = numbers.with_columns(severity, across).group_by(keys, maintain_order=True)
@@ -214,7 +215,7 @@ def _less(settled: pl.LazyFrame) -> pl.LazyFrame:
     value = of(0, "value") - pl.coalesce(of(1, "value"), pl.when(of(1, "reason").is_null()).then(0.0))
     combined = settled.group_by(_PER_OUTER, maintain_order=True).agg(
         value.fill_nan(None).alias("value"),
-        *(of(0, name).alias(name) for name in ("low", "high", LEVEL, "n", "partly")),
+        *(of(0, name).alias(name) for name in ("low", "high", LEVEL, "name", "n", "partly")),
         reason.alias("reason"),
     )
     endless = pl.when(pl.col("value").is_null()).then(pl.lit("infinite_less_infinite"))

@@ -30,10 +30,11 @@ _KEYS = (".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction")
 _SHOWN, _COUNTED, _NTH, _ROW = "\0shown", "\0counted", "\0nth", "\0row"
 """Columns of ours, which no column of the user is called."""
 _LABELS = {
-    ".metric": "metric", ".by": "by", ".group": "group", ".level": "label", ".estimator": "estimator",
-    ".estimate": "value", ".n": "rows", ".status": "why there is none", ".group_min": "lowest", ".group_max": "highest",
-    ".limit": "limit", ".verdict": "verdict", ".p_value": "p", ".p_adjusted": "p, adjusted", ".threshold": "threshold",
-    ".denominator": "rows that count", ".expected": "expected", ".difference": "difference", ".method": "method",
+    ".metric": "metric", ".by": "by", ".group": "group", ".level": "label", ".base_metric": "of",
+    ".estimator": "estimator", ".estimate": "value", ".n": "rows", ".status": "why there is none",
+    ".group_min": "lowest", ".group_max": "highest", ".limit": "limit", ".verdict": "verdict", ".p_value": "p",
+    ".p_adjusted": "p, adjusted", ".threshold": "threshold", ".denominator": "rows that count",
+    ".expected": "expected", ".difference": "difference", ".method": "method",
 }  # fmt: skip
 """Columns of results in words; others lose their dot."""
 

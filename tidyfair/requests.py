@@ -25,7 +25,7 @@ RESERVED = frozenset(
     {".metric", ".by", ".estimator", ".threshold", ".estimate", ".lower", ".upper", ".std_error", ".method", ".n"}
     | {".status", ".group_min", ".group_max", ".level", ".groups_left_out", ".group", ".denominator", ".overall"}
     | {".truth", ".predicted", ".weight", ".top_k", ".top_fraction", ".error_bound", ".replicates_lost"}
-    | {".effective_n"}
+    | {".effective_n", ".base_metric"}
 )
 """Names of the columns of results, which no outer key may have."""
 

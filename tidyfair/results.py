@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _SHOWN = 10
-_ABSENT = {"low": pl.String, "high": pl.String, LEVEL: pl.Int32}
+_ABSENT = {"low": pl.String, "high": pl.String, LEVEL: pl.Int32, "name": pl.String}
 _OWN = [pl.col("estimate").alias("value"), *(pl.lit(None, dtype).alias(name) for name, dtype in _ABSENT.items())]
 """What a value that is not compared has in place of a disparity's."""
 
@@ -53,13 +53,16 @@ def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool) -> pl.DataFra
             for name, size in zip(together, (len(requests), outer), strict=True)
         )
         every = numbers.join(outers, how="cross").join(every, on=together, how="left").sort(together)
+    # which of several metrics is the worst
+    several = [number for number, request in enumerate(requests) if len(request.formulas) - request.less > 1]
+    worst = {".base_metric": every["name"].set(~every["request"].is_in(several), None)} if several else {}
     nobody = pl.Series([[]], dtype=pl.List(pl.String)).new_from_index(0, len(every))
     return pl.DataFrame(
         {
             **evaluated.about(every), ".estimate": every["value"], **_error_bound(every, "value"),
             ".n": _filled(every["n"], 0), ".status": _filled(every["status"], "no_groups"),
             ".group_min": every["low"], ".group_max": every["high"], ".level": evaluated.level_text(every),
-            ".groups_left_out": _filled(every["left_out"], []) if "left_out" in every.columns else nobody,
+            **worst, ".groups_left_out": _filled(every["left_out"], []) if "left_out" in every.columns else nobody,
         }
     )  # fmt: skip
 
@@ -92,7 +95,7 @@ def _filled(column: pl.Series, value: object) -> pl.Series:
 
 LOST = ".replicates_lost"
 """The column of how many replicates had no value for some group."""
-EXPLANATION = (".n", ".status", ".group_min", ".group_max", ".level", ".groups_left_out", LOST)
+EXPLANATION = (".n", ".status", ".group_min", ".group_max", ".level", ".base_metric", ".groups_left_out", LOST)
 """The columns of results that are shown when asked for."""
 
 
