@@ -225,7 +225,9 @@ def test_too_few_people_to_tell_has_its_own_exit_code(tmp_path: Path, capsys: py
     ("condition", "said"),
     [
         ("equalized_odds(race) == 0.1", "is no condition such as"),
-        ("equalised_odds(race) > 0.1", "Did you mean 'equalized_odds'?"),
+        ("equalised_odds(race) > 0.1", "Did you mean 'equalized_odds'?\n"),
+        ("nothing_of_ours(race) > 0.1", "`tidyfair metrics` lists what there is."),
+        ("four_fifths(sex) < 0.8", "'demographic_parity_ratio(sex) < 0.8' is that rule"),
         ("accuracy(race) > 0.1", "compares no groups"),
         ("equalized_odds(rase) > 0.1", "Did you mean 'race'?"),
         ("__import__('os').getcwd(race) > 0", "is no condition such as"),
@@ -467,6 +469,9 @@ def test_what_cannot_be_is_refused_before_anything_is_counted(
         ("--output", table, "--output-groups", table): "files of their own",
         ("--output", str(tmp_path / "nowhere" / "x.csv")): "there is no folder",
         ("--fail-if", "demographic_parity(race) > 0.1", "--confidence", "95"): "`--confidence` is a number between 0.5",
+        ("--fail-if", "demographic_parity(race) > 0.1", "--confidence", "0"): "`--confidence` is a number between 0.5",
+        ("--confidence", "0.9"): "there is none without `--fail-if`",
+        ("--min-n", "-1"): "`--min-n` is a whole number, 0 or more",
     }
     for arguments, said in refused.items():
         code, out, err = _called(capsys, "audit", file, *ARGUMENTS, *arguments)
@@ -559,7 +564,9 @@ def test_models_are_compared_at_a_threshold_of_their_scores(tmp_path: Path, caps
     data, file = _two_models(tmp_path)
     call = ["compare", file, "--truth", "repaid", "--one", "score", "--other", "again", "--threshold", "0.5"]
     output = tmp_path / "found.parquet"
-    assert _called(capsys, *call, "--pos-label", "yes", "--output", str(output)) == (0, "", "")
+    missing = data["again"].null_count()
+    told = f"note: rows are left out of the metrics that read what they lack: {missing} without 'again'.\n"
+    assert _called(capsys, *call, "--pos-label", "yes", "--output", str(output)) == (0, "", told)
     found = pl.read_parquet(output)
     assert found[".by"].null_count() == len(found)
     known = data.drop_nulls("again")
@@ -567,7 +574,7 @@ def test_models_are_compared_at_a_threshold_of_their_scores(tmp_path: Path, caps
         expected = tf.sens(known, "repaid", probs=score, threshold=0.5, pos_label="yes")[".estimate"].item()
         assert found.row(by_predicate=pl.col(".metric") == "sens", named=True)[place] == pytest.approx(expected)
     code, out, err = _called(capsys, *call, "--pos-label", "yes", "--by", "sex")
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, told)
     assert out.startswith("score and again at 0.5, and the difference")
     assert "demographic_parity" in out
     assert "write `--pos-label 'yes'` or" in _called(capsys, *call)[2]
@@ -625,3 +632,103 @@ def test_a_wide_table_comes_in_parts_and_an_empty_one_says_so(
     )  # fmt: skip
     # where nothing is judged nothing has passed
     assert (code, out.count("(no rows)")) == (4, 3)
+
+
+def _cells(shown: str, *starts: str) -> list[str]:
+    """The cells of the lines that begin with these."""
+    lines = [[cell.strip() for cell in re.split("[│┆]", line)[1:-1]] for line in shown.splitlines()]
+    return [cell for line in lines if tuple(line[: len(starts)]) == starts for cell in line[len(starts) :]]
+
+
+def test_groups_of_few_rows_are_neither_shown_nor_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = lending(500)
+    file, groups, card = _written(data, tmp_path), tmp_path / "groups.csv", tmp_path / "card.md"
+    sizes = dict(data["race"].value_counts().rows())
+    few = {race for race, size in sizes.items() if size < 60}
+    assert 0 < len(few) < len(sizes)
+    enough = tf.demographic_parity("race")(
+        data.filter(~pl.col("race").is_in(few)), estimate="approved", pos_label="yes"
+    )
+    call = [file, *ARGUMENTS[:-2], "--min-n", "60"]
+    gate = ["--fail-if", "demographic_parity(race) > 0.9"]
+    code, out, _ = _called(capsys, "audit", *call, *gate)
+    for race, size in sizes.items():
+        assert (set(_cells(out, "race", race)) == {"-"}) == (race in few)
+        assert (str(size) in _cells(out, "race", race)) == (race not in few)
+    assert "\n-: of fewer than 60 rows, and not shown\n" in out
+    assert _cells(out, "demographic_parity", "race")[0].startswith(f"{enough['.estimate'].item():.3f} ")
+    # who is left out by a gate may be whom it is about
+    assert (code, _called(capsys, "audit", *call[:-2], *gate)[0]) == (4, 0)
+    assert few <= set(re.findall(r"\w+", out.partition("groups left out")[2]))
+    _called(capsys, "audit", *call, "--output-groups", str(groups))
+    assert set(pl.read_csv(groups).filter(pl.col(".by") == "race")[".group"]) == set(sizes) - few
+    _called(capsys, "report", *call, "--html", str(tmp_path / "page.html"), "--markdown", str(card))
+    assert "of fewer than 60 rows, and not shown" in card.read_text("utf-8")
+    _, out, _ = _called(
+        capsys, "compare", file, "--truth", "repaid", "--pos-label", "yes", "--one", "approved", "--other", "repaid",
+        "--by", "race", "--min-n", "60",
+    )  # fmt: skip
+    assert _cells(out, "demographic_parity", "race")[0] == f"{enough['.estimate'].item():.3f}"
+
+
+def test_a_comparison_is_added_to_the_usual_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = lending(500)
+    file, card = _written(data, tmp_path), tmp_path / "card.md"
+    names = ["--metric", "predictive_equality", "--metric", "demographic_parity", "--metric", "predictive_equality"]
+    call = [file, *ARGUMENTS, *names]
+    _, out, _ = _called(capsys, "audit", *call)
+    for by in ("race", "race:sex"):
+        found = tf.predictive_equality(*by.split(":"))(
+            data, "repaid", "approved", pos_label="yes", on_undefined="ignore"
+        )
+        (cells,) = [_cells(out.partition("Disparities")[2], "predictive_equality", by)]
+        assert cells[0].startswith(f"{found['.estimate'].item():.3f} ")
+        assert out.count(" demographic_parity ") == 2
+    assert " fall_out " in out
+    _called(capsys, "report", *call, "--html", str(tmp_path / "page.html"), "--markdown", str(card))
+    assert "| predictive\\_equality | race |" in card.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("predictive_equalty", "`--metric`: there is no comparison of groups 'predictive_equalty'. Did you mean"),
+        ("mae_difference", "`--metric`: mae_difference is about numbers, which these predictions are not."),
+        ("average_odds_difference", "`--metric`: average_odds_difference compares two sides"),
+        ("accuracy", "`--metric`: accuracy compares no groups: write such as 'accuracy_group_minimum'."),
+        ("four_fifths", "'demographic_parity_ratio' is that rule"),
+        ("auc_parity", "roc_auc needs the column of scores: `--probs`"),
+    ],
+)
+def test_what_is_no_comparison_is_not_added(name: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = _called(capsys, "audit", "--metric", name)
+    assert (code, said in err) == (2, True)
+
+
+def test_rows_that_lack_something_are_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = lending(500).with_columns(
+        pl.when(pl.col("fold") == 1).then(None).otherwise("repaid").alias("repaid"),
+        pl.when(pl.col("fold") < 3).then(float("nan")).otherwise("score").alias("score"),
+    )
+    truths, scores = (data["fold"] == 1).sum(), (data["fold"] < 3).sum()
+    file = _written(data, tmp_path)
+    told = f"read what they lack: {truths} without 'repaid' and {scores} without 'score'."
+    models = ["compare", file, "--truth", "repaid", "--one", "score", "--other", "weight", "--threshold", "0.5"]
+    audit = ["audit", file, "--truth", "repaid", "--probs", "score", "--by", "sex"]
+    for call in ([*audit, "--threshold", "0.5"], [*audit, "--estimate", "approved"], models):
+        assert _called(capsys, *call, "--pos-label", "yes")[2].count(told) == 1
+    numbers = ["audit", file, "--truth", "weight", "--estimate", "score", "--by", "sex"]
+    assert f"lack: {scores} without 'score'." in _called(capsys, *numbers)[2]
+    assert "they lack" not in _called(capsys, "audit", "--by", "sex")[2]
+
+
+def test_a_feature_of_very_many_groups_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ages = lending(570).with_columns(age=pl.int_range(570) % 57 + 18)
+    call = ["audit", _written(ages, tmp_path), *ARGUMENTS[:-4], "--by", "sex", "--by", "age"]
+    err = _called(capsys, *call)[2]
+    assert err == (
+        "note: 'age' has 57 groups, half of which have no more than 10 rows: put numbers into bands, and rare values "
+        "together.\n"
+    )
+    banded = ages.with_columns(pl.col("age") // 10)
+    assert "has 57 groups" not in _called(capsys, call[0], _written(banded, tmp_path), *call[2:])[2]

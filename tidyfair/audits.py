@@ -80,9 +80,10 @@ class Audit:
 
     @classmethod
     def of(
-        cls, features: Sequence[Feature], kind: Predictions, *, metrics: MetricSet | None = None, min_n: int = 0
-    ) -> Audit:
-        """The usual metrics for a kind of predictions, or those of a set, for each feature.
+        cls, features: Sequence[Feature], kind: Predictions, *, metrics: MetricSet | None = None, min_n: int = 0,
+        more: Sequence[GroupwiseFactory] = (),
+    ) -> Audit:  # fmt: skip
+        """The usual metrics for a kind of predictions and `more` disparities, or those of a set, for each feature.
 
         Disparities are taken over groups of `min_n` rows, or more. Groups show what their disparities are made of.
         """
@@ -94,8 +95,10 @@ class Audit:
             rates, factories = _USUAL[kind]
             # under the names that the rates are shown by
             names = {rate.definition: rate for rate in rates}
+            every = {each.name: each for each in (*factories, *more)}.values()
             of_rates = [
-                replace(each, metrics=tuple(names[rate.definition] for rate in each.metrics)) for each in factories
+                replace(each, metrics=tuple(names.get(rate.definition, rate) for rate in each.metrics))
+                for each in every
             ]
             given = [factory(*by.features) for factory in of_rates for by in bys]
         else:

@@ -34,6 +34,8 @@ examples:
       the same of what should be large: the recall of the group where it is lowest
   tidyfair audit scores.csv --truth repaid --pos-label yes --probs score --threshold 0.5 --by sex --output result.csv
       scores and the decisions made of them, the result written to a file
+  tidyfair audit predictions.parquet --truth obs --estimate pred --by race --metric predictive_equality --min-n 30
+      one more disparity, and none of groups of fewer than 30 rows
   tidyfair audit predictions.parquet --truth obs --estimate pred --by race --output-groups groups.csv
       the values of each group written to a file
   tidyfair audit stays.csv --truth days --estimate predicted_days --by sex --read-as numbers
@@ -148,6 +150,8 @@ def _add_data(parser: argparse.ArgumentParser, *, example: bool = True) -> None:
     parser.add_argument("--pos-label", metavar="LABEL", help="the label that is the event")
     parser.add_argument("--threshold", type=float, metavar="NUMBER", help="scores at or above it select the event")
     parser.add_argument("--weights", metavar="COLUMN", help="column of case weights")
+    few = "values of groups of fewer rows are neither shown nor written, and disparities not taken over them"
+    parser.add_argument("--min-n", type=int, default=0, metavar="ROWS", help=few)
     kinds = "what whole numbers are, where columns leave it open"
     parser.add_argument("--read-as", choices=["labels", "numbers"], help=kinds)
 
@@ -156,10 +160,12 @@ def _add_predictions(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--estimate", metavar="COLUMN", help="column of the predicted labels, or numbers")
     scores = "column of scores, such as probabilities of the event; with --threshold, or with decisions as --estimate"
     parser.add_argument("--probs", metavar="COLUMN", help=scores)
+    more = "a comparison of groups beside the usual ones, such as predictive_equality; repeat for more"
+    parser.add_argument("--metric", action="append", metavar="NAME", help=more)
     limit = "a comparison of groups and where it fails, such as 'equalized_odds(race) > 0.1'; repeat for more"
     parser.add_argument("--fail-if", action="append", metavar="CONDITION", help=limit)
     sure = "how sure a verdict of --fail-if must be, between 0.5 and 1; 0.95 where left out"
-    parser.add_argument("--confidence", type=float, default=0.95, metavar="NUMBER", help=sure)
+    parser.add_argument("--confidence", type=float, metavar="NUMBER", help=sure)
 
 
 def _add_groups(parser: argparse.ArgumentParser) -> None:

@@ -11,29 +11,34 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from polars import selectors
 
+from tidyfair.arguments import whole
 from tidyfair.audits import Audit, kind_of
 from tidyfair.catalogue import catalogue, definition_of
 from tidyfair.changes import compare_models
 from tidyfair.columns import telling
-from tidyfair.conditions import columns_of, gate_of
+from tidyfair.conditions import columns_of, comparison_of, gate_of
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning
-from tidyfair.exhibits import groups_side_by_side, one_below_the_other
+from tidyfair.exhibits import NOTHING, groups_side_by_side, one_below_the_other, too_few
 from tidyfair.files import PAGES, check_places, save, scan, write
 from tidyfair.frames import open_frame
 from tidyfair.labels import read_labels
-from tidyfair.metric_sets import Metric
+from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.classification import base_rate
 from tidyfair.reports import report
 from tidyfair.sections import again
+from tidyfair.sums import SCORE
+from tidyfair.tallies import LABELS
 from tidyfair.terminal import note, show, watched
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from tidyfair.audits import Feature, Predictions
+    from tidyfair.columns import Column
+    from tidyfair.gates import Gate
     from tidyfair.tallies import Tally
 
 __all__: list[str] = []
@@ -45,6 +50,9 @@ _COLUMNS = ("truth", "estimate", "one", "other", "probs", "weights", "group_by")
 _SURE = "Intervals hold what is true 95% of the time."
 _DRAWS = 1_000
 """How often rows of numbers are drawn, which takes long; cells of labels are drawn as often as elsewhere."""
+_CONFIDENCE = 0.95
+_MANY = 30
+"""Groups beyond which a feature is likely to be a number, and who has no value is not told one by one."""
 
 
 def audit(options: Namespace) -> int:
@@ -58,29 +66,49 @@ def audit(options: Namespace) -> int:
         )
         raise ArgumentError(msg)
     asked = _asked(options, quiet=bool(places))
-    audited = Audit.of(asked.features, asked.kind)
-    gate = None
-    if options.fail_if:
-        gate = gate_of(options.fail_if, options.confidence, asked.schema.names(), audited.features)
-        for metric in gate.metrics:
-            if (metric.kind == "numeric") != (asked.kind == "numbers"):
-                what = "labels" if asked.kind == "numbers" else "numbers"
-                msg = f"`fail_if`: {metric.name} is about {what}, which these predictions are not."
-                raise ArgumentError(msg)
+    more = [comparison_of(name, "metric") for name in options.metric or ()]
+    _check_kind("metric", [each.typical for each in more], asked.kind)
+    audited = Audit.of(asked.features, asked.kind, min_n=options.min_n, more=more)
+    gate = _gate(options, asked, audited.features)
     call: Any = {"data": asked.data, "truth": asked.truth, "estimate": asked.estimate, **asked.counting}
     tally = audited.everything(*(gate.metrics if gate else ())).tally(**call, parts=0)
     verdicts = gate and gate.compute(tally, on_undefined="ignore", **asked.reading)
     if pages:
-        told = report(**call, **asked.reading, by=asked.features, metrics=audited.results, gate=gate)
+        told = report(
+            **call, **asked.reading, by=asked.features, metrics=audited.results, gate=gate, min_n=options.min_n
+        )
         told = replace(told, parts=(*told.parts[:-1], again(options.line)))
         for page in pages:
             save(told.save, page)
             print(f"{page} is written.", file=sys.stderr)
     if len(places) > len(pages) or not pages:
-        _look(audited, tally, asked.reading, places)
+        _look(audited, tally, asked.reading, places, options.min_n)
+    _tell_of_missing([tally])
     if asked.counting["threshold"] is not None:
         _tell_of_threshold(asked.data, asked.counting["threshold"], [asked.counting["probs"]])
-    return 0 if verdicts is None else _judged(verdicts, options.confidence)
+    return _judged(verdicts, gate.confidence) if gate and verdicts is not None else 0
+
+
+def _gate(options: Namespace, asked: _Asked, features: Sequence[str]) -> Gate | None:
+    """What `fail_if` asks of these predictions."""
+    if not options.fail_if:
+        if options.confidence is not None:
+            msg = "`confidence` is how sure a verdict must be, and there is none without `fail_if`: give both or none."
+            raise ArgumentError(msg)
+        return None
+    confidence = _CONFIDENCE if options.confidence is None else options.confidence
+    gate = gate_of(options.fail_if, confidence, asked.schema.names(), features, options.min_n)
+    _check_kind("fail_if", gate.metrics, asked.kind)
+    return gate
+
+
+def _check_kind(flag: str, metrics: Iterable[Metric | GroupwiseMetric], kind: Predictions) -> None:
+    """Refuse what is about numbers where there are labels, and the reverse."""
+    for metric in metrics:
+        if (metric.kind == "numeric") != (kind == "numbers"):
+            what = "labels" if kind == "numbers" else "numbers"
+            msg = f"`{flag}`: {metric.name} is about {what}, which these predictions are not."
+            raise ArgumentError(msg)
 
 
 def _judged(verdicts: pl.DataFrame, confidence: float) -> int:
@@ -96,22 +124,54 @@ def _judged(verdicts: pl.DataFrame, confidence: float) -> int:
     return 3 if "fail" in found else 0 if found == {"pass"} else 4
 
 
-def _look(audited: Audit, tally: Tally, reading: dict[str, Any], places: Mapping[str, Path]) -> None:
+def _look(audited: Audit, tally: Tally, reading: dict[str, Any], places: Mapping[str, Path], min_n: int) -> None:
     """Values of groups and disparities with their intervals, to files where they are asked for, else to be read."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UndefinedWarning)
-        results = audited.results.compute(tally, explain=True, interval="auto", **reading)
-    groups = audited.groups.compute_by_group(tally, interval="auto", on_undefined="ignore", **reading)
-    for flag, table in {"output": results, "output_groups": groups}.items():
+    quiet: Any = {"interval": "auto", "on_undefined": "ignore", **reading}
+    results = audited.results.compute(tally, explain=True, **quiet)
+    groups = audited.groups.compute_by_group(tally, **quiet)
+    for flag, table in {"output": results, "output_groups": groups.filter(pl.col(".n") >= min_n)}.items():
         if flag in places:
             write(table, places[flag])
     if not places:
-        values, notes = groups_side_by_side(groups, None, 0)
-        show("Each group", values, notes, up_to=".n")
+        values, notes = groups_side_by_side(groups, None, min_n)
+        show("Each group", values, notes, up_to=".n", remark=too_few(min_n).replace(NOTHING, "-"))
         show("Disparities", _apart(results.filter(pl.col(".by").is_not_null())), up_to=".by")
         print(f"{_SURE}\n")
+    _tell_of_undefined(audited, tally, reading, _tell_of_many_groups(groups))
+
+
+def _tell_of_many_groups(groups: pl.DataFrame) -> set[str]:
+    """Say which features have very many groups, and give their names."""
+    sizes = groups.group_by(".by", ".group", maintain_order=True).agg(pl.col(".n").max()).drop_nulls(".by")
+    counted = sizes.group_by(".by", maintain_order=True).agg(pl.len().alias("groups"), pl.col(".n").median())
+    many = counted.filter(pl.col("groups") > _MANY)
+    for by, number, half in many.rows():
+        what = f"{by!r} has {number:,} groups, half of which have no more than {half:,.0f} rows"
+        note(f"{what}: put numbers into bands, and rare values together.")
+    return set(many[".by"])
+
+
+def _tell_of_undefined(audited: Audit, tally: Tally, reading: dict[str, Any], untold: Collection[str]) -> None:
+    """Say what has no value, but for features that are not told of."""
+    told = [each for each in audited.results if not isinstance(each, GroupwiseMetric) or each.by.text not in untold]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UndefinedWarning)
+        metric_set(*told).compute(tally, **reading)
     for warning in caught:
         note(str(warning.message).partition(" (on_undefined")[0])
+
+
+def _tell_of_missing(tallies: Sequence[Tally]) -> None:
+    """Say how many rows are left out because something is missing."""
+    missing = dict[str, int]()
+    for tally in tallies:
+        scores = tally.scores.columns[0] if tally.scores else None
+        roles: dict[str, Column | None] = dict(zip(LABELS, (tally.truth, tally.estimate or scores), strict=True))
+        for role, column in (roles | {SCORE: scores}).items():
+            if column is not None and role in tally.cells.columns:
+                missing[column.name] = int(tally.cells.filter(pl.col(role).is_null())["n"].sum())
+    if lacking := [f"{rows:,} without {name!r}" for name, rows in missing.items() if rows]:
+        note(f"rows are left out of the metrics that read what they lack: {' and '.join(lacking)}.")
 
 
 def _apart(frame: pl.DataFrame, *more: pl.Expr) -> pl.DataFrame:
@@ -132,7 +192,7 @@ def compare(options: Namespace) -> int:
     elif asked.kind != "numbers":
         _check_labels(asked, {"one": one, "other": other})
     # without a feature there are metrics of all rows
-    metrics = Audit.of(asked.features or [one], asked.kind).results
+    metrics = Audit.of(asked.features or [one], asked.kind, min_n=options.min_n).results
     of_models = [each for each in metrics if "estimate" in each.requests[0].formulas[0][1].reads]
     compared = compare_models(*(each for each in of_models if asked.features or isinstance(each, Metric)))
     call = {name: asked.counting[name] for name in ("group_by", "case_weights")} | reading
@@ -146,6 +206,7 @@ def compare(options: Namespace) -> int:
         title = f"{one} and {other}{at}, and the difference from one to the other"
         show(title, one_below_the_other(found.rename(named)), up_to=".by" if asked.features else ".metric")
         print(f"{_SURE}\n")
+    _tell_of_missing([of_models[0].tally(data, asked.truth, each) for each in (one, other)])
     if threshold is not None:
         _tell_of_threshold(asked.data, threshold, [one, other])
     return 0
@@ -201,6 +262,7 @@ class _Asked:
 
 def _asked(options: Namespace, *, quiet: bool) -> _Asked:
     """What is asked of the file, or of the example where there is none; its columns are there."""
+    whole("min_n", options.min_n, 0)
     given: dict[str, Any] = {flag: value for flag, value in vars(options).items() if value is not None}
     if options.file is None:
         # decisions by a threshold take the place of the example's

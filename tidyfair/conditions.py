@@ -9,7 +9,7 @@ import polars as pl
 
 from tidyfair import fairness
 from tidyfair.catalogue import catalogue
-from tidyfair.errors import AggregateError, ArgumentError, ColumnError, listed
+from tidyfair.errors import ArgumentError, ColumnError, listed, nearest
 from tidyfair.gates import Gate, check
 from tidyfair.metric_sets import GroupwiseFactory, metric_set
 
@@ -27,13 +27,20 @@ _SIDES = {"minimize": ">", "zero": ">", "maximize": "<", "one": "<"}
 """On which side of a limit a comparison is bad, by where it should go."""
 _LIMITS = {">": 0.1, "<": 0.8}
 """Limits of examples."""
+_RULES = {"four_fifths": ("demographic_parity_ratio", 0.8)}
+"""Gates of their own, and the comparison and its limit that they are."""
 
 
-def gate_of(conditions: Sequence[str], confidence: float, names: Sequence[str], features: Sequence[str]) -> Gate:
-    """The gate that fails where a condition holds; `features` are offered where a condition names none."""
+def gate_of(
+    conditions: Sequence[str], confidence: float, names: Sequence[str], features: Sequence[str], min_n: int = 0
+) -> Gate:
+    """The gate that fails where a condition holds; `features` are offered where a condition names none.
+
+    Groups of fewer rows than `min_n` are not compared.
+    """
     gates = dict[tuple[str, str], Gate]()
     for condition in conditions:
-        metric, side, limit = _read(condition, names, features)
+        metric, side, limit = _read(condition, names, features, min_n)
         about = (metric.name, metric.by.text)
         if about in gates:
             msg = f"`fail_if`: {condition!r} is a second limit of {metric.name}({metric.by.text}); give one."
@@ -59,7 +66,24 @@ def columns_of(text: str, names: Sequence[str], role: str) -> tuple[str, ...]:
     return columns
 
 
-def _read(condition: str, names: Sequence[str], features: Sequence[str]) -> tuple[GroupwiseMetric, str, float]:
+def comparison_of(name: str, flag: str, groups: str = "", limit: str = "") -> GroupwiseFactory:
+    """The comparison of groups that is called so; `groups` and `limit` of a condition are those of examples.
+
+    Raises:
+        ArgumentError: For what is none, and for what compares two sides.
+    """
+    factory = getattr(fairness, name, None) if name in fairness.__all__ else None
+    if not isinstance(factory, GroupwiseFactory):
+        _offer(name, flag, groups, limit)
+    if factory.typical.by.sides is not None:
+        msg = f"`{flag}`: {name} compares two sides, which the command line has no words for."
+        raise ArgumentError(msg)
+    return factory
+
+
+def _read(
+    condition: str, names: Sequence[str], features: Sequence[str], min_n: int
+) -> tuple[GroupwiseMetric, str, float]:
     """The comparison, on which side of the limit it fails, and the limit."""
     found = _CONDITION.fullmatch(condition)
     if found is None:
@@ -67,41 +91,44 @@ def _read(condition: str, names: Sequence[str], features: Sequence[str]) -> tupl
         msg = f"`fail_if`: {condition!r} is no condition such as {example}."
         raise ArgumentError(msg)
     name, by, side, limit = found.group("name", "by", "side", "limit")
-    factory = getattr(fairness, name, None) if name in fairness.__all__ else None
     groups = f"({by or features[0]})"
-    if not isinstance(factory, GroupwiseFactory):
-        _offer(name, groups, limit)
+    factory = comparison_of(name, "fail_if", groups, limit)
     if by is None:
         msg = f"`fail_if`: {condition!r} does not say which groups are compared: write '{name}{groups} {side} {limit}'."
         raise ArgumentError(msg)
     columns = columns_of(by.strip(), names, f"--fail-if {condition!r}")
-    try:
-        return factory(*columns), side, float(limit)
-    except AggregateError as error:
-        msg = f"`fail_if`: {name} compares two sides, which a condition has no words for."
-        raise ArgumentError(msg) from error
+    return factory(*columns, min_n=min_n), side, float(limit)
 
 
-def _offer(name: str, groups: str, limit: str) -> Never:
+def _offer(name: str, flag: str, groups: str, limit: str) -> Never:
     """Say what compares the groups of a metric that is none itself."""
+
+    def written(comparison: str, side: str, limit: object) -> str:
+        return repr(f"{comparison}{groups} {side} {limit}" if groups else comparison)
+
+    if name in _RULES:
+        comparison, least = _RULES[name]
+        msg = f"`{flag}`: {name} is no comparison but a rule: {written(comparison, '<', least)} is that rule."
+        raise ArgumentError(msg)
     every = catalogue()
     compared = every.filter(kind="groupwise")
     called = (pl.col("name") == name) | pl.col("aliases").list.contains(name)
     found = every.filter(called, pl.col("kind") != "groupwise")
     if found.is_empty():
-        kind = "comparison of groups"
-        raise ArgumentError.unknown(kind, name, compared["name"])
-    # what has a sign compares two sides, which conditions have no words for
+        way_out = nearest(name, compared["name"]) or " `tidyfair metrics` lists what there is."
+        msg = f"`{flag}`: there is no comparison of groups {name!r}.{way_out}"
+        raise ArgumentError(msg)
+    # what has a sign compares two sides, which the command line has no words for
     own = pl.element().is_in([*found["name"], *found["aliases"].item()])
     of_it = pl.col("metrics").list.eval(own).list.all() & ~pl.col("aggregate").str.contains("signed=True")
     sides = {each: _SIDES[way] for each, way in compared.filter(of_it).select("name", "direction").rows()}
-    msg = f"`fail_if`: {name} compares no groups, and only comparisons have limits"
+    msg = f"`{flag}`: {name} compares no groups"
     if not sides:
         msg = f"{msg}; of {name} there are none, and `tidyfair metrics` lists the others."
         raise ArgumentError(msg)
     # the worst value of a group is a value of the metric, as the limit is
     worst = next((each for each in sides if "_group_m" in each), None)
     best = worst or next(iter(sides))
-    example = f"{best}{groups} {sides[best]} {limit if worst else _LIMITS[sides[best]]}"
-    msg = f"{msg}: write such as {example!r}. Of {name} there are {listed(sides)}."
+    example = written(best, sides[best], limit if worst else _LIMITS[sides[best]])
+    msg = f"{msg}: write such as {example}. Of {name} there are {listed(sides)}."
     raise ArgumentError(msg)

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 import polars as pl
+from polars import selectors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +55,9 @@ def note(text: str) -> None:
     print(f"note: {text}", file=sys.stderr)
 
 
-def show(title: str, table: pl.DataFrame, notes: Sequence[tuple[str, int, str]] = (), *, up_to: str = "") -> None:
+def show(
+    title: str, table: pl.DataFrame, notes: Sequence[tuple[str, int, str]] = (), *, up_to: str = "", remark: str = ""
+) -> None:
     """Print a table below its title.
 
     Args:
@@ -63,6 +66,7 @@ def show(title: str, table: pl.DataFrame, notes: Sequence[tuple[str, int, str]] 
         notes: What is said of a column and row.
         up_to: The columns up to this one come again where a table is so wide that it is shown in parts; without, cells
             wrap.
+        remark: What is said below it.
     """
     unwatch()
     if table.is_empty():
@@ -70,7 +74,7 @@ def show(title: str, table: pl.DataFrame, notes: Sequence[tuple[str, int, str]] 
         return
     box = "UTF8_FULL_CONDENSED" if (sys.stdout.encoding or "").lower().startswith("utf") else "ASCII_FULL_CONDENSED"
     width = max(80, shutil.get_terminal_size((120, 24)).columns)
-    table = table.with_columns(pl.col(pl.String).fill_null("-"))
+    table = table.with_columns((selectors.string() | selectors.integer()).cast(pl.String).fill_null("-"))
     remarks = list(dict.fromkeys(text for _, _, text in notes))
     for column, row, text in notes:
         table[row, column] += f" [{remarks.index(text) + 1}]"
@@ -80,7 +84,8 @@ def show(title: str, table: pl.DataFrame, notes: Sequence[tuple[str, int, str]] 
         fmt_table_cell_list_len=10,
     ):  # fmt: skip
         parts = [_verdicts_coloured(str(part)) for part in _parts(table, up_to, width)]
-    print("\n".join([_coloured(title, 1), *parts, *(f"[{place}] {text}" for place, text in enumerate(remarks, 1))]))
+    below = [*(f"[{place}] {text}" for place, text in enumerate(remarks, 1)), *([remark] if remark else [])]
+    print("\n".join([_coloured(title, 1), *parts, *below]))
     if len(table) > _MOST_ROWS:
         print(f"({len(table):,} rows in all; a file has all of them)")
     print()
