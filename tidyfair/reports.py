@@ -229,13 +229,14 @@ def _search_of_worst(audit: Audit) -> WorstGroups | None:
 _STYLE = """
 :root { color-scheme: light; }
 body { margin: 0; background: #fff; color: #222; font: 16px/1.5 system-ui, sans-serif; }
-main { max-width: 62rem; margin: 0 auto; padding: 1rem; }
+main { max-width: 66rem; margin: 0 auto; padding: 1rem; }
 h1 { font-size: 1.8rem; line-height: 1.2; }
 h2 { font-size: 1.3rem; margin-top: 2.5rem; border-bottom: 1px solid #ccc; }
 .table { overflow-x: auto; margin: 1rem 0; }
 .table .gt_table { margin-left: 0 !important; }
 figure { margin: 1.5rem 0; }
-img { max-width: 100%; height: auto; }
+figure { overflow-x: auto; }
+img { max-width: max(100%, 30rem); height: auto; }
 pre { overflow-x: auto; background: #f4f4f4; padding: 0.8rem; }
 @media print { section { break-inside: avoid; } }
 """
