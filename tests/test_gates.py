@@ -136,6 +136,40 @@ def test_nor_does_the_sign_of_a_result_make_it_pass(side: str) -> None:
     assert verdict(found) != PASS
 
 
+def test_what_may_exceed_1_is_above_its_limit() -> None:
+    data = pl.DataFrame({"t": [1] * 300 + [0] * 300, "e": [1] * 240 + [0] * 60 + [1] * 45 + [0] * 255})
+    found = tf.check(tf.positive_likelihood_ratio, above=2)(data, "t", "e")
+    assert found[".lower"].item() > 4
+    assert verdict(found) == PASS
+    assert verdict(tf.check(tf.positive_likelihood_ratio, above=20)(data, "t", "e")) == FAIL
+    assert verdict(tf.check(tf.positive_likelihood_ratio, above=5)(data, "t", "e")) == UNSURE
+    result = tf.positive_likelihood_ratio(data, "t", "e", interval="auto", conf_level=0.9)
+    assert [verdict(tf.check(result, above=limit)) for limit in (0.5, 2, 20)] == [PASS, PASS, FAIL]
+    # of groups that all have the same rate 3 is the largest that there can be
+    least = tf.new_aggregate(3 * pl.col(".estimate").min() / pl.col(".estimate").max(), equal=3, direction="maximize")
+    own = tf.demographic_parity("g", aggregate=least)
+    assert [verdict(tf.check(own, above=2.5)(each, estimate="e", times=200)) for each in (FAIR, UNFAIR)] == [PASS, FAIL]
+    compared = own(FAIR, estimate="e", interval="auto", conf_level=0.9, times=200)
+    assert verdict(tf.check(compared, above=2.5)) == PASS
+
+
+def test_what_is_to_be_small_may_be_far_below_0() -> None:
+    counts = pl.DataFrame({"t": [9.0, 11.0] * 200, "e": [10.0] * 400})
+    negative = tf.new_numeric_metric(lambda truth_mean: -truth_mean, "negative", "minimize", (-math.inf, math.inf))
+    assert verdict(tf.check(negative, below=0.5)(counts, "t", "e", times=200)) == PASS
+    assert verdict(tf.check(tf.msd, below=0.5)(counts.with_columns(e=pl.col("t") + 3), "t", "e", times=200)) == FAIL
+
+
+def test_what_should_be_1_is_not_to_be_far_above_it() -> None:
+    def last_over_first(groups: pl.DataFrame) -> float:
+        return groups[".estimate"][-1] / groups[".estimate"][0]
+
+    signed = tf.demographic_parity("g", aggregate=tf.new_aggregate(last_over_first, direction="one"))
+    swapped = pl.col("g").replace({"a": "b", "b": "a"})
+    for data, expected in ((UNFAIR, FAIL), (UNFAIR.with_columns(swapped), FAIL), (FAIR, PASS)):
+        assert verdict(tf.check(signed, above=0.8)(data, estimate="e", times=200)) == expected
+
+
 def test_a_limit_is_on_the_side_that_the_metric_goes() -> None:
     """A ratio of 0.6 is below 0.8, and no reason to pass."""
     for metric, limit in (
@@ -471,7 +505,8 @@ def test_what_fails_raises_with_a_table() -> None:
     assert isinstance(caught.value, AssertionError)
     assert isinstance(caught.value, tf.TidyfairError)
     text = str(caught.value)
-    for shown in ("1 of 2", "demographic_parity", ".lower", ".upper", "0.2", "0.1", "fail", "┆ b ", "┆ a "):
+    assert text.startswith("1 of 2 disparities fail their limit:\n")
+    for shown in ("demographic_parity", ".lower", ".upper", "0.2", "0.1", "fail", "┆ b ", "┆ a "):
         assert shown in text
     assert "accuracy_difference" not in text
     assert max(map(len, text.splitlines())) <= 160
@@ -487,7 +522,8 @@ def test_what_is_fair_says_nothing() -> None:
 def test_who_is_strict_asks_for_evidence() -> None:
     parity = tf.demographic_parity("g")
     tf.assert_fair(parity, UNKNOWN, estimate="e", below=0.1)
-    with pytest.raises(tf.UnfairError, match=UNSURE):
+    said = "^1 of 1 disparities fail their limit, or there is not enough evidence:\n"
+    with pytest.raises(tf.UnfairError, match=said):
         tf.assert_fair(parity, UNKNOWN, estimate="e", below=0.1, strict=True)
     tf.assert_fair(parity, FAIR, estimate="e", below=0.1, strict=True)
     with pytest.raises(tf.UnfairError, match=UNSURE):

@@ -30,7 +30,8 @@ __all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
 Side: TypeAlias = Literal["below", "above"]
 _HALF = 0.5
 PASS, FAIL, UNSURE = "pass", "fail", "not enough evidence"
-_BELOW = "\0below"
+_LOW, _HIGH = "\0low", "\0high"
+"""The ends of what is acceptable; null where there is none."""
 _WISHES = {"maximize": "be large", "one": "be near 1", "minimize": "be small", "zero": "be near 0"}
 
 
@@ -82,10 +83,11 @@ class Gate:
         reading = cast("ReadOptions", dict(self.options)) | reading
         found, place = self._at(tally, 1 - self.confidence, reading)
         sides, limits = zip(*(self.limits[each] for each in place), strict=True) if place else ((), ())
-        found = found.with_columns(
-            pl.Series(".limit", limits, dtype=pl.Float64),
-            pl.Series(_BELOW, [side == "below" for side in sides], dtype=pl.Boolean),
+        below = pl.Series([side == "below" for side in sides], dtype=pl.Boolean)
+        signed = pl.Series(
+            [self.metrics.metrics[each].direction in {"zero", "one"} for each in place], dtype=pl.Boolean
         )
+        found = _with_ends(found.with_columns(pl.Series(".limit", limits, dtype=pl.Float64)), below, signed)
         # who is on neither side was not asked about
         two_sided = [_two_sided(self.metrics.metrics[each]) for each in place]
         asked = (
@@ -103,12 +105,12 @@ class Gate:
                 **reading, "on_undefined": "null" if reading.get("on_undefined") == "null" else "ignore"
             }  # fmt: skip
             each, _ = self._at(tally, (1 - self.confidence) / int(left.sum()), quiet)
-            worse = each.with_columns(found[".limit"], found[_BELOW]).select(_fails())
+            worse = each.with_columns(found[_LOW], found[_HIGH]).select(_fails())
             beyond = left & worse.to_series().fill_null(value=False)
             if not beyond.any():
                 break
             failed, left = failed | beyond, left & ~beyond
-        return found.with_columns(_verdict(pl.lit(failed), passed)).drop(_BELOW, LOST, strict=False)
+        return found.with_columns(_verdict(pl.lit(failed), passed)).drop(_LOW, _HIGH, LOST, strict=False)
 
     def _at(self, tally: Tally, error: float, reading: ReadOptions) -> tuple[pl.DataFrame, list[int]]:
         """Results with limits each of which is wrong so often, and the metric that each row is of."""
@@ -128,23 +130,30 @@ def _may_be_distance(metric: Metric | GroupwiseMetric) -> bool:
     return isinstance(bound, UserAggregate) and bound.equality is None
 
 
+def _with_ends(results: pl.DataFrame, below: pl.Expr | pl.Series, signed: pl.Expr | pl.Series) -> pl.DataFrame:
+    """Results with the ends of what is acceptable: of what has a sign also on the other side of equality."""
+    limit = pl.col(".limit")
+    return results.with_columns(
+        pl.when(~below).then(limit).when(signed).then(-limit).alias(_LOW),
+        pl.when(below).then(limit).when(signed).then(1 / limit).alias(_HIGH),
+    )
+
+
 def _passes() -> pl.Expr:
-    """Whether all of the interval is within the limit, on both sides of equality: signs are no excuse."""
-    lower, upper, limit = pl.col(".lower"), pl.col(".upper"), pl.col(".limit")
-    # what has no end on the side of equality is not beyond it
-    below = (upper < limit) & (lower > -limit).fill_null(value=True)
-    return pl.when(_BELOW).then(below).otherwise((lower > limit) & (upper < 1 / limit).fill_null(value=True))
+    """Whether all of the interval is acceptable."""
+    low, high = pl.col(_LOW), pl.col(_HIGH)
+    return (low.is_null() | (pl.col(".lower") > low)) & (high.is_null() | (pl.col(".upper") < high))
 
 
 def _fails() -> pl.Expr:
-    """Whether all of the interval is beyond the limit; null where it has no such end."""
-    lower, upper, limit = pl.col(".lower"), pl.col(".upper"), pl.col(".limit")
-    return pl.when(_BELOW).then((lower > limit) | (upper < -limit)).otherwise((upper < limit) | (lower > 1 / limit))
+    """Whether none of the interval is acceptable; null where it has no such end."""
+    return (pl.col(".lower") > pl.col(_HIGH)) | (pl.col(".upper") < pl.col(_LOW))
 
 
 def _is_infinite() -> pl.Expr:
-    """Whether a difference has no bound, which fails whatever its interval."""
-    return pl.col(".estimate").is_infinite() & pl.col(_BELOW)
+    """Whether a value has no bound on a side that is not acceptable, which fails whatever its interval."""
+    value = pl.col(".estimate")
+    return value.is_infinite() & ((value > pl.col(_HIGH)) | (value < pl.col(_LOW)))
 
 
 def _verdict(failed: pl.Expr, passed: pl.Expr) -> pl.Expr:
@@ -164,7 +173,9 @@ def check(given: Any, *, below: float | None = None, above: float | None = None,
     of one's own it fails only if `new_aggregate` says what equal groups have. A group that was left out makes a pass
     impossible, and an infinite disparity fails.
 
-    Signed comparisons of metrics are judged without their sign.
+    Signed comparisons of metrics are judged without their sign, and what should be near 0 or 1 has a limit on both
+    sides of it. Of a result nobody knows what should: `below` then holds for both signs, and `above` a limit below 1
+    for comparisons and their reciprocals.
 
     Args:
         given: A metric, a groupwise metric or a set; or a result with `.lower` and `.upper`, such as
@@ -232,14 +243,19 @@ def _judged(result: Any, limit: float, side: str) -> Any:
     """A result with verdicts by the intervals that it has."""
     source = open_frame(result)
     frame = source.to_polars()
-    if missing := [name for name in (".estimate", ".lower", ".upper") if name not in frame.columns]:
+    if missing := [name for name in (".by", ".estimate", ".lower", ".upper") if name not in frame.columns]:
         msg = f'The result has no {listed(missing)}; evaluate with `interval="auto"` first.'
         raise ColumnError(msg)
-    frame = frame.with_columns(pl.lit(limit).alias(".limit"), pl.lit(side == "below").alias(_BELOW))
+    lower, upper = (pl.col(name).is_not_null() for name in (".lower", ".upper"))
+    # whether there is a sign is not known; without an end on the side of equality there is none, and ratios end at 1
+    signed = lower if side == "below" else upper & pl.col(".by").is_not_null() & (limit < 1)
+    frame = _with_ends(frame.with_columns(pl.lit(limit).alias(".limit")), pl.lit(side == "below"), signed)
     complete = pl.lit(value=True)
     if ".groups_left_out" in frame.columns:
         complete = pl.col(".groups_left_out").list.len() == 0
-    return source.restore(frame.with_columns(_verdict(_fails() | _is_infinite(), _passes() & complete)).drop(_BELOW))
+    return source.restore(
+        frame.with_columns(_verdict(_fails() | _is_infinite(), _passes() & complete)).drop(_LOW, _HIGH)
+    )
 
 
 def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confidence: float = 0.95) -> Gate:
@@ -295,5 +311,6 @@ def assert_fair(
     shown += [".level"] * (bad[".level"].null_count() < len(bad))
     shown += [".groups_left_out"] * bool(bad[".groups_left_out"].list.len().sum())
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=-1, fmt_str_lengths=200, tbl_hide_dataframe_shape=True):
-        msg = f"{len(bad)} of {len(found)} disparities:\n{bad.select(*shown, '.verdict')}"
+        what = "fail their limit, or there is not enough evidence" if strict else "fail their limit"
+        msg = f"{len(bad)} of {len(found)} disparities {what}:\n{bad.select(*shown, '.verdict')}"
     raise UnfairError(msg)
