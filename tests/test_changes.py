@@ -105,8 +105,12 @@ def test_the_same_seed_gives_the_same_answer() -> None:
 def test_what_cannot_be_compared() -> None:
     with pytest.raises(tf.ArgumentError, match="compares labels or scores, not both at once"):
         tf.compare_models(tf.roc_auc, tf.sens)
-    with pytest.raises(tf.ArgumentError, match="and no `probs`"):
+    with pytest.raises(tf.ArgumentError, match="takes no `probs`: predictions are `one=` and `other=`"):
         tf.compare_models(tf.sens)(LOANS, "y", one="one", other="other", probs="score")
+    for cut in ({"threshold": 0.5}, {"top_k": 3}, {"top_fraction": 0.5}):
+        said = rf'takes no `{next(iter(cut))}`: make labels of scores first, .+`\(pl\.col\("score"\) >= 0\.5\)'
+        with pytest.raises(tf.ArgumentError, match=said):
+            tf.compare_models(tf.sens)(LOANS, "y", one="score", other="score", **cut)
     with pytest.raises(tf.ColumnError, match="no column 'another'"):
         tf.compare_models(tf.sens)(LOANS, "y", one="one", other="another")
 
@@ -201,7 +205,7 @@ def test_what_is_no_second_prediction() -> None:
         compare(LOANS, "y", one="one", other="sex")
     with pytest.raises(tf.ColumnError, match="`other`: there is no column 'nowhere'"):
         compare(LOANS, "y", one="one", other="nowhere")
-    with pytest.raises(tf.ArgumentError, match="and no `estimate`"):
+    with pytest.raises(tf.ArgumentError, match="takes no `estimate`: predictions are `one=` and `other=`"):
         compare(LOANS, "y", one="one", other="other", estimate="one")
     scores: Any = tf.compare_models(tf.roc_auc)
     with pytest.raises(tf.ColumnError, match="`one` has 1 columns of scores and `other` 2"):

@@ -572,12 +572,25 @@ def test_a_gate_has_its_own_limits(options: dict[str, Any]) -> None:
     with pytest.raises(tf.ArgumentError, match=f"A gate takes no `{next(iter(options))}`"):
         tf.check(tf.demographic_parity("g"), below=0.1)(FAIR, estimate="e", **options)
 
+    gate: Any = tf.check(tf.demographic_parity("g"), below=0.1)
+    with pytest.raises(tf.ArgumentError, match=f"A gate takes no `{next(iter(options))}`"):
+        gate.compute(gate.metrics.tally(FAIR, estimate="e"), **options)
+
+
+def test_what_is_left_to_the_default_is_not_given_twice() -> None:
+    gate: Any = tf.four_fifths("g", favourable=1)
+    assert gate(UNFAIR, estimate="e", pos_label=None).equals(gate(UNFAIR, estimate="e"))
+
 
 def test_odd_options_of_a_gate_are_refused() -> None:
     gate = tf.check(tf.demographic_parity("g"), below=0.1)
     for options in ({"nonsense": 1}, {"times": 0}, {"seed": -1}, {"na_rm": 2}, {"on_undefined": "cry"}):
         with pytest.raises(tf.TidyfairError):
             gate(FAIR, estimate="e", **options)
+        with pytest.raises(tf.TidyfairError):
+            gate.compute(gate.metrics.tally(FAIR, estimate="e"), **options)
+    with pytest.raises(tf.ArgumentError, match="what `tally` has counted"):
+        gate.compute(FAIR)
     with pytest.raises(tf.ColumnError, match="nowhere"):
         gate(FAIR, estimate="nowhere")
 

@@ -718,8 +718,22 @@ ODD_CALLS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("make", [tf.disparity_test, tf.pairwise])
 def test_odd_calls_are_refused(make: Any, options: dict[str, Any]) -> None:
     data = random_people(40).with_columns(w=pl.lit(2.0))
-    with pytest.raises(tf.TidyfairError):
-        make(tf.demographic_parity("g"))(data, "t", "e", **options)
+    test = make(tf.demographic_parity("g"))
+    with pytest.raises(tf.TidyfairError) as in_call:
+        test(data, "t", "e", **options)
+    with pytest.raises(tf.TidyfairError) as of_tally:
+        test.compute(tf.demographic_parity("g").tally(data, "t", "e"), **options)
+    assert str(of_tally.value).split(" Known:")[0] == str(in_call.value).split(" Known:")[0]
+
+
+def test_what_was_not_counted_is_not_tested() -> None:
+    test: Any = tf.disparity_test(tf.demographic_parity("g"))
+    data = random_people(40)
+    with pytest.raises(tf.ArgumentError, match="what `tally` has counted"):
+        test.compute(data)
+    tally = tf.demographic_parity("g").tally(data, "t", "e")
+    with pytest.raises(tf.ArgumentError, match="'group_by' belongs to counting: give it to `tally`"):
+        test.compute(tally, group_by="h")
 
 
 def test_pairs_count_rows_that_know_nothing_of_each_other() -> None:

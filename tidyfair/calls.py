@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
+from tidyfair.requests import CallOptions
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Unpack
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from tidyfair.evaluations import Evaluated
     from tidyfair.frames import PolarsFrame
     from tidyfair.questions import Question
-    from tidyfair.requests import CallOptions, CountOptions, Reading, ReadOptions, Request
+    from tidyfair.requests import Accepted, CountOptions, Reading, ReadOptions, Request
     from tidyfair.tallies import Tally
 
 __all__: list[str] = []
@@ -201,9 +203,9 @@ class Evaluable(ABC):
         """Read the values of the groups from a tally, as `by_group` does from data."""
         return self._question.compute_by_group(tally, options)
 
-    def check_options(self, options: Mapping[str, Any], *, counting: bool = False) -> None:
-        """Refuse options that no call knows, or that do not decide the counting."""
-        self._question.check_options(options, counting=counting)
+    def check_options(self, options: Mapping[str, Any], accepted: Accepted = CallOptions) -> None:
+        """Refuse options that no call knows, or that belong to another step."""
+        self._question.check_options(options, accepted)
 
     def check_counted(self, tally: Tally, truth: object, estimate: object, options: CountOptions) -> None:
         """Refuse a tally that was counted for other columns or metrics than these."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -18,7 +18,7 @@ from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.proportions import mcnemar
 from tidyfair.readings import CELLS
 from tidyfair.replicates import DRAW, drawn_rows, generator, redrawn
-from tidyfair.requests import DEFAULTS
+from tidyfair.requests import DEFAULTS, in_two, refuse
 from tidyfair.results import tidy_results
 from tidyfair.sums import PREDICTED
 from tidyfair.tallies import ESTIMATE, LABELS, TRUTH
@@ -33,6 +33,16 @@ if TYPE_CHECKING:
     from tidyfair.tallies import Tally
 
 __all__ = ["ModelComparison", "compare_models"]
+
+_NOT_TAKEN = {
+    **dict.fromkeys(("probs", "estimate"), ": predictions are `one=` and `other=`"),
+    **dict.fromkeys(("interval", "explain", "score_bins", "parts", "keep_rows"), " of its own"),
+    **dict.fromkeys(
+        ("threshold", "top_k", "top_fraction"),
+        ': make labels of scores first, such as `(pl.col("score") >= 0.5).alias("decision")` for each model',
+    ),
+}
+"""What a call of the metrics takes, and a comparison of models does not, and why."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +61,11 @@ class ModelComparison:
             with `.lower`, `.upper` and `.std_error`, and the `.p_value` (McNemar's, exact) of rates among rows that do
             not depend on the prediction, such as accuracy, sensitivity and the selection rate; null of all others.
         """
-        for name in ("probs", "estimate", "interval", "explain", "score_bins", "parts", "keep_rows"):
-            if options.get(name) is not None:
-                msg = f"compare_models() takes predictions as `one=` and `other=`, and no `{name}`."
-                raise ArgumentError(msg)
-        reading: Reading = cast("Any", {**DEFAULTS, **{name: options[name] for name in options if name in DEFAULTS}})
-        reading["on_undefined"] = "ignore"
-        check_reading(reading)
-        counting = {name: value for name, value in options.items() if name not in DEFAULTS}
+        refuse("compare_models()", [name for name, value in options.items() if value is not None], _NOT_TAKEN)
         source = open_frame(data, options.get("group_by"))
+        counting, given = in_two(options, source.group_by)
+        reading: Reading = {**DEFAULTS, **given, "on_undefined": "ignore"}
+        check_reading(reading)
         named: Any = other  # of scores it may be several columns
         second = Column.of(named, "other") if isinstance(named, str | pl.Expr) else None
         groups = [*source.outer, *(column for each in self.metrics.requests if each.by for column in each.by.columns)]
@@ -68,8 +74,6 @@ class ModelComparison:
         if second in groups:
             msg = f"`other`: {second.name if second else other!r} is what the data are grouped by, and no prediction."
             raise ColumnError(msg)
-        if counting.get("group_by") is not None:
-            counting["group_by"] = source.group_by  # an iterator is read once
         if counting.get("cluster") is not None or not all(map(is_of_labels, self.metrics.requests)):
             role = "probs" if self.metrics.metrics[0].kind == "prob" else "estimate"
             calls: list[Any] = [{**counting, role: each, "keep_rows": True} for each in (one, other)]

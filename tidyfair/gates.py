@@ -15,6 +15,7 @@ from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, listed
 from tidyfair.fairness import demographic_parity_ratio
 from tidyfair.frames import open_frame
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.requests import in_two, refuse
 from tidyfair.results import LOST
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ __all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
 
 Side: TypeAlias = Literal["below", "above"]
 _HALF = 0.5
+_NOT_TAKEN: dict[str, str] = dict.fromkeys(
+    ("interval", "conf_level", "explain"), "; its `confidence` is that of `check`"
+)
+"""What a call of the metrics takes, and a gate does not, and why."""
 PASS, FAIL, UNSURE = "pass", "fail", "not enough evidence"
 _LOW, _HIGH = "\0low", "\0high"
 """The ends of what is acceptable; null where there is none."""
@@ -58,29 +63,24 @@ class Gate:
         Returns:
             What the metrics give, with one-sided limits `.lower` and `.upper`, the `.limit`, and the `.verdict`.
         """
-        for name in ("interval", "conf_level", "explain"):
-            if name in options:
-                msg = f"A gate takes no `{name}`; its `confidence` is that of `check`."
-                raise ArgumentError(msg)
+        refuse("A gate", options, _NOT_TAKEN)
         source = open_frame(data, options.get("group_by"))
-        counting = {name: value for name, value in options.items() if name not in READING}
-        reading = {name: value for name, value in options.items() if name in READING}
-        if counting.get("group_by") is not None:
-            counting["group_by"] = source.group_by  # an iterator is read once
-        parts = None if counting.get("cluster") is not None else options.get("seed", 0)
-        tally = self.metrics.tally(data, truth, estimate, **cast("Any", {"parts": parts, **counting}))
-        return source.restore(self.compute(tally, **cast("Any", reading)))
+        counting, reading = in_two(options, source.group_by)
+        counting.setdefault("parts", None if counting.get("cluster") is not None else options.get("seed", 0))
+        tally = self.metrics.tally(data, truth, estimate, **counting)
+        return source.restore(self.compute(tally, **reading))
 
     def compute(self, tally: Tally, **reading: Unpack[ReadOptions]) -> pl.DataFrame:
         """Judge by a tally that holds what the metrics count: what a call gives on data.
 
         Passes are judged one by one, because all must; failures after Holm, because any does.
         """
+        refuse("A gate", reading, _NOT_TAKEN)
         for name, own in self.options:
-            if reading.get(name, own) != own:
-                msg = f"`{name}` is given twice: {own!r} with the gate, and {reading.get(name)!r} here."
+            if (given := reading.get(name)) not in (None, own):
+                msg = f"`{name}` is given twice: {own!r} with the gate, and {given!r} here."
                 raise ArgumentError(msg)
-        reading = cast("ReadOptions", dict(self.options)) | reading
+        reading = reading | cast("ReadOptions", dict(self.options))
         found, place = self._at(tally, 1 - self.confidence, reading)
         sides, limits = zip(*(self.limits[each] for each in place), strict=True) if place else ((), ())
         below = pl.Series([side == "below" for side in sides], dtype=pl.Boolean)
@@ -159,9 +159,6 @@ def _is_infinite() -> pl.Expr:
 def _verdict(failed: pl.Expr, passed: pl.Expr) -> pl.Expr:
     verdict = pl.when(failed).then(pl.lit(FAIL)).when(passed).then(pl.lit(PASS)).otherwise(pl.lit(UNSURE))
     return verdict.alias(".verdict")
-
-
-READING = ("pos_label", "labels", "estimator", "na_rm", "on_undefined", "times", "seed")
 
 
 def check(given: Any, *, below: float | None = None, above: float | None = None, confidence: float = 0.95) -> Any:

@@ -68,7 +68,7 @@ class DisparityTest(OuterGroupTest):
     standard errors, which is right for many rows even if groups differ in other ways (Chung and Romano, 2013).
     """
 
-    not_taken: ClassVar[tuple[str, ...]] = NOT_TAKEN
+    not_taken: ClassVar[dict[str, str]] = NOT_TAKEN
     draws: int | None = None
     """How many shuffles there are, where it is said."""
     studentized: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -11,8 +11,8 @@ from tidyfair.arguments import how_often, whole
 from tidyfair.draws import is_of_labels, replicates_of, results_of
 from tidyfair.errors import ArgumentError
 from tidyfair.frames import open_frame
-from tidyfair.gates import READING, judged_metrics, limited
-from tidyfair.requests import DEFAULTS
+from tidyfair.gates import judged_metrics, limited
+from tidyfair.requests import DEFAULTS, in_two, refuse
 from tidyfair.results import tidy_results
 
 if TYPE_CHECKING:
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from tidyfair.requests import Reading
 
 __all__ = ["ProbabilityOf", "probability"]
+
+_NOT_TAKEN = {
+    **dict.fromkeys(("interval", "conf_level", "explain", "on_undefined", "parts", "keep_rows"), ""),
+    **dict.fromkeys(("times", "seed"), " in the call; give it to `probability` itself"),
+}
+"""What a call of the metrics takes, and a probability does not, and why."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +45,7 @@ class ProbabilityOf:
         self, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, **options: Any
     ) -> Any:
         """Evaluate on a dataframe; it takes what a metric takes, without weights and clusters."""
-        for name in ("interval", "conf_level", "explain", "times", "seed", "on_undefined", "parts", "keep_rows"):
-            if name in options:
-                own = " in the call; give it to `probability` itself" if name in {"times", "seed"} else ""
-                msg = f"A probability takes no `{name}`{own}."
-                raise ArgumentError(msg)
+        refuse("A probability", options, _NOT_TAKEN)
         for name in ("case_weights", "cluster"):
             if options.get(name) is not None:
                 msg = f"A probability takes no `{name}`, of which there is no prior; take intervals, or a test."
@@ -57,11 +59,8 @@ class ProbabilityOf:
             msg = f"{fixed[0]} is about how many rows groups have, of which there is no prior."
             raise ArgumentError(msg)
         source = open_frame(data, options.get("group_by"))
-        counting = {name: value for name, value in options.items() if name not in READING}
-        if counting.get("group_by") is not None:
-            counting["group_by"] = source.group_by  # an iterator is read once
-        given = {name: value for name, value in options.items() if name in READING}
-        reading: Reading = cast("Any", {**DEFAULTS, **given})
+        counting, given = in_two(options, source.group_by)
+        reading: Reading = {**DEFAULTS, **given}
         reading.update(interval="bayes", on_undefined="ignore", times=self.times, seed=self.seed)
         tally = self.metrics.tally(data, truth, estimate, **counting)
         plain: Reading = {**reading, "interval": None}

@@ -30,7 +30,7 @@ from tidyfair.plans import counted_together
 from tidyfair.requests import DEFAULTS, RESERVED, CallOptions, CountOptions, ReadOptions
 from tidyfair.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results
 from tidyfair.sums import Needs
-from tidyfair.tallies import Key, Scores, Tally
+from tidyfair.tallies import Key, Scores, Tally, check_tally
 from tidyfair.uncertainty import check_reading, group_intervals, result_intervals
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tidyfair.evaluations import Evaluated
     from tidyfair.formulas import Formula
     from tidyfair.frames import Source
-    from tidyfair.requests import Reading, Request
+    from tidyfair.requests import Accepted, Reading, Request
 
 __all__: list[str] = []
 
@@ -106,13 +106,11 @@ class Question:
         """Arrays as a frame, and which of its columns is what."""
         return _of_arrays(roles, by, group_by, ignore_index)
 
-    def check_options(self, options: Mapping[str, Any], *, counting: bool = False) -> None:
-        """Refuse options that no call knows, or that do not decide the counting."""
-        self._sorted_out(cast("CallOptions", options), CountOptions if counting else CallOptions)
+    def check_options(self, options: Mapping[str, Any], accepted: Accepted) -> None:
+        """Refuse options that no call knows, or that belong to another step."""
+        self._sorted_out(cast("CallOptions", options), accepted)
 
-    def _sorted_out(
-        self, options: CallOptions, accepted: type[CallOptions | CountOptions | ReadOptions] = CallOptions
-    ) -> tuple[CountOptions, Reading]:
+    def _sorted_out(self, options: CallOptions, accepted: Accepted = CallOptions) -> tuple[CountOptions, Reading]:
         """Options for counting and for reading; what is not accepted here is an error that says where it belongs."""
         given = cast("dict[str, Any]", options)
         known = accepted.__annotations__
@@ -347,9 +345,7 @@ class Question:
 
     def evaluate(self, tally: Tally, reading: Reading, requests: Sequence[Request] | None = None) -> list[Evaluated]:
         """The values of all groups, or what some requests ask, after the checks that need the whole of the data."""
-        if not isinstance(tally, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            msg = "What is computed is what `tally` has counted; to count and compute at once, call the metric itself."
-            raise ArgumentError(msg)
+        check_tally(tally)
         check_weights(tally)
         if tally.needs.numbers and (asked := [name for name in ("pos_label", "labels", "estimator") if reading[name]]):
             msg = f"`{asked[0]}` is about labels, but {self.requests[0].name} reads numbers."

@@ -24,8 +24,8 @@ from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, MetricSet, m
 from tidyfair.proportions import adjusted
 from tidyfair.readings import LEVEL, ONE_LABEL, UNIT
 from tidyfair.replicates import MOST_SHUFFLED, generator
-from tidyfair.requests import DEFAULTS
-from tidyfair.tallies import HIDDEN
+from tidyfair.requests import DEFAULTS, ReadOptions, in_two, refuse
+from tidyfair.tallies import HIDDEN, check_tally
 from tidyfair.units import UNGROUPED
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tidyfair.columns import ColumnLike
     from tidyfair.evaluations import Evaluated
     from tidyfair.formulas import Formula
-    from tidyfair.requests import Reading, ReadOptions
+    from tidyfair.requests import Reading
     from tidyfair.tallies import Tally
 
     Array: TypeAlias = np.ndarray[Any, Any]
@@ -50,9 +50,12 @@ FAMILIES = ("metric", "by", "all")
 _OUTER = "\0outer"
 SAME = 1e-9
 """Statistics that differ by less are ties: the same counts, worked out in another order."""
-NOT_TAKEN = (
-    "interval", "explain", "on_undefined", "score_bins", "times", "seed", "conf_level", "parts", "keep_rows",
-)  # fmt: skip
+NOT_TAKEN = {
+    **dict.fromkeys(("interval", "explain", "on_undefined", "score_bins", "parts", "keep_rows"), " of its own"),
+    **dict.fromkeys(("times", "seed", "conf_level"), " in the call; give it to the test itself"),
+}
+"""What a call of the metrics takes, and a test does not, and why."""
+_OF_ROWS = dict.fromkeys(("case_weights", "cluster"), ": it counts rows; `disparity_test` and intervals do")
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +120,7 @@ class Case:
 class RateTest(ABC):
     """Groupwise metrics, and the strata within which their groups are shuffled, as a callable on dataframes."""
 
-    not_taken: ClassVar[tuple[str, ...]] = (*NOT_TAKEN, "case_weights", "cluster")
+    not_taken: ClassVar[dict[str, str]] = NOT_TAKEN | _OF_ROWS
     metrics: tuple[GroupwiseMetric, ...]
     within: tuple[Column, ...]
     times: int
@@ -133,31 +136,23 @@ class RateTest(ABC):
         """Test on a dataframe; it takes what a metric takes, with one threshold at most."""
         if len({(metric.name, metric.by) for metric in self.metrics}) == len(self.metrics):
             metric_set(*self.metrics)  # what does not go together is told by its own name
-        for name in self.not_taken:
-            if name in options:
-                why = " of its own"
-                if name in {"times", "seed", "conf_level"}:
-                    why = " in the call; give it to the test itself"
-                elif name in {"case_weights", "cluster"}:
-                    why = ": it counts rows; `disparity_test` and intervals do"
-                msg = f"This takes no `{name}`{why}."
-                raise ArgumentError(msg)
+        refuse("This", options, self.not_taken)
         self._asked.check_options(options)
-        counting = {name: options[name] for name in options if name not in DEFAULTS}
-        reading: Any = {name: options[name] for name in options if name in DEFAULTS}
         source = open_frame(data, options.get("group_by"))
+        counting, reading = in_two(options, source.group_by)
         for column in self.within:
             column.check(source.columns, "within")
             if column in source.outer:
                 msg = f"`within`: the data are grouped by {column.name!r} already, each group of which is tested alone."
                 raise ArgumentError(msg)
-        if counting.get("group_by") is not None:
-            counting["group_by"] = source.group_by  # an iterator is read once
         counting["keep_rows"] = self._reads_rows(counting)
         return source.restore(self.compute(self._asked.tally(data, truth, estimate, **counting), **reading))
 
     def compute(self, tally: Tally, **reading: Unpack[ReadOptions]) -> pl.DataFrame:
         """Test on a tally that holds what the metrics count, and the strata: what a call gives on data."""
+        refuse("This", reading, self.not_taken)
+        self._asked.check_options(reading, ReadOptions)
+        check_tally(tally)
         if tally.cut is not None and tally.cut.several:
             msg = f"A test is about one selection, not a list of them: give one {tally.cut.way}."
             raise ArgumentError(msg)

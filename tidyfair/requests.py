@@ -73,6 +73,10 @@ class CallOptions(CountOptions, ReadOptions, total=False):
     explain: bool
 
 
+Accepted: TypeAlias = type[CountOptions] | type[ReadOptions] | type[CallOptions]
+"""The options of a step."""
+
+
 class Reading(TypedDict):
     """What decides how a tally is read: all of `ReadOptions`, which typed dictionaries cannot say of each other."""
 
@@ -92,6 +96,23 @@ DEFAULTS: Reading = {
     "conf_level": 0.95, "times": 10_000, "seed": 0,
 }  # fmt: skip
 """How a tally is read where nothing is said."""
+
+
+def refuse(who: str, options: Iterable[str], reasons: Mapping[str, str]) -> None:
+    """Refuse options that a call of the metrics takes, but not a test, a gate or a comparison of them."""
+    for name in options:
+        if name in reasons:
+            msg = f"{who} takes no `{name}`{reasons[name]}."
+            raise ArgumentError(msg)
+
+
+def in_two(options: Mapping[str, Any], group_by: object) -> tuple[Any, ReadOptions]:
+    """The options of counting and those of reading; `group_by`, which may be an iterator, as it was read."""
+    counting: Any = {name: value for name, value in options.items() if name not in DEFAULTS}
+    if counting.get("group_by") is not None:
+        counting["group_by"] = group_by
+    reading: Any = {name: value for name, value in options.items() if name in DEFAULTS}
+    return counting, reading
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from tidyfair.arguments import whole
 from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError
 from tidyfair.metric_sets import GroupwiseFactory
+from tidyfair.requests import CountOptions
 from tidyfair.tallies import HIDDEN, LABELS, Tally, add_up
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from tidyfair.columns import ColumnLike
-    from tidyfair.requests import CountOptions, ReadOptions
+    from tidyfair.requests import ReadOptions
 
 __all__ = ["Accumulator", "load_state", "save_state"]
 
@@ -63,7 +64,7 @@ class Accumulator:
             way_out = f'; give the feature, `{metrics.name}("column")`' if factory else ""
             msg = f"An accumulator takes a metric, a groupwise metric or a metric set, not {metrics!r}{way_out}."
             raise ArgumentError(msg)
-        metrics.check_options(counting, counting=True)
+        metrics.check_options(counting, CountOptions)
         self.metrics = metrics
         self._columns: tuple[ColumnLike | None, ColumnLike | None] = (truth, estimate)
         self._counting = counting

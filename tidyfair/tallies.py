@@ -265,6 +265,13 @@ def alike(one: pl.DataType, other: pl.DataType) -> bool:
     return kinds[0] == kinds[1] or pl.Null in (one, other)
 
 
+def check_tally(given: object) -> None:
+    """Refuse what was not counted."""
+    if not isinstance(given, Tally):
+        msg = "What is computed is what `tally` has counted; to count and compute at once, call the metric itself."
+        raise ArgumentError(msg)
+
+
 def add_up(tallies: Sequence[Tally]) -> Tally:
     """Merge tallies of parts of the data by key, never by position, into that of the whole."""
     first, *others = tallies
