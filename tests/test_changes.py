@@ -193,6 +193,16 @@ def test_rows_without_one_of_the_predictions_are_left_out_of_both() -> None:
     assert change[".one"].item() == tf.accuracy(kept, "y", "one")[".estimate"].item()
 
 
+def test_a_change_of_a_group_of_one_row_is_not_sure() -> None:
+    rows = pl.DataFrame(
+        {"y": [1, 0] * 10 + [1], "one": [1, 0, 0, 1] * 5 + [0], "other": [1] * 21, "g": ["a"] * 20 + ["b"]}
+    )
+    compare = tf.compare_models(tf.accuracy, tf.accuracy_difference("g"))
+    found = compare(rows, "y", one="one", other="other", times=200, on_undefined="ignore")
+    assert found[".change"].null_count() == 0
+    assert found.select(pl.col(".lower", ".upper", ".std_error").is_null()).rows() == [(False,) * 3, (True,) * 3]
+
+
 def test_few_clusters_of_two_models_are_few_too() -> None:
     people = pl.DataFrame({"person": list(range(6)) * 2, "y": [1, 0, 1] * 4, "one": [1, 0] * 6, "other": [0, 1, 1] * 4})
     with pytest.warns(tf.ClusterWarning, match="There are 6 clusters"):

@@ -664,3 +664,10 @@ def test_what_has_no_end_at_equality_passes_by_the_other() -> None:
     data = pl.concat([FAIR.with_columns(t=1), FAIR.with_columns(t=0)])
     found = tf.check(spread, below=0.1)(data, "t", "e", times=200)
     assert (found[".lower"].item(), verdict(found)) == (None, PASS)
+
+
+def test_groups_of_one_row_are_no_evidence() -> None:
+    rows = pl.DataFrame({"y": [1.0, 2.0, 3.0], "p": [1.1, 2.1, 3.1], "g": list("abc")})
+    for limit in (0.1, 0.001):
+        found = tf.check(tf.mae_difference("g"), below=limit)(rows, "y", "p", times=200, on_undefined="ignore")
+        assert found.select(".lower", ".upper", ".verdict").row(0) == (None, None, UNSURE)

@@ -836,3 +836,80 @@ def test_what_is_a_distance_of_groups_has_no_end_towards_equality(name: str) -> 
     (verdict,) = tf.check(metric, below=1e-4)(people, "t", **call, times=100)[".verdict"]
     assert verdict == "not enough evidence"
     assert tf.check(metric, below=5)(people, "t", **call, times=100)[".verdict"].item() == "pass"
+
+
+# What cannot be seen to vary
+
+
+def no_interval(result: pl.DataFrame) -> list[bool]:
+    """Which rows have none."""
+    told = result.select(pl.col(".lower", ".upper", ".std_error", ".method").is_null())
+    assert told.select(pl.all_horizontal(pl.all()) | ~pl.col(".method")).to_series().all()
+    return told[".method"].to_list()
+
+
+@pytest.mark.parametrize("metric", [tf.mae, tf.median_absolute_error], ids=["of sums", "of rows"])
+def test_a_single_row_does_not_say_how_much_it_varies(metric: tf.Metric) -> None:
+    random = np.random.default_rng(11)
+    rows = pl.DataFrame(
+        {"y": random.normal(size=61), "p": random.normal(size=61), "g": ["a"] * 30 + ["b"] * 30 + ["c"]}
+    )
+    options: dict[str, Any] = {"interval": "auto", "times": 200, "on_undefined": "ignore"}
+    gap = tf.new_groupwise_metric(metric, "gap", tf.difference())
+    assert no_interval(gap("g").by_group(rows, "y", "p", **options)) == [False, False, True]
+    for aggregate in (None, tf.standard_deviation(), tf.difference(to="overall"), tf.group_maximum()):
+        assert no_interval(gap("g", aggregate=aggregate)(rows, "y", "p", **options)) == [True]
+        assert no_interval(gap("g", aggregate=aggregate)(rows[:60], "y", "p", **options)) == [False]
+    # who is left out is not compared
+    assert no_interval(gap("g", min_n=2)(rows, "y", "p", **options)) == [False]
+    # a row that lacks its truth tells as little as none
+    more = pl.concat([rows, rows[-1:].with_columns(pl.lit(None, pl.Float64).alias("y"))])
+    assert no_interval(gap("g").by_group(more, "y", "p", **options)) == [False, False, True]
+    assert no_interval(metric(rows, "y", "p", group_by="g", **options)) == [False, False, True]
+    folds = pl.concat([rows.with_columns(fold=1), rows[:60].with_columns(fold=2)])
+    assert no_interval(gap("g")(folds, "y", "p", group_by="fold", **options)) == [True, False]
+
+
+def test_what_is_made_of_counts_needs_two_rows_too_but_rates_do_not() -> None:
+    rows = pl.DataFrame({"t": [1, 0] * 20 + [1], "e": [1, 0, 0, 1] * 10 + [1], "g": ["a"] * 40 + ["b"]})
+    gap = tf.new_groupwise_metric(tf.f_meas, "gap", tf.difference())("g")
+    options: dict[str, Any] = {"interval": "auto", "times": 200, "on_undefined": "ignore"}
+    assert no_interval(gap.by_group(rows, "t", "e", **options)) == [False, True]
+    assert no_interval(gap(rows, "t", "e", **options)) == [True]
+    sens = tf.equal_opportunity("g")
+    assert sens.by_group(rows, "t", "e", **options)[".method"].to_list() == ["wilson", "wilson"]
+    assert sens(rows, "t", "e", **options)[".method"].item() == "newcombe"
+    scored = rows.with_columns(s=pl.col("e") / 2)
+    listed = gap(scored, "t", probs="s", threshold=[0.25, 0.75], **options)
+    assert no_interval(listed) == [True, True]
+
+
+@pytest.mark.filterwarnings("ignore::tidyfair.ClusterWarning")
+def test_a_single_cluster_does_not_say_how_much_it_varies() -> None:
+    random = np.random.default_rng(12)
+    rows = pl.DataFrame({
+        "y": random.normal(size=60), "p": random.normal(size=60), "t": random.integers(0, 2, 60),
+        "g": ["a"] * 40 + ["b"] * 20, "person": np.repeat([1, 2, 3, 4, 5, 5], 10),
+    })  # fmt: skip
+    options: dict[str, Any] = {"interval": "auto", "times": 200, "on_undefined": "ignore", "cluster": "person"}
+    for metric in (tf.mae, tf.median_absolute_error):
+        gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("g")
+        assert no_interval(gap.by_group(rows, "y", "p", **options)) == [False, True]
+        assert no_interval(gap(rows, "y", "p", **options)) == [True]
+    parity = tf.demographic_parity("g")
+    assert no_interval(parity(rows, estimate="t", **options)) == [True]
+    apart = rows.with_columns(pl.int_range(pl.len()).floordiv(10).alias("person"))
+    assert no_interval(parity(apart, estimate="t", **options)) == [False]
+
+
+@pytest.mark.parametrize("aggregate", [
+    tf.difference(), tf.standard_deviation(), tf.difference(to="overall"),
+    tf.new_aggregate(pl.col(".estimate").max() - pl.col(".estimate").min(), equal=0),
+], ids=repr)  # fmt: skip
+def test_one_group_has_nothing_to_compare_with(aggregate: Any) -> None:
+    rows = pl.DataFrame({"e": [1, 0] * 50, "g": ["a"] * 100})
+    metric = tf.demographic_parity("g", aggregate=aggregate)
+    found = metric(rows, estimate="e", interval="auto", times=200)
+    assert found[".estimate"].item() == 0
+    assert no_interval(found) == [True]
+    assert tf.check(metric, below=0.1)(rows, estimate="e", times=200)[".verdict"].item() == "not enough evidence"

@@ -9,7 +9,7 @@ import polars as pl
 
 from tidyfair.columns import Column
 from tidyfair.counting import recounted
-from tidyfair.draws import interval_of, is_of_labels, is_stratified
+from tidyfair.draws import interval_of, is_of_labels, is_stratified, lone_results
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.fairness import demographic_parity
 from tidyfair.frames import open_frame
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ModelComparison", "compare_models"]
 
+_SPREAD = (".lower", ".upper", ".std_error")
 _NOT_TAKEN = {
     **dict.fromkeys(("probs", "estimate"), ": predictions are `one=` and `other=`"),
     **dict.fromkeys(("interval", "explain", "score_bins", "parts", "keep_rows"), " of its own"),
@@ -101,6 +102,8 @@ class ModelComparison:
         spread = pl.concat([self._spread(pairs, metric, reading) for metric in self.metrics])
         found = values.with_columns((pl.col(".other") - pl.col(".one")).alias(".change"))
         found = found.join(spread, on=about, how="left", nulls_equal=True, maintain_order="left")
+        one, other = (lone_results(side, each) for side, each in zip(pairs.sides, evaluated, strict=True))
+        found = found.with_columns(pl.when(~(one | other)).then(name).alias(name) for name in _SPREAD)
         p_values = self._mcnemar(pairs, evaluated[0]) if isinstance(pairs, _Cells) else [None] * len(found)
         return found.with_columns(pl.Series(".p_value", p_values, dtype=pl.Float64))
 

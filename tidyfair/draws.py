@@ -10,9 +10,11 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ClusterWarning, UndefinedWarning, warn
 from tidyfair.evaluations import evaluate_requests, labels_with_scores
 from tidyfair.proportions import student
+from tidyfair.readings import UNIT
 from tidyfair.replicates import generator, redrawn, redrawn_clusters, redrawn_rows
 from tidyfair.results import LOST, tidy_results
-from tidyfair.tallies import BLOCK, ESTIMATE, HIDDEN, LABELS
+from tidyfair.tallies import BLOCK, ESTIMATE, HIDDEN, LABELS, THRESHOLD
+from tidyfair.units import unit_of_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -191,6 +193,39 @@ def _check_drawn(tally: Tally, requests: Sequence[Request], reading: Reading) ->
         for why in (why for why, there in reasons.items() if there):
             msg = f"There is no interval of {request.name}, {why}; leave `interval=` out, or ask for the others alone."
             raise ArgumentError(msg)
+
+
+def with_lone(tally: Tally, evaluated: Evaluated) -> pl.DataFrame:
+    """The rows of values, and whether each is `lone`: of one row or cluster, and so the same in all replicates."""
+    units, found = evaluated.units, [pl.lit(value=False)]
+    tally = tally.at_each_cut() if THRESHOLD in units.outer_keys.columns else tally
+    for number, request in enumerate(evaluated.requests):
+        of_rows, (first, _) = _of_rows(request), units.spans[request.by]
+        drawn = tally.names([key.column for key in tally.clusters if not of_rows or key.column.name != BLOCK])
+        for name, formula in request.formulas:
+            lone = pl.col("n") == 1
+            if drawn:
+                unit = unit_of_cells(tally, units, request.by).cast(pl.Int32) + first
+                cells = tally.cells.with_columns(unit).drop_nulls([role for role in LABELS if role in formula.reads])
+                clusters = cells.group_by(UNIT).agg(pl.struct(drawn).n_unique().alias("clusters"))
+                lone |= pl.col(UNIT).is_in(clusters.filter(clusters=1)[UNIT].implode())
+            # how many rows there are is no value of theirs
+            if formula.reads:
+                found.append(lone & (pl.col("request") == number) & (pl.col("name") == name))
+    return evaluated.rows.with_columns(pl.any_horizontal(found).fill_null(value=False).alias("lone"))
+
+
+def lone_results(tally: Tally, evaluated: Evaluated) -> pl.Series:
+    """Whether such a value is part of each result, or fewer groups are compared than there must be."""
+    groups = with_lone(tally, evaluated).filter(pl.col("estimate").is_not_null()).group_by("request", "outer")
+    counted = groups.agg(pl.col("lone").any(), pl.col(UNIT).n_unique().alias("groups"))
+    told = {(number, outer): (lone, count) for number, outer, lone, count in counted.rows()}
+    found = list[bool]()
+    for number, request in enumerate(evaluated.requests):
+        needed = request.aggregate.groups_needed if request.aggregate else 1
+        each = (told.get((number, outer), (True, 0)) for outer in range(len(evaluated.units.outer_keys)))
+        found += [lone or count < needed for lone, count in each]
+    return pl.Series(found, dtype=pl.Boolean)
 
 
 def _clusters(tally: Tally) -> int | None:

@@ -12,7 +12,7 @@ from tidyfair.arguments import how_often, one_of, proper_share, whole
 from tidyfair.bands import band_limits, has_bands
 from tidyfair.comparisons import NO_LEVEL
 from tidyfair.contrasts import Contrast
-from tidyfair.draws import INTERVAL, by_replicates, results_of
+from tidyfair.draws import INTERVAL, by_replicates, lone_results, results_of, with_lone
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.intervals import Interval, Kind, Quantities, compared, limits_of, share_of
 from tidyfair.readings import LEVEL, ONE_LABEL
@@ -51,7 +51,8 @@ def check_reading(reading: Reading) -> None:
 
 def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     """The values of groups with an interval of each."""
-    rows = evaluated.rows.unique(["name", "estimator", "min_n", "unit", LEVEL], keep="first", maintain_order=True)
+    about = ["name", "estimator", "min_n", "unit", LEVEL]
+    rows = with_lone(tally, evaluated).unique(about, keep="first", maintain_order=True)
     found: list[Interval | None] = [None] * len(rows)
     left = set[int]()
     for (number, name), part in rows.with_row_index("place").group_by("request", "name", maintain_order=True):
@@ -67,7 +68,7 @@ def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, re
         for place, interval in zip(valued["place"], each, strict=True):
             found[place] = interval
     requests = [request for number, request in enumerate(evaluated.requests) if number in left]
-    table = _beside(groups, found, tally, requests, reading, tidy_groups)
+    table = _beside(groups, found, tally, requests, reading, tidy_groups, rows["lone"])
     return _without_ends_of_distances(table, evaluated.requests, reading)
 
 
@@ -76,6 +77,7 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
     outers = len(evaluated.units.outer_keys)
     found: list[Interval | None] = [None] * len(results)
     rows = evaluated.rows.filter(pl.col("estimate").is_not_null())
+    lone = lone_results(tally, evaluated)
     forms = {
         number: _closed_form(tally, request, rows.filter(request=number), reading)
         for number, request in enumerate(evaluated.requests)
@@ -101,12 +103,12 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
         request = evaluated.requests[number]
         for (outer,), part in rows.filter(request=number).group_by("outer", maintain_order=True):
             place = number * outers + int(str(outer))
-            if form is None or results[".estimate"][place] is None:
+            if form is None or results[".estimate"][place] is None or (number in paired and lone[place]):
                 continue
             about = f"{request.name} {request.by and request.by.text} {outer}"
             found[place] = form(part, generator(reading["seed"], about))
     left = [request for number, request in enumerate(evaluated.requests) if forms[number] is None]
-    table = _beside(results, found, tally, left, reading, results_of)
+    table = _beside(results, found, tally, left, reading, results_of, lone)
     table = _without_ends_of_distances(table, evaluated.requests, reading)
     banded = rows.filter(pl.col("request").is_in(in_bands))
     return _with_bands(table, tally, evaluated, banded, reading) if in_bands else table
@@ -249,8 +251,9 @@ def _beside(
     left: Sequence[Request],
     reading: Reading,
     tidy: Callable[[Evaluated], pl.DataFrame],
+    lone: pl.Series,
 ) -> pl.DataFrame:
-    """A table with the intervals found, and those by replicates where none was."""
+    """A table with the intervals found, and those by replicates where none was and these can tell."""
     columns: dict[str, list[Any]] = {name: [] for name in INTERVAL}
     for each in found:
         values = (each.lower, each.upper, each.error, each.method, None) if each else (None,) * len(INTERVAL)
@@ -265,6 +268,9 @@ def _beside(
         drawn = by_replicates(tally, left, reading, tidy)
         keys = [name for name in drawn.columns if name not in INTERVAL]
         joined = table.select(keys).join(drawn, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        if reading["interval"] != "bayes":
+            # what nobody has seen vary is not sure; a prior varies
+            joined = joined.with_columns(pl.when(~lone).then(name).alias(name) for name in INTERVAL)
         made = made.with_columns(pl.coalesce(made[name], joined[name]).alias(name) for name in INTERVAL)
     made = made.with_columns(pl.when(table[".estimate"].is_not_null()).then(name).alias(name) for name in INTERVAL)
     after = next(name for name in (".error_bound", ".estimate") if name in table.columns)

@@ -164,18 +164,22 @@ def rows_of(tally: Tally, labels: Labels, units: Units, by: By | None, reads: fr
 def cells_of(tally: Tally, labels: Labels, units: Units, by: By | None) -> pl.DataFrame:
     """The cells of a tally by unit: `unit`, `truth` and `estimate` as places among the labels, `n` and `w`."""
     cells = labels.encode(tally)
-    place, _ = _outer_groups(tally)
-    keys, distinct = [place], [units.outer[slice_of(units, by)]]
-    if by:
-        own = cells[tally.names(by.columns)]
-        keys += [by.sides.side(own)] if by.sides else own.get_columns()
-        distinct += units.keys[by].get_columns()
     sums = [name for name in ("n", "w") if name in cells.columns]
-    unit = pl.Series(_place(keys, distinct)).alias(UNIT)
-    placed = cells.select(TRUTH, "estimate", *sums).with_columns(unit)
+    placed = cells.select(TRUTH, "estimate", *sums).with_columns(unit_of_cells(tally, units, by))
     outer = units.outer[slice_of(units, by)][placed[UNIT]].alias("outer")
     apart = units.apart[slice_of(units, by)][placed[UNIT]].alias("apart")
     return placed.with_columns(outer, apart).group_by(UNIT, "outer", "apart", *LABELS).agg(pl.col(sums).sum())
+
+
+def unit_of_cells(tally: Tally, units: Units, by: By | None) -> pl.Series:
+    """The place of the unit of each cell of a tally among those of a `by`."""
+    place, _ = _outer_groups(tally)
+    keys, distinct = [place], [units.outer[slice_of(units, by)]]
+    if by:
+        own = tally.cells[tally.names(by.columns)]
+        keys += [by.sides.side(own)] if by.sides else own.get_columns()
+        distinct += units.keys[by].get_columns()
+    return pl.Series(UNIT, _place(keys, distinct))
 
 
 def slice_of(units: Units, by: By | None) -> slice:
