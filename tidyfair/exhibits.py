@@ -158,8 +158,10 @@ def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
         else:
             written = as_p_value if column.name.startswith(".p_") else rounded
             shown.append(written(column) if column.dtype.is_float() else column)
-    says_nothing = {column.name for column in shown if column.null_count() == len(column)}
-    return pl.DataFrame([column for column in shown if column.name not in hidden | says_nothing])
+    said = [column for column in shown if column.name not in hidden and column.null_count() < len(column)]
+    # of a single metric, and of what is as it should be, there is nothing to say
+    blank = {".base_metric", ".status"}
+    return pl.DataFrame([column.fill_null("") if column.name in blank else column for column in said])
 
 
 def _valued(frame: pl.DataFrame, value: str = ".estimate") -> pl.Series:
