@@ -132,6 +132,11 @@ class Request:
     """Whether the values of groups are distances themselves, from other groups, so that chance only adds to them."""
 
     @property
+    def several(self) -> bool:
+        """Whether it is of several metrics, of which one may be the worst."""
+        return len(self.formulas) - self.less > 1
+
+    @property
     def kind(self) -> Kind:
         """What its first metric reads."""
         return self.formulas[0][1].kind

@@ -53,16 +53,16 @@ def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool) -> pl.DataFra
             for name, size in zip(together, (len(requests), outer), strict=True)
         )
         every = numbers.join(outers, how="cross").join(every, on=together, how="left").sort(together)
-    # which of several metrics is the worst
-    several = [number for number, request in enumerate(requests) if len(request.formulas) - request.less > 1]
-    worst = {".base_metric": every["name"].set(~every["request"].is_in(several), None)} if several else {}
+    several = [number for number, request in enumerate(requests) if request.several]
+    worst = every["name"].set(~every["request"].is_in(several), None)
     nobody = pl.Series([[]], dtype=pl.List(pl.String)).new_from_index(0, len(every))
     return pl.DataFrame(
         {
             **evaluated.about(every), ".estimate": every["value"], **_error_bound(every, "value"),
             ".n": _filled(every["n"], 0), ".status": _filled(every["status"], "no_groups"),
             ".group_min": every["low"], ".group_max": every["high"], ".level": evaluated.level_text(every),
-            **worst, ".groups_left_out": _filled(every["left_out"], []) if "left_out" in every.columns else nobody,
+            ".base_metric": worst,
+            ".groups_left_out": _filled(every["left_out"], []) if "left_out" in every.columns else nobody,
         }
     )  # fmt: skip
 
