@@ -403,7 +403,7 @@ def test_narwhals_makes_columns_where_the_rows_are(there: Any) -> None:
     metric = tf.demographic_parity("heavy")
     assert metric(made, **LABELS).equals(metric(LOANS.with_columns(heavy), **LABELS))
     with pytest.raises(tf.ColumnError, match=r"`nw\.from_native\(data\)\.with_columns\(…\)` can be given"):
-        tf.demographic_parity(nw.col("heavy"))  # pyright: ignore[reportArgumentType]
+        tf.demographic_parity(nw.col("heavy"))  # pyright: ignore[reportArgumentType] - bad input
 
 
 def test_missing_labels_of_pandas_are_missing_in_dask() -> None:

@@ -53,7 +53,7 @@ BY_A_LOOK = {
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many places each table has that is counted in."""
     sizes: list[int] = []
-    count: Callable[..., pl.DataFrame] = packing._counted  # pyright: ignore[reportPrivateUsage] # noqa: SLF001
+    count: Callable[..., pl.DataFrame] = packing._counted  # pyright: ignore[reportPrivateUsage] # noqa: SLF001 - whether it is called
 
     def recorded(frame: pl.LazyFrame, packed: packing.Packing, name: str) -> pl.DataFrame:
         sizes.append(packed.size)
@@ -65,7 +65,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("name", KEYS)
-def test_a_table_counts_what_a_group_by_counts(name: str, lazy: bool, counted: list[int]) -> None:  # noqa: FBT001
+def test_a_table_counts_what_a_group_by_counts(name: str, lazy: bool, counted: list[int]) -> None:  # noqa: FBT001 - a case
     people = pl.DataFrame({"key": KEYS[name], "y": some([True, False, None]), "p": some([True, False])})
     expected = people.group_by("key", "y", "p").agg(n=pl.len().cast(pl.Int64))
     metric = tf.metric_set(tf.accuracy, tf.demographic_parity("key"))
@@ -109,7 +109,7 @@ def test_the_engine_that_the_user_sets_gets_the_whole_query(counted: list[int]) 
     expected = tf.accuracy(people, "y", "p")
     assert len(counted) == 1
     for engine in ("in-memory", pl.InMemoryEngine()):
-        with pl.Config(engine_affinity=engine):  # pyright: ignore[reportArgumentType]
+        with pl.Config(engine_affinity=engine):  # pyright: ignore[reportArgumentType] - a case
             assert tf.accuracy(people, "y", "p").equals(expected)
     assert len(counted) == 1
     with pl.Config(engine_affinity="streaming"):

@@ -229,7 +229,7 @@ def test_a_threshold_is_marked() -> None:
     assert '"datum"' not in plain
     for at, result, said in ((0.5, RESULTS["results"](), "no list of them"), ("x", curve, "`at` is a finite number")):
         with pytest.raises(tf.ArgumentError, match=said):
-            tf.autoplot(result, at=at)  # pyright: ignore[reportArgumentType]
+            tf.autoplot(result, at=at)  # pyright: ignore[reportArgumentType] - bad input
 
 
 def test_names_are_data() -> None:
@@ -334,7 +334,7 @@ def test_charts_have_words_for_those_who_do_not_see_them() -> None:
     [
         (lambda: tf.autoplot(pl.DataFrame({"a": [1]})), "draws results of tidyfair"),
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS).clear()), "has no rows"),
-        (lambda: tf.autoplot(FAIR(LOANS, **LABELS), kind="pie"), "Unknown kind 'pie'"),  # pyright: ignore[reportArgumentType]
+        (lambda: tf.autoplot(FAIR(LOANS, **LABELS), kind="pie"), "Unknown kind 'pie'"),  # pyright: ignore[reportArgumentType] - bad input
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS), kind="heat map"), "two features that are crossed"),
         (lambda: tf.autoplot(RESULTS["pairs"](), beside=RESULTS["tests"]()), "drawn behind disparities"),
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS), beside=LOANS), "what `disparity_test"),

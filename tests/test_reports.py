@@ -346,6 +346,25 @@ def test_the_answer_is_given_in_words() -> None:
     ) in told
 
 
+def test_the_answer_counts_differences_of_either_sign() -> None:
+    call: dict[str, Any] = {**LABELS, "by": tf.privileged(race="White")}
+    told = part(tf.report(lending(), **call, metrics=tf.demographic_parity(call["by"])).markdown(), "The question")
+    sides = tf.demographic_parity(call["by"])(lending(), **LABELS, interval="auto").row(0, named=True)
+    assert sides[".upper"] < 0
+    assert "is lowest for unprivileged and highest for privileged" in told
+    assert f"{-sides['.estimate']:.3f} apart ({-sides['.upper']:.3f} to {-sides['.lower']:.3f})" in told
+
+
+def test_scores_are_told_without_a_disparity_and_without_groups_that_may_be_shown() -> None:
+    told = tf.report(LOANS, **SCORES, by="sex", metrics=tf.roc_auc).markdown()
+    assert "| selection\\_rate | sex | female |" in part(told, "Thresholds")
+    hidden = tf.report(LOANS, **SCORES, by="sex", min_n=10**6).markdown()
+    assert "there is nothing to draw" in part(hidden, "Thresholds")
+    lacking = LOANS.with_columns(score=pl.when(pl.int_range(pl.len()) >= 7).then("score"))
+    told = tf.report(lacking, **SCORES, by="sex", metrics=tf.selection_rate).markdown()
+    assert "| score | scores | 7 |" in part(told, "The data")
+
+
 def test_numbers_have_usual_metrics_too() -> None:
     told = tf.report(LOANS, "weight", "score", by="sex", times=50).markdown()
     assert "| rows | mean prediction | residual bias | mae | rmse | rsq |" in told

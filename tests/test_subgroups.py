@@ -362,8 +362,8 @@ def test_the_adjusted_is_never_the_smaller(people: pl.DataFrame) -> None:
     known = found.drop_nulls(".p_value")
     assert (known[".p_adjusted"] >= known[".p_value"]).all()
     assert (known[".p_adjusted"] > known[".p_value"]).any()
-    assert known[".p_value"].min() >= 1 / 201  # pyright: ignore[reportOperatorIssue, reportOptionalOperand]
-    assert known[".p_adjusted"].max() <= 1  # pyright: ignore[reportOperatorIssue, reportOptionalOperand]
+    assert known[".p_value"].min() >= 1 / 201  # pyright: ignore[reportOperatorIssue, reportOptionalOperand] - they are numbers
+    assert known[".p_adjusted"].max() <= 1  # pyright: ignore[reportOperatorIssue, reportOptionalOperand] - they are numbers
 
 
 def test_it_is_adjusted_for_what_is_searched_only() -> None:

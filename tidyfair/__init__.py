@@ -69,4 +69,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return __getattr__("__all__")  # pyright: ignore[reportReturnType]
+    return __getattr__("__all__")  # pyright: ignore[reportReturnType] - `__all__` is a list

@@ -36,8 +36,8 @@ def number(name: str, value: object, least: float, most: float = math.inf, *, in
     found = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
     if not (least < found < most if inside else least <= found <= most and found < math.inf):
         both = f"{'between' if inside else 'from'} {least:g} {'and' if inside else 'to'} {most:g}"
-        open_end = f"above {least:g}" if inside else f"of {least:g} or more"
-        what = f"number {both}" if most < math.inf else f"finite number {open_end}"
+        open_end = f" above {least:g}" if inside else f" of {least:g} or more" if least > -math.inf else ""
+        what = f"number {both}" if most < math.inf else f"finite number{open_end}"
         msg = f"`{name}` is a {what}, not {value!r}."
         raise ArgumentError(msg)
     return found

@@ -104,7 +104,7 @@ class Audit:
         else:
             rates = tuple(each for each in metrics if isinstance(each, Metric))
             given = [each for each in metrics if isinstance(each, GroupwiseMetric)]
-        parities = [replace(each, min_n=max(each.min_n, min_n)) for each in given]
+        parities = [each.of_at_least(min_n) for each in given]
         shown: dict[Formula, Metric] = {}
         for rate in (*rates, *(rate for each in parities for rate in each.metrics)):
             # an alias is no other metric, and what compares groups is nothing of all rows
@@ -128,9 +128,9 @@ class Audit:
         return metric_set(*named.values())
 
     @property
-    def features(self) -> list[str]:
-        """What is compared, in words."""
-        return list(dict.fromkeys(each.by.text for each in self.groups if isinstance(each, GroupwiseMetric)))
+    def bys(self) -> list[By]:
+        """What is compared."""
+        return list(dict.fromkeys(each.by for each in self.groups if isinstance(each, GroupwiseMetric)))
 
     @property
     def parities(self) -> tuple[GroupwiseMetric, ...]:

@@ -46,7 +46,7 @@ class Evaluable(ABC):
     @cached_property
     def _question(self) -> Question:
         # what counts and reads is imported at the first call, so that the import of the library stays short
-        from tidyfair.questions import Question  # noqa: PLC0415
+        from tidyfair.questions import Question  # noqa: PLC0415 - at the first call
 
         return Question(self.requests)
 

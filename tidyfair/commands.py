@@ -26,9 +26,8 @@ from tidyfair.labels import read_labels
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.classification import base_rate
 from tidyfair.reports import report
-from tidyfair.sections import again
-from tidyfair.sums import SCORE
-from tidyfair.tallies import LABELS
+from tidyfair.sections import again, missing_of, percent
+from tidyfair.tallies import ESTIMATE
 from tidyfair.terminal import note, show, watched
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tidyfair.audits import Feature, Predictions
-    from tidyfair.columns import Column
     from tidyfair.gates import Gate
     from tidyfair.tallies import Tally
 
@@ -47,7 +45,7 @@ _EXAMPLE: dict[str, Any] = {
     "truth": "repaid", "estimate": "approved", "pos_label": "yes", "by": ["sex", "race"],
 }  # fmt: skip
 _COLUMNS = ("truth", "estimate", "one", "other", "probs", "weights", "group_by")
-_SURE = "Intervals hold what is true 95% of the time."
+_SURE = f"Intervals hold what is true {percent(0.95)} of the time."
 _DRAWS = 1_000
 """How often rows of numbers are drawn, which takes long; cells of labels are drawn as often as elsewhere."""
 _CONFIDENCE = 0.95
@@ -69,7 +67,7 @@ def audit(options: Namespace) -> int:
     more = [comparison_of(name, "metric") for name in options.metric or ()]
     _check_kind("metric", [each.typical for each in more], asked.kind)
     audited = Audit.of(asked.features, asked.kind, min_n=options.min_n, more=more)
-    gate = _gate(options, asked, audited.features)
+    gate = _gate(options, asked, [by.text for by in audited.bys])
     call: Any = {"data": asked.data, "truth": asked.truth, "estimate": asked.estimate, **asked.counting}
     tally = audited.everything(*(gate.metrics if gate else ())).tally(**call, parts=0)
     verdicts = gate and gate.compute(tally, on_undefined="ignore", **asked.reading)
@@ -83,8 +81,9 @@ def audit(options: Namespace) -> int:
             print(f"{page} is written.", file=sys.stderr)
     if len(places) > len(pages) or not pages:
         _look(audited, tally, asked.reading, places, options.min_n)
-    _tell_of_missing([tally])
-    if asked.counting["threshold"] is not None:
+    _tell_of_missing(dict(missing_of(tally).select("column", "missing").rows()))
+    # only where all decisions are the same it matters where the scores are
+    if asked.counting["threshold"] is not None and tally.cells[ESTIMATE].drop_nulls().n_unique() == 1:
         _tell_of_threshold(asked.data, asked.counting["threshold"], [asked.counting["probs"]])
     return _judged(verdicts, gate.confidence) if gate and verdicts is not None else 0
 
@@ -116,7 +115,7 @@ def _judged(verdicts: pl.DataFrame, confidence: float) -> int:
     # with groups left out nothing passes
     left = pl.col(".groups_left_out")
     left_out = pl.when(left.list.len() > 0).then(left).alias("groups left out")
-    title = f"Verdicts: each end of an interval is right {confidence * 100:g}% of the time"
+    title = f"Verdicts: each end of an interval is right {percent(confidence)} of the time"
     show(title, _apart(verdicts, left_out), up_to=".by")
     if len(verdicts) > 1:
         print("Failures are judged together (Holm), so that one alone may look beyond its limit and still not fail.\n")
@@ -161,15 +160,8 @@ def _tell_of_undefined(audited: Audit, tally: Tally, reading: dict[str, Any], un
         note(str(warning.message).partition(" (on_undefined")[0])
 
 
-def _tell_of_missing(tallies: Sequence[Tally]) -> None:
+def _tell_of_missing(missing: Mapping[str, int]) -> None:
     """Say how many rows are left out because something is missing."""
-    missing = dict[str, int]()
-    for tally in tallies:
-        scores = tally.scores.columns[0] if tally.scores else None
-        roles: dict[str, Column | None] = dict(zip(LABELS, (tally.truth, tally.estimate or scores), strict=True))
-        for role, column in (roles | {SCORE: scores}).items():
-            if column is not None and role in tally.cells.columns:
-                missing[column.name] = int(tally.cells.filter(pl.col(role).is_null())["n"].sum())
     if lacking := [f"{rows:,} without {name!r}" for name, rows in missing.items() if rows]:
         note(f"rows are left out of the metrics that read what they lack: {' and '.join(lacking)}.")
 
@@ -206,7 +198,9 @@ def compare(options: Namespace) -> int:
         title = f"{one} and {other}{at}, and the difference from one to the other"
         show(title, one_below_the_other(found.rename(named)), up_to=".by" if asked.features else ".metric")
         print(f"{_SURE}\n")
-    _tell_of_missing([of_models[0].tally(data, asked.truth, each) for each in (one, other)])
+    read = [column for column in (asked.truth, one, other) if column is not None]
+    known = [pl.col(column).fill_nan(None) if asked.schema[column].is_float() else pl.col(column) for column in read]
+    _tell_of_missing(asked.data.select(each.null_count() for each in known).collect().row(0, named=True))
     if threshold is not None:
         _tell_of_threshold(asked.data, threshold, [one, other])
     return 0

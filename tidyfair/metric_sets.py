@@ -148,6 +148,10 @@ class GroupwiseMetric(Evaluable):
         text = self.bound.in_words(of + several) + (less and f", less the same of {less}")
         return f"{text[0].upper()}{text[1:]}, of the groups."
 
+    def of_at_least(self, rows: int) -> Self:
+        """The same of groups of so many rows, or of as many as it needs anyway."""
+        return replace(self, min_n=max(self.min_n, rows))
+
     def ask(self) -> tuple[Request]:
         """What it asks of a tally."""
         formulas = tuple(

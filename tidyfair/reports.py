@@ -193,10 +193,7 @@ def _limited(gate: object, min_n: int) -> Gate | None:
     if not isinstance(gate, Gate):
         msg = f"`gate` is what check(…) or four_fifths(…) has made, not {gate!r}."
         raise ArgumentError(msg)
-    limited = [
-        replace(each, min_n=max(each.min_n, min_n)) if isinstance(each, GroupwiseMetric) else each
-        for each in gate.metrics
-    ]
+    limited = [each.of_at_least(min_n) if isinstance(each, GroupwiseMetric) else each for each in gate.metrics]
     return replace(gate, metrics=metric_set(*limited))
 
 

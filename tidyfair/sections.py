@@ -59,7 +59,7 @@ def question(audit: Audit, tally: Tally, reading: Mapping[str, Any], results: pl
     given = {"predictions": tally.estimate, "scores": tally.scores.columns[0] if tally.scores else None}
     what = " and ".join(f"the {kind} {column.name!r}" for kind, column in given.items() if column is not None)
     about = f" of {tally.truth.name!r}" if tally.truth else ""
-    features = ", ".join(audit.features)
+    features = ", ".join(by.text for by in audit.bys)
     said = [f"How good are {what}{about}, for whom, and how far apart are the groups of {features}?"]
     if reading.get("pos_label") is not None:
         said.append(f"The event is {reading['pos_label']!r}.")
@@ -88,22 +88,22 @@ def _in_short(audit: Audit, results: pl.DataFrame) -> list[str]:
     for by in dict.fromkeys(each.by.text for each in parities):
         names = {each.name: " or ".join(rate.name for rate in each.metrics) for each in parities if each.by.text == by}
         mine = results.filter((pl.col(".by") == by) & pl.col(".metric").is_in(list(names)))
-        sure = mine.filter((pl.col(".lower") > 0) & (pl.col(".lower").is_finite())).sort(".lower", descending=True)
+        # what has a sign may be sure on either side
+        least = pl.max_horizontal(".lower", -pl.col(".upper"))
+        sure = mine.filter((least > 0) & least.is_finite()).sort(least, descending=True)
         if sure.is_empty():
             said.append(f"By {by}, no difference between groups is sure.")
             continue
         row = sure.row(0, named=True)
-        value, low, high = rounded(pl.Series([row[name] for name in (".estimate", ".lower", ".upper")]))
+        low, high = sorted(abs(row[end]) for end in (".lower", ".upper"))
+        value, low, high = rounded(pl.Series([abs(row[".estimate"]), low, high]))
+        what = row.get(".base_metric") or names[row[".metric"]]
         more = f"; {len(sure) - 1} more of {len(mine)} are sure" if len(sure) > 1 else ""
         said.append(
-            f"By {by}, groups differ: {_in_words(names[row['.metric']])} is lowest for {row['.group_min']} and highest "
+            f"By {by}, groups differ: {what.replace('_', ' ')} is lowest for {row['.group_min']} and highest "
             f"for {row['.group_max']}, {value} apart ({low} to {high}){more}."
         )
     return said
-
-
-def _in_words(name: str) -> str:
-    return name.replace("_", " ")
 
 
 def of_data(audit: Audit, tally: Tally, min_n: int) -> tuple[Any, ...]:
@@ -113,9 +113,7 @@ def of_data(audit: Audit, tally: Tally, min_n: int) -> tuple[Any, ...]:
     if tally.weights is not None:
         total, squares = (float(tally.cells[name].sum()) for name in ("w", "w2"))
         said += f" Their weights add up to {total:,.4g}, and tell as much as {total**2 / squares:,.0f} equal ones."
-    sizes = [
-        _sizes(tally, by) for by in dict.fromkeys(each.by for each in audit.groups if isinstance(each, GroupwiseMetric))
-    ]
+    sizes = [_sizes(tally, by) for by in audit.bys]
     enough, share = pl.when(pl.col("rows") >= min_n), (pl.col("rows") / rows * 100).round(1).cast(pl.String) + " %"
     people = pl.concat(sizes).with_columns(enough.then("rows").alias("rows")).with_columns(share.alias("share"))
     missing = missing_of(tally)
@@ -126,8 +124,10 @@ def missing_of(tally: Tally) -> pl.DataFrame:
     """How many rows lack what is read, by column."""
     named = {TRUTH: tally.truth, ESTIMATE: tally.estimate}
     found = [(column.name, role, role) for role, column in named.items() if column is not None]
-    if tally.scores is not None and SCORE in tally.cells.columns:
-        found += [(each.name, "scores", SCORE) for each in tally.scores.columns]
+    if tally.scores is not None:
+        # without a score there is no decision either
+        place = SCORE if SCORE in tally.cells.columns else ESTIMATE
+        found += [(each.name, "scores", place) for each in tally.scores.columns]
     lacking = {place: int(tally.cells.filter(pl.col(place).is_null())["n"].sum()) for _, _, place in found}
     rows = [(name, role, lacking[place]) for name, role, place in found]
     return pl.DataFrame(rows, schema=["column", "read as", "missing"], orient="row")
@@ -160,7 +160,8 @@ def _picture(result: pl.DataFrame, title: str, *, instead: Shown | None = None, 
     try:
         return Drawn(autoplot(result, title=title, **how), instead)
     except ArgumentError:
-        return instead or f"{title}: there is nothing to draw, or more than could be read."
+        none = f"{title}: there is nothing to draw, or more than could be read."
+        return none if instead is None or instead.table.is_empty() else instead
 
 
 def of_disparities(
@@ -208,17 +209,16 @@ def of_scores(audit: Audit, tally: Tally, data: Any, asked: dict[str, Any], min_
     named = {name: asked[name] for name in _OF_CURVES if name in asked}
     cut, blocks = tally.cut, list[Any]()
     at = cut.values[0] if cut is not None and cut.way == "threshold" and not cut.groups else None
-    bys = dict.fromkeys(each.by for each in audit.parities)
     rates = new_groupwise_metric(metric_set(selection_rate, sens), "rates", difference())
     thresholds = _thresholds(tally)
-    every = threshold_curve(metric_set(*(rates(*by.features) for by in bys)), thresholds)
+    every = threshold_curve(metric_set(*(rates(*by.features) for by in audit.bys)), thresholds)
     of_decisions = {name: asked[name] for name in ("frequency_weights", "na_rm") if name in asked}
     values = every.by_group(data, **named, **of_decisions, on_undefined="ignore")
     curves = open_frame(values).to_polars().filter(pl.col(".n") >= min_n)
     if "frequency_weights" in asked:
         # values are the same, and curves show nothing else
         named["case_weights"] = asked["frequency_weights"]
-    for by in bys:
+    for by in audit.bys:
         mine = _largest(curves.filter(pl.col(".by") == by.text), [".group"])
         title = f"Thresholds, by {by.text}"
         blocks.append(_picture(mine, title, at=at, instead=_at_thresholds(mine, thresholds[10:100:10])))
