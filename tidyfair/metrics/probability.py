@@ -589,7 +589,9 @@ def _fitted(design: Array, offset: Array, truth: Array, weight: Array) -> Array:
     beta[0] = np.log(share / (1 - share)) - np.average(offset, weights=weight)
     current = loss(beta)
     for _ in range(_MOST_STEPS):
-        expected = 1 / (1 + np.exp(-(offset + design @ beta)))
+        # what is too large for a float leaves a share of 0, as it should
+        with np.errstate(over="ignore"):
+            expected = 1 / (1 + np.exp(-(offset + design @ beta)))
         gradient = design.T @ (weight * (truth - expected))
         curvature = (design * (weight * expected * (1 - expected))[:, None]).T @ design
         step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
