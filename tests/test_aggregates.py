@@ -418,4 +418,53 @@ def test_the_worst_of_several_metrics_is_named() -> None:
     found = asked(people, "y", "p", explain=True)
     assert found[".base_metric"].to_list() == [None, "sens", None]
     assert ".base_metric" not in asked(people, "y", "p").columns
-    assert ".base_metric" not in tf.equal_opportunity("g")(people, "y", "p", explain=True).columns
+    assert tf.equal_opportunity("g")(people, "y", "p", explain=True)[".base_metric"].to_list() == [None]
+
+
+NO_NEGATIVES = pl.DataFrame({"g": ["a"] * 40 + ["b"] * 80, "t": [1] * 80 + [0] * 40, "e": [1] * 40 + [0] * 80})
+"""All of group a are positive and selected, none of group b is selected: sens differs by 1, spec has one group."""
+UNRELATED = pl.DataFrame({"g": ["c"] * 80, "t": [0, 1] * 40, "e": [0, 1] * 40})
+
+
+def test_the_worst_metric_is_taken_over_those_that_two_groups_have() -> None:
+    odds = tf.equalized_odds("g")
+    with pytest.warns(tf.UndefinedWarning, match="equalized_odds by g is the worst of the other metrics, .* spec"):
+        found = odds(NO_NEGATIVES, "t", "e", explain=True).row(0, named=True)
+    assert (found[".estimate"], found[".base_metric"], found[".status"]) == (1.0, "sens", "metrics_left_out")
+    assert (found[".metrics_left_out"], found[".groups_left_out"]) == (["spec"], ["a"])
+    # yardstick's rule
+    assert odds(NO_NEGATIVES, "t", "e", on_undefined="null")[".estimate"].to_list() == [None]
+    # no metric can be compared
+    positives = NO_NEGATIVES.filter(pl.col("g") == "a")
+    nothing = pl.concat([positives, positives.with_columns(g=pl.lit("b"), t=pl.lit(0, pl.Int64))])
+    assert odds(nothing, "t", "e", on_undefined="ignore")[".estimate"].to_list() == [None]
+
+
+@pytest.mark.parametrize("data", [NO_NEGATIVES, pl.concat([NO_NEGATIVES, UNRELATED])], ids=["two groups", "a third"])
+def test_an_unrelated_group_does_not_make_the_verdict(data: pl.DataFrame) -> None:
+    with pytest.warns(tf.UndefinedWarning, match="spec"):
+        found = tf.check(tf.equalized_odds("g"), below=0.1)(data, "t", "e")
+    assert found[".verdict"].to_list() == ["fail"]
+
+
+def test_a_gate_does_not_pass_with_a_metric_left_out() -> None:
+    same = pl.DataFrame({"g": ["a"] * 4000 + ["b"] * 4000, "t": [1] * 6000 + [0] * 2000})
+    same = same.with_columns(e=pl.when(pl.col("t") == 1).then(pl.int_range(pl.len()) % 2).otherwise(0))
+    with pytest.warns(tf.UndefinedWarning, match="spec"):
+        found = tf.check(tf.equalized_odds("g"), below=0.2)(same, "t", "e")
+    assert found[".upper"].item() < 0.1
+    assert found[".verdict"].to_list() == ["not enough evidence"]
+
+
+def test_a_reference_without_one_of_the_rates_is_compared_by_the_others() -> None:
+    data = pl.concat([NO_NEGATIVES, UNRELATED])
+    odds = tf.equalized_odds("g", aggregate=tf.difference(to="a"))
+    found = odds(data, "t", "e", explain=True, on_undefined="ignore", interval="auto").row(0, named=True)
+    # of those in the group a all are found, in b nobody
+    assert (found[".estimate"], found[".metrics_left_out"]) == (1.0, ["spec"])
+    assert 0.8 < found[".lower"] < found[".upper"] == 1.0
+
+
+def test_a_mean_of_metrics_needs_all_of_them() -> None:
+    found = tf.average_abs_odds_difference("g")(NO_NEGATIVES, "t", "e", explain=True, on_undefined="ignore")
+    assert found.select(".estimate", ".status").row(0) == (None, "too_few_groups")

@@ -36,7 +36,6 @@ def test_result_is_tidy(loans: DataFrame) -> None:
     result = FAIR(loans, "truth", "estimate", on_undefined="ignore")
     assert result.schema == {
         ".metric": pl.String, ".by": pl.String, ".estimator": pl.String, ".estimate": pl.Float64,
-        ".groups_left_out": pl.List(pl.String),
     }  # fmt: skip
     assert result[".metric"].to_list() == [
         "accuracy", "sens", "demographic_parity", "equalized_odds", "equal_opportunity"
@@ -105,7 +104,8 @@ def test_expressions_name_columns(loans: DataFrame, engine: Callable[[DataFrame]
 
 def test_explain_says_which_groups(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     result = as_polars(FAIR(engine(loans), "truth", "estimate", explain=True, on_undefined="ignore"))
-    explained = [".n", ".status", ".group_min", ".group_max", ".level", ".base_metric", ".groups_left_out"]
+    explained = [".n", ".status", ".group_min", ".group_max", ".level", ".base_metric"]
+    explained += [".metrics_left_out", ".groups_left_out"]
     assert result.columns[4:] == explained
     parity = result.row(2, named=True)
     assert (parity[".group_min"], parity[".group_max"], parity[".n"], parity[".status"]) == ("m", "f", 12, "ok")
@@ -115,7 +115,7 @@ def test_explain_says_which_groups(loans: DataFrame, engine: Callable[[DataFrame
 def test_by_group(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     groups = as_polars(FAIR.by_group(engine(loans), "truth", "estimate"))
     assert groups.columns == [
-        ".metric", ".by", ".group", ".estimator", ".estimate", ".n", ".denominator", ".status"
+        ".metric", ".by", ".group", ".level", ".estimator", ".estimate", ".n", ".denominator", ".status"
     ]  # fmt: skip
     # the plain sens, and the sens of equalized odds and of equal opportunity: each once per by
     assert groups.filter(pl.col(".metric") == "sens")[".by"].unique().to_list().count("sex") == 1
@@ -465,11 +465,42 @@ def test_the_warning_names_ten_groups_at_most() -> None:
 def test_what_undefined_groups_do(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     gap = tf.equal_opportunity("race")
     data = engine(loans)
-    ignored = as_polars(gap(data, "truth", "estimate", on_undefined="ignore"))
+    ignored = as_polars(gap(data, "truth", "estimate", on_undefined="ignore", explain=True))
     assert ignored[".groups_left_out"].to_list() == [["rare"]]
     assert value(ignored) == pytest.approx(1 / 4)  # 3 of 4 positives of a are found, the only one of b is
     nulled = as_polars(gap(data, "truth", "estimate", on_undefined="null", explain=True))
     assert nulled.select(".estimate", ".status").row(0) == (None, "undefined_group")
+
+
+COMPLETE = pl.DataFrame({"t": [1, 1, 0, 0] * 4, "e": [1, 0, 1, 0] * 4, "g": [*"aabb"] * 4, "f": [1, 2] * 8})
+"""Every group has every rate."""
+COLUMNS_OF = {
+    "nothing defined": COMPLETE.with_columns(t=pl.lit(1), e=pl.lit(1)),
+    "one group lacks a rate": COMPLETE.with_columns(t=pl.when(pl.col("g") == "a").then(1).otherwise("t")),
+    "a rare group": pl.concat([COMPLETE, pl.DataFrame({"t": [0], "e": [0], "g": ["c"], "f": [1]})]),
+    "missing": COMPLETE.with_columns(t=pl.when(pl.col("g") == "a").then(None).otherwise("t")),
+    "no rows": COMPLETE.clear(),
+}
+
+
+@pytest.mark.parametrize("which", COLUMNS_OF)
+@pytest.mark.parametrize(
+    "options", [{}, {"explain": True}, {"interval": "auto", "explain": True, "times": 20}], ids=str
+)
+def test_columns_of_a_result_follow_from_the_call_and_not_from_the_data(which: str, options: dict[str, Any]) -> None:
+    metrics = tf.metric_set(tf.f_meas, tf.equalized_odds("g"), tf.demographic_parity("g"), tf.f1_group_minimum("g"))
+    given: Any = {"pos_label": 1, "group_by": "f", "on_undefined": "ignore", **options}
+    for call in (metrics, metrics.by_group):
+        by_group_options = {name: value for name, value in given.items() if call is metrics or name != "explain"}
+        expected = call(COMPLETE, "t", "e", **by_group_options)
+        assert call(COLUMNS_OF[which], "t", "e", **by_group_options).schema == expected.schema
+
+
+def test_groups_have_a_level_column_for_two_labels_as_for_three() -> None:
+    three = pl.DataFrame({"t": [0, 1, 2, 0], "e": [0, 1, 1, 2], "g": [*"aabb"]})
+    two = three.filter(pl.col("t") < 2, pl.col("e") < 2)
+    tables = [tf.equal_opportunity("g").by_group(data, "t", "e", on_undefined="ignore") for data in (three, two)]
+    assert pl.concat(tables)[".level"].null_count() == sum(map(len, tables))
 
 
 def test_infinite_is_not_undefined() -> None:

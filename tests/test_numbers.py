@@ -519,7 +519,7 @@ def test_a_single_row_has_no_spread(name: str) -> None:
     data = pl.DataFrame({"truth": [1.0, 2.0, 4.0, 5.1], "estimate": [1.5, 2.5, 3.0, 5.0], "group": [*"aaab"]})
     gap = tf.new_groupwise_metric(getattr(tf, name), "gap", tf.difference())("group")
     with pytest.warns(tf.UndefinedWarning) as said:
-        found = gap(data, "truth", "estimate")
+        found = gap(data, "truth", "estimate", explain=True)
     assert len(said) == 1
     assert str(said[0].message).startswith(f"{name} has no value (constant) in group 'b'. ")
     assert found[".estimate"].to_list() == [None]

@@ -902,6 +902,45 @@ def test_one_label_of_several_is_read_against_the_rest(metric: tf.Metric) -> Non
         assert metric(THREE, "sky", probs=SKY, pos_label=label).equals(alone)
 
 
+def largest_score_is_wrong(truth: Any, score: Any, *, labels: Any) -> float:
+    """A metric of one's own over all labels: how often the largest score is not that of the true label."""
+    return float(np.mean([labels[place] != label for place, label in zip(score.argmax(axis=1), truth, strict=True)]))
+
+
+OWN = tf.new_prob_metric(largest_score_is_wrong, "largest_score_is_wrong", direction="minimize", over_levels=True)
+OF_ALL_LABELS = [
+    tf.classification_cost, OWN, tf.brier_class, tf.mn_log_loss, tf.roc_auc, tf.roc_aunp, tf.roc_aunu, tf.pr_auc,
+]  # fmt: skip
+PERFECT = pl.DataFrame(
+    {"y": ["b", "a", "c", "a"], "b": [1.0, 0, 0, 0], "a": [0.0, 1, 0, 1], "c": [0.0, 0, 1, 0]}
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("order", [["b", "a", "c"], ["a", "b", "c"], ["c", "b", "a"]], ids="".join)
+def test_expected_cost_of_perfect_scores_is_0_in_whatever_order_columns_are_given(order: list[str]) -> None:
+    mapping = {label: label for label in order}
+    as_enum = PERFECT.with_columns(pl.col("y").cast(pl.Enum(["c", "a", "b"])))
+    for metric in (tf.classification_cost, OWN):
+        assert metric(PERFECT, "y", probs=order)[".estimate"].to_list() == [0]
+        assert metric(PERFECT, "y", probs=mapping)[".estimate"].to_list() == [0]
+        assert metric(PERFECT, "y", probs=mapping, labels=["b", "c", "a"])[".estimate"].to_list() == [0]
+        assert metric(as_enum, "y", probs=mapping)[".estimate"].to_list() == [0]
+
+
+@pytest.mark.parametrize("metric", OF_ALL_LABELS, ids=repr)
+def test_the_order_of_score_columns_does_not_matter(metric: tf.Metric) -> None:
+    expected = metric(THREE, "sky", probs=SKY)[".estimate"].item()
+    gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("city")
+    for labels in itertools.permutations(SKY):
+        mapping = {label: label for label in labels}
+        assert metric(THREE, "sky", probs=mapping)[".estimate"].item() == pytest.approx(expected)
+        assert metric(THREE, "sky", probs=[*labels])[".estimate"].item() == pytest.approx(expected)
+        listed = metric(THREE, "sky", probs=mapping, labels=sorted(labels))
+        assert listed[".estimate"].item() == pytest.approx(expected)
+        compared = gap(THREE, "sky", probs=mapping, on_undefined="ignore")[".estimate"].item()
+        assert compared == pytest.approx(gap(THREE, "sky", probs=SKY, on_undefined="ignore")[".estimate"].item())
+
+
 @pytest.mark.parametrize("metric", [tf.classification_cost, tf.brier_class], ids=repr)
 def test_label_by_label_a_disparity_is_that_of_the_worst_label(metric: tf.Metric) -> None:
     gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("city")

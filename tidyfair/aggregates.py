@@ -95,6 +95,11 @@ class Aggregate(ABC):
         return True
 
     @property
+    def may_leave_metrics_out(self) -> bool:
+        """Whether it still means something where one of several metrics cannot be compared."""
+        return self.across == "worst"
+
+    @property
     def reads_mass(self) -> bool:
         """Whether it matters how much the rows of groups weigh."""
         return False
@@ -179,6 +184,10 @@ class UserAggregate(Aggregate):
 
     @property
     def reads_values_only(self) -> bool:
+        return False
+
+    @property
+    def may_leave_metrics_out(self) -> bool:
         return False
 
     @property

@@ -104,8 +104,9 @@ class Evaluable(ABC):
             conf_level: How often such intervals hold what is true (0.95).
             times: How many replicates there are (10,000).
             seed: Of the replicates; the same seed gives the same answer.
-            explain: Whether to add `.n`, `.status`, `.group_min`, `.group_max`, `.level` and `.groups_left_out`; and
-                with intervals by replicates `.replicates_lost`, those in which some group has no value.
+            explain: Whether to add `.n`, `.status`, `.group_min`, `.group_max`, `.level`, `.base_metric` (which of
+                several metrics it is the worst of), `.metrics_left_out` and `.groups_left_out`; and with `interval=`
+                `.replicates_lost`, in how many replicates some group has no value.
 
         Returns:
             A tidy frame of the caller's kind with one row for each metric and outer group (and threshold of a list):
@@ -180,11 +181,11 @@ class Evaluable(ABC):
         An ordinary metric compares no groups, and is one row of all rows; `group_by=` gives it for each group, and so
         does a disparity of it, made by `new_groupwise_metric`.
 
-        Columns: outer keys, `.metric`, `.by` and `.group` (null for ordinary metrics), `.level` (with more than two
-        labels), `.estimator`, `.estimate`, `.n` and `.denominator` in rows, and `.status`, which says why a value is
-        null (`zero_denominator`, `one_class`, `constant`, `missing_values`, `below_min_n`, `left_out` …), or `ok`,
-        `infinite`, `levels_left_out`. With weights and intervals `.effective_n` is how many rows of equal weight would
-        tell as much as those of the denominator (after Kish, 1965; linearised).
+        Columns: outer keys, `.metric`, `.by` and `.group` (null for ordinary metrics), `.level` (the label that a row
+        is about, null for all or the event), `.estimator`, `.estimate`, `.n` and `.denominator` in rows, and `.status`,
+        which says why a value is null (`zero_denominator`, `one_class`, `constant`, `missing_values`, `below_min_n`,
+        `left_out` …), or `ok`, `infinite`, `levels_left_out`. With weights and intervals `.effective_n` is how many
+        rows of equal weight would tell as much as those of the denominator (after Kish, 1965; linearised).
         """
         return self._question.by_group(data, truth, estimate, options)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-VALUED = ["ok", "infinite", "levels_left_out"]
+VALUED = ["ok", "infinite", "levels_left_out", "metrics_left_out"]
 """The states in which there is a number."""
 STATED = [*VALUED, "left_out", "missing_values", "below_min_n"]
 """The states of a group other than having no value, which goes by the reason for it."""
@@ -32,11 +32,14 @@ _NOT_ASKED = pl.lit(math.inf)
 """In place of the number of a user's aggregate, which the rules never make."""
 _PER_METRIC = ["request", "outer", PART, LEVEL, "metric"]
 _PER_LEVEL, _PER_PART, _PER_OUTER = _PER_METRIC[:4], _PER_METRIC[:3], _PER_METRIC[:2]
-COMPARED = (*_PER_OUTER, "value", "low", "high", LEVEL, "name", "n", "status")
+COMPARED = (*_PER_OUTER, "value", "low", "high", LEVEL, "name", "n", "metrics_left_out", "status")
 """The columns of what `compare` gives."""
 _STATUS = (
     pl.when(pl.col("value").is_infinite()).then(pl.lit("infinite"))
-    .otherwise(pl.coalesce("reason", pl.when("partly").then(pl.lit("levels_left_out")).otherwise(pl.lit("ok"))))
+    .when(pl.col("reason").is_not_null()).then("reason")
+    .when(pl.col("metrics_left_out").list.len() > 0).then(pl.lit("metrics_left_out"))
+    .when("partly").then(pl.lit("levels_left_out"))
+    .otherwise(pl.lit("ok"))
     .alias("status")
 )  # fmt: skip
 _KNOWN, _STATE = pl.col("estimate").is_not_null(), pl.col("status")
@@ -131,13 +134,13 @@ def _compare(
     mine = rows.lazy().filter(request.is_in(list(chain(*batch.values()))))
     mine = mine.with_columns(request.is_in(list(two_sided)).alias("two_sided"))
     numbers = _rules(first.prepare(mine, _PER_METRIC), batch, undefined_is_null=undefined_is_null)
-    settled = _settle(numbers, _PER_LEVEL, batch, all_needed=True)
+    settled = _worst_metric(numbers, batch, undefined_is_null=undefined_is_null)
     if isinstance(first, UserAggregate):
         valued = mine.filter(pl.col("estimate").is_not_null()).collect()
         settled = _ask_user(settled.collect(), valued, first, tidy).lazy()
     # without levels there is one number for each outer group already
     if (rows[LEVEL] != NO_LEVEL).any():
-        settled = _settle(settled, _PER_PART, batch, all_needed=undefined_is_null)
+        settled = _worst_level(settled, batch, undefined_is_null=undefined_is_null)
     if rows[PART].max():
         settled = _less(settled)
     return settled.select(*COMPARED[:-1], _STATUS)
@@ -186,20 +189,35 @@ def _carriers(aggregate: Aggregate) -> list[pl.Expr]:
     return [each.alias(name) for name, each in zip(("low", "high"), aggregate.carriers(), strict=True)]
 
 
-def _settle(numbers: pl.LazyFrame, keys: list[str], batch: _Batch, *, all_needed: bool) -> pl.LazyFrame:
-    """Several numbers of a key as one, the worst or their mean.
+def _worst_metric(numbers: pl.LazyFrame, batch: _Batch, *, undefined_is_null: bool) -> pl.LazyFrame:
+    """The numbers of several metrics as one: the worst of those that can be compared, or the mean of all."""
+    known = pl.col("value").is_not_null()
+    # a mean of fewer metrics, and a user's function of fewer, would mean something else
+    of_all = _of_each(batch, lambda aggregate: pl.lit(undefined_is_null or not aggregate.may_leave_metrics_out))
+    unusable = pl.col("reason").is_in(["missing_values", SUPPRESSED]).any()
+    enough = pl.when(of_all.first() | unusable).then(known.all()).otherwise(known.any())
+    left_out = pl.col("name").filter(~known & enough)
+    settled = _settle(numbers, _PER_LEVEL, batch, enough, left_out.alias("metrics_left_out"))
+    return settled.with_columns(pl.lit(value=False).alias("partly"))
 
-    There is none, and the reason, where one of them is missing and all are needed.
-    """
-    value, there = pl.col("value"), pl.col("value").is_not_null()
+
+def _worst_level(numbers: pl.LazyFrame, batch: _Batch, *, undefined_is_null: bool) -> pl.LazyFrame:
+    """The numbers of several labels as one: the worst of those that have one, or their mean."""
+    known = pl.col("value").is_not_null()
+    enough = known.all() if undefined_is_null else known.any()
+    left_out = pl.col("metrics_left_out").explode(empty_as_null=False).unique(maintain_order=True)
+    return _settle(numbers, _PER_PART, batch, enough, left_out.alias("metrics_left_out"))
+
+
+def _settle(numbers: pl.LazyFrame, keys: list[str], batch: _Batch, enough: pl.Expr, left_out: pl.Expr) -> pl.LazyFrame:
+    """Several numbers of a key as one, the worst or their mean; none, and the reason, where there are not `enough`."""
+    value = pl.col("value")
     carried = [name for name in ("low", "high", LEVEL, "name") if name not in keys]
     severity = _of_each(batch, lambda aggregate: aggregate.severity(value)).alias("severity")
     across = _of_each(batch, lambda aggregate: pl.lit(aggregate.across == "mean")).alias("averaged")
-    found = numbers.with_columns(severity, across).group_by(keys, maintain_order=True)
-    settled = found.agg(
-        pl.struct("value", *carried).get(_WORST).alias("worst"),
-        *_SEVERAL,
-        (there.all() if all_needed else there.any()).alias("enough"),
+    grouped = numbers.with_columns(severity, across).group_by(keys, maintain_order=True)
+    settled = grouped.agg(
+        pl.struct("value", *carried).get(_WORST).alias("worst"), *_SEVERAL, enough.alias("enough"), left_out
     )
     shown = [pl.when(_CARRIED).then(name).alias(name) for name in carried]
     return settled.unnest("worst").with_columns(*_ONE, *shown)
@@ -216,6 +234,7 @@ def _less(settled: pl.LazyFrame) -> pl.LazyFrame:
     combined = settled.group_by(_PER_OUTER, maintain_order=True).agg(
         value.fill_nan(None).alias("value"),
         *(of(0, name).alias(name) for name in ("low", "high", LEVEL, "name", "n", "partly")),
+        pl.col("metrics_left_out").explode(empty_as_null=False).unique(maintain_order=True),
         reason.alias("reason"),
     )
     endless = pl.when(pl.col("value").is_null()).then(pl.lit("infinite_less_infinite"))

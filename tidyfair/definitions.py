@@ -393,9 +393,11 @@ def _new(
             if not is_rows or kind != "numeric":
                 raise
     places = [each for each in parameters if each.kind is not each.KEYWORD_ONLY]
-    needed = [each for each in parameters if each.default is each.empty and each.name not in WEIGHTS]
+    given = (*WEIGHTS, "labels")
+    needed = [each for each in parameters if each.default is each.empty and each.name not in given]
     several = {each.kind for each in places} & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
     if not several and (len(places) < len(("truth", "estimate")) or len(needed) > len(("truth", "estimate"))):
-        msg = f"{made}: a function of arrays takes two of them, the truth and what is predicted, not {listed(asked)}."
+        names = listed(each.name for each in needed)
+        msg = f"{made}: a function of arrays takes two of them, the truth and what is predicted, not {names}."
         raise ArgumentError(msg)
     return _arrayed(function, name, kind, direction, range, settings)

@@ -87,7 +87,8 @@ _Note: TypeAlias = tuple[str, int, str]
 def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl.DataFrame, list[_Note]]:
     """A row for each group, a column for each metric, and what is to be said of cells."""
     outer = [name for name in frame.columns if not name.startswith(".")]
-    keys = [*outer, *(name for name in _KEYS if name in frame.columns)]
+    by_label = ".level" in frame.columns and frame[".level"].null_count() < len(frame)
+    keys = [*outer, *(name for name in _KEYS if name in frame.columns and (name != ".level" or by_label))]
     names = frame[".metric"].unique(maintain_order=True).to_list()
     # a column of the user may be called as a metric is
     places = {name: f"{name} " if name in outer else name for name in names}
@@ -154,13 +155,14 @@ def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
         if column.name == ".estimate" or (column.name == ".difference" and ".lower" in frame.columns):
             shown.append(_valued(frame, column.name))
         elif column.dtype == pl.List:
-            shown.append(column.cast(pl.List(pl.String)).list.join(", "))
+            texts = column.cast(pl.List(pl.String)).list.join(", ")
+            shown.append(texts.set(texts == "", None))
         else:
             written = as_p_value if column.name.startswith(".p_") else rounded
             shown.append(written(column) if column.dtype.is_float() else column)
     said = [column for column in shown if column.name not in hidden and column.null_count() < len(column)]
     # of a single metric, and of what is as it should be, there is nothing to say
-    blank = {".base_metric", ".status"}
+    blank = {".base_metric", ".status", ".metrics_left_out"}
     return pl.DataFrame([column.fill_null("") if column.name in blank else column for column in said])
 
 

@@ -90,7 +90,8 @@ def row_values(
             elif formula.way == "arrays":
                 for segment in rows.segments(whose):
                     for unit, start, end in zip(segment.units, segment.ends[:-1], segment.ends[1:], strict=True):
-                        found.put(formula, (index, unit), _asked(formula, rows, segment.rows[start:end], level))
+                        taken = segment.rows[start:end]
+                        found.put(formula, (index, unit), _asked(formula, rows, taken, level, levels))
     return found.frame(rows.outer_of_unit if whose == "overall" else None)
 
 
@@ -153,8 +154,10 @@ def class_values(
     return found.frame()
 
 
-def _asked(formula: Formula, rows: Rows, taken: Array, level: Level) -> tuple[float, str | None]:
-    """The answer of a function of arrays for one group."""
+def _asked(
+    formula: Formula, rows: Rows, taken: Array, level: Level, levels: Sequence[Level]
+) -> tuple[float, str | None]:
+    """The answer of a function of arrays for one group, about one of the levels or all of them."""
     import numpy as np
 
     weight = None if rows.weight is None else rows.weight[taken]
@@ -164,7 +167,7 @@ def _asked(formula: Formula, rows: Rows, taken: Array, level: Level) -> tuple[fl
         return _answer(
             formula, [rows.event(level.place)[taken].astype(np.int64), rows.score(level.score)[taken]], weight
         )
-    names, labels = _sides(rows, level)
+    names, labels = _sides(rows, level, levels)
     place = rows.event(level.place)[taken].astype(np.int64) if level.both_sides else rows.place[taken]
     truth = pl.Series(labels).gather(place).to_numpy()
     scores = np.stack([rows.score(name)[taken] for name in names], axis=1)
@@ -191,10 +194,11 @@ def on_arrays(formula: Formula, arrays: Mapping[str, Any]) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _sides(rows: Rows, level: Level) -> tuple[list[str], list[object]]:
-    """The scores of all labels; where one is read, those of the rest and of the event."""
+def _sides(rows: Rows, level: Level, levels: Sequence[Level]) -> tuple[list[str], list[object]]:
+    """The scores of all labels, in the order of these; where one is read, those of the rest and of the event."""
     if not level.both_sides:
-        return [str(place) for place in range(len(rows.labels))], list(rows.labels)
+        # columns of scores stand as they were given, which is not the order of the labels
+        return [each.score for each in levels], list(rows.labels)
     others = [label for place, label in enumerate(rows.labels) if place != level.place]
     # several others go by 0, and the event by 1
     pair: list[object] = [others[0], rows.labels[level.place]] if len(others) == 1 else [0, 1]

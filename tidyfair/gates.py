@@ -16,7 +16,6 @@ from tidyfair.fairness import demographic_parity_ratio
 from tidyfair.frames import open_frame
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.requests import in_two, refuse
-from tidyfair.results import LOST
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -94,7 +93,7 @@ class Gate:
             pl.when(pl.Series(two_sided, dtype=pl.Boolean)).then(pl.lit("neither")).otherwise(pl.lit(None, pl.String))
         )
         missing = pl.col(".groups_left_out").list.set_difference(pl.concat_list(asked)).list.len()
-        passed = _passes() & (missing == 0)
+        passed = _passes() & (missing == 0) & (pl.col(".metrics_left_out").list.len() == 0)
         failed = found.select(_is_infinite().fill_null(value=False)).to_series()
         # replicates of what may be a distance lie beyond equality even where groups are equal
         unknown = pl.Series([_may_be_distance(self.metrics.metrics[each]) for each in place], dtype=pl.Boolean)
@@ -110,7 +109,7 @@ class Gate:
             if not beyond.any():
                 break
             failed, left = failed | beyond, left & ~beyond
-        return found.with_columns(_verdict(pl.lit(failed), passed)).drop(_LOW, _HIGH, LOST, strict=False)
+        return found.with_columns(_verdict(pl.lit(failed), passed)).drop(_LOW, _HIGH)
 
     def _at(self, tally: Tally, error: float, reading: ReadOptions) -> tuple[pl.DataFrame, list[int]]:
         """Results with limits each of which is wrong so often, and the metric that each row is of."""
@@ -175,8 +174,8 @@ def check(given: Any, *, below: float | None = None, above: float | None = None,
     for comparisons and their reciprocals.
 
     Args:
-        given: A metric, a groupwise metric or a set; or a result with `.lower` and `.upper`, such as
-            `fair(data, …, interval="auto", conf_level=0.9)`.
+        given: A metric, a groupwise metric or a set; or a result with intervals and explanation, such as
+            `fair(data, …, interval="auto", conf_level=0.9, explain=True)`.
         below: The limit of differences.
         above: The limit of ratios.
         confidence: How sure a verdict must be.
@@ -240,16 +239,15 @@ def _judged(result: Any, limit: float, side: str) -> Any:
     """A result with verdicts by the intervals that it has."""
     source = open_frame(result)
     frame = source.to_polars()
-    if missing := [name for name in (".by", ".estimate", ".lower", ".upper") if name not in frame.columns]:
-        msg = f'The result has no {listed(missing)}; evaluate with `interval="auto"` first.'
+    needed = (".by", ".estimate", ".lower", ".upper", ".metrics_left_out", ".groups_left_out")
+    if missing := [name for name in needed if name not in frame.columns]:
+        msg = f'check(): the result has no {listed(missing)}; evaluate with `interval="auto", explain=True` first.'
         raise ColumnError(msg)
     lower, upper = (pl.col(name).is_not_null() for name in (".lower", ".upper"))
     # whether there is a sign is not known; without an end on the side of equality there is none, and ratios end at 1
     signed = lower if side == "below" else upper & pl.col(".by").is_not_null() & (limit < 1)
     frame = _with_ends(frame.with_columns(pl.lit(limit).alias(".limit")), pl.lit(side == "below"), signed)
-    complete = pl.lit(value=True)
-    if ".groups_left_out" in frame.columns:
-        complete = pl.col(".groups_left_out").list.len() == 0
+    complete = (pl.col(".groups_left_out").list.len() == 0) & (pl.col(".metrics_left_out").list.len() == 0)
     return source.restore(
         frame.with_columns(_verdict(_fails() | _is_infinite(), _passes() & complete)).drop(_LOW, _HIGH)
     )
@@ -306,7 +304,7 @@ def assert_fair(
     shown += [".metric", ".by", *(name for name in (".threshold", ".top_k", ".top_fraction") if name in found.columns)]
     shown += [".estimate", ".lower", ".upper", ".limit", ".group_min", ".group_max"]
     shown += [".level"] * (bad[".level"].null_count() < len(bad))
-    shown += [".groups_left_out"] * bool(bad[".groups_left_out"].list.len().sum())
+    shown += [name for name in (".metrics_left_out", ".groups_left_out") if bad[name].list.len().sum()]
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=-1, fmt_str_lengths=200, tbl_hide_dataframe_shape=True):
         what = "fail their limit, or there is not enough evidence" if strict else "fail their limit"
         msg = f"{len(bad)} of {len(found)} disparities {what}:\n{bad.select(*shown, '.verdict')}"

@@ -400,13 +400,7 @@ class Question:
             warn("; ".join(shown) + ".", SelectionWarning)
         if said:
             warn("; ".join(said) + '. (on_undefined="ignore" silences this.)', UndefinedWarning)
-        if explain:
-            replicated = LOST in results.columns and results[LOST].null_count() < len(results)
-            nothing = [] if replicated else [LOST]
-            nothing += [] if any(request.several for request in self.requests) else [".base_metric"]
-            return results.drop(nothing, strict=False)
-        shown = ".groups_left_out" if results[".groups_left_out"].list.len().sum() else None
-        return results[[name for name in results.columns if name == shown or name not in EXPLANATION]]
+        return results if explain else results.drop(EXPLANATION, strict=False)
 
 
 def _of_arrays(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.comparisons import COMPARED, NO_LEVEL, PART, STATED, VALUED, compare
+from tidyfair.comparisons import COMPARED, PART, STATED, VALUED, compare
 from tidyfair.readings import ERROR, LEVEL, UNIT
 from tidyfair.tallies import THRESHOLD
 from tidyfair.units import UNGROUPED
@@ -22,7 +22,11 @@ __all__: list[str] = []
 
 _SHOWN = 10
 _ABSENT = {"low": pl.String, "high": pl.String, LEVEL: pl.Int32, "name": pl.String}
-_OWN = [pl.col("estimate").alias("value"), *(pl.lit(None, dtype).alias(name) for name, dtype in _ABSENT.items())]
+_NAMES = pl.List(pl.String)
+_OWN = [
+    pl.col("estimate").alias("value"), *(pl.lit(None, dtype).alias(name) for name, dtype in _ABSENT.items()),
+    pl.lit([], _NAMES).alias("metrics_left_out"),
+]  # fmt: skip
 """What a value that is not compared has in place of a disparity's."""
 
 
@@ -55,13 +59,13 @@ def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool) -> pl.DataFra
         every = numbers.join(outers, how="cross").join(every, on=together, how="left").sort(together)
     several = [number for number, request in enumerate(requests) if request.several]
     worst = every["name"].set(~every["request"].is_in(several), None)
-    nobody = pl.Series([[]], dtype=pl.List(pl.String)).new_from_index(0, len(every))
+    nobody = pl.Series([[]], dtype=_NAMES).new_from_index(0, len(every))
     return pl.DataFrame(
         {
             **evaluated.about(every), ".estimate": every["value"], **_error_bound(every, "value"),
             ".n": _filled(every["n"], 0), ".status": _filled(every["status"], "no_groups"),
             ".group_min": every["low"], ".group_max": every["high"], ".level": evaluated.level_text(every),
-            ".base_metric": worst,
+            ".base_metric": worst, ".metrics_left_out": _filled(every["metrics_left_out"], []),
             ".groups_left_out": _filled(every["left_out"], []) if "left_out" in every.columns else nobody,
         }
     )  # fmt: skip
@@ -95,7 +99,10 @@ def _filled(column: pl.Series, value: object) -> pl.Series:
 
 LOST = ".replicates_lost"
 """The column of how many replicates had no value for some group."""
-EXPLANATION = (".n", ".status", ".group_min", ".group_max", ".level", ".base_metric", ".groups_left_out", LOST)
+EXPLANATION = (
+    ".n", ".status", ".group_min", ".group_max", ".level", ".base_metric", ".metrics_left_out",
+    ".groups_left_out", LOST,
+)  # fmt: skip
 """The columns of results that are shown when asked for."""
 
 
@@ -105,11 +112,9 @@ def tidy_groups(evaluated: Evaluated) -> pl.DataFrame:
     about = evaluated.about(rows) | {".metric": rows["name"]}
     estimator, threshold = about.pop(".estimator"), evaluated.threshold(rows)
     about = {name: column for name, column in about.items() if name not in threshold}
-    has_levels = evaluated.labels.event is None or bool((rows[LEVEL] != NO_LEVEL).any())
-    level = {".level": evaluated.level_text(rows)} if has_levels else {}
     return pl.DataFrame(
         {
-            **about, ".group": rows["text"], **level, ".estimator": estimator, **threshold,
+            **about, ".group": rows["text"], ".level": evaluated.level_text(rows), ".estimator": estimator, **threshold,
             ".estimate": rows["estimate"], **_error_bound(rows, "estimate"),
             ".n": rows["n"], ".denominator": rows["denominator"],
             **({".effective_n": rows["effective"]} if "effective" in rows.columns else {}), ".status": rows["status"],
@@ -159,6 +164,7 @@ def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
         }
         said += _places(evaluated, reasons)
     said += _silent(evaluated, results)
+    said += _without_metrics(results)
     if (results[".status"] == "zero_denominator").any():
         ratios = results.filter(pl.col(".by").is_not_null() & (pl.col(".status") == "zero_denominator"))
         pairs = ratios.select(".metric", ".by").unique(maintain_order=True).rows()
@@ -179,6 +185,17 @@ def _silent(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
             where = f" in {', '.join(f'({place})' for place in places[:_SHOWN])}{more}" if outer else ""
             said.append(f"{name} has no value on one of the sides of {by}{where}")
     return said
+
+
+def _without_metrics(results: pl.DataFrame) -> list[str]:
+    """Metrics that cannot be compared, where the worst of the others is taken."""
+    partly = results.filter(pl.col(".metrics_left_out").list.len() > 0)
+    pairs = partly.explode(".metrics_left_out").group_by(".metric", ".by", maintain_order=True)
+    messages: list[str] = []
+    for (name, by), rows in pairs:
+        metrics = ", ".join(rows[".metrics_left_out"].unique(maintain_order=True))
+        messages.append(f"{name} by {by} is the worst of the other metrics, because {metrics} cannot be compared")
+    return messages
 
 
 def _places(evaluated: Evaluated, reasons: dict[str, str]) -> list[str]:

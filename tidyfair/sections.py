@@ -283,6 +283,8 @@ def left_out(tally: Tally, results: pl.DataFrame, groups: pl.DataFrame, min_n: i
     without = groups.filter((pl.col(".status") != "ok") & (pl.col(".n") >= min_n)).select(keys)
     left = pl.col(".groups_left_out")
     apart = results.filter(left.list.len() > 0).select(".metric", ".by", left.alias("groups left out"))
+    left = pl.col(".metrics_left_out")
+    not_compared = results.filter(left.list.len() > 0).select(".metric", ".by", left.alias("metrics left out"))
     blocks = list[Any]()
     lacking = [f"{rows:,} rows without {name!r}" for name, _, rows in missing_of(tally).rows() if rows and na_rm]
     if lacking:
@@ -291,6 +293,8 @@ def left_out(tally: Tally, results: pl.DataFrame, groups: pl.DataFrame, min_n: i
         blocks += ["Values of groups that are not defined:", Shown(one_below_the_other(without))]
     if not apart.is_empty():
         blocks += ["Groups that a disparity is not taken over:", Shown(one_below_the_other(apart))]
+    if not not_compared.is_empty():
+        blocks += ["Metrics that cannot be compared between groups:", Shown(one_below_the_other(not_compared))]
     return tuple(blocks) or ("Nothing: every row counts, and every group has every value.",)
 
 

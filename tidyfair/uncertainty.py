@@ -106,12 +106,20 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
             if form is None or results[".estimate"][place] is None or (number in paired and lone[place]):
                 continue
             about = f"{request.name} {request.by and request.by.text} {outer}"
-            found[place] = form(part, generator(reading["seed"], about))
+            compared_metrics = _without_metrics(part, results[".metrics_left_out"][place])
+            found[place] = form(compared_metrics, generator(reading["seed"], about))
     left = [request for number, request in enumerate(evaluated.requests) if forms[number] is None]
     table = _beside(results, found, tally, left, reading, results_of, lone)
     table = _without_ends_of_distances(table, evaluated.requests, reading)
     banded = rows.filter(pl.col("request").is_in(in_bands))
     return _with_bands(table, tally, evaluated, banded, reading) if in_bands else table
+
+
+def _without_metrics(rows: pl.DataFrame, left_out: pl.Series) -> pl.DataFrame:
+    """The rows of the metrics that a disparity is the worst of."""
+    # of labels read one by one, a metric may be left out of some and not of others
+    by_label = (rows[LEVEL] != NO_LEVEL).any()
+    return rows if by_label else rows.filter(~pl.col("name").is_in(left_out.to_list()))
 
 
 def _with_bands(
