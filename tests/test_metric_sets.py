@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ from conftest import answer_kind, as_polars
 from polars.testing import assert_frame_equal
 
 import tidyfair as tf
+from tidyfair.datasets import lending
+from tidyfair.requests import RESERVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -501,6 +504,72 @@ def test_groups_have_a_level_column_for_two_labels_as_for_three() -> None:
     two = three.filter(pl.col("t") < 2, pl.col("e") < 2)
     tables = [tf.equal_opportunity("g").by_group(data, "t", "e", on_undefined="ignore") for data in (three, two)]
     assert pl.concat(tables)[".level"].null_count() == sum(map(len, tables))
+
+
+# Every function that gives a tidy frame, as a function of data and outer keys
+
+LENT = lending().head(1_000)
+TRUTH: Any = {"truth": "repaid", "pos_label": "yes"}
+LABELS: Any = {**TRUTH, "estimate": "approved"}
+SCORES: Any = {**TRUTH, "probs": "score"}
+GAP = tf.equal_opportunity("sex")
+TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
+    "call": lambda data, keys: tf.equalized_odds("sex")(
+        data, **LABELS, group_by=keys, interval="auto", explain=True, times=20
+    ),
+    "by_group": lambda data, keys: GAP.by_group(
+        data, **LABELS, group_by=keys, interval="auto", case_weights="weight", times=20
+    ),
+    "score_bins": lambda data, keys: tf.roc_auc(data, **SCORES, score_bins=64, group_by=keys),
+    "threshold": lambda data, keys: tf.sens(data, **SCORES, threshold=[0.1, 0.2], group_by=keys),
+    "top_k": lambda data, keys: tf.sens(data, **SCORES, top_k=[10, 20], group_by=keys),
+    "top_fraction": lambda data, keys: tf.sens(data, **SCORES, top_fraction=[0.1, 0.2], group_by=keys),
+    "check": lambda data, keys: tf.check(GAP, below=0.1)(data, **LABELS, group_by=keys),
+    "disparity_test": lambda data, keys: tf.disparity_test(GAP, times=20)(data, **LABELS, group_by=keys),
+    "pairwise": lambda data, keys: tf.pairwise(GAP)(data, **LABELS, group_by=keys),
+    "stratified": lambda data, keys: tf.stratified(GAP, within="race")(data, **LABELS, group_by=keys),
+    "worst_groups": lambda data, keys: tf.worst_groups(GAP)(data, **LABELS, group_by=keys),
+    "probability": lambda data, keys: tf.probability(GAP, below=0.1, times=20)(data, **LABELS, group_by=keys),
+    "compare_periods": lambda data, keys: tf.compare_periods(GAP, period="age_band", times=20)(
+        data, **LABELS, group_by=[*keys, "age_band"]
+    ),
+    "compare_models": lambda data, keys: tf.compare_models(GAP)(
+        data, one="approved", other="other", **TRUTH, group_by=keys, times=20
+    ),
+    "smallest_difference": lambda data, keys: tf.smallest_difference(GAP.by_group(data, **LABELS, group_by=keys)),
+    "summarize": lambda data, keys: tf.summarize(GAP(data, **LABELS, group_by=[*keys, "age_band"]), "age_band"),
+    "compare_resamples": lambda data, keys: tf.compare_resamples(
+        *[GAP(data, **LABELS, group_by=[*keys, "age_band"])] * 2, "age_band"
+    ),
+    "shrunken_rates": lambda data, keys: tf.shrunken_rates(GAP, data, **LABELS, group_by=keys),
+    "missing_truth": lambda data, keys: tf.missing_truth(data, "repaid", "approved", by=keys[0], positive="yes"),
+    "subgroup_search": lambda data, keys: tf.subgroup_search(tf.sens, ["sex"], times=20)(data, **LABELS, group_by=keys),
+    "linear_subgroup": lambda data, keys: tf.linear_subgroup(tf.sens, ["weight"])(data, **LABELS, group_by=keys),
+    "conf_mat": lambda data, keys: tf.conf_mat(data, "repaid", "approved", group_by=keys),
+    "roc_curve": lambda data, keys: tf.roc_curve(data, **SCORES, group_by=keys),
+    "pr_curve": lambda data, keys: tf.pr_curve(data, **SCORES, group_by=keys),
+    "gain_curve": lambda data, keys: tf.gain_curve(data, **SCORES, group_by=keys),
+    "lift_curve": lambda data, keys: tf.lift_curve(data, **SCORES, group_by=keys),
+    "calibration_curve": lambda data, keys: tf.calibration_curve(data, **SCORES, group_by=keys),
+    "threshold_curve": lambda data, keys: tf.threshold_curve(GAP, [0.1, 0.2])(data, **SCORES, group_by=keys),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_outer_keys_named_like_a_column_of_the_result_are_refused(name: str) -> None:
+    data = LENT.with_columns(part=pl.int_range(pl.len()) % 2, other=pl.col("approved").reverse())
+    table = TABLES[name]
+    own = set(table(data, ["part"]).columns) - {"part", "age_band"}
+    assert {column for column in own if column.startswith(".")} <= RESERVED
+    for column in own:
+        with pytest.raises(tf.ColumnError, match=rf"ha(ve|s) a column '{re.escape(column)}' of"):
+            table(data.rename({"part": column}), [column])
+
+
+def test_nothing_is_reserved_without_need() -> None:
+    data = LENT.with_columns(part=pl.int_range(pl.len()) % 2, other=pl.col("approved").reverse())
+    columns = {column for table in TABLES.values() for column in table(data, ["part"]).columns}
+    assert columns >= RESERVED
 
 
 def test_infinite_is_not_undefined() -> None:

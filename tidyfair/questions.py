@@ -27,7 +27,7 @@ from tidyfair.evaluations import evaluate_requests
 from tidyfair.formulas import Statistic, unprefixed
 from tidyfair.frames import from_arrays, open_frame
 from tidyfair.plans import counted_together
-from tidyfair.requests import DEFAULTS, RESERVED, CallOptions, CountOptions, ReadOptions
+from tidyfair.requests import DEFAULTS, CallOptions, CountOptions, ReadOptions, refuse_reserved
 from tidyfair.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results
 from tidyfair.sums import Needs
 from tidyfair.tallies import Key, Scores, Tally, check_tally
@@ -315,10 +315,7 @@ class Question:
         outer = source.outer
         keys = dict.fromkeys(Key(column, "outer") for column in outer)
         keys |= dict.fromkeys(Key(column, "side") for column in (source.sides.columns if source.sides else ()))
-        for column in outer:
-            if column.name in RESERVED:
-                msg = f"`group_by`: results have a column {column.name!r} of their own; rename yours first."
-                raise ColumnError(msg)
+        refuse_reserved("group_by", outer)
         for request in requests:
             if request.by is None and any(formula.given in {"truth", "estimate"} for _, formula in request.formulas):
                 msg = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.formulas import AVERAGES, HAND_TILL
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tidyfair.aggregates import Aggregate
-    from tidyfair.columns import ColumnLike
+    from tidyfair.columns import Column, ColumnLike
     from tidyfair.cuts import Threshold
     from tidyfair.formulas import Formula, Kind
     from tidyfair.groups import By, Privileged
@@ -21,13 +21,26 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-RESERVED = frozenset(
-    {".metric", ".by", ".estimator", ".threshold", ".estimate", ".lower", ".upper", ".std_error", ".method", ".n"}
-    | {".status", ".group_min", ".group_max", ".level", ".groups_left_out", ".group", ".denominator", ".overall"}
-    | {".truth", ".predicted", ".weight", ".top_k", ".top_fraction", ".error_bound", ".replicates_lost"}
-    | {".effective_n", ".base_metric"}
-)
-"""Names of the columns of results, which no outer key may have."""
+RESERVED = frozenset({
+    # what a row of a result is about
+    ".metric", ".by", ".group", ".other", ".level", ".estimator", ".threshold", ".top_k", ".top_fraction",
+    ".period", ".before", ".subgroup", ".depth", ".bin", ".truth", ".predicted",
+    # values
+    ".estimate", ".overall", ".rest", ".one", ".raw", ".mean", ".difference", ".change", ".probability",
+    ".estimate_other", ".estimate_before", ".crude", ".adjusted", ".violation", ".smallest", ".mean_score",
+    ".event_rate", ".lift", ".percent_tested", ".percent_found", ".missing_if_positive", ".missing_if_negative",
+    # how sure they are
+    ".lower", ".upper", ".std_error", ".method", ".replicates_lost", ".error_bound", ".expected",
+    ".expected_lower", ".expected_upper", ".hypothesis", ".p_value", ".p_adjusted", ".p_homogeneity", ".p_worst",
+    ".adjustment", ".power", ".confidence", ".limit", ".verdict",
+    # how many rows they are of
+    ".n", ".n_other", ".n_events", ".denominator", ".effective_n", ".rows", ".groups", ".strata", ".share",
+    ".weight",
+    # what explains them
+    ".status", ".pattern", ".worst", ".group_min", ".group_max", ".base_metric", ".metrics_left_out",
+    ".groups_left_out",
+})  # fmt: skip
+"""Names of the columns of results, of metrics as of tests, gates, curves and comparisons."""
 
 ALL_LABELS = "multiclass"
 """How metrics are read that have a form of their own for many labels."""
@@ -96,6 +109,14 @@ DEFAULTS: Reading = {
     "conf_level": 0.95, "times": 10_000, "seed": 0,
 }  # fmt: skip
 """How a tally is read where nothing is said."""
+
+
+def refuse_reserved(role: str, columns: Iterable[Column]) -> None:
+    """Refuse keys that results would show under the name of a column of their own."""
+    for column in columns:
+        if column.name in RESERVED:
+            msg = f"`{role}`: results have a column {column.name!r} of their own; rename yours first."
+            raise ColumnError(msg)
 
 
 def refuse(who: str, options: Iterable[str], reasons: Mapping[str, str]) -> None:

@@ -14,6 +14,7 @@ from tidyfair.frames import open_frame
 from tidyfair.intervals import Quantities
 from tidyfair.proportions import adjusted, apart, fisher, z_value
 from tidyfair.rate_tests import RateTable, rate_table
+from tidyfair.requests import refuse_reserved
 
 if TYPE_CHECKING:
     import numpy as np
@@ -153,6 +154,7 @@ def missing_truth(
     source = open_frame(data)
     named = {"truth": Column.of(truth, "truth"), "estimate": Column.of(estimate, "estimate")}
     named |= {"group": Column.of(by, "by")} if by is not None else {}
+    refuse_reserved("by", [named["group"]] if by is not None else [])
     rows = source.read({name: (name, column) for name, column in named.items()})
     if positive not in rows["estimate"].unique().to_list():
         msg = f"`positive`: {positive!r} is not among the predictions; name the label that selects."

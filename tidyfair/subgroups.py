@@ -14,12 +14,12 @@ import polars as pl
 from tidyfair.arguments import whole
 from tidyfair.columns import Column, check_features
 from tidyfair.contrasts import difference
-from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.errors import ArgumentError
 from tidyfair.fairness import new_groupwise_metric
 from tidyfair.frames import open_frame
 from tidyfair.metric_sets import Metric
 from tidyfair.readings import UNIT
-from tidyfair.requests import DEFAULTS, RESERVED
+from tidyfair.requests import DEFAULTS
 from tidyfair.units import UNGROUPED
 
 if TYPE_CHECKING:
@@ -135,9 +135,6 @@ class _Audit(ABC):
         (evaluated,) = compared.evaluate(tally, reading)
         units, rows = evaluated.units, evaluated.rows.sort(UNIT)
         outer = units.outer_keys.drop(UNGROUPED, strict=False)
-        if taken := [name for name in outer.columns if name in {*RESERVED, *_SEARCHED, *_SPLIT}]:
-            msg = f"`group_by`: results have a column {taken[0]!r} of their own; rename yours first."
-            raise ColumnError(msg)
         names = [column.name for column in compared.by.columns]
         keys = units.keys[compared.by].rename(dict(zip(units.keys[compared.by].columns, names, strict=True)))
         about = rows["denominator"].fill_null(0).to_numpy().astype(float)
