@@ -230,15 +230,6 @@ def zero_for_undefined(record: dict[str, Any]) -> Any:
     return sum(one - other for one, other in pairs) / len(pairs)
 
 
-def one_rate_for_two(record: dict[str, Any]) -> float:
-    """Its equalized odds, the distance of the one rate that both sides have."""
-    odds = (tf.fall_out, tf.sens)
-    if "generalized" in record["function"]:
-        odds = (tf.generalized_false_positive_rate, tf.generalized_true_positive_rate)
-    alarms = by_side(record, *odds)[odds[0].name]
-    return abs((alarms[0][0] or math.nan) - (alarms[1][0] or math.nan))
-
-
 def smoothed_by_what_is_seen(record: dict[str, Any]) -> float:
     """Its `sklearn` functions spread the concentration over the classes that a group has, one or two."""
     concentration = record["params"]["concentration"]
@@ -271,9 +262,6 @@ DEVIATIONS: dict[str, tuple[str, Callable[[dict[str, Any]], Any], int]] = {
         "the concentration is spread over the labels of the data, as in the class API, not over those of each group",
         smoothed_by_what_is_seen, 37,
     ),
-    "one_rate_for_two": (
-        "null where one of the two rates is undefined on a side, instead of the other one alone", one_rate_for_two, 6,
-    ),
     "zero_for_undefined": ("null where a rate has no denominator, instead of 0", zero_for_undefined, 8),
 }  # fmt: skip
 
@@ -287,7 +275,7 @@ def deviation(record: dict[str, Any]) -> str | None:
         return "between"
     if function.startswith("sklearn."):
         return "smoothed_by_what_is_seen"
-    return "one_rate_for_two" if "equalized_odds" in function else "zero_for_undefined"
+    return "zero_for_undefined"
 
 
 @pytest.mark.parametrize("function", sorted({record["function"] for record in RECORDS}))

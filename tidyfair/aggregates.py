@@ -13,9 +13,12 @@ import polars as pl
 
 from tidyfair.arguments import number, one_of
 from tidyfair.errors import AggregateError, ArgumentError
+from tidyfair.segments import TIE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from tidyfair.segments import Booleans, Floats, Integers, Segments
 
 __all__ = ["Aggregate", "new_aggregate"]
 
@@ -27,35 +30,66 @@ Across: TypeAlias = Literal["worst", "mean"]
 Context: TypeAlias = Literal["overall", "rest"]
 CONTEXTS: tuple[Context, ...] = ("overall", "rest")
 
+NOT_ASKED = math.inf
+"""In place of the number of a user's aggregate until the user's function is called."""
 _USUAL: dict[float, Direction] = {0: "minimize", 1: "maximize"}
 """Where a number goes of which only that of equal groups is said."""
 _SIGNED: dict[Direction, float] = {"zero": 0.0, "one": 1.0}
 """The number of equal groups where it has a sign."""
-_TIE = 1e-12
-"""Values closer than this, relative to their size, are equal: float sums do not agree to the last bit."""
-
-ESTIMATE, TEXT = pl.col("estimate"), pl.col("text")
 
 
-def first_largest(value: pl.Expr) -> pl.Expr:
-    """Place of the largest value, the first of equals; null where there is none."""
-    largest = value.max()
-    return ((value == largest) | (value >= largest - _TIE * largest.abs())).cast(pl.Int8).arg_max()
+def severity_of(value: Floats, direction: Direction | None) -> Floats:
+    """How bad numbers are that should go somewhere."""
+    if direction == "maximize":
+        return -value
+    if direction == "zero":
+        return abs(value)
+    if direction == "one":
+        return abs(value - 1)
+    return value
 
 
-def severity_of(value: pl.Expr, direction: Direction | None) -> pl.Expr:
-    """How bad a number is that should go somewhere."""
-    away = {"maximize": -value, "zero": value.abs(), "one": (value - 1).abs()}
-    return away.get(str(direction), value)
+@dataclass(frozen=True, eq=False)
+class GroupValues:
+    """The values of groups that are compared, row by row in group order, and the runs of rows that are compared."""
+
+    segments: Segments
+    estimate: Floats
+    """The values; nan where a group has none."""
+    mass: Floats
+    """The weight of the rows that each value is about."""
+    size: Floats
+    """The weight of all rows of each group; nan where a group is not compared."""
+    suppressed: Booleans
+    """Whether the size of a group is hidden."""
+    is_reference: Booleans
+    """Whether it is the group that the user named to be compared with."""
+    contexts: Mapping[Context, Floats]
+    """The value of all groups together, and of all others, beside that of each group."""
+
+    @property
+    def known(self) -> Booleans:
+        """Whether each group has a value."""
+        import numpy as np
+
+        return ~np.isnan(self.estimate)
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """One number for each run of groups, nan where there is none, and the rows of the groups that carry it."""
+
+    value: Floats
+    low: Integers
+    """The row of the group with the lower value, or `NO_ROW`."""
+    high: Integers
+    referable: Booleans | bool = True
+    """Whether what groups are compared with has a value."""
 
 
 @dataclass(frozen=True)
 class Aggregate(ABC):
-    """How the values of groups become one number, as polars expressions over the groups that have a value.
-
-    Made by `difference()`, `ratio()` and their like. The expressions read the columns `estimate`, `text` and those that
-    `prepare` adds; rows are in group order.
-    """
+    """How the values of groups become one number; made by `difference()`, `ratio()` and their like."""
 
     kind: str
     across: Across = "worst"
@@ -88,11 +122,6 @@ class Aggregate(ABC):
     def reference(self) -> object:
         """The group it compares with as the user named it, or None."""
         return None
-
-    @property
-    def reads_values_only(self) -> bool:
-        """Whether it needs no more than `estimate`, `text` and `mass`, and is carried by extremes."""
-        return True
 
     @property
     def may_leave_metrics_out(self) -> bool:
@@ -129,8 +158,8 @@ class Aggregate(ABC):
         return self
 
     @abstractmethod
-    def value(self) -> pl.Expr:
-        """The number."""
+    def reduce(self, groups: GroupValues) -> Reduced:
+        """The number of each run of groups."""
 
     @property
     def options(self) -> dict[str, object]:
@@ -141,21 +170,8 @@ class Aggregate(ABC):
         """The smallest and the largest number it can give for values between these."""
         return lower, upper
 
-    def prepare(self, rows: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
-        """Rows with what the expressions read beside the values; groups of equal `keys` are compared."""
-        del keys
-        return rows
-
-    def referable(self) -> pl.Expr:
-        """Whether what groups are compared with has a value."""
-        return pl.lit(value=True)
-
-    def carriers(self) -> tuple[pl.Expr, pl.Expr]:
-        """The groups that carry it, the one with the lower value first; null where that is no group."""
-        return TEXT.get(first_largest(-ESTIMATE)), TEXT.get(first_largest(ESTIMATE))
-
-    def severity(self, value: pl.Expr) -> pl.Expr:
-        """How bad a number is, to find the worst of several metrics or labels."""
+    def severity(self, value: Floats) -> Floats:
+        """How bad numbers are, to find the worst of several metrics or labels."""
         return severity_of(value, self.direction)
 
     def _means_nothing(self, metric: str) -> str:
@@ -183,10 +199,6 @@ class UserAggregate(Aggregate):
         return self.at_equality
 
     @property
-    def reads_values_only(self) -> bool:
-        return False
-
-    @property
     def may_leave_metrics_out(self) -> bool:
         return False
 
@@ -201,9 +213,12 @@ class UserAggregate(Aggregate):
             return (self.at_equality, most) if self.good == "minimize" else (least, self.at_equality)
         return least, most
 
-    def value(self) -> pl.Expr:
-        """The user's expression; it reads the tidy frame, not the columns that ours read."""
-        return self.function if isinstance(self.function, pl.Expr) else pl.lit(None)
+    def reduce(self, groups: GroupValues) -> Reduced:
+        """Infinity in place of the number, which is asked of the user once the rules allow one."""
+        import numpy as np
+
+        value = np.full(len(groups.segments.starts), NOT_ASKED)
+        return of_extremes(groups, value)
 
     def number(self, result: object, name: str) -> float | None:
         """What came back for one outer group as a number, or an error that says what it is instead."""
@@ -226,7 +241,7 @@ class UserAggregate(Aggregate):
         if self.at_equality is None or not self.is_distance:
             return
         beyond = self.at_equality - found if self.good == "minimize" else found - self.at_equality
-        if beyond > _TIE * max(1, abs(found)):
+        if beyond > TIE * max(1, abs(found)):
             where = "below" if self.good == "minimize" else "above"
             msg = (
                 f"{name}: the aggregate {self!r} returned {found:g}, {where} the {self.at_equality:g} of equal groups. "
@@ -250,6 +265,12 @@ class UserAggregate(Aggregate):
         return self.name or (
             str(function) if isinstance(function, pl.Expr) else getattr(function, "__name__", "function")
         )
+
+
+def of_extremes(groups: GroupValues, value: Floats) -> Reduced:
+    """Numbers that are carried by the groups with the lowest and the highest value."""
+    segments = groups.segments
+    return Reduced(value, segments.first_largest(-groups.estimate), segments.first_largest(groups.estimate))
 
 
 def new_aggregate(

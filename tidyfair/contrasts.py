@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tidyfair.aggregates import ESTIMATE, SUPPRESSED, TEXT, Aggregate, first_largest
+from tidyfair.aggregates import Aggregate, Reduced, of_extremes
 from tidyfair.errors import AggregateError, ArgumentError
+from tidyfair.segments import NO_ROW, taken
 
 if TYPE_CHECKING:
-    from tidyfair.aggregates import Across, Context, Direction
+    from tidyfair.aggregates import Across, Context, Direction, GroupValues
+    from tidyfair.segments import Floats, Integers
 
 __all__ = ["difference", "log_ratio", "ratio"]
 
@@ -86,10 +88,6 @@ class Contrast(Aggregate):
         width = upper - lower if self.kind == "difference" else math.inf
         return -width if self.signed else 0, width
 
-    @property
-    def reads_values_only(self) -> bool:
-        return self.to == "range"
-
     def bound(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
         del direction
         if negative and self.kind != "difference":
@@ -100,63 +98,62 @@ class Contrast(Aggregate):
             raise AggregateError(self._no_sign())
         return replace(self, to="range" if self.to is None else self.to, signed=bool(self.signed))
 
-    def prepare(self, rows: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
-        if self.to == "range":
-            return rows
-        if self.contexts:
-            beside = rows.with_columns(
-                pl.col(self.contexts[0]).alias("reference"), pl.lit(None, pl.String).alias("reference_text")
-            )
-        else:
-            chosen = pl.col("is_reference")
-            if self.to == "majority":
-                # with a group of unknown size nobody knows which one is the largest
-                known = ~(pl.col("status") == SUPPRESSED).any()
-                largest = pl.when(known).then(pl.col("unit").get(first_largest(pl.col("size")))).alias("largest")
-                largest = rows.group_by(keys).agg(largest)
-                rows = rows.join(largest, on=keys, how="left", maintain_order="left")
-                chosen = pl.col("unit") == pl.col("largest")
-            own = rows.filter(chosen).select(*keys, reference="estimate", reference_text="text", other="unit")
-            beside = rows.join(own, on=keys, how="left", maintain_order="left")
-            # a group is not compared with itself
-            beside = beside.with_columns(compared=pl.when(pl.col("unit") != pl.col("other")).then("estimate"))
-        compared = pl.col("estimate" if self.contexts else "compared")
-        reference = pl.col("reference")
-        contrast = self._contrast(compared, reference)
-        contrasted = beside.with_columns(contrast.alias("contrast")).with_columns(pl.col("contrast").fill_nan(None))
-        return contrasted.with_columns(self.severity(pl.col("contrast")).alias("severity"))
+    def reduce(self, groups: GroupValues) -> Reduced:
+        return self._range(groups) if self.to == "range" else self._to_reference(groups)
 
-    def value(self) -> pl.Expr:
-        if self.to == "range":
-            low, high = ESTIMATE.min(), ESTIMATE.max()
-            return self._contrast(low, high) if self.kind == "ratio" else self._contrast(high, low)
-        farthest = pl.col("contrast").get(first_largest(pl.col("severity")))
-        return farthest if self.signed else self._unsigned(farthest)
+    def severity(self, value: Floats) -> Floats:
+        return -self._unsigned(value) if self.kind == "ratio" else abs(value)
 
-    def referable(self) -> pl.Expr:
-        return pl.lit(value=True) if self.to == "range" or self.contexts else pl.col("reference").is_not_null().any()
-
-    def carriers(self) -> tuple[pl.Expr, pl.Expr]:
-        if self.to == "range":
-            return super().carriers()
-        farthest = first_largest(pl.col("severity"))
-        group, other = TEXT.get(farthest), pl.col("reference_text").get(farthest)
-        higher = (pl.col("reference") <= ESTIMATE).get(farthest)
-        return pl.when(higher).then(other).otherwise(group), pl.when(higher).then(group).otherwise(other)
-
-    def severity(self, value: pl.Expr) -> pl.Expr:
-        return -self._unsigned(value) if self.kind == "ratio" else value.abs()
-
-    def _contrast(self, value: pl.Expr, other: pl.Expr) -> pl.Expr:
-        if self.kind == "difference":
-            return value - other
+    def _range(self, groups: GroupValues) -> Reduced:
+        """The contrast of the largest and the smallest value."""
+        lowest, highest = groups.segments.minimum(groups.estimate), groups.segments.maximum(groups.estimate)
         if self.kind == "ratio":
-            return value / other
-        # what never happens in either group is as likely in both
-        return pl.when(value == other).then(0.0).otherwise((value / other).log())
+            return of_extremes(groups, self._contrast(lowest, highest))
+        return of_extremes(groups, self._contrast(highest, lowest))
 
-    def _unsigned(self, contrast: pl.Expr) -> pl.Expr:
-        return pl.min_horizontal(contrast, 1 / contrast) if self.kind == "ratio" else contrast.abs()
+    def _to_reference(self, groups: GroupValues) -> Reduced:
+        """The contrast of the group that is farthest from what groups are compared with."""
+        import numpy as np
+
+        segments, estimate = groups.segments, groups.estimate
+        compared, beside = estimate, np.full(len(segments.starts), NO_ROW)
+        if self.contexts:
+            reference, referable = groups.contexts[self.contexts[0]], True
+        else:
+            beside = _largest_group(groups) if self.to == "majority" else segments.first_where(groups.is_reference)
+            of_run = taken(estimate, beside, np.nan)
+            reference, referable = segments.spread(of_run), ~np.isnan(of_run)
+            # a group is not compared with itself
+            compared = np.where(np.arange(len(estimate)) == segments.spread(beside), np.nan, estimate)
+        contrast = self._contrast(compared, reference)
+        farthest = segments.first_largest(self.severity(contrast))
+        value = taken(contrast, farthest, np.nan)
+        higher = taken(reference <= estimate, farthest, missing=False)
+        low, high = np.where(higher, beside, farthest), np.where(higher, farthest, beside)
+        alone = farthest == NO_ROW
+        low, high = np.where(alone, NO_ROW, low), np.where(alone, NO_ROW, high)
+        return Reduced(value if self.signed else self._unsigned(value), low, high, referable)
+
+    def _contrast(self, value: Floats, other: Floats) -> Floats:
+        import numpy as np
+
+        if self.kind == "difference":
+            with np.errstate(invalid="ignore"):
+                return value - other
+        with np.errstate(divide="ignore", invalid="ignore"):
+            quotient = value / other
+            if self.kind == "ratio":
+                return quotient
+            # what never happens in either group is as likely in both
+            return np.where(value == other, 0.0, np.log(quotient))
+
+    def _unsigned(self, contrast: Floats) -> Floats:
+        import numpy as np
+
+        if self.kind != "ratio":
+            return abs(contrast)
+        with np.errstate(divide="ignore"):
+            return np.minimum(contrast, 1 / contrast)
 
     def _no_sign(self) -> str:
         way_out = f'`aggregate={self.kind}(to="<a group>", signed=True)`'
@@ -168,6 +165,14 @@ class Contrast(Aggregate):
         signed = self.signed or (False if self.signed is False and self.to in (None, ("privileged",)) else None)
         options = {"to": self.to, "signed": signed, "across": across}
         return f"{self.kind}({', '.join(f'{name}={value!r}' for name, value in options.items() if value is not None)})"
+
+
+def _largest_group(groups: GroupValues) -> Integers:
+    """The row of the largest group of each run; none where the size of a group is hidden."""
+    import numpy as np
+
+    hidden = groups.segments.any(groups.suppressed)
+    return np.where(hidden, NO_ROW, groups.segments.first_largest(groups.size))
 
 
 def difference(to: object = None, *, signed: bool | None = None, across: Across = "worst") -> Aggregate:

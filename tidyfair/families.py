@@ -85,6 +85,8 @@ class Families:
 
     def of_draws(self, evaluated: Evaluated) -> tuple[list[Array], list[Array]]:
         """For each outer group the disparity of each draw, and how bad it is."""
+        import numpy as np
+
         aggregate = self.request.aggregate
         of_outer = evaluated.units.outer_keys
         place = self._places(of_outer)
@@ -104,7 +106,7 @@ class Families:
             value = disparities.filter(pl.Series((place == outer) & (variant == 0)))
             values.append(value.to_numpy().astype(float))
             if self.is_exact and aggregate is not None:
-                bad.append(pl.select(aggregate.severity(pl.lit(value))).to_series().to_numpy().astype(float))
+                bad.append(aggregate.severity(value.cast(pl.Float64).fill_null(np.nan).to_numpy()))
             else:
                 shape = (int(draw.max()) + 1, int(variant.max()) + 1, len(self.groups))
                 bad.append(self._distances(rows.filter(outer=outer), shape))

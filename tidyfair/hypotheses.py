@@ -251,7 +251,9 @@ def compared_draws(
     every_draw = pl.concat(parts, how="vertical_relaxed").with_columns(pl.lit(0, pl.Int32).alias("request"))
     two_sided = [0] if by.sides else []
     found = compare(every_draw, {0: aggregate}, two_sided=two_sided, undefined_is_null=False, tidy=frames_of(evaluated))
-    return found.sort("outer").select("value", aggregate.severity(pl.col("value")).alias("severity"))
+    values = found.sort("outer")["value"]
+    severity = aggregate.severity(values.fill_null(np.nan).to_numpy())
+    return pl.DataFrame({"value": values, "severity": pl.Series(severity, nan_to_null=True)})
 
 
 def disparity_test(

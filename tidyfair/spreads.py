@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.aggregates import ESTIMATE, TEXT, Aggregate, severity_of
+from tidyfair.aggregates import Aggregate, Reduced, of_extremes, severity_of
 from tidyfair.entropies import check_alpha, entropy_index, powered
 from tidyfair.errors import AggregateError, ArgumentError
 
 if TYPE_CHECKING:
-    from tidyfair.aggregates import Across, Direction
+    from tidyfair.aggregates import Across, Direction, GroupValues
+    from tidyfair.segments import Floats
 
 __all__ = [
     "coefficient_of_variation",
@@ -24,10 +25,6 @@ __all__ = [
     "mean_absolute_deviation",
     "standard_deviation",
 ]
-
-_MASS = pl.col("mass").filter(ESTIMATE.is_not_null())
-"""The weight of the rows that the values of groups are about, where there is a value."""
-_VALUE = ESTIMATE.drop_nulls()
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,22 +83,32 @@ class Spread(Aggregate):
             raise AggregateError(self._means_nothing(negative))
         return replace(self, good=direction) if self.kind == "group_mean" else self
 
-    def value(self) -> pl.Expr:
-        def mean(of: pl.Expr) -> pl.Expr:
-            return _weighted_mean(of) if self.weighted else of.mean()
+    def reduce(self, groups: GroupValues) -> Reduced:
+        import numpy as np
 
-        away = _VALUE - mean(_VALUE)
-        deviation = mean(away**2).sqrt()
-        return {
-            "group_minimum": ESTIMATE.min(),
-            "group_maximum": ESTIMATE.max(),
-            "group_mean": mean(_VALUE),
-            "standard_deviation": deviation,
-            "coefficient_of_variation": deviation / mean(_VALUE),
-            "mean_absolute_deviation": mean(away.abs()),
-        }[self.kind]
+        segments, estimate = groups.segments, groups.estimate
+        if self.kind == "group_minimum":
+            return of_extremes(groups, segments.minimum(estimate))
+        if self.kind == "group_maximum":
+            return of_extremes(groups, segments.maximum(estimate))
+        weight = np.where(groups.known, groups.mass if self.weighted else 1.0, 0.0)
 
-    def severity(self, value: pl.Expr) -> pl.Expr:
+        def mean(of: Floats) -> Floats:
+            return segments.sum(np.where(groups.known, of * weight, 0.0)) / segments.sum(weight)
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            middle = mean(estimate)
+            away = estimate - segments.spread(middle)
+            if self.kind == "group_mean":
+                value = middle
+            elif self.kind == "mean_absolute_deviation":
+                value = mean(abs(away))
+            else:
+                value = np.sqrt(mean(away**2))
+                value = value / middle if self.kind == "coefficient_of_variation" else value
+        return of_extremes(groups, value)
+
+    def severity(self, value: Floats) -> Floats:
         return -value if self.kind == "group_minimum" else severity_of(value, self.good)
 
     def __repr__(self) -> str:
@@ -142,18 +149,28 @@ class _Entropy(Aggregate):
             raise AggregateError(self._means_nothing(negative))
         return self
 
-    def value(self) -> pl.Expr:
-        counted = _VALUE * 0 + 1
-        sums = [(_MASS * each).sum() for each in (counted, _VALUE, powered(_VALUE, self.alpha), counted - (_VALUE > 0))]
-        return entropy_index(self.alpha, *sums)
+    def reduce(self, groups: GroupValues) -> Reduced:
+        import numpy as np
+
+        known, value = groups.known, pl.col("value")
+        each = pl.DataFrame({"value": groups.estimate[known], "mass": groups.mass[known]})
+        terms = each.select(
+            count=pl.col("mass"), total=pl.col("mass") * value, power=pl.col("mass") * powered(value, self.alpha),
+            without=pl.col("mass") * (value <= 0),
+        )  # fmt: skip
+
+        def summed(term: pl.Series) -> Floats:
+            values = np.zeros(len(known))
+            values[known] = term.to_numpy()
+            return groups.segments.sum(values)
+
+        sums = pl.DataFrame({term.name: summed(term) for term in terms})
+        index = sums.select(entropy_index(self.alpha, *map(pl.col, sums.columns)).alias("index"))["index"]
+        return of_extremes(groups, index.cast(pl.Float64).fill_null(np.nan).to_numpy())
 
     def __repr__(self) -> str:
         across = "" if self.across == "worst" else f", across={self.across!r}"
         return f"{self.kind}(alpha={self.alpha!r}{across})"
-
-
-def _weighted_mean(of: pl.Expr) -> pl.Expr:
-    return (of * _MASS).sum() / _MASS.sum()
 
 
 @dataclass(frozen=True, repr=False)
@@ -162,13 +179,11 @@ class FarthestPair(Spread):
 
     kind: str = "group_maximum"
 
-    @property
-    def reads_values_only(self) -> bool:
-        return False
-
-    def carriers(self) -> tuple[pl.Expr, pl.Expr]:
-        largest = TEXT.filter(ESTIMATE.max() == ESTIMATE)
-        return largest.first(), largest.last()
+    def reduce(self, groups: GroupValues) -> Reduced:
+        segments, estimate = groups.segments, groups.estimate
+        largest = segments.maximum(estimate)
+        in_pair = estimate == segments.spread(largest)
+        return Reduced(largest, segments.first_where(in_pair), segments.last_where(in_pair))
 
 
 def group_minimum(*, across: Across = "worst") -> Aggregate:

@@ -1,0 +1,125 @@
+"""Runs of rows that belong together in sorted arrays, and reductions of each run to one number or one row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__: list[str] = []
+
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Booleans: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
+
+NO_ROW = -1
+"""In place of the index of a row, where there is none."""
+TIE = 1e-12
+"""Values closer than this, relative to their size, are equal: float sums do not agree to the last bit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Runs of consecutive rows: where each run begins, and how many rows there are in all."""
+
+    starts: Integers
+    length: int
+
+    @classmethod
+    def of(cls, *keys: Integers) -> Segments:
+        """Runs of rows that agree in all keys."""
+        import numpy as np
+
+        length = len(keys[0])
+        if not length:
+            return cls(np.zeros(0, dtype=np.int64), 0)
+        begins = np.zeros(length, dtype=bool)
+        begins[0] = True
+        for key in keys:
+            begins[1:] |= key[1:] != key[:-1]
+        return cls(np.flatnonzero(begins), length)
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """The number of rows of each run."""
+        import numpy as np
+
+        return np.diff(self.starts, append=self.length)
+
+    def spread(self, values: Any) -> Any:
+        """One value for each run as one for each row."""
+        import numpy as np
+
+        return np.repeat(values, self.sizes)
+
+    def sum(self, values: Any) -> Any:
+        """The sum of each run; of Booleans, how many are true."""
+        import numpy as np
+
+        numbers = values.astype(np.int64) if values.dtype == bool else values
+        return np.add.reduceat(numbers, self.starts) if self.length else numbers[:0]
+
+    def any(self, mask: Booleans) -> Booleans:
+        """Whether any row of each run meets a condition."""
+        import numpy as np
+
+        return np.logical_or.reduceat(mask, self.starts) if self.length else mask[:0]
+
+    def all(self, mask: Booleans) -> Booleans:
+        """Whether all rows of each run meet a condition."""
+        import numpy as np
+
+        return np.logical_and.reduceat(mask, self.starts) if self.length else mask[:0]
+
+    def minimum(self, values: Floats) -> Floats:
+        """The smallest number of each run; nan where there is none."""
+        import numpy as np
+
+        return np.fmin.reduceat(values, self.starts) if self.length else values[:0]
+
+    def maximum(self, values: Any) -> Any:
+        """The largest number of each run; nan where there is none."""
+        import numpy as np
+
+        return np.fmax.reduceat(values, self.starts) if self.length else values[:0]
+
+    def first_where(self, mask: Booleans) -> Integers:
+        """The first row of each run that meets a condition, or `NO_ROW`."""
+        import numpy as np
+
+        if not self.length:
+            return self.starts
+        rows = np.where(mask, np.arange(self.length), self.length)
+        first = np.minimum.reduceat(rows, self.starts)
+        return np.where(first == self.length, NO_ROW, first)
+
+    def last_where(self, mask: Booleans) -> Integers:
+        """The last row of each run that meets a condition, or `NO_ROW`."""
+        import numpy as np
+
+        rows = np.where(mask, np.arange(self.length), NO_ROW)
+        return np.maximum.reduceat(rows, self.starts) if self.length else self.starts
+
+    def first_largest(self, values: Floats) -> Integers:
+        """The row of the largest number of each run, the first of equals, or `NO_ROW` where there is none."""
+        import numpy as np
+
+        largest = self.maximum(values)
+        with np.errstate(invalid="ignore"):
+            least = self.spread(largest - TIE * np.abs(largest))
+            # infinity less its share is no number
+            is_largest = (values >= least) | (values == self.spread(largest))
+        return self.first_where(is_largest)
+
+
+def taken(values: Array, rows: Integers, missing: object) -> Array:
+    """The values of rows, and another one where there is `NO_ROW`."""
+    import numpy as np
+
+    if not len(values):
+        return np.full(len(rows), missing)
+    return np.where(rows == NO_ROW, cast("Any", missing), values[rows])
