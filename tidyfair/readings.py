@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
 from tidyfair.aggregates import SUPPRESSED
 from tidyfair.formulas import HAND_TILL, ROWS, SQUARES, STATISTICS, Given, Kind, ranked, two_sides
+from tidyfair.group_index import GroupIndex
+from tidyfair.label_counts import LabelCounts
 from tidyfair.sums import ACTUAL, PREDICTED, REST, SCORE, UP_TO, centred, is_sum, merged, running
 from tidyfair.tallies import HIDDEN
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from tidyfair.formulas import Formula, Statistic
+    from tidyfair.segments import Array, Integers
 
 __all__: list[str] = []
 
@@ -59,43 +63,6 @@ _VALUES = [
     UNIT, LEVEL, "metric", "estimate", "n", "denominator", "mass", "size", "rows", "weight",
     "levels_left_out", "reason",
 ]  # fmt: skip
-
-
-@cache
-def _sums(level: int, *, weighted: bool, steps: bool, complete: bool, squares: bool) -> tuple[pl.Expr, ...]:
-    """The cells of the table of a level against the rest, as sums over coded cells of a tally.
-
-    Where every row has truth and estimate, those without are left out.
-    """
-
-    def on_side(name: str, *, side: bool | None) -> pl.Expr:
-        return pl.col(name).is_null() if side is None else pl.col(name) == level if side else pl.col(name) != level
-
-    measures = {ROWS: "n", "": "w"} if weighted else {ROWS: "n"}
-    counted = measures | ({SQUARES: "w2"} if squares else {})
-    sums = [
-        pl.when(on_side("truth", side=truth), on_side("estimate", side=estimate))
-        .then(measure)
-        .sum()
-        .alias(f"{name}{suffix} {level}")
-        for suffix, measure in counted.items()
-        for name, (truth, estimate) in CELLS.items()
-        if not complete or None not in (truth, estimate)
-    ]
-    if steps:
-        away = (pl.col("truth") - pl.col("estimate")).abs().cast(pl.Float64)
-        sums += [
-            (pl.col(measure) * away**power).filter(on_side("truth", side=True)).sum().alias(f"{name}{suffix} {level}")
-            for suffix, measure in measures.items()
-            for power, name in ((1, "absolute_steps"), (2, "squared_steps"))
-        ]
-    return tuple(sums)
-
-
-def _term_sums(terms: frozenset[Statistic], level: int) -> list[pl.Expr]:
-    """The sums of quantities of rows that are the same for every label."""
-    names = sorted(term.column for term in terms)
-    return [pl.col(name).filter(pl.col("estimate").is_not_null()).sum().alias(f"{name} {level}") for name in names]
 
 
 @cache
@@ -161,42 +128,79 @@ def count_cells(
     complete = not (cells["truth"].null_count() or cells["estimate"].null_count())
     sums: dict[Table, list[pl.Expr]] = {}
     for table, terms in tables.items():
-        if table.given is not None:
-            sums[table] = []
-        elif table.kind == "class":
-            options = {"weighted": weighted, "steps": steps, "complete": complete, "squares": squares}
-            hidden = [pl.col(HIDDEN).sum()] if HIDDEN in cells.columns else []
-            for level in levels:
-                own = [*_sums(level, **options), *_term_sums(terms, level)]
-                sums.setdefault(table, []).extend([*own, *(each.alias(f"{HIDDEN} {level}") for each in hidden)])
-        elif table.kind == "prob":
+        if table.kind == "prob":
             sums[table] = [
                 each
                 for side in ([REST, ""] if table.sides else [""])
                 for level in levels
                 for each in _score_sums(table, terms, level, side, scores, weighted=weighted)
             ]
-        else:
+        elif table.kind == "numeric":
             sums[table] = _number_sums(table, cells, every_key)
     names = {table: [each.meta.output_name().rpartition(" ")[0] for each in mine] for table, mine in sums.items()}
-    every = [each for mine in sums.values() for each in mine]
-    wanted = [each.alias(f"sum {place}") for place, each in enumerate(every)]
-    plans = [
-        centred(cells, keys).lazy().group_by(keys).agg(wanted).sort(keys, nulls_last=True) for cells, keys in counted
+    wanted = [each.alias(f"sum {place}") for place, each in enumerate(chain(*sums.values()))]
+    indices = [GroupIndex.of(cells, keys) for cells, keys in counted]
+    placed = [
+        cells.with_columns(pl.Series(UNIT, index.of_cell)) for (cells, _), index in zip(counted, indices, strict=True)
     ]
+    plans = [centred(cells, [UNIT]).lazy().group_by(UNIT).agg(wanted).sort(UNIT) for cells in placed] if wanted else []
+    sums_of_units = pl.collect_all(plans, engine="in-memory") if wanted else [pl.DataFrame() for _ in placed]
     first = 0
-    for (cells, keys), wide in zip(counted, pl.collect_all(plans, engine="in-memory"), strict=True):
-        distinct, start = wide[list(keys)], len(keys)
-        units = pl.int_range(first, first + len(wide), dtype=pl.Int32, eager=True).alias(UNIT)
+    for cells, index, wide in zip(placed, indices, sums_of_units, strict=True):
+        units = pl.int_range(first, first + len(index.keys), dtype=pl.Int32, eager=True).alias(UNIT)
         found: dict[Table, pl.DataFrame] = {}
-        for table, named in names.items():
+        start = 1
+        for table, terms in tables.items():
             if table.given is not None:
-                found[table] = _distributions(cells, keys, distinct.with_columns(units), table, all_levels)
-                continue
-            stop = start + len(named)
-            found[table], start = _by_level(wide[:, start:stop], named, units, table, levels), stop
-        yield distinct, found
-        first += len(wide)
+                found[table] = _distributions(cells, units, table, all_levels)
+            elif table.kind == "class":
+                counts = LabelCounts(
+                    _label_index(cells["truth"]),
+                    _label_index(cells["estimate"]),
+                    index.of_cell,
+                    len(units),
+                    levels,
+                    complete,
+                )
+                found[table] = _label_table(counts, cells, units, terms, steps=steps, squares=squares)
+            else:
+                stop = start + len(names[table])
+                found[table], start = _by_level(wide[:, start:stop], names[table], units, table, levels), stop
+        yield index.keys, found
+        first += len(units)
+
+
+def _label_index(labels: pl.Series) -> Integers:
+    """Labels as their index; -1 where they are missing."""
+    import numpy as np
+
+    return (labels.fill_null(-1) if labels.null_count() else labels).to_numpy().astype(np.int64)
+
+
+def _label_table(
+    counts: LabelCounts,
+    cells: pl.DataFrame,
+    units: pl.Series,
+    terms: frozenset[Statistic],
+    *,
+    steps: bool,
+    squares: bool,
+) -> pl.DataFrame:
+    """The table of each label against the rest: one row for each level and unit."""
+    measures = {ROWS: "n"} | ({"": "w"} if "w" in cells.columns else {}) | ({SQUARES: "w2"} if squares else {})
+    columns: dict[str, Array] = {}
+    for suffix, measure in measures.items():
+        values = cells[measure].to_numpy()
+        columns |= {name + suffix: sums for name, sums in counts.of(values).items()}
+        if steps and suffix != SQUARES:
+            columns |= {name + suffix: sums for name, sums in counts.steps(values).items()}
+    for name in sorted(term.column for term in terms):
+        columns[name] = counts.of_all(cells[name].to_numpy(), counts.estimate >= 0)
+    if HIDDEN in cells.columns:
+        columns[HIDDEN] = counts.of_all(cells[HIDDEN].to_numpy(), counts.group >= 0)
+    level = spread(counts.levels, len(units)).alias(LEVEL)
+    flat = [pl.Series(name, sums.ravel()) for name, sums in columns.items()]
+    return pl.DataFrame([repeat(units, len(counts.levels)), level, *flat])
 
 
 def _by_level(
@@ -215,24 +219,23 @@ def _by_level(
     return long.insert_column(2, side) if table.sides else long
 
 
-def _distributions(
-    cells: pl.DataFrame, keys: Sequence[str], units: pl.DataFrame, table: Table, levels: Sequence[int]
-) -> pl.DataFrame:
+def _distributions(placed: pl.DataFrame, numbers: pl.Series, table: Table, levels: Sequence[int]) -> pl.DataFrame:
     """The `count` of each label in each unit, for each label of the other side where one is given."""
     given = {"truth": "truth", "estimate": "estimate"}.get(str(table.given))
     place = "truth" if given == "estimate" else "estimate"
     level = pl.col(given) if given else pl.lit(None, pl.Int32)
-    placed = cells.join(units, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
-    weight = pl.col("w" if "w" in cells.columns else "n").sum().cast(pl.Float64)
-    hidden = [pl.col(HIDDEN).sum()] if HIDDEN in cells.columns else []
+    first = int(numbers[0]) if len(numbers) else 0
+    placed = placed.with_columns((pl.col(UNIT) + first).cast(pl.Int32))
+    weight = pl.col("w" if "w" in placed.columns else "n").sum().cast(pl.Float64)
+    hidden = [pl.col(HIDDEN).sum()] if HIDDEN in placed.columns else []
     sizes = placed.group_by(UNIT).agg(weight.alias("size"), pl.col("n").sum().alias("rows"), *hidden)
     counted = placed.select(
-        UNIT, level.alias(LEVEL), pl.col(place).alias(PLACE), *cells.columns[cells.columns.index("n") :]
+        UNIT, level.alias(LEVEL), pl.col(place).alias(PLACE), *placed.columns[placed.columns.index("n") : -1]
     )
     counted = counted.group_by(UNIT, LEVEL, PLACE).agg(weight.alias("count"), pl.col("n").sum().alias("count_rows"))
     places = pl.DataFrame({PLACE: levels}, schema={PLACE: pl.Int32})
     given_levels = pl.DataFrame({LEVEL: levels if given else [None]}, schema={LEVEL: pl.Int32})
-    every = units.select(UNIT).join(given_levels, how="cross", maintain_order="left_right")
+    every = numbers.to_frame().join(given_levels, how="cross", maintain_order="left_right")
     every = every.join(places, how="cross", maintain_order="left_right")
     found = every.join(counted, on=[UNIT, LEVEL, PLACE], how="left", nulls_equal=True, maintain_order="left")
     found = found.with_columns(pl.col("count", "count_rows").fill_null(0))
