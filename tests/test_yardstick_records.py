@@ -81,7 +81,7 @@ def test_undefined_groups_are_left_out_unless_asked_otherwise() -> None:
     )
     assert ".estimate" not in record["values"][0]
     with pytest.warns(tf.UndefinedWarning, match="sens has no value .zero denominator. in race 'rare'"):
-        (found,) = call(record, on_undefined="warn")
+        (found,) = call(record, on_undefined="warn", explain=True)
     others = reference_data("c1000_nopos").filter(race="rare").height
     assert others > 0
     assert found[".estimate"] is not None
