@@ -30,7 +30,7 @@ DATA = {name: reference_data(name) for name in {record["data"] for record in REC
 def call(record: dict[str, Any], *, on_undefined: Any) -> list[dict[str, Any]]:
     params, name = record["params"], record["metric"]
     metric = OURS[name](params["by"]) if "by" in params else OURS[name]()
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"explain": True}
     if params["task"] == "multiclass":
         # a level that does not occur in a subset is a level of yardstick's factor all the same
         options["labels"] = [0, 1, 2, 3]
@@ -81,7 +81,7 @@ def test_undefined_groups_are_left_out_unless_asked_otherwise() -> None:
     )
     assert ".estimate" not in record["values"][0]
     with pytest.warns(tf.UndefinedWarning, match="sens has no value .zero denominator. in race 'rare'"):
-        (found,) = call(record, on_undefined="warn", explain=True)
+        (found,) = call(record, on_undefined="warn")
     others = reference_data("c1000_nopos").filter(race="rare").height
     assert others > 0
     assert found[".estimate"] is not None
