@@ -7,6 +7,7 @@ import pickle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 import sklearn
@@ -14,7 +15,14 @@ import sklego.datasets
 import sklego.metrics
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, f1_score, mean_absolute_error
+from sklearn.metrics import (
+    accuracy_score,
+    brier_score_loss,
+    f1_score,
+    log_loss,
+    mean_absolute_error,
+    roc_auc_score,
+)
 from sklearn.metrics import make_scorer as sklearn_scorer
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -165,6 +173,41 @@ def test_scores_are_those_of_the_event() -> None:
     assert some(model, PEOPLE, truth) == 0.75
 
 
+def test_the_response_is_what_the_metric_reads() -> None:
+    model = Probable([0, 1], [[0.7, 0.3], [0.6, 0.4], [0.4, 0.6], [0.3, 0.7]])
+    assert tf.make_scorer(tf.roc_auc)(model, PEOPLE, TRUTH) == roc_auc_score(TRUTH, model.scores[:, 1])
+    assert tf.make_scorer(tf.brier_class)(model, PEOPLE, TRUTH) == -brier_score_loss(TRUTH, model.scores[:, 1])
+    assert tf.make_scorer(tf.auc_parity, by="sex")(model, PEOPLE, TRUTH) == 0
+    assert tf.make_scorer(tf.accuracy)(model, PEOPLE, TRUTH) == 0.5
+    assert tf.make_scorer(tf.selection_rate, threshold=0.35)(model, PEOPLE, TRUTH) == 0.75
+    assert tf.make_scorer(tf.selection_rate, top_k=1)(model, PEOPLE, TRUTH) == 0.25
+    assert tf.make_scorer(tf.rmse)(Known([1.5, 0.5, 1.5, 0.5]), PEOPLE, TRUTH) == -0.5
+    everybody: Any = lambda people: np.ones(len(people), dtype=bool)  # noqa: E731 - as it is written there
+    assert tf.subset_score(everybody, tf.roc_auc)(model, PEOPLE, TRUTH) == roc_auc_score(TRUTH, model.scores[:, 1])
+
+
+def test_a_response_that_the_metric_does_not_read_is_refused() -> None:
+    with pytest.raises(tf.ArgumentError, match="roc_auc reads scores, not labels; leave `response` out"):
+        tf.make_scorer(tf.roc_auc, response="labels")
+    with pytest.raises(tf.ArgumentError, match=r"accuracy reads labels, not scores; .*`threshold=`"):
+        tf.make_scorer(tf.accuracy, response="scores")
+    with pytest.raises(tf.ArgumentError, match="Known has no `predict_proba`"):
+        tf.make_scorer(tf.roc_auc)(Known([1, 0, 1, 1]), PEOPLE, TRUTH)
+
+
+def test_scores_of_classes_that_are_numbers() -> None:
+    scores = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
+    truth = np.array([0, 1, 2, 0])
+    found = tf.make_scorer(tf.mn_log_loss)(Probable([0, 1, 2], scores), PEOPLE, truth)
+    assert found == pytest.approx(-log_loss(truth, scores), rel=1e-12)
+
+
+def test_a_feature_may_be_called_like_a_prediction() -> None:
+    people = PEOPLE.rename({"sex": "predictions"})
+    model = Probable([0, 1], [[0.7, 0.3], [0.6, 0.4], [0.4, 0.6], [0.3, 0.7]])
+    assert tf.make_scorer(tf.auc_parity, by="predictions")(model, people, TRUTH) == 0
+
+
 def test_scores_of_many_classes_are_all_read() -> None:
     scores = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
     truth = np.array(["a", "b", "c", "a"])
@@ -187,13 +230,67 @@ def test_whether_more_is_better_is_not_guessed() -> None:
     ("by", "people"),
     [
         ("sex", PEOPLE), ("sex", PEOPLE["sex"]), ("sex", PEOPLE["sex"].to_list()), ("sex", PEOPLE["sex"].to_numpy()),
-        ("sex", PEOPLE["sex"].to_pandas().rename(None)), (0, PEOPLE["sex"].to_numpy()), (np.int64(0), PEOPLE),
-        (0, PEOPLE.to_pandas()), (-2, PEOPLE.to_numpy()),
+        ("sex", PEOPLE["sex"].to_pandas().rename(None)), (0, PEOPLE["sex"].to_numpy()), (-2, PEOPLE.to_numpy()),
+        (np.int64(0), PEOPLE.to_numpy()), (7, PEOPLE.to_pandas().set_axis([7, 0], axis=1)), ("sex", PEOPLE.to_arrow()),
     ],
 )  # fmt: skip
 def test_features_come_as_they_are(by: Any, people: Any) -> None:
     scorer = tf.make_scorer(tf.demographic_parity_ratio, by=by)
     assert scorer.routed(TRUTH, np.array([1, 0, 1, 1]), sensitive_features=people) == 0.5
+
+
+NUMBERED = pd.DataFrame({1: ["f", "f", "m", "m"], 2: ["a", "b", "b", "b"], 0: ["x", "x", "x", "x"]})
+"""Columns whose labels are numbers, and not their places."""
+
+
+@pytest.mark.parametrize(("label", "expected"), [(1, 0.5), (2, 2 / 3), (0, 1.0)])
+def test_integer_column_labels_of_a_frame_are_labels(label: int, expected: float) -> None:
+    known = Known([1, 0, 1, 1])
+    shares = [known.predict(None)[NUMBERED[label] == value].mean() for value in NUMBERED[label].unique()]
+    assert min(shares) / max(shares) == pytest.approx(expected)
+    assert tf.p_percent_score(label)(known, NUMBERED, TRUTH) == pytest.approx(expected)
+    selected = NUMBERED[[0, 2, 1]]
+    assert tf.p_percent_score(label)(known, selected, TRUTH) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("people", [PEOPLE, PEOPLE.to_pandas(), PEOPLE.to_arrow(), NUMBERED[[1, 2]]])
+def test_a_number_is_no_place_in_a_frame(people: Any) -> None:
+    with pytest.raises(tf.ColumnError, match=r"`by`: there is no column 0.* A number is a place in an array only"):
+        tf.p_percent_score(0)(Known([1, 0, 1, 1]), people, TRUTH)
+
+
+def test_a_label_that_two_columns_have_is_refused() -> None:
+    doubled = pd.concat([NUMBERED[[1]], NUMBERED[[1]]], axis=1)
+    with pytest.raises(tf.ColumnError, match="X has several columns 1"):
+        tf.p_percent_score(1)(Known([1, 0, 1, 1]), doubled, TRUTH)
+
+
+@pytest.mark.parametrize("by", [True, False])
+def test_a_truth_value_is_no_column(by: Any) -> None:
+    with pytest.raises(tf.ColumnError, match="not a bool"):
+        tf.p_percent_score(by)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "array", "numbered"])
+def test_several_features_make_intersections(kind: str) -> None:
+    people = PEOPLE.with_columns(race=pl.Series(["a", "b", "b", "b"]))
+    guess = np.array([1, 0, 1, 1])
+    by: Any = (0, 2) if kind == "array" else [3, 5] if kind == "numbered" else ("sex", "race")
+    frames: dict[str, Any] = {
+        "pandas": people.to_pandas(), "polars": people, "array": people.to_numpy(),
+        "numbered": people.select("race", "age", "sex").to_pandas().set_axis([5, 4, 3], axis=1),
+    }  # fmt: skip
+    # selected are 1 of 1 (f, a), 0 of 1 (f, b) and 2 of 2 (m, b)
+    assert tf.make_scorer(tf.demographic_parity_difference, by=by)(Known(guess), frames[kind], TRUTH) == -1
+    assert tf.make_scorer(tf.demographic_parity_ratio, by=by)(Known([1, 1, 1, 0]), frames[kind], TRUTH) == 0.5
+
+
+def test_features_beside_the_groups_come_along_from_a_frame_with_numbers() -> None:
+    people = PEOPLE.to_pandas().rename(columns={"age": 4}).assign(race=["a", "b", "a", "b"])
+    model = Probable([0, 1], [[0.7, 0.3], [0.6, 0.4], [0.4, 0.6], [0.3, 0.7]])
+    cuts: Any = {"race": {"a": 0.2, "b": 0.6}}
+    scorer = tf.make_scorer(tf.demographic_parity_difference, by=4, threshold=cuts)
+    assert scorer(model, people, TRUTH) == -1
 
 
 def test_what_else_is_read_comes_along() -> None:
@@ -260,6 +357,20 @@ def test_what_cannot_be_scored_says_so(name: str) -> None:
     call, message = WRONG[name]
     with pytest.raises(tf.TidyfairError, match=message):
         call()
+
+
+def test_correlation_with_an_expression_is_with_what_it_makes() -> None:
+    people = PEOPLE.with_columns(pl.col("age").cast(pl.Float64), old=pl.col("age") >= 35)
+    known = Known([1, 0, 1, 1])
+    made = tf.correlation_score((pl.col("age") >= 35).alias("over_35"))(known, people, TRUTH)
+    expected = -abs(np.corrcoef([0, 0, 1, 1], [1, 0, 1, 1])[0, 1])
+    assert made == pytest.approx(expected, abs=1e-12)
+    assert tf.correlation_score("old")(known, people, TRUTH) == pytest.approx(expected, abs=1e-12)
+    decades = tf.correlation_score((pl.col("age") / 10).alias("decades"))(known, people, TRUTH)
+    assert decades == pytest.approx(-abs(np.corrcoef([2, 3, 4, 5], [1, 0, 1, 1])[0, 1]), abs=1e-12)
+    both: Any = ("sex", "age")
+    with pytest.raises(tf.ArgumentError, match="takes one column"):
+        tf.correlation_score(both)
 
 
 def test_scorers_pickle_and_compare() -> None:

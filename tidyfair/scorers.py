@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
@@ -19,7 +19,7 @@ from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric
 from tidyfair.metrics.regression import rsq
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from tidyfair.columns import ColumnLike
     from tidyfair.groups import Privileged
@@ -35,9 +35,13 @@ __all__ = [
     "subset_score",
 ]
 
-_TRUTH, _PREDICTED, _WEIGHT, _PLACED = "y", "prediction", "sample_weight", "x"
-_OURS = ("probs", "group_by", "case_weights", "explain")
+Features: TypeAlias = "ColumnLike | int | Sequence[ColumnLike | int]"
+"""Columns of X, by their names or by numbers."""
+
+_TRUTH, _PREDICTED, _WEIGHT = "y", "prediction", "sample_weight"
+_OURS = ("probs", "group_by", "case_weights", "frequency_weights", "cluster", "explain")
 """Options of a call that a scorer has no use for, or fills in itself."""
+_ONLY_IN_ARRAYS = " A number is a place in an array only; in a frame it is a label."
 
 
 def _goodness(value: float | None, direction: str) -> float:
@@ -56,67 +60,97 @@ def _goodness(value: float | None, direction: str) -> float:
 
 
 @dataclass(frozen=True)
+class Response:
+    """What an estimator predicts: columns, and the arguments of a metric that name them."""
+
+    columns: dict[str, Any]
+    arguments: dict[str, Any]
+
+    @classmethod
+    def of_labels(cls, labels: Any) -> Response:
+        """Predicted labels, or numbers."""
+        return cls({_PREDICTED: labels}, {"estimate": _PREDICTED})
+
+    @classmethod
+    def of_event(cls, scores: Any) -> Response:
+        """Scores of the event."""
+        return cls({_PREDICTED: scores}, {"probs": _PREDICTED})
+
+    @classmethod
+    def of_classes(cls, scores: Any, classes: Sequence[object] | None = None) -> Response:
+        """Scores of each class, a column for each; classes that are not given are the labels in their order."""
+        names = [f"{_PREDICTED} {place}" for place in range(scores.shape[1])]
+        columns = {name: scores[:, place] for place, name in enumerate(names)}
+        return cls(columns, {"probs": names if classes is None else dict(zip(classes, names, strict=True))})
+
+
+@dataclass(frozen=True)
 class FairnessScorer:
     """A metric as a scorer; made by `make_scorer` and its like."""
 
     metric: Metric | GroupwiseMetric
-    place: int | None = None
-    """Which column the groups are, instead of a named one."""
+    numbers: tuple[tuple[str, int], ...] = ()
+    """Columns of the metric that stand for a number: a label of a frame, or a place in an array."""
     options: tuple[tuple[str, Any], ...] = ()
     response: Literal["labels", "scores"] = "labels"
 
     def __call__(self, estimator: Any, X: Any, y_true: Any = None, sample_weight: Any = None) -> float:  # noqa: N803 - scikit-learn's
         """How good the predictions for X are: more is better; NaN where there is no value."""
-        frame = self.rows(self._features(X), y_true, self.predicted(estimator, X), sample_weight)
-        return self.score(frame)
+        return self._score(self.features(X), y_true, self.predicted(estimator, X), sample_weight)
 
     def routed(self, y_true: Any, predicted: Any, *, sensitive_features: Any, sample_weight: Any = None) -> float:
         """The same of predictions and features beside them: a metric function for scikit-learn's `make_scorer`."""
-        return self.score(self.rows(self._features(sensitive_features), y_true, {_PREDICTED: predicted}, sample_weight))
+        response = Response.of_labels(predicted) if self.response == "labels" else Response.of_event(predicted)
+        return self._score(self.features(sensitive_features), y_true, response, sample_weight)
 
-    def score(self, frame: pl.DataFrame) -> float:
-        """How good the predictions in a frame of `rows` are."""
-        scores = [name for name in frame.columns if name.startswith(_PREDICTED)]
-        labels: dict[str, Any] = {"estimate": _PREDICTED}
-        if self.response == "scores":
-            named = {name.removeprefix(_PREDICTED): name for name in scores}
-            labels = {"probs": _PREDICTED if scores == [_PREDICTED] else named}
-        options: dict[str, Any] = {"on_undefined": "ignore", **dict(self.options), **labels, **self._there(frame)}
+    def _score(self, features: Mapping[str, Any], y_true: Any, response: Response, weight: Any) -> float:
+        return self.score(self.rows(features, y_true, response, weight), response.arguments)
+
+    def score(self, frame: pl.DataFrame, predicted: Mapping[str, Any]) -> float:
+        """How good the predictions in a frame of `rows` are; `predicted` are the arguments that name them."""
+        options: dict[str, Any] = {"on_undefined": "ignore", **dict(self.options), **predicted, **self._there(frame)}
         value: float | None = self.metric(frame, **options)[".estimate"].item()
         return _goodness(value, self.metric.direction)
 
-    def rows(self, features: Mapping[str, Any], y_true: Any, predicted: Mapping[str, Any], weight: Any) -> pl.DataFrame:
+    def rows(self, features: Mapping[str, Any], y_true: Any, response: Response, weight: Any) -> pl.DataFrame:
         """Features, truth, predictions and weights as one frame."""
-        ours = {_TRUTH: y_true, **predicted, _WEIGHT: weight}
+        ours = {_TRUTH: y_true, **response.columns, _WEIGHT: weight}
         given = {name: values for name, values in ours.items() if values is not None}
         if clash := [name for name in given if name in features]:
             msg = f"A scorer adds a column {clash[0]!r}, and there is one; rename yours."
             raise ColumnError(msg)
         return from_arrays({**features, **given})
 
-    def predicted(self, estimator: Any, X: Any) -> dict[str, Any]:  # noqa: N803 - scikit-learn's
+    def predicted(self, estimator: Any, X: Any) -> Response:  # noqa: N803 - scikit-learn's
         """What an estimator predicts: labels, scores of the event, or scores of each of many labels."""
         if self.response == "labels":
-            return {_PREDICTED: estimator.predict(X)}
+            return Response.of_labels(estimator.predict(X))
         import numpy as np
 
-        scores, classes = estimator.predict_proba(X), np.asarray(estimator.classes_).tolist()
+        if not hasattr(estimator, "predict_proba"):
+            msg = f"{self.metric.name} reads scores, but a {type(estimator).__name__} has no `predict_proba`."
+            raise ArgumentError(msg)
+        scores, classes = np.asarray(estimator.predict_proba(X)), np.asarray(estimator.classes_).tolist()
         event = dict(self.options).get("pos_label", classes[-1] if len(classes) == len(("no", "yes")) else None)
         if event is None:
-            return {_PREDICTED + str(label): scores[:, place] for place, label in enumerate(classes)}
+            return Response.of_classes(scores, classes)
         if event not in classes:
             msg = f"`pos_label`: the estimator has not learnt {event!r}, only {listed(classes)}."
             raise ArgumentError(msg)
-        return {_PREDICTED: scores[:, classes.index(event)]}
+        return Response.of_event(scores[:, classes.index(event)])
 
     def _there(self, frame: pl.DataFrame) -> dict[str, str | None]:
         roles = {"truth": _TRUTH, "case_weights": _WEIGHT}
         return {role: name if name in frame.columns else None for role, name in roles.items()}
 
     @property
+    def _by(self) -> tuple[Column, ...]:
+        """What is compared."""
+        return self.metric.by.columns if isinstance(self.metric, GroupwiseMetric) else ()
+
+    @property
     def _roots(self) -> list[str]:
         """The columns of the data that are read beside truth and predictions."""
-        by = self.metric.by.columns if isinstance(self.metric, GroupwiseMetric) else ()
         cut = Cut.of(dict(self.options), {"probs"})
         features = [
             feature
@@ -126,10 +160,10 @@ class FairnessScorer:
             if term.neighborhood
             for feature in term.neighborhood.features
         ]
-        columns = [*by, *(cut.by if cut else ()), *features]
+        columns = [*self._by, *(cut.by if cut else ()), *features]
         return list(dict.fromkeys(root for column in columns for root in column.roots))
 
-    def _features(self, data: Any) -> dict[str, Any]:
+    def features(self, data: Any) -> dict[str, Any]:
         """The columns that groups are made of, from a frame by their names, from an array by their places."""
         roots = self._roots
         if not roots:
@@ -137,39 +171,49 @@ class FairnessScorer:
         if hasattr(data, "toarray"):
             msg = "X is sparse; a scorer reads its groups from a frame, or from an array, `X.toarray()`."
             raise ColumnError(msg)
-        if not hasattr(data, "columns"):
-            return self._of_array(data, roots)
-        if self.place is not None:
-            names = list(data.columns)
-            self._check_place(len(names))
-            return {roots[0]: data[names[self.place]]}
-        found = open_frame(data).read({root: ("by", Column(root)) for root in roots})
+        return self._of_frame(data, roots) if hasattr(data, "columns") else self._of_array(data, roots)
+
+    def _of_frame(self, data: Any, roots: list[str]) -> dict[str, Any]:
+        # labels of pandas can be numbers
+        by_label = type(data).__module__.partition(".")[0] == "pandas"
+        source = data if by_label else open_frame(data)
+        there, numbers = list(source.columns), dict(self.numbers)
+        labels = {root: numbers.get(root, root) for root in roots}
+        for label in labels.values():
+            if label not in there:
+                error = ColumnError.missing(label, "by", there)
+                raise error if isinstance(label, str) else ColumnError(f"{error}{_ONLY_IN_ARRAYS}")
+            if there.count(label) > 1:
+                msg = f"X has several columns {label!r}; give them names of their own."
+                raise ColumnError(msg)
+        if by_label:
+            return {root: data[label] for root, label in labels.items()}
+        found = source.read({root: ("by", Column(root)) for root in roots})
         return {column.name: column for column in found}
 
     def _of_array(self, data: Any, roots: list[str]) -> dict[str, Any]:
         import numpy as np
 
-        shape = getattr(data, "shape", np.shape(data))
+        shape, numbers = getattr(data, "shape", np.shape(data)), dict(self.numbers)
         if len(shape) == 1 and len(roots) == 1:
             return {roots[0]: data}
-        if self.place is None:
-            msg = f"X has no names, so that there is no column {roots[0]!r}; give the place of the column, `by=0`."
+        if named := [root for root in roots if root not in numbers]:
+            msg = f"X has no names, so that there is no column {named[0]!r}; give the place of the column, `by=0`."
             raise ColumnError(msg)
         array = np.asarray(data)
-        self._check_place(array.shape[1])
-        return {roots[0]: array[:, self.place]}
-
-    def _check_place(self, width: int) -> None:
-        if self.place is not None and not -width <= self.place < width:
-            msg = f"`by={self.place}` is no column of X, which has {width}."
-            raise ColumnError(msg)
+        width = array.shape[1]
+        for place in numbers.values():
+            if not -width <= place < width:
+                msg = f"`by={place}` is no column of X, which has {width}."
+                raise ColumnError(msg)
+        return {root: array[:, numbers[root]] for root in roots}
 
 
 def make_scorer(
     metric: Metric | GroupwiseMetric | GroupwiseFactory,
-    by: ColumnLike | int | Privileged | None = None,
+    by: Features | Privileged | None = None,
     *,
-    response: Literal["labels", "scores"] = "labels",
+    response: Literal["labels", "scores"] | None = None,
     **options: Any,
 ) -> FairnessScorer:
     """Make a scorer for `cross_validate` and `GridSearchCV`: `scorer(estimator, X, y)`, of which more is better.
@@ -178,9 +222,11 @@ def make_scorer(
 
     Args:
         metric: A metric, a groupwise metric, or a factory with `by`.
-        by: The sensitive feature: a column of X, or its place if X is an array.
-        response: What is scored: predicted `"labels"`, or the `"scores"` by `predict_proba`: those of the event
-            (`pos_label`, or the second of two classes), or of every class where there are more.
+        by: The sensitive feature: a column of X by its name, or by a number: the label of a column of a pandas frame,
+            the place of one if X is an array. Several make intersections, as `by=("sex", "race")`.
+        response: What is scored: predicted `"labels"` (or numbers), or the `"scores"` by `predict_proba`: those of the
+            event (`pos_label`, or the second of two classes), or of every class where there are more. Left out, it is
+            what the metric reads; with a `threshold` that is scores.
         options: Those of a call, such as `pos_label` or `threshold`.
 
     Returns:
@@ -194,16 +240,18 @@ def make_scorer(
     >>> make_scorer(equalized_odds_difference, by="sex").metric
     <groupwise metric equalized_odds_difference('sex'): difference(to='range') of sens, fall_out, minimize>
     """
-    if response not in ("labels", "scores"):
+    if response not in (None, "labels", "scores"):
         raise ArgumentError.unknown("response", response, ["labels", "scores"])
     given: object = metric
-    numbered: Any = by
-    place = int(numbered) if isinstance(numbered, Integral) and numbered is not True else None
+    numbers: tuple[tuple[str, int], ...] = ()
     if isinstance(given, GroupwiseFactory):
         if by is None:
             msg = f'make_scorer(): {given.name} compares groups: give the sensitive feature, `by="column"`.'
             raise ArgumentError(msg)
-        given = given(cast("ColumnLike | Privileged", by) if place is None else f"{_PLACED}{place}")
+        features: list[Any] = list(by) if isinstance(by, list | tuple) else [by]
+        named = [f"column {feature}" if _is_number(feature) else feature for feature in features]
+        numbers = tuple((name, int(number)) for name, number in zip(named, features, strict=True) if _is_number(number))
+        given = given(*named)
     elif by is not None:
         msg = "make_scorer(): `by` goes with a factory such as demographic_parity_ratio; other metrics have their own."
         raise ArgumentError(msg)
@@ -223,10 +271,29 @@ def make_scorer(
     if (cut := Cut.of(options, {"probs"})) and cut.several:
         msg = f"make_scorer(): a score is one number, so `{cut.way}` is one value, not a list."
         raise ArgumentError(msg)
-    return FairnessScorer(given, place, tuple(options.items()), response)
+    return FairnessScorer(given, numbers, tuple(options.items()), _response(given, response, cut=cut is not None))
 
 
-def p_percent_score(sensitive_column: ColumnLike | int, positive_target: object = 1) -> FairnessScorer:
+def _is_number(feature: object) -> bool:
+    return not isinstance(feature, bool) and isinstance(feature, Integral)
+
+
+def _response(
+    metric: Metric | GroupwiseMetric, asked: Literal["labels", "scores"] | None, *, cut: bool
+) -> Literal["labels", "scores"]:
+    """What is to be predicted, which is what the metric reads; labels that are cut from scores are made of these."""
+    kinds = {formula.kind for request in metric.requests for _, formula in request.formulas}
+    read: Literal["labels", "scores"] = "scores" if cut or "prob" in kinds else "labels"
+    if asked is not None and asked != read:
+        way_out = "leave `response` out"
+        if read == "labels":
+            way_out += ", or give a `threshold=`, by which scores become labels"
+        msg = f"make_scorer(): {metric.name} reads {read}, not {asked}; {way_out}."
+        raise ArgumentError(msg)
+    return read
+
+
+def p_percent_score(sensitive_column: Features, positive_target: object = 1) -> FairnessScorer:
     """Scorer: the smallest over the largest selection rate of any groups (the 80 % rule asks for 0.8).
 
     >>> p_percent_score("sex").metric.name
@@ -235,7 +302,7 @@ def p_percent_score(sensitive_column: ColumnLike | int, positive_target: object 
     return make_scorer(demographic_parity_ratio, sensitive_column, pos_label=positive_target)
 
 
-def equal_opportunity_score(sensitive_column: ColumnLike | int, positive_target: object = 1) -> FairnessScorer:
+def equal_opportunity_score(sensitive_column: Features, positive_target: object = 1) -> FairnessScorer:
     """Scorer: the smallest over the largest true positive rate of any groups.
 
     >>> equal_opportunity_score("sex").metric.name
@@ -247,15 +314,13 @@ def equal_opportunity_score(sensitive_column: ColumnLike | int, positive_target:
 class CorrelationScorer(FairnessScorer):
     """Correlation of predictions with a feature as a scorer; made by `correlation_score`."""
 
-    def score(self, frame: pl.DataFrame) -> float:
+    def score(self, frame: pl.DataFrame, predicted: Mapping[str, Any]) -> float:
         """Minus the correlation of predictions and the feature, whatever is true."""
-        feature = frame.columns[0]
-        measured = frame.schema[feature].is_float()
+        (feature,) = self._by
+        measured = frame.lazy().select(feature.expr).collect_schema().dtypes()[0].is_float()
+        metric, truth = (rsq, feature.source) if measured else (self.metric, None)
         weights = self._there(frame)["case_weights"]
-        metric = rsq if measured else self.metric
-        value = metric(frame, feature if measured else None, _PREDICTED, case_weights=weights, on_undefined="ignore")[
-            ".estimate"
-        ].item()
+        value = metric(frame, truth, case_weights=weights, on_undefined="ignore", **predicted)[".estimate"].item()
         return math.nan if value is None else -math.sqrt(value)
 
 
@@ -268,8 +333,11 @@ def correlation_score(column: ColumnLike | int) -> FairnessScorer:
     >>> correlation_score("sex").metric.name
     'explained_by_groups'
     """
+    if not isinstance(column, str | pl.Expr | Integral):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"correlation_score() takes one column, not {column!r}."
+        raise ArgumentError(msg)
     made = make_scorer(explained_by_groups, column)
-    return CorrelationScorer(made.metric, made.place)
+    return CorrelationScorer(made.metric, made.numbers)
 
 
 @dataclass(frozen=True)
@@ -287,8 +355,8 @@ class SubsetScorer:
 
         measure = self.measure
         ours = isinstance(measure, FairnessScorer)
-        predicted = measure.predicted(estimator, X) if ours else {_PREDICTED: estimator.predict(X)}
-        mask, count = np.asarray(self.subset(X)), len(next(iter(predicted.values())))
+        response = measure.predicted(estimator, X) if ours else Response.of_labels(estimator.predict(X))
+        mask, count = np.asarray(self.subset(X)), len(next(iter(response.columns.values())))
         if mask.shape != (count,) or mask.dtype != bool:
             what = f"{mask.dtype} of shape {mask.shape}"
             msg = f"subset_score(): the subset is one truth value for each row, which are {count}, not {what}."
@@ -296,11 +364,14 @@ class SubsetScorer:
         if not mask.any():
             return math.nan
         if ours:
-            return measure.score(measure.rows({}, y_true, predicted, None).filter(pl.Series(mask)))
+            rows = measure.rows(measure.features(X), y_true, response, None)
+            return measure.score(rows.filter(pl.Series(mask)), response.arguments)
         if y_true is None:
             msg = "subset_score(): a function of truth and prediction needs y."
             raise ArgumentError(msg)
-        return float(measure(np.asarray(y_true)[mask], np.asarray(predicted[_PREDICTED])[mask], **dict(self.options)))
+        return float(
+            measure(np.asarray(y_true)[mask], np.asarray(response.columns[_PREDICTED])[mask], **dict(self.options))
+        )
 
 
 def subset_score(

@@ -7,7 +7,7 @@ import tidyfair as tf
 TITLE = "Coming from scikit-lego"
 INTRODUCTION = """\
 scikit-lego's scorers have the same names here, and take any number of groups of any kind, in pandas or polars frames or
-in arrays (then the column is its place). They go into `cross_validate` and `GridSearchCV` as they are:
+in arrays. A number is the place of a column in an array, and a label in a pandas frame. They go into `cross_validate` and `GridSearchCV` as they are:
 
 ```python
 >>> import polars as pl
@@ -22,8 +22,8 @@ in arrays (then the column is its place). They go into `cross_validate` and `Gri
 ```
 
 Any metric becomes a scorer by `tf.make_scorer(metric, by="sex")`, of which more is better: a difference counts as minus
-its distance from 0, a signed ratio as the smaller of q and 1/q. Labels that are text need `pos_label="yes"`; metrics of
-scores, such as `auc_parity`, need `response="scores"`. Where a pipeline does not see the sensitive column, `.routed` is a
+its distance from 0, a signed ratio as the smaller of q and 1/q. `by=("sex", "race")` compares intersections. Labels that
+are text need `pos_label="yes"`; metrics of scores, such as `auc_parity`, are given those of `predict_proba`. Where a pipeline does not see the sensitive column, `.routed` is a
 metric function with `sensitive_features=`, in which more is better already, for scikit-learn's own `make_scorer` and its
 metadata routing; `by=` then names what is routed:
 
