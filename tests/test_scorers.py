@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import pickle
 from typing import TYPE_CHECKING, Any
@@ -13,18 +14,22 @@ import pytest
 import sklearn
 import sklego.datasets
 import sklego.metrics
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
     accuracy_score,
     brier_score_loss,
     f1_score,
+    get_scorer,
     log_loss,
+    max_error,
     mean_absolute_error,
     roc_auc_score,
 )
 from sklearn.metrics import make_scorer as sklearn_scorer
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_validate
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -119,6 +124,276 @@ def test_a_pipeline_that_does_not_see_the_feature() -> None:
     assert found["test_score"] == pytest.approx(seen["test_score"], abs=1e-12)
 
 
+# What scikit-learn routes
+
+
+WEIGHTS = np.random.default_rng(5).integers(1, 9, len(X))
+SCORERS: dict[str, tuple[Callable[[], Any], Callable[[pl.DataFrame], float]]] = {
+    "an ordinary metric": (
+        lambda: tf.make_scorer(tf.accuracy),
+        lambda rows: tf.accuracy(rows, "y", "guess", case_weights="w")[".estimate"].item(),
+    ),
+    "a comparison": (
+        lambda: tf.make_scorer(tf.demographic_parity_difference, by="sex"),
+        lambda rows: -tf.demographic_parity_difference("sex")(rows, "y", "guess", case_weights="w")[
+            ".estimate"
+        ].item(),
+    ),
+    "scores": (
+        lambda: tf.make_scorer(tf.roc_auc),
+        lambda rows: roc_auc_score(rows["y"], rows["score_of_1"], sample_weight=rows["w"]),
+    ),
+    "a correlation": (
+        lambda: tf.correlation_score("sex"),
+        lambda rows: -tf.explained_by_groups("sex")(rows, None, "guess", case_weights="w")[".estimate"].sqrt().item(),
+    ),
+    "a metric of a subset": (
+        lambda: tf.subset_score(lambda people: (people["sex"] == "male").to_numpy(), tf.accuracy),
+        lambda rows: tf.accuracy(rows.filter(sex="male"), "y", "guess", case_weights="w")[".estimate"].item(),
+    ),
+    "a function of a subset": (
+        lambda: tf.subset_score(lambda people: (people["sex"] == "male").to_numpy(), accuracy_score),
+        lambda rows: accuracy_score(*(rows.filter(sex="male")[name] for name in ("y", "guess", "w")[:2]),
+                                    sample_weight=rows.filter(sex="male")["w"]),
+    ),
+}  # fmt: skip
+
+
+def routed_pipeline() -> Any:
+    """A pipeline that is fitted without weights where they are routed."""
+    made = pipeline()
+    made.set_params(logisticregression=made[-1].set_fit_request(sample_weight=False))
+    return made
+
+
+def expected_scores(value: Callable[[pl.DataFrame], float]) -> list[float]:
+    """The values of the metric in each of three folds, in plain steps."""
+    found: list[float] = []
+    for train, test in KFold(3).split(X):
+        fitted = pipeline().fit(X[train].to_pandas(), Y.to_numpy()[train])
+        people = X[test].to_pandas()
+        rows = X[test].with_columns(
+            y=Y[test], guess=pl.Series(fitted.predict(people)), w=pl.Series(WEIGHTS[test]),
+            score_of_1=pl.Series(fitted.predict_proba(people)[:, 1]),
+        )  # fmt: skip
+        found.append(value(rows))
+    return found
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_a_routed_sample_weight_is_used(name: str) -> None:
+    make, value = SCORERS[name]
+    params: Any = {"sample_weight": WEIGHTS}
+    expected = expected_scores(value)
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = make().set_score_request(sample_weight=True)
+        found = cross_validate(
+            routed_pipeline(), X.to_pandas(), Y.to_numpy(), cv=KFold(3), scoring=scorer, params=params
+        )
+        assert found["test_score"] == pytest.approx(expected, abs=1e-12)
+        scores: Any = cross_val_score(
+            routed_pipeline(), X.to_pandas(), Y.to_numpy(), cv=KFold(3), scoring=scorer, params=params
+        )
+        assert scores == pytest.approx(expected, abs=1e-12)
+        search: Any = GridSearchCV
+        found = search(
+            routed_pipeline(), {"logisticregression__C": [1.0]}, scoring={"ours": scorer}, refit=False, cv=KFold(3)
+        )
+        results = found.fit(X.to_pandas(), Y.to_numpy(), sample_weight=WEIGHTS).cv_results_
+        assert [results[f"split{fold}_test_ours"].item() for fold in range(3)] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_a_sample_weight_that_nobody_asked_for_is_an_error(name: str) -> None:
+    params: Any = {"sample_weight": WEIGHTS}
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = SCORERS[name][0]()
+        with pytest.raises(UnsetMetadataPassedError, match=r"Call `(make|subset)_scorer?\(.*\)\.set_score_request"):
+            cross_validate(routed_pipeline(), X.to_pandas(), Y.to_numpy(), cv=KFold(3), scoring=scorer, params=params)
+        unweighted = cross_validate(routed_pipeline(), X.to_pandas(), Y.to_numpy(), cv=KFold(3), scoring=scorer)
+        scorer.set_score_request(sample_weight=False)
+        weighted: Any = get_scorer("accuracy")
+        scoring: Any = {"ours": scorer, "theirs": weighted.set_score_request(sample_weight=True)}
+        refused = cross_validate(
+            routed_pipeline(), X.to_pandas(), Y.to_numpy(), cv=KFold(3), scoring=scoring, params=params
+        )
+    assert refused["test_ours"] == pytest.approx(unweighted["test_score"])
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_a_search_with_weights_and_without_routing_scores_with_them(name: str) -> None:
+    # as scikit-learn's own scorers do there
+    make, value = SCORERS[name]
+    search: Any = GridSearchCV
+    for scoring in (make(), {"ours": make(), "accuracy": "accuracy"}):
+        found = search(Unweighted(), {"strength": [1.0]}, scoring=scoring, refit=False, cv=KFold(3))
+        results = found.fit(X.to_pandas(), Y.to_numpy(), sample_weight=WEIGHTS).cv_results_
+        key = "score" if callable(scoring) else "ours"
+        scores = [results[f"split{fold}_test_{key}"].item() for fold in range(3)]
+        assert scores == pytest.approx(expected_scores(value), abs=1e-12)
+
+
+class Unweighted(BaseEstimator):
+    """The pipeline, whose fit takes weights and has no use for them."""
+
+    def __init__(self, strength: float = 1.0) -> None:
+        self.strength = strength
+
+    def fit(self, people: Any, truth: Any, sample_weight: Any = None) -> Unweighted:
+        del sample_weight
+        self.model_ = pipeline().fit(people, truth)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict(self, people: Any) -> Any:
+        return self.model_.predict(people)
+
+    def predict_proba(self, people: Any) -> Any:
+        return self.model_.predict_proba(people)
+
+
+def test_metadata_go_by_the_names_that_are_asked_for() -> None:
+    expected = expected_scores(SCORERS["an ordinary metric"][1])
+    params: Any = {"importance": WEIGHTS}
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = tf.make_scorer(tf.accuracy).set_score_request(sample_weight="importance")
+        found = cross_validate(
+            routed_pipeline(), X.to_pandas(), Y.to_numpy(), cv=KFold(3), scoring=scorer, params=params
+        )
+    assert found["test_score"] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas"])
+def test_sensitive_features_are_routed_beside_data_that_do_not_hold_them(kind: str) -> None:
+    beside: Any = X.select("sex", "race") if kind == "polars" else X.select("sex", "race").to_pandas()
+    blind = X.drop("sex").to_pandas()
+    params: Any = {"sensitive_features": beside, "sample_weight": WEIGHTS}
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = tf.make_scorer(tf.demographic_parity_difference, by="sex")
+        scorer.set_score_request(sensitive_features=True, sample_weight=True)
+        accuracy = tf.make_scorer(tf.accuracy).set_score_request(sample_weight=True)
+        scoring: Any = {"fair": scorer, "right": accuracy}
+        found = cross_validate(routed_pipeline(), blind, Y.to_numpy(), cv=KFold(3), scoring=scoring, params=params)
+    for key, name in (("test_fair", "a comparison"), ("test_right", "an ordinary metric")):
+        assert found[key] == pytest.approx(expected_scores(SCORERS[name][1]), abs=1e-12)
+
+
+def test_a_request_that_cannot_be_met_is_refused() -> None:
+    scorer: Any = tf.make_scorer(tf.accuracy)
+    with pytest.raises(tf.ArgumentError, match=r"sklearn\.set_config\(enable_metadata_routing=True\)"):
+        scorer.set_score_request(sample_weight=True)
+    with sklearn.config_context(enable_metadata_routing=True):
+        with pytest.raises(tf.ArgumentError, match=r"metadata 'sample_weigth'. Did you mean 'sample_weight'"):
+            scorer.set_score_request(sample_weigth=True)
+        # an ordinary metric has no groups
+        with pytest.raises(tf.ArgumentError, match="Unknown metadata 'sensitive_features'"):
+            scorer.set_score_request(sensitive_features=True)
+        for odd in (1, "two words", ["sample_weight"]):
+            with pytest.raises(tf.ArgumentError, match="`sample_weight` is True, False, None or another name"):
+                scorer.set_score_request(sample_weight=odd)
+        unweighted: Any = tf.subset_score(lambda people: people["sex"] == "f", max_error)
+        with pytest.raises(tf.ArgumentError, match="Unknown metadata 'sample_weight'"):
+            unweighted.set_score_request(sample_weight=True)
+
+
+def test_requests_travel_with_the_scorer() -> None:
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = tf.make_scorer(tf.accuracy).set_score_request(sample_weight=True)
+        others: list[Any] = [pickle.loads(pickle.dumps(scorer)), copy.deepcopy(scorer), clone(scorer, safe=False)]  # noqa: S301 - our own
+        for other in others:
+            assert other == scorer
+            assert hash(other) == hash(scorer)
+            assert other.get_metadata_routing().score.requests == {"sample_weight": True}
+            # and are its own from then on
+            other.set_score_request(sample_weight=False)
+            assert scorer.get_metadata_routing().score.requests == {"sample_weight": True}
+            assert other != scorer
+
+
+def test_an_ordinary_metric_is_a_function_of_truth_and_prediction() -> None:
+    guess, weights = np.array([1, 0, 1, 1]), np.array([3, 1, 1, 1])
+    assert tf.make_scorer(tf.accuracy).routed(TRUTH, guess) == 0.75
+    assert tf.make_scorer(tf.accuracy).routed(TRUTH, guess, sample_weight=weights) == pytest.approx(5 / 6)
+    scores = np.array([0.1, 0.3, 0.6, 0.2])
+    assert tf.make_scorer(tf.roc_auc).routed(TRUTH, scores) == roc_auc_score(TRUTH, scores)
+    with pytest.raises(tf.ArgumentError, match="give the columns that it compares, `sensitive_features=`"):
+        tf.make_scorer(tf.demographic_parity_ratio, by="sex").routed(TRUTH, guess)
+
+
+def test_scikit_learns_own_scorers_take_the_functions() -> None:
+    model, people = pipeline().fit(X.to_pandas(), Y.to_numpy()), X.to_pandas()
+    plain: Any = sklearn_scorer(tf.make_scorer(tf.accuracy).routed)
+    assert plain(model, people, Y.to_numpy()) == accuracy_score(Y, model.predict(people))
+    scored: Any = sklearn_scorer(tf.make_scorer(tf.roc_auc).routed, response_method="predict_proba")
+    expected = roc_auc_score(Y, model.predict_proba(people)[:, 1], sample_weight=WEIGHTS)
+    assert scored(model, people, Y.to_numpy(), sample_weight=WEIGHTS) == pytest.approx(expected, abs=1e-12)
+    with sklearn.config_context(enable_metadata_routing=True):
+        asked = scored.get_metadata_routing().score.requests
+    assert set(asked) == {"sample_weight", "sensitive_features"}
+
+
+class Classifier(ClassifierMixin, BaseEstimator):
+    """A classifier of scikit-learn's that predicts what is known."""
+
+    def __init__(self, known: Any) -> None:
+        self.known = known
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    @property
+    def classes_(self) -> Any:
+        return self.known.classes_
+
+    def predict_proba(self, people: Any) -> Any:
+        return self.known.predict_proba(people)
+
+
+def test_functions_of_truth_and_scores_of_many_classes() -> None:
+    scores = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
+    truth, model = np.array(["a", "b", "c", "a"]), Probable(list("abc"), scores)
+    scorer: Any = sklearn_scorer(tf.make_scorer(tf.mn_log_loss).routed, response_method="predict_proba")
+    assert scorer(Classifier(model), PEOPLE, truth) == pytest.approx(-log_loss(truth, scores), rel=1e-12)
+    # a fold may lack a class
+    some, labels = np.array(["a", "b", "b", "a"]), ["a", "b", "c"]
+    with pytest.raises(tf.ArgumentError, match=r"scores of 3 classes, but the truth has 2; .*labels="):
+        tf.make_scorer(tf.mn_log_loss).routed(some, scores)
+    listed = tf.make_scorer(tf.mn_log_loss, labels=labels).routed(some, scores)
+    assert listed == pytest.approx(-log_loss(some, scores, labels=labels), rel=1e-12)
+
+
+# Scores that there are not
+
+
+def test_a_score_that_is_none_is_nan_with_a_warning() -> None:
+    everybody = PEOPLE.with_columns(one=pl.lit("all"))
+    nobody: Any = np.zeros(4, dtype=int)
+    calls: list[Callable[[], float]] = [
+        lambda: tf.make_scorer(tf.sens)(Known([1, 0, 1, 1]), PEOPLE, nobody),
+        lambda: tf.make_scorer(tf.demographic_parity_ratio, by="sex")(Known(nobody), PEOPLE, TRUTH),
+        lambda: tf.make_scorer(tf.accuracy, na_rm=False)(Known([1, 0, 1, 1]), PEOPLE, [1, None, 0, 1]),
+        lambda: tf.make_scorer(tf.demographic_parity_ratio("sex", min_n=9))(Known([1, 0, 1, 1]), PEOPLE, TRUTH),
+        lambda: tf.correlation_score("one")(Known(nobody), everybody, TRUTH),
+        lambda: tf.make_scorer(tf.sens).routed(nobody, nobody),
+        lambda: tf.subset_score(lambda people: people["sex"] == "none", tf.accuracy)(Known(nobody), PEOPLE, TRUTH),
+        lambda: tf.subset_score(lambda people: people["sex"] == "none", accuracy_score)(Known(nobody), PEOPLE, TRUTH),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.warns(tf.UndefinedWarning) as told:
+            assert math.isnan(call())
+        assert sum("the score is NaN" in str(each.message) for each in told) == 1
+    assert math.isnan(tf.make_scorer(tf.sens, on_undefined="ignore")(Known([1, 0, 1, 1]), PEOPLE, nobody))
+    with pytest.raises(tf.UndefinedError):
+        tf.make_scorer(tf.sens, on_undefined="raise")(Known([1, 0, 1, 1]), PEOPLE, nobody)
+
+
+def test_groups_that_a_score_is_without_are_named() -> None:
+    three = pl.DataFrame({"sex": ["f", "f", "m", "m", "x", "x"]})
+    scorer = tf.make_scorer(tf.equal_opportunity_ratio, by="sex")
+    with pytest.warns(tf.UndefinedWarning, match="in sex 'x'"):
+        assert scorer(Known([1, 0, 1, 1, 1, 1]), three, np.array([1, 1, 1, 1, 0, 0])) == 0.5
+
+
 class Known:
     def __init__(self, predicted: Any) -> None:
         self.predicted = predicted
@@ -137,7 +412,6 @@ def test_more_is_better() -> None:
     assert tf.make_scorer(tf.disparate_impact(tf.privileged(sex="f")))(known, people, truth) == 0.5
     assert tf.make_scorer(tf.error_rate)(known, people, truth) == -0.25
     assert tf.make_scorer(tf.sens)(known, people, truth) == 1
-    assert math.isnan(tf.make_scorer(tf.sens)(known, people, np.zeros(4, dtype=int)))
 
 
 def test_arrays_and_weights() -> None:

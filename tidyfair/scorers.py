@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -12,7 +14,7 @@ import polars as pl
 from tidyfair.aggregates import UserAggregate
 from tidyfair.columns import Column
 from tidyfair.cuts import Cut
-from tidyfair.errors import ArgumentError, ColumnError, listed
+from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning, listed, warn
 from tidyfair.fairness import demographic_parity_ratio, equal_opportunity_ratio, explained_by_groups
 from tidyfair.frames import from_arrays, open_frame
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric
@@ -20,6 +22,7 @@ from tidyfair.metrics.regression import rsq
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Self
 
     from tidyfair.columns import ColumnLike
     from tidyfair.groups import Privileged
@@ -59,6 +62,10 @@ def _goodness(value: float | None, direction: str) -> float:
             return value
 
 
+def _warn_of_nan(why: str) -> None:
+    warn(f"{why}, so that the score is NaN.", UndefinedWarning)
+
+
 @dataclass(frozen=True)
 class Response:
     """What an estimator predicts: columns, and the arguments of a metric that name them."""
@@ -77,15 +84,77 @@ class Response:
         return cls({_PREDICTED: scores}, {"probs": _PREDICTED})
 
     @classmethod
-    def of_classes(cls, scores: Any, classes: Sequence[object] | None = None) -> Response:
-        """Scores of each class, a column for each; classes that are not given are the labels in their order."""
-        names = [f"{_PREDICTED} {place}" for place in range(scores.shape[1])]
-        columns = {name: scores[:, place] for place, name in enumerate(names)}
-        return cls(columns, {"probs": names if classes is None else dict(zip(classes, names, strict=True))})
+    def of_classes(cls, scores: Any, classes: Sequence[object]) -> Response:
+        """Scores of each class, a column for each."""
+        names = {label: f"{_PREDICTED} {place}" for place, label in enumerate(classes)}
+        return cls({name: scores[:, place] for place, name in enumerate(names.values())}, {"probs": names})
 
 
 @dataclass(frozen=True)
-class FairnessScorer:
+class Scorer(ABC):
+    """What scikit-learn asks of a scorer beside the score: which metadata it wants to be given."""
+
+    requests: dict[str, bool | str | None] = field(
+        default_factory=dict[str, "bool | str | None"], hash=False, kw_only=True, repr=False
+    )
+
+    @property
+    @abstractmethod
+    def call(self) -> str:
+        """The call that makes one like it, for messages."""
+
+    @property
+    @abstractmethod
+    def metadata(self) -> list[str]:
+        """The arguments beside the estimator, X and the truth."""
+
+    def set_score_request(self, **requests: bool | str | None) -> Self:
+        """Say which metadata this scorer is to be given where scikit-learn routes them, as of its own scorers.
+
+        Args:
+            requests: For `sample_weight`, and for `sensitive_features` where groups are compared: True; False, for a
+                score without them; another name by which they are passed; or None, for an error where they are passed.
+
+        Returns:
+            The scorer itself.
+
+        Raises:
+            ArgumentError: For other metadata or answers, or if routing is not enabled.
+        """
+        from sklearn import get_config  # noqa: PLC0415 - whoever routes has it  # pyright: ignore[reportMissingTypeStubs]
+
+        if not get_config()["enable_metadata_routing"]:
+            msg = (
+                "set_score_request() says what is routed, but nothing is: "
+                "`sklearn.set_config(enable_metadata_routing=True)` comes first."
+            )
+            raise ArgumentError(msg)
+        for name, answer in requests.items():
+            if name not in self.metadata:
+                raise ArgumentError.unknown("metadata", name, self.metadata)
+            named = isinstance(answer, str) and answer.isidentifier()
+            if answer is not None and not isinstance(answer, bool) and not named:
+                msg = f"set_score_request(): `{name}` is True, False, None or another name, not {answer!r}."
+                raise ArgumentError(msg)
+        self.requests.update(requests)
+        return self
+
+    def get_metadata_routing(self) -> Any:
+        """What scikit-learn asks for to route metadata: a `MetadataRequest`."""
+        from sklearn.utils.metadata_routing import MetadataRequest  # noqa: PLC0415 - whoever routes has it  # pyright: ignore[reportMissingTypeStubs]
+
+        routing: Any = MetadataRequest(owner=self.call)
+        for name in self.metadata:
+            routing.score.add_request(param=name, alias=self.requests.get(name))
+        return routing
+
+    def _accept_sample_weight(self) -> bool:
+        """Asked by scikit-learn's searches where metadata are not routed."""
+        return "sample_weight" in self.metadata
+
+
+@dataclass(frozen=True)
+class FairnessScorer(Scorer):
     """A metric as a scorer; made by `make_scorer` and its like."""
 
     metric: Metric | GroupwiseMetric
@@ -94,22 +163,65 @@ class FairnessScorer:
     options: tuple[tuple[str, Any], ...] = ()
     response: Literal["labels", "scores"] = "labels"
 
-    def __call__(self, estimator: Any, X: Any, y_true: Any = None, sample_weight: Any = None) -> float:  # noqa: N803 - scikit-learn's
-        """How good the predictions for X are: more is better; NaN where there is no value."""
-        return self._score(self.features(X), y_true, self.predicted(estimator, X), sample_weight)
+    @property
+    def call(self) -> str:
+        """The call that makes one like it, for messages."""
+        return f"make_scorer({self.metric.name})"
 
-    def routed(self, y_true: Any, predicted: Any, *, sensitive_features: Any, sample_weight: Any = None) -> float:
+    @property
+    def metadata(self) -> list[str]:
+        """The arguments beside the estimator, X and the truth."""
+        return ["sample_weight", *(["sensitive_features"] if self._roots else [])]
+
+    def __call__(
+        self, estimator: Any, X: Any, y_true: Any = None, sample_weight: Any = None, sensitive_features: Any = None,  # noqa: N803 - scikit-learn's
+    ) -> float:  # fmt: skip
+        """How good the predictions for X are: more is better; NaN where there is no value.
+
+        Args:
+            estimator: A fitted estimator.
+            X: What it predicts from, and what the groups are read from.
+            y_true: The truth.
+            sample_weight: Case weights.
+            sensitive_features: What the groups are read from in place of X.
+        """
+        features = self.features(X if sensitive_features is None else sensitive_features)
+        return self._score(features, y_true, self.predicted(estimator, X), sample_weight)
+
+    def routed(self, y_true: Any, y_pred: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> float:
         """The same of predictions and features beside them: a metric function for scikit-learn's `make_scorer`."""
-        response = Response.of_labels(predicted) if self.response == "labels" else Response.of_event(predicted)
-        return self._score(self.features(sensitive_features), y_true, response, sample_weight)
+        if sensitive_features is None and self._roots:
+            msg = f"{self.metric.name}: give the columns that it compares, `sensitive_features=`."
+            raise ArgumentError(msg)
+        return self._score(self.features(sensitive_features), y_true, self._given(y_true, y_pred), sample_weight)
+
+    def _given(self, y_true: Any, y_pred: Any) -> Response:
+        """Predictions that are given: labels, scores of the event, or scores of all classes in sorted order."""
+        if self.response == "labels":
+            return Response.of_labels(y_pred)
+        import numpy as np
+
+        scores = np.asarray(y_pred)
+        if scores.ndim == 1:
+            return Response.of_event(y_pred)
+        classes = np.unique(dict(self.options).get("labels", y_true)).tolist()
+        if len(classes) != scores.shape[1]:
+            msg = (
+                f"{self.metric.name}: there are scores of {scores.shape[1]} classes, but the truth has {len(classes)}; "
+                "list them all, `make_scorer(…, labels=[…])`."
+            )
+            raise ArgumentError(msg)
+        return Response.of_classes(scores, classes)
 
     def _score(self, features: Mapping[str, Any], y_true: Any, response: Response, weight: Any) -> float:
         return self.score(self.rows(features, y_true, response, weight), response.arguments)
 
     def score(self, frame: pl.DataFrame, predicted: Mapping[str, Any]) -> float:
         """How good the predictions in a frame of `rows` are; `predicted` are the arguments that name them."""
-        options: dict[str, Any] = {"on_undefined": "ignore", **dict(self.options), **predicted, **self._there(frame)}
+        options: dict[str, Any] = {**dict(self.options), **predicted, **self._there(frame)}
         value: float | None = self.metric(frame, **options)[".estimate"].item()
+        if value is None and options.get("on_undefined") != "ignore":
+            _warn_of_nan(f"{self.metric.name} has no value for these rows")
         return _goodness(value, self.metric.direction)
 
     def rows(self, features: Mapping[str, Any], y_true: Any, response: Response, weight: Any) -> pl.DataFrame:
@@ -230,8 +342,10 @@ def make_scorer(
         options: Those of a call, such as `pos_label` or `threshold`.
 
     Returns:
-        A scorer that pickles as its metric does. `scorer.routed` is the same as a function of truth, prediction and
-        `sensitive_features=`, for scikit-learn's own `make_scorer` and metadata routing.
+        A scorer that pickles as its metric does. It takes `sample_weight=`, and `sensitive_features=` where these are
+        not in X; `scorer.set_score_request(sample_weight=True)` has scikit-learn route them. Groups without a value are
+        warned of as in a call, and so is a score that is NaN (`on_undefined="ignore"` silences both). `scorer.routed`
+        is the same as a function of truth and prediction, for scikit-learn's own `make_scorer`.
 
     Raises:
         ArgumentError: For what gives more than one number, or a number of which it is not known whether more is better.
@@ -320,8 +434,11 @@ class CorrelationScorer(FairnessScorer):
         measured = frame.lazy().select(feature.expr).collect_schema().dtypes()[0].is_float()
         metric, truth = (rsq, feature.source) if measured else (self.metric, None)
         weights = self._there(frame)["case_weights"]
-        value = metric(frame, truth, case_weights=weights, on_undefined="ignore", **predicted)[".estimate"].item()
-        return math.nan if value is None else -math.sqrt(value)
+        value = metric(frame, truth, case_weights=weights, **predicted)[".estimate"].item()
+        if value is None:
+            _warn_of_nan("There is no correlation in these rows")
+            return math.nan
+        return -math.sqrt(value)
 
 
 def correlation_score(column: ColumnLike | int) -> FairnessScorer:
@@ -341,7 +458,7 @@ def correlation_score(column: ColumnLike | int) -> FairnessScorer:
 
 
 @dataclass(frozen=True)
-class SubsetScorer:
+class SubsetScorer(Scorer):
     """A metric, or a function of truth and prediction, of some of the rows as a scorer; made by `subset_score`."""
 
     subset: Callable[[Any], Any]
@@ -349,7 +466,22 @@ class SubsetScorer:
     options: tuple[tuple[str, Any], ...] = ()
     """Arguments of a function."""
 
-    def __call__(self, estimator: Any, X: Any, y_true: Any = None) -> float:  # noqa: N803 - scikit-learn's
+    @property
+    def call(self) -> str:
+        """The call that makes one like it, for messages."""
+        measure = self.measure
+        name = measure.metric.name if isinstance(measure, FairnessScorer) else getattr(measure, "__name__", measure)
+        return f"subset_score({name})"
+
+    @property
+    def metadata(self) -> list[str]:
+        """The arguments beside the estimator, X and the truth."""
+        known = ["sample_weight"]
+        if isinstance(self.measure, FairnessScorer):
+            return known
+        return [name for name in known if name in inspect.signature(self.measure).parameters]
+
+    def __call__(self, estimator: Any, X: Any, y_true: Any = None, sample_weight: Any = None) -> float:  # noqa: N803 - scikit-learn's
         """The metric of the rows of X that the subset picks; NaN if there are none."""
         import numpy as np
 
@@ -362,16 +494,17 @@ class SubsetScorer:
             msg = f"subset_score(): the subset is one truth value for each row, which are {count}, not {what}."
             raise ArgumentError(msg)
         if not mask.any():
+            _warn_of_nan(f"The subset picks none of {count} rows")
             return math.nan
         if ours:
-            rows = measure.rows(measure.features(X), y_true, response, None)
+            rows = measure.rows(measure.features(X), y_true, response, sample_weight)
             return measure.score(rows.filter(pl.Series(mask)), response.arguments)
         if y_true is None:
             msg = "subset_score(): a function of truth and prediction needs y."
             raise ArgumentError(msg)
-        return float(
-            measure(np.asarray(y_true)[mask], np.asarray(response.columns[_PREDICTED])[mask], **dict(self.options))
-        )
+        weights = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)[mask]}
+        truth, predicted = np.asarray(y_true)[mask], np.asarray(response.columns[_PREDICTED])[mask]
+        return float(measure(truth, predicted, **dict(self.options), **weights))
 
 
 def subset_score(

@@ -7,7 +7,8 @@ import tidyfair as tf
 TITLE = "Coming from scikit-lego"
 INTRODUCTION = """\
 scikit-lego's scorers have the same names here, and take any number of groups of any kind, in pandas or polars frames or
-in arrays. A number is the place of a column in an array, and a label in a pandas frame. They go into `cross_validate` and `GridSearchCV` as they are:
+in arrays. A number is the place of a column in an array, and a label in a pandas frame. They go into `cross_validate`
+and `GridSearchCV` as they are:
 
 ```python
 >>> import polars as pl
@@ -23,18 +24,17 @@ in arrays. A number is the place of a column in an array, and a label in a panda
 
 Any metric becomes a scorer by `tf.make_scorer(metric, by="sex")`, of which more is better: a difference counts as minus
 its distance from 0, a signed ratio as the smaller of q and 1/q. `by=("sex", "race")` compares intersections. Labels that
-are text need `pos_label="yes"`; metrics of scores, such as `auc_parity`, are given those of `predict_proba`. Where a pipeline does not see the sensitive column, `.routed` is a
-metric function with `sensitive_features=`, in which more is better already, for scikit-learn's own `make_scorer` and its
-metadata routing; `by=` then names what is routed:
+are text need `pos_label="yes"`; metrics of scores, such as `auc_parity`, are given those of `predict_proba`.
+
+Scorers ask for `sample_weight` as those of scikit-learn do, and for `sensitive_features` where a pipeline does not see
+the sensitive column; `by=` then names what is routed:
 
 ```python
 >>> import sklearn
 >>> from sklearn.dummy import DummyClassifier
->>> from sklearn.metrics import make_scorer
 >>> from sklearn.model_selection import cross_validate
 >>> with sklearn.config_context(enable_metadata_routing=True):
-...     fair = tf.make_scorer(tf.demographic_parity_ratio, by="sex")
-...     scorer = make_scorer(fair.routed).set_score_request(sensitive_features=True)
+...     scorer = tf.make_scorer(tf.demographic_parity_ratio, by="sex").set_score_request(sensitive_features=True)
 ...     scores = cross_validate(
 ...         DummyClassifier(), [[1], [2], [3], [4]], [1, 1, 0, 0], cv=2, scoring=scorer,
 ...         params={"sensitive_features": ["f", "m", "f", "m"]},
@@ -44,7 +44,10 @@ metadata routing; `by=` then names what is routed:
 
 ```
 
-- **No value** is NaN: where one of two rates has no denominator scikit-lego gives 0 or 1.
+`scorer.routed` is a function of truth and prediction, in which more is better already, for scikit-learn's own
+`make_scorer`.
+
+- **No value** is NaN, with a warning: where one of two rates has no denominator scikit-lego gives 0 or 1.
 - **One group** in the data differs from nobody: 1.
 - **Codes** of groups have no order: `correlation_score` of a column of whole numbers is minus the correlation ratio. Of
   floats it is minus |Pearson's r|, as there: cast ages or counts to floats for scikit-lego's number."""
