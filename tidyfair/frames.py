@@ -341,8 +341,10 @@ def _from_array(name: str, values: Any) -> pl.Series:
     kind = type(values).__module__.partition(".")[0]
     try:
         if kind == "pandas":
-            # as a frame, so that it is read as columns of frames are
             series = sys.modules["pandas"].Series(values)
+            if type(series.dtype).__module__.startswith("numpy") and series.dtype.kind in "biuf":
+                return _from_numpy(name, series)
+            # as a frame, so that it is read as columns of frames are
             return open_frame(series.to_frame(name)).to_polars()[name]
         if kind == "pyarrow":
             return pl.Series(name, values)
