@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
+import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -16,7 +21,7 @@ from polars.testing import assert_frame_equal
 import tidyfair as tf
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 OF_LABELS = tf.metric_set(
@@ -82,6 +87,94 @@ def test_accumulators_merge_and_forget(engine: Callable[[pl.DataFrame], Any]) ->
         one.merge(odd)
     with pytest.raises(tf.ArgumentError, match="Only tallies of the same columns"):
         other.merge(tf.accuracy.tally(DATA, "y_true", "y_pred"))
+
+
+# Accumulators of several threads
+
+
+@pytest.fixture
+def hasty_threads() -> Iterator[None]:
+    """Threads that give way to each other as often as can be."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def at_once(work: Callable[[int], object], threads: int = 16) -> None:
+    """Let threads begin together, and hand on what goes wrong in one."""
+    ready = Barrier(threads)
+
+    def one(number: int) -> None:
+        ready.wait()
+        work(number)
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(one, range(threads)))
+
+
+@pytest.mark.usefixtures("hasty_threads")
+def test_threads_lose_no_batch() -> None:
+    batch = pl.DataFrame({"y": [1, 0, 1, 1], "p": [1, 1, 0, 1]})
+    seen = tf.Accumulator(tf.accuracy, "y", "p")
+    at_once(lambda _: [seen.update(batch) for _ in range(100)])
+    assert seen.state.cells["n"].sum() == 16 * 100 * 4
+    counted = tf.accuracy.tally(batch, "y", "p")
+    at_once(lambda _: [seen.merge(counted) for _ in range(200)])
+    assert seen.state.cells["n"].sum() == 16 * (100 + 200) * 4
+    assert seen.compute()[".estimate"].item() == 0.5
+
+
+@pytest.mark.usefixtures("hasty_threads")
+def test_what_is_computed_meanwhile_is_of_whole_batches() -> None:
+    counted = tf.accuracy.tally(pl.DataFrame({"y": [1, 0, 1, 1], "p": [1, 1, 0, 1]}), "y", "p")
+    seen = tf.Accumulator(tf.accuracy, "y", "p").merge(counted)
+    rows = list[int]()
+
+    def work(number: int) -> None:
+        for _ in range(100):
+            if number % 2:
+                seen.merge(counted)
+            else:
+                assert seen.compute()[".estimate"].item() == 0.5
+                rows.append(sum(seen.state.cells["n"].to_list()))
+
+    at_once(work, 8)
+    assert seen.state.cells["n"].sum() == (1 + 4 * 100) * 4
+    assert all(each % 4 == 0 for each in rows)
+
+
+@pytest.mark.usefixtures("hasty_threads")
+def test_accumulators_that_merge_with_each_other_do_not_wait_for_ever() -> None:
+    batch = pl.DataFrame({"y": [1, 0, 1, 1], "p": [1, 1, 0, 1]})
+    both = [tf.Accumulator(tf.accuracy, "y", "p").update(batch) for _ in range(2)]
+    at_once(lambda number: [both[number].merge(both[1 - number]) for _ in range(20)], 2)
+    assert all(each.compute()[".estimate"].item() == 0.5 for each in both)
+
+
+def test_an_accumulator_does_not_merge_with_itself() -> None:
+    seen = tf.Accumulator(tf.sens, "y", "p").update(PEOPLE)
+    with pytest.raises(tf.ArgumentError, match="every row would count twice"):
+        seen.merge(seen)
+    assert seen.state.cells["n"].sum() == 4
+
+
+def test_copies_of_an_accumulator_go_their_own_way() -> None:
+    seen = tf.Accumulator(tf.sens, "y", "p").update(PEOPLE)
+    for other in (copy.copy(seen), copy.deepcopy(seen), pickle.loads(pickle.dumps(seen))):  # noqa: S301 - our own
+        other.update(PEOPLE)
+        assert other.state.cells["n"].sum() == 8
+        assert seen.state.cells["n"].sum() == 4
+        assert other.compute().equals(seen.compute())
+
+
+def test_what_does_not_fit_an_accumulator_leaves_it_as_it_was() -> None:
+    seen, other = (tf.Accumulator(tf.equal_opportunity("g"), "y", "p").update(NUMBERS) for _ in range(2))
+    other = tf.Accumulator(tf.equal_opportunity("g"), "y", "p")
+    other.update(NUMBERS.with_columns(g=pl.lit(None))).update(NUMBERS.with_columns(TEXTS["g"]))
+    with pytest.raises(tf.ArgumentError, match="The column 'g' is"):
+        seen.merge(other)
+    assert seen.state.cells["n"].sum() == 4
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -6,6 +6,7 @@ import json
 import zlib
 from contextlib import contextmanager
 from dataclasses import replace
+from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
@@ -44,7 +45,8 @@ class Accumulator:
         counting: What decides the counting, as in a call: `probs`, `threshold`, `group_by`, `case_weights`.
 
     Groups are merged by their values: one may be absent from a batch, or new in a later one. Of metrics of labels only
-    counts are kept; those of the order of scores keep scores. Accumulators of workers merge.
+    counts are kept; those of the order of scores keep scores. Threads may update one accumulator together; processes
+    have one each, and these merge.
 
     >>> import polars as pl
     >>> from tidyfair import selection_rate
@@ -69,16 +71,16 @@ class Accumulator:
         self._columns: tuple[ColumnLike | None, ColumnLike | None] = (truth, estimate)
         self._counting = counting
         self._pending = list[Tally]()
+        self._lock = Lock()
 
     @property
     def state(self) -> Tally:
         """The tally of everything so far."""
-        if not self._pending:
+        counted = self._counted()
+        if counted is None:
             msg = "Nothing has been counted; update the accumulator with a batch first."
             raise ArgumentError(msg)
-        if len(self._pending) > 1:
-            self._pending = [add_up(self._pending)]
-        return self._pending[0]
+        return counted
 
     def update(self, batch: Any) -> Self:
         """Count a batch, a frame as a metric takes it."""
@@ -90,8 +92,12 @@ class Accumulator:
         if not isinstance(other, Accumulator | Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             msg = f"An accumulator merges with another one, or with a tally, not with {other!r}."
             raise ArgumentError(msg)
-        for tally in [other] if isinstance(other, Tally) else other._pending:  # noqa: SLF001 - one of our own
-            self._add(tally)
+        if other is self:
+            msg = "An accumulator does not merge with itself: every row would count twice."
+            raise ArgumentError(msg)
+        counted = other if isinstance(other, Tally) else other._counted()  # noqa: SLF001 - one of our own
+        if counted is not None:
+            self._add(counted)
         return self
 
     def compute(self, **reading: Unpack[ReadOptions]) -> pl.DataFrame:
@@ -104,20 +110,42 @@ class Accumulator:
 
     def reset(self) -> Self:
         """Forget everything."""
-        self._pending = []
+        with self._lock:
+            self._pending = []
         return self
+
+    def _counted(self) -> Tally | None:
+        """The tally of everything so far, if there is anything."""
+        with self._lock:
+            self._add_up()
+            return self._pending[0] if self._pending else None
 
     def _add(self, tally: Tally) -> None:
         truth, estimate = self._columns
         self.metrics.check_counted(tally, truth, estimate, self._counting)
-        if self._pending:
-            self._pending[0].check_fits(tally)
-        self._pending.append(tally)
-        if len(self._pending) >= _MOST_PENDING:
-            self._pending = [self.state]
+        with self._lock:
+            if self._pending:
+                self._pending[0].check_fits(tally)
+            self._pending.append(tally)
+            if len(self._pending) >= _MOST_PENDING:
+                self._add_up()
+
+    def _add_up(self) -> None:
+        """Make one tally of those that wait; whoever calls it holds the lock."""
+        if len(self._pending) > 1:
+            self._pending = [add_up(self._pending)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a lock does not travel, and a copy goes on with a list of its own
+        with self._lock:
+            return {**self.__dict__, "_pending": list(self._pending), "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=Lock())
 
     def __repr__(self) -> str:
-        rows = self.state.cells["n"].sum() if self._pending else 0
+        counted = self._counted()
+        rows = counted.cells["n"].sum() if counted else 0
         return f"<accumulator of {rows:,} rows for {self.metrics!r}>"
 
 
