@@ -22,6 +22,7 @@ import tidyfair as tf
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 FRAME = reference_data("a400_weighted")
 PARITY = tf.demographic_parity_ratio("sex")
@@ -39,6 +40,19 @@ class Tensor:
 
 def series(values: pl.Series) -> pl.Series:
     return values.alias("a name of its own")
+
+
+class Exchanged:
+    """A tensor that is handed on by DLPack only."""
+
+    def __init__(self, values: pl.Series) -> None:
+        self._values = values.to_numpy(writable=True)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._values.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._values.__dlpack_device__()
 
 
 KINDS: dict[str, Callable[[pl.Series], object]] = {
@@ -295,6 +309,120 @@ def test_features_have_names() -> None:
     by: Any = [0, 1]
     with pytest.raises(tf.TidyfairError):
         PARITY.arrays(estimate=[0, 1], by=by)
+
+
+def test_tensors_are_exchanged_by_dlpack() -> None:
+    given = [Exchanged(FRAME[column].cast(pl.Int64)) for column in ("y_true", "y_pred")]
+    found = tf.accuracy.arrays(*given, by={"sex": Exchanged(FRAME["sex"].cast(pl.Int64))})
+    assert_frame_equal(found, tf.accuracy(FRAME, "y_true", "y_pred"))
+    with pytest.raises(tf.ColumnError, match="has 2 dimensions"):
+        of_parity([1, 0], Exchanged(PAIRS))
+
+
+# Batches of arrays
+
+
+CUTS: dict[str, Any] = {"threshold": {"race": {"alpha": 0.4, "beta": 0.5, "gamma": 0.6, "rare": 0.3}}}
+BATCHES: dict[str, tuple[Any, dict[str, str], dict[str, Any]]] = {
+    "labels": (CLASS, {"truth": "y_true", "estimate": "y_pred"}, {}),
+    "labels, weighted": (CLASS, {"truth": "y_true", "estimate": "y_pred", "case_weights": "weight"}, {}),
+    "predictions alone": (PARITY, {"estimate": "y_pred"}, {}),
+    "words": (tf.accuracy, {"truth": "race", "estimate": "race"}, {}),
+    "scores, weighted": (PROB, {"truth": "y_true", "probs": "score", "case_weights": "weight"}, {}),
+    "scores in bins": (tf.roc_auc, {"truth": "y_true", "probs": "score"}, {"score_bins": 64}),
+    "a threshold": (BOTH, {"truth": "y_true", "probs": "score"}, {"threshold": 0.4}),
+    "thresholds of groups": (BOTH, {"truth": "y_true", "probs": "score"}, CUTS),
+    "numbers": (NUMERIC, {"truth": "y_reg", "estimate": "pred_reg"}, {}),
+}  # fmt: skip
+
+
+def arrays_of(frame: pl.DataFrame, kind: str, columns: dict[str, str]) -> dict[str, Any]:
+    return {role: KINDS[kind](frame[column]) for role, column in columns.items()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", BATCHES)
+def test_an_accumulator_takes_arrays(name: str, kind: str) -> None:
+    metric, columns, counting = BATCHES[name]
+    seen = tf.Accumulator(metric, **counting)
+    for start in (0, 150, 300):
+        part = FRAME[start : start + 150]
+        seen.update(
+            **arrays_of(part, kind, columns), by={each: KINDS[kind](part[each]) for each in ("sex", "race")},
+            group_by={"age_band": KINDS[kind](part["age_band"])},
+        )  # fmt: skip
+    asked: dict[str, Any] = {**columns, **counting, "group_by": "age_band", "on_undefined": "ignore"}
+    assert_same(seen.compute(on_undefined="ignore"), metric(FRAME, **asked))
+    groups = metric.by_group(FRAME, **asked)
+    keys = [name for name in KEYS if name in groups.columns]
+    assert_same(seen.compute_by_group().sort(keys), groups.sort(keys))
+
+
+def test_truth_and_estimate_come_in_their_order() -> None:
+    seen = tf.Accumulator(tf.sens).update([1, 0, 1], [1, 0, 0]).update(np.array([1, 1]), np.array([1, 1]))
+    assert seen.compute()[".estimate"].item() == 0.75
+
+
+def test_an_accumulator_ignores_what_it_is_told_to() -> None:
+    truth, guess, sex = [1, 0, -1, 1, 1, -1], [1, 1, 0, 0, 1, 1], list("ffmmmm")
+    seen = tf.Accumulator(tf.metric_set(tf.accuracy, tf.equal_opportunity("sex")))
+    for start in (0, 2, 4):
+        part = slice(start, start + 2)
+        seen.update(Tensor(pl.Series(truth[part])), guess[part], by={"sex": sex[part]}, ignore_index=-1)
+    kept = pl.DataFrame({"y": truth, "p": guess, "sex": sex}).filter(pl.col("y") != -1)
+    assert_same(seen.compute(), tf.metric_set(tf.accuracy, tf.equal_opportunity("sex"))(kept, "y", "p"))
+    assert seen.state.cells["n"].sum() == 4
+
+
+def test_scores_and_frequencies_of_batches() -> None:
+    scores = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
+    truth, often = np.array([0, 1, 2, 0]), np.array([2, 1, 3, 1])
+    seen = tf.Accumulator(tf.mn_log_loss)
+    for part in (slice(0, 3), slice(3, 4)):
+        by_label = {label: scores[part, label] for label in range(3)}
+        seen.update(truth[part], probs=by_label, frequency_weights=often[part])
+    expected = -np.average(np.log(scores[np.arange(4), truth]), weights=often)
+    assert seen.compute()[".estimate"].item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_workers_that_count_arrays_merge(tmp_path: Path) -> None:
+    workers = [tf.Accumulator(CLASS) for _ in range(2)]
+    for worker, part in zip(workers, (FRAME[:150], FRAME[150:]), strict=True):
+        worker.update(part["y_true"], part["y_pred"], by={"sex": part["sex"], "race": part["race"]})
+    expected = CLASS(FRAME, "y_true", "y_pred")
+    day = tf.Accumulator(CLASS)
+    for worker in workers:
+        day.merge(pickle.loads(pickle.dumps(worker)))  # noqa: S301 - our own bytes
+    assert_same(day.compute(), expected)
+    tf.save_state(day.state, tmp_path / "day.parquet")
+    loaded = tf.load_state(tmp_path / "day.parquet", workers[0].state)
+    assert_same(tf.Accumulator(CLASS).merge(loaded).compute(), expected)
+
+
+def test_batches_of_arrays_that_do_not_fit_are_refused() -> None:
+    truth, guess, by = [1, 0], [1, 1], {"sex": ["f", "m"]}
+    named = tf.Accumulator(tf.accuracy, "y", "p")
+    with pytest.raises(tf.ArgumentError, match=r"made for frames, by `truth='y'`.* `Accumulator\(metrics\)`"):
+        named.update(truth, guess)
+    with pytest.raises(tf.ArgumentError, match="made for frames, by `case_weights='w'`"):
+        tf.Accumulator(tf.accuracy, case_weights="w").update(truth, guess)
+    seen = tf.Accumulator(tf.accuracy).update(truth, guess)
+    with pytest.raises(tf.ArgumentError, match="Only tallies of the same columns"):
+        seen.update(truth, guess, case_weights=[1, 2])
+    with pytest.raises(tf.ArgumentError, match="counted for other 'truth', 'estimate'"):
+        named.merge(seen)
+    with pytest.raises(tf.ArgumentError, match="Only tallies of the same columns"):
+        seen.merge(named.update(pl.DataFrame({"y": truth, "p": guess})))
+    with pytest.raises(tf.ArgumentError, match="the truth is given twice"):
+        seen.update(truth, guess, truth=truth)
+    for frame in (pl.DataFrame({"y": truth, "p": guess}), pd.DataFrame({"y": truth, "p": guess})):
+        with pytest.raises(tf.ArgumentError, match="a frame is given alone; leave rows out of it by a filter"):
+            tf.Accumulator(tf.accuracy, "y", "p").update(frame, ignore_index=0)
+    with pytest.raises(tf.ColumnError, match="there is no column 'sex'"):
+        tf.Accumulator(PARITY).update(truth, guess)
+    with pytest.raises(tf.ArgumentError, match="there is no truth"):
+        tf.Accumulator(PARITY).update(estimate=guess, by=by, ignore_index=0)
+    assert seen.state.cells["n"].sum() == 2
 
 
 # Logits

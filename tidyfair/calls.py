@@ -142,7 +142,7 @@ class Evaluable(ABC):
         """
         given = {"truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights}
         given["frequency_weights"] = frequency_weights
-        frame, named = self._question.framed(given, by, group_by, ignore_index)
+        frame, named = self.framed(given, by, group_by, ignore_index)
         return self(frame, **named, **options)
 
     def arrays_by_group(
@@ -159,7 +159,7 @@ class Evaluable(ABC):
         """
         given = {"truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights}
         given["frequency_weights"] = frequency_weights
-        frame, named = self._question.framed(given, by, group_by, ignore_index)
+        frame, named = self.framed(given, by, group_by, ignore_index)
         return self.by_group(frame, **named, **options)
 
     @overload
@@ -203,6 +203,13 @@ class Evaluable(ABC):
     def compute_by_group(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
         """Read the values of the groups from a tally, as `by_group` does from data."""
         return self._question.compute_by_group(tally, options)
+
+    def framed(
+        self, given: Mapping[str, object], by: Mapping[str, object] | None, group_by: Mapping[str, object] | None,
+        ignore_index: object,
+    ) -> tuple[pl.DataFrame, dict[str, Any]]:  # fmt: skip
+        """Arrays, by what they are to a call, as a frame, and the arguments that name its columns."""
+        return self._question.framed(given, by, group_by, ignore_index)
 
     def check_options(self, options: Mapping[str, Any], accepted: Accepted = CallOptions) -> None:
         """Refuse options that no call knows, or that belong to another step."""

@@ -350,7 +350,8 @@ def _from_array(name: str, values: Any) -> pl.Series:
             return pl.Series(name, values)
         if hasattr(values, "mask"):
             return pl.Series(name, values.tolist())
-        return _from_list(name, list(values)) if not hasattr(values, "__array__") else _from_numpy(name, values)
+        numeric = hasattr(values, "__array__") or hasattr(values, "__dlpack__")
+        return _from_numpy(name, values) if numeric else _from_list(name, list(values))
     except ColumnError:
         raise
     except Exception as error:
@@ -361,7 +362,7 @@ def _from_array(name: str, values: Any) -> pl.Series:
 def _from_numpy(name: str, values: Any) -> pl.Series:
     import numpy as np
 
-    array = np.asarray(values)
+    array = np.asarray(values) if hasattr(values, "__array__") else np.from_dlpack(values)
     if array.ndim != 1:
         several = ", as `probs={label: array}`" if name.endswith("probs") else ""
         msg = f"`{name}` is no array of plain values, one for each row{several}, but has {array.ndim} dimensions."

@@ -19,7 +19,7 @@ from tidyfair.requests import CountOptions
 from tidyfair.tallies import HIDDEN, LABELS, Tally, add_up
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
     from pathlib import Path
     from typing import Self, Unpack
 
@@ -40,7 +40,7 @@ class Accumulator:
 
     Args:
         metrics: A metric, a groupwise metric or a set.
-        truth: Column of the truth in every batch.
+        truth: Column of the truth in every batch; batches of arrays have no columns to name.
         estimate: Column of the predictions.
         counting: What decides the counting, as in a call: `probs`, `threshold`, `group_by`, `case_weights`.
 
@@ -82,9 +82,45 @@ class Accumulator:
             raise ArgumentError(msg)
         return counted
 
-    def update(self, batch: Any) -> Self:
-        """Count a batch, a frame as a metric takes it."""
-        self._add(self.metrics.tally(batch, *self._columns, **self._counting))
+    def update(
+        self, batch: Any = None, estimate: object = None, *, truth: object = None, probs: object = None,
+        case_weights: object = None, frequency_weights: object = None, by: Mapping[str, object] | None = None,
+        group_by: Mapping[str, object] | None = None, ignore_index: object = None,
+    ) -> Self:  # fmt: skip
+        """Count a batch: a frame as a metric takes it, or arrays and tensors as `arrays` of the metric takes them.
+
+        Arrays are for an accumulator that names no columns. Whatever the first batch has, scores or weights, the others
+        have too.
+
+        Args:
+            batch: A frame; or the truth, as an array.
+            estimate: Predictions.
+            truth: The truth, where it does not come first.
+            probs: Scores of the event, or a mapping from labels to the scores of each.
+            case_weights: Case weights.
+            frequency_weights: How many equal rows a row stands for.
+            by: The sensitive features by the names that the metrics have for them.
+            group_by: Outer groups by name.
+            ignore_index: Rows whose truth is this value are left out.
+
+        >>> from tidyfair import demographic_parity
+        >>> seen = Accumulator(demographic_parity("sex"))
+        >>> _ = seen.update([1, -1, 0], [1, 1, 0], by={"sex": ["f", "f", "m"]}, ignore_index=-1)
+        >>> seen.compute()[".estimate"].item()
+        1.0
+        """
+        given = {
+            "truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights,
+            "frequency_weights": frequency_weights,
+        }  # fmt: skip
+        if all(each is None for each in (*given.values(), by, group_by, ignore_index)):
+            self._add(self.metrics.tally(batch, *self._columns, **self._counting))
+            return self
+        self._check_arrays(batch, truth)
+        given["truth"] = batch if truth is None else truth
+        frame, named = self.metrics.framed(given, by, group_by, ignore_index)
+        options: dict[str, Any] = {**self._counting, **named}
+        self._add(self.metrics.tally(frame, **options))
         return self
 
     def merge(self, other: Accumulator | Tally) -> Self:
@@ -114,6 +150,32 @@ class Accumulator:
             self._pending = []
         return self
 
+    @property
+    def _named(self) -> dict[str, object]:
+        """The arguments by which it names columns."""
+        truth, estimate = self._columns
+        roles = ("probs", "group_by", "case_weights", "frequency_weights")
+        given = {"truth": truth, "estimate": estimate, **{role: self._counting.get(role) for role in roles}}
+        return {role: column for role, column in given.items() if column is not None}
+
+    def _check_arrays(self, batch: object, truth: object) -> None:
+        """Refuse arrays beside a frame, or where columns were named."""
+        if hasattr(type(batch), "columns"):
+            msg = (
+                "update(): a frame is given alone; leave rows out of it by a filter, and name its columns where the "
+                "accumulator is made."
+            )
+            raise ArgumentError(msg)
+        if batch is not None and truth is not None:
+            msg = "update(): the truth is given twice, first and as `truth=`."
+            raise ArgumentError(msg)
+        for role, column in self._named.items():
+            msg = (
+                f"update(): this accumulator was made for frames, by `{role}={column!r}`; one for arrays names no "
+                "columns, `Accumulator(metrics)`."
+            )
+            raise ArgumentError(msg)
+
     def _counted(self) -> Tally | None:
         """The tally of everything so far, if there is anything."""
         with self._lock:
@@ -122,7 +184,12 @@ class Accumulator:
 
     def _add(self, tally: Tally) -> None:
         truth, estimate = self._columns
-        self.metrics.check_counted(tally, truth, estimate, self._counting)
+        counting: Any = self._counting
+        if not self._named:
+            # it takes the columns, or arrays, of what comes first
+            truth, estimate, columns = _columns_of(tally)
+            counting = {**counting, **columns}
+        self.metrics.check_counted(tally, truth, estimate, counting)
         with self._lock:
             if self._pending:
                 self._pending[0].check_fits(tally)
@@ -147,6 +214,18 @@ class Accumulator:
         counted = self._counted()
         rows = counted.cells["n"].sum() if counted else 0
         return f"<accumulator of {rows:,} rows for {self.metrics!r}>"
+
+
+def _columns_of(tally: Tally) -> tuple[ColumnLike | None, ColumnLike | None, CountOptions]:
+    """The arguments that name the columns which a tally was counted for: truth, estimate and the others."""
+    truth, estimate, weights = (each and each.source for each in (tally.truth, tally.estimate, tally.weights))
+    others: CountOptions = {"case_weights": weights}
+    if scores := tally.scores:
+        columns = [column.source for column in scores.columns]
+        others["probs"] = columns if scores.several else columns[0]
+        if scores.labels is not None:
+            others["probs"] = dict(zip(scores.labels, columns, strict=True))
+    return truth, estimate, others
 
 
 def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = None) -> None:

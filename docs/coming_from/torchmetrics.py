@@ -23,7 +23,7 @@ In the rows below `by` is the column of groups.
 
 - **Scores** are `probs=` with `threshold=`; selected is who has the threshold or more (torchmetrics: more than it). Logits
   are turned into probabilities by `probs=tf.sigmoid("logit")`, of arrays `probs=tf.sigmoid(preds)`, never by a guess.
-- **`ignore_index`** is an argument of `.arrays(…)`; in a frame, filter those rows.
+- **`ignore_index`** is an argument of `.arrays(…)`, and of `update` of an accumulator; in a frame, filter those rows.
 - **The values of the groups** come by `.by_group(…)` instead of a call, or `.arrays_by_group(…)`:
 
 ```python
@@ -35,8 +35,19 @@ In the rows below `by` is the column of groups.
 
 ```
 
-- **Batches**: add tallies, `metric.tally(batch, …) + metric.tally(other, …)`, and `metric.compute(…)`. Groups are merged by
-  their value, so that a group may be absent from a batch, or new in the tenth one.
+- **Batches**: an `Accumulator` counts them, tensors or frames, and computes when asked, as a metric object does there. It
+  takes the target first. Groups are merged by their value, so that a group may be absent from a batch, or new in the
+  tenth one; accumulators of processes `merge`:
+
+```python
+>>> seen = tf.Accumulator(rates, threshold=0.5)
+>>> for batch in (slice(0, 3), slice(3, 5)):
+...     _ = seen.update(target[batch], probs=tf.sigmoid(logits[batch]), by={"sex": sex[batch]}, ignore_index=-1)
+>>> seen.compute().equals(rates.arrays(target, probs=tf.sigmoid(logits), threshold=0.5, by={"sex": sex}, ignore_index=-1))
+True
+
+```
+
 - **A rate without denominator** has no value, and the ratio is that of the groups that have one, with a warning that names
   the others; torchmetrics takes 0 for it."""
 
