@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
+from tidyfair.forks import check_threads
 from tidyfair.requests import CallOptions
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_KEPT = ("requests", "_question")
+_KEPT = ("requests", "_asked")
 """What is worked out again where a metric is copied or unpickled."""
 
 
@@ -43,8 +44,13 @@ class Evaluable(ABC):
         """What `ask` says."""
         return self.ask()
 
-    @cached_property
+    @property
     def _question(self) -> Question:
+        check_threads()
+        return self._asked
+
+    @cached_property
+    def _asked(self) -> Question:
         # what counts and reads is imported at the first call, so that the import of the library stays short
         from tidyfair.questions import Question  # noqa: PLC0415 - at the first call
 

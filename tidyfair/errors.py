@@ -14,6 +14,7 @@ __all__ = [
     "ArgumentError",
     "ClusterWarning",
     "ColumnError",
+    "ForkError",
     "LabelError",
     "SelectionWarning",
     "TidyfairError",
@@ -100,6 +101,10 @@ class WeightError(TidyfairError):
 
 class AggregateError(TidyfairError):
     """An aggregate that does not fit its metric or did not return one number."""
+
+
+class ForkError(TidyfairError):
+    """The process was forked after polars had run, and lacks its threads; on Linux, where processes can be seen so."""
 
 
 class UndefinedError(TidyfairError):

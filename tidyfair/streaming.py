@@ -14,6 +14,7 @@ import polars as pl
 from tidyfair.arguments import whole
 from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError
+from tidyfair.forks import check_threads
 from tidyfair.metric_sets import GroupwiseFactory
 from tidyfair.requests import CountOptions
 from tidyfair.tallies import HIDDEN, LABELS, Tally, add_up
@@ -46,7 +47,7 @@ class Accumulator:
 
     Groups are merged by their values: one may be absent from a batch, or new in a later one. Of metrics of labels only
     counts are kept; those of the order of scores keep scores. Threads may update one accumulator together; processes
-    have one each, and these merge.
+    have one each, and these merge. Processes are to be spawned: a fork after polars has run cannot count (`ForkError`).
 
     >>> import polars as pl
     >>> from tidyfair import selection_rate
@@ -245,6 +246,7 @@ def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = N
     Raises:
         ArgumentError: If the tally cannot be told in a file (expressions with Python functions), or not suppressed.
     """
+    check_threads()
     if not isinstance(tally, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"save_state() writes what `tally` has counted, or the `state` of an accumulator, not {tally!r}."
         raise ArgumentError(msg)
@@ -318,6 +320,7 @@ def load_state(path: str | Path, like: Tally) -> Tally:
     Raises:
         ArgumentError: If the file is none of ours, is broken, or was counted for something else.
     """
+    check_threads()
     if not isinstance(like, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"load_state() needs a tally of what was counted, `metrics.tally(frame.head(0), …)`, not {like!r}."
         raise ArgumentError(msg)

@@ -12,6 +12,7 @@ import polars as pl
 from tidyfair.columns import Column
 from tidyfair.cuts import ESTIMATE, Cut
 from tidyfair.errors import ArgumentError, ColumnError, WeightError
+from tidyfair.forks import check_threads
 from tidyfair.frames import SQUARED, WEIGHT
 from tidyfair.groups import SIDE
 from tidyfair.sums import (
@@ -274,6 +275,7 @@ def check_tally(given: object) -> None:
 
 def add_up(tallies: Sequence[Tally]) -> Tally:
     """Merge tallies of parts of the data by key, never by position, into that of the whole."""
+    check_threads()
     first, *others = tallies
     for other in others:
         first.check_fits(other)

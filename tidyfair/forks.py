@@ -1,0 +1,63 @@
+"""Processes that are forks: in one of a process that polars has run in, polars waits for ever for threads it lacks."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import polars as pl
+
+from tidyfair.errors import ForkError
+
+__all__: list[str] = []
+
+_TASKS = Path("/proc/self/task")
+"""Where Linux lists the threads of a process."""
+_NAMED = "polars"
+_A_MOMENT = 0.01
+_CHECKED = {os.getpid()}
+"""The processes that are no forks, or were seen to have the threads."""
+
+
+def check_threads() -> None:
+    """Refuse to work in a fork that lacks the threads of polars, which would hang.
+
+    Only Linux shows threads; elsewhere processes are not forked unless one asks for it, and nothing is checked.
+    """
+    process = os.getpid()
+    if process in _CHECKED:
+        return
+    if _TASKS.exists() and not _polars_has_threads():
+        msg = (
+            "This process is a fork of one in which polars had run, so that it lacks the threads of polars, and would "
+            'wait for them for ever. Start processes by `multiprocessing.get_context("spawn")` (or "forkserver"), or '
+            "fork before polars has run."
+        )
+        raise ForkError(msg)
+    _CHECKED.add(process)
+
+
+def _polars_has_threads() -> bool:
+    before = len(_names())
+    pl.thread_pool_size()  # starts them, unless they were there when the process was forked
+    if len(_names()) > before or _polars_is_named():
+        return True
+    # threads take their names when they begin
+    time.sleep(_A_MOMENT)
+    return _polars_is_named()
+
+
+def _polars_is_named() -> bool:
+    return any(name.startswith(_NAMED) for name in _names())
+
+
+def _names() -> list[str]:
+    """The names of the threads of this process."""
+    names: list[str] = []
+    for task in _TASKS.iterdir():
+        try:
+            names.append((task / "comm").read_text())
+        except OSError:
+            continue  # it has ended meanwhile
+    return names
