@@ -175,6 +175,8 @@ def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
 def _silent(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
     """Sides that have nobody to be compared with in an outer group, where no value of a group says so."""
     two_sided = [(each.name, each.by.text) for each in evaluated.requests if each.by and each.by.sides]
+    if not two_sided:
+        return []
     lacking = results.filter(pl.col(".status").is_in(["too_few_groups", "no_reference"]))
     outer = [name for name in results.columns if not name.startswith(".")]
     said: list[str] = []
