@@ -19,6 +19,7 @@ from statsmodels.stats.proportion import confint_proportions_2indep
 
 import tidyfair as tf
 from tidyfair.datasets import lending
+from tidyfair.proportions import adjusted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -623,6 +624,14 @@ def test_many_tests_are_adjusted_together(way: Any, family: Any) -> None:
     assert_adjusted(pairs, way, family)
 
 
+@pytest.mark.parametrize("way", ["holm", "bh", "by", "none"])
+def test_rounding_takes_no_adjusted_p_below_the_raw_one(way: str) -> None:
+    random = np.random.default_rng(2)
+    for count in range(1, 60):
+        p_values = np.full(count, random.uniform())
+        assert (adjusted(p_values, way) >= p_values).all()
+
+
 def test_without_adjustment_p_values_stay() -> None:
     test = tf.disparity_test(tf.demographic_parity("g"), tf.equal_opportunity("g"), times=100, adjust="none")
     found = test(random_people(), "t", "e")
@@ -836,24 +845,6 @@ def test_pairs_of_outer_groups_are_those_of_each_alone() -> None:
     assert answer[".p_value"].to_list() == pytest.approx(found[".p_value"].to_list())
 
 
-def largest_distances(tables: list[tuple[list[int], list[int]]], times: int) -> tuple[list[float], np.ndarray]:
-    """The distance of each pair, and the largest of all pairs of all tables when groups are shuffled."""
-    random = np.random.default_rng(77)
-    observed: list[float] = []
-    largest = np.zeros(times)
-    for hits, rows in tables:
-        made = np.repeat([1, 0], [sum(hits), sum(rows) - sum(hits)])
-        share = sum(hits) / sum(rows)
-        ends = np.cumsum([0, *rows])
-        shuffled = random.permuted(np.tile(made, (times, 1)), axis=1)
-        rates = [shuffled[:, ends[at] : ends[at + 1]].mean(axis=1) for at in range(len(rows))]
-        for one, other in itertools.combinations(range(len(rows)), 2):
-            scale = math.sqrt(share * (1 - share) * (1 / rows[one] + 1 / rows[other]))
-            observed.append(abs(hits[one] / rows[one] - hits[other] / rows[other]) / scale)
-            largest = np.maximum(largest, np.abs(rates[one] - rates[other]) / scale)
-    return observed, largest
-
-
 def decisions(hits: Sequence[int], rows: Sequence[int]) -> pl.DataFrame:
     return pl.concat(
         pl.DataFrame({"e": [1] * hit + [0] * (size - hit), "g": group})
@@ -861,25 +852,115 @@ def decisions(hits: Sequence[int], rows: Sequence[int]) -> pl.DataFrame:
     )
 
 
-def test_the_largest_distance_of_any_pair_adjusts_all() -> None:
-    hits, rows = [20, 9, 4, 11], [40, 30, 20, 20]
-    found = tf.pairwise(tf.demographic_parity("g"), adjust="max_t", times=TIMES)(decisions(hits, rows), estimate="e")
-    distances, largest = largest_distances([(hits, rows)], TIMES)
-    expected = [float((largest >= distance - SAME).mean()) for distance in distances]
-    assert found[".p_adjusted"].to_list() == pytest.approx(expected, abs=2 * error(0.3))
-    assert found[".adjustment"].unique().to_list() == ["max_t over the pairs of each comparison"]
-    assert (found[".p_adjusted"] < 0.5).any()
+def any_so_far(distance: float, rows: Sequence[int], pairs: Sequence[tuple[int, int]]) -> float:
+    """The probability that any of some pairs of equal groups is so many standard errors apart, by scipy's integral."""
+    contrasts = np.zeros((len(pairs), len(rows)))
+    for place, (one, other) in enumerate(pairs):
+        error = math.sqrt(1 / rows[one] + 1 / rows[other])
+        contrasts[place, one], contrasts[place, other] = 1 / error, -1 / error
+    covariance = contrasts @ np.diag(1 / np.array(rows)) @ contrasts.T
+    ends = np.full(len(pairs), distance)
+    normal: Any = stats.multivariate_normal
+    options = {"lower_limit": -ends, "allow_singular": True, "maxpts": 20_000, "abseps": 1e-3}
+    return 1 - float(normal.cdf(ends, cov=covariance, **options))
+
+
+def step_down(p_values: Sequence[float], rows: Sequence[int]) -> list[float]:
+    """What is adjusted by the largest distance of the pairs that are not yet told apart, one after the other."""
+    pairs = list(itertools.combinations(range(len(rows)), 2))
+    order = sorted(range(len(pairs)), key=lambda place: p_values[place])
+    found, so_far = [0.0] * len(pairs), 0.0
+    for passed, place in enumerate(order):
+        distance = -statistics.NormalDist().inv_cdf(p_values[place] / 2)
+        so_far = max(so_far, any_so_far(distance, rows, [pairs[each] for each in order[passed:]]))
+        found[place] = so_far
+    return found
+
+
+def by_largest(test: Any = "fisher", times: int = TIMES, seed: int = 0) -> Any:
+    return tf.pairwise(tf.demographic_parity("g"), test=test, adjust="max_t", times=times, seed=seed)
+
+
+@pytest.mark.parametrize("test", ["fisher", "chi_squared", "g"])
+def test_pairs_are_adjusted_by_the_largest_distance_step_by_step(test: str) -> None:
+    for hits, rows in (([20, 9, 4, 11], [40, 30, 20, 20]), ([300, 5, 9], [900, 20, 60])):
+        found = by_largest(test)(decisions(hits, rows), estimate="e")
+        expected = step_down(found[".p_value"].to_list(), rows)
+        assert found[".p_adjusted"].to_list() == pytest.approx(expected, abs=error(0.3))
+        assert found[".adjustment"].unique().to_list() == ["max_t over the pairs of each comparison"]
+
+
+def test_the_first_pair_of_groups_of_one_size_has_tukeys_p() -> None:
+    found = by_largest("chi_squared")(decisions([45, 55, 50, 63, 58], [150] * 5), estimate="e")
+    distance = -statistics.NormalDist().inv_cdf(found[".p_value"].min() / 2)
+    expected = float(stats.studentized_range.sf(distance * math.sqrt(2), 5, np.inf))
+    assert 0.05 < expected < 0.4
+    assert found[".p_adjusted"].min() == pytest.approx(expected, abs=error(0.4))
+
+
+NOT_ALL_EQUAL = [
+    ((10, 20, 500, 1000), (0.3, 0.3, 0.3, 0.3)),
+    ((10, 20, 500, 1000), (0.5, 0.5, 0.02, 0.02)),
+    ((50, 50, 50, 2000), (0.5, 0.5, 0.5, 0.02)),
+    ((20, 20, 20, 20, 20, 5000), (0.5, 0.5, 0.5, 0.5, 0.5, 0.01)),
+    ((1000, 1000, 30, 30), (0.1, 0.1, 0.4, 0.4)),
+    ((100, 100, 100, 100, 100, 100), (0.4, 0.4, 0.4, 0.1, 0.1, 0.1)),
+]
+
+
+@pytest.mark.parametrize(("sizes", "rates"), NOT_ALL_EQUAL, ids=str)
+def test_equal_groups_are_rarely_told_apart_whoever_else_differs(
+    sizes: tuple[int, ...], rates: tuple[float, ...]
+) -> None:
+    runs, random = 400, np.random.default_rng(5)
+    group = np.tile(np.repeat(np.arange(len(sizes)), sizes), runs)
+    data = pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(runs), sum(sizes)),
+            "g": group,
+            "e": (random.random(len(group)) < np.array(rates)[group]).astype(int),
+        }
+    )
+    found = by_largest(times=1000)(data, estimate="e", group_by="run")
+    equal = [rates[int(one)] == rates[int(other)] for one, other in found.select(".group", ".other").rows()]
+    told = found.filter(pl.Series(equal) & (pl.col(".p_adjusted") <= 0.05))
+    assert told["run"].n_unique() / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
+
+
+def test_an_adjusted_p_lies_between_the_raw_one_and_holms() -> None:
+    random = np.random.default_rng(8)
+    for _ in range(12):
+        rows = random.integers(1, 400, random.integers(2, 7))
+        hits = random.binomial(rows, random.uniform(0.01, 0.6, len(rows)))
+        data = decisions(hits.tolist(), rows.tolist())
+        found = by_largest(times=50)(data, estimate="e", pos_label=1, labels=[0, 1]).sort(".p_value", ".p_adjusted")
+        raw, made = (found[name].to_numpy() for name in (".p_value", ".p_adjusted"))
+        holm: Any = multipletests(raw, method="holm")[1]
+        assert (made >= raw).all()
+        assert (made <= holm * (1 + SAME)).all()
+        assert (np.diff(made) >= 0).all()
+
+
+def test_pairs_that_cannot_be_more_different_keep_a_p_of_zero() -> None:
+    found = by_largest(times=100)(decisions([0, 4000], [4000, 4000]), estimate="e")
+    assert found.select(".p_value", ".p_adjusted").row(0) == (0.0, 0.0)
+
+
+def test_draws_of_adjusted_pairs_are_those_of_the_seed() -> None:
+    data = decisions([20, 9, 4, 11], [40, 30, 20, 20])
+    assert_frame_equal(by_largest(seed=3)(data, estimate="e"), by_largest(seed=3)(data, estimate="e"))
+    other = by_largest(seed=4)(data, estimate="e")[".p_adjusted"].to_list()
+    assert by_largest(seed=3)(data, estimate="e")[".p_adjusted"].to_list() != other
 
 
 def test_each_outer_group_takes_its_own_largest_distance() -> None:
     tables = [([20, 9, 4], [40, 30, 20]), ([10, 12, 3], [30, 25, 20])]
     data = pl.concat(decisions(*table).with_columns(fold=pl.lit(fold)) for fold, table in enumerate(tables))
-    found = tf.pairwise(tf.demographic_parity("g"), adjust="max_t", times=TIMES)(data, estimate="e", group_by="fold")
-    expected: list[float] = []
-    for table in tables:
-        distances, largest = largest_distances([table], TIMES)
-        expected += [float((largest >= distance - SAME).mean()) for distance in distances]
-    assert found[".p_adjusted"].to_list() == pytest.approx(expected, abs=2 * error(0.3))
+    found = by_largest()(data, estimate="e", group_by="fold")
+    for fold, (_, rows) in enumerate(tables):
+        pairs = found.filter(fold=fold)
+        expected = step_down(pairs[".p_value"].to_list(), rows)
+        assert pairs[".p_adjusted"].to_list() == pytest.approx(expected, abs=error(0.3))
 
 
 def test_pairs_that_are_all_equal_are_no_surprise() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
@@ -23,7 +25,6 @@ from tidyfair.proportions import (
 from tidyfair.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
-    SAME,
     Family,
     OuterGroup,
     OuterGroupTest,
@@ -99,12 +100,7 @@ class PairwiseTest(OuterGroupTest):
                 ".n": size[one], ".n_other": size[other],
             }  # fmt: skip
             if self.adjust == "max_t":
-                share = hits.sum() / size.sum()
-                distance = _distances(value[None, :], size, share, (one, other))[0]
-                drawn = count.shuffled(self.times, part.random) / size
-                largest = _distances(drawn, size, share, (one, other)).max(axis=1, initial=0.0)
-                reached = (largest[:, None] >= distance - SAME).sum(axis=0)
-                table[".p_adjusted"] = (1 + reached) / (1 + self.times)
+                table[".p_adjusted"] = _by_largest(np.array(tested), size, (one, other), self.times, part.random)
             tables.append(pl.DataFrame({name: table[name] for name in schema}, schema=schema))
         return pl.concat(tables)
 
@@ -114,13 +110,33 @@ class PairwiseTest(OuterGroupTest):
         return table.with_columns(pl.lit("max_t over the pairs of each comparison").alias(".adjustment"))
 
 
-def _distances(shares: Array, rows: Array, share: float, pairs: tuple[Array, Array]) -> Array:
-    """How far the shares of each pair are apart, in standard errors under equality."""
+def _by_largest(
+    p_values: Array, rows: Array, pairs: tuple[Array, Array], times: int, random: np.random.Generator
+) -> Array:
+    """P-values of pairs of groups, adjusted step-down by the largest distance of any pair (Westfall and Young, 1993).
+
+    The distance of two equal groups in standard errors of their own is nearly normal, and its correlation with that of
+    any other two equal groups follows from the numbers of rows alone. So it is drawn without knowing which groups are
+    equal and what their rates are, which shuffling all groups together does not allow.
+    """
     import numpy as np
 
-    one, other = pairs
-    error = np.sqrt(share * (1 - share) * (1 / rows[one] + 1 / rows[other]))
-    return np.abs(shares[:, one] - shares[:, other]) / np.maximum(error, SAME)
+    normal = NormalDist()
+    drawn = random.standard_normal((times, len(rows))) / np.sqrt(rows)
+    largest, found = np.zeros(times), np.empty(len(p_values))
+    falling = np.argsort(-p_values, kind="stable")
+    for remaining, pair in enumerate(falling, start=1):
+        one, other, p_value = pairs[0][pair], pairs[1][pair], float(p_values[pair])
+        tail = p_value / 2  # zero for the smallest floats
+        error = math.sqrt(1 / rows[one] + 1 / rows[other])
+        np.maximum(largest, np.abs(drawn[:, one] - drawn[:, other]) / error, out=largest)
+        distance = -normal.inv_cdf(tail) if tail else math.inf
+        reached = (1 + (largest >= distance).sum()) / (1 + times)
+        # that any of them is so far is as probable as that this pair is, or more, and at most the sum over all
+        found[pair] = min(max(reached, p_value), remaining * p_value, 1)
+    rising = falling[::-1]
+    found[rising] = np.maximum.accumulate(found[rising])
+    return found
 
 
 class StratifiedTest(OuterGroupTest):
@@ -218,8 +234,9 @@ def pairwise(
         metrics: Groupwise metrics of one rate each, such as `equal_opportunity`.
         test: Of two groups: Fisher's, which is exact, Pearson's `"chi_squared"` without correction, or `"g"`, the ratio
             of likelihoods, which both take many rows.
-        adjust: How p-values are adjusted: `"holm"`, `"bh"`, `"by"`, `"none"`, or `"max_t"`, by the largest distance of
-            any pair of a comparison when its groups are shuffled.
+        adjust: How p-values are adjusted: `"holm"`, `"bh"`, `"by"`, `"none"`, or `"max_t"`, step-down by the largest
+            distance of any pair of a comparison in standard errors of the pair (Westfall and Young, 1993). It is never
+            above Holm's within a comparison, and it, too, holds for the pairs that are equal where others are not.
         family: Which pairs are adjusted together: `"all"`, those of one `"metric"`, or of one `"by"`.
         conf_level: Of each interval (Newcombe's), which is not adjusted.
         times: How many draws there are for `"max_t"`.

@@ -308,7 +308,8 @@ def adjusted(p_values: Floats, way: str) -> Floats:
         found = np.maximum.accumulate(p_values[order] * (count - rank + 1))
     elif way in {"bh", "by"}:
         harmonic = (1 / rank).sum() if way == "by" else 1.0
-        found = np.minimum.accumulate((p_values[order] * count * harmonic / rank)[::-1])[::-1]
+        # the factor first: it is 1 or more, so that rounding takes no p-value below the raw one
+        found = np.minimum.accumulate((p_values[order] * (count / rank * harmonic))[::-1])[::-1]
     else:
         found = p_values[order]
     back = np.empty(count)

@@ -312,6 +312,39 @@ def tests(runs: int, random: np.random.Generator) -> Table:
     return table.close()
 
 
+def pairs_of_many(runs: int, random: np.random.Generator) -> Table:
+    columns = ("holm, %", "max_t, %", "chi_squared, max_t, %")
+    table = Table("Some pair of equal groups is told apart, all pairs being tested", "rates | rows", columns)
+    settings = [
+        even((0.4,) * 6, 600),
+        even((0.4,) * 3 + (0.1,) * 3, 600),
+        Setting((0.3,) * 4, (10, 20, 500, 1_000)),
+        Setting((0.5, 0.5, 0.02, 0.02), (10, 20, 500, 1_000)),
+        Setting((0.05, 0.05, 0.5, 0.5), (10, 20, 500, 1_000)),
+        Setting((0.5,) * 3 + (0.02,), (50, 50, 50, 2_000)),
+        Setting((0.5,) * 5 + (0.01,), (20, 20, 20, 20, 20, 5_000)),
+    ]
+    asked: list[dict[str, Any]] = [
+        {"adjust": "holm", "family": "by"}, {"adjust": "max_t"}, {"adjust": "max_t", "test": "chi_squared"},
+    ]  # fmt: skip
+    fewer = max(1, runs // 4)
+    for setting in settings:
+        data, wrong = hired(setting, fewer, random), list[float]()
+        for options in asked:
+            test = tf.pairwise(tf.demographic_parity("group"), times=TIMES, **options)
+            # one call for each run, because Holm's family is that of a call
+            parts = data.partition_by("run", include_key=False)
+            found = [test(part, estimate="hired", labels=[False, True]) for part in parts]
+            wrong.append(sum(_tells_equals_apart(each, setting.rates) for each in found) / fewer)
+        table.add(setting, *wrong)
+    return table.close()
+
+
+def _tells_equals_apart(found: pl.DataFrame, rates: tuple[float, ...]) -> bool:
+    told_apart = found.filter(pl.col(".p_adjusted") <= 1 - LEVEL).select(".group", ".other").rows()
+    return any(rates[int(one)] == rates[int(other)] for one, other in told_apart)
+
+
 def told(sizes: tuple[int, ...], base: tuple[float, ...], runs: int, random: np.random.Generator) -> pl.DataFrame:
     """Groups with base rates of their own, in all of which 70 % of those with and without the event are told."""
     group = np.tile(np.repeat(np.arange(len(sizes)), sizes), runs)
@@ -368,7 +401,8 @@ def gates(runs: int, random: np.random.Generator) -> Table:
 
 TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
     "rates": rates, "pairs": pairs, "equals": ranges_of_equals, "unequals": ranges_of_unequals, "areas": areas,
-    "replicates": replicates, "tests": tests, "studentized": studentized, "gates": gates, "spreads": spreads,
+    "replicates": replicates, "tests": tests, "pairs_of_many": pairs_of_many,
+    "studentized": studentized, "gates": gates, "spreads": spreads,
 }  # fmt: skip
 
 
