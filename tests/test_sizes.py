@@ -1,49 +1,137 @@
-"""How large a disparity rows can show, against closed forms for two groups and simulation for more."""
+"""How large a disparity rows can show, against the power of tests worked out in full, closed forms and simulation."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from statistics import NormalDist
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 import pytest
-from statsmodels.stats.proportion import power_proportions_2indep
+from scipy import stats
 
 import tidyfair as tf
 from tidyfair.datasets import lending
 
-
-@pytest.mark.parametrize(("rows", "share"), [((500, 500), 0.5), ((2000, 300), 0.3), ((400, 1000), 0.8)])
-def test_of_two_groups_the_power_is_that_of_the_usual_test(rows: tuple[int, int], share: float) -> None:
-    found = tf.smallest_difference({"a": rows[0], "b": rows[1]}, share)
-    apart = found[".difference"].item()
-    smaller, other = (1, 0) if rows[1] < rows[0] else (0, 1)
-    signed = -apart if share >= 0.5 else apart
-    ratio: Any = rows[other] / rows[smaller]
-    usual: Any = power_proportions_2indep(signed, share, rows[smaller], ratio=ratio)
-    assert usual.power == pytest.approx(0.8, abs=0.03)
-    assert found[".smallest"].item() == "ab"[smaller]
+SAME = 1e-9
 
 
-def test_rows_needed_are_those_of_the_usual_test() -> None:
+def moved(share: float, difference: float) -> float:
+    return share - difference if share >= 0.5 else share + difference
+
+
+def power(rates: tuple[float, float], rows: tuple[int, int], *, mid_p: bool = False, level: float = 0.05) -> float:
+    """How often a difference of two groups is found when all ways to shuffle them are counted, summed over all data."""
+    hits = [stats.binom.pmf(np.arange(size + 1), size, rate) for size, rate in zip(rows, rates, strict=True)]
+    found = 0.0
+    for total in range(sum(rows) + 1):
+        one = np.arange(max(0, total - rows[1]), min(rows[0], total) + 1)
+        likely = hits[0][one] * hits[1][total - one]
+        if likely.sum() < 1e-9:
+            continue
+        distance = np.abs(one / rows[0] - (total - one) / rows[1])
+        order = np.argsort(distance)
+        above = np.append(np.cumsum(stats.hypergeom.pmf(one, sum(rows), total, rows[0])[order][::-1])[::-1], 0.0)
+        as_far, farther = (above[np.searchsorted(distance[order], distance + slack)] for slack in (-SAME, SAME))
+        reached = (as_far + farther) / 2 if mid_p else as_far
+        found += float(likely[reached <= level].sum())
+    return found
+
+
+def usual_rows(difference: float, share: float, wanted: float = 0.8) -> tuple[float, float]:
+    """Rows of each of two groups by the formula of Fleiss (1981): for a test of large groups, and for an exact one."""
+    rates = np.array([share, moved(share, difference)])
+    middle, spread = rates.mean(), math.sqrt((rates * (1 - rates)).sum())
+    z = [NormalDist().inv_cdf(each) for each in (0.975, wanted)]
+    rows = (z[0] * math.sqrt(2 * middle * (1 - middle)) + z[1] * spread) ** 2 / difference**2
+    return rows, rows / 4 * (1 + math.sqrt(1 + 4 / (rows * difference))) ** 2
+
+
+DIFFERENCES = [
+    (0.04, 0.01), (0.05, 0.02), (0.05, 0.05), (0.1, 0.1), (0.2, 0.1), (0.1, 0.3), (0.3, 0.5), (0.1, 0.5), (0.1, 0.95),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("difference", "share"), DIFFERENCES)
+@pytest.mark.parametrize("mid_p", [False, True])
+def test_rows_needed_find_a_difference_as_often_as_asked(difference: float, share: float, mid_p: bool) -> None:  # noqa: FBT001 - a case
+    needed = tf.rows_needed(difference, share, mid_p=mid_p)
+    found = power((share, moved(share, difference)), (needed, needed), mid_p=mid_p)
+    assert found == pytest.approx(0.8, abs=0.025)
+
+
+@pytest.mark.parametrize(("difference", "share"), DIFFERENCES)
+def test_rows_needed_are_nearly_those_of_the_usual_formula(difference: float, share: float) -> None:
+    large, exact = usual_rows(difference, share)
+    assert tf.rows_needed(difference, share) == pytest.approx(exact, rel=0.1)
+    assert tf.rows_needed(difference, share, mid_p=True) == pytest.approx(large, rel=0.1)
+
+
+def test_rows_needed_grow_with_what_is_asked() -> None:
     needed = tf.rows_needed(0.1, 0.4)
-    usual: Any = power_proportions_2indep(0.1, 0.4, needed)
-    assert usual.power == pytest.approx(0.8, abs=0.03)
     assert tf.rows_needed(0.05, 0.4) > 3 * needed
-    assert tf.rows_needed(0.1, 0.4, power=0.9) > needed
+    more_often = tf.rows_needed(0.1, 0.4, power=0.9)
+    assert more_often == pytest.approx(usual_rows(0.1, 0.4, 0.9)[1], rel=0.05)
+    surer = tf.rows_needed(0.1, 0.4, confidence=0.99)
+    assert power((0.4, 0.5), (surer, surer), level=0.01) == pytest.approx(0.8, abs=0.025)
 
 
-def test_a_difference_is_found_as_often_as_it_says() -> None:
+@pytest.mark.parametrize(
+    ("rows", "share"),
+    [((500, 500), 0.5), ((2000, 300), 0.3), ((400, 1000), 0.8), ((3000, 60), 0.02), ((1000, 250), 0.01)],
+)
+@pytest.mark.parametrize("mid_p", [False, True])
+def test_a_difference_of_two_groups_is_found_as_often_as_asked(
+    rows: tuple[int, int], share: float, mid_p: bool  # noqa: FBT001 - a case
+) -> None:  # fmt: skip
+    found = tf.smallest_difference({"a": rows[0], "b": rows[1]}, share, mid_p=mid_p)
+    apart, smaller = found[".difference"].item(), int(rows[1] < rows[0])
+    assert found[".smallest"].item() == "ab"[smaller]
+    ordered = (rows[1 - smaller], rows[smaller])
+    assert power((share, moved(share, apart)), ordered, mid_p=mid_p) == pytest.approx(0.8, abs=0.03)
+
+
+def share_found(rates: list[float], rows: list[int], test: Any, runs: int = 400) -> float:
+    """How often a test of the library finds a difference in data that are drawn anew."""
+    hits = np.random.default_rng(9).binomial(rows, rates, (runs, len(rows)))
+    data = pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(runs), 2 * len(rows)),
+            "group": np.tile(np.repeat(np.arange(len(rows)), 2), runs),
+            "hired": np.tile([1, 0], runs * len(rows)),
+            "people": np.stack([hits, np.array(rows) - hits], axis=-1).ravel(),
+        }
+    )
+    found = test(data, estimate="hired", group_by="run", frequency_weights="people", labels=[0, 1], pos_label=1)
+    return float((found.group_by("run").agg(pl.col(".p_value").min())[".p_value"] <= 0.05).mean())
+
+
+def test_of_several_groups_disparity_test_finds_it_as_often() -> None:
+    test = tf.disparity_test(tf.demographic_parity("group"), times=199, adjust="none")
     sizes = {"a": 300, "b": 300, "c": 300, "d": 80}
-    apart = tf.smallest_difference(sizes, 0.4)[".difference"].item()
-    random, rows = np.random.default_rng(9), np.array(list(sizes.values()))
+    apart = tf.smallest_difference(sizes, 0.05)[".difference"].item()
+    assert share_found([0.05] * 3 + [0.05 + apart], list(sizes.values()), test) == pytest.approx(0.8, abs=0.05)
+    needed = tf.rows_needed(0.15, 0.1, groups=4)
+    assert share_found([0.1] * 3 + [0.25], [needed] * 4, test) == pytest.approx(0.8, abs=0.05)
 
-    def ranges(shares: list[float]) -> Any:
-        drawn = random.binomial(rows, shares, (20_000, 4)) / rows
-        return drawn.max(axis=1) - drawn.min(axis=1)
 
-    usual = np.quantile(ranges([0.4] * 4), 0.95)
-    assert (ranges([0.4, 0.4, 0.4, 0.4 + apart]) > usual).mean() == pytest.approx(0.8, abs=0.03)
+def test_of_two_groups_fishers_test_finds_it_as_often() -> None:
+    needed = tf.rows_needed(0.1, 0.1)
+    test = tf.pairwise(tf.demographic_parity("group"), adjust="none")
+    assert share_found([0.1, 0.2], [needed] * 2, test) == pytest.approx(0.8, abs=0.05)
+
+
+def test_equal_rates_of_nobody_take_rows_too() -> None:
+    rows = (1600, 450)
+    apart = tf.smallest_difference(dict(zip("ab", rows, strict=True)), 0)[".difference"].item()
+    assert power((0.0, apart), rows) == pytest.approx(0.8, abs=0.03)
+
+
+def test_billions_of_rows_are_as_good_as_independent() -> None:
+    apart = tf.smallest_difference({"a": 10**9, "b": 450_000}, 0.7)[".difference"].item()
+    error = math.sqrt(0.7 * 0.3 / 450_000)
+    assert apart == pytest.approx((1.96 + 0.84) * error, rel=0.03)
 
 
 def test_a_result_says_how_many_rows_there_are() -> None:
@@ -75,6 +163,9 @@ def test_where_no_difference_is_large_enough() -> None:
         (lambda: tf.smallest_difference(lending(10)), "has no column '.metric'"),
         (lambda: tf.rows_needed(0.6, 0.5), "No rate is 0.6 from 0.5"),
         (lambda: tf.rows_needed(0.1, 0.5, groups=1), "2 or more"),
+        (lambda: tf.rows_needed(0.1, 0.5, times=0), "`times` is a whole number, 1 to 10000000, not 0"),
+        (lambda: tf.rows_needed(0.1, 0.5, seed=-1), "`seed` is a whole number, 0 or more, not -1"),
+        (lambda: tf.rows_needed(0.1, 0.5, mid_p=cast("Any", "no")), "`mid_p` is True or False, not 'no'"),
     ],
 )  # fmt: skip
 def test_bad_input(call: Any, message: str) -> None:
