@@ -227,6 +227,13 @@ def test_what_is_as_bad_counts_half_for_a_mid_p() -> None:
         assert found[".method"] == "permutation, mid-p"
 
 
+def test_draws_never_tell_a_p_value_of_zero() -> None:
+    data = pl.DataFrame({"e": [1] * 60 + [0] * 60, "g": ["a"] * 60 + ["b"] * 60})
+    for mid_p, least in ((False, 1 / 100), (True, 0.5 / 100)):
+        found = shuffled_test(tf.demographic_parity("g"), times=99, mid_p=mid_p)(data, estimate="e")
+        assert found[".p_value"].item() == pytest.approx(least)
+
+
 def test_large_tables_agree_with_a_chi_squared_test() -> None:
     counts = {"a": (480, 520), "b": (505, 495), "c": (440, 560)}
     data = pl.concat(pl.DataFrame({"e": [1] * hits + [0] * rest, "g": g}) for g, (hits, rest) in counts.items())

@@ -151,7 +151,9 @@ class DisparityTest(OuterGroupTest):
                 alike = (others == worse) | (np.abs(others / worse - 1) <= SAME) | (np.abs(others - worse) <= SAME)
             more, same = int(((others > worse) & ~alike).sum()), int(alike.sum())
             low, high = (shuffled.quantile(end, "linear") for end in CENTRAL)
-            p_value = (more + same / 2) / len(others) if self.mid_p else (more + same + 1) / (len(others) + 1)
+            # what was found is one of the ways to shuffle
+            reached = more + (same + 1) / 2 if self.mid_p else more + same + 1
+            p_value = reached / (len(others) + 1)
             found |= {
                 ".estimate": values[-1], ".expected": shuffled.mean(), ".expected_lower": low,
                 ".expected_upper": high, ".p_value": p_value, ".n": rows,
