@@ -402,9 +402,17 @@ ARITHMETIC: dict[str, Callable[[float, float, float, float, float], float | None
     "generalized_false_positives": lambda _pos, _neg, _ones, zeros, _n: zeros,
     "generalized_false_negatives": lambda pos, _neg, ones, _zeros, _n: pos - ones,
     "generalized_true_negatives": lambda _pos, neg, _ones, zeros, _n: neg - zeros,
-    "calibration_in_the_large": lambda pos, _neg, ones, zeros, n: quotient(pos - ones - zeros, n),
+    "calibration_in_the_large": lambda pos, _neg, ones, zeros, n: quotient(ones + zeros - pos, n),
     "calibration_ratio": lambda pos, _neg, ones, zeros, _n: quotient(pos, ones + zeros),
 }
+
+
+def test_biases_of_scores_and_of_numbers_have_one_sign() -> None:
+    data = pl.DataFrame({"y": [1, 0, 0, 0], "p": [0.9, 0.5, 0.4, 0.2]})
+    too_high = tf.calibration_in_the_large(data, "y", probs="p")[".estimate"].item()
+    assert too_high == pytest.approx(0.25)
+    numbers = tf.residual_bias(data.cast(pl.Float64), "y", "p")[".estimate"].item()
+    assert numbers == pytest.approx(too_high)
 
 
 @pytest.mark.parametrize("name", ARITHMETIC)

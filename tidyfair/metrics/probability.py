@@ -449,12 +449,12 @@ def generalized_true_negatives(negative_score: Expr, negatives: Expr) -> Expr:
 
 @prob_metric(direction="zero", range=(-1, 1), constant_average=True)
 def calibration_in_the_large(positives: Expr, score_total: Expr, instances: Expr) -> Rate:
-    """Share of events less mean score: above 0, risks are underestimated; null without rows.
+    """Mean score less share of events: above 0, risks are overestimated, as in `residual_bias`; null without rows.
 
-    >>> calibration_in_the_large.formula(positives=4, score_total=3, instances=10)
+    >>> calibration_in_the_large.formula(positives=4, score_total=5, instances=10)
     0.1
     """
-    return positives - score_total, instances
+    return score_total - positives, instances
 
 
 @prob_metric(direction="one", range=(0, math.inf))
