@@ -515,8 +515,12 @@ def test_calibration_curve(case: Case, bins: int, binning: Any) -> None:
         part = case.part(group)
         share = share_at_or_below(part) if binning == "count" else lambda score: score
         for place, mine in sorted(in_bins(part, bins, share, upper=binning == "count").items()):
-            expected.append((group, place + 1, mean(mine.p, mine.w), mean([*map(float, mine.y)], mine.w), sum(mine.w)))
-    assert curve.columns == ["group", ".bin", ".mean_score", ".event_rate", ".n"]
+            rate = mean([*map(float, mine.y)], mine.w)
+            weight = [sum(mine.w)] if case.weighted else []
+            expected.append((group, place + 1, mean(mine.p, mine.w), rate, len(mine.y), *weight))
+    columns = ["group", ".bin", ".mean_score", ".event_rate", ".n"]
+    assert curve.columns == ([*columns, ".weight"] if case.weighted else columns)
+    assert curve.schema[".n"] == pl.Int64
     assert [row[:2] for row in curve.rows()] == [row[:2] for row in expected]
     for found, wanted in zip(curve.rows(), expected, strict=True):
         assert found[2:] == pytest.approx(wanted[2:], rel=1e-9, abs=1e-12)

@@ -193,12 +193,12 @@ def ordered_values(
 
 
 def sorted_scores(rows: Rows, level: Level) -> Iterator[pl.DataFrame]:
-    """The distinct scores of each unit, falling, and the weights of those with and without the event at each."""
+    """The distinct scores of each unit, falling, with their rows and the weights with and without the event."""
     reader = _Scores.of(rows, [], level)
     for segment in rows.segments("own"):
         found = reader.read(segment)
         if not found.is_empty():
-            yield found.select(pl.col(_UNIT).cast(pl.Int64), "score", "hits", "false_alarms")
+            yield found.select(pl.col(_UNIT).cast(pl.Int64), "score", "hits", "false_alarms", "rows")
 
 
 def _aggregated(frame: pl.DataFrame, wanted: list[pl.Expr]) -> pl.DataFrame | None:
@@ -245,7 +245,7 @@ class _Scores:
     @classmethod
     def of(cls, rows: Rows, formulas: Sequence[Formula], level: Level) -> _Scores:
         values, event = rows.score(level.score), rows.event(level.place)
-        needs = frozenset({"score", "hits", "false_alarms"})
+        needs = frozenset({"score", "hits", "false_alarms", "rows"})
         if formulas:
             needs = frozenset[str]().union(*(formula.statistics for formula in formulas))
         counts = None if level.other is None else event | rows.event(level.other)
@@ -295,7 +295,7 @@ class _Scores:
         np.not_equal(score[1:], score[:-1], out=new[1:])
         new[starts] = True
         squares = {"hit_squares", "false_alarm_squares"}
-        if weight is None and self.place is None and self.needs.isdisjoint(squares) and new.all():
+        if weight is None and self.place is None and self.needs.isdisjoint({*squares, "rows"}) and new.all():
             hits = event.astype(np.float64)
             distinct, length = {"score": score, "hits": hits, "false_alarms": 1 - hits}, sizes[sizes > 0]
         else:
@@ -303,6 +303,8 @@ class _Scores:
             length = np.add.reduceat(new, starts, dtype=np.int64)
             distinct = {"score": score[first]}
             distinct["hits"], distinct["false_alarms"] = _at_each(first, event, weight)
+            if "rows" in self.needs:
+                distinct["rows"] = np.diff(first, append=len(event))
             if not self.needs.isdisjoint(squares):
                 powered = None if self.squares is None or taken is None else self.squares[taken]
                 distinct["hit_squares"], distinct["false_alarm_squares"] = _at_each(first, event, powered)

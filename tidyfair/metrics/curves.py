@@ -95,7 +95,7 @@ class Curve:
         points, ends, about = _points(self.name, data, truth, given)
         extra = [math.inf, *([-math.inf] if self.rising else []), *(thresholds or [])]
         added = ends.join(pl.DataFrame({"score": extra}), how="cross").with_columns(
-            hits=0.0, false_alarms=0.0, added=True
+            hits=0.0, false_alarms=0.0, rows=pl.lit(0, pl.Int64), added=True
         )
         points = pl.concat([points.with_columns(added=False), added.select(*points.columns, "added")])
         # what is added at a score comes after those who have it
@@ -200,15 +200,16 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
             width between 0 and 1, `"count"` of equal weight in each outer group.
 
     Returns:
-        A tidy frame: outer keys, `.level` with more than two labels, `.bin` (from 1), `.mean_score`, `.event_rate`, and
-        `.n`, the weight of the bin. Bins without rows have no row.
+        A tidy frame: outer keys, `.level` with more than two labels, `.bin` (from 1), `.mean_score`, `.event_rate`,
+        `.n`, the rows of the bin, and with `case_weights` their `.weight`. Bins without rows have no row.
 
     >>> import polars as pl
     >>> seen = pl.DataFrame({"y": [1, 0, 1, 0], "p": [0.9, 0.4, 0.9, 0.1]})
     >>> calibration_curve(seen, "y", probs="p", bins=2).rows()
-    [(1, 0.25, 0.0, 2.0), (2, 0.9, 1.0, 2.0)]
+    [(1, 0.25, 0.0, 2), (2, 0.9, 1.0, 2)]
     """
     given = cast("dict[str, Any]", options)
+    weighted = given.get("case_weights") is not None
     bins, binning = given.pop("bins", 10), given.pop("binning", "width")
     check_bins("calibration_curve", bins, binning)
     points, _, about = _points("calibration_curve", data, truth, given)
@@ -222,7 +223,8 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
     binned = points.with_columns(number.alias(".bin")).group_by(*_PLACE, ".bin").agg(
         ((score * weight).sum() / weight.sum()).alias(".mean_score"),
         (pl.col("hits").sum() / weight.sum()).alias(".event_rate"),
-        weight.sum().alias(".n"),
+        pl.col("rows").sum().alias(".n"),
+        *([weight.sum().alias(".weight")] if weighted else []),
     )  # fmt: skip
     return about(binned.sort(*_PLACE, ".bin"), restored=True)
 
@@ -258,7 +260,7 @@ def _points(
     units, _ = count_units(tally, labels, [None], {}, {}, steps=False)
     rows = rows_of(tally, labels, units, None, frozenset({"truth", "probs"}))
     floats = dict.fromkeys(["score", "hits", "false_alarms"], pl.Float64())
-    schema = {"unit": pl.Int64(), **floats, "level": pl.Int64()}
+    schema = {"unit": pl.Int64(), **floats, "rows": pl.Int64(), "level": pl.Int64()}
     found = [
         part.with_columns(pl.lit(level, pl.Int64).alias("level"))
         for level, score in scores_of_levels(tally, labels).items()
