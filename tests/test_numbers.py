@@ -6,6 +6,7 @@ import math
 import statistics
 import warnings
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -484,6 +485,82 @@ def test_the_biased_concordance_of_scaled_weights_is_the_same() -> None:
         for factor in (1, 2, 3, 100)
     ]
     assert found == pytest.approx([concordance(part_of(data, weighted=True), bias=True)] * 4)
+
+
+def surprise(count: int, rate: float) -> float:
+    """The negative logarithm of a Poisson probability, with the factorial by its series, in sixty digits."""
+    with localcontext(prec=60):
+        k, mean, circle = Decimal(count), Decimal(rate), Decimal("6.283185307179586476925286766559005768394338798750")
+        factorial = k * k.ln() - k + (circle * k).ln() / 2 + 1 / (12 * k) - 1 / (360 * k**3) + 1 / (1260 * k**5)
+        return float(mean - k * mean.ln() + factorial)
+
+
+@pytest.mark.parametrize("count", [10**3, 10**6, 10**9, 10**12, 10**15, 10**31])
+def test_the_surprise_of_large_counts_keeps_its_digits(count: int) -> None:
+    for rate in (float(count), count * (1 + 1e-7), count * 1.5, count * 3.0, 1.0):
+        data = pl.DataFrame({"y": [float(count)], "p": [rate]})
+        found = tf.poisson_log_loss(data, "y", "p")[".estimate"].item()
+        assert found == pytest.approx(surprise(int(float(count)), rate), rel=1e-6)
+
+
+# Beyond what floats hold
+
+
+LAST_DIGITS = {
+    "signed": pl.Series([2**63 - 1, 2**63 - 3], dtype=pl.Int64),
+    "below zero": pl.Series([-(2**63), 5], dtype=pl.Int64),
+    "unsigned": pl.Series([2**64 - 1, 2**64 - 3], dtype=pl.UInt64),
+    "wide": pl.Series([2**100, 2**100 + 1], dtype=pl.Int128),
+    "the first that has no float": pl.Series([2**53 + 1, 0], dtype=pl.Int64),
+    "decimal": pl.Series(["90071992547409930.25", "1"]).str.to_decimal(scale=2),
+}
+
+
+@pytest.mark.parametrize("name", LAST_DIGITS)
+def test_whole_numbers_that_floats_do_not_tell_apart_are_refused(name: str) -> None:
+    data = pl.DataFrame({"y": LAST_DIGITS[name], "p": [1.0, 2.0]})
+    for truth, estimate, role in (("y", "p", "truth"), ("p", "y", "estimate")):
+        message = rf"`{role}`: the column 'y' holds numbers as large as .+ whole numbers of 2\*\*53 or more"
+        with pytest.raises(tf.ColumnError, match=message):
+            tf.rmse(data, truth, estimate)
+    labelled = data.with_columns(event=pl.Series([0, 1]))
+    with pytest.raises(tf.ColumnError, match=r"`probs`: .+ subtract one number from all of it"):
+        tf.roc_auc(labelled, "event", probs="y")
+    plain = data.with_columns(pl.col("y").cast(pl.Float64))
+    assert tf.rmse(plain, "y", "p")[".estimate"].item() > 0
+
+
+def test_whole_numbers_that_floats_tell_apart_keep_their_digits(engine: Callable[[pl.DataFrame], Any]) -> None:
+    data = pl.DataFrame({"y": [2**53 - 1, 2**53 - 4, 7], "p": [2**53 - 3, 2**53 - 1, 7]})
+    found = as_polars(tf.metric_set(tf.rmse, tf.mae)(engine(data), "y", "p"))
+    assert found[".estimate"].to_list() == pytest.approx([math.sqrt((4 + 9) / 3), 5 / 3])
+    with pytest.raises(tf.ColumnError, match=r"2\*\*53 or more"):
+        tf.rmse(engine(data.with_columns(pl.col("y") + 1)), "y", "p")
+
+
+@pytest.mark.parametrize(("factor", "message"), [
+    (1e154, "`truth`: the column 'y' holds numbers as large as 2e\\+154, whose squares cannot be summed"),
+    (1e307, "`truth`: the column 'y' holds numbers as large as 2e\\+307, whose squares cannot be summed"),
+    (1e-170, "`estimate`: no number of the column 'p' is larger than 3e-170, and squares of such numbers are zero"),
+])  # fmt: skip
+def test_numbers_whose_squares_no_float_holds_are_refused(factor: float, message: str) -> None:
+    data = pl.DataFrame({"y": [1.0, -2.0, 1.5], "p": [-1.0, 1.0, 3.0]}).with_columns(pl.all() * factor)
+    if factor > 1:
+        data = data.with_columns(p="y")
+    for metric in (tf.rmse, tf.mse, tf.rsq, tf.ccc, tf.huber_loss, tf.mae):
+        with pytest.raises(tf.ColumnError, match=message):
+            metric(data, "y", "p")
+
+
+@pytest.mark.parametrize("factor", [1e-90, 1e90])
+def test_large_and_small_numbers_that_are_not_refused_are_right(factor: float) -> None:
+    data = pl.DataFrame({"y": [1.0, -2.0, 1.5], "p": [-1.0, 1.0, 3.0], "w": [1e70, 2e70, 1e70]})
+    scaled = data.with_columns(pl.col("y", "p") * factor)
+    calls: list[dict[str, Any]] = [{}, {"case_weights": "w"}]
+    for options in calls:
+        for metric, power in ((tf.rmse, 1), (tf.mae, 1), (tf.mse, 2), (tf.rsq, 0), (tf.ccc, 0), (tf.rsq_trad, 0)):
+            found, plain = (metric(each, "y", "p", **options)[".estimate"].item() for each in (scaled, data))
+            assert found == pytest.approx(plain * factor**power), metric.name
 
 
 # Without a value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from tidyfair.sums import (
     SCORE,
     Needs,
     digits_lost,
+    ends_of,
     moments,
     own_centres,
     quantities,
@@ -40,6 +42,10 @@ __all__: list[str] = []
 
 _SAMPLE = 1_000
 _MOST_REPEATED, _MOST_COUNTED = 5 * 10**7, 2**62
+_EXACT = 2.0**53
+"""Below this each whole number has a float of its own."""
+_SMALLEST, _LARGEST = 1e-100, 1e100
+"""Squares of what lies between can be weighed and summed."""
 _NO_ORDER = "Some metric, such as mase, reads rows in their order, which rows of another engine do not have."
 _BLOCKS = 400
 """Parts of the rows; a standard error from so many is known to 4 %."""
@@ -81,6 +87,7 @@ def count(
         return count(found[0], keys, **given, frequencies=found[1], needs=needs, blocks=blocks)
     engine = engine_for(source.rows)
     frame = source.select(wanted | groups)
+    exact = _exact(frame, wanted)
     frame = _as_numbers(frame, wanted, decided=cut is not None and not needs.scores)
     # sums of equal rows are products; what looks at rows must see them all
     counted = blocks is None and not (needs.rows or needs.compared or (scores and scores.bins))
@@ -109,7 +116,7 @@ def count(
         with blaming_expressions(wanted):
             rows = binned(frame, own, [f"s{place}" for place in range(len(scores.columns))], bins, source.rows)
     cells = _cells(frame, wanted, needs, read, cut, source.rows)
-    return _finished(replace(tally, keys=keys, rows=rows), cells, wanted)
+    return _finished(replace(tally, keys=keys, rows=rows), cells, wanted, exact)
 
 
 def _elsewhere(
@@ -128,6 +135,7 @@ def _elsewhere(
     roots = {root for _, column in every.values() for root in column.roots}
     source = source.with_levels(roots)
     nobody = source.emptied(roots).select(every)
+    exact = _exact(nobody, wanted)
     nobody = _as_numbers(nobody, wanted, decided=cut is not None and not needs.scores)
     _weighable(nobody, tally.weights, None, "in-memory", repeat=False)
     scores = len(tally.scores.columns) if tally.scores and needs.scores else 0
@@ -137,16 +145,16 @@ def _elsewhere(
     if cells is None:
         return distinct_rows(source, every)
     rows = pushed_bins(source, wanted, bins) if bins else None
-    return _finished(replace(tally, rows=rows), cells, wanted)
+    return _finished(replace(tally, rows=rows), cells, wanted, exact)
 
 
-def _finished(tally: Tally, cells: pl.DataFrame, wanted: dict[str, tuple[str, Column]]) -> Tally:
+def _finished(tally: Tally, cells: pl.DataFrame, wanted: dict[str, tuple[str, Column]], exact: frozenset[str]) -> Tally:
     """The tally with its cells, which are checked."""
     if tally.weights is not None:
         _check_weights(cells, tally.weights)
         cells = cells.drop("least", "known")
     cells = _arranged(cells, tally.keys)
-    _check_finite(cells, {name: column for name, (_, column) in wanted.items()}, wanted)
+    _check_numbers(cells, wanted, exact)
     return replace(tally, cells=_within_bins(cells, tally.scores))
 
 
@@ -296,12 +304,46 @@ def _as_numbers(frame: pl.LazyFrame, wanted: dict[str, tuple[str, Column]], *, d
     return frame.with_columns(pl.col(name).cast(pl.Float64) for name in names) if names else frame
 
 
-def _check_finite(cells: pl.DataFrame, columns: dict[str, Column], wanted: dict[str, tuple[str, Column]]) -> None:
-    for name, column in columns.items():
-        ends = [f"{end} {name}" for end in ("least", "most")]
-        if ends[0] in cells.columns and cells.select(pl.col(ends).is_infinite().any()).row(0) != (False, False):
-            msg = f"`{wanted[name][0]}`: the column {column.name!r} holds infinite values; metrics need finite numbers."
+def _exact(frame: pl.LazyFrame, wanted: dict[str, tuple[str, Column]]) -> frozenset[str]:
+    """The columns of scores and numbers that are integers or decimals, some of which no float is equal to."""
+    schema = frame.collect_schema()
+    names = (name for name, (role, _) in wanted.items() if name in {ACTUAL, PREDICTED} or role == "probs")
+    return frozenset(name for name in names if schema[name].is_integer() or schema[name].is_decimal())
+
+
+def _check_numbers(cells: pl.DataFrame, wanted: dict[str, tuple[str, Column]], exact: frozenset[str]) -> None:
+    """Refuse numbers that floats cannot hold, tell from others, or square."""
+    sizes: dict[str, float] = {}
+    for name, (role, column) in wanted.items():
+        ends = list(ends_of(name))
+        if ends[0] not in cells.columns:
+            continue
+        size = cells.select(pl.max_horizontal(pl.col(ends).abs().max())).item()
+        if size is None:
+            continue
+        sizes[name], about = size, f"`{role}`: the column {column.name!r} holds"
+        if math.isinf(size):
+            msg = f"{about} infinite values; metrics need finite numbers."
             raise ColumnError(msg)
+        if size > _LARGEST:
+            msg = f"{about} numbers as large as {size:.2g}, whose squares cannot be summed; divide all by one number."
+            raise ColumnError(msg)
+        if name in exact and size >= _EXACT:
+            also = "it" if role == "probs" else "truth and estimate"
+            msg = (
+                f"{about} numbers as large as {size:.2g}, and floats do not tell whole numbers of 2**53 or more from "
+                f"each other; subtract one number from all of {also}, or cast the column to Float64 if its last digits "
+                "do not matter."
+            )
+            raise ColumnError(msg)
+    largest = max((size for name, size in sizes.items() if name in {ACTUAL, PREDICTED}), default=0.0)
+    if 0 < largest < _SMALLEST:
+        role, column = wanted[next(name for name, size in sizes.items() if size == largest)]
+        msg = (
+            f"`{role}`: no number of the column {column.name!r} is larger than {largest:.2g}, and squares of such "
+            "numbers are zero; multiply truth and estimate by one number."
+        )
+        raise ColumnError(msg)
 
 
 def _within_bins(cells: pl.DataFrame, scores: Scores | None) -> pl.DataFrame:

@@ -138,12 +138,21 @@ def poisson_surprise(truth: Expr, estimate: Expr) -> Expr:
     count = truth.floor()
     rate = estimate.clip(lower_bound=_SMALLEST_RATE)
     high = count + 1 + _SHIFT
-    series = 1 / (12 * high) - 1 / (360 * high**3) + 1 / (1260 * high**5) - 1 / (1680 * high**7)
-    factorial = (high - 0.5) * high.log() - high + math.log(2 * math.pi) / 2 + series
     below = count + 1
     for step in range(1, _SHIFT):
         below = below * (count + 1 + step)
-    return pl.when(truth >= 0).then(rate - count * rate.log() + factorial - below.log()).otherwise(math.nan)
+    factorial = (high - 0.5) * high.log() - high + math.log(2 * math.pi) / 2 + _stirling(high) - below.log()
+    of_few = rate - count * rate.log() + factorial
+    # of many the logarithms are much larger than what is left of them, so they are taken of the ratio
+    off = (rate - count) / count
+    logarithm = pl.when(off.abs() < 1 / 2).then(off.log1p()).otherwise((rate / count).log())
+    of_many = count * (off - logarithm) + (2 * math.pi * count).log() / 2 + _stirling(count)
+    return pl.when(truth >= _SHIFT).then(of_many).when(truth >= 0).then(of_few).otherwise(math.nan)
+
+
+def _stirling(count: Expr) -> Expr:
+    """The last terms of Stirling's series of the logarithm of a factorial."""
+    return 1 / (12 * count) - 1 / (360 * count**3) + 1 / (1260 * count**5) - 1 / (1680 * count**7)
 
 
 # Errors on average
