@@ -250,6 +250,20 @@ def test_a_card_has_tables_in_place_of_pictures() -> None:
         assert row.endswith(f"| {score:.3f} / {rate:.3f} |")
 
 
+def test_bins_of_few_rows_are_hidden_however_much_they_weigh() -> None:
+    data = pl.DataFrame({"y": [0, 1] * 20, "p": [place / 40 for place in range(40)], "g": ["a"] * 40, "w": [100] * 40})
+    call: dict[str, Any] = {"truth": "y", "probs": "p", "threshold": 0.5, "by": "g", "min_n": 10}
+
+    def has_bins(**weights: str) -> bool:
+        told = tf.report(data, **call, **weights).markdown()
+        return "Calibration, by g: there is nothing to draw" not in told
+
+    assert not has_bins()
+    assert not has_bins(case_weights="w")
+    # of these each stands for a hundred rows
+    assert has_bins(frequency_weights="w")
+
+
 def test_groups_show_what_disparities_are_made_of() -> None:
     asked = tf.metric_set(tf.accuracy, tf.demographic_parity("race"), tf.predictive_parity("sex"))
     told = tf.report(LOANS, **LABELS, by="sex", metrics=asked).markdown()
@@ -471,8 +485,11 @@ def test_curves_of_weighted_reports_are_weighted() -> None:
     told = [plain.html(), weighed.html()]
     pictures = [[image["src"] for image in Page(page).all("img")][-1] for page in told]
     assert pictures[0] != pictures[1]
-    often = tf.report(people, **call, frequency_weights="times").html()
-    assert [image["src"] for image in Page(often).all("img")][-1] == pictures[1]
+    # frequencies draw what as many rows do, which a picture counts
+    repeated = people.select(pl.all().repeat_by("times").explode())
+    often = [tf.report(people, **call, frequency_weights="times").html(), tf.report(repeated, **call).html()]
+    curves = [[image["src"] for image in Page(page).all("img")][-1] for page in often]
+    assert curves[0] == curves[1]
 
 
 def test_small_groups_are_hidden_everywhere() -> None:

@@ -231,6 +231,9 @@ def of_scores(audit: Audit, tally: Tally, data: Any, asked: dict[str, Any], min_
         except ColumnError as error:
             blocks.append(f"{title}, is not drawn: {error}")
             continue
+        if "frequency_weights" in asked:
+            # each row stands for as many
+            bins = bins.with_columns(pl.col(".weight").cast(pl.Int64).alias(".n"))
         bins = _largest(bins.filter(pl.col(".n") >= min_n), names)
         blocks.append(_picture(bins, title, instead=_in_bins(bins, names)))
     if any(mine[".group"].n_unique() > _MOST_LINES for mine in curves.partition_by(".by")):
