@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -16,7 +18,6 @@ from tidyfair.datasets import lending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 HOSTILE = "<script>alert(1)</script> | `x` & *y*"
 LOANS = lending(3_000).with_columns(
@@ -550,6 +551,25 @@ def test_reports_are_files(tmp_path: Path, audited: tf.Report) -> None:
         tf.report(LOANS.group_by("fold"), **LABELS, by="sex")
     with pytest.raises(tf.ArgumentError, match="at least one feature"):
         tf.report(LOANS, **LABELS, by=[])
+
+
+def test_a_page_that_cannot_be_written_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, audited: tf.Report
+) -> None:
+    page = tmp_path / "audit.html"
+    page.write_text("what was there", "utf-8")
+    write = Path.write_text
+
+    def full(self: Path, text: str, encoding: str) -> int:
+        write(self, text[:100], encoding)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("pathlib.Path.write_text", full)
+        with pytest.raises(tf.ArgumentError, match=r"The report cannot be written to .*No space left on device"):
+            audited.save(page)
+    assert [each.name for each in tmp_path.iterdir()] == ["audit.html"]
+    assert page.read_text("utf-8") == "what was there"
 
 
 @pytest.mark.parametrize("package", ["great_tables", "altair", "vl_convert"])

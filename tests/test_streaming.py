@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import copy
+import errno
+import io
 import itertools
 import json
+import math
 import pickle
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
 from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +26,10 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import tidyfair as tf
+from tidyfair.streaming import sealed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 OF_LABELS = tf.metric_set(
     tf.accuracy, tf.sens, tf.demographic_parity("sex"), tf.equalized_odds("race"), tf.theil_index,
@@ -206,15 +213,14 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     refused("counted for other keys", tf.accuracy.tally(DATA, "y_true", "y_pred"))
     refused("counted for other estimate", OF_LABELS.tally(DATA.rename({"y_pred": "p"}), "y_true", "p"))
     refused("counted for other weights", OF_LABELS.tally(DATA, "y_true", "y_pred", case_weights="weight"))
-    written = json.loads(pl.read_parquet_metadata(path)["tidyfair"])
-    pl.read_parquet(path).write_parquet(path, metadata={"tidyfair": json.dumps(written | {"version": 99})})
-    refused("of version 99; this release reads version 1")
+    forged(path, {"version": 99})
+    refused("of version 99; this release reads version 2")
+    forged(path, "no json")
+    refused("cannot be read as a state")
     DATA.write_parquet(path)
-    refused("is no state: `save_state` writes them")
-    DATA.write_parquet(path, metadata={"tidyfair": "no json"})
-    refused("cannot be read as a state")
+    refused("is no state that `save_state` wrote")
     path.write_bytes(path.read_bytes()[:200])
-    refused("cannot be read as a state")
+    refused("is no state that `save_state` wrote")
     path.unlink()
     refused("cannot be read as a state")
 
@@ -405,18 +411,181 @@ def test_what_has_no_words_is_not_written(tmp_path: Path) -> None:
         tf.save_state(odd, tmp_path / "state.parquet")
 
 
-def test_damaged_files_are_refused(tmp_path: Path) -> None:
+# Files that are damaged, forged, or cannot be written
+
+DAMAGED = """
+import json, random, sys
+from pathlib import Path
+import tidyfair as tf
+from test_streaming import DATA, OF_LABELS
+
+path, tally = Path(sys.argv[1]), OF_LABELS.tally(DATA, "y_true", "y_pred")
+whole, chance, kept = path.read_bytes(), random.Random(int(sys.argv[2])), 0
+for attempt in range(int(sys.argv[3])):
+    place, other = chance.randrange(len(whole)), chance.randrange(len(whole))
+    damaged = [
+        lambda: whole[:place] + bytes([whole[place] ^ (1 << chance.randrange(8))]) + whole[place + 1 :],
+        lambda: whole[:place],
+        lambda: whole[place:],
+        lambda: whole[:place] + chance.randbytes(1 + place % 9) + whole[place:],
+        lambda: whole[other:] + whole[:other],
+        lambda: whole[:place] + chance.randbytes(40) + whole[place + 40 :],
+    ][attempt % 6]()
+    path.write_bytes(damaged)
+    try:
+        state = tf.load_state(path, tally)
+    except tf.ArgumentError:
+        continue
+    assert damaged == whole
+    assert state.cells.equals(tally.cells)
+    kept += 1
+print("kept", kept)
+"""
+
+
+def test_damaged_files_are_refused_before_they_are_parsed(tmp_path: Path) -> None:
+    # in a process of its own, because a parser that panics ends it, or writes to stderr
+    path = tmp_path / "state.parquet"
+    tf.save_state(OF_LABELS.tally(DATA, "y_true", "y_pred"), path)
+    command = [sys.executable, "-c", DAMAGED, str(path), "1", "600"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)  # noqa: S603 - our own
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("kept ")
+
+
+def test_a_file_of_an_older_form_is_refused(tmp_path: Path) -> None:
     path, tally = tmp_path / "state.parquet", OF_LABELS.tally(DATA, "y_true", "y_pred")
     tf.save_state(tally, path)
-    whole, expected = path.read_bytes(), OF_LABELS.compute(tally, on_undefined="ignore")
-    for place in range(0, len(whole), 41):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
-        try:
-            state = tf.load_state(path, tally)
-        except tf.ArgumentError:
-            continue
-        # what still loads is what was written
-        assert OF_LABELS.compute(state, on_undefined="ignore").equals(expected)
+    # the same parquet file, without the digest
+    pl.read_parquet(path).write_parquet(path, metadata=pl.read_parquet_metadata(path))
+    with pytest.raises(tf.ArgumentError, match="is no state that `save_state` wrote, or it is damaged"):
+        tf.load_state(path, tally)
+
+
+def forged(path: Path, about: dict[str, Any] | str | None = None, **columns: Any) -> None:
+    """Write a state again with other contents, and with the digest of these."""
+    told = json.loads(pl.read_parquet_metadata(path)["tidyfair"])
+    text = about if isinstance(about, str) else json.dumps(told | (about or {}))
+    written = io.BytesIO()
+    pl.read_parquet(path).with_columns(**columns).write_parquet(written, metadata={"tidyfair": text})
+    path.write_bytes(sealed(written.getvalue()))
+
+
+FORGED: dict[str, dict[str, Any]] = {
+    "fractional counts": {"n": pl.col("n") + 0.5},
+    "counts as floats": {"n": pl.col("n").cast(pl.Float64)},
+    "counts as text": {"n": pl.col("n").cast(pl.String)},
+    "counts as lists": {"n": pl.concat_list("n")},
+    "negative counts": {"n": -pl.col("n")},
+    "missing counts": {"n": pl.lit(None, pl.Int64)},
+    "counts whose sum is too large": {"n": pl.lit(2**62)},
+    "a column more": {"more": pl.lit(1)},
+    "labels of another kind": {"truth": pl.col("truth").cast(pl.String)},
+    "labels as lists": {"truth": pl.concat_list("truth")},
+    "labels that are not whole": {"truth": pl.col("truth") + 0.5},
+    "a combination twice": {"truth": pl.lit(1), "k0": pl.lit(1)},
+    "negative suppressed": {"hidden": pl.lit(-1)},
+    "suppressed as text": {"hidden": pl.lit("no")},
+    "rows and cells mixed": {"\0row": pl.lit(value=True)},
+    "rows as text": {"\0row": pl.lit("yes")},
+    "no object": {"about": "[1, 2]"},
+    "no text": {"about": "\x00"},
+    "deep": {"about": "[" * 100_000},
+    "another version": {"about": {"version": [1]}},
+    "other keys": {"about": {"keys": {"a": {}}}},
+    "null sums": {"about": {"sums": None}},
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_forged_files_are_refused(name: str, tmp_path: Path) -> None:
+    path, tally = tmp_path / "state.parquet", OF_LABELS.tally(DATA, "y_true", "y_pred")
+    tf.save_state(tally, path)
+    forged(path, **FORGED[name])
+    with pytest.raises(tf.TidyfairError, match=r"state\.parquet"):
+        tf.load_state(path, tally)
+
+
+@pytest.mark.parametrize("weight", [-1.0, math.nan, math.inf, None, "heavy"])
+def test_forged_weights_are_refused(weight: Any, tmp_path: Path) -> None:
+    path, tally = tmp_path / "state.parquet", OF_LABELS.tally(DATA, "y_true", "y_pred", case_weights="weight")
+    tf.save_state(tally, path)
+    forged(path, w=pl.lit(weight))
+    with pytest.raises(tf.TidyfairError, match=r"state\.parquet.*'w'"):
+        tf.load_state(path, tally)
+
+
+@pytest.mark.parametrize("odd", ["a[1].parquet", "a*.parquet", "a?.parquet", "~a", "{a}.parquet", "a%20b"])
+def test_names_of_files_are_taken_literally(odd: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a1.parquet").write_bytes(b"another file")
+    tally = OF_LABELS.tally(DATA, "y_true", "y_pred")
+    monkeypatch.chdir(tmp_path)
+    tf.save_state(tally, odd)
+    assert {each.name for each in tmp_path.iterdir()} == {"a1.parquet", odd}
+    assert tf.load_state(odd, tally).cells.equals(tally.cells)
+    assert tf.load_state(tmp_path / odd, tally).cells.equals(tally.cells)
+
+
+KEYS: dict[str, pl.Series] = {
+    "Duration": pl.Series([timedelta(days=1), None, timedelta(2), timedelta(2)]),
+    "Int128": pl.Series([2**100, None, 1, 1], dtype=pl.Int128),
+    "UInt128": pl.Series([2**127 + 1, None, 1, 1], dtype=pl.UInt128),
+    "Decimal": pl.Series([Decimal("1.50"), None, Decimal(2), Decimal(2)]),
+    "Time": pl.Series([time(1), None, time(2), time(2)]),
+    "Datetime": pl.Series([datetime(2020, 1, 1, tzinfo=UTC), None, *[datetime(2020, 1, 2, tzinfo=UTC)] * 2]),
+    "Enum": pl.Series(["a", None, "b", "b"], dtype=pl.Enum(["b", "a"])),
+    "UInt8": pl.Series([1, None, 2, 2], dtype=pl.UInt8),
+    "Null": pl.Series([None] * 4),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_keys_keep_their_kind_in_a_file(kind: str, tmp_path: Path) -> None:
+    people = PEOPLE.with_columns(g=KEYS[kind])
+    metrics = tf.metric_set(tf.accuracy, tf.demographic_parity("g"))
+    tally = metrics.tally(people, "y", "p")
+    tf.save_state(tally, tmp_path / "state")
+    loaded = tf.load_state(tmp_path / "state", metrics.tally(people.head(0), "y", "p"))
+    assert loaded.cells.schema["k0"] == KEYS[kind].dtype
+    assert_frame_equal(loaded.cells, tally.cells)
+    assert metrics.compute(loaded).equals(metrics(people, "y", "p"))
+
+
+def test_a_full_disk_is_an_error_of_ours_and_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, tally = tmp_path / "state.parquet", OF_LABELS.tally(DATA, "y_true", "y_pred")
+    tf.save_state(tally, path)
+    before = path.read_bytes()
+
+    def full(self: Path, data: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(data[:100])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", full)
+    with pytest.raises(tf.ArgumentError, match=r"cannot be written to .*No space left on device"):
+        tf.save_state(tally, path)
+    with pytest.raises(tf.ArgumentError, match="No space left on device"):
+        tf.save_state(tally, tmp_path / "new.parquet")
+    assert [each.name for each in tmp_path.iterdir()] == ["state.parquet"]
+    assert path.read_bytes() == before
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="this system has no device that is always full")
+def test_a_device_is_written_to_and_not_replaced() -> None:
+    with pytest.raises(tf.ArgumentError, match=r"'/dev/full'.*No space left on device"):
+        tf.save_state(OF_LABELS.tally(DATA, "y_true", "y_pred"), "/dev/full")
+    assert Path("/dev/full").is_char_device()
+
+
+@pytest.mark.parametrize("odd", [5, None, b"state", True, 2.5, pl.col("a"), "", "a\0b", "\ud800"])
+def test_what_is_no_path_is_refused(odd: Any) -> None:
+    tally = OF_LABELS.tally(DATA, "y_true", "y_pred")
+    with pytest.raises(tf.ArgumentError, match="The state cannot be written to"):
+        tf.save_state(tally, odd)
+    with pytest.raises(tf.ArgumentError, match="cannot be read as a state"):
+        tf.load_state(odd, tally)
 
 
 TEXTS = PEOPLE.with_columns(pl.col("y").cast(pl.String), g=pl.Series(["1", "1", "2", "3"]))

@@ -20,7 +20,7 @@ from tidyfair.conditions import columns_of, comparison_of, gate_of
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning
 from tidyfair.exhibits import NOTHING, groups_side_by_side, one_below_the_other, too_few
-from tidyfair.files import PAGES, check_places, save, scan, write
+from tidyfair.files import PAGES, check_places, scan, write
 from tidyfair.frames import open_frame
 from tidyfair.labels import read_labels
 from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
@@ -77,7 +77,7 @@ def audit(options: Namespace) -> int:
         )
         told = replace(told, parts=(*told.parts[:-1], again(options.line)))
         for page in pages:
-            save(told.save, page)
+            told.save(page)
             print(f"{page} is written.", file=sys.stderr)
     if len(places) > len(pages) or not pages:
         _look(audited, tally, asked.reading, places, options.min_n)

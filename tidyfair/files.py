@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -55,7 +56,12 @@ def write(table: pl.DataFrame, place: Path) -> None:
 
 def save(written: Callable[[Path], object], place: Path) -> None:
     """Write beside the place first, so that there is never half a file."""
-    part = place.with_name(f".part-of-{place.name}")
+    if place.exists() and not place.is_file():
+        # a device or a pipe, which a file must not replace
+        written(place)
+        return
+    place = place.resolve()
+    part = place.with_name(f".part-{os.urandom(8).hex()}{place.suffix}")
     try:
         with telling("wrote the result"):
             written(part)

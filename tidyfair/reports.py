@@ -15,6 +15,7 @@ from tidyfair.arguments import whole
 from tidyfair.audits import Audit, kind_of
 from tidyfair.errors import ArgumentError
 from tidyfair.exhibits import Part, as_text, need_packages
+from tidyfair.files import save
 from tidyfair.frames import open_frame
 from tidyfair.gates import Gate
 from tidyfair.hypotheses import DisparityTest, disparity_test
@@ -75,14 +76,19 @@ class Report:
         """Write a page, or Markdown where the file is called so.
 
         Raises:
-            ArgumentError: For a file that ends neither in .html nor in .md.
+            ArgumentError: For a file that ends neither in .html nor in .md, or that cannot be written.
         """
         path = Path(file)
         writers = {".html": self.html, ".md": self.markdown}
         if path.suffix not in writers:
             kind = "kind of report"
             raise ArgumentError.unknown(kind, path.suffix, writers)
-        path.write_text(writers[path.suffix](), "utf-8")
+        written = writers[path.suffix]()
+        try:
+            save(lambda part: part.write_text(written, "utf-8"), path)
+        except OSError as error:
+            msg = f"The report cannot be written to {str(path)!r}: {error}"
+            raise ArgumentError(msg) from error
         return path
 
     def _repr_html_(self) -> str:

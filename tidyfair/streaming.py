@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
-import zlib
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,7 +15,8 @@ import polars as pl
 
 from tidyfair.arguments import whole
 from tidyfair.calls import Evaluable
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, listed
+from tidyfair.files import save
 from tidyfair.forks import check_threads
 from tidyfair.metric_sets import GroupwiseFactory
 from tidyfair.requests import CountOptions
@@ -21,7 +24,6 @@ from tidyfair.tallies import HIDDEN, LABELS, Tally, add_up
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
-    from pathlib import Path
     from typing import Self, Unpack
 
     from tidyfair.columns import ColumnLike
@@ -30,8 +32,12 @@ if TYPE_CHECKING:
 __all__ = ["Accumulator", "load_state", "save_state"]
 
 _FORMAT = "tidyfair tally"
-_VERSION = 1
+_VERSION = 2
 _KEY = "tidyfair"
+_SEAL = b"tidyfair sha256:"
+_SEALED = len(_SEAL) + hashlib.sha256().digest_size
+_LAST = 8
+"""Bytes at the end of a parquet file: the length of its footer, and its mark."""
 _MOST_PENDING = 64
 _IS_ROW, _ONE = "\0row", "\0one"
 
@@ -230,13 +236,13 @@ def _columns_of(tally: Tally) -> tuple[ColumnLike | None, ColumnLike | None, Cou
 
 
 def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = None) -> None:
-    """Write a tally to a parquet file, with a version and what it was counted for.
+    """Write a tally to a parquet file, with a version, what it was counted for, and a digest.
 
     Of metrics of labels it holds counts, no rows; of metrics of the order of scores, the scores or their bins.
 
     Args:
         tally: What was counted.
-        path: The file, which is overwritten.
+        path: The file, taken literally. One that is there is replaced as soon as the new one is complete.
         suppress_below: Counts of fewer rows can identify people. A group with such a count is left out as a whole, and
             with it so many other groups that whoever knows the counts of all groups of one column together still cannot
             tell any small count of one. What touches them has no value afterwards: null with the reason `suppressed`,
@@ -244,24 +250,24 @@ def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = N
             of a part and of the whole, it does not protect.
 
     Raises:
-        ArgumentError: If the tally cannot be told in a file (expressions with Python functions), or not suppressed.
+        ArgumentError: If the tally cannot be told in a file (expressions with Python functions), or not suppressed; if
+            the file cannot be written.
     """
     check_threads()
     if not isinstance(tally, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"save_state() writes what `tally` has counted, or the `state` of an accumulator, not {tally!r}."
         raise ArgumentError(msg)
     tally = tally if suppress_below is None else _suppressed(tally, suppress_below)
-    parts = {"cells": tally.cells} | ({"rows": tally.rows} if tally.rows is not None else {})
-    layout = {name: part.columns for name, part in parts.items()}
-    frame = pl.concat(
-        [part.with_columns(pl.lit(name == "rows").alias(_IS_ROW)) for name, part in parts.items()],
-        how="diagonal_relaxed",
-    )
-    about = _described(tally) | {"columns": layout, "checksum": _checksum(frame)}
+    parts = [tally.cells.with_columns(pl.lit(value=False).alias(_IS_ROW))]
+    parts += [tally.rows.with_columns(pl.lit(value=True).alias(_IS_ROW))] if tally.rows is not None else []
+    written = io.BytesIO()
+    about = json.dumps(_described(tally))
+    pl.concat(parts, how="diagonal_relaxed").write_parquet(written, metadata={_KEY: about})
+    content = sealed(written.getvalue())
     try:
-        frame.write_parquet(path, metadata={_KEY: json.dumps(about)})
-    except OSError as error:
-        msg = f"The state cannot be written to {str(path)!r}: {error}"
+        save(lambda file: file.write_bytes(content), Path(path))
+    except (OSError, TypeError, ValueError) as error:
+        msg = f"The state cannot be written to {_shown(path)}: {error}"
         raise ArgumentError(msg) from error
 
 
@@ -318,64 +324,91 @@ def load_state(path: str | Path, like: Tally) -> Tally:
             file must have been counted for, because a file cannot hold formulas.
 
     Raises:
-        ArgumentError: If the file is none of ours, is broken, or was counted for something else.
+        ArgumentError: If the file is none of ours, is damaged, or was counted for something else. The digest finds
+            damage, not forgery: load files of people whom you trust.
     """
     check_threads()
     if not isinstance(like, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"load_state() needs a tally of what was counted, `metrics.tally(frame.head(0), …)`, not {like!r}."
         raise ArgumentError(msg)
     with _reading(path):
-        described = _read(pl.read_parquet_metadata(path).get(_KEY))
-    if described.get("format") != _FORMAT:
-        msg = f"{str(path)!r} is no state: `save_state` writes them."
-        raise ArgumentError(msg)
-    if described.get("version") != _VERSION:
-        msg = f"{str(path)!r} is of version {described.get('version')!r}; this release reads version {_VERSION}."
+        written = _unsealed(Path(path).read_bytes())
+    if written is None:
+        msg = f"{_shown(path)} is no state that `save_state` wrote, or it is damaged."
         raise ArgumentError(msg)
     with _reading(path):
-        frame, layout = pl.read_parquet(path), described["columns"]
-        intact = described["checksum"] == _checksum(frame)
-        cells = frame.filter(~pl.col(_IS_ROW)).select(layout["cells"])
-        rows = frame.filter(pl.col(_IS_ROW)).select(layout["rows"]) if "rows" in layout else None
-    if not intact:
-        msg = f"{str(path)!r} is damaged: its numbers are not those that were written."
+        described = _read(pl.read_parquet_metadata(io.BytesIO(written)).get(_KEY))
+    if described.get("format") != _FORMAT:
+        msg = f"{_shown(path)} is no state: `save_state` writes them."
+        raise ArgumentError(msg)
+    if described.get("version") != _VERSION:
+        msg = f"{_shown(path)} is of version {described.get('version')!r}; this release reads version {_VERSION}."
         raise ArgumentError(msg)
     for name, value in _described(like).items():
         if described.get(name) != value:
-            msg = f"{str(path)!r} was counted for other {name}: {described.get(name)!r}, not {value!r}."
+            msg = f"{_shown(path)} was counted for other {name}: {described.get(name)!r}, not {value!r}."
             raise ArgumentError(msg)
-    loaded = replace(like, cells=cells, rows=rows)
-    like.check_kinds(loaded)
+    with _reading(path):
+        loaded = _loaded(pl.read_parquet(io.BytesIO(written)), like)
+        loaded.check_contents(like)
     return loaded
 
 
+def _loaded(frame: pl.DataFrame, like: Tally) -> Tally:
+    """What a file holds, with the columns of the tally that it is like."""
+    cells = [name for name in like.cells.columns if name != HIDDEN]
+    cells += [HIDDEN] if HIDDEN in frame.columns else []
+    rows = [] if like.rows is None else like.rows.columns
+    if {*frame.columns} != {*cells, *rows, _IS_ROW} or frame.schema[_IS_ROW] != pl.Boolean:
+        msg = f"its columns are {listed(frame.columns)}, not {listed(dict.fromkeys([*cells, *rows]))}."
+        raise ArgumentError(msg)
+    is_row = frame[_IS_ROW]
+    if is_row.null_count() or (like.rows is None and is_row.any()):
+        msg = "it holds rows where there are none."
+        raise ArgumentError(msg)
+    kept = None if like.rows is None else frame.filter(is_row).select(rows)
+    return replace(like, cells=frame.filter(~is_row).select(cells), rows=kept)
+
+
+def sealed(written: bytes) -> bytes:
+    """A parquet file with a digest of it before its footer, where other readers of parquet pass over it.
+
+    A damaged file can end the process that parses it. The digest is checked before: it finds damage, not forgery.
+    """
+    footer = _footer(written)
+    return written[:footer] + _SEAL + hashlib.sha256(written).digest() + written[footer:]
+
+
+def _unsealed(content: bytes) -> bytes | None:
+    """The parquet file without its digest; None where there is none, or where it is that of another file."""
+    footer = _footer(content)
+    seal = max(0, footer - _SEALED)
+    written = content[:seal] + content[footer:]
+    return written if content[seal:footer] == _SEAL + hashlib.sha256(written).digest() else None
+
+
+def _footer(content: bytes) -> int:
+    """Where the footer of a parquet file begins, if it is one."""
+    return max(0, len(content) - _LAST - int.from_bytes(content[-_LAST:-4], "little"))
+
+
 @contextmanager
-def _reading(path: str | Path) -> Generator[None]:
+def _reading(path: object) -> Generator[None]:
     """Whatever goes wrong with a file of others is the file's fault."""
     try:
         yield
     except (Exception, pl.exceptions.PanicException) as error:
-        msg = f"{str(path)!r} cannot be read as a state: {error}"
+        msg = f"{_shown(path)} cannot be read as a state: {error}"
         raise ArgumentError(msg) from error
+
+
+def _shown(path: object) -> str:
+    return repr(str(path))
 
 
 def _read(written: str | None) -> dict[str, Any]:
     found: object = json.loads(written) if written else {}
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-
-
-def _checksum(frame: pl.DataFrame) -> int:
-    """A number that is another one as soon as a value is."""
-    total = 0
-    for column in frame:
-        plain = column.dtype.is_float() or column.dtype.is_integer()
-        values = (
-            column.fill_null(0).to_numpy().tobytes()
-            if plain
-            else "\0".join(column.cast(pl.String).fill_null("\1")).encode()
-        )
-        total = zlib.crc32(column.is_null().cast(pl.UInt8).to_numpy().tobytes(), zlib.crc32(values, total))
-    return total
 
 
 def _described(tally: Tally) -> dict[str, Any]:

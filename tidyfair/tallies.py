@@ -36,6 +36,7 @@ TRUTH = "truth"
 LABELS = (TRUTH, ESTIMATE)
 THRESHOLD = "\0threshold"
 """The column of the value of a list of cuts, among the keys."""
+_MEASURES = ("w", "w2", WEIGHT, SQUARED)
 _MOST_WHOLE = 2**63
 _LEAST = 1e-75
 
@@ -253,6 +254,38 @@ class Tally:
                 msg = f"The column {shown!r} is {kinds[0]} in one part and {kinds[1]} in another; cast it to one kind."
                 raise ArgumentError(msg)
 
+    def check_contents(self, like: Tally) -> None:
+        """Refuse what no counting gives, as a file may hold it; `like` has been counted."""
+        like.check_kinds(self)
+        self._check_columns(self.cells, like.cells.schema)
+        if self.rows is not None and like.rows is not None:
+            self._check_columns(self.rows, like.rows.schema)
+        if self.cells[self.counted_by].is_duplicated().any():
+            msg = "some combination of keys and labels comes twice."
+            raise ArgumentError(msg)
+        check_totals(self)
+
+    def _check_columns(self, frame: pl.DataFrame, kinds: pl.Schema) -> None:
+        """Refuse columns that do not hold what those of such kinds do; the kinds of keys and labels are known."""
+        for column in frame:
+            name, kind = column.name, column.dtype
+            if name in {"n", HIDDEN}:
+                wanted = [pl.Int64()]
+            elif name in _MEASURES:
+                wanted = [pl.Int64(), pl.Float64()]
+            else:
+                wanted = [kind if name in self.names_of_labels else kinds[name]]
+            if kind not in wanted:
+                msg = f"the column {name!r} is {kind}, not {wanted[0]}."
+                raise ArgumentError(msg)
+            counts = name in {"n", HIDDEN, *_MEASURES}
+            if counts and (column.null_count() or not (column.is_finite() & (column >= 0)).all()):
+                msg = f"some values of the column {name!r} are no counts or weights of zero or more."
+                raise ArgumentError(msg)
+            if name in LABELS and kind.is_float() and (column != column.round()).any():
+                msg = f"some labels in the column {name!r} are numbers that are not whole."
+                raise ArgumentError(msg)
+
 
 def alike(one: pl.DataType, other: pl.DataType) -> bool:
     """Whether values of two dtypes are of one kind: numbers and truth values, text, or times of one sort."""
@@ -296,9 +329,18 @@ def add_up(tallies: Sequence[Tally]) -> Tally:
     merges = merged(name for name in every.columns if name not in by)
     merging = [merge(pl.col(name)) for name, merge in merges.items()]
     cells = centred(every, by).group_by(by).agg(merging) if by else centred(every).select(merging)
-    if first.weights is not None:
-        check_total(cells, first.weights)
-    return replace(first, cells=cells, rows=rows)
+    total = replace(first, cells=cells, rows=rows)
+    check_totals(total)
+    return total
+
+
+def check_totals(tally: Tally) -> None:
+    """Refuse more rows, or more weight, than 64 bits can count."""
+    if tally.cells["n"].cast(pl.Float64).sum() >= _MOST_WHOLE:
+        msg = "The tally counts more rows than a number of 64 bits can say."
+        raise ArgumentError(msg)
+    if tally.weights is not None:
+        check_total(tally.cells, tally.weights)
 
 
 def check_total(cells: pl.DataFrame, weights: Column) -> None:
