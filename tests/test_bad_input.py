@@ -246,6 +246,42 @@ def test_continuous_columns_are_found_before_they_are_counted(
     )
 
 
+LARGE = 2**53
+
+
+@pytest.mark.parametrize("floats", ["y", "p"])
+def test_labels_that_floats_cannot_tell_apart(floats: str) -> None:
+    labels = pl.DataFrame({"y": [LARGE, LARGE + 1, 0], "p": [LARGE, LARGE, 0]}).cast({floats: pl.Float64})
+    # as floats both predictions of the first two rows are right
+    for listed in (None, [0, LARGE, LARGE + 1]):
+        told = message(lambda listed=listed: tf.accuracy(labels, "y", "p", labels=listed))
+        assert told.startswith("LabelError: 'y' (")
+        assert "hold labels that floats cannot tell apart" in told
+    small = pl.DataFrame({"y": [LARGE - 1, LARGE - 2], "p": [LARGE - 1, LARGE - 1]}).cast({floats: pl.Float64})
+    assert tf.accuracy(small, "y", "p", pos_label=LARGE - 1)[".estimate"].item() == 0.5
+
+
+def test_models_whose_labels_floats_cannot_tell_apart() -> None:
+    two = pl.DataFrame({"y": [LARGE, LARGE + 1] * 4, "a": [LARGE, LARGE + 1] * 4, "b": [float(LARGE)] * 8})
+    compared = tf.compare_models(tf.accuracy)
+    told = message(lambda: compared(two, "y", one="a", other="b", pos_label=LARGE, times=20))
+    assert "'y' (Int64) and 'b' (Float64) hold labels that floats cannot tell apart" in told
+
+
+@pytest.mark.parametrize("values", [[LARGE + 1, 0.5], [0.5, LARGE + 1]])
+def test_arrays_that_floats_cannot_hold(values: list[float]) -> None:
+    assert message(lambda: tf.demographic_parity("g").arrays(estimate=[1, 0], by={"g": values})) == snapshot(
+        "ColumnError: `g` holds floats, and whole numbers that floats cannot tell apart; bring them to one kind."
+    )
+    # large floats, and whole numbers that floats hold, are fine
+    assert tf.rmse.arrays([1e17, 5, LARGE], [1e17, 5.5, LARGE])[".estimate"].item() == pytest.approx(math.sqrt(1 / 12))
+
+
+def test_a_value_that_is_left_out_is_no_neighbour_of_it() -> None:
+    left = tf.accuracy.arrays([LARGE + 1, LARGE, 0], [LARGE + 1, 0, 0], ignore_index=float(LARGE), pos_label=LARGE + 1)
+    assert left[".estimate"].item() == 1.0
+
+
 def test_many_numbers_are_no_labels() -> None:
     amounts = pl.DataFrame({"truth": range(2_000), "estimate": range(2_000)})
     assert message(lambda: tf.accuracy(amounts, "truth", "estimate")) == snapshot(

@@ -146,6 +146,20 @@ ODD: dict[str, tuple[Callable[[], object], str]] = {
     "another kind": (
         lambda: tf.resamples([(1, GOOD), (2, GOOD.with_columns(y=pl.lit("1")))]), "The column 'y' is Int64",
     ),
+    "another kind after nothing": (
+        lambda: tf.resamples([(1, GOOD.with_columns(y=None)), (2, GOOD), (3, GOOD.with_columns(y=pl.lit("1")))]),
+        "The column 'y' is Int64 in the resample 2 and String in 3",
+    ),
+    "floats that cannot tell whole numbers apart": (
+        lambda: tf.resamples([(1, GOOD.with_columns(y=2**53 + 1)), (2, GOOD.with_columns(y=2.0**53))]),
+        "The column 'y' is Int64 and Float64 in different parts",
+    ),
+    "folds that floats cannot tell apart": (
+        lambda: tf.compare_resamples(
+            RESULT.with_columns(pl.col("fold") + 2**53), RESULT.with_columns(pl.col("fold") + 2.0**53)
+        ),
+        "The column 'fold' is Int64 and Float64 in different parts",
+    ),
     "a grouped frame": (lambda: tf.resamples([(None, [0])], GOOD.group_by("g")), "not grouped yet"),
     "no pairs": (lambda: tf.resamples(GIVEN["y"]), "`parts` are pairs"),
     "results put together": (lambda: tf.summarize(pl.concat([RESULT, RESULT])), "some metric of some resample twice"),
@@ -162,6 +176,11 @@ def test_what_does_not_fit_says_so(name: str) -> None:
     call, message = ODD[name]
     with pytest.raises(tf.TidyfairError, match=message):
         call()
+
+
+def test_folds_are_compared_by_value_whatever_kind_of_number_they_are() -> None:
+    found = tf.compare_resamples(RESULT, RESULT.cast({"fold": pl.Float64}).reverse())
+    assert found.rows() == [("rmse", 0.0, 2, 0.0)]
 
 
 def test_columns_may_come_in_another_order() -> None:

@@ -612,6 +612,50 @@ def test_batches_of_other_kinds_are_refused_when_they_come(
     assert seen.state.cells["n"].sum() == 4
 
 
+LARGE = 2**53
+SAME_AS_FLOATS: dict[str, tuple[pl.Series, pl.Series]] = {
+    "whole numbers and floats": (pl.Series([LARGE, LARGE, LARGE + 1, LARGE + 1]), pl.Series([float(LARGE)] * 4)),
+    "floats and whole numbers": (pl.Series([float(LARGE)] * 4), pl.Series([1, 1, LARGE + 1, LARGE + 1])),
+    "small floats": (pl.Series([2**24 + 1, 2**24, 1, 1]), pl.Series([2.0**24] * 4, dtype=pl.Float32)),
+    "whole numbers of 128 bits": (pl.Series([1] * 4, dtype=pl.Int128), pl.Series([2**127 + 3] * 4, dtype=pl.UInt128)),
+    "long decimals": (pl.Series([Decimal("0.10000000000000000001")] * 4), pl.Series([0.1] * 4)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME_AS_FLOATS)
+def test_keys_that_one_kind_cannot_tell_apart_are_refused(name: str, tmp_path: Path) -> None:
+    first, second = (PEOPLE.with_columns(g=keys) for keys in SAME_AS_FLOATS[name])
+    metric = tf.demographic_parity("g")
+    seen = tf.Accumulator(metric, "y", "p").update(first)
+    before = seen.compute_by_group()
+    with pytest.raises(tf.ColumnError, match=r"The column 'g' is .* so that they are told apart"):
+        seen.update(second)
+    # and what was counted stays as it was
+    assert seen.compute_by_group().equals(before)
+    one, other = (metric.tally(each, "y", "p") for each in (first, second))
+    tf.save_state(other, tmp_path / "state.parquet")
+    with pytest.raises(tf.ColumnError, match="so that they are told apart"):
+        _ = one + tf.load_state(tmp_path / "state.parquet", one)
+
+
+def test_keys_of_two_kinds_of_numbers_merge_by_value() -> None:
+    metric = tf.demographic_parity("g")
+    kinds = [pl.Int64, pl.Float64, pl.UInt8, pl.Float32, pl.Decimal(10, 2)]
+    seen = tf.Accumulator(metric, "y", "p")
+    for kind in kinds:
+        seen.update(PEOPLE.with_columns(g=pl.Series([1, 2, 1, 2]).cast(kind)))
+    groups = seen.compute_by_group().sort(".group")
+    assert groups[".n"].to_list() == [10, 10]
+
+
+def test_a_key_that_was_missing_first_is_held_to_what_came_then() -> None:
+    seen = tf.Accumulator(tf.equal_opportunity("g"), "y", "p")
+    seen.update(PEOPLE.with_columns(g=pl.lit(None))).update(NUMBERS)
+    with pytest.raises(tf.ArgumentError, match="The column 'g' is Int64 in one part and String in another"):
+        seen.update(PEOPLE)
+    assert seen.state.cells["n"].sum() == 8
+
+
 def test_numbers_and_truth_values_are_one_kind() -> None:
     seen = tf.Accumulator(tf.accuracy, "y", "p").update(PEOPLE).update(PEOPLE.cast({"y": pl.Boolean, "p": pl.Float64}))
     assert seen.compute()[".estimate"].item() == 0.5

@@ -18,6 +18,10 @@ __all__: list[str] = []
 
 _PYTHON = b"PLPY"
 """What polars writes before a Python function."""
+EXACT = 2**53
+"""Below it floats tell all whole numbers apart."""
+_EXACT: dict[pl.DataType, int] = {pl.Float16(): 2**11, pl.Float32(): 2**24}
+"""The same of smaller floats."""
 ColumnLike: TypeAlias = "str | pl.Expr"
 
 
@@ -130,6 +134,45 @@ def check_features(frame: pl.DataFrame, names: Mapping[str, str], what: str) -> 
                 "fill or filter these rows first."
             )
             raise ColumnError(msg)
+
+
+def stacked(parts: Sequence[pl.DataFrame], shown: Mapping[str, str]) -> pl.DataFrame:
+    """Frames below one another, where columns keep their values; `shown` are those that errors name, and their names.
+
+    Raises:
+        ColumnError: Where there is no kind that holds the values of all parts.
+    """
+    try:
+        every = pl.concat(parts, how="vertical_relaxed")
+    except pl.exceptions.PolarsError as error:
+        msg = f"The columns of the parts do not have the same kind of values: {error}"
+        raise ColumnError(msg) from error
+    for name, column in shown.items():
+        values = [part[name] for part in parts]
+        lost = every[name].null_count() > sum(each.null_count() for each in values)
+        if lost or not are_told_apart(values):
+            kinds = " and ".join(dict.fromkeys(str(each.dtype) for each in values))
+            msg = (
+                f"The column {column!r} is {kinds} in different parts, and {every.schema[name]} cannot hold all of its "
+                "values so that they are told apart; cast it to one kind before it is counted."
+            )
+            raise ColumnError(msg)
+    return every
+
+
+def are_told_apart(several: Sequence[pl.Series]) -> bool:
+    """Whether columns that are compared by value hold no floats too coarse to tell values of the others apart."""
+    floats = [values for values in several if values.dtype.is_float()]
+    others = [values for values in several if values.dtype.is_integer() or values.dtype.is_decimal()]
+    if not floats or not others:
+        return True
+    for values in (*floats, *others):
+        as_floats = values.cast(pl.Float64)
+        if (as_floats.abs() >= _EXACT.get(values.dtype, EXACT)).any():
+            return False
+        if values.dtype.is_decimal() and (as_floats.cast(values.dtype, strict=False) != values).any():
+            return False
+    return True
 
 
 @contextmanager

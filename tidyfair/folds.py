@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
+from tidyfair.columns import stacked
 from tidyfair.errors import ArgumentError, ColumnError, listed, nearest
 from tidyfair.frames import open_frame
 from tidyfair.requests import RESERVED
 from tidyfair.tallies import alike
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tidyfair.frames import Source
 
@@ -68,12 +69,20 @@ def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str =
         if odd := [column for column in {*first, *frame.columns} if column not in first or column not in frame.schema]:
             msg = f"The resample {label!r} and {labels[0]!r} do not have the same columns: {listed(sorted(odd))}."
             raise ColumnError(msg)
-        if odd := [column for column in first if not alike(first[column], frame.schema[column])]:
-            kind = frame.schema[odd[0]]
-            msg = f"The column {odd[0]!r} is {first[odd[0]]} in the resample {labels[0]!r} and {kind} in {label!r}."
-            raise ColumnError(msg)
+    for column in first:
+        _check_kinds(column, {label: frame.schema[column] for label, frame in zip(labels, frames, strict=True)})
     named = [frame.select(pl.lit(label).alias(name), *first) for label, frame in zip(labels, frames, strict=True)]
-    return sources[0].restore(pl.concat(named, how="vertical_relaxed"))
+    return sources[0].restore(stacked(named, {column: column for column in first}))
+
+
+def _check_kinds(column: str, kinds: Mapping[Any, pl.DataType]) -> None:
+    """Refuse a column that is of another kind in some resample; one that is null everywhere fits any other."""
+    known = {label: kind for label, kind in kinds.items() if kind != pl.Null}
+    for label, kind in known.items():
+        first = next(iter(known))
+        if not alike(known[first], kind):
+            msg = f"The column {column!r} is {known[first]} in the resample {first!r} and {kind} in {label!r}."
+            raise ColumnError(msg)
 
 
 def _pairs(parts: object) -> list[tuple[Any, Any]]:
@@ -158,6 +167,10 @@ def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = N
     by, values = [*chosen, *kept], second.select(*also_chosen, *also_kept, pl.col(".estimate").alias("\0other"))
     same = {*by} == {*also_chosen, *also_kept}
     same = same and all(alike(first.schema[name], second.schema[name]) for name in by)
+    if same:
+        keys = stacked([first.select(by), values.select(by)], {name: name for name in by})
+        first = first.with_columns(keys[: len(first)].get_columns())
+        values = values.with_columns(keys[len(first) :].get_columns())
     pairs = first.join(values, on=by, how="inner", nulls_equal=True, maintain_order="left") if same else first.clear()
     if not same or not len(pairs) == len(first) == len(second):
         msg = "The two results are not of the same metrics and resamples, so there are no pairs to compare."

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
 from polars.dataframe.group_by import DynamicGroupBy, GroupBy, RollingGroupBy
 from polars.lazyframe.group_by import LazyGroupBy
 
-from tidyfair.columns import Column, blaming_expressions, telling
+from tidyfair.columns import EXACT, Column, blaming_expressions, telling
 from tidyfair.errors import ArgumentError, ColumnError, WeightError
 from tidyfair.groups import SIDE, Privileged
 
@@ -371,6 +371,16 @@ def _from_numpy(name: str, values: Any) -> pl.Series:
 
 
 def _from_list(name: str, values: list[Any]) -> pl.Series:
+    found = _of_one_kind(name, values)
+    if found.dtype.is_float() and (found.abs() >= EXACT).any():
+        whole = (int(each) for each in values if isinstance(each, Integral))
+        if any(int(float(each)) != each for each in whole):
+            msg = f"`{name}` holds floats, and whole numbers that floats cannot tell apart; bring them to one kind."
+            raise ColumnError(msg)
+    return found
+
+
+def _of_one_kind(name: str, values: list[Any]) -> pl.Series:
     try:
         return pl.Series(name, values, strict=True)
     except (TypeError, pl.exceptions.PolarsError):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
+from tidyfair.columns import are_told_apart
 from tidyfair.errors import ArgumentError, LabelError, listed, nearest
 from tidyfair.formulas import AVERAGES, HAND_TILL
 from tidyfair.tallies import ESTIMATE, LABELS, TRUTH
@@ -77,6 +78,7 @@ def read_labels(
     """
     if estimator is not None and estimator not in ESTIMATORS:
         raise ArgumentError.unknown("estimator", estimator, ESTIMATORS)
+    _check_told_apart(tally)
     if not isinstance(pos_label, Hashable) or isinstance(pos_label, pl.Expr):
         msg = f"`pos_label` is one label, not a {type(pos_label).__name__}."
         raise LabelError(msg)
@@ -109,6 +111,18 @@ def read_labels(
         return Labels(tuple(values), None, in_order)
     event = _event(tally, values, any_event=any_event) if pos_label is None else pos_label
     return Labels(tuple(values), values.index(event), in_order)
+
+
+def _check_told_apart(tally: Tally) -> None:
+    """Refuse whole numbers as labels of one side where those of the other are floats that are too coarse for them."""
+    columns = _columns(tally)
+    kinds = [tally.kinds[name] for name in columns]
+    if not any(kind.is_float() for kind in kinds) or all(kind.is_float() for kind in kinds):
+        return
+    if not are_told_apart([pl.Series(tally.seen[name], dtype=tally.kinds[name]) for name in columns]):
+        shown = " and ".join(f"{column!r} ({tally.kinds[name]})" for name, column in columns.items())
+        msg = f"{shown} hold labels that floats cannot tell apart; cast both to one kind that is not a float."
+        raise LabelError(msg)
 
 
 def _event(tally: Tally, values: list[Any], *, any_event: bool) -> Any:

@@ -438,6 +438,8 @@ def _without(frame: pl.DataFrame, truth: str | None, value: Any) -> pl.DataFrame
     msg = f"`ignore_index` is a value of the truth, which is {kind}, not {value!r}."
     if isinstance(value, bool) and kind != pl.Boolean:
         raise ArgumentError(msg)
+    if isinstance(value, float) and value.is_integer() and kind.is_integer():
+        value = int(value)  # as floats, large values of the column would be equal to their neighbours
     try:
         return frame.filter(pl.col(truth).ne_missing(pl.lit(value)))
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:

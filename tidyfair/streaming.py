@@ -198,8 +198,15 @@ class Accumulator:
             counting = {**counting, **columns}
         self.metrics.check_counted(tally, truth, estimate, counting)
         with self._lock:
+            several = False
             if self._pending:
-                self._pending[0].check_fits(tally)
+                first = self._pending[0]
+                first.check_fits(tally)
+                several = any(first.kinds[name] != tally.kinds[name] for name in first.counted_by)
+            if several:
+                # what does not fit is found when it comes, and does not spoil what is there
+                self._pending = [add_up([*self._pending, tally])]
+                return
             self._pending.append(tally)
             if len(self._pending) >= _MOST_PENDING:
                 self._add_up()

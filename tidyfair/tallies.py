@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from tidyfair.columns import Column
+from tidyfair.columns import Column, stacked
 from tidyfair.cuts import ESTIMATE, Cut
 from tidyfair.errors import ArgumentError, ColumnError, WeightError
 from tidyfair.forks import check_threads
@@ -313,19 +313,16 @@ def add_up(tallies: Sequence[Tally]) -> Tally:
     for other in others:
         first.check_fits(other)
     by = first.counted_by
-    try:
-        parts = [tally.cells for tally in tallies]
-        if any(HIDDEN in part.columns for part in parts):
-            nothing = pl.lit(0, pl.Int64).alias(HIDDEN)
-            parts = [part if HIDDEN in part.columns else part.with_columns(nothing) for part in parts]
-        every = pl.concat(parts, how="vertical_relaxed")
-        kept = [tally.rows for tally in tallies if tally.rows is not None]
-        rows = pl.concat(kept, how="vertical_relaxed") if kept else None
-        if rows is not None and first.binned:
-            rows = rows.group_by(pl.exclude(WEIGHT, SQUARED)).agg(pl.col(WEIGHT, SQUARED).sum())
-    except pl.exceptions.PolarsError as error:
-        msg = f"The columns of the tallies do not have the same kind of values: {error}"
-        raise ArgumentError(msg) from error
+    parts = [tally.cells for tally in tallies]
+    if any(HIDDEN in part.columns for part in parts):
+        nothing = pl.lit(0, pl.Int64).alias(HIDDEN)
+        parts = [part if HIDDEN in part.columns else part.with_columns(nothing) for part in parts]
+    every = stacked(parts, first.names_of_labels)
+    kept = [tally.rows for tally in tallies if tally.rows is not None]
+    # what rows are counted by has been looked at in the cells
+    rows = stacked(kept, {}) if kept else None
+    if rows is not None and first.binned:
+        rows = rows.group_by(pl.exclude(WEIGHT, SQUARED)).agg(pl.col(WEIGHT, SQUARED).sum())
     merges = merged(name for name in every.columns if name not in by)
     merging = [merge(pl.col(name)) for name, merge in merges.items()]
     cells = centred(every, by).group_by(by).agg(merging) if by else centred(every).select(merging)
