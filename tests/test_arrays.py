@@ -221,7 +221,7 @@ def test_what_is_no_array(name: str) -> None:
 
 def test_arrays_where_frames_belong() -> None:
     arrays: Any = [0, 1, 1], [0, 1, 0]
-    with pytest.raises(tf.ArgumentError, match="`data` is a builtins"):
+    with pytest.raises(tf.ArgumentError, match=r"`data` is a list, no frame: arrays are given to `\.arrays"):
         tf.accuracy(*arrays)
     factory: Any = tf.demographic_parity_ratio
     with pytest.raises(tf.TidyfairError):

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from conftest import EAGER, ELSEWHERE, as_polars
 from inline_snapshot import snapshot
 
 import tidyfair as tf
+from tidyfair.datasets import lending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -511,7 +516,7 @@ def test_unknown_arguments_and_options(loans: DataFrame) -> None:
 def test_frames_that_cannot_be_opened(loans: DataFrame) -> None:
     odd: Any = {"truth": [1]}
     assert message(lambda: FAIR(odd, "truth", "estimate")) == snapshot(
-        "ArgumentError: `data` is a builtins.dict; tidyfair opens polars frames (eager, lazy, grouped), pandas frames (also grouped), pyarrow tables, and what narwhals opens of DuckDB, Spark, Dask and Ibis. Turn it into one of these first."
+        "ArgumentError: `data` is a dict: make it a frame first, `pl.DataFrame(data)`."
     )
     assert message(lambda: FAIR(loans.group_by("fold").having(pl.len() > 1), "truth", "estimate")) == snapshot(
         'ArgumentError: having() cannot be read as outer groups; pass the frame itself and `group_by=["column", …]`.'
@@ -1008,3 +1013,113 @@ def test_curves_that_do_not_fit(loans: pl.DataFrame) -> None:
     assert message(lambda: tf.calibration_curve(loans, "truth", probs="score", bins=0)) == snapshot(
         "ArgumentError: calibration_curve: `bins` is a whole number, 1 to 1000, not 0."
     )
+
+
+# What is no frame, no column, no number, no text
+
+PEOPLE = pl.DataFrame({"y": [1, 0, 1, 1], "p": [1, 1, 0, 1], "s": [0.1, 0.2, 0.3, 0.4], "g": list("abab")})
+ARRAYS: dict[str, Any] = {
+    "polars.Series": PEOPLE["y"],
+    "pandas.Series": pd.Series([1, 0]),
+    "pyarrow.ChunkedArray": pa.chunked_array([[1, 0]]),
+    "numpy.ndarray": np.array([1, 0]),
+    "list": [1, 0],
+    "tuple": (1, 0),
+}
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_arrays_in_place_of_a_frame(kind: str) -> None:
+    given = ARRAYS[kind]
+    assert message(lambda: tf.accuracy(given, given)) == (
+        f"ArgumentError: `data` is a {kind}, no frame: arrays are given to `.arrays(…)`, as in "
+        "`accuracy.arrays(truth, estimate)`."
+    )
+    assert tf.accuracy.arrays(given, given)[".estimate"].item() == 1.0
+
+
+@pytest.mark.parametrize("role", ["truth", "estimate", "probs", "case_weights", "group_by"])
+def test_arrays_in_place_of_a_column(role: str) -> None:
+    call: Any = tf.metric_set(tf.accuracy, tf.roc_auc)
+    named: dict[str, Any] = {"truth": "y", "estimate": "p", "probs": "s"}
+    for given in (PEOPLE["s"], PEOPLE.to_pandas()["s"]):
+        told = message(lambda given=given: call(PEOPLE, **named | {role: given}))
+        assert told.startswith(f"ColumnError: `{role}` takes a column name or a polars expression, not a p")
+        assert told.endswith("Series. Name the column; arrays are given to `.arrays(…)`.")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("people.parquet", "a str: read the file first, as `pl.scan_parquet(path)` or `pl.scan_csv(path)` does."),
+        (Path("people.csv"), "PosixPath: read the file first, as `pl.scan_parquet(path)`"),
+        ({"y": [1]}, "a dict: make it a frame first, `pl.DataFrame(data)`."),
+        ([{"y": 1}], "a list: make it a frame first, `pl.DataFrame(data)`."),
+    ],
+)
+def test_what_becomes_a_frame(given: Any, told: str) -> None:
+    assert told in message(lambda: tf.accuracy(given, "y", "p")).replace("WindowsPath", "PosixPath")
+
+
+@pytest.mark.parametrize("frame", [pa.table, pd.DataFrame, pl.DataFrame], ids=["pyarrow", "pandas", "polars"])
+def test_a_column_may_have_an_empty_name(frame: Any) -> None:
+    data = frame({"": [1, 0, 1, 1], "p": [1, 1, 0, 1], "other": list("abab")})
+    assert as_polars(tf.accuracy(data, "", "p"))[".estimate"].item() == 0.5
+
+
+WIDE = pa.array([Decimal(1), Decimal(0)], type=pa.decimal256(60, 2))
+
+
+@pytest.mark.parametrize("engine", ["pyarrow", "pandas"])
+def test_decimals_that_polars_cannot_hold_are_named(engine: str, capfd: pytest.CaptureFixture[str]) -> None:
+    table = pa.table({"wide": WIDE, "y": [1, 0]})
+    data = table if engine == "pyarrow" else table.to_pandas(types_mapper=pd.ArrowDtype)
+    for call in (lambda: tf.accuracy(data, "y", "wide"), lambda: tf.demographic_parity("wide")(data, "y", "y")):
+        told = message(call)
+        assert told.startswith("ColumnError: 'wide' is decimal256(60, 2)")
+        assert "cast it to decimal128" in told
+    assert as_polars(tf.accuracy(data, "y", "y"))[".estimate"].item() == 1.0
+    told = message(lambda: tf.demographic_parity("g").arrays(estimate=[1, 0], by={"g": WIDE}))
+    assert told.startswith("ColumnError: 'g' is decimal256(60, 2), which has more digits")
+    assert capfd.readouterr().err == ""
+
+
+HALF = "y\ud800"
+"""A text that Python holds, with half of a character that UTF-8 has no bytes for."""
+
+
+HALVES: dict[str, Callable[[], object]] = {
+    "a column": lambda: tf.accuracy(PEOPLE, HALF, "p"),
+    "an outer group": lambda: tf.accuracy(PEOPLE, "y", "p", group_by=HALF),
+    "a column of pandas": lambda: tf.accuracy(
+        pd.DataFrame([[1, 0]], columns=pd.Index([HALF, "p"], dtype=object)), HALF, "p"
+    ),
+    "a feature": lambda: tf.demographic_parity(HALF)(PEOPLE, "y", "p"),
+    "a name": lambda: tf.demographic_parity("g", name=HALF)(PEOPLE, "y", "p"),
+    "an alias": lambda: tf.accuracy.alias(HALF)(PEOPLE, "y", "p"),
+    "a group": lambda: tf.demographic_parity(tf.privileged({"g": HALF}))(PEOPLE, "y", "p"),
+    "a column of a condition": lambda: tf.demographic_parity(tf.privileged({HALF: "a"}))(PEOPLE, "y", "p"),
+    "a label": lambda: tf.accuracy(PEOPLE, "y", "p", pos_label=HALF),
+    "the name of an array": lambda: tf.demographic_parity("g").arrays(estimate=[1, 0], by={HALF: [1, 0]}),
+    "a value of an array": lambda: tf.demographic_parity("g").arrays(estimate=[1, 0], by={"g": [HALF, "a"]}),
+    "a value of pandas": lambda: tf.demographic_parity("g")(
+        pd.DataFrame({"p": [1, 0], "g": pd.Series([HALF, "a"], dtype=object)}), None, "p"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_halves_of_characters_are_refused(name: str) -> None:
+    # in words that can be printed
+    assert r"\ud800" in message(HALVES[name]).encode().decode()
+
+
+@pytest.mark.parametrize("rows", [2**63, 2**200])
+def test_numbers_of_rows_beyond_64_bits(rows: int) -> None:
+    for call in (
+        lambda: tf.demographic_parity("g", min_n=rows)(PEOPLE, "y", "p"),
+        lambda: tf.lump_rare(PEOPLE, "g", min_n=rows),
+        lambda: tf.accuracy(PEOPLE, "y", "p", interval="bootstrap", seed=rows),
+    ):
+        assert message(call).endswith(f"to {2**63 - 1}, not {rows}.")
+    assert "`rows` is a whole number, 0 to 100000000, not " in message(lambda: lending(rows))

@@ -641,7 +641,7 @@ def _cells(shown: str, *starts: str) -> list[str]:
 
 
 def test_groups_of_few_rows_are_neither_shown_nor_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = lending(500)
+    data = lending(500).with_columns(model=pl.col("repaid"))
     file, groups, card = _written(data, tmp_path), tmp_path / "groups.csv", tmp_path / "card.md"
     sizes = dict(data["race"].value_counts().rows())
     few = {race for race, size in sizes.items() if size < 60}
@@ -665,7 +665,7 @@ def test_groups_of_few_rows_are_neither_shown_nor_compared(tmp_path: Path, capsy
     _called(capsys, "report", *call, "--html", str(tmp_path / "page.html"), "--markdown", str(card))
     assert "of fewer than 60 rows, and not shown" in card.read_text("utf-8")
     _, out, _ = _called(
-        capsys, "compare", file, "--truth", "repaid", "--pos-label", "yes", "--one", "approved", "--other", "repaid",
+        capsys, "compare", file, "--truth", "repaid", "--pos-label", "yes", "--one", "approved", "--other", "model",
         "--by", "race", "--min-n", "60",
     )  # fmt: skip
     assert _cells(out, "demographic_parity", "race")[0] == f"{enough['.estimate'].item():.3f}"
@@ -732,3 +732,52 @@ def test_a_feature_of_very_many_groups_is_told_in_one_line(tmp_path: Path, capsy
     )
     banded = ages.with_columns(pl.col("age") // 10)
     assert "has 57 groups" not in _called(capsys, call[0], _written(banded, tmp_path), *call[2:])[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--one", "approved", "--other", "repaid"], "`--other`: 'repaid' is the truth; name the column of a model's"),
+        (["--one", "repaid", "--other", "approved"], "`--one`: 'repaid' is the truth"),
+    ],
+)
+def test_the_truth_is_no_model_to_compare(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lending(100).write_parquet(tmp_path / "loans.parquet")
+    call = ["compare", str(tmp_path / "loans.parquet"), "--truth", "repaid", "--pos-label", "yes", *arguments]
+    assert main(call) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["datasets", "lending", "--rows", "99999999999"],
+            "`--rows` is a whole number, 0 to 100000000, not 99999999999",
+        ),
+        (["datasets", "lending", "--rows", "-1"], "`--rows` is a whole number, 0 to 100000000, not -1"),
+        (["audit", "--min-n", str(2**63)], f"`--min-n` is a whole number, 0 to {2**63 - 1}, not {2**63}"),
+    ],
+)
+def test_numbers_beyond_what_can_be_are_refused(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_labels_of_many_digits_keep_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    large = 2**53
+    labels = pl.DataFrame(
+        {"y": [large, large + 1] * 4, "p": [large, large + 1, large, large] * 2, "g": list("abab") * 2}
+    )
+    labels.write_parquet(tmp_path / "labels.parquet")
+    call = ["audit", str(tmp_path / "labels.parquet"), "--truth", "y", "--estimate", "p", "--by", "g"]
+    result = tmp_path / "result.csv"
+    assert main([*call, "--pos-label", str(large + 1), "--output", str(result)]) == 0
+    expected = tf.sens(labels, "y", "p", pos_label=large + 1)[".estimate"].item()
+    found = pl.read_csv(result).filter((pl.col(".metric") == "sens") & pl.col(".by").is_null())
+    assert found[".estimate"].to_list() == [expected] == [0.5]
+    capsys.readouterr()

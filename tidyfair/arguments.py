@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,16 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _MOST_TIMES = 10**7
+_LARGEST = 2**63 - 1
+"""The largest whole number of 64 bits."""
 
 
-def whole(name: str, value: object, least: int, most: int | None = None, *, of: str = "") -> int:
+def whole(name: str, value: object, least: int, most: int = _LARGEST, *, of: str = "") -> int:
     """A whole number, at least and at most what is said."""
     found = None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
-    if found is None or found < least or (most is not None and found > most):
-        ends = f"{least} or more" if most is None else f"{least} to {most}"
+    if found is None or not least <= found <= most:
+        limited = most < _LARGEST or (found is not None and found > most)
+        ends = f"{least} to {most}" if limited else f"{least} or more"
         msg = f"{of and f'{of}: '}`{name}` is a whole number, {ends}, not {value!r}."
         raise ArgumentError(msg)
     return found
@@ -33,7 +37,10 @@ def how_often(value: object, least: int = 1) -> int:
 
 def number(name: str, value: object, least: float, most: float = math.inf, *, inside: bool = False) -> float:
     """A finite number from one end to the other, or strictly `inside`."""
-    found = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    found = math.nan
+    if not isinstance(value, bool) and isinstance(value, Real):
+        with suppress(OverflowError):
+            found = float(value)
     if not (least < found < most if inside else least <= found <= most and found < math.inf):
         both = f"{'between' if inside else 'from'} {least:g} {'and' if inside else 'to'} {most:g}"
         open_end = f" above {least:g}" if inside else f" of {least:g} or more" if least > -math.inf else ""
@@ -54,6 +61,23 @@ def flag(name: str, value: object) -> bool:
         msg = f"`{name}` is True or False, not {value!r}."
         raise ArgumentError(msg)
     return value
+
+
+def text(name: str, value: object) -> str:
+    """A text that is not empty, of characters that Unicode has."""
+    if not isinstance(value, str) or not value or not is_unicode(value):
+        msg = f"`{name}` is a text of Unicode characters, not {value!r}."
+        raise ArgumentError(msg)
+    return value
+
+
+def is_unicode(value: str) -> bool:
+    """Whether a text can be written; halves of characters cannot, which Python strings may hold."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def one_of(name: str, value: object, known: Sequence[str]) -> str:

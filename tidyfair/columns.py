@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import polars as pl
 
+from tidyfair.arguments import is_unicode
 from tidyfair.errors import ArgumentError, ColumnError, TidyfairError
 
 if TYPE_CHECKING:
@@ -35,12 +37,17 @@ class Column:
     def of(cls, source: object, role: str) -> Column:
         """Accept a name or a polars expression for one column, refuse anything else."""
         if isinstance(source, str):
+            if not is_unicode(source):
+                msg = f"`{role}`: the name {source!r} holds half a character, which cannot be read; rename the column."
+                raise ColumnError(msg)
             return cls(source)
         if not isinstance(source, pl.Expr):
             kind = f"{type(source).__module__.partition('.')[0]}.{type(source).__name__}"
             way_out = ""
             if type(source) in (list, tuple):
                 way_out = " Write several columns one by one."
+            elif hasattr(source, "__array__") or isinstance(source, float):
+                way_out = " Name the column; arrays are given to `.arrays(…)`."
             elif kind == "narwhals.Expr":
                 way_out = " Make it a column first: `nw.from_native(data).with_columns(…)` can be given as the data."
             said = kind.removeprefix("builtins.")
@@ -112,6 +119,12 @@ class Column:
 
     def __repr__(self) -> str:
         return repr(self.source) if isinstance(self.source, str) else str(self.source)
+
+
+def are_columns(given: object) -> TypeGuard[Iterable[object]]:
+    """Whether columns are listed, in place of one; a series, which is iterable too, is no list of them."""
+    alone = isinstance(given, str | pl.Expr) or type(given).__name__ == "Series"
+    return isinstance(given, Iterable) and not alone
 
 
 def fingerprint(expr: pl.Expr) -> str | None:

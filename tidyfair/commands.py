@@ -175,6 +175,10 @@ def compare(options: Namespace) -> int:
     """Two models that predict the same rows, side by side."""
     places, asked = _places(options), _asked(options, quiet=True)
     one, other, threshold = options.one, options.other, options.threshold
+    for flag, column in (("one", one), ("other", other)):
+        if column == asked.truth:
+            msg = f"`{flag}`: {column!r} is the truth; name the column of a model's predictions."
+            raise ArgumentError(msg)
     if one == other:
         msg = f"`one` and `other` are both {one!r}: name the columns of two models."
         raise ArgumentError(msg)
@@ -318,6 +322,8 @@ def _as_label(text: str, dtype: pl.DataType) -> object:
     if dtype == pl.Boolean and text.casefold() in {"true", "false"}:
         return text.casefold() == "true"
     if dtype == pl.Boolean or dtype.is_numeric():
+        with suppress(ValueError):
+            return int(text)  # of many digits, which a float has not
         with suppress(ValueError):
             number = float(text)
             return int(number) if number.is_integer() else number

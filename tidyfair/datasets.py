@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.arguments import whole
 
 if TYPE_CHECKING:
     import numpy as np
 
 __all__ = ["lending"]
 
+_MOST_ROWS = 10**8
 _RACES = {"White": 0.62, "Black": 0.17, "Hispanic": 0.14, "Asian": 0.055, "Native": 0.015}
 _AGE_BANDS = {"18-29": 0.22, "30-44": 0.33, "45-59": 0.27, "60+": 0.18}
 
@@ -33,14 +34,12 @@ def lending(rows: int = 5_000, seed: int = 1) -> pl.DataFrame:
         (survey weight, mean about 1).
 
     Raises:
-        ArgumentError: For a negative number of rows.
+        ArgumentError: For a negative number of rows, or more than a hundred million.
 
     >>> lending(1_000)["race"].value_counts(sort=True)["race"].to_list()
     ['White', 'Black', 'Hispanic', 'Asian', 'Native']
     """
-    if rows < 0:
-        msg = f"`rows` is a number of zero or more, not {rows!r}."
-        raise ArgumentError(msg)
+    rows, seed = whole("rows", rows, 0, _MOST_ROWS), whole("seed", seed, 0)
     import numpy as np
 
     generator = np.random.default_rng(seed)

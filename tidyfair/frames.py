@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
+from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
 from polars.dataframe.group_by import DynamicGroupBy, GroupBy, RollingGroupBy
 from polars.lazyframe.group_by import LazyGroupBy
 
-from tidyfair.columns import EXACT, Column, blaming_expressions, telling
-from tidyfair.errors import ArgumentError, ColumnError, WeightError
+from tidyfair.arguments import text
+from tidyfair.columns import EXACT, Column, are_columns, blaming_expressions, telling
+from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
 from tidyfair.groups import SIDE, Privileged
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ FREQUENCY = "frequency"
 SQUARED = "weight squared"
 """The sum of squared weights, of rows that are counted together."""
 _EAGER = ("pandas", "pyarrow")
+_TOO_WIDE = "decimal256"
 _PLAIN = (pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Null)
 
 
@@ -172,35 +175,71 @@ class Source:
     def _as_polars(self, needed: set[str]) -> pl.DataFrame | pl.LazyFrame:
         if isinstance(self.frame, pl.DataFrame | pl.LazyFrame):
             return self.frame
-        import narwhals.stable.v2 as nw
-
         named = [name for name in self.columns if name in needed]
         if self.is_elsewhere:
             return collected(self.named({name: name for name in named}))
-        frame = self.frame.select(*named)
+        try:
+            return self._across(named)
+        except ColumnError:
+            raise
+        except ModuleNotFoundError as error:
+            msg = f"pandas text columns need pyarrow to cross over: pip install 'tidyfair[pandas]' ({error})."
+            raise ColumnError(msg) from error
+        except Exception as error:
+            blamed = [name for name in named if not self._comes_across(name)] or named
+            msg = f"What is in {listed(blamed)} could not be read as plain columns: {error}."
+            raise ColumnError(msg) from error
+
+    def _comes_across(self, name: str) -> bool:
+        """Whether a column alone can be read."""
+        try:
+            self._across([name])
+        except Exception:  # noqa: BLE001 - the engine says why where all are read
+            return False
+        return True
+
+    def _across(self, named: list[str]) -> pl.DataFrame:
+        """Columns of a frame in memory, in polars."""
+        import narwhals.stable.v2 as nw
+
+        frame: Any = cast("Any", self.frame).select(*named)
+        native = frame.to_native()
+        for name in named:
+            _check_width(name, native[name].dtype if self.kind == "pandas" else native.schema.field(name).type)
         # ordered categoricals would lose their levels on the way; those of numbers are the numbers
         levels = {name: list(dtype.categories) for name, dtype in frame.schema.items() if isinstance(dtype, nw.Enum)}
         plain: dict[object, Any] = {bool: nw.Boolean(), int: nw.Int64()}
         kinds: dict[str, set[object]] = {name: {type(each) for each in values} for name, values in levels.items()}
         numbers = {name: plain[kind.pop()] for name, kind in kinds.items() if len(kind) == 1 and kind <= plain.keys()}
-        try:
-            enums = {name: pl.Enum(map(str, values)) for name, values in levels.items() if name not in numbers}
-            if self.kind == "pandas":
-                # by their places, which is a hundred times as fast as by their texts
-                whole = {name: pl.Series(name, values) for name, values in levels.items() if name in numbers}
-                whole |= {name: pl.Series(name, map(str, levels[name]), dtype) for name, dtype in enums.items()}
-                placed = [_gathered(values, frame[name].to_native().cat.codes) for name, values in whole.items()]
-                others = [name for name in named if name not in levels]
-                columns = [*(frame.select(*others).to_polars().get_columns() if others else ()), *placed]
-                return pl.DataFrame(columns).select(named)
-            frame = frame.with_columns(nw.col(name).cast(numbers.get(name, nw.String())) for name in levels)
-            return frame.to_polars().with_columns(pl.col(name).cast(dtype) for name, dtype in enums.items())
-        except ModuleNotFoundError as error:
-            msg = f"pandas text columns need pyarrow to cross over: pip install 'tidyfair[pandas]' ({error})."
-            raise ColumnError(msg) from error
-        except Exception as error:
-            msg = f"The columns {sorted(needed)} could not be read as plain columns: {error}."
-            raise ColumnError(msg) from error
+        enums = {name: pl.Enum(map(str, values)) for name, values in levels.items() if name not in numbers}
+        if self.kind == "pandas":
+            # by their places, which is a hundred times as fast as by their texts
+            whole = {name: pl.Series(name, values) for name, values in levels.items() if name in numbers}
+            whole |= {name: pl.Series(name, map(str, levels[name]), dtype) for name, dtype in enums.items()}
+            placed = [_gathered(values, frame[name].to_native().cat.codes) for name, values in whole.items()]
+            others = [name for name in named if name not in levels]
+            columns = [*(_named(frame.select(*others), others).get_columns() if others else ()), *placed]
+            return pl.DataFrame({column.name: column for column in columns}).select(named)
+        frame = frame.with_columns(nw.col(name).cast(numbers.get(name, nw.String())) for name in levels)
+        return _named(frame, named).with_columns(pl.col(name).cast(dtype) for name, dtype in enums.items())
+
+
+def _check_width(name: str, kind: object) -> None:
+    """Refuse numbers with more digits than polars has, over which it would panic."""
+    if _TOO_WIDE in str(kind):
+        msg = f"{name!r} is {kind}, which has more digits than polars can hold; cast it to decimal128 or float first."
+        raise ColumnError(msg)
+
+
+def _named(frame: Any, names: list[str]) -> pl.DataFrame:
+    """The frame in polars; an empty name would become another one on the way, and not be found again."""
+    import narwhals.stable.v2 as nw
+
+    if "" not in names:
+        return frame.to_polars()
+    found = frame.select(nw.col(name).alias(f"c{place}") for place, name in enumerate(names)).to_polars()
+    found.columns = names
+    return found
 
 
 def _gathered(values: pl.Series, codes: Any) -> pl.Series:
@@ -240,8 +279,7 @@ def open_frame(
         raise ArgumentError(msg)
     frame, keys = _ungrouped(data)
     if keys is None:
-        several = isinstance(group_by, Iterable) and not isinstance(group_by, str | pl.Expr)
-        keys = [] if group_by is None else list(cast("Iterable[Any]", group_by)) if several else [group_by]
+        keys = [] if group_by is None else list(group_by) if are_columns(group_by) else [group_by]
     elif group_by is not None:
         msg = "The data are already grouped; write the grouping once, on the frame or as `group_by=`."
         raise ArgumentError(msg)
@@ -259,23 +297,31 @@ def open_frame(
     try:
         opened = nw.from_native(cast("Any", frame))
     except (TypeError, ValueError) as error:
-        module = type(frame).__module__.partition(".")[0]
-        if module in _EAGER:
-            msg = f"The {module} frame cannot be read: {error}"
-            raise ColumnError(msg) from error
-        if hasattr(frame, "table"):
-            msg = (
-                f"`data` is a {module}.{type(frame).__name__}, which has many tables: name one of them, "
-                '`(con, "table")` or `con.table("table")`.'
-            )
-            raise ArgumentError(msg) from error
-        msg = (
-            f"`data` is a {module}.{type(frame).__name__}; tidyfair opens polars frames (eager, lazy, grouped), pandas "
-            "frames (also grouped), pyarrow tables, and what narwhals opens of DuckDB, Spark, Dask and Ibis. Turn it "
-            "into one of these first."
-        )
-        raise ArgumentError(msg) from error
+        raise _no_frame(frame, error) from error
     return Source(opened, opened.implementation.value, outer, *sides)
+
+
+def _no_frame(given: object, error: Exception) -> ArgumentError | ColumnError:
+    """What is wrong with data that are no frame, and what to write instead."""
+    module, kind = type(given).__module__.partition(".")[0], type(given).__name__
+    is_frame = hasattr(given, "columns")
+    if module in _EAGER and is_frame:
+        return ColumnError(f"The {module} frame cannot be read: {error}")
+    what = f"`data` is a {kind if module == 'builtins' else f'{module}.{kind}'}"
+    if hasattr(given, "table"):
+        way_out = ', which has many tables: name one of them, `(con, "table")` or `con.table("table")`.'
+    elif isinstance(given, str | PathLike):
+        way_out = ": read the file first, as `pl.scan_parquet(path)` or `pl.scan_csv(path)` does."
+    elif isinstance(given, Mapping) or (isinstance(given, list) and given and isinstance(given[0], Mapping)):
+        way_out = ": make it a frame first, `pl.DataFrame(data)`."
+    elif not is_frame and (isinstance(given, Sequence) or hasattr(given, "__array__")):
+        way_out = ", no frame: arrays are given to `.arrays(…)`, as in `accuracy.arrays(truth, estimate)`."
+    else:
+        way_out = (
+            "; tidyfair opens polars frames (eager, lazy, grouped), pandas frames (also grouped), pyarrow tables, and "
+            "what narwhals opens of DuckDB, Spark, Dask and Ibis. Turn it into one of these first."
+        )
+    return ArgumentError(what + way_out)
 
 
 def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
@@ -306,6 +352,8 @@ def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
 
 def _named_table(pair: tuple[Any, ...]) -> object:
     """The table that a connection has under a name."""
+    if not any(hasattr(each, "table") for each in pair):
+        return pair
     if len(pair) != len(("connection", "name")) or not hasattr(pair[0], "table") or not isinstance(pair[1], str):
         msg = "A pair is a connection, of DuckDB, Spark or Ibis, and the name of a table."
         raise ArgumentError(msg)
@@ -318,7 +366,7 @@ def _regroup(what: str) -> str:
 
 def from_arrays(arrays: Mapping[str, object]) -> pl.DataFrame:
     """Arrays, and what becomes one, as the columns of a frame."""
-    columns = [_from_array(name, values) for name, values in arrays.items()]
+    columns = [_from_array(text("by", name), values) for name, values in arrays.items()]
     if not columns:
         msg = "There are no arrays: give the truth, the estimate or the scores, and what they are grouped by."
         raise ColumnError(msg)
@@ -347,6 +395,7 @@ def _from_array(name: str, values: Any) -> pl.Series:
             # as a frame, so that it is read as columns of frames are
             return open_frame(series.to_frame(name)).to_polars()[name]
         if kind == "pyarrow":
+            _check_width(name, values.type)
             return pl.Series(name, values)
         if hasattr(values, "mask"):
             return pl.Series(name, values.tolist())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
+from tidyfair.arguments import is_unicode
 from tidyfair.columns import Column
 from tidyfair.errors import ArgumentError, listed, nearest
 
@@ -151,6 +152,10 @@ def _condition(mapping: Mapping[str, object]) -> _Condition:
         if not isinstance(name, str) or not values or not all(isinstance(value, Hashable) for value in values):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             msg = f"A condition names a column and the values that it admits, not {name!r}: {values!r}."
             raise ArgumentError(msg)
+        for each in (name, *values):
+            if isinstance(each, str) and not is_unicode(each):
+                msg = f"A condition cannot hold {each!r}, in which there is half a character."
+                raise ArgumentError(msg)
     return condition
 
 

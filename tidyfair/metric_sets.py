@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tidyfair.aggregates import UserAggregate, as_aggregate
-from tidyfair.arguments import whole
+from tidyfair.arguments import text, whole
 from tidyfair.calls import Evaluable
 from tidyfair.errors import AggregateError, ArgumentError, listed
 from tidyfair.groups import By, Privileged, privileged
@@ -41,6 +41,7 @@ class Metric(Evaluable):
     """The metric that it is an alias or a tweak of."""
 
     def __post_init__(self) -> None:
+        text("name", self.name)
         function = self.definition.function
         object.__setattr__(self, "__doc__", function.__doc__)
         object.__setattr__(self, "__module__", getattr(function, "__module__", __name__))
@@ -110,6 +111,7 @@ class GroupwiseMetric(Evaluable):
     """The aggregate as it applies to this `by` and these metrics."""
 
     def __post_init__(self) -> None:
+        text("name", self.name)
         every = (*self.metrics, *self.less)
         negative = next((metric.name for metric in every if metric.range[0] < 0), None)
         compared = next((metric.name for metric in every if metric.definition.compares), None)
@@ -207,7 +209,7 @@ class GroupwiseFactory:
         Raises:
             ColumnError, AggregateError, ArgumentError: If the feature, the aggregate or an option does not fit.
         """
-        name = name or self.name
+        name = self.name if name is None else name
         of_call = {"data", "truth", "estimate", *CallOptions.__annotations__}
         frames = [feature for feature in by if hasattr(feature, "columns") and not isinstance(feature, Privileged)]
         if frames or not of_call.isdisjoint(options):

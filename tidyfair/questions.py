@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import polars as pl
 
 from tidyfair.arguments import flag, whole
-from tidyfair.columns import Column, telling
+from tidyfair.columns import Column, are_columns, telling
 from tidyfair.counting import count
 from tidyfair.cuts import Cut
 from tidyfair.errors import (
@@ -473,8 +473,8 @@ def _scores(probs: object) -> Scores | None:
         if not columns:
             raise ColumnError(_NO_SCORES)
         return Scores(columns, tuple(mapping), several=True)
-    if isinstance(probs, Iterable) and not isinstance(probs, str | pl.Expr):
-        columns = tuple(Column.of(value, "probs") for value in cast("Iterable[object]", probs))
+    if are_columns(probs):
+        columns = tuple(Column.of(value, "probs") for value in probs)
         names = [column.name for column in columns]
         if len(columns) < len(("one", "other")) or len(set(names)) < len(names):
             msg = f"`probs` lists one column for each label, not {listed(names)}; one column stands without brackets."

@@ -7,14 +7,13 @@ a group then have what is counted is a multivariate hypergeometric draw.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.columns import Column
+from tidyfair.columns import Column, are_columns
 from tidyfair.contrasts import difference
 from tidyfair.errors import ArgumentError
 from tidyfair.frames import open_frame
@@ -375,6 +374,5 @@ def groupwise(given: tuple[object, ...], name: str) -> tuple[GroupwiseMetric, ..
 def columns_of(given: Any) -> tuple[Column, ...]:
     if given is None:
         return ()
-    several = isinstance(given, Iterable) and not isinstance(given, str | pl.Expr)
-    columns: list[object] = list(cast("Iterable[object]", given)) if several else [given]
+    columns: list[object] = list(given) if are_columns(given) else [given]
     return tuple(Column.of(each, "within") for each in columns)
