@@ -52,9 +52,8 @@ def _codes(key: pl.Series) -> tuple[Integers, int]:
         count, ranks = len(key.dtype.categories), key.to_physical()
     elif key.dtype == pl.Boolean:
         count, ranks = 2, key.cast(pl.UInt8)
-    elif key.dtype.is_integer() and not key.null_count() and len(key) and _is_dense(key):
-        lowest = int(key.min())  # pyright: ignore[reportArgumentType] - an integer
-        return key.to_numpy().astype(np.int64) - lowest, int(key.max()) - lowest + 1  # pyright: ignore[reportArgumentType] - an integer
+    elif (dense := _dense(key)) is not None:
+        return dense, int(dense.max()) + 1
     else:
         distinct = pl.DataFrame({"key": key.unique().sort(nulls_last=True)}).with_row_index("rank")
         ranked = pl.DataFrame({"key": key}).join(
@@ -66,10 +65,19 @@ def _codes(key: pl.Series) -> tuple[Integers, int]:
     return ranks.to_numpy().astype(np.int64), count + 1
 
 
-def _is_dense(key: pl.Series) -> bool:
-    """Whether whole numbers are so close together that they may be their own codes."""
-    lowest, highest = key.min(), key.max()
-    return isinstance(lowest, int) and isinstance(highest, int) and highest - lowest < _LARGEST_TABLE
+def _dense(key: pl.Series) -> Integers | None:
+    """Whole numbers that are so close together that they may be their own codes, counted from the smallest."""
+    import numpy as np
+
+    beyond_numpy = isinstance(key.dtype, pl.Int128 | pl.UInt128)
+    if not key.dtype.is_integer() or beyond_numpy or key.null_count() or not len(key):
+        return None
+    values = key.to_numpy()
+    lowest, highest = values.min(), values.max()
+    if int(highest) - int(lowest) >= _LARGEST_TABLE:
+        return None
+    # the difference of signed numbers may leave their own kind, the value of unsigned ones that of int64
+    return (values - lowest).astype(np.int64) if values.dtype.kind == "u" else values.astype(np.int64) - lowest
 
 
 def _compressed(codes: Integers, largest: int) -> tuple[Integers, int]:
