@@ -255,7 +255,7 @@ def test_bins_of_few_rows_are_hidden_however_much_they_weigh() -> None:
     data = pl.DataFrame({"y": [0, 1] * 20, "p": [place / 40 for place in range(40)], "g": ["a"] * 40, "w": [100] * 40})
     call: dict[str, Any] = {"truth": "y", "probs": "p", "threshold": 0.5, "by": "g", "min_n": 10}
 
-    def has_bins(**weights: str) -> bool:
+    def has_bins(**weights: Any) -> bool:
         told = tf.report(data, **call, **weights).markdown()
         return "Calibration, by g: there is nothing to draw" not in told
 
