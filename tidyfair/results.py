@@ -192,6 +192,8 @@ def _silent(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
 def _without_metrics(results: pl.DataFrame) -> list[str]:
     """Metrics that cannot be compared, where the worst of the others is taken."""
     partly = results.filter(pl.col(".metrics_left_out").list.len() > 0)
+    if partly.is_empty():
+        return []
     pairs = partly.explode(".metrics_left_out").group_by(".metric", ".by", maintain_order=True)
     messages: list[str] = []
     for (name, by), rows in pairs:
