@@ -539,7 +539,7 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "smallest_difference": lambda data, keys: tf.smallest_difference(GAP.by_group(data, **LABELS, group_by=keys)),
     "summarize": lambda data, keys: tf.summarize(GAP(data, **LABELS, group_by=[*keys, "age_band"]), "age_band"),
     "compare_resamples": lambda data, keys: tf.compare_resamples(
-        *[GAP(data, **LABELS, group_by=[*keys, "age_band"])] * 2, "age_band"
+        GAP(data, **LABELS, group_by=[*keys, "age_band"]), GAP(data, **LABELS, group_by=[*keys, "age_band"]), "age_band"
     ),
     "shrunken_rates": lambda data, keys: tf.shrunken_rates(GAP, data, **LABELS, group_by=keys),
     "missing_truth": lambda data, keys: tf.missing_truth(data, "repaid", "approved", by=keys[0], positive="yes"),
