@@ -52,6 +52,119 @@ def test_a_lone_label_is_one_of_a_pair() -> None:
         sens(["no", "no"], ["no", "no"], pos_label=1)
 
 
+def test_minus_one_alone_is_half_of_minus_one_and_one(engine: Callable[[pl.DataFrame], Any]) -> None:
+    data = pl.DataFrame({"t": [-1, -1], "e": [-1, -1]})
+    both = tf.metric_set(tf.sens, tf.spec, tf.accuracy)
+    found = as_polars(both(engine(data), "t", "e", on_undefined="ignore"))
+    assert found[".estimate"].to_list() == [None, 1.0, 1.0]
+    # 1 alone is half of 0 and 1, unless the other half is asked for
+    assert sens([1, 1], [1, 1], pos_label=0) == ("binary", None)
+    assert sens([1, 1], [1, 1], pos_label=-1) == ("binary", None)
+
+
+def test_an_event_that_one_of_two_labels_is_says_that_they_belong_together(
+    engine: Callable[[pl.DataFrame], Any],
+) -> None:
+    data = pl.DataFrame({"t": ["no"] * 3, "e": ["yes"] * 3})
+    both = tf.metric_set(tf.sens, tf.spec, tf.selection_rate, tf.accuracy)
+    for frame in (data, data.select(t="e", e="t")):
+        rates = frame.select(
+            sens=pl.when(frame["t"][0] == "yes").then(0.0), spec=pl.when(frame["t"][0] == "no").then(0.0),
+            selected=(pl.col("e") == "yes").mean(), accuracy=(pl.col("e") == pl.col("t")).mean(),
+        ).row(0)  # fmt: skip
+        found = both(engine(frame), "t", "e", pos_label="yes", on_undefined="ignore")
+        assert as_polars(found)[".estimate"].to_list() == list(rates)
+    # neither without an event, nor with a third label
+    for pos_label, estimate in ((None, "yes"), ("yes", "maybe")):
+        with pytest.raises(tf.LabelError, match="share no label"):
+            sens(["no", "no"], ["yes", estimate], pos_label=pos_label)
+
+
+def test_a_fold_without_the_target_of_many_labels_has_no_value(engine: Callable[[pl.DataFrame], Any]) -> None:
+    whole = pl.DataFrame({"t": list("abcab"), "e": list("abcbb"), "g": list("xyxyy"), "fold": [1, 1, 1, 2, 2]})
+    fold = engine(whole.filter(fold=2))
+    fair = tf.metric_set(tf.sens, tf.selection_rate, tf.demographic_parity("g"))
+    with pytest.warns(tf.UndefinedWarning, match=r"`pos_label='c'` does not occur among the labels 'a', 'b'"):
+        found = as_polars(fair(fold, "t", "e", pos_label="c", explain=True))
+    assert found[".estimate"].to_list() == [None, None, None]
+    assert found[".status"].to_list()[:2] == ["unseen_event", "unseen_event"]
+    groups = as_polars(fair.by_group(fold, "t", "e", pos_label="c"))
+    assert set(groups[".status"]) == {"unseen_event"}
+    # with all labels listed, it is a label that nobody has
+    found = as_polars(fair(fold, "t", "e", pos_label="c", labels=list("abc"), on_undefined="ignore"))
+    assert found[".estimate"].to_list() == [None, 0.0, 0.0]
+    with pytest.raises(tf.UndefinedError, match="unseen event"):
+        fair(fold, "t", "e", pos_label="c", on_undefined="raise")
+
+
+def test_an_event_that_does_not_occur_gives_no_number_anywhere() -> None:
+    data = pl.DataFrame(
+        {"t": list("aab") * 20, "e": list("abb") * 20, "p": [0.2, 0.4, 0.7] * 20, "g": list("xyxy") * 15}
+    )
+    fair = tf.demographic_parity("g")
+    scored = tf.metric_set(tf.roc_auc, tf.brier_class, tf.mean_score)
+    quiet: dict[str, Any] = {"pos_label": "c", "on_undefined": "ignore"}
+    assert scored(data, "t", probs="p", **quiet)[".estimate"].to_list() == [None] * 3
+    for interval in ("auto", "bootstrap", "bayes"):
+        sure = fair(data, "t", "e", interval=interval, times=20, **quiet)
+        assert sure.select(".estimate", ".lower", ".upper").row(0) == (None, None, None)
+    with pytest.warns(tf.UndefinedWarning):
+        assert tf.check(fair, below=0.1)(data, "t", "e", pos_label="c")[".verdict"].item() == "not enough evidence"
+    refusing: list[Callable[[], object]] = [
+        lambda: tf.disparity_test(fair)(data, "t", "e", pos_label="c"),
+        lambda: tf.subgroup_search(tf.selection_rate, ["g"])(data, "t", "e", pos_label="c"),
+        lambda: tf.calibration_curve(data, "t", probs="p", pos_label="c"),
+        lambda: tf.conf_mat(data, "t", probs="p", threshold=0.5, pos_label="c"),
+    ]
+    for call in refusing:
+        with pytest.raises(tf.LabelError, match="list all of them as `labels=`"):
+            call()
+
+
+@pytest.mark.parametrize("slip", ["YES", " yes", "Yes"])
+def test_an_event_in_other_letters_is_a_slip(slip: str) -> None:
+    for estimate in (["yes", "no"], ["yes", "yes"]):
+        with pytest.raises(tf.LabelError, match="Did you mean 'yes'"):
+            sens(["yes", "yes"], estimate, pos_label=slip)
+
+
+@pytest.mark.parametrize("marker", [-1, -100.0])
+@pytest.mark.parametrize("pos_label", [None, 1])
+def test_a_negative_truth_that_nobody_predicts_is_no_third_label(
+    marker: float, pos_label: int | None, engine: Callable[[pl.DataFrame], Any]
+) -> None:
+    data = pl.DataFrame({"t": [1, 0, marker, 1], "e": [1, 0, 1, 0], "p": [0.9, 0.2, 0.8, 0.4]}, strict=False)
+    ways: list[dict[str, Any]] = [
+        {"estimate": "e"}, {"probs": "p", "threshold": 0.5}, {"estimate": "e", "case_weights": "p"}
+    ]  # fmt: skip
+    for way in ways:
+        with pytest.raises(tf.LabelError, match=rf"holds {marker} in 1 rows.*`ignore_index={marker}` in `.arrays`"):
+            tf.accuracy(engine(data), "t", pos_label=pos_label, **way)
+    with pytest.raises(tf.LabelError, match="ignore_index"):
+        tf.roc_auc(engine(data), "t", probs="p", pos_label=pos_label)
+    with pytest.raises(tf.LabelError, match="ignore_index"):
+        tf.accuracy.arrays(data["t"], data["e"], pos_label=pos_label)
+    # all of the truth may be marked
+    with pytest.raises(tf.LabelError, match="ignore_index"):
+        tf.accuracy(engine(data.with_columns(t=pl.lit(marker))), "t", "e", pos_label=pos_label)
+    left_out = data.filter(pl.col("t") != marker)
+    expected = tf.accuracy(left_out, "t", "e")[".estimate"].item()
+    assert expected == 2 / 3
+    assert tf.accuracy.arrays(data["t"], data["e"], ignore_index=marker)[".estimate"].item() == expected
+    # listed, it is meant
+    listed = tf.accuracy(engine(data), "t", "e", labels=[marker, 0, 1], pos_label=pos_label)
+    assert as_polars(listed)[".estimate"].item() == 0.5
+
+
+def test_negative_labels_that_are_plain_are_labels() -> None:
+    # -1 and 1, also where 1 alone is predicted; predicted too; several; without predictions
+    assert sens([-1, 1], [1, 1]) == ("binary", 1.0)
+    assert sens([-1, 0, 1], [-1, 0, 0])[0] == "macro"
+    assert sens([-2, -1, 0, 1], [0, 0, 1, 1])[0] == "macro"
+    shares = tf.prevalence.by_group(pl.DataFrame({"t": [-1, 0, 1]}), "t", estimator="macro_weighted")
+    assert shares[".estimate"].item() == pytest.approx(1 / 3)
+
+
 def test_level_order_never_decides() -> None:
     truth, estimate = ["yes", "yes", "no"], ["yes", "no", "no"]
     for levels in (["no", "yes"], ["yes", "no"]):

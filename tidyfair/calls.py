@@ -96,7 +96,8 @@ class Evaluable(ABC):
             parts: A seed, for a tally of scores or numbers of which intervals are to be computed: rows are put into 400
                 random parts. A call with `interval=` does so itself.
             keep_rows: Whether a tally keeps its rows although counts are enough, for tests that shuffle them.
-            pos_label: The label that is the event; needed unless labels are Boolean, 0/1 or -1/1.
+            pos_label: The label that is the event; needed unless labels are Boolean, 0/1 or -1/1. Where it does not
+                occur among several labels, everything is null (`unseen_event`).
             labels: All labels in order, where the data do not say.
             estimator: How more than two labels are read: "macro" (the default), "macro_weighted" or "micro" averages,
                 "hand_till" (the default of roc_auc), or "one_vs_rest", which compares groups label by label; "binary"

@@ -98,7 +98,7 @@ def replicates_of(
         parts = [
             _counted(evaluated, tidy(evaluated)).drop_nulls(".estimate")
             for each in drawn
-            for evaluated in evaluate_requests(each, mine, quiet)
+            for evaluated in evaluate_requests(each, mine, quiet, allow_unseen=True)
         ]
         every = pl.concat(parts, how="diagonal_relaxed")
         outer = [key.column.name for key in tally.outer if key.role == "outer"]
@@ -109,8 +109,9 @@ def replicates_of(
 def _possible(tally: Tally, reading: Reading) -> pl.DataFrame:
     """All pairs of true and predicted label, whether somebody has them or not."""
     labels = labels_with_scores(
-        tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=reading["estimator"]
-    )
+        tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=reading["estimator"],
+        allow_unseen=True,
+    )  # fmt: skip
     sides: list[pl.DataFrame] = []
     for name in LABELS:
         column = tally.cells[name]

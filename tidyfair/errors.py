@@ -53,6 +53,13 @@ def nearest(name: object, known: Iterable[object]) -> str:
     return f" Did you mean {by_text[close[0]]!r}?" if close else ""
 
 
+def differs_in_case(name: object, known: Iterable[object]) -> bool:
+    """Whether a text that is not known becomes so by writing letters large or small, or without blanks around it."""
+    if not isinstance(name, str):
+        return False
+    return name.strip().casefold() in {value.strip().casefold() for value in known if isinstance(value, str)}
+
+
 class TidyfairError(ValueError):
     """Base of all errors of the library."""
 

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+UNSEEN = "unseen_event"
+"""Why nothing has a value where the event that was asked for does not occur."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluated:
@@ -80,10 +83,13 @@ class Evaluated:
         return ALL_LABELS if first.over_levels and estimator not in ONE_LABEL else estimator
 
 
-def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Reading) -> list[Evaluated]:
+def evaluate_requests(
+    tally: Tally, requests: Sequence[Request], reading: Reading, *, allow_unseen: bool = False
+) -> list[Evaluated]:
     """Work out every metric of every group, in a number of queries that does not depend on the number of groups.
 
-    With a list of cuts, class metrics are read at each of them, and the others once.
+    With a list of cuts, class metrics are read at each of them, and the others once. With `allow_unseen` an event that
+    does not occur leaves all values null; else it is an error.
     """
     if reading["on_undefined"] not in ON_UNDEFINED:
         raise ArgumentError.unknown("on_undefined", reading["on_undefined"], ON_UNDEFINED)
@@ -95,6 +101,7 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
             pos_label=reading["pos_label"],
             estimator=reading["estimator"],
             any_event=all(formula.given is not None for request in requests for _, formula in request.formulas),
+            allow_unseen=allow_unseen,
         )
     if tally.cut is None or not tally.cut.several:
         return [_evaluate(tally, tuple(requests), labels, reading)]
@@ -110,7 +117,13 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
 
 
 def labels_with_scores(
-    tally: Tally, *, labels: Sequence[object] | None, pos_label: object, estimator: str | None, any_event: bool = False
+    tally: Tally,
+    *,
+    labels: Sequence[object] | None,
+    pos_label: object,
+    estimator: str | None,
+    any_event: bool = False,
+    allow_unseen: bool = False,
 ) -> Labels:
     """The labels of a call; where nothing else declares them, those that a mapping gives scores to."""
     mapped = tally.scores.labels if tally.scores else None
@@ -119,7 +132,10 @@ def labels_with_scores(
         msg = f"`probs`: {there}; give one for each label."
         raise ColumnError(msg)
     if labels is not None or mapped is None or levels_of(tally.kinds["truth"]):
-        return read_labels(tally, labels=labels, pos_label=pos_label, estimator=estimator, any_event=any_event)
+        return read_labels(
+            tally, labels=labels, pos_label=pos_label, estimator=estimator, any_event=any_event,
+            allow_unseen=allow_unseen,
+        )  # fmt: skip
     found = read_labels(tally, labels=mapped, pos_label=pos_label, estimator=estimator)
     # a mapping says which labels there are, not that they are in order
     return replace(found, in_order=not any(isinstance(value, str) for value in found.values))
@@ -190,7 +206,8 @@ def _evaluate(
     schema = {"request": pl.Int32, PART: pl.Int8, "name": pl.String, "estimator": pl.String, "min_n": pl.Int64}
     about = zip(schema.items(), zip(*described, strict=True), strict=True)
     rows = rows.hstack([pl.Series(name, values, dtype)[piece] for (name, dtype), values in about])
-    return Evaluated(_mark(rows, units, requests, na_rm=reading["na_rm"]), requests, units, labels, asked, cut)
+    marked = _mark(rows, units, requests, na_rm=reading["na_rm"], unseen=labels.unseen)
+    return Evaluated(marked, requests, units, labels, asked, cut)
 
 
 def _apart(request: Request, formula: Formula) -> bool | None:
@@ -350,16 +367,19 @@ def _beside(wanted: Mapping[int, Formula], *, binned: bool, sure: bool) -> dict[
     return found
 
 
-def _mark(rows: pl.DataFrame, units: Units, requests: Sequence[Request], *, na_rm: bool) -> pl.DataFrame:
+def _mark(rows: pl.DataFrame, units: Units, requests: Sequence[Request], *, na_rm: bool, unseen: bool) -> pl.DataFrame:
     """The state of each value; groups that are not compared taken out, those others are compared with marked."""
-    unit, estimate, count, denominator = (rows[name] for name in (UNIT, "estimate", "n", "denominator"))
+    every = _same(UNSEEN, unseen, pl.Boolean(), len(rows))
+    # of an event that does not occur nothing is known, because it may be a slip
+    estimate = _without(rows["estimate"], every)
+    unit, count, denominator = (rows[name] for name in (UNIT, "n", "denominator"))
     apart, suppressed, none = units.apart[unit], rows["reason"] == SUPPRESSED, estimate.is_null()
     incomplete, few = (rows["rows"] > count) & (not na_rm), denominator < rows["min_n"]
     # of those that are met the last one counts
     states = {
         "levels_left_out": rows["levels_left_out"], "infinite": estimate.is_infinite(), "reason": none,
         "zero_denominator": none & (count == 0), "below_min_n": few, SUPPRESSED: suppressed,
-        "missing_values": incomplete, "left_out": apart,
+        "missing_values": incomplete, UNSEEN: every, "left_out": apart,
     }  # fmt: skip
     status = _same("status", "ok", pl.String(), len(rows))
     for state, met in states.items():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from numbers import Number
+from numbers import Number, Real
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
 from tidyfair.columns import are_told_apart
-from tidyfair.errors import ArgumentError, LabelError, listed, nearest
+from tidyfair.errors import ArgumentError, LabelError, differs_in_case, listed, nearest
 from tidyfair.formulas import AVERAGES, HAND_TILL
 from tidyfair.tallies import ESTIMATE, LABELS, TRUTH
 
@@ -24,6 +24,8 @@ __all__: list[str] = []
 ESTIMATORS = ("binary", *AVERAGES, HAND_TILL, "one_vs_rest")
 
 _PAIR = 2
+_PAIRS = ((0, 1), (-1, 1))
+"""Pairs of numbers that labels of two classes usually are; the first one is meant where both fit."""
 _MOST_LABELS = 1_000
 """More different numbers than this are taken for a measurement, unless `labels=` lists them."""
 
@@ -37,6 +39,18 @@ class Labels:
     """Index of the positive label; None for a multi-class reading."""
     in_order: bool = True
     """Whether their order means something: listed, declared by the dtype, or numbers."""
+    unseen: bool = False
+    """Whether the event was asked for, but neither occurs nor is declared, so that it may be a slip."""
+
+    @property
+    def remarks(self) -> list[str]:
+        """The reason why nothing has a value, and the way out."""
+        if not self.unseen or self.event is None:
+            return []
+        event, others = self.values[self.event], [value for value in self.values if value != self.values[self.event]]
+        hint = nearest(event, others)
+        way_out = f"if it is a label, list all of them as `labels=`{hint and f' ({hint.strip()})'}"
+        return [f"`pos_label={event!r}` does not occur among the labels {listed(others)} of these data; {way_out}"]
 
     @property
     def levels(self) -> list[int]:
@@ -70,11 +84,18 @@ NUMBERS = Labels((), 0)
 
 
 def read_labels(
-    tally: Tally, *, labels: Sequence[object] | None, pos_label: object, estimator: str | None, any_event: bool = False
+    tally: Tally,
+    *,
+    labels: Sequence[object] | None,
+    pos_label: object,
+    estimator: str | None,
+    any_event: bool = False,
+    allow_unseen: bool = False,
 ) -> Labels:
     """Find the labels of a call and the event among them; anything in doubt raises and shows what to write.
 
-    With `any_event` either of two labels may be it, because nothing depends on that.
+    With `any_event` either of two labels may be it, because nothing depends on that. With `allow_unseen` the event may
+    be a label that does not occur, as in a fold without the target of many labels; the caller gives no value then.
     """
     if estimator is not None and estimator not in ESTIMATORS:
         raise ArgumentError.unknown("estimator", estimator, ESTIMATORS)
@@ -82,20 +103,20 @@ def read_labels(
     if not isinstance(pos_label, Hashable) or isinstance(pos_label, pl.Expr):
         msg = f"`pos_label` is one label, not a {type(pos_label).__name__}."
         raise LabelError(msg)
-    values = _seen_labels(tally) if labels is None else _listed_labels(tally, labels)
+    values = _seen_labels(tally, pos_label) if labels is None else _listed_labels(tally, labels)
     declared = labels is not None or any(levels_of(tally.kinds[name]) for name in _columns(tally))
     in_order = declared or not any(isinstance(value, str) for value in values)
     if not values:
         # without any label every value is undefined, and nothing is in doubt
         either: list[Any] = [False, True] if pos_label is None else [pos_label]
         values = either
-    if pos_label is not None and pos_label not in values:
-        # a lone label and another one asked for are a pair; anything else is a slip
-        if labels is not None or len(values) > 1 or len({_sort_of(value) for value in (*values, pos_label)}) > 1:
-            msg = f"`pos_label`: {pos_label!r} is not among the labels {listed(values)}.{nearest(pos_label, values)}"
-            raise LabelError(msg)
-        pair: list[Any] = [*values, pos_label]
-        values = sorted(pair)
+    unseen = pos_label is not None and pos_label not in values
+    if unseen:
+        _refuse_slip(pos_label, values, declared=declared, allow_unseen=allow_unseen)
+        # a lone label and another one asked for are a pair
+        unseen = len(values) > 1
+        every: list[Any] = [*values, pos_label]
+        values = sorted(every)
     many = len(values) > _PAIR
     all_labels = estimator in {*AVERAGES, HAND_TILL} or (many and estimator == "one_vs_rest")
     if all_labels and pos_label is not None:
@@ -110,7 +131,19 @@ def read_labels(
     if all_labels or (many and pos_label is None and estimator != "binary"):
         return Labels(tuple(values), None, in_order)
     event = _event(tally, values, any_event=any_event) if pos_label is None else pos_label
-    return Labels(tuple(values), values.index(event), in_order)
+    return Labels(tuple(values), values.index(event), in_order, unseen)
+
+
+def _refuse_slip(pos_label: object, values: list[Any], *, declared: bool, allow_unseen: bool) -> None:
+    """Refuse an event that is no label, where it cannot be a label that does not occur."""
+    other_kind = len({_sort_of(value) for value in (*values, pos_label)}) > 1
+    if not (declared or other_kind or differs_in_case(pos_label, values)) and (allow_unseen or len(values) == 1):
+        return
+    hint = nearest(pos_label, values)
+    if not (declared or other_kind or hint):
+        hint = " If it is a label that does not occur, list all of them as `labels=`."
+    msg = f"`pos_label`: {pos_label!r} is not among the labels {listed(values)}.{hint}"
+    raise LabelError(msg)
 
 
 def _check_told_apart(tally: Tally) -> None:
@@ -127,7 +160,7 @@ def _check_told_apart(tally: Tally) -> None:
 
 def _event(tally: Tally, values: list[Any], *, any_event: bool) -> Any:
     """The event, where the labels leave no doubt."""
-    if set(values) in ({0, 1}, {-1, 1}):
+    if any(set(values) == set(pair) for pair in _PAIRS):
         return 1
     if any_event and len(values) <= _PAIR:
         return values[-1]
@@ -161,7 +194,7 @@ def _listed_labels(tally: Tally, labels: Sequence[object]) -> list[Any]:
     return values
 
 
-def _seen_labels(tally: Tally) -> list[Any]:
+def _seen_labels(tally: Tally, pos_label: object) -> list[Any]:
     """Labels as the dtypes declare them, else as they occur in truth and estimate together."""
     columns = _columns(tally)
     seen = {name: tally.seen[name] for name in columns}
@@ -189,13 +222,40 @@ def _seen_labels(tally: Tally) -> list[Any]:
             "measurement; class metrics read labels. If these are labels, list them as `labels=`."
         )
         raise LabelError(msg)
-    if every in ([0], [1]):
-        return [0, 1]
+    _refuse_marker(tally, seen, every)
+    pairs = [pair for pair in _PAIRS if len(every) == 1 and every[0] in pair and pos_label in (None, *pair)]
+    if pairs:
+        return list(pairs[0])
     common = len(seen) < len(LABELS) or not all(seen.values()) or set(seen[TRUTH]) & set(seen[ESTIMATE])
-    if not common and set(every) not in ({0, 1}, {-1, 1}):
+    # an event that one of two labels is says that they belong together
+    stated = pos_label in every and len(every) <= _PAIR
+    if not (common or stated or any(set(every) == set(pair) for pair in _PAIRS)):
         msg = f"Truth and estimate share no label: {holds}. If they belong together, list all of them as `labels=`."
         raise LabelError(msg)
     return every
+
+
+def _refuse_marker(tally: Tally, seen: dict[str, list[Any]], every: list[Any]) -> None:
+    """Refuse a negative number that is true but never predicted: it usually marks rows without a truth."""
+    negative = [value for value in seen.get(TRUTH, []) if isinstance(value, Real) and value < 0]
+    if len(negative) != 1:
+        return
+    (marker,), others = negative, [value for value in every if value not in negative]
+    predicted = seen.get(ESTIMATE)
+    if predicted is None:
+        # one column of scores is about two labels
+        of_two = tally.scores is not None and not tally.scores.several and set(others) <= {0, 1}
+        predicted = others if of_two else []
+    if not predicted or marker in predicted or min(others) < 0 or others == [-marker]:
+        return
+    column = _columns(tally)[TRUTH]
+    rows = tally.cells.filter(pl.col(TRUTH) == marker)["n"].sum()
+    msg = (
+        f"`truth`: the column {column!r} holds {marker!r} in {rows} rows, which is never predicted beside "
+        f"{listed(others)}. If it marks rows without a truth, leave them out: `ignore_index={marker!r}` in `.arrays`, "
+        f"`data.filter(pl.col({column!r}) != {marker!r})` of a frame. If it is a label, write `labels={every!r}`."
+    )
+    raise LabelError(msg)
 
 
 def levels_of(dtype: pl.DataType) -> list[Any]:

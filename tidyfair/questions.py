@@ -340,7 +340,9 @@ class Question:
             raise ColumnError(msg)
         return (*every, Key(column, "cluster"))
 
-    def evaluate(self, tally: Tally, reading: Reading, requests: Sequence[Request] | None = None) -> list[Evaluated]:
+    def evaluate(
+        self, tally: Tally, reading: Reading, requests: Sequence[Request] | None = None, *, allow_unseen: bool = False
+    ) -> list[Evaluated]:
         """The values of all groups, or what some requests ask, after the checks that need the whole of the data."""
         check_tally(tally)
         check_weights(tally)
@@ -354,13 +356,14 @@ class Question:
         if not tally.needs.covers(self._needs):
             msg = "The tally was not counted for all of these metrics; count again with what is to be computed."
             raise ArgumentError(msg)
-        return evaluate_requests(tally.on_sides(), self.requests if requests is None else requests, reading)
+        asked = self.requests if requests is None else requests
+        return evaluate_requests(tally.on_sides(), asked, reading, allow_unseen=allow_unseen)
 
     def _groups(self, counted: Sequence[_Counted], reading: Reading) -> pl.DataFrame:
         found = [
             self._sure(tally, each, tidy_groups(each), reading).drop(LOST, strict=False)
             for tally, requests in counted
-            for each in self.evaluate(tally, reading, requests)
+            for each in self.evaluate(tally, reading, requests, allow_unseen=True)
         ]
         return pl.concat(found, how="diagonal_relaxed") if len(found) > 1 else found[0]
 
@@ -375,11 +378,17 @@ class Question:
     def _report(self, counted: Sequence[_Counted], reading: Reading, *, explain: bool) -> pl.DataFrame:
         on_undefined = reading["on_undefined"]
         parts, said = list[pl.DataFrame](), list[str]()
-        read = [(tally, each) for tally, requests in counted for each in self.evaluate(tally, reading, requests)]
+        read = [
+            (tally, each)
+            for tally, requests in counted
+            for each in self.evaluate(tally, reading, requests, allow_unseen=True)
+        ]
         for tally, evaluated in read:
             part = tidy_results(evaluated, undefined_is_null=on_undefined == "null")
             parts.append(self._sure(tally, evaluated, part, reading))
-            said += complaints(evaluated, part) if on_undefined in {"warn", "raise"} else []
+            if on_undefined in {"warn", "raise"}:
+                said += complaints(evaluated, part)
+                said += [each for each in evaluated.labels.remarks if each not in said]
         results = parts[0]
         if len(parts) > 1:
             # metrics keep the order in which they were asked
