@@ -823,7 +823,7 @@ SCORED = tf.metric_set(tf.roc_auc, tf.brier_class)
 def test_scores_that_are_no_probabilities(loans: pl.DataFrame) -> None:
     odds = loans.with_columns(score=pl.col("score") * 2)
     assert message(lambda: SCORED(odds, "truth", probs="score")) == snapshot(
-        "ColumnError: `probs`: 'score' holds values from 0.1 to 1.8, but brier_class needs probabilities, between 0 and 1. Turn scores into probabilities first, or take metrics of their order, such as roc_auc."
+        "ColumnError: `probs`: 'score' holds values from 0.1 to 1.8, but brier_class needs probabilities, between 0 and 1. Make these of logits by `probs=sigmoid(…)`, or take metrics of their order, such as roc_auc."
     )
     assert message(lambda: tf.calibration_curve(odds, "truth", probs="score")) == snapshot(
         'ArgumentError: `probs`: scores from 0.1 to 1.8 are no probabilities; take binning="count".'

@@ -581,6 +581,11 @@ def test_models_are_compared_at_a_threshold_of_their_scores(tmp_path: Path, caps
     assert "`--other`: the column 'sex'" in _called(capsys, *call[:6], "--other", "sex", *call[8:])[2]
     unreached = _called(capsys, *call[:-1], "7", "--pos-label", "yes")[2]
     assert unreached.count("nobody is selected at --threshold 7") == 2
+    logits = tmp_path / "logits.parquet"
+    data.with_columns(again=pl.col("again") * 4 - 2).write_parquet(logits)
+    refused = _called(capsys, "compare", str(logits), *call[2:], "--pos-label", "yes")
+    assert refused[0] == 2
+    assert "`--other`: 'again' holds values from" in refused[2]
     without = _called(capsys, *call[:8], "--pos-label", "yes")[2]
     assert "`--one`: 'score' holds numbers that are not whole" in without
 

@@ -167,6 +167,45 @@ def test_thresholds_by_group_are_labels_made_by_hand(
     assert_same(found, EVERY(by_hand, "truth", "estimate", **options, **READING))
 
 
+# Scores on another scale
+
+LOGITS = pl.DataFrame({"truth": [1, 0, 1, 0], "logit": [2.0, -3.0, 0.2, 0.1], "sex": [*"ffmm"]})
+
+
+@pytest.mark.parametrize(
+    "threshold", [0.5, [0.3, 0.7], [0, 0.5, 1], {"sex": {"f": 0.4, "m": 0.5}}], ids=["one", "list", "ends", "groups"]
+)
+def test_logits_are_not_cut_at_a_probability(threshold: Any, engine: Callable[[pl.DataFrame], Any]) -> None:
+    data, both = engine(LOGITS), tf.metric_set(tf.sens, tf.demographic_parity("sex"))
+    with pytest.raises(tf.ColumnError, match=r"'logit' holds values from -3 to 2, but .* `probs=sigmoid\(…\)`"):
+        both(data, "truth", probs="logit", threshold=threshold)
+    with pytest.raises(tf.ColumnError, match="sigmoid"):
+        tf.metric_set(both, tf.roc_auc)(data, "truth", probs="logit", threshold=threshold)
+
+
+def test_logits_in_arrays_are_not_cut_at_a_probability() -> None:
+    truth, logits = LOGITS["truth"].to_list(), LOGITS["logit"].to_numpy()
+    with pytest.raises(tf.ColumnError, match="'array of probs' holds values from -3 to 2"):
+        tf.sens.arrays(truth, probs=logits, threshold=0.5)
+    assert tf.sens.arrays(truth, probs=tf.sigmoid(logits), threshold=0.5)[".estimate"].item() == 1.0
+    with pytest.raises(tf.ColumnError, match="sigmoid"):
+        tf.threshold_curve(tf.sens)(LOGITS, "truth", probs="logit")
+
+
+@pytest.mark.parametrize(("threshold", "expected"), [(0, [1.0]), (1, [0.5]), ([0.15, 1.5], [1.0, 0.5]), (-2.5, [1.0])])
+def test_scores_are_cut_on_their_own_scale(
+    threshold: Any, expected: list[float], engine: Callable[[pl.DataFrame], Any]
+) -> None:
+    # a threshold of 0 or 1, or beside one outside of 0 to 1, may be one of any scores
+    found = as_polars(tf.sens(engine(LOGITS), "truth", probs="logit", threshold=threshold))
+    assert found[".estimate"].to_list() == expected
+
+
+def test_probabilities_may_be_rounded() -> None:
+    rounded = LOGITS.with_columns(logit=pl.Series([1.0000001, -1e-8, 0.2, 0.1]))
+    assert tf.sens(rounded, "truth", probs="logit", threshold=0.15)[".estimate"].item() == 1.0
+
+
 # The best-scored
 
 

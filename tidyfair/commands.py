@@ -17,6 +17,7 @@ from tidyfair.catalogue import catalogue, definition_of
 from tidyfair.changes import compare_models
 from tidyfair.columns import telling
 from tidyfair.conditions import columns_of, comparison_of, gate_of
+from tidyfair.cuts import Cut
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning
 from tidyfair.exhibits import NOTHING, groups_side_by_side, one_below_the_other, too_few
@@ -336,6 +337,10 @@ def _decided(asked: _Asked, threshold: float, scores: Mapping[str, str]) -> pl.L
         if not asked.schema[column].is_numeric():
             msg = f"`{flag}`: the column {column!r} is {asked.schema[column]}; `threshold` needs numbers."
             raise ColumnError(msg)
+        cut, score = Cut("threshold", (threshold,)), pl.col(column)
+        if cut.is_of_probabilities:
+            low, high = asked.data.select(score.min().alias("low"), score.max().alias("high")).collect().row(0)
+            cut.check_scores(low, high, column, flag)
     columns = [*scores.values(), *([asked.truth] if asked.truth else [])]
     decided = [pl.col(column) >= threshold for column in scores.values()]
     if asked.truth:

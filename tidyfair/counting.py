@@ -96,6 +96,7 @@ def count(
     if cut is not None:
         outer = [f"k{index}" for index, key in enumerate(keys) if key.role == "outer"]
         with blaming_expressions(wanted):
+            _check_scores(frame, cut, scores, engine)
             frame = cut.decide(frame, outer, list(groups), [column.name for column in cut.by]).drop(list(groups))
     if not needs.numbers:
         _refuse_continuous(frame, {TRUTH: truth, ESTIMATE: estimate}, engine)
@@ -374,6 +375,14 @@ def _refuse_continuous(frame: pl.LazyFrame, named: dict[str, Column | None], eng
         column = named[name]
         if column is not None and found[name][0]:
             raise ColumnError.continuous(name, column.name)
+
+
+def _check_scores(frame: pl.LazyFrame, cut: Cut, scores: Scores | None, engine: EngineType) -> None:
+    """Refuse scores that are on another scale than the thresholds, before they are cut."""
+    if cut.is_of_probabilities and scores is not None:
+        score = pl.col("s0")
+        low, high = frame.select(score.min().alias("low"), score.max().alias("high")).collect(engine=engine).row(0)
+        cut.check_scores(low, high, scores.columns[0].name)
 
 
 def _weighable(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 import polars as pl
 
 from tidyfair.columns import Column
-from tidyfair.errors import ArgumentError, listed
+from tidyfair.errors import ArgumentError, ColumnError, listed
 from tidyfair.frames import WEIGHT, from_arrays
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ _BUCKETS = 2**12
 _MOST_ROWS = 2.0**62
 _SLACK = 1e-9
 """A share of rows this close to a whole number of them is that number."""
+_ROUNDED = 1e-6
+"""A probability may be that far outside of 0 to 1, as sums of 32-bit numbers are."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,24 @@ class Cut:
             msg = f"`{way}` lists each value once, not {listed(values)}."
             raise ArgumentError(msg)
         return cls(cast("Any", way), checked, several)
+
+    @property
+    def is_of_probabilities(self) -> bool:
+        """Whether its thresholds lie between 0 and 1, as those of probabilities do."""
+        values = [value for _, value in self.groups] or self.values
+        within = all(0 <= value <= 1 for value in values)
+        return self.way == "threshold" and within and any(0 < value < 1 for value in values)
+
+    def check_scores(self, low: float | None, high: float | None, column: str, role: str = "probs") -> None:
+        """Refuse scores that are no probabilities, such as logits, where its thresholds are those of probabilities."""
+        if low is None or high is None or -_ROUNDED <= low <= high <= 1 + _ROUNDED:
+            return
+        msg = (
+            f"`{role}`: {column!r} holds values from {low:g} to {high:g}, but {self!r} lies between 0 and 1, as for "
+            "probabilities. Make these of logits by `probs=sigmoid(…)`, or bring the threshold to the scale of the "
+            'scores; if it is meant as it is, make the labels: `(pl.col("score") >= 0.5).alias("selected")`.'
+        )
+        raise ColumnError(msg)
 
     @property
     def ascending(self) -> list[int]:

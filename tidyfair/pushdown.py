@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+_LOWEST, _HIGHEST = "lowest score", "highest score"
+"""The ends of the scores of a cell, where it is to be seen whether they are probabilities."""
 _OFTEN = "how often it is there"
 _MOST = 2.0**62
 
@@ -47,9 +49,7 @@ def pushed_down(
     frame, schema = _typed(source, wanted)
     _refuse_continuous(frame, wanted, schema)
     if cut is not None:
-        reached = [(nw.col("s0") >= value).cast(nw.Int64) for value in sorted(cut.values)]
-        estimate = sum(reached[1:], start=reached[0]) if cut.several else nw.col("s0") >= cut.values[0]
-        frame = frame.with_columns(nw.when(~nw.col("s0").is_null()).then(estimate).alias(ESTIMATE))
+        frame = _decided(frame, cut)
     there: dict[str, list[str]] = {SCORE: [f"s{place}" for place in range(scores)]} if scores else {}
     if needs.numbers:
         there |= {name: [number] for name, number in ((TRUTH, ACTUAL), (ESTIMATE, PREDICTED)) if number in schema}
@@ -64,11 +64,6 @@ def pushed_down(
         found = quantities(needs, scores, weighted=weighted, api=nw) if needs.anything else []
     except (AttributeError, TypeError):
         return None  # some quantity is a function of polars itself
-    counts: list[Quantity] = [("n", "len", None)]
-    if weighted:
-        weight = nw.col(WEIGHT)
-        counts += [("w", "sum", weight), ("w2", "sum", nw.col(MEASURE) * nw.col(MEASURE))]
-        counts += [("least", "min", weight), ("known", "count", weight)]
     centres: dict[str, float] = {}
     if needs.moments:
         counts_for = ~nw.col(ACTUAL).is_null() & ~nw.col(PREDICTED).is_null()
@@ -77,12 +72,45 @@ def pushed_down(
         middle = collected(middle).fill_null(0.0)
         centres = dict(zip(("truth_centre", "estimate_centre"), middle.row(0), strict=True))
         found += moments(*map(nw.lit, centres.values()), weighted=weighted, api=nw)
-    cells = _weighed(frame, by, [*counts, *found], wanted.get(WEIGHT))
-    if cut is not None and cut.several:
-        cells = cells.with_columns(pl.col(ESTIMATE).cast(pl.UInt16))
+    cells = _weighed(frame, by, [*_counts(cut, weighted=weighted), *found], wanted.get(WEIGHT))
+    if cut is not None:
+        cells = _of_cut(cells, cut, wanted["s0"][1])
     cells = cells.with_columns(pl.lit(value).alias(name) for name, value in centres.items())
     # groups that lie far apart are summed about their own means, here
     return None if centres and digits_lost(cells) else cells
+
+
+def _decided(frame: Any, cut: Cut) -> Any:
+    """The frame with an `estimate` made of its scores."""
+    import narwhals.stable.v2 as nw
+
+    score = nw.col("s0")
+    reached = [(score >= value).cast(nw.Int64) for value in sorted(cut.values)]
+    estimate = sum(reached[1:], start=reached[0]) if cut.several else score >= cut.values[0]
+    return frame.with_columns(nw.when(~score.is_null()).then(estimate).alias(ESTIMATE))
+
+
+def _counts(cut: Cut | None, *, weighted: bool) -> list[Quantity]:
+    """How many rows a cell has, their weights, and the ends of their scores where a cut is of probabilities."""
+    import narwhals.stable.v2 as nw
+
+    counts: list[Quantity] = [("n", "len", None)]
+    if cut is not None and cut.is_of_probabilities:
+        counts += [(_LOWEST, "min", nw.col("s0")), (_HIGHEST, "max", nw.col("s0"))]
+    if weighted:
+        weight = nw.col(WEIGHT)
+        counts += [("w", "sum", weight), ("w2", "sum", nw.col(MEASURE) * nw.col(MEASURE))]
+        counts += [("least", "min", weight), ("known", "count", weight)]
+    return counts
+
+
+def _of_cut(cells: pl.DataFrame, cut: Cut, column: Column) -> pl.DataFrame:
+    """The cells of a cut, whose scores must be on the scale of its thresholds."""
+    if cut.is_of_probabilities:
+        low, high = cells.select(pl.col(_LOWEST).min(), pl.col(_HIGHEST).max()).row(0)
+        cut.check_scores(low, high, column.name)
+        cells = cells.drop(_LOWEST, _HIGHEST)
+    return cells.with_columns(pl.col(ESTIMATE).cast(pl.UInt16)) if cut.several else cells
 
 
 def pushed_bins(source: Source, wanted: Mapping[str, tuple[str, Column]], bins: int) -> pl.DataFrame:

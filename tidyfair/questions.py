@@ -269,8 +269,8 @@ class Question:
             if low is not None and (low < 0 or high > 1):
                 msg = (
                     f"`probs`: {column.name!r} holds values from {low:g} to {high:g}, but {asking[0]} needs "
-                    "probabilities, between 0 and 1. Turn scores into probabilities first, or take metrics of their "
-                    "order, such as roc_auc."
+                    "probabilities, between 0 and 1. Make these of logits by `probs=sigmoid(…)`, or take metrics of "
+                    "their order, such as roc_auc."
                 )
                 raise ColumnError(msg)
 
