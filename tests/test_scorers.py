@@ -597,6 +597,29 @@ def test_a_function_sees_the_rows_as_they_are() -> None:
         tf.subset_score(everybody, f1_score, average="nope")(guess, PEOPLE, truth)
 
 
+def test_whole_numbers_are_codes_or_a_measurement_as_it_is_said() -> None:
+    ages = np.arange(20, 44)
+    guess = ages**2 + 10 * (ages % 2)
+    people = pl.DataFrame({"age": ages})
+    for data in (people, people.to_pandas()):
+        with pytest.raises(tf.ArgumentError, match=r"'age' holds 24 different whole numbers.*`as_numbers=True` or"):
+            tf.correlation_score("age")(Known(guess), data)
+        measured = tf.correlation_score("age", as_numbers=True)(Known(guess), data)
+        assert measured == pytest.approx(-np.corrcoef(ages, guess)[0, 1])
+        # every age is a group of one row, which says all of its prediction
+        assert tf.correlation_score("age", as_numbers=False)(Known(guess), data) == pytest.approx(-1)
+    assert tf.correlation_score(0, as_numbers=True)(Known(guess), ages[:, None]) == pytest.approx(measured)
+    floats = people.cast(pl.Float64)
+    assert tf.correlation_score("age")(Known(guess), floats) == pytest.approx(measured)
+    codes = people.with_columns(pl.col("age") % 10)
+    groups = codes.with_columns(guess=pl.Series(guess)).with_columns(mean=pl.col("guess").mean().over("age"))
+    ratio = math.sqrt(groups["mean"].var(ddof=0) / groups["guess"].var(ddof=0))  # pyright: ignore[reportOperatorIssue] - numbers
+    assert tf.correlation_score("age")(Known(guess), codes) == pytest.approx(-ratio)
+    odd: Any = "yes"
+    with pytest.raises(tf.ArgumentError, match="`as_numbers` is True or False"):
+        tf.correlation_score("age", as_numbers=odd)
+
+
 WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "an option that is none": (lambda: tf.make_scorer(tf.accuracy, pos_lable=1), "Did you mean 'pos_label'"),
     "outer groups": (lambda: tf.make_scorer(tf.accuracy, group_by="sex"), "has no `group_by`"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import polars as pl
 
 from tidyfair.aggregates import UserAggregate
+from tidyfair.arguments import flag
 from tidyfair.columns import Column
 from tidyfair.cuts import Cut
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning, listed, warn
@@ -42,6 +43,8 @@ Features: TypeAlias = "ColumnLike | int | Sequence[ColumnLike | int]"
 """Columns of X, by their names or by numbers."""
 
 _TRUTH, _PREDICTED, _WEIGHT = "y", "prediction", "sample_weight"
+_MOST_CODES = 10
+"""More different whole numbers than this may be a measurement, or codes of groups: it has to be said."""
 _OURS = ("probs", "group_by", "case_weights", "frequency_weights", "cluster", "explain")
 """Options of a call that a scorer has no use for, or fills in itself."""
 _ONLY_IN_ARRAYS = " A number is a place in an array only; in a frame it is a label."
@@ -425,13 +428,17 @@ def equal_opportunity_score(sensitive_column: Features, positive_target: object 
     return make_scorer(equal_opportunity_ratio, sensitive_column, pos_label=positive_target)
 
 
+@dataclass(frozen=True)
 class CorrelationScorer(FairnessScorer):
     """Correlation of predictions with a feature as a scorer; made by `correlation_score`."""
+
+    as_numbers: bool | None = None
+    """Whether a feature of numbers is a measurement; floats are, and few whole numbers are not, unless it says so."""
 
     def score(self, frame: pl.DataFrame, predicted: Mapping[str, Any]) -> float:
         """Minus the correlation of predictions and the feature, whatever is true."""
         (feature,) = self._by
-        measured = frame.lazy().select(feature.expr).collect_schema().dtypes()[0].is_float()
+        measured = self._is_measured(frame.select(feature.expr).to_series())
         metric, truth = (rsq, feature.source) if measured else (self.metric, None)
         weights = self._there(frame)["case_weights"]
         value = metric(frame, truth, case_weights=weights, **predicted)[".estimate"].item()
@@ -440,12 +447,30 @@ class CorrelationScorer(FairnessScorer):
             return math.nan
         return -math.sqrt(value)
 
+    def _is_measured(self, feature: pl.Series) -> bool:
+        """Whether the values of a feature are numbers to correlate with, not codes of groups."""
+        if self.as_numbers is not None:
+            return self.as_numbers
+        if feature.dtype.is_integer() and (several := feature.n_unique()) > _MOST_CODES:
+            msg = (
+                f"correlation_score(): {feature.name!r} holds {several} different whole numbers, which may be a "
+                "measurement, such as ages, or codes of groups: write `as_numbers=True` or `as_numbers=False`."
+            )
+            raise ArgumentError(msg)
+        return feature.dtype.is_float()
 
-def correlation_score(column: ColumnLike | int) -> FairnessScorer:
+
+def correlation_score(column: ColumnLike | int, *, as_numbers: bool | None = None) -> FairnessScorer:
     """Scorer: minus the correlation ratio of predicted numbers and groups; of two groups minus |Pearson's r|.
 
-    It is the root of `explained_by_groups`, and needs no order of groups. Floats are a measurement, and it is minus
-    |Pearson's r| of them; whole numbers, text and Booleans are groups.
+    It is the root of `explained_by_groups`, and needs no order of groups. Of a feature that is a measurement it is
+    minus |Pearson's r|.
+
+    Args:
+        column: The feature: a column of X, or its place if X is an array.
+        as_numbers: Whether its values are a measurement (True) or codes of groups (False). Where nothing is said,
+            floats are a measurement; text, Booleans and at most ten different whole numbers are groups; more whole
+            numbers are an error.
 
     >>> correlation_score("sex").metric.name
     'explained_by_groups'
@@ -453,8 +478,10 @@ def correlation_score(column: ColumnLike | int) -> FairnessScorer:
     if not isinstance(column, str | pl.Expr | Integral):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"correlation_score() takes one column, not {column!r}."
         raise ArgumentError(msg)
+    if as_numbers is not None:
+        flag("as_numbers", as_numbers)
     made = make_scorer(explained_by_groups, column)
-    return CorrelationScorer(made.metric, made.numbers)
+    return CorrelationScorer(made.metric, made.numbers, as_numbers=as_numbers)
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,8 @@ the sensitive column; `by=` then names what is routed:
 
 - **No value** is NaN, with a warning: where one of two rates has no denominator scikit-lego gives 0 or 1.
 - **One group** in the data differs from nobody: 1.
-- **Codes** of groups have no order: `correlation_score` of a column of whole numbers is minus the correlation ratio. Of
-  floats it is minus |Pearson's r|, as there: cast ages or counts to floats for scikit-lego's number."""
+- **Codes** of groups have no order: `correlation_score` of few whole numbers is minus the correlation ratio. Of
+  floats it is minus |Pearson's r|, as there; of ages or counts too with `as_numbers=True`."""
 
 ROWS = {
     "metrics": {
