@@ -139,6 +139,66 @@ def test_a_side_without_rows() -> None:
     assert other.select(".estimate", ".status").row(0) == (None, "no_reference")
 
 
+@pytest.mark.parametrize("part", ["f", "m"])
+def test_a_side_that_a_frame_lacks_has_no_value_as_in_an_outer_group(
+    part: str, engine: Callable[[pl.DataFrame], Any]
+) -> None:
+    data = pl.DataFrame({"estimate": [1, 0, 1, 1, 0], "sex": list("ffmmm"), "fold": list("aabbb")})
+    gap = tf.demographic_parity(tf.privileged({"sex": "m"}, unprivileged={"sex": "f"}))
+    outer = gap(data, estimate="estimate", group_by="fold", explain=True, on_undefined="ignore")
+    alone = data.filter(sex=part)
+    with pytest.warns(tf.UndefinedWarning, match="'sex' is never"):
+        found = as_polars(gap(engine(alone), estimate="estimate", explain=True))
+    assert found.rows() == outer.filter(fold="a" if part == "f" else "b").drop("fold").rows()
+    groups = as_polars(gap.by_group(engine(alone), estimate="estimate"))
+    assert groups.select(".group", ".estimate").rows() == [
+        ("unprivileged", 0.5) if part == "f" else ("privileged", pytest.approx(2 / 3))
+    ]
+
+
+def test_everybody_else_is_known_where_all_values_are() -> None:
+    data = pl.DataFrame({"estimate": [1, 0, 1], "sex": ["f"] * 3})
+    sides = tf.privileged(sex="m")
+    gap = tf.demographic_parity(sides)
+    with pytest.warns(tf.UndefinedWarning, match=r"'sex' is never 'm'. Its values: 'f'. If it is right, make the"):
+        assert gap(data, estimate="estimate")[".estimate"].item() is None
+    # "m" may be a slip, so that who is not "m" may be anybody
+    assert gap.by_group(data, estimate="estimate").select(".group", ".status").rows() == [("neither", "left_out")]
+    with pytest.warns(tf.UndefinedWarning, match="'sex' is never 'm'"):
+        found = tf.selection_rate(data, estimate="estimate", group_by=sides)
+    assert found["side"].to_list() == ["neither"]
+    declared = data.cast({"sex": pl.Enum(["f", "m"])})
+    with pytest.warns(tf.UndefinedWarning, match="nobody is privileged, because its values never occur"):
+        assert gap(declared, estimate="estimate")[".estimate"].item() is None
+    assert gap.by_group(declared, estimate="estimate").select(".group", ".estimate").row(0) == ("unprivileged", 2 / 3)
+    assert tf.selection_rate(declared, estimate="estimate", group_by=sides)["side"].to_list() == ["unprivileged"]
+    with pytest.warns(tf.UndefinedWarning):
+        verdict = tf.check(gap, below=0.1)(declared, estimate="estimate")[".verdict"].item()
+    assert verdict == "not enough evidence"
+
+
+def test_a_value_of_several_that_does_not_occur_is_no_number() -> None:
+    data = rows(SHARES)
+    gap = tf.demographic_parity(tf.privileged(group=["a", "bb"]))
+    with pytest.warns(tf.UndefinedWarning, match="'group' is never 'bb'"):
+        assert gap(data, estimate="estimate")[".estimate"].item() is None
+    declared = data.cast({"group": pl.Enum([*SHARES, "bb"])})
+    alone = tf.demographic_parity(tf.privileged(group="a"))(data, estimate="estimate")
+    assert gap(declared, estimate="estimate")[".estimate"].item() == alone[".estimate"].item()
+
+
+def test_conditions_that_cover_everybody_or_nobody_have_no_value(loans: pl.DataFrame) -> None:
+    everybody = tf.demographic_parity(tf.privileged(sex=["f", "m"]))
+    with pytest.warns(tf.UndefinedWarning, match="nobody is unprivileged, because there is nobody else"):
+        assert everybody(loans, estimate="estimate")[".estimate"].item() is None
+    never = loans.filter(~((pl.col("sex") == "m") & (pl.col("race") == "rare")))
+    nobody = tf.demographic_parity(tf.privileged({"sex": "m", "race": "rare"}))
+    with pytest.warns(tf.UndefinedWarning, match="nobody is privileged, because its values never occur together"):
+        assert nobody(never, estimate="estimate")[".estimate"].item() is None
+    with pytest.raises(tf.UndefinedError, match="never occur together"):
+        nobody(never, estimate="estimate", on_undefined="raise")
+
+
 def test_privileged_is_signed_unless_said_otherwise() -> None:
     sides = tf.privileged(group=["c", "d"])
     gap = (1 + 4) / 20 - (12 + 2) / 24

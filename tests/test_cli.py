@@ -714,11 +714,12 @@ def test_rows_that_lack_something_are_told_once(tmp_path: Path, capsys: pytest.C
     data = lending(500).with_columns(
         pl.when(pl.col("fold") == 1).then(None).otherwise("repaid").alias("repaid"),
         pl.when(pl.col("fold") < 3).then(float("nan")).otherwise("score").alias("score"),
+        again=pl.col("score") ** 2,
     )
     truths, scores = (data["fold"] == 1).sum(), (data["fold"] < 3).sum()
     file = _written(data, tmp_path)
     told = f"read what they lack: {truths} without 'repaid' and {scores} without 'score'."
-    models = ["compare", file, "--truth", "repaid", "--one", "score", "--other", "weight", "--threshold", "0.5"]
+    models = ["compare", file, "--truth", "repaid", "--one", "score", "--other", "again", "--threshold", "0.5"]
     audit = ["audit", file, "--truth", "repaid", "--probs", "score", "--by", "sex"]
     for call in ([*audit, "--threshold", "0.5"], [*audit, "--estimate", "approved"], models):
         assert _called(capsys, *call, "--pos-label", "yes")[2].count(told) == 1

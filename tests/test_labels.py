@@ -108,9 +108,10 @@ def test_an_event_that_does_not_occur_gives_no_number_anywhere() -> None:
     for interval in ("auto", "bootstrap", "bayes"):
         sure = fair(data, "t", "e", interval=interval, times=20, **quiet)
         assert sure.select(".estimate", ".lower", ".upper").row(0) == (None, None, None)
-    with pytest.warns(tf.UndefinedWarning):
-        assert tf.check(fair, below=0.1)(data, "t", "e", pos_label="c")[".verdict"].item() == "not enough evidence"
+    # a number may be missing, but nobody is judged by what may be a slip
     refusing: list[Callable[[], object]] = [
+        lambda: tf.check(fair, below=0.1)(data, "t", "e", pos_label="c"),
+        lambda: tf.report(data, "t", "e", by="g", pos_label="c"),
         lambda: tf.disparity_test(fair)(data, "t", "e", pos_label="c"),
         lambda: tf.subgroup_search(tf.selection_rate, ["g"])(data, "t", "e", pos_label="c"),
         lambda: tf.calibration_curve(data, "t", probs="p", pos_label="c"),

@@ -226,6 +226,10 @@ class Evaluable(ABC):
         """Refuse a tally that was counted for other columns or metrics than these."""
         self._question.check_counted(tally, truth, estimate, options)
 
+    def check_occurs(self, tally: Tally, reading: Mapping[str, Any]) -> None:
+        """Refuse an event, or a value of a condition, that does not occur: what may be a slip is not to be judged."""
+        self._question.check_occurs(tally, reading)
+
     def evaluate(self, tally: Tally, reading: Reading) -> list[Evaluated]:
         """The values of all groups, after the checks that need the whole of the data."""
         return self._question.evaluate(tally, reading)

@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from numbers import Number
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import polars as pl
 
@@ -132,6 +133,18 @@ def fingerprint(expr: pl.Expr) -> str | None:
     written = expr.meta.serialize()
     # what prints alike need not be alike: arguments of functions are not shown
     return None if _PYTHON in written else hashlib.sha256(written).hexdigest()[:16]
+
+
+def levels_of(dtype: pl.DataType) -> list[Any]:
+    """The values that a dtype declares, or none."""
+    if isinstance(dtype, pl.Enum):
+        return dtype.categories.to_list()
+    return [False, True] if dtype == pl.Boolean else []
+
+
+def kind_of(value: object) -> str:
+    """The kind of a value; values of two kinds are never equal."""
+    return "number" if isinstance(value, Number) else type(value).__name__
 
 
 def check_features(frame: pl.DataFrame, names: Mapping[str, str], what: str) -> None:

@@ -71,6 +71,7 @@ def audit(options: Namespace) -> int:
     gate = _gate(options, asked, [by.text for by in audited.bys])
     call: Any = {"data": asked.data, "truth": asked.truth, "estimate": asked.estimate, **asked.counting}
     tally = audited.everything(*(gate.metrics if gate else ())).tally(**call, parts=0)
+    audited.results.check_occurs(tally, asked.reading)
     verdicts = gate and gate.compute(tally, on_undefined="ignore", **asked.reading)
     if pages:
         told = report(

@@ -98,7 +98,7 @@ def replicates_of(
         parts = [
             _counted(evaluated, tidy(evaluated)).drop_nulls(".estimate")
             for each in drawn
-            for evaluated in evaluate_requests(each, mine, quiet, allow_unseen=True)
+            for evaluated in evaluate_requests(each, mine, quiet)
         ]
         every = pl.concat(parts, how="diagonal_relaxed")
         outer = [key.column.name for key in tally.outer if key.role == "outer"]

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidyfair.aggregates import CONTEXTS, SUPPRESSED
+from tidyfair.columns import levels_of
 from tidyfair.comparisons import NO_LEVEL, PART
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
 from tidyfair.formulas import OVERALL
 from tidyfair.functions import class_values, row_values
-from tidyfair.labels import NUMBERS, levels_of, read_labels
+from tidyfair.labels import NUMBERS, read_labels
 from tidyfair.partitions import Level, Whose
 from tidyfair.readings import ERROR, LEVEL, ONE_LABEL, UNIT, Table, derived, evaluate, pool, spread
 from tidyfair.requests import ALL_LABELS, ON_UNDEFINED
@@ -83,13 +84,11 @@ class Evaluated:
         return ALL_LABELS if first.over_levels and estimator not in ONE_LABEL else estimator
 
 
-def evaluate_requests(
-    tally: Tally, requests: Sequence[Request], reading: Reading, *, allow_unseen: bool = False
-) -> list[Evaluated]:
+def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Reading) -> list[Evaluated]:
     """Work out every metric of every group, in a number of queries that does not depend on the number of groups.
 
-    With a list of cuts, class metrics are read at each of them, and the others once. With `allow_unseen` an event that
-    does not occur leaves all values null; else it is an error.
+    With a list of cuts, class metrics are read at each of them, and the others once. Of an event that does not occur
+    all values are null.
     """
     if reading["on_undefined"] not in ON_UNDEFINED:
         raise ArgumentError.unknown("on_undefined", reading["on_undefined"], ON_UNDEFINED)
@@ -101,7 +100,7 @@ def evaluate_requests(
             pos_label=reading["pos_label"],
             estimator=reading["estimator"],
             any_event=all(formula.given is not None for request in requests for _, formula in request.formulas),
-            allow_unseen=allow_unseen,
+            allow_unseen=True,
         )
     if tally.cut is None or not tally.cut.several:
         return [_evaluate(tally, tuple(requests), labels, reading)]

@@ -80,6 +80,7 @@ class Gate:
                 msg = f"`{name}` is given twice: {own!r} with the gate, and {given!r} here."
                 raise ArgumentError(msg)
         reading = reading | cast("ReadOptions", dict(self.options))
+        self.metrics.check_occurs(tally, reading)
         found, place = self._at(tally, 1 - self.confidence, reading)
         sides, limits = zip(*(self.limits[each] for each in place), strict=True) if place else ((), ())
         below = pl.Series([side == "below" for side in sides], dtype=pl.Boolean)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from tidyfair.arguments import is_unicode
-from tidyfair.columns import Column
-from tidyfair.errors import ArgumentError, listed, nearest
+from tidyfair.columns import Column, kind_of, levels_of
+from tidyfair.errors import ArgumentError, differs_in_case, listed, nearest
 
 if TYPE_CHECKING:
     from tidyfair.columns import ColumnLike
@@ -45,44 +45,80 @@ class Privileged:
         return " vs ".join(sides)
 
     def check(self, keys: pl.DataFrame) -> None:
-        """Refuse, over all keys of the data, values that never occur, sides without rows, and rows on both sides."""
-        if keys.is_empty():
-            return
+        """Refuse, over all keys of the data, values that cannot occur, and rows on both sides."""
         keys = self._named(keys)
-        for name, values in (each for condition in (*self.conditions, *self.unprivileged) for each in condition):
-            seen = keys[name].unique().drop_nulls().to_list()
+        for name, value in self._values((*self.conditions, *self.unprivileged)):
+            seen, declared = keys[name].unique().drop_nulls().to_list(), levels_of(keys.schema[name])
+            of_other_kind = seen and kind_of(value) not in map(kind_of, seen)
+            impossible = value not in declared if declared else of_other_kind or differs_in_case(value, seen)
             # Python equality, so that True = 1 = 1.0 as for labels
-            if unknown := [value for value in values if value not in seen]:
-                msg = (
-                    f"{self}: {name!r} is never {unknown[0]!r}.{nearest(unknown[0], seen)} "
-                    f"Its values: {listed(sorted(seen))}."
-                )
-                raise ArgumentError(msg)
+            if value not in seen and impossible:
+                raise ArgumentError(self._never(name, value, declared or seen))
         if (self._meets(self.conditions, keys) & self._meets(self.unprivileged, keys)).any():
             msg = f"{self}: some rows are on both sides; make the conditions exclude each other."
             raise ArgumentError(msg)
+
+    def unseen(self, keys: pl.DataFrame) -> list[str]:
+        """The values, over all keys of the data, that may be slips: they neither occur nor are declared by a dtype."""
+        if keys.is_empty():
+            return []
+        keys = self._named(keys)
+        way_out = " If it is right, make the column an Enum of all its values"
+        way_out += "." if self.unprivileged else ", or name the others: `unprivileged=`."
+        return [
+            self._never(name, value, keys[name].unique().drop_nulls().to_list()) + way_out
+            for name, value in self._unseen((*self.conditions, *self.unprivileged), keys)
+        ]
+
+    def remarks(self, keys: pl.DataFrame) -> list[str]:
+        """The reasons, over all keys of the data, why there is nobody to be compared."""
+        if keys.is_empty():
+            return []
+        if unseen := self.unseen(keys):
+            return unseen
         there = self.side(keys).unique().to_list()
-        for side in ("privileged", "unprivileged"):
-            if side not in there:
-                several = sum(map(len, self.conditions if side == "privileged" else self.unprivileged)) > 1
-                why = "its values never occur together" if several else "there is nobody else"
-                msg = f"{self}: nobody is {side}, because {why}."
-                raise ArgumentError(msg)
+        lacking = [side for side in ("privileged", "unprivileged") if side not in there]
+        return [f"{self}: nobody is {side}, because {self._reason(side)}." for side in lacking]
+
+    def _reason(self, side: str) -> str:
+        """The reason why a side has no rows, although every value occurs or is declared."""
+        conditions = self.conditions if side == "privileged" else self.unprivileged
+        if not conditions:
+            return "there is nobody else"
+        several = sum(map(len, conditions)) > 1
+        return "its values never occur together" if several else "its values never occur"
 
     def side(self, keys: pl.DataFrame) -> pl.Series:
         """The side of each row of keys, which are those of `columns` in order, under any name.
 
-        Rows with a null in a condition column, or on neither side, are `neither`.
+        Rows with a null in a condition column, or on neither side, are `neither`. Where a value of the privileged never
+        occurs, it may be a slip, and it is not known who everybody else is.
         """
         keys = self._named(keys)
         chosen = self._meets(self.conditions, keys)
-        other = self._meets(self.unprivileged, keys) if self.unprivileged else ~chosen
+        everybody_else = chosen & ~chosen if self._unseen(self.conditions, keys) else ~chosen
+        other = self._meets(self.unprivileged, keys) if self.unprivileged else everybody_else
         known = keys.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
         return pl.select(
             pl.when(known & chosen).then(pl.lit("privileged"))
             .when(known & other).then(pl.lit("unprivileged"))
             .otherwise(pl.lit("neither")).cast(SIDES)
         ).to_series()  # fmt: skip
+
+    @staticmethod
+    def _values(conditions: tuple[_Condition, ...]) -> list[tuple[str, object]]:
+        """The columns of conditions, each with every value that is admitted."""
+        return [(name, value) for condition in conditions for name, values in condition for value in values]
+
+    def _unseen(self, conditions: tuple[_Condition, ...], keys: pl.DataFrame) -> list[tuple[str, object]]:
+        """The values of conditions that neither occur nor are declared by the dtype of their column."""
+        known = {
+            name: {*keys[name].unique().drop_nulls().to_list(), *levels_of(keys.schema[name])} for name in keys.columns
+        }
+        return [(name, value) for name, value in self._values(conditions) if value not in known[name]]
+
+    def _never(self, name: str, value: object, known: list[Any]) -> str:
+        return f"{self}: {name!r} is never {value!r}.{nearest(value, known)} Its values: {listed(sorted(known))}."
 
     def _named(self, keys: pl.DataFrame) -> pl.DataFrame:
         return keys.rename(dict(zip(keys.columns, (column.name for column in self.columns), strict=True)))
@@ -115,8 +151,12 @@ def privileged(
         values: One condition written as keywords.
 
     Rows with a null in a condition column, or on neither side, are left out and counted as the group `neither`.
-    A column, or a value, that does not occur is an error when the metric is called, as are a side without rows and rows
-    on both sides. It may also be the outer grouping of a call, `group_by=privileged(…)`, whose column is `side`.
+    A column that is not there is an error when the metric is called, as are a value that cannot occur (it is no level
+    of the column's dtype, of another kind than its values, or in other letters) and rows on both sides. A side without
+    rows makes the comparison null, with a warning. So does a value of the privileged that does not occur where the
+    dtype does not declare it, because it may be a slip, and everybody else is then nobody who is known: make the column
+    an Enum of all its values, or name the other side, `unprivileged=`. Gates, tests, searches and reports refuse both.
+    It may also be the outer grouping of a call, `group_by=privileged(…)`, whose column is `side`.
 
     >>> privileged(sex="male", race=["white", "asian"])
     privileged(sex=male & race=asian|white)

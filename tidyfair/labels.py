@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from numbers import Number, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tidyfair.columns import are_told_apart
+from tidyfair.columns import are_told_apart, kind_of, levels_of
 from tidyfair.errors import ArgumentError, LabelError, differs_in_case, listed, nearest
 from tidyfair.formulas import AVERAGES, HAND_TILL
 from tidyfair.tallies import ESTIMATE, LABELS, TRUTH
@@ -136,7 +136,7 @@ def read_labels(
 
 def _refuse_slip(pos_label: object, values: list[Any], *, declared: bool, allow_unseen: bool) -> None:
     """Refuse an event that is no label, where it cannot be a label that does not occur."""
-    other_kind = len({_sort_of(value) for value in (*values, pos_label)}) > 1
+    other_kind = len({kind_of(value) for value in (*values, pos_label)}) > 1
     if not (declared or other_kind or differs_in_case(pos_label, values)) and (allow_unseen or len(values) == 1):
         return
     hint = nearest(pos_label, values)
@@ -199,8 +199,8 @@ def _seen_labels(tally: Tally, pos_label: object) -> list[Any]:
     columns = _columns(tally)
     seen = {name: tally.seen[name] for name in columns}
     holds = "; ".join(f"{column!r} holds {listed(seen[name])}" for name, column in columns.items())
-    every = sorted({value for values in seen.values() for value in values}, key=lambda value: (_sort_of(value), value))
-    if len({_sort_of(value) for value in every}) > 1:
+    every = sorted({value for values in seen.values() for value in values}, key=lambda value: (kind_of(value), value))
+    if len({kind_of(value) for value in every}) > 1:
         msg = f"Truth and estimate hold different kinds of labels: {holds}. Cast one of them."
         raise LabelError(msg)
     levels = [each for name in columns if (each := levels_of(tally.kinds[name]))]
@@ -256,14 +256,3 @@ def _refuse_marker(tally: Tally, seen: dict[str, list[Any]], every: list[Any]) -
         f"`data.filter(pl.col({column!r}) != {marker!r})` of a frame. If it is a label, write `labels={every!r}`."
     )
     raise LabelError(msg)
-
-
-def levels_of(dtype: pl.DataType) -> list[Any]:
-    """The labels that a dtype declares, or none."""
-    if isinstance(dtype, pl.Enum):
-        return dtype.categories.to_list()
-    return [False, True] if dtype == pl.Boolean else []
-
-
-def _sort_of(value: object) -> str:
-    return "number" if isinstance(value, Number) else type(value).__name__

@@ -23,7 +23,7 @@ from tidyfair.errors import (
     listed,
     warn,
 )
-from tidyfair.evaluations import evaluate_requests
+from tidyfair.evaluations import evaluate_requests, labels_with_scores
 from tidyfair.formulas import Statistic, unprefixed
 from tidyfair.frames import from_arrays, open_frame
 from tidyfair.plans import counted_together
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tidyfair.evaluations import Evaluated
     from tidyfair.formulas import Formula
     from tidyfair.frames import Source
+    from tidyfair.groups import Privileged
     from tidyfair.requests import Accepted, Reading, Request
 
 __all__: list[str] = []
@@ -357,7 +358,19 @@ class Question:
             msg = "The tally was not counted for all of these metrics; count again with what is to be computed."
             raise ArgumentError(msg)
         asked = self.requests if requests is None else requests
-        return evaluate_requests(tally.on_sides(), asked, reading, allow_unseen=allow_unseen)
+        if not allow_unseen:
+            self.check_occurs(tally, reading)
+        return evaluate_requests(tally.on_sides(), asked, reading)
+
+    def check_occurs(self, tally: Tally, reading: Mapping[str, Any]) -> None:
+        """Refuse an event, or a value of a condition, that does not occur and may be a slip."""
+        check_tally(tally)
+        if reading.get("pos_label") is not None and not tally.needs.numbers:
+            pos_label, estimator = reading["pos_label"], reading.get("estimator")
+            labels_with_scores(tally, labels=reading.get("labels"), pos_label=pos_label, estimator=estimator)
+        for sides, keys in _sides(tally, self.requests):
+            if unseen := sides.unseen(keys):
+                raise ArgumentError(unseen[0])
 
     def _groups(self, counted: Sequence[_Counted], reading: Reading) -> pl.DataFrame:
         found = [
@@ -388,7 +401,7 @@ class Question:
             parts.append(self._sure(tally, evaluated, part, reading))
             if on_undefined in {"warn", "raise"}:
                 said += complaints(evaluated, part)
-                said += [each for each in evaluated.labels.remarks if each not in said]
+                said += [each for each in _remarks(tally, evaluated) if each not in said]
         results = parts[0]
         if len(parts) > 1:
             # metrics keep the order in which they were asked
@@ -453,6 +466,21 @@ def _without(frame: pl.DataFrame, truth: str | None, value: Any) -> pl.DataFrame
         return frame.filter(pl.col(truth).ne_missing(pl.lit(value)))
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise ArgumentError(msg) from error
+
+
+def _sides(tally: Tally, requests: Sequence[Request]) -> list[tuple[Privileged, pl.DataFrame]]:
+    """The conditions that pool rows into sides, each with the keys that it is about."""
+    every = [*(request.by.sides for request in requests if request.by), tally.sides]
+    return [(each, tally.cells[tally.names(each.columns)]) for each in dict.fromkeys(every) if each is not None]
+
+
+def _remarks(tally: Tally, evaluated: Evaluated) -> list[str]:
+    """The labels and sides that are missing from the data, so that there is no value."""
+    said = list(evaluated.labels.remarks)
+    for sides, keys in _sides(tally, evaluated.requests):
+        # an outer group that does not occur has no row, and nothing is missing
+        said += sides.unseen(keys) if sides == tally.sides else sides.remarks(keys)
+    return [sentence.removesuffix(".") for sentence in said]
 
 
 def _check_parts(options: CountOptions) -> None:

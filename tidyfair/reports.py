@@ -167,6 +167,7 @@ def report(
     if not tally.cells["n"].sum():
         msg = "report() has nothing to tell: there are no rows."
         raise ArgumentError(msg)
+    audit.results.check_occurs(tally, reading)
     results = audit.results.compute(tally, explain=True, **reading)
     groups = audit.groups.compute_by_group(tally, **reading)
     asked: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}

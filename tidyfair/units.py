@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
+from tidyfair.columns import levels_of
 from tidyfair.errors import AggregateError, ArgumentError, listed, nearest
 from tidyfair.frames import SQUARED, WEIGHT
-from tidyfair.labels import levels_of
 from tidyfair.partitions import Rows
 from tidyfair.readings import UNIT, count_cells
 from tidyfair.sums import ACTUAL, PREDICTED
