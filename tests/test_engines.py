@@ -11,6 +11,7 @@ import duckdb
 import narwhals as nw
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from conftest import EAGER, ELSEWHERE, ENGINES, REFERENCES, as_polars, reference_data, spark
 from polars.testing import assert_frame_equal
@@ -312,6 +313,107 @@ def test_levels_keep_their_order() -> None:
     weighted = tf.metric_tweak(tf.kap, "weighted", weighting="linear")
     expected = weighted(people.cast(levels), "y", "p")[".estimate"].item()
     assert weighted((connection, "people"), "y", "p")[".estimate"].item() == expected
+
+
+LEVELS = ["never", "low", "mid", "high"]
+LEVELLED = pl.DataFrame({"y": ["high", "low", "mid", None, "low"], "p": ["high", "mid", "mid", "low", "low"]})
+
+
+def _duckdb_enum(frame: pl.DataFrame) -> Any:
+    connection = duckdb.connect()
+    connection.register("texts", frame.cast(pl.String).to_arrow())
+    connection.execute(f"create type level as enum ({', '.join(map(repr, LEVELS))})")
+    connection.execute("create table people as select y::level as y, p::level as p from texts")
+    return connection.table("people")
+
+
+def _ordered(frame: pl.DataFrame, levels: list[Any] = LEVELS) -> pd.DataFrame:
+    """Ordered categories of pandas."""
+    columns = {name: pd.Categorical(frame[name].to_list(), categories=levels, ordered=True) for name in frame.columns}
+    return pd.DataFrame(columns)
+
+
+def _in_parts(frame: pd.DataFrame) -> pa.Table:
+    """Ordered dictionaries of Arrow, of which the first part knows only its own levels."""
+    own = frame[:2].apply(lambda column: column.cat.remove_unused_categories())
+    parts = [pa.Table.from_pandas(part, preserve_index=False) for part in (own, frame[2:])]
+    return pa.table({name: pa.chunked_array([part[name].chunk(0) for part in parts]) for name in frame.columns})
+
+
+WITH_LEVELS: dict[str, Callable[[pl.DataFrame], Any]] = {
+    "polars": lambda frame: frame.cast(pl.Enum(LEVELS)),
+    "lazy": lambda frame: frame.cast(pl.Enum(LEVELS)).lazy(),
+    "polars in pyarrow": lambda frame: frame.cast(pl.Enum(LEVELS)).to_arrow(),
+    "polars in pandas": lambda frame: frame.cast(pl.Enum(LEVELS)).to_pandas(),
+    "polars in pandas_pyarrow": lambda frame: frame.cast(pl.Enum(LEVELS)).to_pandas(use_pyarrow_extension_array=True),
+    "pandas": _ordered,
+    "pyarrow": lambda frame: pa.Table.from_pandas(_ordered(frame)),
+    "pyarrow in parts": lambda frame: _in_parts(_ordered(frame)),
+    "pandas_pyarrow": lambda frame: pa.Table.from_pandas(_ordered(frame)).to_pandas(types_mapper=pd.ArrowDtype),
+    "dask": lambda frame: dask.dataframe.from_pandas(_ordered(frame), npartitions=2),
+    "duckdb": _duckdb_enum,
+    "pandas in duckdb": lambda frame: duckdb.from_df(_ordered(frame)),
+}
+"""Engines that know the levels of a column, and those through which they come."""
+
+
+@pytest.mark.parametrize("name", WITH_LEVELS)
+def test_levels_that_do_not_occur_count_alike_on_all_engines_that_know_them(name: str) -> None:
+    data = WITH_LEVELS[name](LEVELLED)
+    linear = tf.metric_tweak(tf.kap, "linear", weighting="linear")
+    every = tf.metric_set(tf.sens, tf.spec, tf.prevalence, tf.accuracy, linear)
+    expected = every(LEVELLED, "y", "p", labels=LEVELS, on_undefined="ignore")
+    found = as_polars(every(data, "y", "p", on_undefined="ignore"))
+    assert found.rows() == expected.rows()
+    table = as_polars(tf.conf_mat(data, "y", "p"))
+    assert table[".truth"].unique(maintain_order=True).to_list() == LEVELS
+    declared = tf.selection_rate(data, estimate="p", pos_label="never")
+    assert as_polars(declared)[".estimate"].item() == 0
+
+
+@pytest.mark.parametrize("kind", ["pandas", "pyarrow", "pandas_pyarrow", "dask"])
+@pytest.mark.parametrize("levels", [[4.0, 3.0, 1.0, 2.0], [4, 3, 1, 2], [0.5, 0.25, 1.5, 1.0]], ids=str)
+def test_ordered_categories_of_numbers_are_numbers_with_their_levels(kind: str, levels: list[float]) -> None:
+    rates = pl.DataFrame(
+        {"y": [levels[0], levels[2], levels[3], None], "p": [levels[0], levels[3], levels[3], levels[2]]}
+    )
+    frames: dict[str, Callable[[pd.DataFrame], Any]] = {
+        "pandas": lambda frame: frame, "pyarrow": pa.Table.from_pandas,
+        "pandas_pyarrow": lambda frame: pa.Table.from_pandas(frame).to_pandas(types_mapper=pd.ArrowDtype),
+        "dask": lambda frame: dask.dataframe.from_pandas(frame, npartitions=2),
+    }  # fmt: skip
+    data = frames[kind](_ordered(rates, levels))
+    table = as_polars(tf.conf_mat(data, "y", "p"))
+    assert table[".truth"].dtype.is_numeric()
+    assert table[".truth"].unique(maintain_order=True).to_list() == levels
+    linear = tf.metric_tweak(tf.kap, "linear", weighting="linear")
+    every = tf.metric_set(tf.spec, tf.prevalence, linear)
+    texts = rates.select(pl.all().replace_strict({each: f"level {each}" for each in levels}, return_dtype=pl.String))
+    expected = every(texts, "y", "p", labels=[f"level {each}" for each in levels])
+    assert as_polars(every(data, "y", "p"))[".estimate"].to_list() == expected[".estimate"].to_list()
+    halves = [every.tally(frames[kind](_ordered(part, levels)), "y", "p") for part in (rates[:2], rates[2:])]
+    assert every.compute(halves[0] + halves[1])[".estimate"].to_list() == expected[".estimate"].to_list()
+    # of numbers they are the numbers
+    known = rates.drop_nulls()
+    assert as_polars(tf.mae(data, "y", "p"))[".estimate"].item() == (known["y"] - known["p"]).abs().mean()
+
+
+def test_two_ordered_categories_of_numbers_have_their_event() -> None:
+    truth, estimate = [0.0, 1.0, 1.0, None], [1.0, 1.0, 0.0, 1.0]
+    data = _ordered(pl.DataFrame({"y": truth, "p": estimate}), [0.0, 1.0])
+    for frame in (data, dask.dataframe.from_pandas(data, npartitions=2)):
+        assert as_polars(tf.sens(frame, "y", "p"))[".estimate"].item() == 0.5
+    wider = _ordered(pl.DataFrame({"y": truth, "p": estimate}), [0.0, 1.0, 2.0])
+    one, other = (tf.sens.tally(frame, "y", "p") for frame in (data, wider))
+    with pytest.raises(tf.ArgumentError, match=r"levels of the column 'y' are 0.0, 1.0 in one part and 0.0, 1.0, 2.0"):
+        _ = one + other
+
+
+def test_levels_of_arrays_come_over() -> None:
+    truth = pa.array(["b", "b", "c"]).dictionary_encode()
+    levels = pa.DictionaryArray.from_arrays(truth.indices, ["b", "c", "never"], ordered=True)
+    found = tf.prevalence.arrays(levels)
+    assert found.select(".estimator", ".estimate").row(0) == ("macro", pytest.approx(1 / 3))
 
 
 def test_what_cannot_be_asked_of_rows_elsewhere() -> None:

@@ -98,7 +98,8 @@ class Evaluable(ABC):
             keep_rows: Whether a tally keeps its rows although counts are enough, for tests that shuffle them.
             pos_label: The label that is the event; needed unless labels are Boolean, 0/1 or -1/1. Where it does not
                 occur among several labels, everything is null (`unseen_event`).
-            labels: All labels in order, where the data do not say.
+            labels: All labels in order, where the data do not say; text of engines without levels (Spark, Ibis, files
+                in Dask, Arrow in DuckDB) does not, so that a label that does not occur is not counted.
             estimator: How more than two labels are read: "macro" (the default), "macro_weighted" or "micro" averages,
                 "hand_till" (the default of roc_auc), or "one_vs_rest", which compares groups label by label; "binary"
                 insists on one label against the rest.

@@ -78,13 +78,17 @@ def count(
     features = _features(needs)
     wanted |= {f"f{index}": ("features", column) for index, column in enumerate(features)}
     read = scores if reads_scores and needs.scores else None
-    tally = Tally(pl.DataFrame(), keys, truth, estimate, cut, weights, scores, needs, sides=source.sides)
+    declared = source.levels_of_numbers({TRUTH: truth, ESTIMATE: estimate})
+    tally = Tally(
+        pl.DataFrame(), keys, truth, estimate, cut, weights, scores, needs, sides=source.sides, declared=declared
+    )
     if source.is_elsewhere:
         found = _elsewhere(source, wanted, groups, tally, plain=blocks is None)
         if isinstance(found, Tally):
             return found
         given: dict[str, Any] = {"truth": truth, "estimate": estimate, "scores": scores, "cut": cut, "weights": weights}
-        return count(found[0], keys, **given, frequencies=found[1], needs=needs, blocks=blocks)
+        rows = count(found[0], keys, **given, frequencies=found[1], needs=needs, blocks=blocks)
+        return replace(rows, declared=declared)
     engine = engine_for(source.rows)
     frame = source.select(wanted | groups)
     exact = _exact(frame, wanted)
@@ -99,7 +103,8 @@ def count(
             _check_scores(frame, cut, scores, engine)
             frame = cut.decide(frame, outer, list(groups), [column.name for column in cut.by]).drop(list(groups))
     if not needs.numbers:
-        _refuse_continuous(frame, {TRUTH: truth, ESTIMATE: estimate}, engine)
+        named = {TRUTH: truth, ESTIMATE: estimate}
+        _refuse_continuous(frame, {name: each for name, each in named.items() if name not in declared}, engine)
     if blocks is not None:
         with blaming_expressions(wanted):
             frame = _in_blocks(frame.collect(engine=engine), f"k{len(keys)}", blocks).lazy()
@@ -142,7 +147,7 @@ def _elsewhere(
     scores = len(tally.scores.columns) if tally.scores and needs.scores else 0
     bins = tally.scores.bins if tally.scores else None
     summed_up = replace(needs, rows=False) if bins else needs
-    cells = pushed_down(source, every, summed_up, cut, scores) if plain else None
+    cells = pushed_down(source, every, summed_up, cut, scores, tally.declared) if plain else None
     if cells is None:
         return distinct_rows(source, every)
     rows = pushed_bins(source, wanted, bins) if bins else None
@@ -366,7 +371,7 @@ def _within_bins(cells: pl.DataFrame, scores: Scores | None) -> pl.DataFrame:
 def _refuse_continuous(frame: pl.LazyFrame, named: dict[str, Column | None], engine: EngineType) -> None:
     """Numbers that are not whole are no labels; found before they are counted one by one."""
     schema = frame.collect_schema()
-    floats = [name for name in LABELS if name in schema and (schema[name].is_float() or schema[name].is_decimal())]
+    floats = [name for name in named if name in schema and (schema[name].is_float() or schema[name].is_decimal())]
     if not floats:
         return
     broken = (pl.col(floats) != pl.col(floats).round(0)).any()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidyfair.aggregates import CONTEXTS, SUPPRESSED
-from tidyfair.columns import levels_of
 from tidyfair.comparisons import NO_LEVEL, PART
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
 from tidyfair.formulas import OVERALL
@@ -130,7 +129,7 @@ def labels_with_scores(
         there = f"there is no column for {listed(without)}, only for {listed(mapped)}"
         msg = f"`probs`: {there}; give one for each label."
         raise ColumnError(msg)
-    if labels is not None or mapped is None or levels_of(tally.kinds["truth"]):
+    if labels is not None or mapped is None or tally.levels("truth"):
         return read_labels(
             tally, labels=labels, pos_label=pos_label, estimator=estimator, any_event=any_event,
             allow_unseen=allow_unseen,

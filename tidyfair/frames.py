@@ -86,17 +86,51 @@ class Source:
             names = {new: "`{}`".format(name.replace("`", "``")) for new, name in names.items()}
         return frame.select(*(nw.col(name).alias(new) for new, name in names.items()))
 
+    def levels(self, roots: Iterable[str]) -> dict[str, list[Any]]:
+        """The levels of ordered columns of pandas, pyarrow and Dask in their order, as far as they are declared."""
+        if self.kind not in (*_EAGER, "dask"):
+            return {}
+        import narwhals.stable.v2 as nw
+
+        frame: Any = self.frame
+        found: dict[str, list[Any]] = {}
+        for root, dtype in frame.select(*roots).collect_schema().items():
+            if isinstance(dtype, nw.Enum):
+                found[root] = list(dtype.categories)
+            elif isinstance(dtype, nw.Categorical) and self.kind in _EAGER:
+                found[root] = _dictionary(frame[root].to_native())
+        return {root: levels for root, levels in found.items() if levels}
+
+    def levels_of_numbers(self, columns: Mapping[str, Column | None]) -> dict[str, list[Any]]:
+        """The levels of columns of numbers, which no dtype of polars carries, by the names of `columns`."""
+        there = self.columns if self.kind in (*_EAGER, "dask") else ()
+        roots = {
+            name: column.source for name, column in columns.items()
+            if column is not None and isinstance(column.source, str) and column.source in there
+        }  # fmt: skip
+        levels = self.levels(set(roots.values())) if roots else {}
+        return {name: levels[root] for name, root in roots.items() if _are_numbers(levels.get(root, []))}
+
     def with_levels(self, roots: Iterable[str]) -> Source:
-        """The same with ordered columns as text where Dask does not know their levels, as it does not of files."""
+        """The same with ordered columns of Dask as numbers, or as text where its levels are neither known nor text.
+
+        It does not know those of files.
+        """
         import narwhals.stable.v2 as nw
 
         if self.kind != "dask":
             return self
         frame: Any = self.frame
         native, there = frame.to_native(), frame.collect_schema()
-        levels = {root: native[root].cat for root in roots if isinstance(there[root], nw.Enum)}
-        unknown = [root for root, each in levels.items() if not each.known or not len(each.categories)]
-        return replace(self, frame=frame.with_columns(nw.col(unknown).cast(nw.String))) if unknown else self
+        kinds: dict[str, Any] = {}
+        for root in (root for root in roots if isinstance(there[root], nw.Enum)):
+            levels = list(there[root].categories) if native[root].cat.known else []
+            if _are_numbers(levels):
+                kinds[root] = nw.Float64  # the only numbers that may be missing
+            elif not levels or not _is_text(levels):
+                kinds[root] = nw.String
+        casts = [nw.col(root).cast(kind) for root, kind in kinds.items()]
+        return replace(self, frame=frame.with_columns(*casts)) if casts else self
 
     def select(self, wanted: Mapping[str, tuple[str, Column]]) -> pl.LazyFrame:
         """The wanted columns and nothing else, under names of ours: `{name: (role, column)}`.
@@ -206,22 +240,17 @@ class Source:
         native = frame.to_native()
         for name in named:
             _check_width(name, native[name].dtype if self.kind == "pandas" else native.schema.field(name).type)
-        # ordered categoricals would lose their levels on the way; those of numbers are the numbers
-        levels = {name: list(dtype.categories) for name, dtype in frame.schema.items() if isinstance(dtype, nw.Enum)}
-        plain: dict[object, Any] = {bool: nw.Boolean(), int: nw.Int64()}
-        kinds: dict[str, set[object]] = {name: {type(each) for each in values} for name, values in levels.items()}
-        numbers = {name: plain[kind.pop()] for name, kind in kinds.items() if len(kind) == 1 and kind <= plain.keys()}
-        enums = {name: pl.Enum(map(str, values)) for name, values in levels.items() if name not in numbers}
-        if self.kind == "pandas":
-            # by their places, which is a hundred times as fast as by their texts
-            whole = {name: pl.Series(name, values) for name, values in levels.items() if name in numbers}
-            whole |= {name: pl.Series(name, map(str, levels[name]), dtype) for name, dtype in enums.items()}
-            placed = [_gathered(values, frame[name].to_native().cat.codes) for name, values in whole.items()]
-            others = [name for name in named if name not in levels]
-            columns = [*(_named(frame.select(*others), others).get_columns() if others else ()), *placed]
-            return pl.DataFrame({column.name: column for column in columns}).select(named)
-        frame = frame.with_columns(nw.col(name).cast(numbers.get(name, nw.String())) for name in levels)
-        return _named(frame, named).with_columns(pl.col(name).cast(dtype) for name, dtype in enums.items())
+        # ordered columns would lose their levels on the way; those of numbers are the numbers
+        levels = self.levels(named)
+        values = {name: _as_series(name, each) for name, each in levels.items()}
+        coded = [name for name in levels if isinstance(frame.schema[name], nw.Enum)]
+        others = [name for name in named if name not in coded]
+        plain = _named(frame.select(*others), others) if others else pl.DataFrame()
+        # by their places, which is a hundred times as fast as by their texts
+        placed = {name: _gathered(values[name], frame[name].to_native().cat.codes) for name in coded}
+        kinds = {name: values[name].dtype for name in levels if name not in coded}
+        columns = {column.name: column for column in plain.cast(kinds)} | placed
+        return pl.DataFrame({name: columns[name] for name in named})
 
 
 def _check_width(name: str, kind: object) -> None:
@@ -240,6 +269,37 @@ def _named(frame: Any, names: list[str]) -> pl.DataFrame:
     found = frame.select(nw.col(name).alias(f"c{place}") for place, name in enumerate(names)).to_polars()
     found.columns = names
     return found
+
+
+def _are_numbers(levels: list[Any]) -> bool:
+    """Whether levels are all numbers of one kind, or all truth values."""
+    return any(bool(levels) and all(type(each) is kind for each in levels) for kind in (bool, int, float))
+
+
+def _is_text(levels: list[Any]) -> bool:
+    return all(isinstance(each, str) for each in levels)
+
+
+def _as_series(name: str, levels: list[Any]) -> pl.Series:
+    """Levels as a column: numbers as they are, and else as an Enum of them."""
+    if _are_numbers(levels):
+        return pl.Series(name, levels)
+    texts = [str(each) for each in levels]
+    return pl.Series(name, texts, pl.Enum(texts))
+
+
+def _dictionary(column: Any) -> list[Any]:
+    """The levels of an ordered dictionary of Arrow, of which each part may hold some; nothing if it is none."""
+    kind: Any = getattr(getattr(column, "dtype", None), "pyarrow_dtype", None) or getattr(column, "type", None)
+    if not getattr(kind, "ordered", False):
+        return []
+    array = sys.modules["pyarrow"].array(column) if hasattr(column, "dtype") else column
+    parts: list[list[Any]] = [each.dictionary.to_pylist() for each in getattr(array, "chunks", [array])]
+    levels = max(parts, key=len) if parts else list[Any]()
+    if not (_is_text(levels) or _are_numbers(levels)):
+        return []  # dates and the like come over as they are
+    known = {*levels}
+    return levels if len(known) == len(levels) and all(known.issuperset(part) for part in parts) else []
 
 
 def _gathered(values: pl.Series, codes: Any) -> pl.Series:
@@ -396,7 +456,7 @@ def _from_array(name: str, values: Any) -> pl.Series:
             return open_frame(series.to_frame(name)).to_polars()[name]
         if kind == "pyarrow":
             _check_width(name, values.type)
-            return pl.Series(name, values)
+            return open_frame(sys.modules["pyarrow"].table({name: values})).to_polars()[name]
         if hasattr(values, "mask"):
             return pl.Series(name, values.tolist())
         numeric = hasattr(values, "__array__") or hasattr(values, "__dlpack__")

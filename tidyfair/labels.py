@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tidyfair.columns import are_told_apart, kind_of, levels_of
+from tidyfair.columns import are_told_apart, kind_of
 from tidyfair.errors import ArgumentError, LabelError, differs_in_case, listed, nearest
 from tidyfair.formulas import AVERAGES, HAND_TILL
 from tidyfair.tallies import ESTIMATE, LABELS, TRUTH
@@ -104,7 +104,7 @@ def read_labels(
         msg = f"`pos_label` is one label, not a {type(pos_label).__name__}."
         raise LabelError(msg)
     values = _seen_labels(tally, pos_label) if labels is None else _listed_labels(tally, labels)
-    declared = labels is not None or any(levels_of(tally.kinds[name]) for name in _columns(tally))
+    declared = labels is not None or any(map(tally.levels, _columns(tally)))
     in_order = declared or not any(isinstance(value, str) for value in values)
     if not values:
         # without any label every value is undefined, and nothing is in doubt
@@ -203,7 +203,7 @@ def _seen_labels(tally: Tally, pos_label: object) -> list[Any]:
     if len({kind_of(value) for value in every}) > 1:
         msg = f"Truth and estimate hold different kinds of labels: {holds}. Cast one of them."
         raise LabelError(msg)
-    levels = [each for name in columns if (each := levels_of(tally.kinds[name]))]
+    levels = [each for name in columns if (each := tally.levels(name))]
     if levels:
         declared = max(levels, key=len)
         if unknown := [

@@ -19,7 +19,7 @@ from tidyfair.sums import ACTUAL, MEASURE, PREDICTED, SCORE, digits_lost, moment
 from tidyfair.tallies import TRUTH
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from tidyfair.cuts import Cut
     from tidyfair.frames import Source
@@ -34,11 +34,16 @@ _MOST = 2.0**62
 
 
 def pushed_down(
-    source: Source, wanted: Mapping[str, tuple[str, Column]], needs: Needs, cut: Cut | None, scores: int
+    source: Source,
+    wanted: Mapping[str, tuple[str, Column]],
+    needs: Needs,
+    cut: Cut | None,
+    scores: int,
+    declared: Collection[str],
 ) -> pl.DataFrame | None:
     """The cells of a frame, worked out by its own engine in one query; None if sums of columns are not enough.
 
-    `scores` is how many columns of scores are read other than by a cut.
+    `scores` is how many columns of scores are read other than by a cut, `declared` are labels whatever they look like.
     """
     import narwhals.stable.v2 as nw
 
@@ -47,7 +52,7 @@ def pushed_down(
     if not named or not cut_plainly or needs.rows or needs.compared or FREQUENCY in wanted:
         return None
     frame, schema = _typed(source, wanted)
-    _refuse_continuous(frame, wanted, schema)
+    _refuse_continuous(frame, {name: each for name, each in wanted.items() if name not in declared}, schema)
     if cut is not None:
         frame = _decided(frame, cut)
     there: dict[str, list[str]] = {SCORE: [f"s{place}" for place in range(scores)]} if scores else {}
@@ -250,8 +255,9 @@ def _refuse_continuous(frame: Any, wanted: Mapping[str, tuple[str, Column]], sch
     import narwhals.stable.v2 as nw
 
     floats = [
-        name for name in (TRUTH, ESTIMATE) if name in schema and (schema[name].is_float() or schema[name].is_decimal())
-    ]
+        name for name in (TRUTH, ESTIMATE)
+        if name in wanted and (schema[name].is_float() or schema[name].is_decimal())
+    ]  # fmt: skip
     if not floats:
         return
     # what is missing is no number, and not equal to itself in some engines

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from tidyfair.columns import Column, stacked
+from tidyfair.columns import Column, levels_of, stacked
 from tidyfair.cuts import ESTIMATE, Cut
-from tidyfair.errors import ArgumentError, ColumnError, WeightError
+from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
 from tidyfair.forks import check_threads
 from tidyfair.frames import SQUARED, WEIGHT
 from tidyfair.groups import SIDE
@@ -22,7 +22,7 @@ from tidyfair.sums import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tidyfair.groups import Privileged
 
@@ -83,6 +83,8 @@ class Tally:
     rows: pl.DataFrame | None = None
     sides: Privileged | None = None
     """Conditions whose two sides are outer groups too."""
+    declared: Mapping[str, list[Any]] = field(default_factory=dict[str, "list[Any]"])
+    """The levels, in their order, of columns of labels that are numbers, which no dtype carries."""
 
     @property
     def outer(self) -> tuple[Key, ...]:
@@ -104,6 +106,10 @@ class Tally:
         """The labels that occur in truth and in estimate."""
         found = self.cells.select(pl.col(LABELS).drop_nulls().unique().sort().implode())
         return {name: found[name][0].to_list() for name in LABELS}
+
+    def levels(self, name: str) -> list[Any]:
+        """The levels of `truth` or `estimate` in their order, where they are declared."""
+        return self.declared.get(name) or levels_of(self.kinds[name])
 
     def names(self, columns: Sequence[Column]) -> list[str]:
         """The names in `cells` of the given columns."""
@@ -253,6 +259,11 @@ class Tally:
             if not alike(*kinds):
                 msg = f"The column {shown!r} is {kinds[0]} in one part and {kinds[1]} in another; cast it to one kind."
                 raise ArgumentError(msg)
+            levels = [tally.declared[name] for tally in (self, other) if name in tally.declared]
+            if levels[1:] and levels[0] != levels[1]:
+                ends = f"{listed(levels[0])} in one part and {listed(levels[1])} in another"
+                msg = f"The levels of the column {shown!r} are {ends}; declare them alike."
+                raise ArgumentError(msg)
 
     def check_contents(self, like: Tally) -> None:
         """Refuse what no counting gives, as a file may hold it; `like` has been counted."""
@@ -282,7 +293,7 @@ class Tally:
             if counts and (column.null_count() or not (column.is_finite() & (column >= 0)).all()):
                 msg = f"some values of the column {name!r} are no counts or weights of zero or more."
                 raise ArgumentError(msg)
-            if name in LABELS and kind.is_float() and (column != column.round()).any():
+            if name in LABELS and name not in self.declared and kind.is_float() and (column != column.round()).any():
                 msg = f"some labels in the column {name!r} are numbers that are not whole."
                 raise ArgumentError(msg)
 
@@ -326,7 +337,8 @@ def add_up(tallies: Sequence[Tally]) -> Tally:
     merges = merged(name for name in every.columns if name not in by)
     merging = [merge(pl.col(name)) for name, merge in merges.items()]
     cells = centred(every, by).group_by(by).agg(merging) if by else centred(every).select(merging)
-    total = replace(first, cells=cells, rows=rows)
+    declared = {name: levels for tally in reversed(tallies) for name, levels in tally.declared.items()}
+    total = replace(first, cells=cells, rows=rows, declared=declared)
     check_totals(total)
     return total
 
