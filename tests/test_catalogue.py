@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import inspect
+import pydoc
+import re
 import subprocess
 import sys
+from importlib.metadata import version
+from typing import Any
 
 import polars as pl
 import pytest
@@ -81,8 +86,16 @@ def test_conf_mat(loans: pl.DataFrame) -> None:
     cut = tf.conf_mat(loans, "truth", probs="score", threshold=0.5)
     expected = tf.conf_mat(loans.with_columns(estimate=(pl.col("score") >= 0.5).cast(pl.Int64)), "truth", "estimate")
     assert cut.equals(expected)
+
+
+def test_the_summary_of_a_table_has_the_rows_of_yardstick(loans: pl.DataFrame) -> None:
     summary = tf.conf_mat_summary(loans, "truth", "estimate")
-    assert "mcc" in summary[".metric"]
+    assert summary[".metric"].to_list() == [
+        "accuracy", "kap", "sens", "spec", "ppv", "npv", "mcc", "j_index", "bal_accuracy", "detection_prevalence",
+        "precision", "recall", "f_meas",
+    ]  # fmt: skip
+    alone = [getattr(tf, name)(loans, "truth", "estimate")[".estimate"].item() for name in summary[".metric"]]
+    assert summary[".estimate"].to_list() == alone
 
 
 def test_conf_mat_in_pandas(loans: pl.DataFrame) -> None:
@@ -103,3 +116,66 @@ def test_lending_is_reproducible_and_plausible() -> None:
     assert gap.select(".group_min").item() == "Black"
     with pytest.raises(tf.ArgumentError, match="`rows`"):
         datasets.lending(-1)
+
+
+# What a reader is told of names
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    code = """
+import sys, tidyfair
+assert "__version__" not in vars(tidyfair)
+from importlib.metadata import version
+assert tidyfair.__version__ == version("tidyfair")
+assert "__version__" not in tidyfair.__all__
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603 - our own
+    assert tf.__version__ == version("tidyfair")
+
+
+def test_help_on_a_factory_says_what_it_makes() -> None:
+    shown = re.sub(".\x08", "", pydoc.render_doc(tf.demographic_parity))  # without what printers print twice
+    assert "demographic_parity: Largest less smallest detection_prevalence, of the groups." in shown
+    assert "detection_prevalence: Share of rows that were predicted positive" in shown
+    assert "Source: Calders et al. (2009)" in shown
+    odds = str(tf.equalized_odds.__doc__)
+    assert "sens: Share of actual positives" in odds
+    assert "spec: Share of actual negatives" in odds
+    factories = [each for name in fairness.__all__ if isinstance(each := getattr(fairness, name), tf.GroupwiseFactory)]
+    assert len(factories) > 80
+    for factory in factories:
+        assert str(factory.__doc__).startswith(f"{factory.name}: "), factory.name
+    # the class still says what factories are
+    assert str(tf.GroupwiseFactory.__doc__).startswith("Makes groupwise metrics")
+
+
+def test_the_signature_of_a_factory_has_its_options() -> None:
+    plain = inspect.signature(tf.demographic_parity)
+    assert list(plain.parameters) == ["by", "aggregate", "name", "min_n"]
+    assert plain.parameters["aggregate"].default == tf.difference()
+    options = inspect.signature(tf.differential_fairness).parameters
+    assert options["concentration"].default == 1
+    for factory in (tf.differential_fairness, tf.f1_group_minimum, tf.mutual_information):
+        given = {
+            name: each.default for name, each in inspect.signature(factory).parameters.items()
+            if each.kind is each.KEYWORD_ONLY
+        }  # fmt: skip
+        assert factory("sex", **given) == factory("sex")
+    assert "metrics" in inspect.signature(tf.GroupwiseFactory).parameters
+
+
+def test_yardsticks_event_level_points_to_the_event(loans: pl.DataFrame) -> None:
+    calls: list[Any] = [tf.sens, tf.metric_set(tf.sens, tf.spec), tf.conf_mat, tf.demographic_parity("sex")]
+    for call in calls:
+        with pytest.raises(tf.ArgumentError, match='write `pos_label="yes"` in the call') as caught:
+            call(loans, "truth", "estimate", event_level="second")
+        assert "conf_level'?" not in str(caught.value)
+    tweak: Any = tf.metric_tweak
+    with pytest.raises(tf.ArgumentError, match="pos_label"):
+        tweak(tf.sens, "second", event_level="second")
+    factory: Any = tf.demographic_parity
+    with pytest.raises(tf.ArgumentError, match="pos_label"):
+        factory("sex", event_level="second")
+    curve: Any = tf.roc_curve
+    with pytest.raises(tf.ArgumentError, match="pos_label"):
+        curve(loans, "truth", probs="score", event_level="second")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -594,3 +595,70 @@ def test_ordered_categoricals_of_pandas_keep_their_levels() -> None:
     assert tf.sens(data, "t", "e", on_undefined="ignore")[".estimator"].tolist() == ["macro"]
     steps = tf.metric_tweak(tf.kap, "kap2", weighting="quadratic")
     assert steps(data, "t", "e")[".estimate"][0] == pytest.approx(1 - 4 * 3 / (4 * (2 * 2 + 1 * 1)))
+
+
+THREE = pl.DataFrame({"t": list("abcabcab"), "e": list("abbaacca"), "g": list("xyyxxyxy")})
+
+
+def _cannot_vary(call: Callable[[], pl.DataFrame]) -> list[str]:
+    """The metrics that a warning names; one warning for each call."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call()
+    return [str(each.message).partition(" cannot vary")[0] for each in found if each.category is tf.ConstantWarning]
+
+
+def test_averages_that_cannot_vary_are_told_once() -> None:
+    both = tf.metric_set(tf.selection_rate, tf.sens, tf.prevalence, tf.demographic_parity("g"))
+    assert _cannot_vary(lambda: both(THREE, "t", "e")) == ["selection_rate, prevalence"]
+    alone = tf.metric_set(tf.selection_rate, tf.sens, tf.prevalence)
+    assert _cannot_vary(lambda: alone(THREE, "t", "e", group_by="g")) == ["selection_rate, prevalence"]
+    parity = tf.demographic_parity("g")
+    averages: list[Any] = ["macro", "micro"]
+    for estimator in averages:
+        assert _cannot_vary(lambda asked=estimator: parity(THREE, "t", "e", estimator=asked)) == ["demographic_parity"]
+        assert parity(THREE, "t", "e", estimator=estimator, on_undefined="ignore")[".estimate"].item() == 0
+    # neither by default, nor of one label, nor where averages vary
+    calls: list[dict[str, Any]] = [
+        {}, {"estimator": "one_vs_rest"}, {"pos_label": "a"}, {"estimator": "macro_weighted"},
+        {"estimator": "macro", "on_undefined": "ignore"},
+    ]  # fmt: skip
+    assert all(not _cannot_vary(lambda asked=asked: parity(THREE, "t", "e", **asked)) for asked in calls)
+    odds = tf.treatment_equality("g")
+    assert _cannot_vary(lambda: odds(THREE, "t", "e", estimator="micro")) == ["treatment_equality"]
+    assert not _cannot_vary(lambda: odds(THREE, "t", "e", estimator="macro"))
+
+
+@pytest.mark.parametrize("kind", ["class", "prob"])
+@pytest.mark.filterwarnings("ignore::tidyfair.UndefinedWarning")
+def test_those_that_are_told_are_those_that_cannot_vary(kind: Any) -> None:
+    random = np.random.default_rng(1)
+    frames: list[pl.DataFrame] = []
+    for rows in (37, 64, 101):
+        labels = pl.Series(["a", "b", "c", *random.choice(list("abc"), rows, p=[0.6, 0.3, 0.1])])
+        guesses = pl.Series([*random.choice(list("abc"), rows, p=[0.2, 0.3, 0.5]), "a", "b", "c"])
+        scores = random.dirichlet([1, 2, 3], len(labels))
+        frames.append(
+            pl.DataFrame({"t": labels, "e": guesses, **{f"p{place}": scores[:, place] for place in range(3)}})
+        )
+    probs: Any = {"probs": ["p0", "p1", "p2"], "labels": list("abc")} if kind == "prob" else {}
+    for metric in tf.get_metrics(kind):
+        assert isinstance(metric, tf.Metric)
+        if metric.definition.over_levels:
+            continue
+        averages: list[Any] = ["macro", "macro_weighted", *(["micro"] if metric.definition.way == "sums" else [])]
+        for estimator in averages:
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always", tf.ConstantWarning)
+                values = [metric(each, "t", "e", estimator=estimator, **probs)[".estimate"].item() for each in frames]
+            same = None not in values and max(values) - min(values) < 1e-12
+            assert len(told) == (3 if same else 0), (metric.name, estimator, values)
+
+
+def test_inequality_between_groups_is_not_lost_in_an_average() -> None:
+    # mean benefits of all labels add up to their number, in every group
+    index = tf.between_group_theil_index("g")
+    found = index(THREE, "t", "e", explain=True).row(0, named=True)
+    each = {label: index(THREE, "t", "e", pos_label=label)[".estimate"].item() for label in "abc"}
+    assert (found[".estimator"], found[".estimate"]) == ("one_vs_rest", max(each.values()))
+    assert each[found[".level"]] == found[".estimate"] > 0

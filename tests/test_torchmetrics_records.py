@@ -48,7 +48,7 @@ OWN = {
     "preds int with value 2": "three labels, compared as such",
     "threshold = 1.5": "a cut that no score reaches",
     "score equal to the threshold counts as not selected": "selected here",
-    "one logit outside [0,1] turns the whole tensor into logits": "scores are what they are",
+    "one logit outside [0,1] turns the whole tensor into logits": "an error that offers sigmoid",
     "nobody selected": "0/0 is null",
     "one group only": "as here",
     "second batch lacks group 1: its group 2 rows are booked on group 1": "merged by value",
@@ -422,7 +422,6 @@ def test_batches_are_merged_by_value() -> None:
     ("name", "mine", "theirs"),
     [
         ("score equal to the threshold counts as not selected", (1.0, "0", "0"), {"DP_0_1": 0.0}),
-        ("one logit outside [0,1] turns the whole tensor into logits", (0.0, "0", "1"), {"DP_0_0": 1.0}),
         ("nobody selected", (None, None, None), {"DP_0_0": 0.0}),
         ("one group only", (1.0, "0", "0"), {"DP_0_0": 1.0}),
     ],
@@ -441,11 +440,15 @@ def test_cases_that_are_errors_there() -> None:
     frame = data("a400_weighted")
     with pytest.raises(tf.ColumnError, match="sens needs the column of true labels"):
         FUNCTIONS["binary_fairness"]("sex")(frame, estimate="y_pred")
-    # a third label is one of the labels; who knows better says so
-    three = OPPORTUNITY.arrays(frame["holes"], frame["y_pred"], by={"group": frame["sex"]})
+    # a third label that nobody predicts usually marks what has no truth; who knows better says so
+    with pytest.raises(tf.LabelError, match=r"holds -1 in 57 rows.*`ignore_index=-1`"):
+        OPPORTUNITY.arrays(frame["holes"], frame["y_pred"], by={"group": frame["sex"]})
+    three = OPPORTUNITY.arrays(frame["holes"], frame["y_pred"], by={"group": frame["sex"]}, labels=[-1, 0, 1])
     assert three[".estimator"].to_list() == ["macro"]
-    with pytest.raises(tf.LabelError):
-        OPPORTUNITY.arrays(frame["holes"], frame["y_pred"], by={"group": frame["sex"]}, estimator="binary")
+    logit = CASES["functional.demographic_parity", "one logit outside [0,1] turns the whole tensor into logits"]
+    params = logit["params"]
+    with pytest.raises(tf.ColumnError, match="Make these of logits by `probs=sigmoid"):
+        parity(params["groups"], probs=params["preds"], threshold=params["threshold"])
     with pytest.raises(tf.LabelError, match="Which label"):
         PARITY.arrays(estimate=frame["y_pred"] + 1, by={"group": frame["sex"]})
     # nobody has a score of 1.5

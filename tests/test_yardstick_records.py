@@ -58,6 +58,7 @@ SOFTMAX = [record for record in RECORDS if record["metric"] == "brier_class" and
 """yardstick weighs cases of the Brier score by the softmax of their weights."""
 
 
+@pytest.mark.filterwarnings("ignore::tidyfair.ConstantWarning")
 @pytest.mark.parametrize("record", [each for each in RECORDS if each not in SOFTMAX], ids=lambda record: record["id"])
 def test_record(record: dict[str, Any]) -> None:
     results = call(record, on_undefined="null")

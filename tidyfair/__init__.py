@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from tidyfair.tables import *
     from tidyfair.tallies import *
 
+    __version__: str
+
 _LATER = (
     "cuts", "tallies", "functions", "folds", "gates", "hypotheses", "tables", "streaming", "defaults",
     "metrics.curves", "changes", "pairs", "periods", "posteriors", "scorers", "sizes", "small_groups", "subgroups",
@@ -57,6 +59,9 @@ def __getattr__(name: str) -> object:
 
     if name == "datasets":
         return import_module("tidyfair.datasets")
+    if name == "__version__":
+        # as installed; looked up when asked for, because that reads a file
+        return import_module("importlib.metadata").version("tidyfair")
     for place in () if name.startswith("__") and name != "__all__" else _LATER:
         module = import_module(f"tidyfair.{place}")
         globals().update({each: getattr(module, each) for each in module.__all__})

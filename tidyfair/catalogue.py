@@ -96,8 +96,7 @@ def definition_of(name: str) -> str:
         base = f" ({metric.base.name})" if metric.base and _is_alias(metric) else ""
         low, high = metric.range
         about = f"{name}{base}: {metric.kind} metric, {metric.direction}, {low:g} to {high:g}"
-        meaning = inspect.cleandoc(metric.__doc__ or "").partition("\n\n")[0]
-        return f"{about}\n{meaning}\n\n{source_of(metric.definition.function)}"
+        return f"{about}\n{metric.meaning}\n\n{source_of(metric.definition.function)}"
     if isinstance(factory := factories.get(name), GroupwiseFactory):
         made = factory.typical
         low, high = made.range

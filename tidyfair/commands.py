@@ -19,7 +19,7 @@ from tidyfair.columns import telling
 from tidyfair.conditions import columns_of, comparison_of, gate_of
 from tidyfair.cuts import Cut
 from tidyfair.datasets import lending
-from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning
+from tidyfair.errors import ArgumentError, ColumnError, ConstantWarning, UndefinedWarning
 from tidyfair.exhibits import NOTHING, groups_side_by_side, one_below_the_other, too_few
 from tidyfair.files import PAGES, check_places, scan, write
 from tidyfair.frames import open_frame
@@ -156,7 +156,8 @@ def _tell_of_undefined(audited: Audit, tally: Tally, reading: dict[str, Any], un
     """Say what has no value, but for features that are not told of."""
     told = [each for each in audited.results if not isinstance(each, GroupwiseMetric) or each.by.text not in untold]
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UndefinedWarning)
+        for category in (UndefinedWarning, ConstantWarning):
+            warnings.simplefilter("always", category)
         metric_set(*told).compute(tally, **reading)
     for warning in caught:
         note(str(warning.message).partition(" (on_undefined")[0])

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from tidyfair.aggregates import Direction
     from tidyfair.formulas import Expr, Rate
+    from tidyfair.metric_sets import ConstantAverage
 
 __all__ = [
     "class_metric",
@@ -51,7 +52,7 @@ def class_metric(
     over_levels: bool = False,
     undefined_levels: Literal["drop", "null"] = "drop",
     undefined: str = "zero_denominator",
-    constant_average: bool = False,
+    constant_average: ConstantAverage = False,
     given: Given | None = None,
     ordered_with: tuple[str, str] | None = None,
 ) -> Callable[[Callable[..., Expr | Rate]], Metric]:
@@ -68,7 +69,8 @@ def class_metric(
         over_levels: The formula has a multi-class form of its own: it sums over the labels' rows itself.
         undefined_levels: Whether averages leave out labels without a value, or are null.
         undefined: Why it has no value where it has none.
-        constant_average: The average over labels says nothing, as for shares that add up to 1.
+        constant_average: The average over labels says nothing, as for shares that add up to 1; `"micro"` if only the
+            pooled one does not.
         given: It reads the `count` of each label instead: of predictions in all rows (`"nothing"`) or in those of each
             true label, or of true labels in the rows of each prediction, which have a value each.
         ordered_with: The option, and its value, with which the order of labels counts.
@@ -94,7 +96,7 @@ def prob_metric(
     probabilities: bool = True,
     against: Literal["rest", "pairs"] | None = None,
     truth: bool = True,
-    constant_average: bool = False,
+    constant_average: ConstantAverage = False,
     counts: Counts = "instances",
     error_of_bins: Callable[..., Rate] | None = None,
     deviations: tuple[Callable[..., Expr], ...] = (),
@@ -113,7 +115,8 @@ def prob_metric(
         probabilities: Whether scores must lie between 0 and 1.
         against: A function of two samples instead: those of a group and of the rest, or of two groups.
         truth: Whether such a function reads the truth.
-        constant_average: The average over labels says nothing, as for probabilities that add up to 1.
+        constant_average: The average over labels says nothing, as for probabilities that add up to 1; `"micro"` if
+            only the pooled one does not.
         counts: Which rows a group must have enough of.
         error_of_bins: A formula of `hits` and `false_alarms` for how far off the metric can be when these are those of
             bins in which scores differ; without it the metric cannot be had with `score_bins=`.
@@ -185,7 +188,7 @@ def defined(
     range: tuple[float, float],  # noqa: A002 - the field's word
     settings: dict[str, Any],
     *,
-    constant_average: bool = False,
+    constant_average: ConstantAverage = False,
     name: str | None = None,
     terms: Mapping[str, Statistic] | None = None,
 ) -> Metric:

@@ -14,6 +14,7 @@ __all__ = [
     "ArgumentError",
     "ClusterWarning",
     "ColumnError",
+    "ConstantWarning",
     "ForkError",
     "LabelError",
     "SelectionWarning",
@@ -25,6 +26,12 @@ __all__ = [
 ]
 
 _SHOWN = 10
+_ELSEWHERE = {
+    "event_level": ' The event is named, whatever the order of levels: write `pos_label="yes"` in the call.',
+    "sample_weight": " Here it is `case_weights=`.",
+    "sensitive_features": ' Here they come first, as `demographic_parity("sex")(data, …)`.',
+}
+"""Arguments of other libraries, and what is written here instead."""
 _BETWEEN = ("tidyfair.", "polars.", "pandas.")
 """Modules between a warning and the line it is about; `pipe` is one of a frame's."""
 
@@ -71,7 +78,8 @@ class ArgumentError(TidyfairError):
     def unknown(cls, kind: str, name: object, known: Iterable[object]) -> Self:
         """An argument, option or choice that does not exist."""
         known = list(known)
-        return cls(f"Unknown {kind} {name!r}.{nearest(name, known)} Known: {listed(known, shown=30)}.")
+        hint = _ELSEWHERE.get(str(name)) or nearest(name, known)
+        return cls(f"Unknown {kind} {name!r}.{hint} Known: {listed(known, shown=30)}.")
 
 
 class ColumnError(TidyfairError):
@@ -120,6 +128,10 @@ class UndefinedError(TidyfairError):
 
 class ClusterWarning(UserWarning):
     """There are too few clusters to see how much they vary."""
+
+
+class ConstantWarning(UserWarning):
+    """A metric is an average over labels that is the same whatever the data."""
 
 
 class SelectionWarning(UserWarning):

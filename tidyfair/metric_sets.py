@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from tidyfair.columns import ColumnLike
     from tidyfair.formulas import Formula, Kind
 
+ConstantAverage: TypeAlias = 'bool | Literal["micro"]'
+
 __all__ = ["GroupwiseFactory", "GroupwiseMetric", "Metric", "MetricSet", "metric_set", "metric_tweak"]
 
 
@@ -35,8 +38,8 @@ class Metric(Evaluable):
     kind: Kind
     direction: Direction
     range: tuple[float, float]
-    constant_average: bool = field(default=False, repr=False)
-    """Whether its average over labels is the same whatever the data (shares that add up to 1)."""
+    constant_average: ConstantAverage = field(default=False, repr=False)
+    """Whether its average over labels is the same whatever the data (shares that add up to 1), or the pooled one."""
     base: Metric | None = field(default=None, compare=False, repr=False)
     """The metric that it is an alias or a tweak of."""
 
@@ -48,7 +51,12 @@ class Metric(Evaluable):
 
     def ask(self) -> tuple[Request]:
         """What it asks of a tally."""
-        return (Request(self.name, ((self.name, self.definition),)),)
+        return (Request(self.name, ((self.name, self.definition),), constant=self.constant),)
+
+    @property
+    def constant(self) -> tuple[str, ...]:
+        """The averages over labels that are the same whatever the data."""
+        return ("macro", "micro") if self.constant_average is True else ("micro",) if self.constant_average else ()
 
     def formula(self, **numbers: float | Sequence[float] | Mapping[str, Sequence[float]]) -> float | None:
         """The formula on plain numbers, one for each statistic (or a list, one for each label); None is undefined.
@@ -60,6 +68,11 @@ class Metric(Evaluable):
         from tidyfair.functions import on_arrays  # noqa: PLC0415 - with what counts, at the first call
 
         return on_arrays(self.definition, numbers)
+
+    @property
+    def meaning(self) -> str:
+        """What it says, in words: how its docstring begins."""
+        return inspect.cleandoc(self.__doc__ or "").partition("\n\n")[0]
 
     def alias(self, name: str) -> Self:
         """The same metric under another name."""
@@ -163,21 +176,47 @@ class GroupwiseMetric(Evaluable):
             )
             for metric in (*self.metrics, *self.less)
         )
-        label_by_label = any(metric.constant_average for metric in self.metrics)
+        label_by_label = any(metric.constant_average is True for metric in self.metrics)
+        # of several metrics one that can vary says something
+        constant = min((metric.constant for metric in (*self.metrics, *self.less)), key=len)
         of_distances = any(
             metric.definition.compares and metric.direction == "minimize" and metric.range[0] == 0
             for metric in self.metrics
         )
         less = len(self.less)
-        return (Request(self.name, formulas, self.by, self.bound, self.min_n, label_by_label, less, of_distances),)
+        asked = Request(
+            self.name, formulas, self.by, self.bound, self.min_n, label_by_label, less, of_distances, constant
+        )
+        return (asked,)
 
     def __repr__(self) -> str:
         return f"<groupwise metric {self.name}({self.by!r}): {self.bound!r} of {_shown(self)}, {self.direction}>"
 
 
+class _OfObject:
+    """An attribute of objects that a class has too: the value of the class for the class, else a function of it."""
+
+    def __init__(self, function: Callable[[Any], object], of_class: object = None) -> None:
+        self.function, self.of_class = function, of_class
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        if instance is not None:
+            return self.function(instance)
+        if self.of_class is None:
+            raise AttributeError(self.name)
+        return self.of_class
+
+
 @dataclass(frozen=True)
 class GroupwiseFactory:
     """Makes groupwise metrics: call it with the sensitive feature; made by `new_groupwise_metric`."""
+
+    # what `help()` and editors show of demographic_parity is about demographic parity
+    __doc__ = _OfObject(lambda factory: factory.explained, __doc__)  # pyright: ignore[reportAssignmentType] - a text
+    __signature__ = _OfObject(lambda factory: factory.signature)
 
     name: str
     metrics: tuple[Metric, ...]
@@ -238,6 +277,27 @@ class GroupwiseFactory:
         every = (option for metric in (*self.metrics, *self.less) for option in metric.definition.options)
         known = {**dict(every), **self.aggregate.options}
         return {name: value for name, value in known.items() if name not in self.fixed}
+
+    @property
+    def explained(self) -> str:
+        """What it makes, in words, and what that is made of."""
+        made = self.typical
+        low, high = made.range
+        about = f"{self.name}: {made.meaning} {low:g} to {high:g}, {made.direction}."
+        parts = [f"{metric.name}: {metric.meaning}" for metric in (*self.metrics, *self.less) if metric.meaning]
+        source = [f"Source: {self.source}."] if self.source else []
+        return "\n\n".join([about, *parts, *source, inspect.cleandoc(str(GroupwiseFactory.__call__.__doc__))])
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """What a call takes, with the options of its metrics and its aggregate by their names."""
+        own = inspect.signature(GroupwiseFactory.__call__)
+        _, by, *others, _ = own.parameters.values()
+        defaults = {"aggregate": self.aggregate, "name": self.name}
+        others = [each.replace(default=defaults.get(each.name, each.default)) for each in others]
+        known = {name: value for name, value in self.options.items() if name not in own.parameters}
+        options = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=known[name]) for name in known]
+        return own.replace(parameters=[by, *others, *options])
 
     @property
     def typical(self) -> GroupwiseMetric:

@@ -16,6 +16,7 @@ from tidyfair.cuts import Cut
 from tidyfair.errors import (
     ArgumentError,
     ColumnError,
+    ConstantWarning,
     SelectionWarning,
     UndefinedError,
     UndefinedWarning,
@@ -417,6 +418,8 @@ class Question:
         if remarks := counted[0][0].remarks():
             shown = remarks[:_SHOWN] + ([f"and {len(remarks) - _SHOWN} more"] if len(remarks) > _SHOWN else [])
             warn("; ".join(shown) + ".", SelectionWarning)
+        if on_undefined != "ignore" and (constant := _constant([evaluated for _, evaluated in read])):
+            warn(constant, ConstantWarning)
         if said:
             warn("; ".join(said) + '. (on_undefined="ignore" silences this.)', UndefinedWarning)
         return results if explain else results.drop(EXPLANATION, strict=False)
@@ -472,6 +475,24 @@ def _sides(tally: Tally, requests: Sequence[Request]) -> list[tuple[Privileged, 
     """The conditions that pool rows into sides, each with the keys that it is about."""
     every = [*(request.by.sides for request in requests if request.by), tally.sides]
     return [(each, tally.cells[tally.names(each.columns)]) for each in dict.fromkeys(every) if each is not None]
+
+
+def _constant(evaluated: Sequence[Evaluated]) -> str:
+    """The metrics that cannot vary, because an average over labels is the same whatever the data; or nothing."""
+    names = [
+        request.name
+        for each in evaluated
+        for request in each.requests
+        if each.labels.event is None
+        and request.estimator(request.formulas[0][1], each.labels, each.estimator) in request.constant
+    ]
+    if not names:
+        return ""
+    return (
+        f"{', '.join(dict.fromkeys(names))} cannot vary: this average over labels is the same whatever the data, "
+        "because the shares of all labels add up. Read one label, `pos_label=`, or of disparities each, "
+        '`estimator="one_vs_rest"`. (on_undefined="ignore" silences this.)'
+    )
 
 
 def _remarks(tally: Tally, evaluated: Evaluated) -> list[str]:

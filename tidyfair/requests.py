@@ -151,6 +151,8 @@ class Request:
     """How many of the formulas, the last ones, have a disparity of their own that is subtracted."""
     of_distances: bool = False
     """Whether the values of groups are distances themselves, from other groups, so that chance only adds to them."""
+    constant: tuple[str, ...] = ()
+    """The averages over labels that are the same whatever the data."""
 
     @property
     def several(self) -> bool:

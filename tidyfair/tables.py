@@ -6,11 +6,26 @@ from typing import TYPE_CHECKING, Any, overload
 
 import polars as pl
 
-from tidyfair.catalogue import get_metrics
 from tidyfair.errors import ColumnError, LabelError, listed, nearest
 from tidyfair.frames import open_frame
 from tidyfair.labels import read_labels
-from tidyfair.metrics.classification import instances
+from tidyfair.metric_sets import metric_set
+from tidyfair.metrics.classification import (
+    accuracy,
+    bal_accuracy,
+    detection_prevalence,
+    f_meas,
+    instances,
+    j_index,
+    kap,
+    mcc,
+    npv,
+    ppv,
+    precision,
+    recall,
+    sens,
+    spec,
+)
 from tidyfair.tallies import ESTIMATE, TRUTH
 
 if TYPE_CHECKING:
@@ -23,8 +38,13 @@ if TYPE_CHECKING:
 
 __all__ = ["conf_mat", "conf_mat_summary"]
 
-conf_mat_summary = get_metrics("class")
-"""Every class metric as one set, called like any other."""
+conf_mat_summary = metric_set(
+    accuracy, kap, sens, spec, ppv, npv, mcc, j_index, bal_accuracy, detection_prevalence, precision, recall, f_meas
+)
+"""The metrics that yardstick's `summary()` of a table has, in its order, as one set that is called like any other.
+
+`get_metrics("class")` has all of labels.
+"""
 
 
 @overload

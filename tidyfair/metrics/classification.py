@@ -591,7 +591,7 @@ def diagnostic_odds_ratio(tp: Expr, fp: Expr, fn: Expr, tn: Expr) -> Expr:
     return (tp * tn) / (fp * fn)
 
 
-@class_metric(undefined_levels="null", direction="minimize", range=(0, math.inf))
+@class_metric(undefined_levels="null", direction="minimize", range=(0, math.inf), constant_average="micro")
 def false_negatives_per_false_positive(fn: Expr, fp: Expr) -> Rate:
     """False negatives for each false positive; null without false positives.
 

@@ -51,7 +51,7 @@ def _of_labels(tp: Expr, fp: Expr, fn: Expr, tn: Expr, alpha: float) -> _Sums:
     return right + fp + fn, right + 2 * fp, power, fn
 
 
-@class_metric(direction="one", range=(0, 2))
+@class_metric(constant_average=True, direction="one", range=(0, 2))
 def mean_benefit(tp: Expr, fp: Expr, fn: Expr, tn: Expr) -> Rate:
     """Mean benefit: 1 where as many are predicted positive as are, more where there are more; null without rows.
 
@@ -125,7 +125,7 @@ def score_without(truth: Expr, score: Expr) -> Expr:
     return (score - truth + 1 <= 0).cast(pl.Float64)
 
 
-@prob_metric(direction="one", range=(0, 2))
+@prob_metric(direction="one", range=(0, 2), constant_average=True)
 def mean_benefit_of_scores(score_benefit: Expr, instances: Expr) -> Rate:
     """Mean of score - truth + 1: 1 where scores are right on average; null without rows.
 

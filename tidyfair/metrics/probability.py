@@ -457,7 +457,7 @@ def calibration_in_the_large(positives: Expr, score_total: Expr, instances: Expr
     return score_total - positives, instances
 
 
-@prob_metric(direction="one", range=(0, math.inf))
+@prob_metric(direction="one", range=(0, math.inf), constant_average="micro")
 def calibration_ratio(positives: Expr, score_total: Expr) -> Rate:
     """Events over the number that the scores expect (observed over expected); null where they expect none.
 
