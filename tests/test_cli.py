@@ -438,6 +438,27 @@ def test_numbers_are_looked_at_as_numbers(tmp_path: Path, capsys: pytest.Capture
     assert "goes without `--pos-label`" in _called(capsys, *call, file, "--read-as", "numbers", "--pos-label", "1")[2]
 
 
+def test_scores_given_as_the_estimate_are_refused_with_the_flag_to_write(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scored = {"y": [0, 1] * 30, "score": [each / 60 for each in range(60)], "g": ["a", "b", "b"] * 20}
+    file = _written(pl.DataFrame(scored), tmp_path)
+    call = [file, "--truth", "y", "--by", "g"]
+    for command, page in (("audit", []), ("report", ["--html", str(tmp_path / "page.html")])):
+        code, out, err = _called(capsys, command, *call, "--estimate", "score", *page)
+        assert (code, out) == (2, "")
+        assert "`--estimate`: the column 'score' holds scores" in err
+        assert "`--probs`, with `--threshold`" in err
+        assert "`--read-as numbers`" in err
+    code, _, err = _called(capsys, "compare", *call, "--one", "score", "--other", "y")
+    assert code == 2
+    assert "`--one`: 'score' holds scores" in err
+    assert "`--threshold`" in err
+    code, out, _ = _called(capsys, "audit", *call, "--estimate", "score", "--read-as", "numbers")
+    assert code == 0
+    assert "mae_difference" in out
+
+
 def test_a_page_says_how_to_write_it_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, card = _written(lending(300), tmp_path), tmp_path / "a card.md"
     call = ["audit", file, *ARGUMENTS[:-2], "--fail-if", "demographic_parity(race) > 0.5", "--markdown", str(card)]

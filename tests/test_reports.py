@@ -392,6 +392,41 @@ def test_numbers_have_usual_metrics_too() -> None:
     assert "accuracy" in tf.report(rooms, "rooms", "guess", by="g", labels=[1, 2, 3, 4], times=20).markdown()
 
 
+SCORED = pl.DataFrame(
+    {
+        "y": [0, 1] * 30, "score": [each / 60 for each in range(60)], "g": ["a", "b", "b"] * 20,
+        "percent": list(range(60)), "logit": [each / 7 - 4 for each in range(60)], "three": [0, 1, 2] * 20,
+        "coded": [1, 2] * 30, "priced": [10, 20] * 30, "unsure": [0.0, 1.0, float("nan")] * 20,
+    }
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("truth", "estimate"),
+    [
+        ("y", "score"), ("y", "logit"), ("y", "percent"), ("coded", "score"), ("priced", "score"), ("unsure", "score"),
+        ((pl.col("y") * 2 - 1).alias("signs"), "score"),
+    ],
+)  # fmt: skip
+def test_scores_given_as_the_estimate_are_refused(truth: Any, estimate: str) -> None:
+    with pytest.raises(tf.ColumnError, match=f"`estimate`: the column '{estimate}' holds scores.*`probs=`"):
+        tf.report(SCORED, truth, estimate, by="g")
+    with pytest.raises(tf.ColumnError, match="`probs=`"):
+        tf.default_metrics(SCORED, truth, estimate)
+    named = tf.metric_set(tf.mae, tf.mae_difference("g"))
+    assert "mae\\_difference" in tf.report(SCORED, truth, estimate, by="g", metrics=named, times=20).markdown()
+
+
+def test_a_truth_and_scores_that_are_swapped_are_refused() -> None:
+    with pytest.raises(tf.ColumnError, match=r"`truth`: the column 'score' holds fractions.*swapped"):
+        tf.report(SCORED, "score", "y", by="g")
+
+
+@pytest.mark.parametrize(("truth", "estimate"), [("three", "score"), ("priced", "logit"), ("score", "logit")])
+def test_measurements_and_guesses_are_still_numbers(truth: str, estimate: str) -> None:
+    assert "residual bias" in tf.report(SCORED, truth, estimate, by="g", times=20).markdown()
+
+
 def test_the_page_needs_nothing_else(audited: tf.Report) -> None:
     page = Page(audited.html())
     assert not page.all("script")

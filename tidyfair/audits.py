@@ -61,6 +61,7 @@ def kind_of(
 
     Raises:
         ArgumentError: For whole numbers that may be labels or a measurement.
+        ColumnError: For scores in the place of predictions.
     """
     if truth is None:
         return "selections"

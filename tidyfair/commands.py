@@ -318,6 +318,14 @@ def _kind(data: pl.LazyFrame, given: dict[str, Any]) -> Predictions:
         either = "`read_as=labels` or `read_as=numbers`"
         msg = f"`truth`: {truth!r} holds whole numbers, which may be labels or a measurement: say {either}."
         raise ArgumentError(msg) from error
+    except ColumnError as error:
+        if "one" not in given:
+            raise
+        msg = (
+            f"`one`: {given['one']!r} holds scores, beside a truth of labels: decisions are made of scores by "
+            "`threshold`. If both are a measurement, say `read_as=numbers`."
+        )
+        raise ColumnError(msg) from error
 
 
 def _as_label(text: str, dtype: pl.DataType) -> object:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import polars as pl
 
 from tidyfair.columns import Column, telling
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, ColumnError, listed
 from tidyfair.frames import open_frame
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.classification import accuracy, kap
@@ -32,6 +32,8 @@ _OF_LABELS, _OF_SCORES, _OF_NUMBERS = (
 )
 _PAIRS = ({0, 1}, {-1, 1}, {0}, {1}, {-1})
 _MOST = 2
+_MANY = 10
+"""Values of an estimate that a truth of two labels lacks, beyond which they are scores."""
 _STEPS = 100
 
 
@@ -54,6 +56,7 @@ def default_metrics(
     Raises:
         ArgumentError: For whole numbers of more than two values, which may be labels or a measurement: list `labels=`,
             or take `metric_set(rmse, rsq, mae)`.
+        ColumnError: For scores given as `estimate`, which belong to `probs`.
 
     >>> import polars as pl
     >>> seen = pl.DataFrame({"y": [1.5, 2.0, 4.0], "guess": [1.0, 2.5, 4.0]})
@@ -73,28 +76,90 @@ def default_metrics(
     return chosen(data, truth, estimate, **options)
 
 
-@telling("looked at the truth")
 def are_numbers(source: Source, truth: ColumnLike, estimate: ColumnLike | None, options: Mapping[str, Any]) -> bool:
-    """Whether predictions are a measurement, where the call and the columns leave no doubt."""
+    """Whether predictions are a measurement, where the call and the columns leave no doubt.
+
+    Raises:
+        ArgumentError: For whole numbers that may be labels or a measurement.
+        ColumnError: For scores in the place of predictions.
+    """
     if options.get("labels") is not None or options.get("pos_label") is not None:
         return False
     named = {"truth": truth} if estimate is None else {"truth": truth, "estimate": estimate}
-    columns = {role: (role, Column.of(column, role)) for role, column in named.items()}
-    frame = source.select(columns)
-    if not all(dtype.is_numeric() for dtype in frame.collect_schema().values()):
+    seen = _seen(source, {role: Column.of(column, role) for role, column in named.items()})
+    if seen is None:
         return False
-    broken = pl.any_horizontal((pl.col(name) != pl.col(name).round(0)).any() for name in columns)
-    several = pl.col("truth").drop_nulls().unique().head(_MOST + 1).implode().alias("values")
-    fractions, values = frame.select(broken.alias("broken"), several).collect().row(0)
-    if fractions:
+    if "estimate" in seen:
+        _check_no_scores(seen["truth"], seen["estimate"])
+    if any(numbers.fractions for numbers in seen.values()):
         return True
-    if set(values) in _PAIRS or not values:
+    observed = seen["truth"]
+    if observed.values in _PAIRS or not observed.values:
         return False
     msg = (
-        f"`truth`: the column {columns['truth'][1].name!r} holds whole numbers, which may be labels or a measurement: "
+        f"`truth`: the column {observed.name!r} holds whole numbers, which may be labels or a measurement: "
         "list the labels as `labels=`, or name metrics of numbers, such as `metric_set(rmse, rsq, mae)`."
     )
     raise ArgumentError(msg)
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """A column of numbers, as far as it tells labels, scores and measurements from each other."""
+
+    name: str
+    fractions: bool
+    """Whether some are not whole."""
+    shares: bool
+    """Whether all are from 0 to 1."""
+    values: set[float]
+    """Some that occur; all of them where they are few."""
+
+
+@telling("looked at the truth")
+def _seen(source: Source, columns: Mapping[str, Column]) -> dict[str, _Numbers] | None:
+    """The columns as numbers, by their roles; None where one is of another kind."""
+    frame = source.select({role: (role, column) for role, column in columns.items()})
+    if not all(dtype.is_numeric() for dtype in frame.collect_schema().values()):
+        return None
+    facts = list[pl.Expr]()
+    for role in columns:
+        known = pl.col(role).drop_nulls()
+        known = known.filter(known.is_not_nan())
+        fractions, shares = (known != known.round(0)).any(), known.is_between(0, 1).all()
+        few = known.unique().head(_MOST + _MANY + 1).implode()
+        facts.append(pl.struct(fractions=fractions, shares=shares, values=few).alias(role))
+    found = frame.select(facts).collect().row(0, named=True)
+    return {
+        role: _Numbers(column.name, found[role]["fractions"], found[role]["shares"], set(found[role]["values"]))
+        for role, column in columns.items()
+    }
+
+
+def _check_no_scores(truth: _Numbers, estimate: _Numbers) -> None:
+    """Refuse scores in the place of predictions: errors of numbers would be taken between them and labels."""
+    if truth.fractions:
+        if truth.shares and estimate.values == {0, 1}:
+            msg = (
+                f"`truth`: the column {truth.name!r} holds fractions, and the estimate {estimate.name!r} only 0 and 1: "
+                "are they swapped? If both are a measurement, name metrics of numbers, such as "
+                "`metric_set(rmse, rsq, mae)`, or say `--read-as numbers` on the command line."
+            )
+            raise ColumnError(msg)
+        return
+    binary = truth.values in _PAIRS
+    if estimate.fractions:
+        scores = binary or (len(truth.values) == _MOST and estimate.shares)
+    else:
+        scores = binary and len(estimate.values - truth.values) > _MANY
+    if scores:
+        msg = (
+            f"`estimate`: the column {estimate.name!r} holds scores, and the truth {truth.name!r} the labels "
+            f"{listed(sorted(truth.values))}: give the scores as `probs=`, with `threshold=` or with the predicted "
+            "labels as `estimate`. If both are a measurement, name metrics of numbers, such as "
+            "`metric_set(rmse, rsq, mae)`, or say `--read-as numbers` on the command line."
+        )
+        raise ColumnError(msg)
 
 
 @dataclass(frozen=True)

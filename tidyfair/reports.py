@@ -133,7 +133,7 @@ def report(
 
     Raises:
         TidyfairError: Where metrics would; for `group_by=`, a list of cuts, or no rows; for whole numbers that may be
-            labels or a measurement; and without the packages of `tidyfair[report]`.
+            labels or a measurement; for scores given as `estimate`; and without the packages of `tidyfair[report]`.
 
     >>> from tidyfair.datasets import lending
     >>> found = report(lending(), "repaid", "approved", by=["sex", "race"], pos_label="yes")
