@@ -13,6 +13,7 @@ import polars as pl
 
 from tidyfair.arguments import number, one_of
 from tidyfair.errors import AggregateError, ArgumentError
+from tidyfair.escapes import visible
 from tidyfair.segments import TIE
 
 if TYPE_CHECKING:
@@ -262,9 +263,8 @@ class UserAggregate(Aggregate):
 
     def __repr__(self) -> str:
         function = self.function
-        return self.name or (
-            str(function) if isinstance(function, pl.Expr) else getattr(function, "__name__", "function")
-        )
+        own = str(function) if isinstance(function, pl.Expr) else getattr(function, "__name__", "function")
+        return visible(self.name or own)
 
 
 def of_extremes(groups: GroupValues, value: Floats) -> Reduced:

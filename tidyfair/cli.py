@@ -8,14 +8,16 @@ import re
 import shlex
 import sys
 from importlib.metadata import version
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 import polars as pl
 
 from tidyfair import commands
 from tidyfair.errors import TidyfairError
-from tidyfair.terminal import unwatch
+from tidyfair.escapes import visible
+from tidyfair.terminal import complain, unwatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -79,6 +81,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0 is success, 2 bad usage or data that cannot be read; with `--fail-if` 3 is a disparity that fails its limit, and 4
     that there is not enough evidence.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # what a terminal has no characters for is escaped
+            stream.reconfigure(errors="backslashreplace")
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.command is None:
@@ -92,15 +98,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (TidyfairError, OSError, pl.exceptions.PolarsError) as error:
         notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        print(f"tidyfair: {_as_flags(str(error), vars(options))}{notes}", file=sys.stderr)
+        complain(f"{_as_flags(str(error), vars(options))}{notes}")
         return 2
     finally:
         unwatch()
     return 0
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that repeats arguments without what a terminal would obey."""
+
+    def error(self, message: str) -> Never:
+        super().error(visible(message))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="tidyfair", description="Group performance and fairness of predictions.")
+    parser = _Parser(prog="tidyfair", description="Group performance and fairness of predictions.")
     parser.add_argument("--version", action="version", version=f"tidyfair {version('tidyfair')}")
     subparsers = parser.add_subparsers(dest="command", metavar="command")
 
@@ -143,7 +156,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_data(parser: argparse.ArgumentParser, *, example: bool = True) -> None:
     left_out = "; the example data where left out" if example else ""
-    parser.add_argument("file", nargs="?" if example else None, type=Path, help=f"parquet, csv or ndjson{left_out}")
+    kinds = (
+        "parquet, csv or ndjson, or a quoted pattern such as 'part-*.csv'; the name of an existing file is no pattern"
+    )
+    parser.add_argument("file", nargs="?" if example else None, type=Path, help=f"{kinds}{left_out}")
     parser.add_argument("--truth", metavar="COLUMN", help="column of the true labels, or numbers")
     feature = "a sensitive feature, or an intersection; repeat for more"
     parser.add_argument("--by", action="append", metavar="COLUMN[:COLUMN]", help=feature)
@@ -152,8 +168,8 @@ def _add_data(parser: argparse.ArgumentParser, *, example: bool = True) -> None:
     parser.add_argument("--weights", metavar="COLUMN", help="column of case weights")
     few = "values of groups of fewer rows are neither shown nor written, and disparities not taken over them"
     parser.add_argument("--min-n", type=int, default=0, metavar="ROWS", help=few)
-    kinds = "what whole numbers are, where columns leave it open"
-    parser.add_argument("--read-as", choices=["labels", "numbers"], help=kinds)
+    whole = "what whole numbers are, where columns leave it open"
+    parser.add_argument("--read-as", choices=["labels", "numbers"], help=whole)
 
 
 def _add_predictions(parser: argparse.ArgumentParser) -> None:
@@ -174,7 +190,10 @@ def _add_groups(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_output(parser: argparse.ArgumentParser, what: str, flag: str = "--output") -> None:
-    written = f"write {what} to .csv, .parquet or .json instead of printing"
+    written = (
+        f"write {what} to .csv, .parquet or .json instead of printing; in .csv an apostrophe is put before text that a "
+        "spreadsheet would take for a formula"
+    )
     parser.add_argument(flag, type=Path, metavar="FILE", help=written)
 
 

@@ -13,6 +13,7 @@ import polars as pl
 
 from tidyfair.arguments import is_unicode
 from tidyfair.errors import ArgumentError, ColumnError, TidyfairError
+from tidyfair.escapes import visible
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -119,7 +120,7 @@ class Column:
         return hash(self.source if isinstance(self.source, str) else tuple(self.source.meta.root_names()))
 
     def __repr__(self) -> str:
-        return repr(self.source) if isinstance(self.source, str) else str(self.source)
+        return repr(self.source) if isinstance(self.source, str) else visible(str(self.source))
 
 
 def are_columns(given: object) -> TypeGuard[Iterable[object]]:

@@ -20,6 +20,7 @@ from tidyfair.conditions import columns_of, comparison_of, gate_of
 from tidyfair.cuts import Cut
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, ColumnError, ConstantWarning, UndefinedWarning
+from tidyfair.escapes import visible
 from tidyfair.exhibits import NOTHING, groups_side_by_side, one_below_the_other, too_few
 from tidyfair.files import PAGES, check_places, scan, write
 from tidyfair.frames import open_frame
@@ -80,7 +81,7 @@ def audit(options: Namespace) -> int:
         told = replace(told, parts=(*told.parts[:-1], again(options.line)))
         for page in pages:
             told.save(page)
-            print(f"{page} is written.", file=sys.stderr)
+            print(f"{visible(str(page))} is written.", file=sys.stderr)
     if len(places) > len(pages) or not pages:
         _look(audited, tally, asked.reading, places, options.min_n)
     _tell_of_missing(dict(missing_of(tally).select("column", "missing").rows()))

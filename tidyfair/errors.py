@@ -6,6 +6,8 @@ import inspect
 import warnings
 from typing import TYPE_CHECKING, Self
 
+from tidyfair.escapes import visible
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -41,7 +43,7 @@ def warn(message: str, category: type[Warning]) -> None:
     frame, level = inspect.currentframe(), 1
     while frame and frame.f_back and frame.f_globals.get("__name__", "").startswith(_BETWEEN):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(visible(message, lines=True), category, stacklevel=level)
 
 
 def listed(values: Iterable[object], *, shown: int = _SHOWN) -> str:
@@ -68,7 +70,10 @@ def differs_in_case(name: object, known: Iterable[object]) -> bool:
 
 
 class TidyfairError(ValueError):
-    """Base of all errors of the library."""
+    """Base of all errors of the library; names of the user are visible in its message."""
+
+    def __init__(self, *message: object) -> None:
+        super().__init__(*(visible(part, lines=True) if isinstance(part, str) else part for part in message))
 
 
 class ArgumentError(TidyfairError):

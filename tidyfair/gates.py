@@ -12,6 +12,7 @@ from tidyfair.arguments import number, proper_share
 from tidyfair.calls import Evaluable
 from tidyfair.contrasts import Contrast
 from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, listed
+from tidyfair.escapes import renamed, visible_texts
 from tidyfair.fairness import demographic_parity_ratio
 from tidyfair.frames import open_frame
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
@@ -39,7 +40,7 @@ _LOW, _HIGH = "\0low", "\0high"
 _WISHES = {"maximize": "be large", "one": "be near 1", "minimize": "be small", "zero": "be near 0"}
 
 
-class UnfairError(AssertionError, TidyfairError):
+class UnfairError(TidyfairError, AssertionError):
     """Raised by `assert_fair`; its text is the table of verdicts."""
 
 
@@ -308,5 +309,7 @@ def assert_fair(
     shown += [name for name in (".metrics_left_out", ".groups_left_out") if bad[name].list.len().sum()]
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=-1, fmt_str_lengths=200, tbl_hide_dataframe_shape=True):
         what = "fail their limit, or there is not enough evidence" if strict else "fail their limit"
-        msg = f"{len(bad)} of {len(found)} disparities {what}:\n{bad.select(*shown, '.verdict')}"
+        table = visible_texts(bad.select(*shown, ".verdict"))
+        table.columns = renamed(table.columns)
+        msg = f"{len(bad)} of {len(found)} disparities {what}:\n{table}"
     raise UnfairError(msg)

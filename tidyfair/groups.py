@@ -11,6 +11,7 @@ import polars as pl
 from tidyfair.arguments import is_unicode
 from tidyfair.columns import Column, kind_of, levels_of
 from tidyfair.errors import ArgumentError, differs_in_case, listed, nearest
+from tidyfair.escapes import visible
 
 if TYPE_CHECKING:
     from tidyfair.columns import ColumnLike
@@ -134,7 +135,7 @@ class Privileged:
         return met
 
     def __repr__(self) -> str:
-        return f"privileged({self.text})"
+        return visible(f"privileged({self.text})")
 
 
 def privileged(

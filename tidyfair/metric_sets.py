@@ -13,6 +13,7 @@ from tidyfair.aggregates import UserAggregate, as_aggregate
 from tidyfair.arguments import text, whole
 from tidyfair.calls import Evaluable
 from tidyfair.errors import AggregateError, ArgumentError, listed
+from tidyfair.escapes import visible
 from tidyfair.groups import By, Privileged, privileged
 from tidyfair.requests import CallOptions, Request
 
@@ -103,7 +104,7 @@ class Metric(Evaluable):
 
     def __repr__(self) -> str:
         low, high = self.range
-        return f"<{self.kind} metric {self.name}: {self.direction}, {low:g} to {high:g}>"
+        return visible(f"<{self.kind} metric {self.name}: {self.direction}, {low:g} to {high:g}>")
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,8 @@ class GroupwiseMetric(Evaluable):
         return (asked,)
 
     def __repr__(self) -> str:
-        return f"<groupwise metric {self.name}({self.by!r}): {self.bound!r} of {_shown(self)}, {self.direction}>"
+        made_of = f"{self.bound!r} of {_shown(self)}"
+        return visible(f"<groupwise metric {self.name}({self.by!r}): {made_of}, {self.direction}>")
 
 
 class _OfObject:
@@ -309,7 +311,7 @@ class GroupwiseFactory:
 
     def __repr__(self) -> str:
         made_of = f"{self.aggregate!r} of {_shown(self)}"
-        return f'<factory of groupwise metrics {self.name}: {made_of}; call {self.name}("column")>'
+        return visible(f'<factory of groupwise metrics {self.name}: {made_of}; call {self.name}("column")>')
 
 
 def _shown(metric: GroupwiseMetric | GroupwiseFactory) -> str:

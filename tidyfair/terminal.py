@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 from polars import selectors
 
+from tidyfair.escapes import renamed, visible, visible_texts
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -52,7 +54,13 @@ def unwatch() -> None:
 def note(text: str) -> None:
     """Say something beside the results."""
     unwatch()
-    print(f"note: {text}", file=sys.stderr)
+    print(f"note: {visible(text)}", file=sys.stderr)
+
+
+def complain(text: str) -> None:
+    """Say what went wrong; further lines of it are set in, so that none passes for a message of its own."""
+    unwatch()
+    print(f"tidyfair: {visible(text, lines=True)}".replace("\n", "\n  "), file=sys.stderr)
 
 
 def show(
@@ -69,9 +77,14 @@ def show(
         remark: What is said below it.
     """
     unwatch()
+    title = visible(title)
     if table.is_empty():
         print(f"{_coloured(title, 1)}\n(no rows)\n")
         return
+    names = dict(zip(table.columns, renamed(table.columns), strict=True))
+    notes = [(names[column], row, visible(text)) for column, row, text in notes]
+    table = visible_texts(table).rename(names)
+    up_to = names.get(up_to, "")
     box = "UTF8_FULL_CONDENSED" if (sys.stdout.encoding or "").lower().startswith("utf") else "ASCII_FULL_CONDENSED"
     width = max(80, shutil.get_terminal_size((120, 24)).columns)
     table = table.with_columns((selectors.string() | selectors.integer()).cast(pl.String).fill_null("-"))
@@ -83,8 +96,9 @@ def show(
         tbl_hide_column_data_types=True, tbl_formatting=box, fmt_str_lengths=40, float_precision=3,
         fmt_table_cell_list_len=10,
     ):  # fmt: skip
-        parts = [_verdicts_coloured(str(part)) for part in _parts(table, up_to, width)]
-    below = [*(f"[{place}] {text}" for place, text in enumerate(remarks, 1)), *([remark] if remark else [])]
+        # what stands in lists and structs is not visible yet
+        parts = [_verdicts_coloured(visible(str(part), lines=True)) for part in _parts(table, up_to, width)]
+    below = [*(f"[{place}] {text}" for place, text in enumerate(remarks, 1)), *([visible(remark)] if remark else [])]
     print("\n".join([_coloured(title, 1), *parts, *below]))
     if len(table) > _MOST_ROWS:
         print(f"({len(table):,} rows in all; a file has all of them)")

@@ -1,0 +1,76 @@
+"""Names of users as they are shown: what is invisible, or steers a terminal or a page, is written as an escape.
+
+Results keep names as they are. Wherever a name becomes part of a text, a table or a picture that somebody looks at, it
+goes through here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__: list[str] = []
+
+_INVISIBLE = (
+    r"\x00-\x1f\x7f-\x9f"  # controls: terminals obey them, and XML forbids most
+    r"\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # format, and order of writing
+    r"\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # letters without a shape
+    r"\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"  # no characters
+    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff"
+)
+_SCRIPTS = r"[\u0600-\u1fff\u20d0-\uffff\U00010000-\U000dffff]"
+"""Scripts and symbols among which joiners are part of how words are spelled."""
+_ESCAPED = re.compile(rf"[{_INVISIBLE}]|(?<!{_SCRIPTS})[\u200c\u200d]|[\u200c\u200d](?!{_SCRIPTS})")
+_ESCAPED_BUT_LINES = re.compile(rf"(?!\n)(?:{_ESCAPED.pattern})")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    r"""A text whose invisible characters are escapes, as Python writes them; `lines` may break.
+
+    >>> visible("red\x1b[31m, \u202eleft")
+    'red\\x1b[31m, \\u202eleft'
+    """
+    return (_ESCAPED_BUT_LINES if lines else _ESCAPED).sub(_escape, text)
+
+
+def without_tags(text: str) -> str:
+    r"""A visible text that opens no tag, even where it is written into a script of a page.
+
+    >>> without_tags("<18, </script>")
+    '<18, \\x3c/script>'
+    """
+    return _TAG.sub(_escape, visible(text))
+
+
+def visible_texts(frame: pl.DataFrame, change: Callable[[str], str] = visible) -> pl.DataFrame:
+    """A frame whose texts are visible, or changed in another way; those of a column still differ where they did."""
+    columns = [column for column in frame if isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum)]
+    texts = list[pl.Series]()
+    for column in columns:
+        distinct = column.unique(maintain_order=True).drop_nulls().to_list()
+        shown = dict(zip(distinct, renamed(distinct, change), strict=True))
+        texts.append(pl.Series(column.name, [shown.get(text) for text in column], dtype=pl.String))
+    return frame.with_columns(texts)
+
+
+def renamed(names: Sequence[str], change: Callable[[str], str] = visible) -> list[str]:
+    """Names that are visible, or changed in another way, and still differ."""
+    # insertion is in order, and looking up takes no time
+    shown = dict[str, None]()
+    for name in names:
+        text, again = change(name), 2
+        while text in shown:
+            text, again = f"{change(name)} [{again}]", again + 1
+        shown[text] = None
+    return list(shown)
+
+
+def _escape(found: re.Match[str]) -> str:
+    text = found[0]
+    return rf"\x{ord(text):02x}" if text == "<" else text.encode("unicode_escape").decode()
