@@ -1,6 +1,8 @@
 """Tables of plain columns as charts of altair: dots, strips, lines, heat maps, two models side by side.
 
-Columns have names of ours, so that no name of the user becomes a path or an expression of Vega.
+Columns have names of ours, so that no name of the user becomes a path or an expression of Vega. Texts are visible and
+open no tag: what draws a picture ends at a control character that XML forbids, and notebooks get a chart as part of a
+script.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from tidyfair.errors import ArgumentError
+from tidyfair.escapes import visible_texts, without_tags
 
 __all__: list[str] = []
 
@@ -22,6 +25,7 @@ _VERDICTS = {"pass": ("#009E73", "circle"), "fail": ("#D55E00", "cross"), "not e
 _WIDTH, _ROW = 360, 26
 _HALF = 210
 """The width and the height of panels of which two stand side by side."""
+_LETTERS = 200
 _NAMED = 2
 """How many a title names."""
 
@@ -37,9 +41,10 @@ class Picture:
 
     def finished(self, title: str | None) -> Any:
         """The chart with its title, and its words for those who do not see it."""
-        text = title or self.title
+        text, alt = _short(without_tags(title or self.title)), without_tags(self.alt)
+        notes = [_short(without_tags(note)) for note in self.notes]
         chart = self.chart.properties(
-            title={"text": text, "anchor": "start", "subtitle": list(self.notes)}, description=f"{text}. {self.alt}"
+            title={"text": text, "anchor": "start", "subtitle": notes}, description=f"{text}. {alt}"
         )
         return chart.configure_view(stroke=None).configure_axis(labelLimit=220, titleFontWeight="normal")
 
@@ -51,7 +56,7 @@ def dots(table: pl.DataFrame, title: str, notes: list[tuple[bool, str]], *, shar
     `expected_upper`, `verdict`, and `why` there is no value.
     """
     alt = altair()
-    table = told_apart(table, "what", "panel")
+    table = told_apart(drawable(table), "what", "panel")
     scale = alt.Scale(domain=[0, 1]) if shares else alt.Scale(zero=False, nice=True)
     base = alt.Chart(table).encode(y=_rows_of(alt))
     layers: list[Any] = []
@@ -88,6 +93,7 @@ def strips(table: pl.DataFrame, title: str) -> Picture:
     Columns: `panel`, `what`, `outer`, `estimate`, and the `mean`, null where it means nothing.
     """
     alt = altair()
+    table = drawable(table)
     base = alt.Chart(table).encode(y=_rows_of(alt))
     across = alt.X("estimate:Q", title=None, scale=alt.Scale(zero=False, nice=True))
     ticks = base.mark_tick(color=COLOURS[0], thickness=2, opacity=0.7).encode(x=across, tooltip=_tooltip(alt, table))
@@ -109,6 +115,7 @@ def lines(
     Columns: `panel`, `series`, `x`, `y`, and the `rows` of points where they are of several.
     """
     alt = altair()
+    table = drawable(table)
     if table["series"].n_unique() > len(COLOURS):
         several = table["panel"].n_unique() > 1
         # the series first, because long titles are cut off
@@ -142,10 +149,10 @@ def heat_map(table: pl.DataFrame, title: str, row: str, column: str) -> Picture:
     Columns: `panel`, `row`, `column`, `estimate` and `rows`.
     """
     alt = altair()
-    table = told_apart(table, "row", "panel", "column")
+    table = told_apart(drawable(table), "row", "panel", "column")
     base = alt.Chart(table).encode(
-        x=alt.X("column:N", title=column, sort=None, axis=alt.Axis(labelAngle=0, orient="top")),
-        y=alt.Y("row:N", title=row, sort=None), tooltip=_tooltip(alt, table),
+        x=alt.X("column:N", title=_short(without_tags(column)), sort=None, axis=alt.Axis(labelAngle=0, orient="top")),
+        y=alt.Y("row:N", title=_short(without_tags(row)), sort=None), tooltip=_tooltip(alt, table),
     )  # fmt: skip
     finite = table.filter(pl.col("estimate").is_finite())
     ends = (pl.col("estimate").min() + pl.col("estimate").max()).fill_null(0)
@@ -168,7 +175,7 @@ def side_by_side(table: pl.DataFrame, title: str, names: tuple[str, str]) -> Pic
     """
     alt = altair()
     _check_size(table)
-    table = told_apart(table, "what", "panel")
+    table = told_apart(drawable(table), "what", "panel")
     each = table.unpivot(["one", "other"], index=["panel", "what"], variable_name="model", value_name="estimate")
     each = each.with_columns(pl.col("model").replace_strict({"one": names[0], "other": names[1]}))
     scale = alt.Scale(zero=False, nice=True)
@@ -220,6 +227,17 @@ def _check_size(table: pl.DataFrame) -> None:
         if size > most:
             msg = f"autoplot() would draw {size} {what}; filter the result first, to at most {most}."
             raise ArgumentError(msg)
+
+
+def drawable(table: pl.DataFrame) -> pl.DataFrame:
+    """A table whose texts a picture can hold."""
+    return visible_texts(table, lambda text: _short(without_tags(text)))
+
+
+def _short(text: str) -> str:
+    """A text without its middle where it is so long that a picture would be made of nothing else."""
+    half = _LETTERS // 2
+    return text if len(text) <= _LETTERS else f"{text[:half]}\N{HORIZONTAL ELLIPSIS}{text[-half:]}"
 
 
 def told_apart(table: pl.DataFrame, name: str, *within: str) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from tidyfair import fairness
-from tidyfair.arguments import number
+from tidyfair.arguments import number, text
 from tidyfair.charts import (
     MOST_PANELS,
     MOST_POINTS,
@@ -75,6 +75,8 @@ def autoplot(
         msg = "autoplot() has nothing to draw: the result has no rows."
         raise ArgumentError(msg)
     _check_kind(kind)
+    if title:
+        text("title", title)
     # columns of curves have no dot, as those of outer groups
     curved = ".metric" not in frame.columns
     needed, drawn = next(
