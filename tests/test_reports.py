@@ -183,6 +183,7 @@ def test_other_results_are_one_row_each() -> None:
         (lambda: tf.as_table(LOANS), "takes a result of tidyfair"),
         (lambda: tf.as_table(tf.accuracy(LOANS, **LABELS).clear()), "that has rows"),
         (lambda: tf.as_table(tf.accuracy(LOANS, **LABELS), min_n=-1), "min_n"),
+        (lambda: tf.as_table(tf.accuracy(LOANS, **LABELS), title=3), "`title` is a text"),  # pyright: ignore[reportArgumentType] - bad input
         (
             lambda: tf.as_table(tf.demographic_parity("sex").by_group(LOANS, **LABELS), worst=LOANS),
             "what `worst_groups",
@@ -551,6 +552,7 @@ def _reported(call: dict[str, Any]) -> tf.Report:
         ({"estimate": None, "probs": "score", "threshold": [0.3, 0.5]}, "give one threshold, not a list"),
         ({"parts": 3}, "decides `parts` for itself"),
         ({"explain": True}, "decides `explain` for itself"),
+        ({"title": None}, "`title` is a text"),
         ({"gate": "x"}, "`gate` is what check"),
         ({"pos_lable": "yes"}, "Did you mean 'pos_label'"),
     ],

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from tidyfair.arguments import whole
+from tidyfair.arguments import text, whole
 from tidyfair.errors import ArgumentError
+from tidyfair.escapes import visible, visible_texts
 from tidyfair.frames import open_frame
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n:
         msg = "as_table() takes a result of tidyfair that has rows."
         raise ArgumentError(msg)
     whole("min_n", min_n, 0, of="as_table")
+    if title:
+        text("title", title)
     grouped = {".group", ".metric", ".estimate", ".n"} <= set(frame.columns)
     wide, notes = groups_side_by_side(frame, worst, min_n) if grouped else (one_below_the_other(frame), list[_Note]())
     return _published(wide, notes, title, remark=too_few(min_n) if grouped else "")
@@ -202,16 +205,22 @@ def _published(
 ) -> Any:
     """The table of great_tables."""
     gt = _great_tables()
+    table = visible_texts(table)
     features = table[".by"].n_unique() > 1 if ".by" in table.columns and ".group" in table.columns else False
     made = gt.GT(table, groupname_col=".by", id=name) if features else gt.GT(table, id=name)
-    made = made.cols_label({name: _worded(name) for name in table.columns if name != ".by" or not features})
+    made = made.cols_label({name: _label(gt, name) for name in table.columns if name != ".by" or not features})
     numbers = [name for name, dtype in table.schema.items() if dtype.is_integer()]
     made = made.fmt_integer(columns=numbers) if numbers else made
     made = made.sub_missing(missing_text=NOTHING)
     for column, row, text in notes:
-        made = made.tab_footnote(text, locations=gt.loc.body(columns=column, rows=[row]))
-    made = made.tab_source_note(remark) if remark else made
-    return made.tab_header(title) if title else made
+        made = made.tab_footnote(visible(text), locations=gt.loc.body(columns=column, rows=[row]))
+    made = made.tab_source_note(visible(remark)) if remark else made
+    return made.tab_header(visible(title)) if title else made
+
+
+def _label(gt: Any, name: str) -> Any:
+    """The head of a column; great_tables takes braces in plain text for units, and then escapes nothing of it."""
+    return gt.html(as_html(_worded(name)).replace("{", "&#123;").replace("}", "&#125;"))
 
 
 @dataclass(frozen=True)
@@ -224,10 +233,10 @@ class Part:
     def html(self, place: int) -> str:
         """As a section of a page."""
         written = [
-            f"<p>{escape(block)}</p>" if isinstance(block, str) else block.html(f"part-{place}-{number}")
+            f"<p>{as_html(block)}</p>" if isinstance(block, str) else block.html(f"part-{place}-{number}")
             for number, block in enumerate(self.blocks)
         ]
-        return f"<section>\n<h2>{escape(self.heading)}</h2>\n{chr(10).join(written)}\n</section>\n"
+        return f"<section>\n<h2>{as_html(self.heading)}</h2>\n{chr(10).join(written)}\n</section>\n"
 
     def markdown(self) -> str:
         """As a section of a Markdown file."""
@@ -286,7 +295,7 @@ class Drawn:
             lambda found: found[1] + known.setdefault(found[2], f"part_{len(known)}"), image.getvalue()
         )
         source = f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
-        return f'<figure id="{name}"><img src="{source}" alt="{escape(self.told)}"></figure>'
+        return f'<figure id="{name}"><img src="{source}" alt="{as_html(self.told)}"></figure>'
 
     def markdown(self) -> str:
         """As its table, or nothing."""
@@ -301,21 +310,26 @@ class Code:
 
     def html(self, name: str) -> str:
         """As it stands."""
-        return f'<pre id="{name}"><code>{escape(self.text)}</code></pre>'
+        return f'<pre id="{name}"><code>{escape(visible(self.text, lines=True))}</code></pre>'
 
     def markdown(self) -> str:
         """As it stands."""
-        return "\n".join(f"    {line}" for line in self.text.splitlines())
+        return "\n".join(f"    {line}" for line in visible(self.text, lines=True).split("\n"))
 
 
 def _worded(name: str) -> str:
     return _LABELS.get(name, name.removeprefix(".").replace("_", " "))
 
 
+def as_html(text: str) -> str:
+    """A text that means nothing in HTML but itself."""
+    return escape(visible(text))
+
+
 def as_text(text: str) -> str:
     """A text that means nothing in Markdown or HTML but itself."""
-    marked = re.sub(r"([\\`*_~|\[\]#]|:(?=//)|(?<=www)\.)", r"\\\1", text)
-    return " ".join(escape(marked, quote=False).splitlines())
+    marked = re.sub(r"([\\`*_~|\[\]#{}$@^]|:(?=//)|(?<=www)\.)", r"\\\1", visible(text))
+    return escape(marked, quote=False)
 
 
 def need_packages() -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidyfair.aggregates import UserAggregate
-from tidyfair.arguments import whole
+from tidyfair.arguments import text, whole
 from tidyfair.audits import Audit, kind_of
 from tidyfair.errors import ArgumentError
-from tidyfair.exhibits import Part, as_text, need_packages
+from tidyfair.exhibits import Part, as_html, as_text, need_packages
 from tidyfair.files import save
 from tidyfair.frames import open_frame
 from tidyfair.gates import Gate
@@ -60,9 +60,10 @@ class Report:
     def html(self) -> str:
         """One page that needs nothing else: no scripts, no network."""
         body = "".join(part.html(place) for place, part in enumerate(self.parts))
-        title = escape(self.title)
+        title = as_html(self.title)
         return (
             f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
             f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{body}</main>\n</body>\n"
             "</html>\n"
@@ -94,7 +95,8 @@ class Report:
     def _repr_html_(self) -> str:
         # in a frame of its own, so that its style is not that of the notebook
         style = "width: 100%; height: 40rem; border: 1px solid #ccc"
-        return f'<iframe srcdoc="{escape(self.html())}" title="{escape(self.title)}" style="{style}"></iframe>'
+        page, title = escape(self.html()), as_html(self.title)
+        return f'<iframe sandbox srcdoc="{page}" title="{title}" style="{style}"></iframe>'
 
     def __repr__(self) -> str:
         return f"<report {self.title!r}: {', '.join(part.heading for part in self.parts)}>"
@@ -142,6 +144,7 @@ def report(
     """
     options = {name: value for name, value in options.items() if value is not None}
     whole("min_n", min_n, 0, of="report")
+    text("title", title)
     need_packages()
     source = open_frame(data, options.get("group_by"))
     if source.group_by:
@@ -230,6 +233,8 @@ def _search_of_worst(audit: Audit) -> WorstGroups | None:
     return worst_groups(*judged) if judged else None
 
 
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+"""What a browser may do with the page: show it."""
 _STYLE = """
 :root { color-scheme: light; }
 body { margin: 0; background: #fff; color: #222; font: 16px/1.5 system-ui, sans-serif; }
