@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -15,9 +17,7 @@ from tidyfair import terminal as screen
 from tidyfair.cli import main
 from tidyfair.conditions import gate_of
 from tidyfair.datasets import lending
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tidyfair.files import write
 
 ARGUMENTS = ["--truth", "repaid", "--estimate", "approved", "--pos-label", "yes", "--by", "race", "--by", "race:sex"]
 
@@ -359,6 +359,131 @@ def test_files_are_not_written_where_they_do_harm(tmp_path: Path, capsys: pytest
     assert main(["audit", str(same), *call[2:], "--output", str(same)]) == 2
     assert "is the file of the data" in capsys.readouterr().err
     assert same.read_bytes() == data.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("data", "flag", "place"),
+    [
+        ("pa[r]t*.parquet", "--output", "part.parquet"),
+        ("*/pa?t.parquet", "--output", "keys.parquet/part.parquet"),
+        ("**/part.parquet", "--output-groups", "keys.parquet/half=1/part.parquet"),
+        ("part.parquet", "--output", "folder/../part.parquet"),
+        ("part.parquet", "--output", "link.parquet"),
+        ("link.parquet", "--output", "part.parquet"),
+        ("part.parquet", "--output-groups", "hard.parquet"),
+        ("part.parquet", "--html", "link.html"),
+        ("part.parquet", "--markdown", "hard.md"),
+        ("keys.parquet", "--output", "keys.parquet/half=1/part.parquet"),
+        ("keys.parquet", "--output", "keys.parquet/new.csv"),
+        ("keys.parquet", "--output", "hard.parquet"),
+    ],
+)
+def test_the_data_are_not_written_over_by_any_name(
+    data: str,
+    flag: str,
+    place: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    part, inner = Path("part.parquet"), Path("keys.parquet/half=1/part.parquet")
+    Path("folder").mkdir()
+    inner.parent.mkdir(parents=True)
+    for path in (inner, part, inner.parent.with_name("part.parquet")):
+        lending(60).write_parquet(path)
+    for link in ("link.parquet", "link.html"):
+        Path(link).symlink_to(part)
+    for link in ("hard.parquet", "hard.md"):
+        Path(link).hardlink_to(inner if data == "keys.parquet" else part)
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    code, out, err = _called(capsys, "audit", data, *ARGUMENTS[:-4], "--by", "race", flag, place)
+    assert (code, out) == (2, "")
+    assert "is the file of the data" in err or "is in the folder of the data" in err
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+
+
+def test_outputs_are_files_of_their_own_by_any_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = tmp_path / "one.csv", tmp_path / "other.csv"
+    one.write_text("before")
+    other.hardlink_to(one)
+    file = _written(lending(60), tmp_path)
+    code, _, err = _called(capsys, "audit", file, *ARGUMENTS, "--output", str(one), "--output-groups", str(other))
+    assert code == 2
+    assert "files of their own" in err
+    assert one.read_text() == "before"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "ndjson"])
+def test_a_name_that_is_there_means_itself_and_else_is_a_pattern(
+    suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = lending(300)
+    literal, other = tmp_path / f"data[1].{suffix}", tmp_path / f"data1.{suffix}"
+    for path, rows in ((literal, data.head(100)), (other, data.tail(200)), (tmp_path / f".data9.{suffix}", data)):
+        {"csv": rows.write_csv, "parquet": rows.write_parquet, "ndjson": rows.write_ndjson}[suffix](path)
+    output = tmp_path / "result.parquet"
+
+    def read(name: str) -> int:
+        assert _called(capsys, "audit", str(tmp_path / name), *ARGUMENTS, "--output", str(output))[0] == 0
+        return pl.read_parquet(output).filter(pl.col(".metric") == "accuracy")[".n"].item()
+
+    assert read(literal.name) == 100
+    literal.unlink()
+    # as a pattern it names the other
+    assert read(literal.name) == 200
+    literal.write_bytes(other.read_bytes())
+    assert read(f"data*.{suffix}") == 400
+    code, _, err = _called(capsys, "audit", str(tmp_path / f"nothing*.{suffix}"), *ARGUMENTS)
+    assert code == 2
+    assert "No file fits" in err
+
+
+def test_folders_keep_their_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "rows[1].parquet"
+    for place, half in enumerate((lending(300).head(150), lending(300).tail(150))):
+        (folder / f"half={place}").mkdir(parents=True)
+        half.write_parquet(folder / f"half={place}" / "part.parquet")
+    code, out, _ = _called(capsys, "audit", str(folder), *ARGUMENTS[:-4], "--by", "half")
+    assert code == 0
+    assert "half" in out
+
+
+def test_what_is_written_beside_a_place_follows_no_link(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("before")
+    (tmp_path / ".part-of-result.csv").symlink_to(precious)
+    write(pl.DataFrame({"a": [1]}), tmp_path / "result.csv")
+    assert precious.read_text() == "before"
+    assert (tmp_path / "result.csv").read_text() == "a\n1\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".part-of-result.csv", "precious", "result.csv"]
+
+
+def test_a_terminal_without_a_character_gets_its_escape(tmp_path: Path) -> None:
+    file = tmp_path / "people.parquet"
+    lending(200).with_columns(race=pl.lit("\u65e5\u672c")).write_parquet(file)
+    command = [sys.executable, "-m", "tidyfair", "audit", str(file), *ARGUMENTS[:-2]]
+    ended = subprocess.run(  # noqa: S603 - ours
+        command, capture_output=True, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert b"\\u65e5\\u672c" in ended.stdout
+
+
+def test_names_that_are_no_text_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = _written(lending(200), tmp_path)
+    lone = "\udcff"
+    for arguments in (
+        [f"{tmp_path}/{lone}.csv", *ARGUMENTS],
+        [file, *ARGUMENTS, "--by", lone],
+        [file, *ARGUMENTS[:4], "--by", "sex", "--pos-label", lone],
+        [file, *ARGUMENTS, "--output", f"{tmp_path}/{lone}/result.csv"],
+        [file, *ARGUMENTS, "--fail-if", f"demographic_parity({lone}) > 0.1"],
+    ):
+        code, out, err = _called(capsys, "audit", *arguments)
+        assert (code, out) == (2, "")
+        assert "\\udcff" in err
+        assert lone not in err
 
 
 def _called(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

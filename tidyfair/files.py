@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -12,25 +14,57 @@ from tidyfair.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 __all__: list[str] = []
 
-_READERS = {".parquet": pl.scan_parquet, ".csv": pl.scan_csv, ".ndjson": pl.scan_ndjson, ".jsonl": pl.scan_ndjson}
+
+def _scan_parquet(files: list[Path]) -> pl.LazyFrame:
+    # folders have their keys in their names
+    return pl.scan_parquet(files, glob=False, hive_partitioning=any(file.is_dir() for file in files) or None)
+
+
+def _scan_csv(files: list[Path]) -> pl.LazyFrame:
+    return pl.scan_csv(files, glob=False)
+
+
+def _scan_ndjson(files: list[Path]) -> pl.LazyFrame:
+    return pl.scan_ndjson([glob.escape(str(file)) for file in files])
+
+
+_READERS = {".parquet": _scan_parquet, ".csv": _scan_csv, ".ndjson": _scan_ndjson, ".jsonl": _scan_ndjson}
 PAGES = {"html": ".html", "markdown": ".md"}
 
 
 def scan(file: Path) -> pl.LazyFrame:
-    """The rows of a file."""
+    """The rows of a file, of a folder, or of all files that a pattern with `*`, `?` or `[…]` names."""
     kind = file.suffix.lower()
     if kind not in _READERS:
         what = "kind of file"
         raise ArgumentError.unknown(what, file.suffix, _READERS)
-    return _READERS[kind](file)
+    try:
+        str(file).encode()
+    except UnicodeEncodeError as error:
+        msg = f"The name {str(file)!r} is not UTF-8, and cannot be read; rename the file."
+        raise ArgumentError(msg) from error
+    return _READERS[kind](_named(file))
+
+
+def _named(file: Path) -> list[Path]:
+    """What a name stands for: itself where there is such a file, else all that it fits as a pattern."""
+    file = file.expanduser()
+    if file.exists() or not glob.has_magic(str(file)):
+        return [file]
+    names = glob.glob(str(file), recursive=True)  # noqa: PTH207 - of a path it would fit hidden files too
+    files = [Path(name) for name in sorted(names)]
+    if not files:
+        msg = f"No file fits {str(file)!r}."
+        raise ArgumentError(msg)
+    return files
 
 
 def check_places(places: Mapping[str, Path], data: Path | None) -> None:
     """Refuse to write where there is no folder, over the data, twice, or what a file's name says that it is not."""
+    sources = _named(data) if data is not None and places else []
     for flag, place in places.items():
         page = PAGES.get(flag)
         if page is None:
@@ -41,12 +75,30 @@ def check_places(places: Mapping[str, Path], data: Path | None) -> None:
         if not place.parent.is_dir():
             msg = f"{place} cannot be written: there is no folder {str(place.parent)!r}."
             raise ArgumentError(msg)
-        if data is not None and place.resolve() == data.resolve():
-            msg = f"{place} is the file of the data; write to another one."
-            raise ArgumentError(msg)
-    if len({place.resolve() for place in places.values()}) < len(places):
+        for source in sources:
+            _check_source(place, source)
+    written = list(places.values())
+    if any(_is_same(one, other) for place, one in enumerate(written) for other in written[:place]):
         msg = f"{' and '.join(f'`{flag}`' for flag in places)} are to be written to files of their own."
         raise ArgumentError(msg)
+
+
+def _check_source(place: Path, source: Path) -> None:
+    """Refuse to write over a file of the data, by whatever name, or into a folder of them."""
+    if source.is_dir() and place.resolve().is_relative_to(source.resolve()):
+        msg = f"{place} is in the folder of the data, {str(source)!r}; write elsewhere."
+        raise ArgumentError(msg)
+    files = source.rglob("*") if source.is_dir() else [source]
+    if any(_is_same(place, file) for file in files):
+        msg = f"{place} is the file of the data; write to another one."
+        raise ArgumentError(msg)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two names are of one file, which may have several: links are names too."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return one.resolve() == other.resolve()
 
 
 def write(table: pl.DataFrame, place: Path) -> None:
