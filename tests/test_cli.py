@@ -459,6 +459,53 @@ def test_what_is_written_beside_a_place_follows_no_link(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [".part-of-result.csv", "precious", "result.csv"]
 
 
+FORMULAS = [
+    "=1+1",
+    "+a",
+    "-a",
+    "@a",
+    "\ta",
+    "\ra",
+    "\na",
+    " =1",
+    "\ufeff=1",
+    "\uff1da",
+    "\uff0ba",
+    "\uff0da",
+    "\uff20a",
+    "-1+2",
+]
+PLAIN = ["a=1", "a", "", "-1", "+1.5", "-.5e-3", "1", "'a", "\u22121"]
+
+
+@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical, pl.List(pl.String)])
+def test_texts_in_csv_are_no_formulas(dtype: Any, tmp_path: Path) -> None:
+    place = tmp_path / "result.csv"
+    texts = pl.Series("=texts", [*FORMULAS, *PLAIN])
+    column = texts.reshape((-1, 1)).cast(pl.List(pl.String)) if dtype == pl.List else texts.cast(dtype)
+    write(pl.DataFrame([column, pl.Series("number", [-1.5] * len(texts)), pl.Series("'=texts", texts)]), place)
+    found = pl.read_csv(place, infer_schema=False, empty_string_is_null=False)
+    assert found.columns == ["'=texts", "number", "'=texts [2]"]
+    for name in (found.columns[0], found.columns[2]):
+        assert found[name].to_list() == [*(f"'{text}" for text in FORMULAS), *PLAIN]
+    assert set(found["number"]) == {"-1.5"}
+
+
+def test_lists_in_csv_hold_no_formulas(tmp_path: Path) -> None:
+    place = tmp_path / "result.csv"
+    write(pl.DataFrame({"left": [["a", "=1+1"], [], ["-1"]]}), place)
+    assert place.read_text() == 'left\na;\'=1+1\n""\n-1\n'
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".json"])
+def test_other_files_keep_texts_as_they_are(suffix: str, tmp_path: Path) -> None:
+    place = tmp_path / f"result{suffix}"
+    table = pl.DataFrame({"=a": FORMULAS})
+    write(table, place)
+    found = pl.read_parquet(place) if suffix == ".parquet" else pl.read_json(place)
+    assert found.equals(table)
+
+
 def test_a_terminal_without_a_character_gets_its_escape(tmp_path: Path) -> None:
     file = tmp_path / "people.parquet"
     lending(200).with_columns(race=pl.lit("\u65e5\u672c")).write_parquet(file)

@@ -1,4 +1,8 @@
-"""Files: rows that are read, and results that are written whole or not at all."""
+"""Files: rows that are read, and results that are written whole or not at all.
+
+In csv files an apostrophe is put before texts, and names of columns, that a spreadsheet would take for a formula. Other
+files keep them as they are, and no file changes numbers.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
+from polars import selectors
 
 from tidyfair.columns import telling
 from tidyfair.errors import ArgumentError
+from tidyfair.escapes import renamed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,6 +39,11 @@ def _scan_ndjson(files: list[Path]) -> pl.LazyFrame:
 
 _READERS = {".parquet": _scan_parquet, ".csv": _scan_csv, ".ndjson": _scan_ndjson, ".jsonl": _scan_ndjson}
 PAGES = {"html": ".html", "markdown": ".md"}
+_FORMULA = (
+    r"^(?:[\s\x00\u{200b}\u{feff}]*[=+\-@\u{ff1d}\u{ff0b}\u{ff0d}\u{ff20}\u{fe66}\u{fe62}\u{fe63}\u{fe6b}]|[\t\r\n])"
+)
+"""How a cell begins that spreadsheets take for a formula."""
+_NUMBER = r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$"
 
 
 def scan(file: Path) -> pl.LazyFrame:
@@ -124,7 +135,7 @@ def save(written: Callable[[Path], object], place: Path) -> None:
 
 def _writer(place: Path) -> Callable[[pl.DataFrame, Path], object]:
     writers: dict[str, Callable[[pl.DataFrame, Path], object]] = {
-        ".csv": lambda table, part: table.with_columns(pl.col(pl.List(pl.String)).list.join(";")).write_csv(part),
+        ".csv": lambda table, part: _without_formulas(table).write_csv(part),
         ".parquet": pl.DataFrame.write_parquet,
         ".json": pl.DataFrame.write_json,
     }
@@ -132,3 +143,17 @@ def _writer(place: Path) -> Callable[[pl.DataFrame, Path], object]:
         kind = "kind of output"
         raise ArgumentError.unknown(kind, place.suffix, writers)
     return writers[place.suffix]
+
+
+def _without_formulas(table: pl.DataFrame) -> pl.DataFrame:
+    """A table for a csv file, where no text is a formula; numbers are as they are."""
+    lists = pl.col(pl.List(pl.String))
+    texts = (selectors.string(include_categorical=True) | selectors.enum()).cast(pl.String)
+    plain = table.with_columns(lists.list.eval(_as_text(pl.element())).list.join(";"), _as_text(texts))
+    plain.columns = renamed(table.columns, lambda name: pl.select(_as_text(pl.lit(name))).item())
+    return plain
+
+
+def _as_text(texts: pl.Expr) -> pl.Expr:
+    formula = texts.str.contains(_FORMULA) & ~texts.str.contains(_NUMBER)
+    return pl.when(formula).then(pl.format("'{}", texts)).otherwise(texts)

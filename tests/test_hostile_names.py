@@ -1,0 +1,400 @@
+"""Names that terminals, pages, pictures or spreadsheets could obey, through everything that shows them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any, cast
+
+import polars as pl
+import pytest
+from markdown_it import MarkdownIt
+
+import tidyfair as tf
+from tidyfair.cli import main
+from tidyfair.escapes import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+NAMES = {
+    "controls": "\x01\x00a\x0b\x0c\ufffe\uffff",
+    "terminal": "\x1b[31mred\x1b[0m\x1b]0;title\x07\x9b31m\x85",
+    "markup": "\"' onerror=alert(1) x='\"><img src=x onerror=alert(1)>",
+    "script": "</script><!--<script>alert(1)</script>",
+    "units": "<img src=x onerror=alert(1)>{{x}}",
+    "template": "&lt;b&gt; &#60;b> ${7*7} {{7*7}} {% raw %} %s {0}",
+    "prototype": "__proto__",
+    "long": "x" * 3_000,
+    "lines": "a\r\nb\tc\u2028d",
+    "hidden": "\u202efdp.exe\u202c \u05d0\u05d1a\u200bb\ufeff\u00ad",
+    "reserved": ".metric",
+    "empty": "",
+    "null": "null",
+    "markdown": "| `x` *d* [a](http://b.c) ![i](j) www.k.l m@n.op # $x$ \\",
+    "rule": "---",
+    "formula": "=1+1",
+    "path": 'a.b[0]["c"]:d',
+}
+ROWS = 240
+GAP = tf.new_groupwise_metric(tf.sens, "gap", tf.difference())
+UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufffe\uffff]"
+)
+"""What neither a terminal, nor a page, nor a picture may get."""
+
+
+@pytest.fixture(params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    return NAMES[request.param]
+
+
+def people(name: str) -> pl.DataFrame:
+    """Predictions of two groups, one of them called so, in a column called so, and with such a label."""
+    place = pl.int_range(ROWS, eager=True)
+    group = pl.Series(["b", name if name != "b" else "c"])[place % 2]
+    return pl.DataFrame(
+        {
+            "y": place // 2 % 2, "p": (place // 2 + place // 7) % 2, "other": place // 3 % 2, "s": place % 11 / 10,
+            "g": group, "h": pl.Series(["u", name])[place // 4 % 2], name: group,
+            "truth": pl.Series(["no", name])[place // 2 % 2], "guess": pl.Series(["no", name])[place // 5 % 2],
+        }
+    )  # fmt: skip
+
+
+def asked(make: Callable[[], Any]) -> Any:
+    """What is made, or the error of ours that says why not."""
+    try:
+        return make()
+    except tf.TidyfairError as error:
+        return error
+
+
+# Pages
+
+
+class Page(HTMLParser):
+    """The elements of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+PAGE = {"html", "head", "meta", "title", "body", "main", "h1", "h2", "section", "p", "figure", "img", "pre", "code"}
+TABLE = {"style", "div", "table", "thead", "tbody", "tfoot", "tr", "th", "td", "span", "sup", "br", "caption"}
+ATTRIBUTES = {
+    "align", "alt", "aria-labelledby", "charset", "class", "colspan", "content", "data-quarto-bootstrap",
+    "data-quarto-disable-processing", "headers", "http-equiv", "id", "lang", "name", "rowspan", "scope", "src", "style",
+}  # fmt: skip
+
+
+def check_page(html: str, known: set[str]) -> Page:
+    """Refuse elements and attributes that are not ours, and what cannot be seen."""
+    page = Page(html)
+    assert {tag for tag, _ in page.elements} <= known
+    assert {attribute for _, attributes in page.elements for attribute in attributes} <= ATTRIBUTES
+    every = [text or "" for _, attributes in page.elements for text in attributes.values()]
+    assert not [text for text in [page.text, *every] if UNSEEN.search(text)]
+    return page
+
+
+def check_pictures(page: Page, *, least: int) -> None:
+    """Pictures are XML, and hold nothing that runs."""
+    sources = [str(attributes["src"]) for tag, attributes in page.elements if tag == "img"]
+    assert len(sources) >= least
+    for source in sources:
+        kind, _, drawn = source.partition(",")
+        assert kind == "data:image/svg+xml;base64"
+        elements = list(ET.fromstring(base64.b64decode(drawn)).iter())  # noqa: S314 - drawn here
+        assert not [each for each in elements if each.tag.endswith(("script", "foreignObject", "image", "}a"))]
+
+
+def shown(text: str) -> str:
+    """A name as a page shows it."""
+    return " ".join(visible(text).split())
+
+
+def test_reports_show_names_and_nothing_else(name: str) -> None:
+    made = asked(
+        lambda: tf.report(
+            people(name), "truth", "guess", by=[name, ("g", "h")], pos_label=name, title=f"Of {name}", times=20
+        )
+    )
+    assert isinstance(made, tf.Report)
+    page = check_page(made.html(), PAGE | TABLE)
+    check_pictures(page, least=3)
+    assert shown(name) in " ".join(page.text.split())
+    notebook = Page(made._repr_html_())  # pyright: ignore[reportPrivateUsage] - what a notebook asks for
+    assert [tag for tag, _ in notebook.elements] == ["iframe"]
+    assert set(notebook.elements[0][1]) == {"sandbox", "srcdoc", "title", "style"}
+    check_card(made.markdown())
+    assert not UNSEEN.search(repr(made))
+
+
+def check_card(markdown: str) -> None:
+    """Refuse anything but headings, paragraphs, tables and code, and rows of tables that fall apart."""
+    assert not UNSEEN.search(markdown)
+    for kind in ("gfm-like", "commonmark"):
+        # links are found in gfm even where they are not marked
+        reader = MarkdownIt(kind, {"linkify": False}).enable("table")
+        tokens = reader.parse(markdown)
+        blocks = {token.type.removesuffix("_open").removesuffix("_close") for token in tokens}
+        assert blocks <= {
+            "heading", "paragraph", "inline", "table", "thead", "tbody", "tr", "th", "td", "code_block"
+        }  # fmt: skip
+        inline = {part.type for token in tokens for part in token.children or ()}
+        assert inline <= {"text", "text_special"}
+    for table in re.findall(r"(?:^\|.*\n?)+", markdown, re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in table.strip().split("\n")}) == 1
+
+
+def test_a_report_of_scores_and_of_a_gate_shows_names(name: str) -> None:
+    gate = asked(lambda: tf.check(tf.demographic_parity(name), below=0.1))
+    made = tf.report(people(name), "y", probs="s", threshold=0.5, by=name, gate=gate, times=20)
+    check_pictures(check_page(made.html(), PAGE | TABLE), least=4)
+    check_card(made.markdown())
+
+
+def test_tables_show_names_and_nothing_else(name: str) -> None:
+    data = people(name)
+    named = tf.new_groupwise_metric(tf.accuracy, name or "empty", tf.difference())
+    every = tf.metric_set(tf.accuracy, tf.demographic_parity(name), named("h"), tf.demographic_parity("g", "h"))
+    results = [
+        every(data, "y", "p"),
+        every.by_group(data, "y", "p"),
+        asked(lambda: tf.demographic_parity("h").by_group(data, "y", "p", group_by=name)),
+        asked(lambda: tf.demographic_parity("h")(data, "y", "p", group_by=[name], explain=True)),
+        GAP(name)(data, "truth", "guess", labels=["no", name, "maybe"], on_undefined="ignore", explain=True),
+        tf.pairwise(tf.demographic_parity(name))(data, "y", "p"),
+        tf.compare_models(tf.demographic_parity(name))(data, "y", one="p", other="other", times=20),
+    ]
+    for result in results:
+        if not isinstance(result, tf.TidyfairError):
+            html = tf.as_table(result, title=f"Of {name}").as_raw_html()
+            assert shown(f"Of {name}") in " ".join(check_page(html, TABLE).text.split())
+
+
+# Pictures
+
+
+def pictures(name: str) -> Iterator[tuple[str, Any]]:
+    """Charts of all kinds, by their kind."""
+    data = people(name)
+    named = tf.new_groupwise_metric(tf.accuracy, name or "empty", tf.difference())(name)
+    scores: dict[str, Any] = {"truth": "y", "probs": "s"}
+    curve = tf.threshold_curve(tf.demographic_parity(name), [0.2, 0.5])
+    made: dict[str, Callable[[], Any]] = {
+        "results": lambda: tf.metric_set(tf.accuracy, named)(data, "y", "p"),
+        "verdicts": lambda: tf.check(named, below=0.1)(data, "y", "p", times=20),
+        "tests": lambda: tf.disparity_test(tf.demographic_parity(name), times=20)(data, "y", "p"),
+        "groups": lambda: named.by_group(data, "y", "p", interval="exact"),
+        "crossed": lambda: tf.demographic_parity("g", "h").by_group(data, "y", "p"),
+        "outer": lambda: tf.accuracy(data, "y", "p", group_by=name, interval="exact"),
+        "strips": lambda: tf.demographic_parity("h")(data, "y", "p", group_by=name),
+        "means": lambda: tf.summarize(named(data, "y", "p", group_by="h")),
+        "cuts": lambda: curve(data, **scores),
+        "groups over cuts": lambda: curve.by_group(data, **scores),
+        "pairs": lambda: tf.pairwise(named)(data, "y", "p"),
+        "strata": lambda: tf.stratified(tf.demographic_parity(name), within="h")(data, "y", "p"),
+        "models": lambda: tf.compare_models(named)(data, "y", one="p", other="other", times=20),
+        "subgroups": lambda: tf.subgroup_search(tf.selection_rate, [name, "h"], times=20)(data, "y", "p"),
+        "periods": lambda: tf.compare_periods(tf.demographic_parity("h"), period=name, times=20)(
+            data, "y", "p", group_by=name
+        ),
+        "labels": lambda: GAP("h").by_group(
+            data, "truth", "guess", labels=["no", name, "maybe"], estimator="one_vs_rest"
+        ),
+        "probability": lambda: tf.probability(tf.demographic_parity(name), below=0.1)(data, "y", "p"),
+        "roc": lambda: tf.roc_curve(data, **scores, group_by=name),
+        "gain": lambda: tf.gain_curve(data, **scores, group_by=[name, "h"]),
+        "lift": lambda: tf.lift_curve(data, **scores, group_by=name),
+        "precision": lambda: tf.pr_curve(data, **scores, group_by=name),
+        "calibration": lambda: tf.calibration_curve(data, **scores, group_by=name),
+    }
+    for kind, make in made.items():
+        title = f"Of {name}" if kind == "results" else None
+        chart = asked(lambda make=make, title=title: tf.autoplot(make(), title=title))
+        if not isinstance(chart, tf.TidyfairError):
+            yield kind, chart
+
+
+def texts_of(part: Any) -> Iterator[str]:
+    """All texts of a specification, keys too."""
+    if isinstance(part, str):
+        yield part
+    elif isinstance(part, dict):
+        for key, value in part.items():
+            yield key
+            yield from texts_of(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from texts_of(value)
+
+
+def test_charts_hold_nothing_that_ends_a_picture_or_a_script(name: str) -> None:
+    kinds: set[str] = set()
+    for kind, chart in pictures(name):
+        kinds.add(kind)
+        specification = chart.to_dict()
+        for text in texts_of(specification):
+            assert not UNSEEN.search(text)
+            assert "\n" not in text
+            assert not re.search(r"<[a-zA-Z/!?]", text)
+            assert len(text) < 1_500
+        assert "</script><script>" not in chart.to_html()
+        assert set(re.findall(r'"field": "([^"]*)"', json.dumps(specification))) <= {
+            "panel", "what", "estimate", "lower", "upper", "limit", "expected_lower", "expected_upper", "verdict",
+            "why", "outer", "mean", "series", "x", "y", "rows", "order", "row", "column", "model", "change",
+            "one", "other",
+        }  # fmt: skip
+    assert len(kinds) >= 9
+
+
+_DRAWN = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from io import BytesIO, StringIO
+
+import altair
+import tidyfair as tf
+from test_hostile_names import NAMES, people
+
+call = {"truth": "y", "estimate": "p"}
+for text in (*NAMES.values(), "\\ud800"):
+    # polars has no such text, but a title may be one
+    name = text if text != "\\ud800" else "plain"
+    data = people(name)
+    named = tf.new_groupwise_metric(tf.accuracy, name or "empty", tf.difference())
+    chart = tf.autoplot(named("g").by_group(data, **call), title=f"Of {text}")
+    chart.save(StringIO(), format="svg")
+    chart.save(BytesIO(), format="png")
+    for renderer in ("svg", "png", "html"):
+        with altair.renderers.enable(renderer):
+            assert chart._repr_mimebundle_(), renderer
+    tf.report(data, **call, by="g", title=text, times=20).html()
+print("all were drawn")
+"""
+
+
+def test_no_name_ends_the_interpreter() -> None:
+    """What draws pictures ends the process at a character that XML forbids, so another process tries."""
+    ended = subprocess.run(  # noqa: S603 - this file
+        [sys.executable, "-c", _DRAWN, __file__.rpartition("/")[0]], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr[-2_000:]
+    assert ended.stdout == "all were drawn\n"
+
+
+# The command line
+
+
+def called(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    """The exit code and all that a terminal gets, which obeys none of it."""
+    try:
+        code = main(arguments)
+    except SystemExit as left:
+        code = int(left.code or 0)
+    written = capsys.readouterr()
+    assert not UNSEEN.search(written.out + written.err)
+    # an answer, a message of ours or of polars, or usage, and never a trace
+    assert code in {0, 2}
+    assert "Traceback" not in written.err
+    return code, written.out + written.err
+
+
+def test_terminals_obey_no_name(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(tmp_path / "people.parquet")
+    people(name).write_parquet(file)
+    call = [file, f"--truth={'truth'}", f"--pos-label={name}", "--by=g", "--by=h"]
+    code, out = called(capsys, "audit", *call, "--estimate=guess", f"--group-by={name}")
+    assert code == (2 if name == ".metric" else 0)
+    assert visible(name)[:20] in out
+    for options in (
+        ["audit", *call, "--estimate=guess", f"--by={name}", "--min-n=1"],
+        ["audit", file, "--truth=y", f"--estimate={name}", "--by=g"],
+        ["audit", file, "--truth=truth", "--estimate=p", "--by=g"],
+        ["audit", *call, f"--estimate={name}x"],
+        ["audit", *call, "--estimate=guess", f"--fail-if={name}(g) > 0.1"],
+        ["audit", *call, "--estimate=guess", f"--metric={name}"],
+        ["audit", f"{file}{name}.csv", "--by=g"],
+        ["audit", f"{file}{name}*.csv", "--by=g"],
+        ["audit", file, f"--output={tmp_path}/{name}/x.csv"],
+        ["audit", file, "stray", name, f"--{name}"],
+        ["compare", file, "--truth=truth", "--one=guess", f"--other={name}", "--by=g"],
+        ["compare", file, "--truth=y", "--one=p", "--other=other", f"--by={name}"],
+        ["metrics", name],
+        ["datasets", name],
+        [name],
+    ):  # fmt: skip
+        called(capsys, *options)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "json"])
+def test_files_keep_names_but_for_formulas(name: str, suffix: str, tmp_path: Path) -> None:
+    file, output = tmp_path / "people.parquet", tmp_path / f"groups.{suffix}"
+    people(name).write_parquet(file)
+    call = ["audit", str(file), "--truth=y", "--estimate=p", "--by=g", f"--output-groups={output}"]
+    assert main(call) == 0
+    readers: dict[str, Callable[[Path], pl.DataFrame]] = {
+        "csv": lambda path: pl.read_csv(path, empty_string_is_null=False),
+        "parquet": pl.read_parquet, "json": pl.read_json,
+    }  # fmt: skip
+    found = readers[suffix](output)
+    assert (f"'{name}" if suffix == "csv" and name.startswith(("=", "-")) else name) in set(found[".group"])
+
+
+# Messages
+
+
+def test_messages_and_names_of_things_are_visible(name: str) -> None:
+    data, odd = people(name), cast("Any", f"{name}?")
+    aggregate = tf.new_aggregate(pl.col(name or "empty").sum(), name or "empty")
+    made = [
+        tf.demographic_parity(name),
+        tf.demographic_parity(pl.col("g").alias(name)),
+        tf.metric_set(tf.accuracy, tf.demographic_parity(name, name=name)),
+        tf.new_groupwise_metric(tf.accuracy, name or "empty", tf.difference()),
+        tf.demographic_parity(name, aggregate=aggregate),
+        tf.privileged({name: name}),
+        tf.metric_tweak(tf.f_meas, name or "empty", beta=2),
+        tf.check(tf.demographic_parity(name), below=0.1),
+        tf.compare_models(tf.demographic_parity(name)),
+    ]
+    assert not [each for each in made if UNSEEN.search(repr(each))]
+    fails: list[Callable[[], Any]] = [
+        lambda: tf.accuracy(data, f"{name}?", "p"),
+        lambda: tf.accuracy(data, "truth", "guess", pos_label=f"{name}?"),
+        lambda: tf.accuracy(data, "y", "guess"),
+        lambda: tf.accuracy(data, name, "p"),
+        lambda: tf.demographic_parity(name)(data, estimate="p", group_by=name),
+        lambda: tf.demographic_parity(name, aggregate=aggregate)(data, estimate="p"),
+        lambda: tf.mae(data, name, "p"),
+        lambda: tf.metric_set(tf.accuracy, tf.demographic_parity(name), tf.demographic_parity(name)),
+        lambda: tf.equal_opportunity(tf.privileged({name: "nobody"}))(data, "y", "p"),
+        lambda: tf.assert_fair(tf.equal_opportunity(name), data, "y", "p", below=0.001, strict=True),
+        lambda: tf.equal_opportunity(name)(data.filter(pl.col("g") != name), "y", "p", on_undefined=odd),
+    ]
+    for fail in fails:
+        with pytest.raises(tf.TidyfairError) as failed:
+            fail()
+        assert not UNSEEN.search(str(failed.value))
+    nobody = data.with_columns(y=pl.when(pl.col("g") == "b").then("y").otherwise(0))
+    with pytest.warns(tf.UndefinedWarning) as warned:
+        tf.equal_opportunity(name)(nobody, "y", "p")
+    assert not [each for each in warned if UNSEEN.search(str(each.message))]
