@@ -212,8 +212,8 @@ def _published(
     numbers = [name for name, dtype in table.schema.items() if dtype.is_integer()]
     made = made.fmt_integer(columns=numbers) if numbers else made
     made = made.sub_missing(missing_text=NOTHING)
-    for column, row, text in notes:
-        made = made.tab_footnote(visible(text), locations=gt.loc.body(columns=column, rows=[row]))
+    for column, row, note in notes:
+        made = made.tab_footnote(visible(note), locations=gt.loc.body(columns=column, rows=[row]))
     made = made.tab_source_note(visible(remark)) if remark else made
     return made.tab_header(visible(title)) if title else made
 

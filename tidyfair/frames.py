@@ -249,7 +249,7 @@ class Source:
         # by their places, which is a hundred times as fast as by their texts
         placed = {name: _gathered(values[name], frame[name].to_native().cat.codes) for name in coded}
         kinds = {name: values[name].dtype for name in levels if name not in coded}
-        columns = {column.name: column for column in plain.cast(kinds)} | placed
+        columns = {column.name: column for column in plain.cast(pl.Schema(kinds))} | placed
         return pl.DataFrame({name: columns[name] for name in named})
 
 
