@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import polars as pl
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from tidyfair.columns import ColumnLike
 
 __all__ = ["sigmoid"]
-
-Threshold: TypeAlias = (
-    "float | Sequence[float] | Mapping[str, Mapping[Any, float]] | Mapping[tuple[str, ...], Mapping[Any, float]]"
-)
 
 SCORE, ESTIMATE = "s0", "estimate"
 _CUT = "cut"

@@ -77,9 +77,12 @@ class Evaluated:
         # what is below zero is no label
         return texts.gather(rows[LEVEL].cast(pl.UInt32, strict=False))
 
+    def estimator_of(self, request: Request) -> str:
+        """How labels are read by the first metric of a request."""
+        return request.estimator(request.formulas[0][1], self.estimator, one_event=self.labels.event is not None)
+
     def _shown_estimator(self, request: Request) -> str:
-        first = request.formulas[0][1]
-        estimator = request.estimator(first, self.labels, self.estimator)
+        first, estimator = request.formulas[0][1], self.estimator_of(request)
         return ALL_LABELS if first.over_levels and estimator not in ONE_LABEL else estimator
 
 
@@ -158,7 +161,7 @@ def _evaluate(
     together: dict[tuple[str, bool | None, Table], list[tuple[Request, Formula]]] = {}
     for request in requests:
         for _, formula in request.formulas:
-            estimator = request.estimator(formula, labels, asked)
+            estimator = request.estimator(formula, asked, one_event=labels.event is not None)
             key = (estimator, _apart(request, formula), Table.of(formula, estimator))
             together.setdefault(key, []).append((request, formula))
     tables: dict[Table, frozenset[Statistic]] = {}
@@ -192,7 +195,7 @@ def _evaluate(
         first, size = units.spans[request.by]
         for place, (name, formula) in enumerate(request.formulas):
             part = int(place >= len(request.formulas) - request.less)
-            estimator = request.estimator(formula, labels, asked)
+            estimator = request.estimator(formula, asked, one_event=labels.event is not None)
             grouped = _apart(request, formula)
             tall = len(labels.levels) if estimator in ONE_LABEL and formula.kind != "numeric" else 1
             tall = len(labels.values) if formula.given in {"truth", "estimate"} else tall

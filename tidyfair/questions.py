@@ -483,8 +483,7 @@ def _constant(evaluated: Sequence[Evaluated]) -> str:
         request.name
         for each in evaluated
         for request in each.requests
-        if each.labels.event is None
-        and request.estimator(request.formulas[0][1], each.labels, each.estimator) in request.constant
+        if each.labels.event is None and each.estimator_of(request) in request.constant
     ]
     if not names:
         return ""

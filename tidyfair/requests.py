@@ -14,10 +14,8 @@ if TYPE_CHECKING:
 
     from tidyfair.aggregates import Aggregate
     from tidyfair.columns import Column, ColumnLike
-    from tidyfair.cuts import Threshold
     from tidyfair.formulas import Formula, Kind
     from tidyfair.groups import By, Privileged
-    from tidyfair.labels import Labels
 
 __all__: list[str] = []
 
@@ -47,6 +45,10 @@ ALL_LABELS = "multiclass"
 ON_UNDEFINED = ("warn", "ignore", "null", "raise")
 
 
+Threshold: TypeAlias = (
+    "float | Sequence[float] | Mapping[str, Mapping[Any, float]] | Mapping[tuple[str, ...], Mapping[Any, float]]"
+)
+"""One threshold, several, or one for each group."""
 Interval: TypeAlias = Literal["auto", "analytic", "exact", "bootstrap", "bayes"]
 
 
@@ -164,11 +166,11 @@ class Request:
         """What its first metric reads."""
         return self.formulas[0][1].kind
 
-    def estimator(self, formula: Formula, labels: Labels, asked: str | None) -> str:
-        """How labels are read by one of its formulas."""
+    def estimator(self, formula: Formula, asked: str | None, *, one_event: bool) -> str:
+        """How labels are read by one of its formulas: one event against the rest, or all of them."""
         if formula.kind == "numeric" or formula.given is not None:
             return "standard" if formula.given is None else ALL_LABELS
-        if labels.event is not None:
+        if one_event:
             return "binary"
         if self.by is not None and (asked == "one_vs_rest" or (asked is None and self.label_by_label)):
             return "one_vs_rest"

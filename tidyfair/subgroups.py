@@ -29,10 +29,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tidyfair.columns import ColumnLike
-    from tidyfair.cuts import Threshold
     from tidyfair.frames import PolarsFrame
     from tidyfair.groups import Privileged
-    from tidyfair.requests import Reading
+    from tidyfair.requests import Reading, Threshold
 
     Floats: TypeAlias = np.ndarray[Any, Any]
 
