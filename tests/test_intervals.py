@@ -82,6 +82,68 @@ def test_two_sides_have_newcombes_and_miettinen_and_nurminens_interval() -> None
     assert ratio[".method"].item() == "miettinen_nurminen"
 
 
+def two_rates(one: tuple[int, int], other: tuple[int, int]) -> pl.DataFrame:
+    """Decisions of a small group and of a large one: how many are selected, of how many."""
+    sides = {"small": one, "large": other}
+    return pl.concat(
+        pl.DataFrame({"e": [1] * hits + [0] * (rows - hits), "g": group}) for group, (hits, rows) in sides.items()
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [((2, 6), (28, 100)), ((0, 8), (30, 60)), ((5, 5), (40, 80)), ((300, 900), (410, 1000))]
+)
+def test_a_signed_difference_of_two_rates_has_newcombes_interval_whichever_way_it_is_asked(
+    one: tuple[int, int], other: tuple[int, int]
+) -> None:
+    data = two_rates(one, other)
+    expected = confint_proportions_2indep(*one, *other, method="newcomb", compare="diff")
+    turned = confint_proportions_2indep(*other, *one, method="newcomb", compare="diff")
+    parity, privileged = tf.demographic_parity, tf.privileged(g="large")
+    ways = {
+        "a group": (parity("g", aggregate=tf.difference(to="large", signed=True)), expected),
+        "the majority": (parity("g", aggregate=tf.difference(to="majority", signed=True)), expected),
+        "the privileged side": (parity(privileged, aggregate=tf.difference(signed=True)), expected),
+        "the other side": (parity(privileged, aggregate=tf.difference(to="unprivileged", signed=True)), turned),
+    }
+    for metric, (lower, upper) in ways.values():
+        found = metric(data, estimate="e", interval="auto")
+        assert found[".method"].item() == "newcombe"
+        assert ends(found) == pytest.approx((lower, upper))
+        assert metric(data, estimate="e", interval="analytic").equals(found)
+
+
+def test_a_signed_ratio_of_two_rates_has_the_interval_that_it_has_without_a_sign() -> None:
+    data = two_rates((2, 6), (28, 100))
+    expected = confint_proportions_2indep(2, 6, 28, 100, method="score", compare="ratio")
+    ratio = tf.demographic_parity("g", aggregate=tf.ratio(to="large", signed=True))(data, estimate="e", interval="auto")
+    logarithm = tf.demographic_parity("g", aggregate=tf.log_ratio(to="large", signed=True))
+    found = logarithm(data, estimate="e", interval="auto")
+    assert set(ratio[".method"]) == set(found[".method"]) == {"miettinen_nurminen"}
+    assert ends(ratio) == pytest.approx(expected)
+    assert ends(found) == pytest.approx(tuple(map(math.log, expected)))
+
+
+def test_of_several_others_only_outer_groups_with_a_single_pair_have_newcombes_interval() -> None:
+    two = two_rates((2, 6), (28, 100)).with_columns(fold=1)
+    third = pl.DataFrame({"e": [1, 0] * 20, "g": "third", "fold": 2}, schema=two.schema)
+    data = pl.concat([two, two.with_columns(fold=2), third])
+    metric = tf.demographic_parity("g", aggregate=tf.difference(to="large", signed=True))
+    found = metric(data, estimate="e", group_by="fold", interval="auto", times=400)
+    assert found[".method"].to_list() == ["newcombe", "bootstrap"]
+    assert ends(found) == pytest.approx(confint_proportions_2indep(2, 6, 28, 100, method="newcomb", compare="diff"))
+    with pytest.raises(tf.ArgumentError, match="there is no interval in closed form"):
+        metric(data, estimate="e", group_by="fold", interval="analytic")
+
+
+def test_a_signed_difference_of_several_rates_has_an_interval_with_both_signs() -> None:
+    data = two_rates((20, 60), (28, 100)).with_columns(t=pl.int_range(pl.len()) % 2)
+    metric = tf.equalized_odds(tf.privileged(g="large"), aggregate=tf.difference(signed=True))
+    found = metric(data, "t", "e", interval="auto", times=400).row(0, named=True)
+    assert found[".lower"] < 0 < found[".upper"]
+    assert found[".lower"] <= found[".estimate"] <= found[".upper"]
+
+
 def test_without_a_sign_an_interval_is_folded_at_equality() -> None:
     signed = ends(tf.equal_opportunity(tf.privileged(sex="male"))(LOANS, **CALL, interval="auto"))
     unsigned = ends(tf.equal_opportunity("sex")(LOANS, **CALL, interval="auto"))

@@ -79,8 +79,8 @@ class Contrast(Aggregate):
         return f"{what.get(self.kind, 'largest logarithmic ratio')} of {of} and {other}"
 
     def in_closed_form(self, metrics: int) -> bool:
-        several = self.signed and self.to != ("privileged",)
-        return not self.contexts and not several and (metrics == 1 or self.across == "worst")
+        # the sign of the worst of several metrics is that of whichever is the worst
+        return not self.contexts and (metrics == 1 or (self.across == "worst" and not self.signed))
 
     def range(self, lower: float, upper: float) -> tuple[float, float]:
         if self.kind == "ratio":

@@ -99,16 +99,20 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
     if paired or estimated:
         rows = _with_deviations(tally, evaluated, [*paired, *estimated], reading)
         forms |= {number: _of_pairs(evaluated.requests[number], reading) for number in paired}
+    unpaired = set[int]()
     for number, form in forms.items():
         request = evaluated.requests[number]
         for (outer,), part in rows.filter(request=number).group_by("outer", maintain_order=True):
             place = number * outers + int(str(outer))
             if form is None or results[".estimate"][place] is None or (number in paired and lone[place]):
                 continue
+            if _is_signed(request) and _has_several_pairs(part):
+                unpaired.add(number)
+                continue
             about = f"{request.name} {request.by and request.by.text} {outer}"
             compared_metrics = _without_metrics(part, results[".metrics_left_out"][place])
             found[place] = form(compared_metrics, generator(reading["seed"], about))
-    left = [request for number, request in enumerate(evaluated.requests) if forms[number] is None]
+    left = [request for number, request in enumerate(evaluated.requests) if forms[number] is None or number in unpaired]
     table = _beside(results, found, tally, left, reading, results_of, lone)
     table = _without_ends_of_distances(table, evaluated.requests, reading)
     banded = rows.filter(pl.col("request").is_in(in_bands))
@@ -169,11 +173,26 @@ def _is_paired(request: Request, rows: pl.DataFrame, reading: Reading) -> bool:
 
 
 def _is_of_limits(request: Request, rows: pl.DataFrame) -> bool:
-    """Whether the interval of a comparison follows from those of the groups; of extremes, for one label at most."""
+    """Whether the interval of a comparison follows from those of the groups; of extremes, for one label at most.
+
+    With a sign it does in outer groups with a single pair, because the farthest of several has the sign of whichever it
+    is.
+    """
     aggregate = request.aggregate
     if aggregate is None or not aggregate.in_closed_form(len(request.formulas)):
         return False
+    if _is_signed(request):
+        return any(not _has_several_pairs(part) for _, part in rows.group_by("outer"))
     return not isinstance(aggregate, Spread) or rows[LEVEL].n_unique() <= 1
+
+
+def _is_signed(request: Request) -> bool:
+    return isinstance(request.aggregate, Contrast) and bool(request.aggregate.signed)
+
+
+def _has_several_pairs(part: pl.DataFrame) -> bool:
+    """Whether an outer group has more values than two groups have for one label."""
+    return len(part) > len(("one", "other"))
 
 
 def _with_deviations(tally: Tally, evaluated: Evaluated, numbers: Sequence[int], reading: Reading) -> pl.DataFrame:
