@@ -505,7 +505,7 @@ def test_unknown_arguments_and_options(loans: DataFrame) -> None:
         "ArgumentError: Unknown weighting 'cubic'. Known: 'none', 'linear', 'quadratic'."
     )
     assert message(lambda: tf.metric_tweak(tf.ppv, "p", prevalence=2)) == snapshot(
-        "ArgumentError: `prevalence` is a number from 0 to 1, not 2."
+        "ArgumentError: `prevalence` is a number from 0 to 1, not 2; 2 percent is 0.02."
     )
     odd: Any = "numbers"
     assert message(lambda: tf.get_metrics(odd)) == snapshot(
@@ -954,7 +954,7 @@ def test_options_of_scores_and_numbers() -> None:
         "ArgumentError: `delta` is a finite number above 0, not -1."
     )
     assert message(lambda: tf.metric_tweak(tf.pinball_loss, "p90", quantile=90)) == snapshot(
-        "ArgumentError: `quantile` is a number from 0 to 1, not 90."
+        "ArgumentError: `quantile` is a number from 0 to 1, not 90; 90 percent is 0.9."
     )
     assert message(lambda: tf.metric_tweak(tf.ece, "ece_0", bins=0)) == snapshot(
         "ArgumentError: expected_calibration_error: `bins` is a whole number, 1 to 1000, not 0."

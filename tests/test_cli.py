@@ -659,6 +659,14 @@ def test_what_cannot_be_is_refused_before_anything_is_counted(
         ("--fail-if", "demographic_parity(rase) > 0.1"): (
             "`--fail-if 'demographic_parity(rase) > 0.1'`: there is no column 'rase'. Did you mean 'race'?"
         ),
+        ("--fail-if", "demographic_parity(race) > 10"): (
+            "`--fail-if`: 'demographic_parity(race) > 10': demographic_parity lies between 0 and 1: 10 percent is "
+            "'demographic_parity(race) > 0.1'"
+        ),
+        ("--fail-if", "disparate_impact(race)<80"): (
+            "`--fail-if`: 'disparate_impact(race)<80': disparate_impact lies between 0 and 1: 80 percent is "
+            "'disparate_impact(race) < 0.8'"
+        ),
         ("--output", table, "--output-groups", table): "files of their own",
         ("--output", str(tmp_path / "nowhere" / "x.csv")): "there is no folder",
         ("--fail-if", "demographic_parity(race) > 0.1", "--confidence", "95"): "`--confidence` is a number between 0.5",

@@ -573,6 +573,66 @@ def test_odd_limits_are_refused(limits: dict[str, Any]) -> None:
         tf.assert_fair(tf.demographic_parity("g"), FAIR, estimate="e", **limits)
 
 
+WILD_LIMITS: list[tuple[Any, dict[str, float], str]] = [
+    (tf.demographic_parity("g"), {"below": 5}, "between 0 and 1: 5 percent is `below=0.05`"),
+    (tf.demographic_parity("g"), {"below": 1.5}, "between 0 and 1."),
+    (tf.demographic_parity("g"), {"below": 250}, "between 0 and 1."),
+    (tf.demographic_parity_ratio("g"), {"above": 80}, "between 0 and 1: 80 percent is `above=0.8`"),
+    (tf.demographic_parity(tf.privileged(g="a")), {"below": 10}, "between 0 and 1: 10 percent is `below=0.1`"),
+    (tf.disparate_impact(tf.privileged(g="a")), {"above": 1.25}, "between 0 and 1."),
+    (tf.accuracy, {"above": 90}, "between 0 and 1: 90 percent is `above=0.9`"),
+    (tf.f1_group_minimum("g"), {"above": 90}, "between 0 and 1: 90 percent is `above=0.9`"),
+    (tf.new_groupwise_metric(tf.mcc, "mcc_gap", tf.difference())("g"), {"below": 10}, "between 0 and 2."),
+    (tf.demographic_disparity, {"below": 3}, "between 0 and 1: 3 percent is `below=0.03`"),
+    (tf.calibration_in_the_large, {"below": 5}, "between 0 and 1: 5 percent is `below=0.05`"),
+    (tf.mean_benefit, {"above": 80}, "between 0 and 1, its reciprocal being the other end: 80 percent is `above=0.8`"),
+    (tf.metric_set(tf.accuracy_difference("g"), tf.equalized_odds("g")), {"below": 10}, "between 0 and 1: 10 percent"),
+    (tf.class_metric(range=(1, math.inf), direction="minimize")(lambda selected, tp: (selected, tp)), {"below": 0.5},
+     "1 or more."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("metric", "limit", "told"), WILD_LIMITS, ids=repr)
+def test_a_limit_that_the_metric_cannot_reach_is_refused(metric: Any, limit: dict[str, Any], told: str) -> None:
+    for gate in (
+        lambda: tf.check(metric, **limit),
+        lambda: tf.assert_fair(metric, FAIR, estimate="e", **limit),
+        lambda: tf.probability(metric, **limit),
+    ):
+        with pytest.raises(tf.ArgumentError) as caught:
+            gate()
+        assert told in str(caught.value)
+        assert f"`{next(iter(limit))}={next(iter(limit.values())):g}`" in str(caught.value)
+
+
+BOUNDLESS: list[tuple[Any, dict[str, float]]] = [
+    (tf.rmse, {"below": 250}), (tf.mae_difference("g"), {"below": 5}), (tf.msd, {"below": 5}),
+    (tf.mase, {"below": 5}), (tf.smape, {"below": 5}),
+    (tf.positive_likelihood_ratio, {"above": 20}),
+    (tf.demographic_parity("g", aggregate=tf.log_ratio()), {"below": 5}),
+    (tf.demographic_parity("g", aggregate=tf.coefficient_of_variation()), {"below": 5}),
+    (tf.demographic_parity("g", aggregate=pl.col(".estimate").max()), {"below": 5}),
+    (tf.demographic_parity("g", aggregate=tf.new_aggregate(pl.len(), equal=3, direction="maximize")), {"above": 2}),
+    (tf.demographic_parity("g"), {"below": 1}), (tf.demographic_parity("g"), {"below": 0}),
+    (tf.demographic_parity_ratio("g"), {"above": 1}), (tf.demographic_parity_ratio("g"), {"above": 0}),
+    # nobody said between what a count of one's own lies
+    (tf.new_class_metric(lambda fn: fn, "misses", "minimize"), {"below": 50}),
+    (tf.new_groupwise_metric(tf.new_class_metric(lambda fn: fn, "misses"), "gap", tf.difference())("g"), {"below": 50}),
+]  # fmt: skip
+
+
+def test_a_limit_that_can_be_reached_is_taken() -> None:
+    for metric, limit in BOUNDLESS:
+        assert tf.check(metric, **limit).limits == (next(iter(limit.items())),)
+
+
+def test_a_range_that_was_said_of_a_metric_of_ones_own_counts() -> None:
+    share = tf.new_class_metric(lambda fn, instances: (fn, instances), "missed", "minimize", (0, 0.5))
+    with pytest.raises(tf.ArgumentError, match=r"between 0 and 0\.5"):
+        tf.check(share, below=0.7)
+    assert tf.check(share, below=0.2).limits == (("below", 0.2),)
+
+
 @pytest.mark.parametrize("options", [{"interval": "auto"}, {"conf_level": 0.9}, {"explain": True}], ids=str)
 def test_a_gate_has_its_own_limits(options: dict[str, Any]) -> None:
     with pytest.raises(tf.ArgumentError, match=f"A gate takes no `{next(iter(options))}`"):

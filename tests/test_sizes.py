@@ -159,7 +159,9 @@ def test_where_no_difference_is_large_enough() -> None:
     [
         (lambda: tf.smallest_difference({"a": 10, "b": 10}), "needs the rate of the groups"),
         (lambda: tf.smallest_difference({"a": 10, "b": 0}, 0.5), "1 or more, not 0"),
-        (lambda: tf.smallest_difference({"a": 10, "b": 5}, 0.5, power=80), "`power` is a number between 0 and 1"),
+        (lambda: tf.smallest_difference({"a": 10, "b": 5}, 0.5, power=80), "1, not 80; 80 percent is 0.8"),
+        (lambda: tf.smallest_difference({"a": 10, "b": 5}, 40), "`share` is a number from 0 to 1, not 40; 40 percent"),
+        (lambda: tf.rows_needed(10, 0.5), "`difference` is a number between 0 and 1, not 10; 10 percent is 0.1"),
         (lambda: tf.smallest_difference(lending(10)), "has no column '.metric'"),
         (lambda: tf.rows_needed(0.6, 0.5), "No rate is 0.6 from 0.5"),
         (lambda: tf.rows_needed(0.1, 0.5, groups=1), "2 or more"),

@@ -17,6 +17,8 @@ __all__: list[str] = []
 _MOST_TIMES = 10**7
 _LARGEST = 2**63 - 1
 """The largest whole number of 64 bits."""
+_PERCENT, _LEAST_PERCENT = 100, 2
+"""From where to where a number in place of a share is taken for percent."""
 
 
 def whole(name: str, value: object, least: int, most: int = _LARGEST, *, of: str = "") -> int:
@@ -45,9 +47,15 @@ def number(name: str, value: object, least: float, most: float = math.inf, *, in
         both = f"{'between' if inside else 'from'} {least:g} {'and' if inside else 'to'} {most:g}"
         open_end = f" above {least:g}" if inside else f" of {least:g} or more" if least > -math.inf else ""
         what = f"number {both}" if most < math.inf else f"finite number{open_end}"
-        msg = f"`{name}` is a {what}, not {value!r}."
+        meant = f"; {value!r} percent is {share:g}" if most == 1 and (share := share_of_percent(found)) else ""
+        msg = f"`{name}` is a {what}, not {value!r}{meant}."
         raise ArgumentError(msg)
     return found
+
+
+def share_of_percent(value: float) -> float | None:
+    """The share that a number means which looks like percent; None of others."""
+    return value / _PERCENT if _LEAST_PERCENT <= value <= _PERCENT else None
 
 
 def proper_share(name: str, value: object, least: float = 0) -> float:

@@ -10,7 +10,7 @@ import polars as pl
 from tidyfair import fairness
 from tidyfair.catalogue import catalogue
 from tidyfair.errors import ArgumentError, ColumnError, listed, nearest
-from tidyfair.gates import Gate, check
+from tidyfair.gates import Gate, check, out_of_range
 from tidyfair.metric_sets import GroupwiseFactory, metric_set
 
 if TYPE_CHECKING:
@@ -48,6 +48,10 @@ def gate_of(
         if side != _SIDES[metric.direction]:
             wanted = "large" if side == ">" else "small"
             msg = f"`fail_if`: {metric.name} should be {wanted}: write {_SIDES[metric.direction]} in {condition!r}."
+            raise ArgumentError(msg)
+        example = f"{metric.name}({metric.by.text}) {side} "
+        if problem := out_of_range(metric, limit, lambda meant, text=example: repr(f"{text}{meant:g}")):
+            msg = f"`fail_if`: {condition!r}: {problem}"
             raise ArgumentError(msg)
         gates[about] = check(metric, **{"below" if side == ">" else "above": limit}, confidence=confidence)
     return Gate(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
 
 from tidyfair.aggregates import UserAggregate
-from tidyfair.arguments import number, proper_share
+from tidyfair.arguments import number, proper_share, share_of_percent
 from tidyfair.calls import Evaluable
 from tidyfair.contrasts import Contrast
 from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, listed
@@ -19,6 +20,7 @@ from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, Metr
 from tidyfair.requests import in_two, refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Unpack
 
     from tidyfair.columns import ColumnLike
@@ -37,6 +39,8 @@ _NOT_TAKEN: dict[str, str] = dict.fromkeys(
 PASS, FAIL, UNSURE = "pass", "fail", "not enough evidence"
 _LOW, _HIGH = "\0low", "\0high"
 """The ends of what is acceptable; null where there is none."""
+_USUAL, _UNSAID = (0, 1), (0, math.inf)
+"""The range that metrics of users have where none is given, and what is known of it."""
 _WISHES = {"maximize": "be large", "one": "be near 1", "minimize": "be small", "zero": "be near 0"}
 
 
@@ -186,7 +190,9 @@ def check(given: Any, *, below: float | None = None, above: float | None = None,
         Of metrics a callable on dataframes; of a result the result with `.limit` and `.verdict`.
 
     Raises:
-        ArgumentError, ColumnError: Without one limit, and for a result without intervals.
+        ArgumentError, ColumnError: Without one limit, for one that the metric cannot reach, such as 5 in place of 0.05,
+            and for a result without intervals. Of a result, and of a metric of one's own without a range, nobody knows
+            what it can reach.
 
     >>> from tidyfair import demographic_parity
     >>> gate = check(demographic_parity("sex"), below=0.1)
@@ -197,7 +203,7 @@ def check(given: Any, *, below: float | None = None, above: float | None = None,
     side, limit = limited("check", below, above)
     confidence = proper_share("confidence", confidence, _HALF)
     if given is None or isinstance(given, Evaluable | GroupwiseFactory | list | tuple):
-        metrics = judged_metrics("check", cast("object", given), side)
+        metrics = judged_metrics("check", cast("object", given), side, limit)
         limits: list[tuple[Side, float]] = [(side, limit)] * len(metrics)
         return Gate(metrics, tuple(limits), confidence)
     return _judged(given, limit, side)
@@ -213,8 +219,8 @@ def limited(name: str, below: object, above: object) -> tuple[Side, float]:
     return ("below" if side == "below" else "above"), number(side, limit, 0)
 
 
-def judged_metrics(name: str, given: object, side: Side) -> MetricSet:
-    """The metrics without their signs, all of which should be on that side of a limit."""
+def judged_metrics(name: str, given: object, side: Side, limit: float) -> MetricSet:
+    """The metrics without their signs, all of which should be on that side of a limit, and can be on both."""
     if isinstance(given, GroupwiseFactory):
         msg = f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
         raise ArgumentError(msg)
@@ -227,7 +233,49 @@ def judged_metrics(name: str, given: object, side: Side) -> MetricSet:
         other = "above" if side == "below" else "below"
         msg = f"{wrong[0].name} should {_WISHES[wrong[0].direction]}, so its limit is one to be {other}: `{other}=`."
         raise ArgumentError(msg)
+    for metric in metrics:
+        if problem := out_of_range(metric, limit, lambda meant: f"`{side}={meant:g}`"):
+            msg = f"{name}(): no verdict depends on the limit `{side}={limit:g}`, because {problem}"
+            raise ArgumentError(msg)
     return metrics
+
+
+def out_of_range(metric: Metric | GroupwiseMetric, limit: float, written: Callable[[float], str]) -> str | None:
+    """The range of a metric without its sign, where it does not hold a limit; percent are `written` as a share."""
+    metric = _unsigned(metric)
+    least, most = _bounds(metric)
+    if least <= limit <= most:
+        return None
+    told = f"lies between {least:g} and {most:g}" if most < math.inf else f"is {least:g} or more"
+    reciprocal = ", its reciprocal being the other end" if metric.direction == "one" else ""
+    meant = share_of_percent(limit) if most == 1 else None
+    way_out = f": {limit:g} percent is {written(meant)}" if meant else ""
+    return f"{metric.name} {told}{reciprocal}{way_out}."
+
+
+def _bounds(metric: Metric | GroupwiseMetric) -> tuple[float, float]:
+    """The limits that a metric can have: those that it can reach without its sign."""
+    if isinstance(metric, GroupwiseMetric):
+        metric = replace(metric, metrics=_as_said(metric.metrics), less=_as_said(metric.less))
+    else:
+        (metric,) = _as_said((metric,))
+    least, most = metric.range
+    if metric.direction == "zero":
+        return 0.0, max(-least, most)
+    # what should be 1 may be as far on the other side of it, whose limit is the reciprocal
+    return (least, 1.0) if metric.direction == "one" else (least, most)
+
+
+def _as_said(metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
+    """The metrics with the ranges that somebody said, of those of users that have the usual one nobody did."""
+    return tuple(
+        replace(metric, range=_UNSAID) if metric.range == _USUAL and not _is_ours(metric) else metric
+        for metric in metrics
+    )
+
+
+def _is_ours(metric: Metric) -> bool:
+    return str(getattr(metric.definition.function, "__module__", None)).startswith("tidyfair.")
 
 
 def _unsigned(metric: Metric | GroupwiseMetric) -> Metric | GroupwiseMetric:

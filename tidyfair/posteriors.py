@@ -105,7 +105,8 @@ def probability(
         Null where there is no value.
 
     Raises:
-        ArgumentError: Without one limit, and for scores, weights and clusters, of which there is no prior.
+        ArgumentError: Without one limit, for one that the metric cannot reach, and for scores, weights and clusters, of
+            which there is no prior.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})
@@ -114,5 +115,5 @@ def probability(
     0.9
     """
     side, limit = limited("probability", below, above)
-    metrics = judged_metrics("probability", given, side)
+    metrics = judged_metrics("probability", given, side, limit)
     return ProbabilityOf(metrics, side, limit, how_often(times), whole("seed", seed, 0))
