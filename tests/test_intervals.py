@@ -399,13 +399,14 @@ def test_shares_of_cells_are_jeffreys() -> None:
 
 
 def test_groups_keep_their_size_but_where_it_matters() -> None:
-    # of a group without variation only its size could vary
+    # of groups without variation only their size could vary, beside what their empty cells may hold
     frame = pl.DataFrame({"g": ["a"] * 50 + ["b"] * 50, "p": [1] * 50 + [0] * 50})
-    fixed = tf.demographic_parity("g", aggregate=tf.standard_deviation())(frame, estimate="p", interval="bootstrap")
-    assert ends(fixed) == (0.5, 0.5)
-    weighted = tf.standard_deviation(weighted=True)
+    fixed = tf.demographic_parity("g", aggregate=tf.group_mean())(frame, estimate="p", interval="bootstrap")
+    unseen = Z**2 / (50 + Z**2)
+    assert ends(fixed) == pytest.approx((0.5 - unseen / 2, 0.5 + unseen / 2))
+    weighted = tf.group_mean(weighted=True)
     free = tf.demographic_parity("g", aggregate=weighted)(frame, estimate="p", interval="bootstrap")
-    assert free[".lower"].item() < 0.5
+    assert ends(free) == pytest.approx((0.4, 0.6), abs=0.011)
 
 
 def test_the_same_seed_gives_the_same_answer_whatever_else() -> None:
@@ -801,12 +802,13 @@ def test_cells_that_nobody_fell_into_are_possible_too() -> None:
 
 
 def test_an_interval_is_of_the_replicates_that_have_all_groups() -> None:
-    # where c has a value at all, it is as far from the others as can be
-    sure = pl.DataFrame({"g": ["a"] * 100 + ["b"] * 100, "y": [1, 0] * 100, "s": [0.9, 0.1] * 100})
-    rare = pl.DataFrame({"g": ["c"] * 3, "y": [1, 1, 0], "s": [0.1, 0.2, 0.9]})
+    # where c has a value at all, it is far from the others, which are near each other
+    scores = ([0.9, 0.1] * 45 + [0.4, 0.6] * 5) * 2
+    sure = pl.DataFrame({"g": ["a"] * 100 + ["b"] * 100, "y": [1, 0] * 100, "s": scores})
+    rare = pl.DataFrame({"g": ["c"] * 7, "y": [1] * 6 + [0], "s": [0.1] * 5 + [0.2, 0.15]})
     with pytest.warns(tf.UndefinedWarning, match="the interval is of the others"):
         found = tf.roc_auc_difference("g")(pl.concat([sure, rare]), "y", probs="s", interval="bootstrap", times=300)
-    assert ends(found) == (1.0, 1.0)
+    assert found[".lower"].item() > 0.3
 
 
 # Distances that are no matter of pairs
@@ -977,3 +979,204 @@ def test_one_group_has_nothing_to_compare_with(aggregate: Any) -> None:
     assert found[".estimate"].item() == 0
     assert no_interval(found) == [True]
     assert tf.check(metric, below=0.1)(rows, estimate="e", times=200)[".verdict"].item() == "not enough evidence"
+
+
+# Cells that are empty by luck
+
+
+def labelled(tp: int = 0, fn: int = 0, fp: int = 0, tn: int = 0, group: str = "a") -> pl.DataFrame:
+    """People of a group: how many there are in each cell of truth and estimate."""
+    truth, guess = [1] * (tp + fn) + [0] * (fp + tn), [1] * tp + [0] * fn + [1] * fp + [0] * tn
+    return pl.DataFrame({"t": truth, "e": guess, "g": [group] * len(truth)})
+
+
+MANY = labelled(160, 40, 40, 160, "b")
+OF_LABELS = [tf.f_meas, tf.mcc, tf.kap, tf.bal_accuracy, tf.j_index]
+
+
+def gap_of(metric: tf.Metric, aggregate: Any = None) -> tf.GroupwiseMetric:
+    return tf.new_groupwise_metric(metric, "gap", aggregate or tf.difference())("g")
+
+
+def wilson_of_all(rows: int, level: float = 0.95) -> float:
+    return wilson(rows, rows, level)[0]
+
+
+def test_a_group_that_is_all_right_is_known_as_well_as_its_accuracy() -> None:
+    for rows in (4, 8, 40, 1000):
+        people = labelled(tp=rows // 2, tn=rows // 2)
+        for found in (
+            tf.f_meas(people, "t", "e", interval="auto", times=200, on_undefined="ignore"),
+            gap_of(tf.f_meas).by_group(people, "t", "e", interval="auto", times=200, on_undefined="ignore"),
+            tf.f_meas(people, "t", "e", interval="bootstrap", times=200, on_undefined="ignore"),
+        ):
+            # with k more rows that are wrong it is 2 tp / (2 tp + k)
+            assert ends(found) == pytest.approx((wilson_of_all(rows), 1.0))
+            assert found[".method"].item() == "bootstrap, empty cells"
+            assert found[".std_error"].item() == pytest.approx((1 - wilson_of_all(rows)) / Z)
+
+
+@pytest.mark.parametrize("metric", OF_LABELS, ids=lambda each: each.name)
+def test_a_small_group_that_is_all_right_may_be_as_wrong_as_others(metric: tf.Metric) -> None:
+    people = pl.concat([labelled(tp=2, tn=2), MANY])
+    value = metric(MANY, "t", "e")[".estimate"].item()
+    assert (
+        tf.check(gap_of(metric), below=0.05)(people, "t", "e", times=200, on_undefined="ignore")[".verdict"].item()
+        == "not enough evidence"
+    )
+    options: dict[str, Any] = {"interval": "auto", "times": 200, "on_undefined": "ignore"}
+    for aggregate in (tf.group_minimum(), tf.group_mean(), tf.difference(to="b", signed=True)):
+        found = gap_of(metric, aggregate)(people, "t", "e", **options).row(0, named=True)
+        low = {"group_minimum": value, "group_mean": (1 + value) / 2, "difference": 1 - value}[aggregate.kind]
+        assert found[".lower"] < low - 0.1
+
+
+def test_four_rows_that_are_all_right_pass_no_gate() -> None:
+    people = labelled(tp=2, tn=2)
+    quiet: dict[str, Any] = {"times": 200, "on_undefined": "ignore"}
+    for limit in (0.6, 0.7, 0.8, 0.9, 0.99):
+        for metric in (tf.f1_group_minimum("g"), tf.f1, gap_of(tf.bal_accuracy, tf.group_minimum())):
+            found = tf.check(metric, above=limit)(people, "t", "e", **quiet)
+            assert found[".verdict"].item() == "not enough evidence"
+    # but of many such rows it is known
+    assert tf.check(tf.f1, above=0.9)(labelled(tp=500, tn=500), "t", "e", **quiet)[".verdict"].item() == "pass"
+
+
+def test_a_part_that_is_all_right_is_not_known_exactly_either() -> None:
+    # of 8 rows without the event none is wrong, and of 400 with it a quarter
+    people, half = labelled(tp=300, fn=100, tn=8), Z**2
+    low = (300 / 400 + 8 / (8 + half)) / 2
+    found = tf.bal_accuracy(people, "t", "e", interval="auto", times=400)
+    assert found[".lower"].item() == pytest.approx(low)
+    # nothing is added to a cell that is not empty
+    assert found[".upper"].item() < 0.91
+
+
+def test_intervals_of_groups_without_empty_cells_are_those_of_replicates() -> None:
+    # as they were before empty cells were filled
+    known = {
+        tf.difference(): (0.0, 0.04937113292945618), tf.ratio(): (0.9323140556392042, 1.0),
+        tf.group_minimum(): (0.6697469036503785, 0.7249737838879888),
+        tf.standard_deviation(): (0.0, 0.024923415711429805), tf.group_mean(): (0.6864397495629632, 0.7207570712067825),
+    }  # fmt: skip
+    for aggregate, expected in known.items():
+        metric = tf.new_groupwise_metric(tf.f_meas, "gap", aggregate)("sex")
+        assert ends(metric(LOANS, **CALL, interval="auto", times=400)) == pytest.approx(expected, rel=1e-12)
+    alone = tf.f_meas(LOANS, **CALL, interval="auto", times=400)
+    assert ends(alone) == pytest.approx((0.6856267171409676, 0.7215409477653054), rel=1e-12)
+
+
+def test_only_the_fold_with_an_empty_cell_is_known_less_well() -> None:
+    folds = pl.concat([MANY.with_columns(fold=1), labelled(tp=4, tn=4, group="b").with_columns(fold=2)])
+    options: dict[str, Any] = {"interval": "auto", "times": 400, "on_undefined": "ignore"}
+    found = tf.f_meas(folds, "t", "e", group_by="fold", **options)
+    assert found[".method"].to_list() == ["bootstrap", "bootstrap, empty cells"]
+    assert ends(found, 1) == pytest.approx((wilson_of_all(8), 1.0))
+
+
+def test_weights_and_clusters_leave_fewer_rows_to_be_sure_by() -> None:
+    people = labelled(tp=10, tn=10)
+    options: dict[str, Any] = {"interval": "auto", "times": 200, "on_undefined": "ignore"}
+    weights = np.tile([1.0, 3.0], 10)
+    effective = weights.sum() ** 2 / (weights**2).sum()
+    expected = float(effective / (effective + Z**2))
+    for scale in (1, 100):
+        weighted = people.with_columns(w=pl.Series(weights * scale))
+        found: Any = tf.f_meas(weighted, "t", "e", case_weights="w", **options)
+        assert ends(found) == pytest.approx((expected, 1.0))
+    # five clusters of four rows
+    clustered = people.with_columns(person=pl.int_range(20) % 5)
+    with pytest.warns(tf.ClusterWarning):
+        found = tf.f_meas(clustered, "t", "e", cluster="person", **options)
+    assert ends(found) == pytest.approx((wilson_of_all(5), 1.0))
+    with pytest.warns(tf.ClusterWarning):
+        rate: Any = tf.sens(clustered.filter(pl.col("t") == 1), "t", "e", cluster="person", **options)
+    assert ends(rate) == pytest.approx((wilson_of_all(5), 1.0))
+
+
+def test_lists_of_thresholds_and_many_labels_have_empty_cells_too() -> None:
+    scored = labelled(tp=6, tn=6).with_columns(s=pl.when(pl.col("e") == 1).then(0.8).otherwise(0.2))
+    options: dict[str, Any] = {"interval": "auto", "times": 200, "on_undefined": "ignore"}
+    listed = tf.f_meas(scored, "t", probs="s", threshold=[0.5, 0.1], **options).filter(pl.col(".threshold") == 0.5)
+    one = tf.f_meas(scored, "t", probs="s", threshold=0.5, **options)
+    assert ends(listed) == pytest.approx(ends(one))
+    assert ends(one) == pytest.approx((wilson_of_all(12), 1.0))
+    letters = pl.DataFrame({"y": list("abc") * 4, "p": list("abc") * 4})
+    recall = tf.sens(letters, "y", "p", **options)
+    # six cells share the rows, two of each label
+    each = 4 / (4 + Z**2 / 3)
+    alone = (2 + 4 / (4 + Z**2)) / 3
+    assert ends(recall) == pytest.approx((min(each, alone), 1.0))
+
+
+@pytest.mark.parametrize("rates", [(0.4, 0.1), (0.45, 0.05)], ids=["0.8", "0.9"])
+@pytest.mark.parametrize("rows", [(8, 400, 400), (4, 400, 400)], ids=str)
+def test_a_rare_group_does_not_make_a_fair_model_fail(rows: tuple[int, ...], rates: tuple[float, float]) -> None:
+    right, wrong = rates
+    random, worlds = np.random.default_rng(3), 300
+    drawn = np.stack([random.multinomial(size, (right, wrong, wrong, right), worlds) for size in rows])
+    cells = pl.DataFrame({"t": [1, 1, 0, 0], "e": [1, 0, 1, 0], "cell": range(4)})
+    places = pl.DataFrame(
+        [(str(g), w, c, int(n)) for (g, w, c), n in np.ndenumerate(drawn)], ["g", "world", "cell", "n"], orient="row"
+    )
+    people = places.join(cells, on="cell")
+    gap = gap_of(tf.f_meas)(
+        people, "t", "e", frequency_weights="n", group_by="world", interval="auto", conf_level=0.9, times=200,
+        on_undefined="ignore", explain=True,
+    )  # fmt: skip
+    for limit in (1e-9, 0.05):
+        failing = gap.pipe(tf.check, below=limit)[".verdict"] == "fail"
+        assert failing.mean() <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / worlds)
+
+
+@pytest.mark.parametrize("metric", [tf.mae, tf.rmse, tf.median_absolute_error], ids=lambda each: each.name)
+def test_a_group_with_constant_errors_does_not_say_how_much_it_varies(metric: tf.Metric) -> None:
+    random = np.random.default_rng(11)
+    constant = pl.DataFrame({"y": random.normal(size=12), "g": "a"}).with_columns(p=pl.col("y") + 0.1)
+    rows = pl.concat([constant, pl.DataFrame({"y": random.normal(size=80), "g": "b", "p": random.normal(size=80)})])
+    options: dict[str, Any] = {"interval": "auto", "times": 200}
+    assert no_interval(gap_of(metric).by_group(rows, "y", "p", **options)) == [True, False]
+    for aggregate in (None, tf.standard_deviation(), tf.difference(to="b", signed=True), tf.group_mean()):
+        assert no_interval(gap_of(metric, aggregate)(rows, "y", "p", **options)) == [True]
+    for limit in (0.01, 5):
+        (verdict,) = tf.check(gap_of(metric), below=limit)(rows, "y", "p", times=200)[".verdict"]
+        assert verdict == "not enough evidence"
+
+
+@pytest.mark.parametrize("metric", [tf.brier_class, tf.average_precision], ids=lambda each: each.name)
+def test_scores_that_are_all_alike_do_not_say_how_much_they_vary(metric: tf.Metric) -> None:
+    random = np.random.default_rng(12)
+    perfect = pl.DataFrame({"t": [1, 0] * 6, "s": [1.0, 0.0] * 6, "g": "a"})
+    rows = pl.concat([perfect, pl.DataFrame({"t": [1, 0] * 40, "s": random.random(80), "g": "b"})])
+    options: dict[str, Any] = {"interval": "auto", "times": 100, "on_undefined": "ignore"}
+    assert no_interval(gap_of(metric).by_group(rows, "t", probs="s", **options)) == [True, False]
+    assert no_interval(gap_of(metric)(rows, "t", probs="s", **options)) == [True]
+
+
+def test_infinite_values_have_no_interval_and_pass_no_gate() -> None:
+    # nobody without the event is selected in a, so that its positive likelihood ratio is infinite
+    people = pl.concat([labelled(tp=20, fn=20, tn=10), MANY])
+    quiet: dict[str, Any] = {"times": 200, "on_undefined": "ignore"}
+    for aggregate in (tf.difference(), tf.ratio(), tf.log_ratio()):
+        gap = gap_of(tf.positive_likelihood_ratio, aggregate)
+        assert no_interval(gap(people, "t", "e", interval="auto", **quiet)) == [True]
+    ratio = tf.check(gap_of(tf.positive_likelihood_ratio, tf.ratio()), above=0.8)
+    assert ratio(people, "t", "e", **quiet)[".verdict"].item() == "not enough evidence"
+
+
+def test_a_value_of_zero_has_a_ratio_that_is_known_on_one_side() -> None:
+    people = pl.concat([labelled(fn=2, fp=2, tn=4), MANY])
+    found = gap_of(tf.f_meas, tf.ratio())(people, "t", "e", interval="auto", times=200, on_undefined="ignore")
+    assert found[".estimate"].item() == found[".lower"].item() == 0
+    assert 0.5 < found[".upper"].item() <= 1
+
+
+def test_groups_may_be_drawn_in_several_ways_in_one_call() -> None:
+    # the sizes of groups are fixed for the one, and not for the other
+    gaps = [tf.new_groupwise_metric(tf.f_meas, name, each)("sex") for name, each in (
+        ("spread", tf.standard_deviation()), ("to all", tf.difference(to="overall")),
+    )]  # fmt: skip
+    options: dict[str, Any] = {**CALL, "interval": "auto", "times": 100}
+    together = tf.metric_set(*gaps)(LOANS, **options)
+    assert pl.concat([each(LOANS, **options) for each in gaps]).equals(together)
+    assert len(tf.metric_set(*gaps).by_group(LOANS, **options)) == 2

@@ -17,9 +17,16 @@ from tidyfair.proportions import z_value
 from tidyfair.results import frames_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, TypeAlias
+
+    import numpy as np
+
     from tidyfair.evaluations import Evaluated
     from tidyfair.intervals import Quantities
     from tidyfair.requests import Request
+
+    Floats: TypeAlias = np.ndarray[Any, Any]
 
 __all__: list[str] = []
 
@@ -58,16 +65,31 @@ def band_limits(evaluated: Evaluated, part: pl.DataFrame, family: Quantities, le
         ])
         for name in CONTEXTS if name in part.columns
     }  # fmt: skip
-    tiled = part[np.tile(np.arange(len(part)), len(values))].with_columns(
-        pl.Series("outer", np.repeat(np.arange(len(values), dtype=np.int32), len(part))),
-        *(pl.Series(name, each.ravel()) for name, each in {"estimate": values, **contexts}.items()),
-    )
-    two_sided = [number] if request.by and request.by.sides else []
-    found = compare(
-        tiled, {number: request.aggregate}, two_sided=two_sided, undefined_is_null=False, tidy=frames_of(evaluated)
-    ).sort("outer")["value"]
+    found = compared_values(evaluated, part, values, contexts)
     nearer, farther = (side.drop_nulls().sort() for side in (found[:_STEPS], found[_STEPS:]))
     if nearer.is_empty() or farther.is_empty():
         return None
     near, far = (-1, 0) if request.aggregate.direction == "maximize" else (0, -1)
     return [nearer[near], farther[far]]
+
+
+def compared_values(
+    evaluated: Evaluated, part: pl.DataFrame, values: Floats, contexts: Mapping[str, Floats] | None = None
+) -> pl.Series:
+    """What a metric is of groups that have other values than those of some rows, and other contexts; null of none.
+
+    Each row of `values` has a value for each of the rows of `part`, which are those of one outer group.
+    """
+    import numpy as np
+
+    number = int(part["request"][0])
+    request = evaluated.requests[number]
+    others = {"estimate": values, **(contexts or {})}
+    tiled = part[np.tile(np.arange(len(part)), len(values))].with_columns(
+        pl.Series("outer", np.repeat(np.arange(len(values), dtype=np.int32), len(part))),
+        *(pl.Series(name, each.ravel()) for name, each in others.items()),
+    )
+    two_sided = [number] if request.by and request.by.sides else []
+    aggregates = {} if request.aggregate is None else {number: request.aggregate}
+    tidy = frames_of(evaluated)
+    return compare(tiled, aggregates, two_sided=two_sided, undefined_is_null=False, tidy=tidy).sort("outer")["value"]

@@ -12,7 +12,7 @@ from tidyfair.evaluations import evaluate_requests, labels_with_scores
 from tidyfair.proportions import student
 from tidyfair.readings import UNIT
 from tidyfair.replicates import generator, redrawn, redrawn_clusters, redrawn_rows
-from tidyfair.results import LOST, tidy_results
+from tidyfair.results import LOST, tidy_groups, tidy_results
 from tidyfair.tallies import BLOCK, ESTIMATE, HIDDEN, LABELS, THRESHOLD
 from tidyfair.units import unit_of_cells
 
@@ -28,6 +28,12 @@ __all__: list[str] = []
 INTERVAL = (".lower", ".upper", ".std_error", ".method", LOST)
 _KEYS = (".metric", ".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction")
 _KNOWN = "\0known"
+ALIKE = "alike"
+"""The column that says whether the values of replicates are all the same."""
+_FEW_DRAWS = 100
+"""Enough to see that values vary: so many draws of eight rows that are not all alike differ but for once in 10^40."""
+ROUNDED = 1e-12
+"""Sums of the same floats in another order differ by less, relative to their size."""
 _MANY_LOST = 0.05
 _FEW_CLUSTERS = 30
 
@@ -44,10 +50,32 @@ def by_replicates(
         lost = reading["times"] - pl.len().cast(pl.Int64)
         told = [*summary, pl.lit(method).alias(".method"), lost.alias(LOST)]
         tables.append(complete.group_by(keys).agg(told))
-    found = pl.concat(tables, how="diagonal_relaxed")
+    found = _once(tables)
     if reading["on_undefined"] == "warn":
         _tell_lost(found, reading["times"])
     return _without_false_ends(found, requests) if reading["interval"] in {"auto", "bayes"} else found
+
+
+def alike(tally: Tally, requests: Sequence[Request], reading: Reading) -> pl.DataFrame:
+    """Whether a few replicates of each group have the same value, by what its row is about."""
+    few: Reading = {**reading, "times": min(reading["times"], _FEW_DRAWS)}
+    tables = [
+        every.group_by(keys).agg(_are_alike(pl.col(".estimate")).alias(ALIKE))
+        for _, every, keys in replicates_of(tally, requests, few, tidy_groups)
+    ]
+    return _once(tables)
+
+
+def _are_alike(value: pl.Expr) -> pl.Expr:
+    """Whether values differ by no more than rounding."""
+    return (value.n_unique() == 1) | (value.max() - value.min() <= ROUNDED * value.abs().max())
+
+
+def _once(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """The rows of tables, once where the same groups were drawn in several ways."""
+    every = pl.concat(tables, how="diagonal_relaxed")
+    keys = [name for name in every.columns if name not in {*INTERVAL, ALIKE}]
+    return every.unique(keys, keep="first", maintain_order=True)
 
 
 def interval_of(value: pl.Expr, tally: Tally, level: float) -> list[pl.Expr]:
@@ -77,7 +105,7 @@ def replicates_of(
     _check_drawn(tally, requests, reading)
     way: Any = "bayes" if reading["interval"] == "bayes" else "bootstrap"
     method = "cluster bootstrap" if _clusters(tally) is not None else "dirichlet" if way == "bayes" else way
-    quiet: Reading = {**reading, "interval": None, "on_undefined": "ignore"}
+    quiet = quietly(reading)
     together: dict[tuple[object, bool, bool], list[Request]] = {}
     for request in requests:
         together.setdefault((request.by, is_stratified(request), _of_rows(request)), []).append(request)
@@ -101,12 +129,26 @@ def replicates_of(
             for evaluated in evaluate_requests(each, mine, quiet)
         ]
         every = pl.concat(parts, how="diagonal_relaxed")
-        outer = [key.column.name for key in tally.outer if key.role == "outer"]
-        keys = [*outer, *(name for name in _KEYS if name in every.columns)]
-        yield method, every, keys
+        yield method, every, group_keys(tally, every)
+
+
+def quietly(reading: Reading) -> Reading:
+    """How replicates are read: without intervals and remarks of their own."""
+    return {**reading, "interval": None, "on_undefined": "ignore"}
+
+
+def group_keys(tally: Tally, table: pl.DataFrame) -> list[str]:
+    """The columns of a tidy table that say what a row is about, whichever replicate it is of."""
+    outer = [key.column.name for key in tally.outer if key.role == "outer"]
+    return [*outer, *(name for name in _KEYS if name in table.columns)]
 
 
 def _possible(tally: Tally, reading: Reading) -> pl.DataFrame:
+    """The pairs of true and predicted label that there can be, and those that there are."""
+    return pl.concat([label_pairs(tally, reading), tally.cells.select(LABELS)], how="vertical_relaxed").unique()
+
+
+def label_pairs(tally: Tally, reading: Reading) -> pl.DataFrame:
     """All pairs of true and predicted label, whether somebody has them or not."""
     labels = labels_with_scores(
         tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=reading["estimator"],
@@ -117,12 +159,11 @@ def _possible(tally: Tally, reading: Reading) -> pl.DataFrame:
         column = tally.cells[name]
         known = column.drop_nulls().unique()
         if name == ESTIMATE and tally.cut is not None:
-            values = known if tally.cut.several else pl.Series([False, True])
+            values = pl.Series([False, True]) if column.dtype == pl.Boolean else known
         else:
             values = pl.Series(list(labels.values)).cast(column.dtype) if len(known) else column.clear(1)
         sides.append(pl.DataFrame({name: values}))
-    every = sides[0].join(sides[1], how="cross")
-    return pl.concat([every, tally.cells.select(LABELS)], how="vertical_relaxed").unique()
+    return sides[0].join(sides[1], how="cross")
 
 
 def results_of(evaluated: Evaluated) -> pl.DataFrame:

@@ -117,25 +117,30 @@ class Quantities:
     """The standard error."""
     events: Floats
     others: Floats
+    below: Floats
+    above: Floats
+    """The standard error on either side that empty cells add to that of replicates."""
 
     @classmethod
     def of(cls, kind: Kind, rows: pl.DataFrame) -> Quantities:
         """From the rows of values: `estimate` and, of shares, `denominator` or `effective`; of areas, `variance`.
 
-        Of what is estimated it is `deviation`, the standard error seen in replicates.
+        Of what is estimated it is `deviation`, the standard error seen in replicates, and those `below` and `above`.
         """
         import numpy as np
 
-        value = rows["estimate"].to_numpy().astype(float)
+        def column(name: str) -> Floats:
+            return rows[name].to_numpy().astype(float)
+
+        value = column("estimate")
+        none, nothing = np.full_like(value, math.nan), np.zeros_like(value)
         if kind == "area":
-            events, others = (rows[name].to_numpy().astype(float) for name in ("events", "others"))
-            return cls(kind, value, events + others, np.sqrt(rows["variance"].to_numpy()), events, others)
+            events, others = column("events"), column("others")
+            return cls(kind, value, events + others, np.sqrt(column("variance")), events, others, nothing, nothing)
         if kind == "estimated":
-            none = np.full_like(value, math.nan)
-            return cls(kind, value, none, rows["deviation"].to_numpy().astype(float), none, none)
-        size = rows["effective" if "effective" in rows.columns else "denominator"].to_numpy().astype(float)
-        none = np.full_like(value, math.nan)
-        return cls(kind, value, size, np.sqrt(value * (1 - value) / size), none, none)
+            return cls(kind, value, none, column("deviation"), none, none, column("below"), column("above"))
+        size = column("effective" if "effective" in rows.columns else "denominator")
+        return cls(kind, value, size, np.sqrt(value * (1 - value) / size), none, none, nothing, nothing)
 
     @classmethod
     def of_counts(cls, hits: Floats, rows: Floats) -> Quantities:
@@ -145,6 +150,13 @@ class Quantities:
 
     def __len__(self) -> int:
         return len(self.value)
+
+    @property
+    def widest(self) -> Floats:
+        """The standard error on the side on which it is larger."""
+        import numpy as np
+
+        return np.hypot(self.error, np.fmax(self.below, self.above))
 
     @property
     def methods(self) -> list[str]:
@@ -160,7 +172,8 @@ class Quantities:
         if self.kind == "share":
             return wilson(self.value, self.rows, z)
         if self.kind == "estimated":
-            return self.value - z * self.error, self.value + z * self.error
+            below, above = (np.hypot(self.error, side) for side in (self.below, self.above))
+            return self.value - z * below, self.value + z * above
         exact, normal = area(self.value, self.events, self.others, z), on_logits(self.value, self.error, z)
         lower, upper = (np.where(self._normal(), one, other) for one, other in zip(normal, exact, strict=True))
         return lower, upper
@@ -176,9 +189,13 @@ class Quantities:
         import numpy as np
 
         if self.kind == "estimated":
+            low, high = np.maximum(self.value - z * self.below, 0), self.value + z * self.above
+            # of a value of 0 half of what it may be
+            value = np.where(self.value > 0, self.value, high / 2)
             with np.errstate(divide="ignore", invalid="ignore"):
-                middle, half = np.log(self.value), z * self.error / self.value
-            return middle, (middle - half, middle + half)
+                middle, half = np.log(value), z * self.error / value
+                below, above = np.hypot(half, middle - np.log(low)), np.hypot(half, np.log(high) - middle)
+            return middle, (middle - below, middle + above)
         lower, upper = self.limits(z)
         value = self.value if self.kind == "area" else (self.value * self.rows + 0.5) / (self.rows + 1)
         with np.errstate(divide="ignore"):
@@ -193,7 +210,7 @@ class Quantities:
         import numpy as np
 
         if self.kind != "share":
-            error = (self.error / self.value if logarithm else self.error).astype(np.float32)[:, None]
+            error = (self.widest / self.value if logarithm else self.widest).astype(np.float32)[:, None]
             normal = np.ascontiguousarray(random.standard_normal((times, len(self))).T, dtype=np.float32)
             return normal * error, np.broadcast_to(error**2, normal.shape)
         rows = np.maximum(np.round(self.rows), 1)
@@ -256,8 +273,12 @@ def compared(
     `references` are the places of the groups that others are compared with. Where the aggregate is the worst of the
     families all their pairs count.
     """
+    import numpy as np
+
     if isinstance(aggregate, Spread):
         return _extreme(families, aggregate, level)
+    if not all(np.isfinite(family.value).all() for family in families):
+        return None
     many = max(map(len, families), default=0) > _MANY_GROUPS
     if isinstance(aggregate, Contrast) and many and all(reference is None for reference in references):
         return _bands(families, aggregate, level)
@@ -273,15 +294,18 @@ def compared(
 def _range(
     families: Sequence[Quantities], references: Sequence[int | None], pairs: Sequence[tuple[Floats, Floats]],
     aggregate: Contrast, level: float, times: int, random: np.random.Generator,
-) -> Interval:  # fmt: skip
+) -> Interval | None:  # fmt: skip
     """The interval of the largest contrast of any pair: its lower end for all pairs at once, its upper end for each."""
     z, logarithm = z_value(level), aggregate.kind != "difference"
     q = _largest_deviation(families, references, (1 + level) / 2, times, random, logarithm=logarithm)
-    lower, upper = 0.0, 0.0
+    lowest, highest = [0.0], [0.0]
     for family, (one, other) in zip(families, pairs, strict=True):
         for first, second in ((one, other), (other, one)):
-            lower = max(lower, float(_ends(family, first, second, q, logarithm=logarithm)[0].max()))
-            upper = max(upper, float(_ends(family, first, second, z, logarithm=logarithm)[1].max()))
+            lowest.append(float(_ends(family, first, second, q, logarithm=logarithm)[0].max()))
+            highest.append(float(_ends(family, first, second, z, logarithm=logarithm)[1].max()))
+    if any(map(math.isnan, (*lowest, *highest))):
+        return None
+    lower, upper = max(lowest), max(highest)
     return _of_range(families, aggregate, lower, upper, "pairwise")
 
 
@@ -326,7 +350,7 @@ def _pair(family: Quantities, pair: tuple[Floats, Floats], aggregate: Contrast, 
     import numpy as np
 
     one, other = pair
-    error = float(np.hypot(family.error[one], family.error[other])[0])
+    error = float(np.hypot(family.widest[one], family.widest[other])[0])
     if aggregate.kind == "difference":
         low, high = (float(end[0]) for end in _ends(family, one, other, z, logarithm=False))
         method = {"share": "newcombe", "area": "mover"}.get(family.kind, "bootstrap")

@@ -139,7 +139,7 @@ class Tally:
 
     def at_each_cut(self) -> Tally:
         """The tally in which a list of cuts is one more key, and the estimate is whether the score reaches it."""
-        if self.cut is None or not self.cut.several:
+        if self.cut is None or not self.cut.several or any(key.role == "threshold" for key in self.keys):
             return self
         import numpy as np
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -12,10 +12,22 @@ from tidyfair.arguments import how_often, one_of, proper_share, whole
 from tidyfair.bands import band_limits, has_bands
 from tidyfair.comparisons import NO_LEVEL
 from tidyfair.contrasts import Contrast
-from tidyfair.draws import INTERVAL, by_replicates, lone_results, results_of, with_lone
+from tidyfair.draws import (
+    ALIKE,
+    INTERVAL,
+    ROUNDED,
+    alike,
+    by_replicates,
+    is_stratified,
+    lone_results,
+    results_of,
+    with_lone,
+)
+from tidyfair.empty_cells import HIGH, LOW, filled_groups, filled_result
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.intervals import Interval, Kind, Quantities, compared, limits_of, share_of
-from tidyfair.readings import LEVEL, ONE_LABEL
+from tidyfair.proportions import z_value
+from tidyfair.readings import LEVEL, ONE_LABEL, UNIT
 from tidyfair.replicates import generator
 from tidyfair.results import tidy_groups
 from tidyfair.spreads import Spread
@@ -40,6 +52,12 @@ WAYS = ("auto", "analytic", "bootstrap", "bayes", "exact")
 _SCHEMA: dict[str, Any] = dict(zip(INTERVAL, (pl.Float64, pl.Float64, pl.Float64, pl.String, pl.Int64), strict=True))
 
 
+_VALUE = ["name", "estimator", "min_n", "unit", LEVEL]
+"""What says which value a row is about, whatever asks for it."""
+_REACH: dict[str, Any] = {ALIKE: pl.Boolean, LOW: pl.Float64, HIGH: pl.Float64, "z": pl.Float64}
+_BY_REPLICATES = ("auto", "bootstrap")
+
+
 def check_reading(reading: Reading) -> None:
     """Refuse options of intervals that mean nothing."""
     if reading["interval"] is not None:
@@ -51,8 +69,8 @@ def check_reading(reading: Reading) -> None:
 
 def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     """The values of groups with an interval of each."""
-    about = ["name", "estimator", "min_n", "unit", LEVEL]
-    rows = with_lone(tally, evaluated).unique(about, keep="first", maintain_order=True)
+    evaluated = replace(evaluated, rows=with_lone(tally, evaluated))
+    rows = evaluated.rows.unique(_VALUE, keep="first", maintain_order=True)
     found: list[Interval | None] = [None] * len(rows)
     left = set[int]()
     for (number, name), part in rows.with_row_index("place").group_by("request", "name", maintain_order=True):
@@ -68,55 +86,88 @@ def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, re
         for place, interval in zip(valued["place"], each, strict=True):
             found[place] = interval
     requests = [request for number, request in enumerate(evaluated.requests) if number in left]
-    table = _beside(groups, found, tally, requests, reading, tidy_groups, rows["lone"])
+    rows = _with_reach(tally, evaluated, dict.fromkeys(left, z_value(reading["conf_level"])), reading)
+    rows = rows.unique(_VALUE, keep="first", maintain_order=True)
+    known = rows.select(LOW, HIGH, pl.col("lone") | pl.col(ALIKE))
+    table = _beside(groups, found, tally, requests, reading, tidy_groups, known)
     return _without_ends_of_distances(table, evaluated.requests, reading)
 
 
 def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     """Results with an interval of each, one row for each request and outer group in this order."""
     outers = len(evaluated.units.outer_keys)
+    ways = _Ways.of(tally, evaluated, reading)
+    rows = _with_reach(tally, evaluated, ways.reached(reading["conf_level"]), reading)
+    rows = rows.filter(pl.col("estimate").is_not_null())
+    lone = lone_results(tally, evaluated) | _with_some(rows.filter(ALIKE), len(results), outers)
+    rows = _with_deviations(tally, replace(evaluated, rows=rows), [*ways.paired, *ways.estimated], reading)
     found: list[Interval | None] = [None] * len(results)
-    rows = evaluated.rows.filter(pl.col("estimate").is_not_null())
-    lone = lone_results(tally, evaluated)
-    forms = {
-        number: _closed_form(tally, request, rows.filter(request=number), reading)
-        for number, request in enumerate(evaluated.requests)
-    }
-    # a range of what has no closed form is that of all pairs too, whose errors replicates tell
-    paired = [
-        number for number, form in forms.items()
-        if form is None and _is_paired(evaluated.requests[number], rows.filter(request=number), reading)
-    ]  # fmt: skip
-    in_bands = [
-        number for number, form in forms.items()
-        if form is None and number not in paired and reading["interval"] == "auto"
-        and has_bands(evaluated.requests[number])
-    ]  # fmt: skip
-    estimated = [
-        number for number in in_bands
-        if _kind_of(tally, evaluated.requests[number], rows.filter(request=number), reading) == "estimated"
-    ]  # fmt: skip
-    if paired or estimated:
-        rows = _with_deviations(tally, evaluated, [*paired, *estimated], reading)
-        forms |= {number: _of_pairs(evaluated.requests[number], reading) for number in paired}
-    unpaired = set[int]()
-    for number, form in forms.items():
+    ends: list[tuple[float | None, float | None]] = [(None, None)] * len(results)
+    for number, form in ways.forms.items():
         request = evaluated.requests[number]
         for (outer,), part in rows.filter(request=number).group_by("outer", maintain_order=True):
             place = number * outers + int(str(outer))
-            if form is None or results[".estimate"][place] is None or (number in paired and lone[place]):
+            drawn = form is None or _is_drawn(request, part)
+            if results[".estimate"][place] is None or (lone[place] and (drawn or number in ways.paired)):
                 continue
-            if _is_signed(request) and _has_several_pairs(part):
-                unpaired.add(number)
+            if form is None or drawn:
+                ends[place] = filled_result(evaluated, part)
                 continue
             about = f"{request.name} {request.by and request.by.text} {outer}"
             compared_metrics = _without_metrics(part, results[".metrics_left_out"][place])
             found[place] = form(compared_metrics, generator(reading["seed"], about))
-    left = [request for number, request in enumerate(evaluated.requests) if forms[number] is None or number in unpaired]
-    table = _beside(results, found, tally, left, reading, results_of, lone)
+    left = [request for number, request in enumerate(evaluated.requests) if number in ways.drawn]
+    schema: Any = {LOW: pl.Float64, HIGH: pl.Float64}
+    known = pl.DataFrame(ends, schema, orient="row").with_columns(lone=lone)
+    table = _beside(results, found, tally, left, reading, results_of, known)
     table = _without_ends_of_distances(table, evaluated.requests, reading)
-    banded = rows.filter(pl.col("request").is_in(in_bands))
-    return _with_bands(table, tally, evaluated, banded, reading) if in_bands else table
+    banded = rows.filter(pl.col("request").is_in(ways.in_bands))
+    return _with_bands(table, tally, evaluated, banded, reading) if ways.in_bands else table
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """How the intervals of requests are found, by their numbers."""
+
+    forms: dict[int, _Form | None]
+    """From the values of groups, where these are enough."""
+    paired: list[int]
+    """Of those, from the errors that replicates show of the values."""
+    in_bands: list[int]
+    """From replicates, and from limits of all groups at once."""
+    estimated: list[int]
+    """Of those in bands, which have these limits from replicates too."""
+    drawn: list[int]
+    """From replicates, for some outer group."""
+    groups: dict[int, int]
+    """How many groups are compared at most."""
+
+    @classmethod
+    def of(cls, tally: Tally, evaluated: Evaluated, reading: Reading) -> _Ways:
+        """Find out how."""
+        forms: dict[int, _Form | None] = {}
+        groups: dict[int, int] = {}
+        paired, in_bands, estimated, drawn = (list[int]() for _ in range(4))
+        for number, request in enumerate(evaluated.requests):
+            rows = evaluated.rows.filter(pl.col("estimate").is_not_null(), request=number)
+            parts = [part for _, part in rows.group_by("outer")]
+            groups[number] = max((part[UNIT].n_unique() for part in parts), default=1)
+            forms[number] = _closed_form(tally, request, rows, reading)
+            # a range of what has no closed form is that of all pairs too, whose errors replicates tell
+            if forms[number] is None and _is_paired(request, rows, reading):
+                paired.append(number)
+                forms[number] = _of_pairs(request, reading)
+            if forms[number] is None or any(_is_drawn(request, part) for part in parts):
+                drawn.append(number)
+            if forms[number] is None and reading["interval"] == "auto" and has_bands(request):
+                in_bands.append(number)
+                estimated += [number] * (_kind_of(tally, request, rows, reading) == "estimated")
+        return cls(forms, paired, in_bands, estimated, drawn, groups)
+
+    def reached(self, level: float) -> dict[int, float]:
+        """At how many standard errors empty cells are filled, where there are replicates; for all groups at once."""
+        at_once = {number: z_value(level ** (1 / self.groups[number])) for number in (*self.paired, *self.estimated)}
+        return {**dict.fromkeys(self.drawn, z_value(level)), **at_once}
 
 
 def _without_metrics(rows: pl.DataFrame, left_out: pl.Series) -> pl.DataFrame:
@@ -124,6 +175,63 @@ def _without_metrics(rows: pl.DataFrame, left_out: pl.Series) -> pl.DataFrame:
     # of labels read one by one, a metric may be left out of some and not of others
     by_label = (rows[LEVEL] != NO_LEVEL).any()
     return rows if by_label else rows.filter(~pl.col("name").is_in(left_out.to_list()))
+
+
+def _with_some(rows: pl.DataFrame, length: int, outers: int) -> pl.Series:
+    """Whether each result is among those that some rows are about."""
+    places = rows.select(pl.col("request") * outers + pl.col("outer")).to_series()
+    return pl.int_range(length, eager=True).is_in(places.unique().implode())
+
+
+def _with_reach(tally: Tally, evaluated: Evaluated, levels: Mapping[int, float], reading: Reading) -> pl.DataFrame:
+    """The rows of values and, for some requests, what replicates do not tell of them.
+
+    `levels` says at how many standard errors empty cells are filled. Values are `alike` if all replicates have the
+    same, and whatever is in empty cells does not change it.
+    """
+    value, low, high = (pl.col(name) for name in ("estimate", LOW, HIGH))
+    if levels and reading["interval"] in _BY_REPLICATES:
+        known = _reach_of(tally, evaluated, levels, reading)
+    else:
+        known = pl.DataFrame(schema={"request": pl.Int32, **evaluated.rows.select(_VALUE).schema, **_REACH})
+    rows = evaluated.rows.join(known, on=["request", *_VALUE], how="left", nulls_equal=True, maintain_order="left")
+    near = ROUNDED * value.abs()
+    return (
+        rows.with_columns(
+            pl.when(low < value - near).then(low).otherwise(value).alias(LOW),
+            pl.when(high > value + near).then(high).otherwise(value).alias(HIGH),
+        )
+        .with_columns(
+            (pl.col(ALIKE).fill_null(value=False) & (low == high)).alias(ALIKE),
+            ((value - low) / pl.col("z")).fill_null(0.0).alias("below"),
+            ((high - value) / pl.col("z")).fill_null(0.0).alias("above"),
+        )
+        .drop("z")
+    )
+
+
+def _reach_of(tally: Tally, evaluated: Evaluated, levels: Mapping[int, float], reading: Reading) -> pl.DataFrame:
+    """What replicates do not tell of the values of some requests, by what the rows of these are about."""
+    requests = {number: evaluated.requests[number] for number in levels}
+    same = alike(tally, list(requests.values()), reading)
+    parts = list[pl.DataFrame]()
+    for z in dict.fromkeys(levels.values()):
+        mine = [number for number, level in levels.items() if level == z]
+        filled = filled_groups(tally, [requests[number] for number in mine], reading, z)
+        parts += [_of_values(evaluated, number, same, filled).with_columns(z=z) for number in mine]
+    return pl.concat(parts).select("request", *_VALUE, *_REACH)
+
+
+def _of_values(evaluated: Evaluated, number: int, *tables: pl.DataFrame) -> pl.DataFrame:
+    """The values of a request by what they are about, with what tables know of their groups under other keys."""
+    rows = evaluated.rows.filter(request=number)
+    groups = tidy_groups(replace(evaluated, rows=rows))
+    about = rows.unique(_VALUE, keep="first", maintain_order=True).select("request", *_VALUE)
+    for table in tables:
+        keys = [name for name in groups.columns if name in table.columns]
+        found = groups.select(keys).join(table, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        about = about.hstack(found.drop(keys))
+    return about
 
 
 def _with_bands(
@@ -182,7 +290,7 @@ def _is_of_limits(request: Request, rows: pl.DataFrame) -> bool:
     if aggregate is None or not aggregate.in_closed_form(len(request.formulas)):
         return False
     if _is_signed(request):
-        return any(not _has_several_pairs(part) for _, part in rows.group_by("outer"))
+        return any(not _is_drawn(request, part) for _, part in rows.group_by("outer"))
     return not isinstance(aggregate, Spread) or rows[LEVEL].n_unique() <= 1
 
 
@@ -190,22 +298,26 @@ def _is_signed(request: Request) -> bool:
     return isinstance(request.aggregate, Contrast) and bool(request.aggregate.signed)
 
 
-def _has_several_pairs(part: pl.DataFrame) -> bool:
-    """Whether an outer group has more values than two groups have for one label."""
-    return len(part) > len(("one", "other"))
+def _is_drawn(request: Request, part: pl.DataFrame) -> bool:
+    """Whether a comparison has a sign, and an outer group more values than two groups have for one label."""
+    return _is_signed(request) and len(part) > len(("one", "other"))
 
 
 def _with_deviations(tally: Tally, evaluated: Evaluated, numbers: Sequence[int], reading: Reading) -> pl.DataFrame:
-    """The rows that have a value, with the standard error of those of some requests, as replicates show it."""
-    mine = replace(evaluated, rows=evaluated.rows.filter(pl.col("request").is_in(list(numbers))))
-    groups = tidy_groups(mine)
-    drawn = by_replicates(tally, [evaluated.requests[number] for number in numbers], reading, tidy_groups)
-    keys = [name for name in drawn.columns if name not in INTERVAL]
-    errors = groups.select(keys).join(drawn, on=keys, how="left", nulls_equal=True, maintain_order="left")[".std_error"]
-    about = ["name", "estimator", "min_n", "unit", LEVEL]
-    each = mine.rows.unique(about, keep="first", maintain_order=True).select(about).with_columns(deviation=errors)
-    rows = evaluated.rows.filter(pl.col("estimate").is_not_null())
-    return rows.join(each, on=about, how="left", nulls_equal=True, maintain_order="left")
+    """The rows with the standard error of those of some requests, as replicates show it."""
+    if not numbers:
+        return evaluated.rows
+    together: dict[bool, list[int]] = {}
+    for number in numbers:
+        together.setdefault(is_stratified(evaluated.requests[number]), []).append(number)
+    parts = list[pl.DataFrame]()
+    # groups are drawn in another way where their sizes matter
+    for mine in together.values():
+        drawn = by_replicates(tally, [evaluated.requests[number] for number in mine], reading, tidy_groups)
+        drawn = drawn.select(pl.exclude(INTERVAL), pl.col(".std_error").alias("deviation"))
+        parts += [_of_values(evaluated, number, drawn) for number in mine]
+    about = ["request", *_VALUE]
+    return evaluated.rows.join(pl.concat(parts), on=about, how="left", nulls_equal=True, maintain_order="left")
 
 
 def _of_pairs(request: Request, reading: Reading) -> _Form:
@@ -271,6 +383,19 @@ def _closed_form(tally: Tally, request: Request, rows: pl.DataFrame, reading: Re
     return known
 
 
+def _reaching(drawn: pl.DataFrame, value: pl.Series, reach: pl.DataFrame, z: float) -> pl.DataFrame:
+    """Intervals by replicates that are no narrower than empty cells can make them."""
+    lower, upper, low, high = (pl.col(name) for name in (".lower", ".upper", LOW, HIGH))
+    wider = ((low < lower) | (high > upper)).fill_null(value=False)
+    error = pl.max_horizontal(".std_error", (value - low) / z, (high - value) / z)
+    return drawn.hstack(reach).with_columns(
+        pl.when(lower.is_not_null()).then(pl.min_horizontal(lower, low)).alias(".lower"),
+        pl.when(upper.is_not_null()).then(pl.max_horizontal(upper, high)).alias(".upper"),
+        pl.when(wider).then(error).otherwise(".std_error").alias(".std_error"),
+        pl.when(wider).then(pl.col(".method") + ", empty cells").otherwise(".method").alias(".method"),
+    )
+
+
 def _beside(
     table: pl.DataFrame,
     found: Sequence[Interval | None],
@@ -278,9 +403,12 @@ def _beside(
     left: Sequence[Request],
     reading: Reading,
     tidy: Callable[[Evaluated], pl.DataFrame],
-    lone: pl.Series,
+    known: pl.DataFrame,
 ) -> pl.DataFrame:
-    """A table with the intervals found, and those by replicates where none was and these can tell."""
+    """A table with the intervals found, and those by replicates where none was and these can tell.
+
+    It is `known` of each row whether something in it is `lone`, and how far empty cells may move it.
+    """
     columns: dict[str, list[Any]] = {name: [] for name in INTERVAL}
     for each in found:
         values = (each.lower, each.upper, each.error, each.method, None) if each else (None,) * len(INTERVAL)
@@ -297,7 +425,8 @@ def _beside(
         joined = table.select(keys).join(drawn, on=keys, how="left", nulls_equal=True, maintain_order="left")
         if reading["interval"] != "bayes":
             # what nobody has seen vary is not sure; a prior varies
-            joined = joined.with_columns(pl.when(~lone).then(name).alias(name) for name in INTERVAL)
+            joined = joined.with_columns(pl.when(~known["lone"]).then(name).alias(name) for name in INTERVAL)
+            joined = _reaching(joined, table[".estimate"], known, z_value(reading["conf_level"]))
         made = made.with_columns(pl.coalesce(made[name], joined[name]).alias(name) for name in INTERVAL)
     made = made.with_columns(pl.when(table[".estimate"].is_not_null()).then(name).alias(name) for name in INTERVAL)
     after = next(name for name in (".error_bound", ".estimate") if name in table.columns)
