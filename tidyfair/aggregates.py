@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.arguments import number, one_of
+from tidyfair.arguments import is_list, number, one_of, text
 from tidyfair.errors import AggregateError, ArgumentError
 from tidyfair.escapes import visible
 from tidyfair.segments import TIE
@@ -96,8 +96,7 @@ class Aggregate(ABC):
     across: Across = "worst"
 
     def __post_init__(self) -> None:
-        if self.across not in ("worst", "mean"):
-            raise ArgumentError.unknown("across", self.across, ["worst", "mean"])
+        one_of("across", self.across, ["worst", "mean"])
 
     @property
     def direction(self) -> Direction | None:
@@ -226,10 +225,14 @@ class UserAggregate(Aggregate):
         if result is None and isinstance(self.function, pl.Expr):
             return None  # an expression says so where it has no value
         if not isinstance(result, bool) and isinstance(result, Real):
-            found = float(result)
+            try:
+                found = float(result)
+            except OverflowError as error:
+                msg = f"{name}: the aggregate {self!r} returned a number that is too large."
+                raise AggregateError(msg) from error
             self._check_side(found, name)
             return None if math.isnan(found) else found
-        shown = f"{len(result)} values" if isinstance(result, Sized) and type(result) is not str else repr(result)
+        shown = f"{len(result)} values" if is_list(result) and isinstance(result, Sized) else repr(result)
         msg = f"{name}: the aggregate {self!r} returned {shown} ({type(result).__name__}); it must return one number."
         raise AggregateError(msg)
 
@@ -310,6 +313,8 @@ def new_aggregate(
     if name is not None and (not isinstance(name, str) or not name):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"new_aggregate(): a name in words, not {name!r}."
         raise ArgumentError(msg)
+    if name is not None:
+        text("name", name)
     if direction is not None:
         one_of("direction", direction, DIRECTIONS)
     if equal is not None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from contextlib import suppress
+from decimal import Decimal
 from numbers import Integral, Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from tidyfair.errors import ArgumentError
 
@@ -77,6 +79,27 @@ def text(name: str, value: object) -> str:
         msg = f"`{name}` is a text of Unicode characters, not {value!r}."
         raise ArgumentError(msg)
     return value
+
+
+def is_list(value: object) -> TypeGuard[Iterable[Any]]:
+    """Whether it has items; texts are one value, and so are arrays without dimensions, which say that they have."""
+    alone = isinstance(value, str | bytes | bytearray | memoryview) or getattr(value, "ndim", 1) == 0
+    return isinstance(value, Iterable) and not alone
+
+
+def is_value(value: object) -> bool:
+    """Whether it is one value that can be compared with those of a column; expressions, frames and NA cannot."""
+    try:
+        hash(value)
+        bool(value == value)  # noqa: PLR0124 - what cannot say so has no truth value
+    except (TypeError, ValueError, NotImplementedError):
+        return False
+    return not isinstance(value, complex) and not (isinstance(value, Decimal) and not value.is_finite())
+
+
+def plain(value: object) -> object:
+    """A number of numpy, or another without dimensions, as one of Python, which expressions take."""
+    return cast("Any", value).item() if getattr(value, "ndim", None) == 0 else value
 
 
 def is_unicode(value: str) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from tidyfair import fairness
+from tidyfair.arguments import one_of
 from tidyfair.errors import ArgumentError
 from tidyfair.metric_sets import GroupwiseFactory, Metric, MetricSet, metric_set
 from tidyfair.metrics import classification, dependence, inequality, probability, regression
@@ -32,11 +33,9 @@ def get_metrics(kind: Literal["class", "prob", "numeric"] = "class") -> MetricSe
     >>> [metric.name for metric in get_metrics("class")][:3]
     ['accuracy', 'average_odds', 'average_predictive_value']
     """
+    one_of("kind", kind, sorted({metric.kind for metric in _metrics()}))
     every = [metric for metric in _metrics() if not _is_alias(metric) and not metric.definition.compares]
-    found = [metric for metric in every if metric.kind == kind]
-    if not found:
-        raise ArgumentError.unknown("kind", kind, sorted({metric.kind for metric in _metrics()}))
-    return metric_set(*found)
+    return metric_set(*(metric for metric in every if metric.kind == kind))
 
 
 def catalogue() -> pl.DataFrame:

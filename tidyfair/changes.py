@@ -232,6 +232,9 @@ def _placed(tally: Tally, second: Column, evaluated: Evaluated) -> pl.DataFrame:
     (place,) = tally.names([second])
     event = evaluated.labels.values[evaluated.labels.event or 0]
     cells = tally.cells.drop_nulls([ESTIMATE, place])
+    if cells.is_empty():
+        # the kind of labels need not be that of the event
+        return cells.select(pl.lit(0).alias("outer"), pl.lit("").alias("one"), pl.lit("").alias("other"), "n").clear()
     keys = evaluated.units.outer_keys
     if names:
         shown = dict(zip(keys.columns, names, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Number
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import polars as pl
 
-from tidyfair.arguments import is_unicode
+from tidyfair.arguments import is_list, is_unicode
 from tidyfair.errors import ArgumentError, ColumnError, TidyfairError
 from tidyfair.escapes import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
 __all__: list[str] = []
 
@@ -124,9 +124,10 @@ class Column:
 
 
 def are_columns(given: object) -> TypeGuard[Iterable[object]]:
-    """Whether columns are listed, in place of one; a series, which is iterable too, is no list of them."""
-    alone = isinstance(given, str | pl.Expr) or type(given).__name__ == "Series"
-    return isinstance(given, Iterable) and not alone
+    """Whether columns are listed, in place of one; series, frames and mappings, which have items too, list none."""
+    if isinstance(given, Mapping) or hasattr(given, "columns") or type(given).__name__ == "Series":
+        return False
+    return is_list(given)
 
 
 def fingerprint(expr: pl.Expr) -> str | None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-import polars as pl
-
 from tidyfair.aggregates import Aggregate, Reduced, of_extremes
+from tidyfair.arguments import is_value
 from tidyfair.errors import AggregateError, ArgumentError
 from tidyfair.segments import NO_ROW, taken
 
@@ -34,10 +32,10 @@ class Contrast(Aggregate):
         named: object = self.to
         if isinstance(named, list):
             object.__setattr__(self, "to", tuple(cast("list[object]", named)))  # what is equal must hash equal
-        elif not isinstance(named, Hashable) or isinstance(named, pl.Expr) or callable(named):
+        elif not is_value(named) or callable(named):
             msg = f"{self.kind}: `to=` names a group by its value, not by a {type(named).__name__}."
             raise AggregateError(msg)
-        if self.signed not in (None, True, False):
+        if not (self.signed is None or isinstance(self.signed, bool)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             raise ArgumentError.unknown("signed", self.signed, [True, False])
         if self.signed and self.to == "range":
             raise AggregateError(self._no_sign())

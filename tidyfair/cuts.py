@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import polars as pl
 
+from tidyfair.arguments import is_list
 from tidyfair.columns import Column
 from tidyfair.errors import ArgumentError, ColumnError, listed
 from tidyfair.frames import WEIGHT, from_arrays
@@ -64,10 +65,8 @@ class Cut:
             raise ArgumentError(msg)
         if way == "threshold" and isinstance(value, Mapping):
             return _by_group(cast("Mapping[Any, Any]", value))
-        # arrays without dimensions say that they can be iterated
-        several = isinstance(value, Iterable) and not isinstance(value, str | bytes)
-        several = several and getattr(cast("object", value), "ndim", 1) > 0
-        values: list[object] = list(cast("Iterable[object]", value)) if several else [value]
+        several = is_list(value)
+        values: list[object] = list(value) if is_list(value) else [value]
         checked = tuple(_number(way, each) for each in values)
         if len(checked) > _MOST_CUTS:
             msg = f"`{way}` lists at most {_MOST_CUTS} values, not {len(checked)}."
@@ -194,8 +193,16 @@ class Cut:
         )
 
 
+def _is_number(value: Real) -> bool:
+    """Whether a float can hold it, and it is not NaN."""
+    try:
+        return not math.isnan(value)
+    except OverflowError:
+        return False
+
+
 def _number(way: str, value: object) -> float:
-    number = not isinstance(value, bool) and isinstance(value, Real) and not math.isnan(value)
+    number = not isinstance(value, bool) and isinstance(value, Real) and _is_number(value)
     if way == "threshold" and not number:
         msg = f"`threshold` is a number, a list of numbers or a mapping by group, not {value!r}."
         raise ArgumentError(msg)
@@ -280,6 +287,10 @@ def sigmoid(column: Any) -> Any:
     0.5
     """
     if not isinstance(column, str | pl.Expr):
-        return from_arrays({"logits": column}).select(sigmoid("logits")).to_series().to_numpy()
-    logit = pl.col(column) if isinstance(column, str) else column
-    return (1 / (1 + (-logit.cast(pl.Float64)).exp())).alias(f"sigmoid of {logit.meta.output_name()}")
+        logits = from_arrays({"logits": column})
+        if not (logits["logits"].dtype.is_numeric() or logits["logits"].dtype == pl.Null):
+            msg = f"sigmoid() takes numbers, not {logits['logits'].dtype}."
+            raise ColumnError(msg)
+        return logits.select(sigmoid("logits")).to_series().to_numpy()
+    logit = Column.of(column, "column")
+    return (1 / (1 + (-logit.expr.cast(pl.Float64)).exp())).alias(f"sigmoid of {logit.name}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 import polars as pl
 
+from tidyfair.arguments import is_list
 from tidyfair.columns import Column, telling
 from tidyfair.errors import ArgumentError, ColumnError, listed
 from tidyfair.frames import open_frame
@@ -17,6 +17,7 @@ from tidyfair.metrics.probability import mn_log_loss, roc_auc
 from tidyfair.metrics.regression import mae, rmse, rsq
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from typing import Unpack
 
     from tidyfair.columns import ColumnLike
@@ -214,7 +215,7 @@ def threshold_curve(
     if isinstance(metrics, GroupwiseFactory) or not isinstance(metrics, Metric | GroupwiseMetric | MetricSet):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"threshold_curve() takes a metric or a metric set, not {metrics!r}."
         raise ArgumentError(msg)
-    if thresholds is not None and (isinstance(thresholds, str) or not isinstance(thresholds, Iterable)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+    if thresholds is not None and not is_list(thresholds):
         msg = f"threshold_curve() takes a list of thresholds, not {thresholds!r}."
         raise ArgumentError(msg)
     chosen = [step / _STEPS for step in range(_STEPS + 1)] if thresholds is None else list(thresholds)

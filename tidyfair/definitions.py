@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import polars as pl
 
 from tidyfair.aggregates import DIRECTIONS
+from tidyfair.arguments import flag, one_of
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.formulas import (
     ROW_COLUMNS,
@@ -131,7 +132,7 @@ def prob_metric(
     def define(function: Callable[..., Any]) -> Metric:
         if against is not None:
             two = settings | {"against": against, "ignores_truth": not truth}
-            return _arrayed(function, function.__name__, "prob", direction, range, two)
+            return _arrayed(function, name_of(function), "prob", direction, range, two)
         return defined(function, "prob", direction, range, settings, constant_average=constant_average)
 
     return define
@@ -203,6 +204,7 @@ def defined(
         # ours are looked at by the tests, not at every import
         return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
     value, _ = definition.express()  # refuses what is no formula
+    _check_reads(name or name_of(function), definition)
     one_value = "rows" if definition.way == "rows" else "labels" if definition.over_levels else None
     if one_value and value.meta.is_length_preserving():
         msg = (
@@ -210,6 +212,24 @@ def defined(
         )
         raise ArgumentError(msg)
     return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
+
+
+def _parameters(name: str, function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """What a user's function takes."""
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except ValueError as error:
+        msg = f"{name}: {name_of(function)} does not say what it takes; write a function that calls it."
+        raise ArgumentError(msg) from error
+
+
+def _check_reads(name: str, definition: Formula) -> None:
+    """Refuse a formula that reads columns which are none of its parameters."""
+    value, _ = definition.express(given=definition.needs)
+    strange = {*value.meta.root_names()} - {*definition.needs}
+    if strange or value.meta.has_multiple_outputs():
+        msg = f"{name}: a formula reads its parameters, {listed(definition.needs)}, and not {value}."
+        raise ArgumentError(msg)
 
 
 def _arrayed(
@@ -222,10 +242,10 @@ def _arrayed(
 ) -> Metric:
     """A metric from a function of arrays."""
     _check_ends(function, direction, range)
-    if settings.get("against") and len(inspect.signature(function).parameters) < len(("one", "other")):
+    parameters = _parameters(name, function)
+    if settings.get("against") and len(parameters) < len(("one", "other")):
         msg = f"{name}: a function of two samples takes two of them, not {inspect.signature(function)}."
         raise ArgumentError(msg)
-    parameters = inspect.signature(function).parameters.values()
     given = {"labels", *WEIGHTS}
     options = tuple(
         (each.name, each.default)
@@ -238,13 +258,19 @@ def _arrayed(
 
 def _check_ends(function: object, direction: object, ends: object) -> None:
     """Refuse directions and ranges that are none."""
-    if direction not in DIRECTIONS:
-        raise ArgumentError.unknown("direction", direction, DIRECTIONS)
+    one_of("direction", direction, DIRECTIONS)
     pair: list[Any] = list(cast("tuple[Any, ...]", ends)) if isinstance(ends, tuple | list) else []
     numbers = len(pair) == len(("lower", "upper")) and all(isinstance(end, Real) for end in pair)
     if not numbers or not pair[0] < pair[1]:
         msg = f"{name_of(function)}: a range is its lower and its upper end, such as (0, 1), not {ends!r}."
         raise ArgumentError(msg)
+
+
+def _is_of_rows(made_of: Expr) -> bool:
+    """Whether an expression gives one value for each row, of what statistics read and nothing else."""
+    if made_of.meta.has_multiple_outputs() or not {*made_of.meta.root_names()} <= {"truth", "score", "estimate"}:
+        return False
+    return made_of.meta.is_length_preserving()
 
 
 def _own_terms(made: str, kind: Kind, statistics: object) -> dict[str, Statistic]:
@@ -254,6 +280,9 @@ def _own_terms(made: str, kind: Kind, statistics: object) -> dict[str, Statistic
         raise ArgumentError(msg)
     terms: dict[str, Statistic] = {}
     for name, function in cast("Mapping[str, Any]", statistics).items():
+        if not isinstance(name, str) or not callable(cast("object", function)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+            msg = f"{made}: `statistics` maps names to functions of a row, not {name!r} to {function!r}."
+            raise ArgumentError(msg)
         if name in {*SUMS[kind], *ROW_COLUMNS[kind]}:
             msg = f"{made}: {name!r} is a statistic already; give yours another name."
             raise ArgumentError(msg)
@@ -262,7 +291,7 @@ def _own_terms(made: str, kind: Kind, statistics: object) -> dict[str, Statistic
             raise ArgumentError(msg)
         term = replace(statistic(function), alias=name)
         made_of: Any = term.of(truth=pl.col("truth"), score=pl.col("score"), estimate=pl.col("estimate"))
-        if not isinstance(made_of, pl.Expr) or not made_of.meta.is_length_preserving():
+        if not isinstance(made_of, pl.Expr) or not _is_of_rows(made_of):
             msg = f"{made}: the statistic {name!r} returns an expression for each row, not {made_of!r}."
             raise ArgumentError(msg)
         terms[name] = term
@@ -296,7 +325,7 @@ def new_class_metric(
     >>> miss.formula(fn=1, tp=3)
     0.25
     """
-    return _new(fn, name, "class", direction, range, {"over_levels": over_levels})
+    return _new(fn, name, "class", direction, range, {"over_levels": flag("over_levels", over_levels)})
 
 
 def new_prob_metric(
@@ -330,7 +359,10 @@ def new_prob_metric(
     >>> spread.formula(gap=2, instances=8)
     0.25
     """
-    settings = {"over_levels": over_levels, "probabilities": probabilities, "undefined_levels": "null"}
+    settings = {
+        "over_levels": flag("over_levels", over_levels), "probabilities": flag("probabilities", probabilities),
+        "undefined_levels": "null",
+    }  # fmt: skip
     return _new(fn, name, "prob", direction, range, settings, statistics)
 
 
@@ -382,8 +414,8 @@ def _new(
     if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"{made} gives a metric a name in words, not {name!r}."
         raise ArgumentError(msg)
-    terms = _own_terms(made, kind, statistics or {})
-    parameters = inspect.signature(function).parameters.values()
+    terms = _own_terms(made, kind, {} if statistics is None else statistics)
+    parameters = _parameters(made, function)
     asked = {each.name for each in parameters if each.kind is not each.KEYWORD_ONLY and each.default is each.empty}
     vocabulary = {*SUMS[kind], *ROW_COLUMNS[kind], *terms}
     # scores have a truth in arrays only; there `score` is one of the two

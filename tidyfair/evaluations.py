@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidyfair.aggregates import CONTEXTS, SUPPRESSED
+from tidyfair.arguments import one_of
 from tidyfair.comparisons import NO_LEVEL, PART
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
 from tidyfair.formulas import OVERALL
@@ -92,8 +93,7 @@ def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Readin
     With a list of cuts, class metrics are read at each of them, and the others once. Of an event that does not occur
     all values are null.
     """
-    if reading["on_undefined"] not in ON_UNDEFINED:
-        raise ArgumentError.unknown("on_undefined", reading["on_undefined"], ON_UNDEFINED)
+    one_of("on_undefined", reading["on_undefined"], ON_UNDEFINED)
     labels = NUMBERS
     if not tally.needs.numbers:
         labels = labels_with_scores(

@@ -71,7 +71,7 @@ def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n:
         msg = "as_table() takes a result of tidyfair that has rows."
         raise ArgumentError(msg)
     whole("min_n", min_n, 0, of="as_table")
-    if title:
+    if title is not None:
         text("title", title)
     grouped = {".group", ".metric", ".estimate", ".n"} <= set(frame.columns)
     wide, notes = groups_side_by_side(frame, worst, min_n) if grouped else (one_below_the_other(frame), list[_Note]())

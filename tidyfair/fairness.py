@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from tidyfair.aggregates import DIRECTIONS, as_aggregate
+from tidyfair.arguments import one_of, text
 from tidyfair.contrasts import difference, log_ratio, ratio
 from tidyfair.definitions import prob_metric
 from tidyfair.errors import ArgumentError, listed
@@ -259,6 +260,8 @@ def new_groupwise_metric(
     if "numeric" in kinds and len(kinds) > 1:
         msg = f"{name}: numeric metrics do not mix with others, here {listed(sorted(kinds))}: they read other columns."
         raise ArgumentError(msg)
+    if source is not None:
+        text("source", source)
     return GroupwiseFactory(name, metrics, as_aggregate(aggregate, name, direction), direction, subtracted, source)
 
 
@@ -272,8 +275,8 @@ def _ordinary(given: object, name: str) -> tuple[Metric, ...]:
 
 
 def _check_name(name: object, direction: object) -> None:
-    if direction not in (None, *DIRECTIONS):
-        raise ArgumentError.unknown("direction", direction, DIRECTIONS)
+    if direction is not None:
+        one_of("direction", direction, DIRECTIONS)
     if not isinstance(name, str) or not name:
         msg = f"A groupwise metric needs a name in words, not {name!r}."
         raise ArgumentError(msg)
@@ -310,8 +313,7 @@ def new_between_group_metric(
         msg = f"{name}: a function of two samples is asked for, not {fn!r}."
         raise ArgumentError(msg)
     _check_name(name, direction)
-    if against not in ("rest", "pairs"):
-        raise ArgumentError.unknown("against", against, ["rest", "pairs"])
+    one_of("against", against, ["rest", "pairs"])
     define = prob_metric(direction=direction or "minimize", range=range, probabilities=False, against=against)
     metric = fn.alias(name) if isinstance(fn, Metric) else replace(define(fn), name=name)
     largest = FarthestPair() if metric.definition.against == "pairs" else group_maximum()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
+from tidyfair.arguments import flag, is_list, text
 from tidyfair.columns import stacked
 from tidyfair.errors import ArgumentError, ColumnError, listed, nearest
 from tidyfair.frames import open_frame
@@ -14,7 +14,7 @@ from tidyfair.requests import RESERVED
 from tidyfair.tallies import alike
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tidyfair.frames import Source
 
@@ -45,9 +45,7 @@ def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str =
     >>> halves.rows()
     [('a', 1), ('b', 0)]
     """
-    if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"`name` is what the column of resamples is called, not {name!r}."
-        raise ArgumentError(msg)
+    text("name", name)
     pairs = _pairs(parts)
     if data is None:
         sources = [_ungrouped(frame) for _, frame in pairs]
@@ -58,7 +56,7 @@ def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str =
         whole = sources[0].to_polars()
         frames = [whole[_places(test, len(whole))] for _, test in pairs]
     kinds: set[type] = {type(label) for label in labels}
-    if len(set(labels)) < len(labels) or len(kinds) > 1 or not kinds <= {str, int, float, bool}:
+    if len(kinds) > 1 or not kinds <= {str, int, float, bool} or len(set(labels)) < len(labels):
         msg = f"Each resample has a name of its own, all of them text or all numbers, not {listed(labels)}."
         raise ArgumentError(msg)
     first = frames[0].schema
@@ -86,7 +84,7 @@ def _check_kinds(column: str, kinds: Mapping[Any, pl.DataType]) -> None:
 
 
 def _pairs(parts: object) -> list[tuple[Any, Any]]:
-    found = list(cast("Iterable[Any]", parts)) if isinstance(parts, Iterable) else []
+    found = list(parts) if is_list(parts) else []
     if not found:
         msg = "There are no resamples: `parts` are pairs of a name and a frame, or splits of `data`."
         raise ArgumentError(msg)
@@ -108,7 +106,10 @@ def _places(test: object, rows: int) -> pl.Series:
     """The places of test rows, which may also be given as a truth value for each row."""
     import numpy as np
 
-    places = np.asarray(test)
+    try:
+        places = np.asarray(test)
+    except ValueError:
+        places = np.asarray(object())  # what is no array is no list of places
     if places.dtype == bool and places.shape == (rows,):
         places = np.flatnonzero(places)
     whole = places.size == 0 or np.issubdtype(places.dtype, np.integer)
@@ -195,12 +196,14 @@ def _result(result: object, role: str) -> tuple[Source, pl.DataFrame]:
 def _keys(frame: pl.DataFrame, over: object, role: str) -> tuple[list[str], list[str]]:
     """The columns that number the resamples, and those that are kept apart."""
     outer = [column for column in frame.columns if column not in RESERVED]
-    several = isinstance(over, Iterable) and not isinstance(over, str)
-    chosen = outer if over is None else list(cast("Iterable[Any]", over)) if several else [cast("Any", over)]
-    if unknown := [column for column in chosen if column not in outer]:
+    chosen: list[Any] = outer if over is None else list(over) if is_list(over) else [over]
+    if unknown := [column for column in chosen if not isinstance(column, str) or column not in outer]:
         close = nearest(unknown[0], outer)
         msg = f"`over`: {unknown[0]!r} is no outer group of `{role}`.{close} There are: {listed(outer)}."
         raise ColumnError(msg)
+    if len(set(chosen)) < len(chosen):
+        msg = f"`over` lists each outer group once, not {listed(chosen)}."
+        raise ArgumentError(msg)
     if not chosen:
         msg = "The result has no outer groups to summarise over; evaluate with `group_by=` first."
         raise ArgumentError(msg)
@@ -214,6 +217,7 @@ def _keys(frame: pl.DataFrame, over: object, role: str) -> tuple[list[str], list
 
 
 def _summary(frame: pl.DataFrame, kept: list[str], value: pl.Expr, name: str, *, corrected: bool) -> pl.DataFrame:
+    flag("corrected", corrected)
     count = value.count()
     # of k folds each is tested on one part, and trained on the k - 1 others
     shared = (1 + count / (count - 1)).sqrt() if corrected else 1

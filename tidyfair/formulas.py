@@ -7,12 +7,14 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cached_property, partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
 
+from tidyfair.arguments import is_list, plain, whole
 from tidyfair.columns import Column, fingerprint
 from tidyfair.errors import ArgumentError, listed, nearest
 
@@ -337,6 +339,10 @@ class Formula:
             if option not in known:
                 kind = f"option of {name}"
                 raise ArgumentError.unknown(kind, option, known)
+        options = {option: plain(value) for option, value in options.items()}
+        for option, value in options.items():
+            if isinstance(value, int) and not isinstance(value, bool):
+                whole(option, value, -(2**63), of=name)
         chosen = {**known, **options}
         for option, value in options.items():
             if isinstance(known[option], bool) and not isinstance(value, bool):
@@ -444,7 +450,12 @@ class Formula:
 
     def on(self, numbers: Mapping[str, Any]) -> float | None:
         """The value on plain numbers, named after statistics or parts; null where it is undefined."""
-        frame = pl.DataFrame(dict(numbers), strict=False).with_columns(pl.all().cast(pl.Float64))
+        try:
+            frame = pl.DataFrame({name: _as_floats(name, value) for name, value in numbers.items()}, strict=False)
+        except pl.exceptions.PolarsError as error:
+            msg = f"{name_of(self.function)} takes one number for each statistic, or lists of the same length."
+            raise ArgumentError(msg) from error
+        frame = frame.with_columns(pl.all().cast(pl.Float64))
         one_label = self.over_levels and len(frame) == 1
         frame = two_sides(frame) if one_label else ranked(frame, pl.int_range(pl.len()))
         parts = dict(self.parts)
@@ -466,6 +477,21 @@ class Formula:
             msg = f"{self.function.__name__} takes one number for each statistic: it is worked out label by label."
             raise ArgumentError(msg)
         return values.item()
+
+
+def _as_floats(name: str, value: object) -> float | list[float | None] | None:
+    """A number, or several, of a statistic."""
+    several = is_list(value) and not isinstance(value, Mapping)
+    numbers: list[Any] = list(cast("Iterable[Any]", value)) if several else [value]
+    if not all(each is None or isinstance(each, Real | Decimal) for each in numbers):
+        msg = f"`{name}` is a number, or a list of numbers, not {value!r}."
+        raise ArgumentError(msg)
+    try:
+        floats = [None if each is None else float(each) for each in numbers]
+    except OverflowError as error:
+        msg = f"`{name}` is too large for a number of 64 bits."
+        raise ArgumentError(msg) from error
+    return floats if several else floats[0]
 
 
 def unprefixed(name: str) -> str:

@@ -35,6 +35,7 @@ FREQUENCY = "frequency"
 SQUARED = "weight squared"
 """The sum of squared weights, of rows that are counted together."""
 _EAGER = ("pandas", "pyarrow")
+_LARGEST = 2**127 - 1
 _TOO_WIDE = "decimal256"
 _PLAIN = (pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Null)
 
@@ -211,7 +212,11 @@ class Source:
             return self.frame
         named = [name for name in self.columns if name in needed]
         if self.is_elsewhere:
-            return collected(self.named({name: name for name in named}))
+            try:
+                return collected(self.named({name: name for name in named}))
+            except pl.exceptions.PolarsError as error:
+                msg = f"What is in {listed(named)} could not be read as plain columns: {error}."
+                raise ColumnError(msg) from error
         try:
             return self._across(named)
         except ColumnError:
@@ -494,6 +499,8 @@ def _of_one_kind(name: str, values: list[Any]) -> pl.Series:
         return pl.Series(name, values, strict=True)
     except (TypeError, pl.exceptions.PolarsError):
         plain = [each.item() if hasattr(each, "item") else each for each in values]
+    if all(not isinstance(each, bool) and isinstance(each, Integral) for each in plain):
+        return pl.Series(name, plain, dtype=pl.UInt128 if max(plain) > _LARGEST else pl.Int128)
     # what is missing in pandas and numpy is no value of its own
     known = [None if isinstance(each, float) and math.isnan(each) else each for each in plain]
     if all(each is None or isinstance(each, Real) for each in known):

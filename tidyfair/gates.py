@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 import polars as pl
 
 from tidyfair.aggregates import UserAggregate
-from tidyfair.arguments import number, proper_share, share_of_percent
+from tidyfair.arguments import flag, number, proper_share, share_of_percent
 from tidyfair.calls import Evaluable
 from tidyfair.contrasts import Contrast
 from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, listed
@@ -342,6 +342,7 @@ def assert_fair(
     >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})
     >>> assert_fair(demographic_parity("sex"), people, estimate="hired", below=0.1)
     """
+    flag("strict", strict)
     gate = check(metrics, below=below, above=above, confidence=confidence)
     if not isinstance(gate, Gate):
         msg = "assert_fair() takes metrics and data; of a result, look at the verdicts of `check`."

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tidyfair.arguments import is_unicode
+from tidyfair.arguments import is_list, is_unicode, is_value
 from tidyfair.columns import Column, kind_of, levels_of
 from tidyfair.errors import ArgumentError, differs_in_case, listed, nearest
 from tidyfair.escapes import visible
@@ -175,14 +175,13 @@ def privileged(
 
 def _listed(given: object) -> list[Any]:
     """One condition, or several."""
-    several = isinstance(given, Iterable) and not isinstance(given, Mapping | str)
-    return list(cast("Iterable[Any]", given)) if several else [given]
+    return list(given) if is_list(given) and not isinstance(given, Mapping) else [given]
 
 
 def _condition(mapping: Mapping[str, object]) -> _Condition:
     def admitted(value: object) -> tuple[object, ...]:
-        if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-            return tuple(sorted(cast("Iterable[object]", value), key=repr))
+        if is_list(value):
+            return tuple(sorted(value, key=repr))
         return (value,)
 
     if not isinstance(mapping, Mapping) or not mapping:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
@@ -190,7 +189,7 @@ def _condition(mapping: Mapping[str, object]) -> _Condition:
         raise ArgumentError(msg)
     condition = tuple((name, admitted(value)) for name, value in mapping.items())
     for name, values in condition:
-        if not isinstance(name, str) or not values or not all(isinstance(value, Hashable) for value in values):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        if not isinstance(name, str) or not values or not all(map(is_value, values)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             msg = f"A condition names a column and the values that it admits, not {name!r}: {values!r}."
             raise ArgumentError(msg)
         for each in (name, *values):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
+from tidyfair.arguments import is_list, is_value, one_of
 from tidyfair.columns import are_told_apart, kind_of
 from tidyfair.errors import ArgumentError, LabelError, differs_in_case, listed, nearest
 from tidyfair.formulas import AVERAGES, HAND_TILL
@@ -97,12 +97,10 @@ def read_labels(
     With `any_event` either of two labels may be it, because nothing depends on that. With `allow_unseen` the event may
     be a label that does not occur, as in a fold without the target of many labels; the caller gives no value then.
     """
-    if estimator is not None and estimator not in ESTIMATORS:
-        raise ArgumentError.unknown("estimator", estimator, ESTIMATORS)
+    if estimator is not None:
+        one_of("estimator", estimator, ESTIMATORS)
     _check_told_apart(tally)
-    if not isinstance(pos_label, Hashable) or isinstance(pos_label, pl.Expr):
-        msg = f"`pos_label` is one label, not a {type(pos_label).__name__}."
-        raise LabelError(msg)
+    check_label(pos_label)
     values = _seen_labels(tally, pos_label) if labels is None else _listed_labels(tally, labels)
     declared = labels is not None or any(map(tally.levels, _columns(tally)))
     in_order = declared or not any(isinstance(value, str) for value in values)
@@ -146,6 +144,13 @@ def _refuse_slip(pos_label: object, values: list[Any], *, declared: bool, allow_
     raise LabelError(msg)
 
 
+def check_label(pos_label: object) -> None:
+    """Refuse what is no label."""
+    if not is_value(pos_label):
+        msg = f"`pos_label` is one label, not a {type(pos_label).__name__}."
+        raise LabelError(msg)
+
+
 def _check_told_apart(tally: Tally) -> None:
     """Refuse whole numbers as labels of one side where those of the other are floats that are too coarse for them."""
     columns = _columns(tally)
@@ -182,9 +187,8 @@ def _columns(tally: Tally) -> dict[str, str]:
 
 def _listed_labels(tally: Tally, labels: Sequence[object]) -> list[Any]:
     given = cast("object", labels)
-    several = isinstance(given, Iterable) and not isinstance(given, str)
-    values = list(cast("Iterable[Any]", given)) if several else []
-    if not values or not all(isinstance(value, Hashable) for value in values) or len(set(values)) < len(values):
+    values = list(given) if is_list(given) else []
+    if not values or not all(map(is_value, values)) or len(set(values)) < len(values):
         msg = f"`labels` lists each label once, not {labels!r}."
         raise LabelError(msg)
     for name, column in _columns(tally).items():

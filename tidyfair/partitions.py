@@ -96,7 +96,13 @@ class Rows:
 
     def event(self, level: int) -> Array:
         """Whether each row has a label."""
-        return (self.frame["truth"] == self.labels[level]).to_numpy()
+        truth = self.frame["truth"]
+        if truth.is_empty():
+            return truth.is_null().to_numpy()  # its kind need not be that of the labels
+        try:
+            return (truth == self.labels[level]).to_numpy()
+        except OverflowError:
+            return truth.is_null().to_numpy()  # a number that no row holds
 
     def score(self, name: str) -> Array:
         """A score by its name, `~` is its complement; or the number of its bin."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from tidyfair import fairness
-from tidyfair.arguments import number, text
+from tidyfair.arguments import number, one_of, text
 from tidyfair.charts import (
     MOST_PANELS,
     MOST_POINTS,
@@ -75,7 +75,7 @@ def autoplot(
         msg = "autoplot() has nothing to draw: the result has no rows."
         raise ArgumentError(msg)
     _check_kind(kind)
-    if title:
+    if title is not None:
         text("title", title)
     # columns of curves have no dot, as those of outer groups
     curved = ".metric" not in frame.columns
@@ -508,6 +508,5 @@ def _crossed(frame: pl.DataFrame) -> bool:
 
 
 def _check_kind(kind: object) -> None:
-    if kind not in {None, "dots", "heat map"}:
-        what = "kind"
-        raise ArgumentError.unknown(what, kind, ["dots", "heat map"])
+    if kind is not None:
+        one_of("kind", kind, ["dots", "heat map"])

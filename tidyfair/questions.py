@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.arguments import flag, whole
+from tidyfair.arguments import flag, is_value, plain, whole
 from tidyfair.columns import Column, are_columns, telling
 from tidyfair.counting import count
 from tidyfair.cuts import Cut
@@ -88,6 +88,7 @@ class Question:
     def compute(self, tally: Tally, options: ReadOptions, *, explain: bool) -> pl.DataFrame:
         """What a tally says."""
         _, reading = self._sorted_out(cast("CallOptions", options), ReadOptions)
+        flag("explain", explain)
         return self._report([(tally, self.requests)], reading, explain=explain)
 
     def compute_by_group(self, tally: Tally, options: ReadOptions) -> pl.DataFrame:
@@ -141,10 +142,11 @@ class Question:
             raise ArgumentError.unknown("argument", name, ["data", "truth", "estimate", *known])
         counting = {name: given[name] for name in CountOptions.__annotations__ if name in given}
         reading = {name: given.get(name, default) for name, default in DEFAULTS.items()}
-        for name, value in (("na_rm", reading["na_rm"]), ("explain", given.get("explain", False))):
-            flag(name, value)
+        for name in ("na_rm", "explain", "keep_rows"):
+            flag(name, reading.get(name, given.get(name, False)))
         found = cast("Reading", reading)
         check_reading(found)
+        found.update(times=int(found["times"]), seed=int(found["seed"]))
         return cast("CountOptions", counting), found
 
     def _columns(
@@ -458,10 +460,10 @@ def _without(frame: pl.DataFrame, truth: str | None, value: Any) -> pl.DataFrame
     if truth is None:
         msg = "`ignore_index` is a value of the truth, and there is no truth."
         raise ArgumentError(msg)
-    value = value.item() if hasattr(value, "item") else value
+    value = plain(value)
     kind = frame.schema[truth]
     msg = f"`ignore_index` is a value of the truth, which is {kind}, not {value!r}."
-    if isinstance(value, bool) and kind != pl.Boolean:
+    if not is_value(value) or (isinstance(value, bool) and kind != pl.Boolean):
         raise ArgumentError(msg)
     if isinstance(value, float) and value.is_integer() and kind.is_integer():
         value = int(value)  # as floats, large values of the column would be equal to their neighbours

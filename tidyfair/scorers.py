@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import polars as pl
 
 from tidyfair.aggregates import UserAggregate
-from tidyfair.arguments import flag
+from tidyfair.arguments import flag, one_of
 from tidyfair.columns import Column
 from tidyfair.cuts import Cut
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning, listed, warn
@@ -357,8 +357,8 @@ def make_scorer(
     >>> make_scorer(equalized_odds_difference, by="sex").metric
     <groupwise metric equalized_odds_difference('sex'): difference(to='range') of sens, fall_out, minimize>
     """
-    if response not in (None, "labels", "scores"):
-        raise ArgumentError.unknown("response", response, ["labels", "scores"])
+    if response is not None:
+        one_of("response", response, ["labels", "scores"])
     given: object = metric
     numbers: tuple[tuple[str, int], ...] = ()
     if isinstance(given, GroupwiseFactory):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["rows_needed", "smallest_difference"]
 
 _HALVINGS = 14
+_MOST_GROUPS = 10_000
 _MOST_ROWS = 10**7
 _TOTALS = 150
 """Numbers of hits, at most, each of which has a test of its own."""
@@ -113,7 +114,7 @@ def rows_needed(
     """
     study = _study("rows_needed", power, confidence, times, seed, mid_p=mid_p)
     middle, apart = proper_share("share", share), proper_share("difference", difference)
-    groups = whole("groups", groups, len(("one", "other")))
+    groups = whole("groups", groups, len(("one", "other")), _MOST_GROUPS)
     if not 0 <= _moved(middle, apart) <= 1:
         msg = f"No rate is {apart:g} from {middle:g}."
         raise ArgumentError(msg)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tidyfair.arguments import whole
+from tidyfair.arguments import is_value, text, whole
 from tidyfair.columns import Column
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.frames import open_frame
@@ -15,6 +15,7 @@ from tidyfair.intervals import Quantities
 from tidyfair.proportions import adjusted, apart, fisher, z_value
 from tidyfair.rate_tests import RateTable, rate_table
 from tidyfair.requests import refuse_reserved
+from tidyfair.units import text_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,12 +54,17 @@ def lump_rare(data: Any, column: str, min_n: int, *, other: str = "other", name:
     """
     min_n = whole("min_n", min_n, 1, of="lump_rare()")
     source = open_frame(data)
-    frame, made = source.to_polars(), name or f"{column}_lumped"
-    Column.of(column, "column").check(frame.columns, "column")
+    frame, made = source.to_polars(), f"{column}_lumped" if name is None else text("name", name)
+    text("other", other)
+    Column.of(text("column", column), "column").check(frame.columns, "column")
     if made in frame.columns:
         msg = f"lump_rare(): there is a column {made!r} already; give another one, `name=`."
         raise ColumnError(msg)
-    texts = frame[column].cast(pl.String)
+    kind = frame.schema[column]
+    if kind.is_nested() or isinstance(kind, pl.Object | pl.Binary):
+        msg = f"lump_rare(): the column {column!r} is {kind}; groups are one plain value a row."
+        raise ColumnError(msg)
+    texts = text_of(frame[column])
     rare = frame.select((pl.len().over(column) < min_n) & pl.col(column).is_not_null()).to_series()
     if (texts.filter(~rare) == other).any():
         msg = f"lump_rare(): {other!r} is a group of its own; give those that are put together another name, `other=`."
@@ -156,7 +162,8 @@ def missing_truth(
     named |= {"group": Column.of(by, "by")} if by is not None else {}
     refuse_reserved("by", [named["group"]] if by is not None else [])
     rows = source.read({name: (name, column) for name, column in named.items()})
-    if positive not in rows["estimate"].unique().to_list():
+    known = rows["estimate"].unique().to_list()
+    if not is_value(positive) or positive not in known:
         msg = f"`positive`: {positive!r} is not among the predictions; name the label that selects."
         raise ArgumentError(msg)
     keys = ["group"] if by is not None else []

@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict, cast, overload
+from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 import polars as pl
 
-from tidyfair.arguments import whole
-from tidyfair.columns import Column, check_features
+from tidyfair.arguments import how_often, whole
+from tidyfair.columns import Column, are_columns, check_features
 from tidyfair.contrasts import difference
 from tidyfair.errors import ArgumentError
 from tidyfair.fairness import new_groupwise_metric
@@ -23,7 +22,7 @@ from tidyfair.requests import DEFAULTS
 from tidyfair.units import UNGROUPED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import TypeAlias, Unpack
 
     import numpy as np
@@ -349,10 +348,10 @@ def _checked(name: str, metric: object, features: object, kinds: tuple[str, ...]
             "is no share of rows."
         )
         raise ArgumentError(msg)
-    if isinstance(features, str) or not isinstance(features, Iterable):
+    if not are_columns(features):
         msg = f'{name}() takes a list of features, such as `{name}({metric.name}, ["sex", "race"])`, not {features!r}.'
         raise ArgumentError(msg)
-    columns = tuple(Column.of(feature, "features") for feature in cast("Iterable[object]", features))
+    columns = tuple(Column.of(feature, "features") for feature in features)
     if not columns:
         msg = f"{name}() needs the features that make up subgroups."
         raise ArgumentError(msg)
@@ -386,7 +385,7 @@ def subgroup_search(
     """
     rate, columns = _checked("subgroup_search", metric, features, ("class",))
     numbers = {"depth": 1, "min_n": 1, "times": 1, "seed": 0}
-    given = {"depth": depth, "min_n": min_n, "times": times, "seed": seed}
+    given = {"depth": depth, "min_n": min_n, "times": how_often(times), "seed": seed}
     return SubgroupSearch(rate, columns, **{name: whole(name, given[name], least) for name, least in numbers.items()})
 
 

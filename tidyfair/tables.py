@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, overload
 import polars as pl
 
 from tidyfair.errors import ColumnError, LabelError, listed, nearest
-from tidyfair.frames import open_frame
-from tidyfair.labels import read_labels
+from tidyfair.frames import from_arrays, open_frame
+from tidyfair.labels import check_label, read_labels
 from tidyfair.metric_sets import metric_set
 from tidyfair.metrics.classification import (
     accuracy,
@@ -91,6 +91,7 @@ def conf_mat(
     # no label is the event of a table, unless a threshold selects one
     estimator = "macro" if tally.cut is None else None
     found = read_labels(tally, labels=labels, pos_label=None if tally.cut is None else pos_label, estimator=estimator)
+    check_label(pos_label)
     if pos_label is not None and pos_label not in found.values:
         hint = nearest(pos_label, found.values)
         msg = f"`pos_label`: {pos_label!r} is not among the labels {listed(found.values)}.{hint}"
@@ -107,7 +108,7 @@ def conf_mat(
     every = cells.select(internal).unique().join(pairs, how="cross") if internal else pairs
     table = every.join(cells, on=[*internal, TRUTH, ESTIMATE], how="left", nulls_equal=True)
     table = table.sort(*internal, TRUTH, ESTIMATE, nulls_last=True).with_columns(pl.col(*counts).fill_null(0))
-    values = pl.Series(found.values)
+    values = from_arrays({"labels": list(found.values)})["labels"]
     result = pl.DataFrame(
         {
             **{shown[name]: table[name] for name in internal},

@@ -216,9 +216,14 @@ def _codes(keys: list[pl.Series], sizes: list[int]) -> np.ndarray[Any, Any]:
     return codes
 
 
+def text_of(key: pl.Series) -> pl.Series:
+    """The values of a key as results show them."""
+    return key.dt.to_string("polars") if key.dtype == pl.Duration else key.cast(pl.String)
+
+
 def texts_of(keys: pl.DataFrame) -> pl.Series:
     """Groups as results show them, by their keys."""
-    texts = [key.dt.to_string("polars") if key.dtype == pl.Duration else key.cast(pl.String) for key in keys]
+    texts = [text_of(key) for key in keys]
     texts = [text.fill_null("null") if text.null_count() else text for text in texts]
     return texts[0] if len(texts) == 1 else pl.select(pl.concat_str(texts, separator=":")).to_series()
 

@@ -7,13 +7,13 @@ of all.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 
 import polars as pl
 
+from tidyfair.arguments import is_list
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning, warn
 from tidyfair.evaluations import labels_with_scores, scores_of_levels
 from tidyfair.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
@@ -24,7 +24,7 @@ from tidyfair.questions import check_weights
 from tidyfair.units import UNGROUPED, count_units, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Unpack
 
     from tidyfair.columns import ColumnLike
@@ -232,8 +232,7 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
 def _thresholds(given: object) -> list[float] | None:
     if given is None:
         return None
-    several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
-    values = list(cast("Iterable[object]", given)) if several else []
+    values: list[object] = list(given) if is_list(given) else []
     if not values or not all(isinstance(each, Real) and not math.isnan(each) for each in values):
         msg = f"`thresholds` is a list of numbers, not {given!r}."
         raise ArgumentError(msg)

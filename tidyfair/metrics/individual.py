@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from tidyfair.arguments import whole
-from tidyfair.columns import Column
+from tidyfair.arguments import text, whole
+from tidyfair.columns import Column, are_columns
 from tidyfair.definitions import defined
 from tidyfair.errors import ArgumentError
 from tidyfair.formulas import Expr, Neighborhood, Rate, Statistic
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tidyfair.columns import ColumnLike
     from tidyfair.metric_sets import Metric
 
@@ -52,10 +53,11 @@ def consistency(features: Iterable[ColumnLike], *, n_neighbors: int = 5, name: s
     >>> consistency(["age"], n_neighbors=2)(people, estimate="hired")[".estimate"][0]
     0.75
     """
-    if isinstance(features, str) or not isinstance(features, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+    if not are_columns(features):
         msg = f"consistency() takes a list of features, such as `consistency([{features!r}])`."
         raise ArgumentError(msg)
-    columns = tuple(Column.of(feature, "features") for feature in cast("Iterable[object]", features))
+    text("name", name)
+    columns = tuple(Column.of(feature, "features") for feature in features)
     if not columns or len(set(columns)) < len(columns):
         msg = "consistency() needs the features that say who is similar, each once."
         raise ArgumentError(msg)
