@@ -15,21 +15,23 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from tidyfair import catalogue, defaults, fairness
-from tidyfair.catalogue import source_of
-from tidyfair.formulas import Statistic, unprefixed
 from tidyfair.metric_sets import GroupwiseFactory, Metric
+from tidyfair import catalogue
 from tidyfair.metrics import (
     classification,
     curves,
+    defaults,
     dependence,
     distances,
+    fairness,
     individual,
     inequality,
     probability,
     regression,
 )  # fmt: skip
+from tidyfair.metrics.catalog import source_of
 from tidyfair.metrics.curves import Curve
+from tidyfair.specs.formulas import Statistic, unprefixed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

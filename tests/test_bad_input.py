@@ -243,7 +243,7 @@ def test_continuous_columns_are_found_before_they_are_counted(
     def counted(*_: object) -> None:
         pytest.fail("rows were counted")
 
-    monkeypatch.setattr("tidyfair.counting.grouped", counted)
+    monkeypatch.setattr("tidyfair.tallies.counting.grouped", counted)
     assert message(lambda: FAIR(loans, "truth", "score")) == snapshot(
         "ColumnError: `estimate`: the column 'score' holds numbers that are not whole, but class metrics read labels; give the predicted labels, or the scores as `probs=` with `threshold=`."
     )

@@ -13,11 +13,11 @@ import polars as pl
 import pytest
 
 import tidyfair as tf
-from tidyfair import terminal as screen
-from tidyfair.cli import main
-from tidyfair.conditions import gate_of
+from tidyfair.cli import terminal as screen
+from tidyfair.cli.fail_if import gate_of
+from tidyfair.cli.main import main
 from tidyfair.datasets import lending
-from tidyfair.files import write
+from tidyfair.tallies.files import write
 
 ARGUMENTS = ["--truth", "repaid", "--estimate", "approved", "--pos-label", "yes", "--by", "race", "--by", "race:sex"]
 
@@ -647,7 +647,7 @@ def test_what_cannot_be_is_refused_before_anything_is_counted(
     def counted(*_: object, **__: object) -> None:
         pytest.fail("rows were counted")
 
-    monkeypatch.setattr("tidyfair.questions.count", counted)
+    monkeypatch.setattr("tidyfair.runner.count", counted)
     page, table = str(tmp_path / "page.html"), str(tmp_path / "table.csv")
     refused = {
         ("--group-by", "fold", "--html", page): "`--group-by` makes several: leave it out with `--html`",
@@ -747,7 +747,7 @@ def test_messages_are_in_the_words_of_the_command_line(
     def failing(_: object) -> int:
         raise tf.ArgumentError(message)
 
-    monkeypatch.setattr("tidyfair.commands.audit", failing)
+    monkeypatch.setattr("tidyfair.cli.commands.audit", failing)
     assert _called(capsys, "audit") == (2, "", f"tidyfair: {said}\n")
 
 

@@ -18,7 +18,7 @@ from polars.testing import assert_frame_equal
 from pyarrow import parquet
 
 import tidyfair as tf
-import tidyfair.pushdown as pushdown_of
+import tidyfair.tallies.pushdown as pushdown_of
 from tidyfair.datasets import lending
 
 if TYPE_CHECKING:

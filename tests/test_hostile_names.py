@@ -16,7 +16,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 import tidyfair as tf
-from tidyfair.cli import main
+from tidyfair.cli.main import main
 from tidyfair.escapes import visible
 
 if TYPE_CHECKING:

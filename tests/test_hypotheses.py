@@ -19,7 +19,7 @@ from statsmodels.stats.proportion import confint_proportions_2indep
 
 import tidyfair as tf
 from tidyfair.datasets import lending
-from tidyfair.proportions import adjusted
+from tidyfair.intervals.proportions import adjusted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -20,7 +20,7 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 
 import tidyfair as tf
 from tidyfair.datasets import lending
-from tidyfair.intervals import share_of
+from tidyfair.intervals.analytic import share_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

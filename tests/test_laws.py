@@ -36,7 +36,8 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import tidyfair as tf
-from tidyfair import fairness, metrics
+from tidyfair import metrics
+from tidyfair.metrics import fairness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
     from arithmetic import Row
 
-    from tidyfair.formulas import Expr, Rate
+    from tidyfair.specs.formulas import Expr, Rate
 
     Member: TypeAlias = tf.Metric | tf.GroupwiseMetric
 

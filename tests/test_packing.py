@@ -11,7 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import tidyfair as tf
-from tidyfair import packing
+from tidyfair.tallies import key_encoding as packing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -11,12 +11,12 @@ from conftest import as_polars
 from polars.testing import assert_frame_equal
 
 import tidyfair as tf
-import tidyfair.questions as calling
+import tidyfair.runner as calling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidyfair.tallies import Tally
+    from tidyfair.tallies.tally import Tally
 
 ROWS, USERS = 60_000, 20_000
 RANDOM = np.random.default_rng(1)

@@ -16,7 +16,7 @@ from scipy.stats import chi2_contingency, fisher_exact, t
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from tidyfair.proportions import (
+from tidyfair.intervals.proportions import (
     adjusted,
     apart,
     area,

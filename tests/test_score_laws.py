@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import tidyfair as tf
-from tidyfair import fairness
+from tidyfair.metrics import fairness
 
 LAW = settings(
     deadline=None,

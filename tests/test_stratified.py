@@ -12,7 +12,7 @@ from statsmodels.stats.contingency_tables import StratifiedTable
 
 import tidyfair as tf
 from tidyfair.datasets import lending
-from tidyfair.proportions import cochran_mantel_haenszel, homogeneity, mantel_haenszel
+from tidyfair.intervals.proportions import cochran_mantel_haenszel, homogeneity, mantel_haenszel
 
 LOANS = lending(2500).with_columns(y=pl.col("repaid") == "yes", p=pl.col("approved") == "yes")
 

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from tidyfair.forks import check_threads
-from tidyfair.requests import CallOptions
+from tidyfair.specs.options import CallOptions
+from tidyfair.tallies.forks import check_threads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from tidyfair.columns import ColumnLike
-    from tidyfair.evaluations import Evaluated
-    from tidyfair.frames import PolarsFrame
-    from tidyfair.questions import Question
-    from tidyfair.requests import Accepted, CountOptions, Reading, ReadOptions, Request
-    from tidyfair.tallies import Tally
+    from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.runner import Question
+    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.options import Accepted, CountOptions, Reading, ReadOptions, Request
+    from tidyfair.tallies.source import PolarsFrame
+    from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
 
@@ -52,7 +52,7 @@ class Evaluable(ABC):
     @cached_property
     def _asked(self) -> Question:
         # what counts and reads is imported at the first call, so that the import of the library stays short
-        from tidyfair.questions import Question  # noqa: PLC0415 - at the first call
+        from tidyfair.runner import Question  # noqa: PLC0415 - at the first call
 
         return Question(self.requests)
 

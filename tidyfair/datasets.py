@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.arguments import whole
+from tidyfair.specs.arguments import whole
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.aggregates import UserAggregate, as_aggregate
-from tidyfair.arguments import text, whole
 from tidyfair.calls import Evaluable
 from tidyfair.errors import AggregateError, ArgumentError, listed
 from tidyfair.escapes import visible
-from tidyfair.groups import By, Privileged, privileged
-from tidyfair.requests import CallOptions, Request
+from tidyfair.specs.aggregates import UserAggregate, as_aggregate
+from tidyfair.specs.arguments import text, whole
+from tidyfair.specs.groups import By, Privileged, privileged
+from tidyfair.specs.options import CallOptions, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Self
 
-    from tidyfair.aggregates import Aggregate, Direction
-    from tidyfair.columns import ColumnLike
-    from tidyfair.formulas import Formula, Kind
+    from tidyfair.specs.aggregates import Aggregate, Direction
+    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.formulas import Formula, Kind
 
 ConstantAverage: TypeAlias = 'bool | Literal["micro"]'
 
@@ -66,7 +66,7 @@ class Metric(Evaluable):
         """
         if self.definition.way != "arrays":
             return self.definition.on(numbers)
-        from tidyfair.functions import on_arrays  # noqa: PLC0415 - with what counts, at the first call
+        from tidyfair.evaluation.array_metrics import on_arrays  # noqa: PLC0415 - with what counts, at the first call
 
         return on_arrays(self.definition, numbers)
 

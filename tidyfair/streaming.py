@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tidyfair.arguments import whole
 from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.files import save
-from tidyfair.forks import check_threads
 from tidyfair.metric_sets import GroupwiseFactory
-from tidyfair.requests import CountOptions
-from tidyfair.tallies import HIDDEN, LABELS, Tally, add_up
+from tidyfair.specs.arguments import whole
+from tidyfair.specs.options import CountOptions
+from tidyfair.tallies.files import save
+from tidyfair.tallies.forks import check_threads
+from tidyfair.tallies.tally import HIDDEN, LABELS, Tally, add_up
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
     from typing import Self, Unpack
 
-    from tidyfair.columns import ColumnLike
-    from tidyfair.requests import ReadOptions
+    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.options import ReadOptions
 
 __all__ = ["Accumulator", "load_state", "save_state"]
 

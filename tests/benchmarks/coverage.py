@@ -18,8 +18,8 @@ import numpy as np
 import polars as pl
 
 import tidyfair as tf
-from tidyfair.intervals import Quantities, compared
-from tidyfair.proportions import apart, score_ratio, wilson
+from tidyfair.intervals.analytic import Quantities, compared
+from tidyfair.intervals.proportions import apart, score_ratio, wilson
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,11 +11,11 @@ from typing import Literal
 
 import polars as pl
 
-from tidyfair.arguments import number
-from tidyfair.definitions import class_metric
 from tidyfair.errors import ArgumentError
-from tidyfair.formulas import Expr, Rate  # noqa: TC001 - part of what a reader of a formula sees
 from tidyfair.metric_sets import metric_tweak
+from tidyfair.metrics.define import class_metric
+from tidyfair.specs.arguments import number
+from tidyfair.specs.formulas import Expr, Rate  # noqa: TC001 - part of what a reader of a formula sees
 
 __all__ = [
     "accuracy",

@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 
 import polars as pl
 
-from tidyfair.arguments import is_list
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning, warn
-from tidyfair.evaluations import labels_with_scores, scores_of_levels
-from tidyfair.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
-from tidyfair.frames import open_frame
+from tidyfair.evaluation.evaluated import labels_with_scores, scores_of_levels
+from tidyfair.evaluation.group_cells import UNGROUPED, count_units, rows_of
+from tidyfair.evaluation.ranked_rows import Level, sorted_scores
 from tidyfair.metrics.probability import bin_of, check_bins, roc_auc
-from tidyfair.partitions import Level, sorted_scores
-from tidyfair.questions import check_weights
-from tidyfair.units import UNGROUPED, count_units, rows_of
+from tidyfair.runner import check_weights
+from tidyfair.specs.arguments import is_list
+from tidyfair.specs.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
+from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Unpack
 
-    from tidyfair.columns import ColumnLike
-    from tidyfair.frames import PolarsFrame
+    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.tallies.source import PolarsFrame
 
 __all__ = ["Curve", "calibration_curve", "gain_curve", "lift_curve", "pr_curve", "roc_curve"]
 

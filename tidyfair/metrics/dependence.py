@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.definitions import class_metric
 from tidyfair.errors import ArgumentError
-from tidyfair.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
+from tidyfair.metrics.define import class_metric
+from tidyfair.specs.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
 
 __all__ = ["distance_given_estimate", "distance_given_truth", "distance_to_all"]
 

@@ -10,15 +10,15 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tidyfair.definitions import prob_metric
 from tidyfair.errors import Undefined
+from tidyfair.metrics.define import prob_metric
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
     import numpy as np
 
-    from tidyfair.functions import Sample
+    from tidyfair.evaluation.array_metrics import Sample
 
     Floats: TypeAlias = np.ndarray[Any, Any]
 

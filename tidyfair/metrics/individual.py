@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidyfair.arguments import text, whole
-from tidyfair.columns import Column, are_columns
-from tidyfair.definitions import defined
 from tidyfair.errors import ArgumentError
-from tidyfair.formulas import Expr, Neighborhood, Rate, Statistic
+from tidyfair.metrics.define import defined
+from tidyfair.specs.arguments import text, whole
+from tidyfair.specs.columns import Column, are_columns
+from tidyfair.specs.formulas import Expr, Neighborhood, Rate, Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tidyfair.columns import ColumnLike
     from tidyfair.metric_sets import Metric
+    from tidyfair.specs.columns import ColumnLike
 
 __all__ = ["consistency"]
 

@@ -12,11 +12,11 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.definitions import class_metric, numeric_metric, prob_metric
-from tidyfair.entropies import check_alpha, entropy_index, entropy_within, powered
 from tidyfair.errors import ArgumentError
-from tidyfair.formulas import Expr, Rate, statistic
 from tidyfair.metric_sets import metric_tweak
+from tidyfair.metrics.define import class_metric, numeric_metric, prob_metric
+from tidyfair.specs.entropies import check_alpha, entropy_index, entropy_within, powered
+from tidyfair.specs.formulas import Expr, Rate, statistic
 
 __all__ = [
     "benefit_variation",

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
-from tidyfair.arguments import one_of, whole
-from tidyfair.definitions import array_metric, prob_metric
 from tidyfair.errors import ArgumentError, Undefined, listed
-from tidyfair.formulas import Expr, Rate, statistic
+from tidyfair.metrics.define import array_metric, prob_metric
+from tidyfair.specs.arguments import one_of, whole
+from tidyfair.specs.formulas import Expr, Rate, statistic
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -13,9 +13,9 @@ import math
 
 import polars as pl
 
-from tidyfair.arguments import number, whole
-from tidyfair.definitions import numeric_metric
-from tidyfair.formulas import Expr, Rate, statistic
+from tidyfair.metrics.define import numeric_metric
+from tidyfair.specs.arguments import number, whole
+from tidyfair.specs.formulas import Expr, Rate, statistic
 
 __all__ = [
     "ccc",

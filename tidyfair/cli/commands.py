@@ -1,0 +1,392 @@
+"""What each command of the command line does; each returns the code to exit with."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from polars import selectors
+
+from tidyfair.audits.usual_metrics import Audit, kind_of
+from tidyfair.cli.fail_if import columns_of, comparison_of, gate_of
+from tidyfair.cli.terminal import note, show, watched
+from tidyfair.datasets import lending
+from tidyfair.errors import ArgumentError, ColumnError, ConstantWarning, UndefinedWarning
+from tidyfair.escapes import visible
+from tidyfair.evaluation.labels import read_labels
+from tidyfair.inference.model_comparison import compare_models
+from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
+from tidyfair.metrics.catalog import catalogue, definition_of
+from tidyfair.metrics.classification import base_rate
+from tidyfair.reports.page import report
+from tidyfair.reports.sections import again, missing_of, percent
+from tidyfair.reports.tables import NOTHING, groups_side_by_side, one_below_the_other, too_few
+from tidyfair.specs.arguments import whole
+from tidyfair.specs.columns import telling
+from tidyfair.tallies.files import PAGES, check_places, scan, write
+from tidyfair.tallies.source import open_frame
+from tidyfair.tallies.tally import ESTIMATE
+from tidyfair.tallies.thresholds import Cut
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from tidyfair.audits.usual_metrics import Feature, Predictions
+    from tidyfair.inference.gates import Gate
+    from tidyfair.tallies.tally import Tally
+
+__all__: list[str] = []
+
+_EXAMPLE: dict[str, Any] = {
+    "truth": "repaid", "estimate": "approved", "pos_label": "yes", "by": ["sex", "race"],
+}  # fmt: skip
+_COLUMNS = ("truth", "estimate", "one", "other", "probs", "weights", "group_by")
+_SURE = f"Intervals hold what is true {percent(0.95)} of the time."
+_DRAWS = 1_000
+"""How often rows of numbers are drawn, which takes long; cells of labels are drawn as often as elsewhere."""
+_CONFIDENCE = 0.95
+_MANY = 30
+"""Groups beyond which a feature is likely to be a number, and who has no value is not told one by one."""
+
+
+def audit(options: Namespace) -> int:
+    """Rates by group and disparities of a file of predictions; verdicts, pages and files where they are asked for."""
+    places = _places(options)
+    pages = [place for flag, place in places.items() if flag in PAGES]
+    if pages and options.group_by:
+        msg = (
+            "A page is about one set of predictions, and `group_by` makes several: leave it out with `html` and "
+            "`markdown`, or write the values of each to a file with `output`."
+        )
+        raise ArgumentError(msg)
+    asked = _asked(options, quiet=bool(places))
+    more = [comparison_of(name, "metric") for name in options.metric or ()]
+    _check_kind("metric", [each.typical for each in more], asked.kind)
+    audited = Audit.of(asked.features, asked.kind, min_n=options.min_n, more=more)
+    gate = _gate(options, asked, [by.text for by in audited.bys])
+    call: Any = {"data": asked.data, "truth": asked.truth, "estimate": asked.estimate, **asked.counting}
+    tally = audited.everything(*(gate.metrics if gate else ())).tally(**call, parts=0)
+    audited.results.check_occurs(tally, asked.reading)
+    verdicts = gate and gate.compute(tally, on_undefined="ignore", **asked.reading)
+    if pages:
+        told = report(
+            **call, **asked.reading, by=asked.features, metrics=audited.results, gate=gate, min_n=options.min_n
+        )
+        told = replace(told, parts=(*told.parts[:-1], again(options.line)))
+        for page in pages:
+            told.save(page)
+            print(f"{visible(str(page))} is written.", file=sys.stderr)
+    if len(places) > len(pages) or not pages:
+        _look(audited, tally, asked.reading, places, options.min_n)
+    _tell_of_missing(dict(missing_of(tally).select("column", "missing").rows()))
+    # only where all decisions are the same it matters where the scores are
+    if asked.counting["threshold"] is not None and tally.cells[ESTIMATE].drop_nulls().n_unique() == 1:
+        _tell_of_threshold(asked.data, asked.counting["threshold"], [asked.counting["probs"]])
+    return _judged(verdicts, gate.confidence) if gate and verdicts is not None else 0
+
+
+def _gate(options: Namespace, asked: _Asked, features: Sequence[str]) -> Gate | None:
+    """What `fail_if` asks of these predictions."""
+    if not options.fail_if:
+        if options.confidence is not None:
+            msg = "`confidence` is how sure a verdict must be, and there is none without `fail_if`: give both or none."
+            raise ArgumentError(msg)
+        return None
+    confidence = _CONFIDENCE if options.confidence is None else options.confidence
+    gate = gate_of(options.fail_if, confidence, asked.schema.names(), features, options.min_n)
+    _check_kind("fail_if", gate.metrics, asked.kind)
+    return gate
+
+
+def _check_kind(flag: str, metrics: Iterable[Metric | GroupwiseMetric], kind: Predictions) -> None:
+    """Refuse what is about numbers where there are labels, and the reverse."""
+    for metric in metrics:
+        if (metric.kind == "numeric") != (kind == "numbers"):
+            what = "labels" if kind == "numbers" else "numbers"
+            msg = f"`{flag}`: {metric.name} is about {what}, which these predictions are not."
+            raise ArgumentError(msg)
+
+
+def _judged(verdicts: pl.DataFrame, confidence: float) -> int:
+    """Print the verdicts, and say by the exit code which is the worst."""
+    # with groups left out nothing passes
+    left = pl.col(".groups_left_out")
+    left_out = pl.when(left.list.len() > 0).then(left).alias("groups left out")
+    title = f"Verdicts: each end of an interval is right {percent(confidence)} of the time"
+    show(title, _apart(verdicts, left_out), up_to=".by")
+    if len(verdicts) > 1:
+        print("Failures are judged together (Holm), so that one alone may look beyond its limit and still not fail.\n")
+    found = set(verdicts[".verdict"])
+    return 3 if "fail" in found else 0 if found == {"pass"} else 4
+
+
+def _look(audited: Audit, tally: Tally, reading: dict[str, Any], places: Mapping[str, Path], min_n: int) -> None:
+    """Values of groups and disparities with their intervals, to files where they are asked for, else to be read."""
+    quiet: Any = {"interval": "auto", "on_undefined": "ignore", **reading}
+    results = audited.results.compute(tally, explain=True, **quiet)
+    groups = audited.groups.compute_by_group(tally, **quiet)
+    for flag, table in {"output": results, "output_groups": groups.filter(pl.col(".n") >= min_n)}.items():
+        if flag in places:
+            write(table, places[flag])
+    if not places:
+        values, notes = groups_side_by_side(groups, None, min_n)
+        show("Each group", values, notes, up_to=".n", remark=too_few(min_n).replace(NOTHING, "-"))
+        show("Disparities", _apart(results.filter(pl.col(".by").is_not_null())), up_to=".by")
+        print(f"{_SURE}\n")
+    _tell_of_undefined(audited, tally, reading, _tell_of_many_groups(groups))
+
+
+def _tell_of_many_groups(groups: pl.DataFrame) -> set[str]:
+    """Say which features have very many groups, and give their names."""
+    sizes = groups.group_by(".by", ".group", maintain_order=True).agg(pl.col(".n").max()).drop_nulls(".by")
+    counted = sizes.group_by(".by", maintain_order=True).agg(pl.len().alias("groups"), pl.col(".n").median())
+    many = counted.filter(pl.col("groups") > _MANY)
+    for by, number, half in many.rows():
+        what = f"{by!r} has {number:,} groups, half of which have no more than {half:,.0f} rows"
+        note(f"{what}: put numbers into bands, and rare values together.")
+    return set(many[".by"])
+
+
+def _tell_of_undefined(audited: Audit, tally: Tally, reading: dict[str, Any], untold: Collection[str]) -> None:
+    """Say what has no value, but for features that are not told of."""
+    told = [each for each in audited.results if not isinstance(each, GroupwiseMetric) or each.by.text not in untold]
+    with warnings.catch_warnings(record=True) as caught:
+        for category in (UndefinedWarning, ConstantWarning):
+            warnings.simplefilter("always", category)
+        metric_set(*told).compute(tally, **reading)
+    for warning in caught:
+        note(str(warning.message).partition(" (on_undefined")[0])
+
+
+def _tell_of_missing(missing: Mapping[str, int]) -> None:
+    """Say how many rows are left out because something is missing."""
+    if lacking := [f"{rows:,} without {name!r}" for name, rows in missing.items() if rows]:
+        note(f"rows are left out of the metrics that read what they lack: {' and '.join(lacking)}.")
+
+
+def _apart(frame: pl.DataFrame, *more: pl.Expr) -> pl.DataFrame:
+    """Disparities to be read."""
+    return one_below_the_other(frame.drop(".n", ".method").with_columns(*more))
+
+
+def compare(options: Namespace) -> int:
+    """Two models that predict the same rows, side by side."""
+    places, asked = _places(options), _asked(options, quiet=True)
+    one, other, threshold = options.one, options.other, options.threshold
+    for flag, column in (("one", one), ("other", other)):
+        if column == asked.truth:
+            msg = f"`{flag}`: {column!r} is the truth; name the column of a model's predictions."
+            raise ArgumentError(msg)
+    if one == other:
+        msg = f"`one` and `other` are both {one!r}: name the columns of two models."
+        raise ArgumentError(msg)
+    data, reading = asked.data, asked.reading
+    if threshold is not None:
+        data, reading = _decided(asked, threshold, {"one": one, "other": other}), {"pos_label": True}
+    elif asked.kind != "numbers":
+        _check_labels(asked, {"one": one, "other": other})
+    # without a feature there are metrics of all rows
+    metrics = Audit.of(asked.features or [one], asked.kind, min_n=options.min_n).results
+    of_models = [each for each in metrics if "estimate" in each.requests[0].formulas[0][1].reads]
+    compared = compare_models(*(each for each in of_models if asked.features or isinstance(each, Metric)))
+    call = {name: asked.counting[name] for name in ("group_by", "case_weights")} | reading
+    call |= {"times": _DRAWS} if asked.kind == "numbers" else {}
+    found: pl.DataFrame = compared(data, asked.truth, one=one, other=other, **call, on_undefined="ignore")
+    if places:
+        write(found, places["output"])
+    else:
+        named = {".one": one, ".other": other, ".change": ".difference"}
+        at = "" if threshold is None else f" at {threshold:g}"
+        title = f"{one} and {other}{at}, and the difference from one to the other"
+        show(title, one_below_the_other(found.rename(named)), up_to=".by" if asked.features else ".metric")
+        print(f"{_SURE}\n")
+    read = [column for column in (asked.truth, one, other) if column is not None]
+    known = [pl.col(column).fill_nan(None) if asked.schema[column].is_float() else pl.col(column) for column in read]
+    _tell_of_missing(asked.data.select(each.null_count() for each in known).collect().row(0, named=True))
+    if threshold is not None:
+        _tell_of_threshold(asked.data, threshold, [one, other])
+    return 0
+
+
+def metrics(options: Namespace) -> int:
+    """What there is, or the definition of some of it."""
+    if options.name:
+        for name in options.name:
+            print(f"{definition_of(name)}\n")
+        return 0
+    every = catalogue()
+    for kind in every["kind"].unique(maintain_order=True):
+        of_kind = every.filter(kind=kind)
+        ends = [f"{low:g} to {high:g}" for low, high in of_kind.select("lower", "upper").rows()]
+        formula = pl.col("formula").fill_null("(several lines)")
+        show(f"Metrics of kind {kind}", of_kind.select("name", formula, pl.Series("range", ends), "direction"))
+    print("`tidyfair metrics NAME` shows a definition as it is executed.")
+    return 0
+
+
+def datasets(options: Namespace) -> int:
+    """The example data, which no one need download."""
+    if options.name is None:
+        about = {"name": "lending", "rows": "as many as asked for", "what": "simulated decisions on loans"}
+        show("Example data", pl.DataFrame([about]))
+        return 0
+    if options.name != "lending":
+        kind = "data set"
+        raise ArgumentError.unknown(kind, options.name, ["lending"])
+    places = _places(options)
+    data = lending(options.rows)
+    if places:
+        write(data, places["output"])
+    else:
+        show(f"lending({options.rows})", data.head(10))
+    return 0
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The rows, what predictions there are of them, and how they are counted and read."""
+
+    data: pl.LazyFrame
+    schema: pl.Schema
+    truth: str | None
+    estimate: str | None
+    features: list[Feature]
+    kind: Predictions
+    counting: dict[str, Any]
+    reading: dict[str, Any]
+
+
+def _asked(options: Namespace, *, quiet: bool) -> _Asked:
+    """What is asked of the file, or of the example where there is none; its columns are there."""
+    whole("min_n", options.min_n, 0)
+    given: dict[str, Any] = {flag: value for flag, value in vars(options).items() if value is not None}
+    if options.file is None:
+        # decisions by a threshold take the place of the example's
+        own = {flag: value for flag, value in _EXAMPLE.items() if flag != "estimate" or "threshold" not in given}
+        given = own | given
+        data = lending().lazy()
+        if not quiet:
+            print("Example data: 5,000 simulated decisions on loans, tidyfair.datasets.lending().\n")
+    else:
+        data = watched(scan(options.file))
+    schema = _schema(data)
+    for flag in _COLUMNS:
+        columns = given.get(flag, ())
+        for column in (columns,) if isinstance(columns, str) else columns:
+            if column not in schema:
+                raise ColumnError.missing(column, flag, schema)
+    if "probs" in given and given.keys().isdisjoint({"threshold", "estimate"}):
+        msg = "`probs` needs `threshold`, at or above which the event is selected, or decisions as `estimate`."
+        raise ArgumentError(msg)
+    kind = _kind(data, given)
+    truth, estimate = given.get("truth"), given.get("estimate")
+    # of more than two labels, disparities of averages can hide those that cancel
+    reading: dict[str, Any] = {} if kind == "numbers" else {"estimator": "one_vs_rest"}
+    if "pos_label" in given:
+        labelled = truth or estimate
+        reading = {"pos_label": _as_label(given["pos_label"], schema[labelled] if labelled else pl.Boolean())}
+    counting = {name: given.get(name) for name in ("group_by", "probs", "threshold")}
+    counting["case_weights"] = given.get("weights")
+    features: list[Feature] = [columns_of(text, schema.names(), "by") for text in dict.fromkeys(given.get("by", []))]
+    return _Asked(data, schema, truth, estimate, features, kind, counting, reading)
+
+
+@telling("opened the file")
+def _schema(data: pl.LazyFrame) -> pl.Schema:
+    return data.collect_schema()
+
+
+def _kind(data: pl.LazyFrame, given: dict[str, Any]) -> Predictions:
+    """What predictions are; whole numbers may be labels or a measurement, and `read_as` says which."""
+    read_as = given.get("read_as")
+    if read_as == "numbers":
+        if of_labels := [f"`{flag}`" for flag in ("probs", "threshold", "pos_label") if flag in given]:
+            msg = f"`read_as=numbers` goes without {' and '.join(of_labels)}, which are about labels."
+            raise ArgumentError(msg)
+        return "numbers"
+    # what a threshold makes are labels
+    options = {**given, "labels": given.get("threshold", read_as)}
+    truth = given.get("truth")
+    try:
+        return kind_of(open_frame(data), truth, given.get("estimate", given.get("one")), options)
+    except ArgumentError as error:
+        either = "`read_as=labels` or `read_as=numbers`"
+        msg = f"`truth`: {truth!r} holds whole numbers, which may be labels or a measurement: say {either}."
+        raise ArgumentError(msg) from error
+    except ColumnError as error:
+        if "one" not in given:
+            raise
+        msg = (
+            f"`one`: {given['one']!r} holds scores, beside a truth of labels: decisions are made of scores by "
+            "`threshold`. If both are a measurement, say `read_as=numbers`."
+        )
+        raise ColumnError(msg) from error
+
+
+def _as_label(text: str, dtype: pl.DataType) -> object:
+    """The label that a text means in a column of that kind."""
+    if dtype == pl.Boolean and text.casefold() in {"true", "false"}:
+        return text.casefold() == "true"
+    if dtype == pl.Boolean or dtype.is_numeric():
+        with suppress(ValueError):
+            return int(text)  # of many digits, which a float has not
+        with suppress(ValueError):
+            number = float(text)
+            return int(number) if number.is_integer() else number
+    return text
+
+
+def _decided(asked: _Asked, threshold: float, scores: Mapping[str, str]) -> pl.LazyFrame:
+    """The rows with decisions in place of scores, and whether there is the event in place of the truth."""
+    for flag, column in scores.items():
+        if not asked.schema[column].is_numeric():
+            msg = f"`{flag}`: the column {column!r} is {asked.schema[column]}; `threshold` needs numbers."
+            raise ColumnError(msg)
+        cut, score = Cut("threshold", (threshold,)), pl.col(column)
+        if cut.is_of_probabilities:
+            low, high = asked.data.select(score.min().alias("low"), score.max().alias("high")).collect().row(0)
+            cut.check_scores(low, high, column, flag)
+    columns = [*scores.values(), *([asked.truth] if asked.truth else [])]
+    decided = [pl.col(column) >= threshold for column in scores.values()]
+    if asked.truth:
+        tally = base_rate.tally(asked.data, asked.truth)
+        pos_label = asked.reading.get("pos_label")
+        labels = read_labels(tally, labels=None, pos_label=pos_label, estimator="binary")
+        decided.append(pl.col(asked.truth) == labels.values[labels.event or 0])
+    # what is no number is missing, and neither above nor below
+    known = (selectors.by_name(columns) & selectors.float()).fill_nan(None)
+    return asked.data.with_columns(known).with_columns(decided)
+
+
+def _check_labels(asked: _Asked, predictions: Mapping[str, str]) -> None:
+    """Refuse scores where labels are read."""
+    for flag, column in predictions.items():
+        value = pl.col(column)
+        if asked.schema[column].is_float() and asked.data.select((value != value.round()).any()).collect().item():
+            msg = f"`{flag}`: {column!r} holds numbers that are not whole: decisions are made of scores by `threshold`."
+            raise ColumnError(msg)
+
+
+def _tell_of_threshold(data: pl.LazyFrame, threshold: float, columns: Sequence[str]) -> None:
+    """Say where all scores are on one side of the threshold."""
+    for column in columns:
+        score = pl.col(column)
+        lowest, highest = data.select(score.min().alias("low"), score.max().alias("high")).collect().row(0)
+        if lowest is not None and (highest < threshold or lowest >= threshold):
+            who = "nobody" if highest < threshold else "everybody"
+            ends = f"{lowest:.3g} to {highest:.3g}"
+            note(f"{who} is selected at --threshold {threshold:g}: the scores {column!r} are from {ends}.")
+
+
+def _places(options: Namespace) -> dict[str, Path]:
+    """The files that are to be written, by flag, where that does no harm."""
+    every = {flag: getattr(options, flag, None) for flag in (*PAGES, "output", "output_groups")}
+    places = {flag: place for flag, place in every.items() if place is not None}
+    check_places(places, getattr(options, "file", None))
+    return places

@@ -1,0 +1,414 @@
+"""From the values of groups to one number for each outer group: the rules of what counts, then the aggregate.
+
+Rows become arrays, sorted so that what is compared stands together; each step reduces runs of them: the groups of a
+metric, the metrics of a label, the labels of a disparity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import polars as pl
+
+from tidyfair.errors import AggregateError, listed
+from tidyfair.evaluation.statistics import LEVEL
+from tidyfair.specs.aggregates import CONTEXTS, NOT_ASKED, SUPPRESSED, GroupValues, UserAggregate
+from tidyfair.specs.segments import NO_ROW, Segments, taken
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from tidyfair.specs.aggregates import Aggregate
+    from tidyfair.specs.segments import Booleans, Floats, Integers
+
+__all__: list[str] = []
+
+VALUED = ["ok", "infinite", "levels_left_out", "metrics_left_out"]
+"""The states in which there is a number."""
+STATED = [*VALUED, "left_out", "missing_values", "below_min_n"]
+"""The states of a group other than having no value, which goes by the reason for it."""
+STATES = [*STATED, SUPPRESSED]
+LAST_STATED, UNDEFINED = len(STATED) - 1, len(STATES)
+NO_LEVEL = -1
+"""In place of a label, for what is about all labels (or the event)."""
+PART = "part"
+"""Whether a metric belongs to the disparity itself (0), or to the one that is subtracted from it (1)."""
+_COMPARISON = "\0comparison"
+
+Tidy: TypeAlias = "Callable[[int, pl.DataFrame], tuple[str, pl.DataFrame]]"
+"""From a request and its rows to its name and the frame that a user's function sees."""
+
+_SCHEMA = {
+    "request": pl.Int32, "outer": pl.Int32, PART: pl.Int8, "value": pl.Float64, "low": pl.String, "high": pl.String,
+    LEVEL: pl.Int32, "name": pl.String, "n": pl.Int64, "metrics_left_out": pl.List(pl.String), "status": pl.String,
+}  # fmt: skip
+COMPARED = tuple(_SCHEMA)
+"""The columns of what `compare` gives."""
+
+
+class Reason(IntEnum):
+    """The state of a disparity; the first that applies of those without a number."""
+
+    OK = 0
+    MISSING_VALUES = 1
+    UNDEFINED_GROUP = 2
+    NO_REFERENCE = 3
+    SUPPRESSED = 4
+    TOO_FEW_GROUPS = 5
+    ZERO_DENOMINATOR = 6
+    INFINITE_LESS_INFINITE = 7
+    INFINITE = 8
+    METRICS_LEFT_OUT = 9
+    LEVELS_LEFT_OUT = 10
+
+
+_NAMES = pl.List(pl.String)
+_TEXTS = pl.Series([reason.name.lower() for reason in Reason])
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """The values of groups as arrays, those of an outer group, part, level and metric one after the other."""
+
+    rows: pl.DataFrame
+    order: Integers
+    """The rows that are compared, sorted so that those of a run stand together."""
+
+    @classmethod
+    def of(cls, rows: pl.DataFrame, requests: Sequence[int]) -> _Groups:
+        """Sort the rows of some requests, of which those of a metric stand in group order."""
+        import numpy as np
+
+        chosen = np.flatnonzero(np.isin(rows["request"].to_numpy(), requests))
+        code = np.zeros(len(chosen), dtype=np.int64)
+        for name in ("request", "outer", PART, LEVEL):
+            key = rows[name].to_numpy()[chosen].astype(np.int64)
+            lowest = key.min(initial=0)
+            code = code * (key.max(initial=0) - lowest + 1) + key - lowest
+        in_order = (code[1:] >= code[:-1]).all()
+        return cls(rows, chosen if in_order else chosen[np.argsort(code, kind="stable")])
+
+    def column(self, name: str) -> Any:
+        """A column as an array; numbers that are null are nan."""
+        return self.rows[name].to_numpy()[self.order]
+
+    @cached_property
+    def request(self) -> Integers:
+        """The request of each row."""
+        return self.column("request")
+
+    @cached_property
+    def state(self) -> Integers:
+        """The state of each row as its index among `STATES`, or `UNDEFINED` for any other."""
+        import numpy as np
+
+        status = self.rows["status"]
+        exceptions = np.flatnonzero((status != "ok").to_numpy())
+        codes = np.full(len(status), STATES.index("ok"))
+        known = {state: code for code, state in enumerate(STATES)}
+        codes[exceptions] = [known.get(state, UNDEFINED) for state in status.gather(exceptions)]
+        return codes[self.order]
+
+    @cached_property
+    def of_level(self) -> Segments:
+        """The runs of rows whose metrics become one number."""
+        return Segments.of(*(self.column(name) for name in ("request", "outer", PART, LEVEL)))
+
+    @cached_property
+    def values(self) -> GroupValues:
+        """What aggregates read."""
+        return GroupValues(
+            segments=Segments.of(*(self.column(name) for name in ("request", "outer", PART, LEVEL, "metric"))),
+            estimate=self.column("estimate"),
+            mass=self.column("mass"),
+            size=self.column("size"),
+            suppressed=self.state == STATES.index(SUPPRESSED),
+            is_reference=self.column("is_reference").astype(bool),
+            contexts={name: self.column(name) for name in CONTEXTS if name in self.rows.columns},
+        )
+
+    def texts(self, name: str, rows: Integers) -> pl.Series:
+        """The texts of rows, null where there is `NO_ROW`."""
+        import numpy as np
+
+        if not len(self.order):
+            return pl.Series(name, [None] * len(rows), dtype=pl.String)
+        missing = rows == NO_ROW
+        texts = self.rows[name].gather(self.order[np.where(missing, 0, rows)])
+        return texts.set(pl.Series(missing), None) if missing.any() else texts
+
+
+@dataclass(frozen=True, eq=False)
+class _Numbers:
+    """Numbers that are compared or combined, what they are about, and the rows of the groups that carry them."""
+
+    request: Integers
+    outer: Integers
+    part: Integers
+    level: Integers
+    value: Floats
+    """The numbers; nan where there is none."""
+    reason: Integers
+    low: Integers
+    high: Integers
+    metric: Integers
+    """A row of the metric that a number is of, or `NO_ROW`."""
+    n: Integers
+    partly: Booleans
+    """Whether some label has no number."""
+    left_out: Mapping[int, list[str]] = field(default_factory=dict[int, list[str]])
+    """The names of the metrics that cannot be compared, where there are some."""
+
+    @property
+    def known(self) -> Booleans:
+        """Whether each has a value."""
+        import numpy as np
+
+        return ~np.isnan(self.value)
+
+    def at(self, rows: Integers) -> _Numbers:
+        """The numbers of some rows, and none where there is `NO_ROW`."""
+        import numpy as np
+
+        return _Numbers(
+            request=taken(self.request, rows, NO_ROW),
+            outer=taken(self.outer, rows, NO_ROW),
+            part=taken(self.part, rows, 0),
+            level=taken(self.level, rows, NO_LEVEL),
+            value=taken(self.value, rows, np.nan),
+            reason=taken(self.reason, rows, Reason.OK),
+            low=taken(self.low, rows, NO_ROW),
+            high=taken(self.high, rows, NO_ROW),
+            metric=taken(self.metric, rows, NO_ROW),
+            n=taken(self.n, rows, 0),
+            partly=taken(self.partly, rows, missing=False),
+        )
+
+    def frame(self, groups: _Groups) -> pl.DataFrame:
+        """As columns, with the state of each number."""
+        import numpy as np
+
+        without_metrics = np.zeros(len(self.value), dtype=bool)
+        without_metrics[list(self.left_out)] = True
+        states = {
+            Reason.INFINITE: np.isinf(self.value), Reason.METRICS_LEFT_OUT: without_metrics,
+            Reason.LEVELS_LEFT_OUT: self.partly,
+        }  # fmt: skip
+        reason = self.reason.copy()
+        for state, applies in states.items():
+            reason[applies & (reason == Reason.OK)] = state
+        nothing = pl.Series([[]], dtype=_NAMES).new_from_index(0, len(self.value))
+        left_out = [self.left_out.get(index, []) for index in range(len(self.value))] if self.left_out else nothing
+        columns = {
+            "request": self.request, "outer": self.outer, PART: self.part, "value": self.value,
+            "low": groups.texts("text", self.low), "high": groups.texts("text", self.high), LEVEL: self.level,
+            "name": groups.texts("name", self.metric), "n": self.n, "metrics_left_out": left_out,
+            "status": _TEXTS.gather(reason),
+        }  # fmt: skip
+        return pl.DataFrame(
+            [pl.Series(name, columns[name], dtype, nan_to_null=True) for name, dtype in _SCHEMA.items()]
+        )
+
+
+def compare(
+    rows: pl.DataFrame,
+    aggregates: Mapping[int, Aggregate],
+    *,
+    two_sided: Collection[int],
+    undefined_is_null: bool,
+    tidy: Tidy,
+) -> pl.DataFrame:
+    """One row for each request and outer group: `value`, `status`, `low` and `high` group, `level`, `name`, `n` rows.
+
+    `rows` holds the values of the groups: `request`, `outer`, `part`, `level`, `metric`, `name`, `unit`, `text`,
+    `estimate`, `n`, `mass`, `size`, `status`, `is_reference`, and the contexts of the aggregates; those of other
+    requests do not count. Of requests that are `two_sided`, one side alone compares with nothing. `tidy` makes the
+    frame that a user's function sees.
+    """
+    together: dict[Aggregate, list[int]] = {}
+    for request, aggregate in aggregates.items():
+        together.setdefault(aggregate, []).append(request)
+    tables: list[pl.DataFrame] = []
+    for aggregate, requests in together.items():
+        groups = _Groups.of(rows, requests)
+        numbers = _of_metrics(groups, aggregate, two_sided, undefined_is_null=undefined_is_null)
+        numbers = _worst_metric(numbers, groups, aggregate, undefined_is_null=undefined_is_null)
+        if isinstance(aggregate, UserAggregate):
+            numbers = _ask_user(numbers, groups, aggregate, tidy)
+        # without levels there is one number for each outer group already
+        if (numbers.level != NO_LEVEL).any():
+            numbers = _worst_level(numbers, aggregate, undefined_is_null=undefined_is_null)
+        if numbers.part.any():
+            numbers = _less(numbers)
+        tables.append(numbers.frame(groups))
+    return pl.concat(tables)
+
+
+def _of_metrics(
+    groups: _Groups, aggregate: Aggregate, two_sided: Iterable[int], *, undefined_is_null: bool
+) -> _Numbers:
+    """The number of each metric, and the reason where there is none."""
+    import numpy as np
+
+    values = groups.values
+    segments, first = values.segments, values.segments.starts
+    present, known = segments.sum(groups.state != STATES.index("left_out")), segments.sum(values.known)
+    reduced = aggregate.reduce(values)
+    request = groups.request[first]
+    of_sides = np.isin(request, list(two_sided))
+    alone = (present == 1) & (known == 1) & reduced.referable & ~of_sides
+    value = reduced.value
+    if aggregate.equality is not None:
+        value = np.where(alone, aggregate.equality, value)
+    # more groups than those that have a value could be asked for
+    not_all = of_sides | (known < present) | (known == 0)
+    too_few = (known < aggregate.groups_needed) & not_all
+    rules = {
+        Reason.MISSING_VALUES: segments.any(groups.state == STATES.index("missing_values")),
+        Reason.UNDEFINED_GROUP: segments.any(groups.state > LAST_STATED) & undefined_is_null,
+        Reason.NO_REFERENCE: np.logical_not(reduced.referable),
+        Reason.SUPPRESSED: too_few & segments.any(values.suppressed),
+        Reason.TOO_FEW_GROUPS: too_few,
+        Reason.ZERO_DENOMINATOR: np.isnan(value),
+    }
+    reason = np.select(list(rules.values()), list(rules), Reason.OK)
+    return _Numbers(
+        request=request,
+        outer=groups.column("outer")[first],
+        part=groups.column(PART)[first],
+        level=groups.column(LEVEL)[first],
+        value=np.where(reason == Reason.OK, value, np.nan),
+        reason=reason,
+        low=reduced.low,
+        high=reduced.high,
+        metric=first,
+        n=segments.sum(np.where(values.known, groups.column("n"), 0)).astype(np.int64),
+        partly=np.zeros(len(first), dtype=bool),
+    )
+
+
+def _worst_metric(numbers: _Numbers, groups: _Groups, aggregate: Aggregate, *, undefined_is_null: bool) -> _Numbers:
+    """The numbers of several metrics as one: the worst of those that can be compared, or the mean of all."""
+    import numpy as np
+
+    segments = Segments.of(numbers.request, numbers.outer, numbers.part, numbers.level)
+    # a mean of fewer metrics, and a user's function of fewer, would mean something else
+    of_all = undefined_is_null or not aggregate.may_leave_metrics_out
+    unusable = segments.any(np.isin(numbers.reason, [Reason.MISSING_VALUES, Reason.SUPPRESSED]))
+    enough = np.where(of_all | unusable, segments.all(numbers.known), segments.any(numbers.known))
+    settled = _settle(numbers, segments, enough, aggregate)
+    left_out: dict[int, list[str]] = {}
+    run = segments.spread(np.arange(len(segments.starts)))
+    for index in np.flatnonzero(~numbers.known & segments.spread(enough)):
+        row = int(groups.order[numbers.metric[index]])
+        left_out.setdefault(int(run[index]), []).append(groups.rows["name"][row])
+    return replace(settled, level=numbers.level[segments.starts], left_out=left_out)
+
+
+def _worst_level(numbers: _Numbers, aggregate: Aggregate, *, undefined_is_null: bool) -> _Numbers:
+    """The numbers of several labels as one: the worst of those that have one, or their mean."""
+    import numpy as np
+
+    segments = Segments.of(numbers.request, numbers.outer, numbers.part)
+    enough = segments.all(numbers.known) if undefined_is_null else segments.any(numbers.known)
+    settled = _settle(numbers, segments, enough, aggregate)
+    run = segments.spread(np.arange(len(segments.starts)))
+    partly = settled.known & ~segments.all(numbers.known)
+    return replace(settled, partly=partly, left_out=_together(numbers.left_out, run))
+
+
+def _together(left_out: Mapping[int, list[str]], run: Integers) -> dict[int, list[str]]:
+    """The names of the metrics that are left out of any number of a run."""
+    combined: dict[int, list[str]] = {}
+    for index, names in left_out.items():
+        known = combined.setdefault(int(run[index]), [])
+        known += [name for name in names if name not in known]
+    return combined
+
+
+def _settle(numbers: _Numbers, segments: Segments, enough: Booleans, aggregate: Aggregate) -> _Numbers:
+    """Several numbers of a run as one, the worst or their mean; none, and the reason, where there are not `enough`."""
+    import numpy as np
+
+    averaged, first = aggregate.across == "mean", segments.starts
+    worst = segments.first_largest(aggregate.severity(numbers.value))
+    why = taken(numbers.reason, segments.first_where(numbers.reason != Reason.OK), Reason.OK)
+    value = taken(numbers.value, worst, np.nan)
+    if averaged:
+        with np.errstate(invalid="ignore"):
+            value = segments.sum(np.where(numbers.known, numbers.value, 0.0)) / segments.sum(numbers.known)
+    value = np.where(enough, value, np.nan)
+    reason = np.where(enough, Reason.OK, why)
+    # a mean of what is infinite on both ends is none
+    reason = np.where(enough & np.isnan(value), Reason.INFINITE_LESS_INFINITE, reason)
+    # a mean of several is carried by none of them
+    carried = enough & (segments.sizes == 1) if averaged else enough
+    carrier = numbers.at(np.where(carried, worst, NO_ROW))
+    about = numbers.at(first)
+    return replace(
+        carrier, request=about.request, outer=about.outer, part=about.part, value=value, reason=reason,
+        n=segments.maximum(numbers.n), partly=np.zeros(len(first), dtype=bool),
+    )  # fmt: skip
+
+
+def _less(numbers: _Numbers) -> _Numbers:
+    """Each disparity less the one that is subtracted from it; the groups are those of the first."""
+    import numpy as np
+
+    segments = Segments.of(numbers.request, numbers.outer)
+    first = numbers.at(segments.first_where(numbers.part == 0))
+    subtracted = segments.first_where(numbers.part == 1)
+    second = numbers.at(subtracted)
+    with np.errstate(invalid="ignore"):
+        value = first.value - np.where(subtracted == NO_ROW, 0.0, second.value)
+    reason = np.where(first.reason != Reason.OK, first.reason, second.reason)
+    reason = np.where(np.isnan(value) & (reason == Reason.OK), Reason.INFINITE_LESS_INFINITE, reason)
+    run = segments.spread(np.arange(len(segments.starts)))
+    return replace(first, value=value, reason=reason, left_out=_together(numbers.left_out, run))
+
+
+def _ask_user(numbers: _Numbers, groups: _Groups, aggregate: UserAggregate, tidy: Tidy) -> _Numbers:
+    """Put the numbers of a user's aggregate where the rules allow one; one call for all metrics of a label."""
+    import numpy as np
+
+    segments, values = groups.of_level, groups.values
+    allowed = numbers.reason == Reason.OK
+    to_ask = allowed & (numbers.value == NOT_ASKED)
+    comparison = segments.spread(np.arange(len(segments.starts)))
+    asked = values.known & segments.spread(to_ask)
+    value = numbers.value.copy()
+    shown = groups.rows[groups.order[asked]].with_columns(pl.Series(_COMPARISON, comparison[asked]))
+    for (request,), rows in shown.group_by("request", maintain_order=True):
+        name, frame = tidy(int(str(request)), rows)
+        for index, result in _answers(frame.with_columns(rows[_COMPARISON]), name, aggregate):
+            answer = aggregate.number(result, name)
+            value[index] = np.nan if answer is None else answer
+    reason = np.where(allowed & np.isnan(value), Reason.ZERO_DENOMINATOR, numbers.reason)
+    # of all metrics together
+    low, high = segments.first_largest(-values.estimate), segments.first_largest(values.estimate)
+    low, high = np.where(allowed, low, NO_ROW), np.where(allowed, high, NO_ROW)
+    return replace(numbers, value=value, reason=reason, low=low, high=high)
+
+
+def _answers(frame: pl.DataFrame, name: str, aggregate: UserAggregate) -> list[tuple[int, Any]]:
+    """What a user's aggregate gives of each comparison."""
+    grouped, columns = frame.group_by(_COMPARISON, maintain_order=True), frame.columns[:-1]
+    try:
+        if isinstance(aggregate.function, pl.Expr):
+            return grouped.agg(aggregate.function.alias("value")).rows()
+        return [(int(str(index)), aggregate.function(part.drop(_COMPARISON))) for (index,), part in grouped]
+    except pl.exceptions.PolarsError as error:
+        reason = str(error).partition("\n")[0].partition(";")[0]
+        msg = f"{name}: the aggregate {aggregate!r} failed: {reason}. Its columns: {listed(columns)}."
+        raise AggregateError(msg) from error
+    except (AttributeError, TypeError) as error:
+        reason = f"{type(error).__name__}: {error}".rstrip(".")
+        gets = "It gets a polars DataFrame, whatever the kind of the data, with the columns"
+        msg = f"{name}: the aggregate {aggregate!r} failed with {reason}. {gets} {listed(columns)}."
+        raise AggregateError(msg) from error
+    except Exception as error:
+        error.add_note(f"in the aggregate of {name}, whose columns are {listed(columns)}")
+        raise

@@ -1,0 +1,93 @@
+"""The groups that occur in cells, in order, and the group of each cell, by keys that are combined to whole numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidyfair.specs.segments import Integers
+
+__all__: list[str] = []
+
+_LARGEST_TABLE = 2**22
+"""Codes up to this are looked up in a table; larger ones are sorted."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupIndex:
+    """The distinct combinations of some keys, sorted and null last, and the one that each cell belongs to."""
+
+    keys: pl.DataFrame
+    of_cell: Integers
+
+    @classmethod
+    def of(cls, cells: pl.DataFrame, names: Sequence[str]) -> GroupIndex:
+        """Number the combinations that occur."""
+        import numpy as np
+
+        codes = np.zeros(len(cells), dtype=np.int64)
+        largest = 1
+        for name in names:
+            own, size = _codes(cells[name])
+            if largest * size > _LARGEST_TABLE:
+                codes, largest = _compressed(codes, largest)
+            codes = codes * size + own
+            largest *= size
+        codes, count = _compressed(codes, largest)
+        example = np.zeros(count, dtype=np.int64)
+        example[codes] = np.arange(len(codes))
+        return cls(cells[list(names)][example], codes)
+
+
+def _codes(key: pl.Series) -> tuple[Integers, int]:
+    """The rank of each value, null last, and a number above all ranks."""
+    import numpy as np
+
+    if isinstance(key.dtype, pl.Enum):
+        count, ranks = len(key.dtype.categories), key.to_physical()
+    elif key.dtype == pl.Boolean:
+        count, ranks = 2, key.cast(pl.UInt8)
+    elif (dense := _dense(key)) is not None:
+        return dense, int(dense.max()) + 1
+    else:
+        distinct = pl.DataFrame({"key": key.unique().sort(nulls_last=True)}).with_row_index("rank")
+        ranked = pl.DataFrame({"key": key}).join(
+            distinct, on="key", how="left", nulls_equal=True, maintain_order="left"
+        )
+        return ranked["rank"].to_numpy().astype(np.int64), len(distinct)
+    if ranks.null_count():
+        ranks = ranks.cast(pl.UInt32).fill_null(count)
+    return ranks.to_numpy().astype(np.int64), count + 1
+
+
+def _dense(key: pl.Series) -> Integers | None:
+    """Whole numbers that are so close together that they may be their own codes, counted from the smallest."""
+    import numpy as np
+
+    beyond_numpy = isinstance(key.dtype, pl.Int128 | pl.UInt128)
+    if not key.dtype.is_integer() or beyond_numpy or key.null_count() or not len(key):
+        return None
+    values = key.to_numpy()
+    lowest, highest = values.min(), values.max()
+    if int(highest) - int(lowest) >= _LARGEST_TABLE:
+        return None
+    # the difference of signed numbers may leave their own kind, the value of unsigned ones that of int64
+    return (values - lowest).astype(np.int64) if values.dtype.kind == "u" else values.astype(np.int64) - lowest
+
+
+def _compressed(codes: Integers, largest: int) -> tuple[Integers, int]:
+    """Codes renumbered without gaps, in the same order, and how many there are."""
+    import numpy as np
+
+    if largest > max(_LARGEST_TABLE, len(codes)):
+        distinct, codes = np.unique(codes, return_inverse=True)
+        return codes, len(distinct)
+    occurs = np.zeros(largest, dtype=bool)
+    occurs[codes] = True
+    rank = np.cumsum(occurs) - 1
+    return rank[codes], int(occurs.sum())

@@ -1,0 +1,119 @@
+"""Counts of each label against the rest in each group, from margins and the diagonal: never labels times labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidyfair.specs.segments import Array, Booleans, Integers
+
+__all__: list[str] = []
+
+
+@dataclass(frozen=True, eq=False)
+class LabelCounts:
+    """Cells of a tally by group and label, of which a measure (rows, weights, their squares) is summed."""
+
+    truth: Integers
+    """The true label of each cell as its index; -1 where it is missing."""
+    estimate: Integers
+    group: Integers
+    groups: int
+    levels: Sequence[int]
+    """The labels that are read, each against the rest."""
+    complete: bool
+    """Whether every row has a truth and an estimate."""
+
+    @cached_property
+    def labels(self) -> int:
+        """A number above the index of every label; what a threshold leaves out may have no label of its own."""
+        highest = (int(labels.max(initial=0)) for labels in (self.truth, self.estimate))
+        return 1 + max(*highest, *self.levels)
+
+    @cached_property
+    def _no_truth(self) -> Booleans:
+        return self.truth < 0
+
+    @cached_property
+    def _no_estimate(self) -> Booleans:
+        return self.estimate < 0
+
+    def of(self, measure: Array) -> dict[str, Array]:
+        """The cells of the table of each label against the rest: arrays of levels by groups, by name.
+
+        Without missing truths and estimates only the four cells of rows that have both.
+        """
+        has_truth, has_estimate = ~self._no_truth, ~self._no_estimate
+        both, agree = has_truth & has_estimate, self.truth == self.estimate
+        tp = self._by_label(measure, both & agree, self.truth)
+        fn = self._by_label(measure, both & ~agree, self.truth)
+        fp = self._by_label(measure, both & ~agree, self.estimate)
+        counts = {"tp": tp, "fn": fn, "fp": fp, "tn": self._rest(measure, both, (self.truth, self.estimate))}
+        if self.complete:
+            return counts
+        only_truth, only_estimate = has_truth & self._no_estimate, has_estimate & self._no_truth
+        return counts | {
+            "positive_only": self._by_label(measure, only_truth, self.truth),
+            "negative_only": self._rest(measure, only_truth, (self.truth,)),
+            "selected_only": self._by_label(measure, only_estimate, self.estimate),
+            "unselected_only": self._rest(measure, only_estimate, (self.estimate,)),
+            "blank": self.of_all(measure, self._no_truth & self._no_estimate),
+        }
+
+    def steps(self, measure: Array) -> dict[str, Array]:
+        """How many labels truth and estimate are away from each other, summed by the true label."""
+        import numpy as np
+
+        both = ~self._no_truth & ~self._no_estimate
+        away = np.abs(self.truth - self.estimate).astype(np.float64)
+        return {
+            "absolute_steps": self._by_label(measure * away, both, self.truth),
+            "squared_steps": self._by_label(measure * away**2, both, self.truth),
+        }
+
+    def of_all(self, measure: Array, chosen: Booleans) -> Array:
+        """The sum over chosen cells, which is the same for every label: levels by groups."""
+        import numpy as np
+
+        return np.tile(self._summed(measure[chosen], self.group[chosen], self.groups), (len(self.levels), 1))
+
+    def _by_label(self, measure: Array, chosen: Booleans, label: Integers) -> Array:
+        """The sum over chosen cells by their label: levels by groups."""
+        index = label[chosen] * self.groups + self.group[chosen]
+        return self._summed(measure[chosen], index, self.labels * self.groups).reshape(self.labels, self.groups)[
+            list(self.levels)
+        ]
+
+    def _rest(self, measure: Array, chosen: Booleans, labels: Sequence[Integers]) -> Array:
+        """The sum over chosen cells that have a level in none of their labels: levels by groups."""
+        import numpy as np
+
+        if len(self.levels) <= 2:  # noqa: PLR2004 - sums of the cells themselves cost no more than differences
+            others = [np.logical_and.reduce([label != level for label in labels]) for level in self.levels]
+            sums = [self._summed(measure[chosen & rest], self.group[chosen & rest], self.groups) for rest in others]
+            return np.array(sums).reshape(len(self.levels), self.groups)
+        counts = self._all_less_own(measure, chosen, labels)
+        if counts.dtype.kind == "f":
+            # a difference of floats leaves dust where there is nothing
+            counts[self._all_less_own((measure != 0).astype(np.int64), chosen, labels) == 0] = 0.0
+        return counts
+
+    def _all_less_own(self, measure: Array, chosen: Booleans, labels: Sequence[Integers]) -> Array:
+        """The sum over all chosen cells less that over those with the level as one of their labels."""
+        own = sum(self._by_label(measure, chosen, label) for label in labels)
+        if len(labels) > 1:
+            own = own - self._by_label(measure, chosen & (labels[0] == labels[1]), labels[0])
+        return self.of_all(measure, chosen) - own
+
+    @staticmethod
+    def _summed(measure: Array, index: Integers, size: int) -> Array:
+        """Sums by index, exact for whole numbers."""
+        import numpy as np
+
+        sums = np.zeros(size, dtype=measure.dtype)
+        np.add.at(sums, index, measure)
+        return sums

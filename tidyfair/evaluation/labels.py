@@ -1,0 +1,262 @@
+"""From labels as the user wrote them to events: which labels there are, and which of them is the event."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any, cast
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, LabelError, differs_in_case, listed, nearest
+from tidyfair.specs.arguments import is_list, is_value, one_of
+from tidyfair.specs.columns import are_told_apart, kind_of
+from tidyfair.specs.formulas import AVERAGES, HAND_TILL
+from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidyfair.tallies.tally import Tally
+
+__all__: list[str] = []
+
+ESTIMATORS = ("binary", *AVERAGES, HAND_TILL, "one_vs_rest")
+
+_PAIR = 2
+_PAIRS = ((0, 1), (-1, 1))
+"""Pairs of numbers that labels of two classes usually are; the first one is meant where both fit."""
+_MOST_LABELS = 1_000
+"""More different numbers than this are taken for a measurement, unless `labels=` lists them."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of a call in level order, and the place of the event where one is read against the rest."""
+
+    values: tuple[Any, ...]
+    event: int | None
+    """Index of the positive label; None for a multi-class reading."""
+    in_order: bool = True
+    """Whether their order means something: listed, declared by the dtype, or numbers."""
+    unseen: bool = False
+    """Whether the event was asked for, but neither occurs nor is declared, so that it may be a slip."""
+
+    @property
+    def remarks(self) -> list[str]:
+        """The reason why nothing has a value, and the way out."""
+        if not self.unseen or self.event is None:
+            return []
+        event, others = self.values[self.event], [value for value in self.values if value != self.values[self.event]]
+        hint = nearest(event, others)
+        way_out = f"if it is a label, list all of them as `labels=`{hint and f' ({hint.strip()})'}"
+        return [f"`pos_label={event!r}` does not occur among the labels {listed(others)} of these data; {way_out}"]
+
+    @property
+    def levels(self) -> list[int]:
+        """The places of the labels that are read against the rest."""
+        return list(range(len(self.values))) if self.event is None else [self.event]
+
+    def encode(self, tally: Tally) -> pl.DataFrame:
+        """The cells with `truth` and `estimate` as places in `values`; null stays null."""
+        if tally.needs.numbers:
+            return tally.cells
+        places = self._places(tally)
+        return tally.cells.with_columns(
+            pl.col(name).replace_strict(
+                pl.Series(values, dtype=tally.kinds[name]),
+                pl.Series([places[name].get(value) for value in values], dtype=pl.Int32),
+                default=None,
+            )
+            for name, values in tally.seen.items()
+        )
+
+    def _places(self, tally: Tally) -> dict[str, dict[Any, int]]:
+        place = {value: index for index, value in enumerate(self.values)}
+        if tally.cut is None or self.event is None:
+            return {TRUTH: place, ESTIMATE: place}
+        # at or above the threshold is the event, below is anything but the event
+        return {TRUTH: place, ESTIMATE: {True: self.event, False: 1 if self.event == 0 else 0}}
+
+
+NUMBERS = Labels((), 0)
+"""In place of labels where truth and estimate are numbers."""
+
+
+def read_labels(
+    tally: Tally,
+    *,
+    labels: Sequence[object] | None,
+    pos_label: object,
+    estimator: str | None,
+    any_event: bool = False,
+    allow_unseen: bool = False,
+) -> Labels:
+    """Find the labels of a call and the event among them; anything in doubt raises and shows what to write.
+
+    With `any_event` either of two labels may be it, because nothing depends on that. With `allow_unseen` the event may
+    be a label that does not occur, as in a fold without the target of many labels; the caller gives no value then.
+    """
+    if estimator is not None:
+        one_of("estimator", estimator, ESTIMATORS)
+    _check_told_apart(tally)
+    check_label(pos_label)
+    values = _seen_labels(tally, pos_label) if labels is None else _listed_labels(tally, labels)
+    declared = labels is not None or any(map(tally.levels, _columns(tally)))
+    in_order = declared or not any(isinstance(value, str) for value in values)
+    if not values:
+        # without any label every value is undefined, and nothing is in doubt
+        either: list[Any] = [False, True] if pos_label is None else [pos_label]
+        values = either
+    unseen = pos_label is not None and pos_label not in values
+    if unseen:
+        _refuse_slip(pos_label, values, declared=declared, allow_unseen=allow_unseen)
+        # a lone label and another one asked for are a pair
+        unseen = len(values) > 1
+        every: list[Any] = [*values, pos_label]
+        values = sorted(every)
+    many = len(values) > _PAIR
+    all_labels = estimator in {*AVERAGES, HAND_TILL} or (many and estimator == "one_vs_rest")
+    if all_labels and pos_label is not None:
+        msg = f"`pos_label` reads one label and estimator={estimator!r} reads all of them; give one of the two."
+        raise ArgumentError(msg)
+    if many and tally.cut is not None and pos_label is None:
+        msg = f"A threshold selects one label against the rest: give `pos_label=`, one of {listed(values)}."
+        raise LabelError(msg)
+    if all_labels and tally.cut is not None:
+        msg = f"A threshold selects one label against the rest; estimator={estimator!r} reads all labels."
+        raise ArgumentError(msg)
+    if all_labels or (many and pos_label is None and estimator != "binary"):
+        return Labels(tuple(values), None, in_order)
+    event = _event(tally, values, any_event=any_event) if pos_label is None else pos_label
+    return Labels(tuple(values), values.index(event), in_order, unseen)
+
+
+def _refuse_slip(pos_label: object, values: list[Any], *, declared: bool, allow_unseen: bool) -> None:
+    """Refuse an event that is no label, where it cannot be a label that does not occur."""
+    other_kind = len({kind_of(value) for value in (*values, pos_label)}) > 1
+    if not (declared or other_kind or differs_in_case(pos_label, values)) and (allow_unseen or len(values) == 1):
+        return
+    hint = nearest(pos_label, values)
+    if not (declared or other_kind or hint):
+        hint = " If it is a label that does not occur, list all of them as `labels=`."
+    msg = f"`pos_label`: {pos_label!r} is not among the labels {listed(values)}.{hint}"
+    raise LabelError(msg)
+
+
+def check_label(pos_label: object) -> None:
+    """Refuse what is no label."""
+    if not is_value(pos_label):
+        msg = f"`pos_label` is one label, not a {type(pos_label).__name__}."
+        raise LabelError(msg)
+
+
+def _check_told_apart(tally: Tally) -> None:
+    """Refuse whole numbers as labels of one side where those of the other are floats that are too coarse for them."""
+    columns = _columns(tally)
+    kinds = [tally.kinds[name] for name in columns]
+    if not any(kind.is_float() for kind in kinds) or all(kind.is_float() for kind in kinds):
+        return
+    if not are_told_apart([pl.Series(tally.seen[name], dtype=tally.kinds[name]) for name in columns]):
+        shown = " and ".join(f"{column!r} ({tally.kinds[name]})" for name, column in columns.items())
+        msg = f"{shown} hold labels that floats cannot tell apart; cast both to one kind that is not a float."
+        raise LabelError(msg)
+
+
+def _event(tally: Tally, values: list[Any], *, any_event: bool) -> Any:
+    """The event, where the labels leave no doubt."""
+    if any(set(values) == set(pair) for pair in _PAIRS):
+        return 1
+    if any_event and len(values) <= _PAIR:
+        return values[-1]
+    column = tally.truth or tally.estimate
+    several = len(values) > _PAIR
+    choices = ["`pos_label=` one of them"] if several else [f"`pos_label={value!r}`" for value in reversed(values)]
+    msg = (
+        f"Which label of {column.name if column else 'the data'!r} is the event? The labels are {listed(values)}: "
+        f"write {' or '.join(choices)}."
+    )
+    raise LabelError(msg)
+
+
+def _columns(tally: Tally) -> dict[str, str]:
+    """The columns that hold labels: `truth` or `estimate`, and the user's name; what a threshold made is none."""
+    given = {TRUTH: tally.truth, ESTIMATE: tally.estimate if tally.cut is None else None}
+    return {name: column.name for name, column in given.items() if column is not None}
+
+
+def _listed_labels(tally: Tally, labels: Sequence[object]) -> list[Any]:
+    given = cast("object", labels)
+    values = list(given) if is_list(given) else []
+    if not values or not all(map(is_value, values)) or len(set(values)) < len(values):
+        msg = f"`labels` lists each label once, not {labels!r}."
+        raise LabelError(msg)
+    for name, column in _columns(tally).items():
+        if unlisted := [value for value in tally.seen[name] if value not in values]:
+            msg = f"`labels`: the column {column!r} also holds {listed(unlisted)}; list every label."
+            raise LabelError(msg)
+    return values
+
+
+def _seen_labels(tally: Tally, pos_label: object) -> list[Any]:
+    """Labels as the dtypes declare them, else as they occur in truth and estimate together."""
+    columns = _columns(tally)
+    seen = {name: tally.seen[name] for name in columns}
+    holds = "; ".join(f"{column!r} holds {listed(seen[name])}" for name, column in columns.items())
+    every = sorted({value for values in seen.values() for value in values}, key=lambda value: (kind_of(value), value))
+    if len({kind_of(value) for value in every}) > 1:
+        msg = f"Truth and estimate hold different kinds of labels: {holds}. Cast one of them."
+        raise LabelError(msg)
+    levels = [each for name in columns if (each := tally.levels(name))]
+    if levels:
+        declared = max(levels, key=len)
+        if unknown := [
+            value for value in (*every, *(value for each in levels for value in each)) if value not in declared
+        ]:
+            msg = (
+                f"Truth and estimate do not have the same levels: {listed(unknown)} is none of {listed(declared)}. "
+                "If all of them are labels, list them as `labels=`."
+            )
+            raise LabelError(msg)
+        return declared
+    if len(every) > _MOST_LABELS and not isinstance(every[0], str):
+        name = max(columns, key=lambda name: len(seen[name]))
+        msg = (
+            f"`{name}`: the column {columns[name]!r} holds {len(seen[name])} different numbers, which looks like a "
+            "measurement; class metrics read labels. If these are labels, list them as `labels=`."
+        )
+        raise LabelError(msg)
+    _refuse_marker(tally, seen, every)
+    pairs = [pair for pair in _PAIRS if len(every) == 1 and every[0] in pair and pos_label in (None, *pair)]
+    if pairs:
+        return list(pairs[0])
+    common = len(seen) < len(LABELS) or not all(seen.values()) or set(seen[TRUTH]) & set(seen[ESTIMATE])
+    # an event that one of two labels is says that they belong together
+    stated = pos_label in every and len(every) <= _PAIR
+    if not (common or stated or any(set(every) == set(pair) for pair in _PAIRS)):
+        msg = f"Truth and estimate share no label: {holds}. If they belong together, list all of them as `labels=`."
+        raise LabelError(msg)
+    return every
+
+
+def _refuse_marker(tally: Tally, seen: dict[str, list[Any]], every: list[Any]) -> None:
+    """Refuse a negative number that is true but never predicted: it usually marks rows without a truth."""
+    negative = [value for value in seen.get(TRUTH, []) if isinstance(value, Real) and value < 0]
+    if len(negative) != 1:
+        return
+    (marker,), others = negative, [value for value in every if value not in negative]
+    predicted = seen.get(ESTIMATE)
+    if predicted is None:
+        # one column of scores is about two labels
+        of_two = tally.scores is not None and not tally.scores.several and set(others) <= {0, 1}
+        predicted = others if of_two else []
+    if not predicted or marker in predicted or min(others) < 0 or others == [-marker]:
+        return
+    column = _columns(tally)[TRUTH]
+    rows = tally.cells.filter(pl.col(TRUTH) == marker)["n"].sum()
+    msg = (
+        f"`truth`: the column {column!r} holds {marker!r} in {rows} rows, which is never predicted beside "
+        f"{listed(others)}. If it marks rows without a truth, leave them out: `ignore_index={marker!r}` in `.arrays`, "
+        f"`data.filter(pl.col({column!r}) != {marker!r})` of a frame. If it is a label, write `labels={every!r}`."
+    )
+    raise LabelError(msg)

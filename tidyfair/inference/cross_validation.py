@@ -1,0 +1,227 @@
+"""Metrics over resamples: folds put together, summarised, and compared between models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, ColumnError, listed, nearest
+from tidyfair.specs.arguments import flag, is_list, text
+from tidyfair.specs.columns import stacked
+from tidyfair.specs.options import RESERVED
+from tidyfair.tallies.source import open_frame
+from tidyfair.tallies.tally import alike
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tidyfair.tallies.source import Source
+
+__all__ = ["compare_resamples", "resamples", "summarize"]
+
+_PAIR = 2
+_ABOUT = (".metric", ".by", ".group", ".estimator", ".threshold", ".top_k", ".top_fraction")
+"""The columns of results that say what a row is about, beside outer groups."""
+
+
+def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str = "fold") -> Any:
+    """Put resamples together as one frame, to be evaluated with `group_by="fold"`.
+
+    Args:
+        parts: Pairs of a name and a frame of its rows; or, with `data`, pairs of the places of training and test rows
+            as scikit-learn's `split` gives them, of which the test rows are kept, and numbered.
+        data: The frame that splits are of.
+        name: What the column of names is called.
+
+    Returns:
+        A frame of the kind of `data`, or of the first part.
+
+    Raises:
+        ArgumentError, ColumnError: For what is no pair, names that come twice, places beyond the rows, and frames that
+            do not have the same columns, or have one of that name.
+
+    >>> halves = resamples([("a", pl.DataFrame({"y": [1]})), ("b", pl.DataFrame({"y": [0]}))])
+    >>> halves.rows()
+    [('a', 1), ('b', 0)]
+    """
+    text("name", name)
+    pairs = _pairs(parts)
+    if data is None:
+        sources = [_ungrouped(frame) for _, frame in pairs]
+        frames = [source.to_polars() for source in sources]
+        labels = [label for label, _ in pairs]
+    else:
+        sources, labels = [_ungrouped(data)], list(range(len(pairs)))
+        whole = sources[0].to_polars()
+        frames = [whole[_places(test, len(whole))] for _, test in pairs]
+    kinds: set[type] = {type(label) for label in labels}
+    if len(kinds) > 1 or not kinds <= {str, int, float, bool} or len(set(labels)) < len(labels):
+        msg = f"Each resample has a name of its own, all of them text or all numbers, not {listed(labels)}."
+        raise ArgumentError(msg)
+    first = frames[0].schema
+    if name in first:
+        msg = f"The frames have a column {name!r}; give the column of resamples another name, `name=`."
+        raise ColumnError(msg)
+    for label, frame in zip(labels, frames, strict=True):
+        if odd := [column for column in {*first, *frame.columns} if column not in first or column not in frame.schema]:
+            msg = f"The resample {label!r} and {labels[0]!r} do not have the same columns: {listed(sorted(odd))}."
+            raise ColumnError(msg)
+    for column in first:
+        _check_kinds(column, {label: frame.schema[column] for label, frame in zip(labels, frames, strict=True)})
+    named = [frame.select(pl.lit(label).alias(name), *first) for label, frame in zip(labels, frames, strict=True)]
+    return sources[0].restore(stacked(named, {column: column for column in first}))
+
+
+def _check_kinds(column: str, kinds: Mapping[Any, pl.DataType]) -> None:
+    """Refuse a column that is of another kind in some resample; one that is null everywhere fits any other."""
+    known = {label: kind for label, kind in kinds.items() if kind != pl.Null}
+    for label, kind in known.items():
+        first = next(iter(known))
+        if not alike(known[first], kind):
+            msg = f"The column {column!r} is {known[first]} in the resample {first!r} and {kind} in {label!r}."
+            raise ColumnError(msg)
+
+
+def _pairs(parts: object) -> list[tuple[Any, Any]]:
+    found = list(parts) if is_list(parts) else []
+    if not found:
+        msg = "There are no resamples: `parts` are pairs of a name and a frame, or splits of `data`."
+        raise ArgumentError(msg)
+    if not all(isinstance(part, tuple | list) and len(cast("Sequence[Any]", part)) == _PAIR for part in found):
+        msg = "`parts` are pairs: of a name and a frame, or, with `data`, of training and test rows."
+        raise ArgumentError(msg)
+    return [(first, second) for first, second in found]
+
+
+def _ungrouped(frame: object) -> Source:
+    source = open_frame(frame)
+    if source.outer:
+        msg = "Resamples are made of frames that are not grouped yet; group what comes out of it."
+        raise ArgumentError(msg)
+    return source
+
+
+def _places(test: object, rows: int) -> pl.Series:
+    """The places of test rows, which may also be given as a truth value for each row."""
+    import numpy as np
+
+    try:
+        places = np.asarray(test)
+    except ValueError:
+        places = np.asarray(object())  # what is no array is no list of places
+    if places.dtype == bool and places.shape == (rows,):
+        places = np.flatnonzero(places)
+    whole = places.size == 0 or np.issubdtype(places.dtype, np.integer)
+    if places.ndim != 1 or not whole or (places.size and not 0 <= places.min() <= places.max() < rows):
+        msg = f"Test rows are places from 0 to {rows - 1}, or a truth value for each of {rows} rows, not {test!r}."
+        raise ArgumentError(msg)
+    return pl.Series(places.astype(np.int64))
+
+
+def summarize(result: Any, over: str | Sequence[str] | None = None, *, corrected: bool = False) -> Any:
+    """Mean, number and standard error of each metric over resamples.
+
+    Args:
+        result: What a metric set, or its `by_group`, gave for grouped data.
+        over: The outer groups that are resamples; all of them unless given. Others are kept apart.
+        corrected: Whether the error allows for folds that share their training rows, as those of a cross-validation do
+            (Nadeau and Bengio, 2003). An approximation; that of all rows at once, `interval="auto"`, needs none.
+
+    Returns:
+        A frame of the caller's kind with one row for each metric (and other outer group): what the result says it is
+        about, `.mean`, `.n` (resamples that have a value) and `.std_error` (null of fewer than two), which takes
+        resamples for independent unless `corrected`.
+
+    >>> scores = pl.DataFrame({"fold": [1, 2], ".metric": ["rmse"] * 2, ".estimate": [1.0, 3.0]})
+    >>> summarize(scores).rows()
+    [('rmse', 2.0, 2, 1.0)]
+    """
+    source, frame = _result(result, "result")
+    _, kept = _keys(frame, over, "result")
+    return source.restore(_summary(frame, kept, pl.col(".estimate"), ".mean", corrected=corrected))
+
+
+def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = None, *, corrected: bool = False) -> Any:
+    """How much larger each metric is in `other` than in `one`, resample by resample.
+
+    Args:
+        one: What a metric set gave for the first model, for grouped data.
+        other: The same for the second model, over the same resamples.
+        over: The outer groups that are resamples; all of them unless given.
+        corrected: As for `summarize`.
+
+    Returns:
+        A frame of the caller's kind, with `.difference` (the mean of the differences), `.n` (resamples in which both
+        have a value) and `.std_error`.
+
+    Raises:
+        ArgumentError: If the two are not of the same metrics and resamples.
+
+    >>> before = pl.DataFrame({"fold": [1, 2], ".metric": ["rmse"] * 2, ".estimate": [1.0, 3.0]})
+    >>> after = before.with_columns(pl.col(".estimate") - 1)
+    >>> compare_resamples(before, after).rows()
+    [('rmse', -1.0, 2, 0.0)]
+    """
+    (source, first), (_, second) = _result(one, "one"), _result(other, "other")
+    (chosen, kept), (also_chosen, also_kept) = _keys(first, over, "one"), _keys(second, over, "other")
+    by, values = [*chosen, *kept], second.select(*also_chosen, *also_kept, pl.col(".estimate").alias("\0other"))
+    same = {*by} == {*also_chosen, *also_kept}
+    same = same and all(alike(first.schema[name], second.schema[name]) for name in by)
+    if same:
+        keys = stacked([first.select(by), values.select(by)], {name: name for name in by})
+        first = first.with_columns(keys[: len(first)].get_columns())
+        values = values.with_columns(keys[len(first) :].get_columns())
+    pairs = first.join(values, on=by, how="inner", nulls_equal=True, maintain_order="left") if same else first.clear()
+    if not same or not len(pairs) == len(first) == len(second):
+        msg = "The two results are not of the same metrics and resamples, so there are no pairs to compare."
+        raise ArgumentError(msg)
+    change = (pl.col("\0other") - pl.col(".estimate")).fill_nan(None)
+    return source.restore(_summary(pairs, kept, change, ".difference", corrected=corrected))
+
+
+def _result(result: object, role: str) -> tuple[Source, pl.DataFrame]:
+    source = _ungrouped(result)
+    frame = source.to_polars()
+    if missing := [name for name in (".metric", ".estimate") if name not in frame.columns]:
+        msg = f"`{role}` is no result of metrics: it has no column {listed(missing)}."
+        raise ColumnError(msg)
+    kind = frame.schema[".estimate"]
+    if not (kind.is_numeric() or kind == pl.Null):
+        msg = f"`{role}` is no result of metrics: `.estimate` is {kind}."
+        raise ColumnError(msg)
+    return source, frame.with_columns(pl.col(".estimate").cast(pl.Float64).fill_nan(None))
+
+
+def _keys(frame: pl.DataFrame, over: object, role: str) -> tuple[list[str], list[str]]:
+    """The columns that number the resamples, and those that are kept apart."""
+    outer = [column for column in frame.columns if column not in RESERVED]
+    chosen: list[Any] = outer if over is None else list(over) if is_list(over) else [over]
+    if unknown := [column for column in chosen if not isinstance(column, str) or column not in outer]:
+        close = nearest(unknown[0], outer)
+        msg = f"`over`: {unknown[0]!r} is no outer group of `{role}`.{close} There are: {listed(outer)}."
+        raise ColumnError(msg)
+    if len(set(chosen)) < len(chosen):
+        msg = f"`over` lists each outer group once, not {listed(chosen)}."
+        raise ArgumentError(msg)
+    if not chosen:
+        msg = "The result has no outer groups to summarise over; evaluate with `group_by=` first."
+        raise ArgumentError(msg)
+    # of the values of groups a label is part of what a row is about; of comparisons it is part of the answer
+    about = [*_ABOUT, *([".level"] if ".group" in frame.columns else [])]
+    kept = [column for column in frame.columns if column in about or (column in outer and column not in chosen)]
+    if frame.select(*chosen, *kept).is_duplicated().any():
+        msg = f"`{role}` has some metric of some resample twice; give each result once."
+        raise ArgumentError(msg)
+    return chosen, kept
+
+
+def _summary(frame: pl.DataFrame, kept: list[str], value: pl.Expr, name: str, *, corrected: bool) -> pl.DataFrame:
+    flag("corrected", corrected)
+    count = value.count()
+    # of k folds each is tested on one part, and trained on the k - 1 others
+    shared = (1 + count / (count - 1)).sqrt() if corrected else 1
+    error = pl.when(count >= _PAIR).then(value.std() / count.sqrt() * shared).fill_nan(None)
+    return frame.group_by(kept, maintain_order=True).agg(
+        value.mean().fill_nan(None).alias(name), count.cast(pl.Int64).alias(".n"), error.alias(".std_error")
+    )

@@ -1,0 +1,364 @@
+"""Gates: whether a disparity is small enough, too large, or not known well enough to say."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+import polars as pl
+
+from tidyfair.calls import Evaluable
+from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, listed
+from tidyfair.escapes import renamed, visible_texts
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.metrics.fairness import demographic_parity_ratio
+from tidyfair.specs.aggregates import UserAggregate
+from tidyfair.specs.arguments import flag, number, proper_share, share_of_percent
+from tidyfair.specs.contrasts import Contrast
+from tidyfair.specs.options import in_two, refuse
+from tidyfair.tallies.source import open_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Unpack
+
+    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.groups import Privileged
+    from tidyfair.specs.options import ReadOptions
+    from tidyfair.tallies.tally import Tally
+
+__all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
+
+Side: TypeAlias = Literal["below", "above"]
+_HALF = 0.5
+_NOT_TAKEN: dict[str, str] = dict.fromkeys(
+    ("interval", "conf_level", "explain"), "; its `confidence` is that of `check`"
+)
+"""What a call of the metrics takes, and a gate does not, and why."""
+PASS, FAIL, UNSURE = "pass", "fail", "not enough evidence"
+_LOW, _HIGH = "\0low", "\0high"
+"""The ends of what is acceptable; null where there is none."""
+_USUAL, _UNSAID = (0, 1), (0, math.inf)
+"""The range that metrics of users have where none is given, and what is known of it."""
+_WISHES = {"maximize": "be large", "one": "be near 1", "minimize": "be small", "zero": "be near 0"}
+
+
+class UnfairError(TidyfairError, AssertionError):
+    """Raised by `assert_fair`; its text is the table of verdicts."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Metrics with a limit, as a callable on dataframes that gives verdicts; made by `check`."""
+
+    metrics: MetricSet
+    limits: tuple[tuple[Side, float], ...]
+    """On which side of which limit each of them should be."""
+    confidence: float = 0.95
+    options: tuple[tuple[str, Any], ...] = ()
+    """Options of every call."""
+
+    def __call__(
+        self, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, **options: Any
+    ) -> Any:
+        """Give a verdict on each metric of each outer group; it takes what a metric takes.
+
+        Returns:
+            What the metrics give, with one-sided limits `.lower` and `.upper`, the `.limit`, and the `.verdict`.
+        """
+        refuse("A gate", options, _NOT_TAKEN)
+        source = open_frame(data, options.get("group_by"))
+        counting, reading = in_two(options, source.group_by)
+        counting.setdefault("parts", None if counting.get("cluster") is not None else options.get("seed", 0))
+        tally = self.metrics.tally(data, truth, estimate, **counting)
+        return source.restore(self.compute(tally, **reading))
+
+    def compute(self, tally: Tally, **reading: Unpack[ReadOptions]) -> pl.DataFrame:
+        """Judge by a tally that holds what the metrics count: what a call gives on data.
+
+        Passes are judged one by one, because all must; failures after Holm, because any does.
+        """
+        refuse("A gate", reading, _NOT_TAKEN)
+        for name, own in self.options:
+            if (given := reading.get(name)) not in (None, own):
+                msg = f"`{name}` is given twice: {own!r} with the gate, and {given!r} here."
+                raise ArgumentError(msg)
+        reading = reading | cast("ReadOptions", dict(self.options))
+        self.metrics.check_occurs(tally, reading)
+        found, place = self._at(tally, 1 - self.confidence, reading)
+        sides, limits = zip(*(self.limits[each] for each in place), strict=True) if place else ((), ())
+        below = pl.Series([side == "below" for side in sides], dtype=pl.Boolean)
+        signed = pl.Series(
+            [self.metrics.metrics[each].direction in {"zero", "one"} for each in place], dtype=pl.Boolean
+        )
+        found = _with_ends(found.with_columns(pl.Series(".limit", limits, dtype=pl.Float64)), below, signed)
+        # who is on neither side was not asked about
+        two_sided = [_two_sided(self.metrics.metrics[each]) for each in place]
+        asked = (
+            pl.when(pl.Series(two_sided, dtype=pl.Boolean)).then(pl.lit("neither")).otherwise(pl.lit(None, pl.String))
+        )
+        missing = pl.col(".groups_left_out").list.set_difference(pl.concat_list(asked)).list.len()
+        passed = _passes() & (missing == 0) & (pl.col(".metrics_left_out").list.len() == 0)
+        failed = found.select(_is_infinite().fill_null(value=False)).to_series()
+        # replicates of what may be a distance lie beyond equality even where groups are equal
+        unknown = pl.Series([_may_be_distance(self.metrics.metrics[each]) for each in place], dtype=pl.Boolean)
+        left = failed.not_() & found[".estimate"].is_not_null() & ~unknown
+        while left.any():
+            # the next one is judged by as many as are left
+            quiet: ReadOptions = {
+                **reading, "on_undefined": "null" if reading.get("on_undefined") == "null" else "ignore"
+            }  # fmt: skip
+            each, _ = self._at(tally, (1 - self.confidence) / int(left.sum()), quiet)
+            worse = each.with_columns(found[_LOW], found[_HIGH]).select(_fails())
+            beyond = left & worse.to_series().fill_null(value=False)
+            if not beyond.any():
+                break
+            failed, left = failed | beyond, left & ~beyond
+        return found.with_columns(_verdict(pl.lit(failed), passed)).drop(_LOW, _HIGH)
+
+    def _at(self, tally: Tally, error: float, reading: ReadOptions) -> tuple[pl.DataFrame, list[int]]:
+        """Results with limits each of which is wrong so often, and the metric that each row is of."""
+        given: Any = {"interval": "auto", **reading, "conf_level": 1 - 2 * error}
+        found = self.metrics.compute(tally, explain=True, **given)
+        names = [(metric.name, getattr(getattr(metric, "by", None), "text", None)) for metric in self.metrics]
+        return found, [names.index(pair) for pair in found.select(".metric", ".by").rows()]
+
+
+def _two_sided(metric: Metric | GroupwiseMetric) -> bool:
+    return isinstance(metric, GroupwiseMetric) and metric.by.sides is not None
+
+
+def _may_be_distance(metric: Metric | GroupwiseMetric) -> bool:
+    """Whether nobody said what a user's aggregate gives where groups are equal."""
+    bound = metric.bound if isinstance(metric, GroupwiseMetric) else None
+    return isinstance(bound, UserAggregate) and bound.equality is None
+
+
+def _with_ends(results: pl.DataFrame, below: pl.Expr | pl.Series, signed: pl.Expr | pl.Series) -> pl.DataFrame:
+    """Results with the ends of what is acceptable: of what has a sign also on the other side of equality."""
+    limit = pl.col(".limit")
+    return results.with_columns(
+        pl.when(~below).then(limit).when(signed).then(-limit).alias(_LOW),
+        pl.when(below).then(limit).when(signed).then(1 / limit).alias(_HIGH),
+    )
+
+
+def _passes() -> pl.Expr:
+    """Whether all of the interval is acceptable."""
+    low, high = pl.col(_LOW), pl.col(_HIGH)
+    return (low.is_null() | (pl.col(".lower") > low)) & (high.is_null() | (pl.col(".upper") < high))
+
+
+def _fails() -> pl.Expr:
+    """Whether none of the interval is acceptable; null where it has no such end."""
+    return (pl.col(".lower") > pl.col(_HIGH)) | (pl.col(".upper") < pl.col(_LOW))
+
+
+def _is_infinite() -> pl.Expr:
+    """Whether a value has no bound on a side that is not acceptable, which fails whatever its interval."""
+    value = pl.col(".estimate")
+    return value.is_infinite() & ((value > pl.col(_HIGH)) | (value < pl.col(_LOW)))
+
+
+def _verdict(failed: pl.Expr, passed: pl.Expr) -> pl.Expr:
+    verdict = pl.when(failed).then(pl.lit(FAIL)).when(passed).then(pl.lit(PASS)).otherwise(pl.lit(UNSURE))
+    return verdict.alias(".verdict")
+
+
+def check(given: Any, *, below: float | None = None, above: float | None = None, confidence: float = 0.95) -> Any:
+    """Ask whether disparities are `below` (or ratios `above`) a limit: pass, fail, or not enough evidence.
+
+    A disparity passes when the one-sided upper bound of what is true is below the limit, and fails when the lower one
+    is above it. Of several results, all metrics and all outer groups of the call together, failures are judged after
+    Holm (1979), so that one fold of many may not fail that would alone; passes are judged one by one. With an aggregate
+    of one's own it fails only if `new_aggregate` says what equal groups have. A group that was left out makes a pass
+    impossible, and an infinite disparity fails.
+
+    Signed comparisons of metrics are judged without their sign, and what should be near 0 or 1 has a limit on both
+    sides of it. Of a result nobody knows what should: `below` then holds for both signs, and `above` a limit below 1
+    for comparisons and their reciprocals.
+
+    Args:
+        given: A metric, a groupwise metric or a set; or a result with intervals and explanation, such as
+            `fair(data, …, interval="auto", conf_level=0.9, explain=True)`.
+        below: The limit of differences.
+        above: The limit of ratios.
+        confidence: How sure a verdict must be.
+
+    Returns:
+        Of metrics a callable on dataframes; of a result the result with `.limit` and `.verdict`.
+
+    Raises:
+        ArgumentError, ColumnError: Without one limit, for one that the metric cannot reach, such as 5 in place of 0.05,
+            and for a result without intervals. Of a result, and of a metric of one's own without a range, nobody knows
+            what it can reach.
+
+    >>> from tidyfair import demographic_parity
+    >>> gate = check(demographic_parity("sex"), below=0.1)
+    >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})
+    >>> gate(people, estimate="hired")[".verdict"].item()
+    'pass'
+    """
+    side, limit = limited("check", below, above)
+    confidence = proper_share("confidence", confidence, _HALF)
+    if given is None or isinstance(given, Evaluable | GroupwiseFactory | list | tuple):
+        metrics = judged_metrics("check", cast("object", given), side, limit)
+        limits: list[tuple[Side, float]] = [(side, limit)] * len(metrics)
+        return Gate(metrics, tuple(limits), confidence)
+    return _judged(given, limit, side)
+
+
+def limited(name: str, below: object, above: object) -> tuple[Side, float]:
+    """The one limit that is given, and on which side of it things should be."""
+    asked = {side: limit for side, limit in (("below", below), ("above", above)) if limit is not None}
+    ((side, limit),) = asked.items() if len(asked) == 1 else (("below", None),)
+    if limit is None:
+        msg = f"{name}() needs one limit, a number: `below=` of differences, or `above=` of ratios."
+        raise ArgumentError(msg)
+    return ("below" if side == "below" else "above"), number(side, limit, 0)
+
+
+def judged_metrics(name: str, given: object, side: Side, limit: float) -> MetricSet:
+    """The metrics without their signs, all of which should be on that side of a limit, and can be on both."""
+    if isinstance(given, GroupwiseFactory):
+        msg = f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
+        raise ArgumentError(msg)
+    if not isinstance(given, Evaluable):
+        msg = f"{name}() takes metrics, one or a metric_set, or a result of them, not {given!r}."
+        raise ArgumentError(msg)
+    metrics = metric_set(*map(_unsigned, metric_set(cast("Metric | GroupwiseMetric | MetricSet", given))))
+    good = ("maximize", "one") if side == "below" else ("minimize", "zero")
+    if wrong := [metric for metric in metrics if metric.direction in good]:
+        other = "above" if side == "below" else "below"
+        msg = f"{wrong[0].name} should {_WISHES[wrong[0].direction]}, so its limit is one to be {other}: `{other}=`."
+        raise ArgumentError(msg)
+    for metric in metrics:
+        if problem := out_of_range(metric, limit, lambda meant: f"`{side}={meant:g}`"):
+            msg = f"{name}(): no verdict depends on the limit `{side}={limit:g}`, because {problem}"
+            raise ArgumentError(msg)
+    return metrics
+
+
+def out_of_range(metric: Metric | GroupwiseMetric, limit: float, written: Callable[[float], str]) -> str | None:
+    """The range of a metric without its sign, where it does not hold a limit; percent are `written` as a share."""
+    metric = _unsigned(metric)
+    least, most = _bounds(metric)
+    if least <= limit <= most:
+        return None
+    told = f"lies between {least:g} and {most:g}" if most < math.inf else f"is {least:g} or more"
+    reciprocal = ", its reciprocal being the other end" if metric.direction == "one" else ""
+    meant = share_of_percent(limit) if most == 1 else None
+    way_out = f": {limit:g} percent is {written(meant)}" if meant else ""
+    return f"{metric.name} {told}{reciprocal}{way_out}."
+
+
+def _bounds(metric: Metric | GroupwiseMetric) -> tuple[float, float]:
+    """The limits that a metric can have: those that it can reach without its sign."""
+    if isinstance(metric, GroupwiseMetric):
+        metric = replace(metric, metrics=_as_said(metric.metrics), less=_as_said(metric.less))
+    else:
+        (metric,) = _as_said((metric,))
+    least, most = metric.range
+    if metric.direction == "zero":
+        return 0.0, max(-least, most)
+    # what should be 1 may be as far on the other side of it, whose limit is the reciprocal
+    return (least, 1.0) if metric.direction == "one" else (least, most)
+
+
+def _as_said(metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
+    """The metrics with the ranges that somebody said, of those of users that have the usual one nobody did."""
+    return tuple(
+        replace(metric, range=_UNSAID) if metric.range == _USUAL and not _is_ours(metric) else metric
+        for metric in metrics
+    )
+
+
+def _is_ours(metric: Metric) -> bool:
+    return str(getattr(metric.definition.function, "__module__", None)).startswith("tidyfair.")
+
+
+def _unsigned(metric: Metric | GroupwiseMetric) -> Metric | GroupwiseMetric:
+    """A comparison without its sign: too much is too much on either side."""
+    if isinstance(metric, GroupwiseMetric) and isinstance(metric.bound, Contrast) and metric.bound.signed:
+        return replace(metric, aggregate=replace(metric.bound, signed=False))
+    return metric
+
+
+def _judged(result: Any, limit: float, side: str) -> Any:
+    """A result with verdicts by the intervals that it has."""
+    source = open_frame(result)
+    frame = source.to_polars()
+    needed = (".by", ".estimate", ".lower", ".upper", ".metrics_left_out", ".groups_left_out")
+    if missing := [name for name in needed if name not in frame.columns]:
+        msg = f'check(): the result has no {listed(missing)}; evaluate with `interval="auto", explain=True` first.'
+        raise ColumnError(msg)
+    lower, upper = (pl.col(name).is_not_null() for name in (".lower", ".upper"))
+    # whether there is a sign is not known; without an end on the side of equality there is none, and ratios end at 1
+    signed = lower if side == "below" else upper & pl.col(".by").is_not_null() & (limit < 1)
+    frame = _with_ends(frame.with_columns(pl.lit(limit).alias(".limit")), pl.lit(side == "below"), signed)
+    complete = (pl.col(".groups_left_out").list.len() == 0) & (pl.col(".metrics_left_out").list.len() == 0)
+    return source.restore(
+        frame.with_columns(_verdict(_fails() | _is_infinite(), _passes() & complete)).drop(_LOW, _HIGH)
+    )
+
+
+def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confidence: float = 0.95) -> Gate:
+    """The rule that no group is selected less than four fifths as often as any other (EEOC, 1978), as a gate.
+
+    Args:
+        by: The sensitive feature, as for a factory.
+        favourable: The label that is wanted; where labels leave no doubt it may be left out.
+        confidence: How sure a verdict must be.
+
+    >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})
+    >>> four_fifths("sex")(people, estimate="hired")[".verdict"].item()
+    'pass'
+    """
+    ratio = metric_set(demographic_parity_ratio(*by, name="four_fifths"))
+    options = () if favourable is None else (("pos_label", favourable),)
+    return replace(check(ratio, above=0.8, confidence=confidence), options=options)
+
+
+def assert_fair(
+    metrics: Metric | GroupwiseMetric | MetricSet, data: Any, truth: ColumnLike | None = None,
+    estimate: ColumnLike | None = None, *, below: float | None = None, above: float | None = None,
+    confidence: float = 0.95, strict: bool = False, **options: Any,
+) -> None:  # fmt: skip
+    """Raise `UnfairError` with a readable table where a disparity fails its limit; for test suites.
+
+    Args:
+        metrics: What `check` takes.
+        data: What a metric takes, with all that follows.
+        truth: Column of the truth.
+        estimate: Column of the predictions.
+        below: The limit of differences.
+        above: The limit of ratios.
+        confidence: How sure a verdict must be.
+        strict: Whether a lack of evidence is a failure too.
+        options: Those of a call.
+
+    >>> from tidyfair import demographic_parity
+    >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})
+    >>> assert_fair(demographic_parity("sex"), people, estimate="hired", below=0.1)
+    """
+    flag("strict", strict)
+    gate = check(metrics, below=below, above=above, confidence=confidence)
+    if not isinstance(gate, Gate):
+        msg = "assert_fair() takes metrics and data; of a result, look at the verdicts of `check`."
+        raise ArgumentError(msg)
+    found = open_frame(gate(data, truth, estimate, **options)).to_polars()
+    bad = found.filter(pl.col(".verdict").is_in([FAIL, UNSURE] if strict else [FAIL]))
+    if bad.is_empty():
+        return
+    shown = [name for name in found.columns if not name.startswith(".")]
+    shown += [".metric", ".by", *(name for name in (".threshold", ".top_k", ".top_fraction") if name in found.columns)]
+    shown += [".estimate", ".lower", ".upper", ".limit", ".group_min", ".group_max"]
+    shown += [".level"] * (bad[".level"].null_count() < len(bad))
+    shown += [name for name in (".metrics_left_out", ".groups_left_out") if bad[name].list.len().sum()]
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=-1, fmt_str_lengths=200, tbl_hide_dataframe_shape=True):
+        what = "fail their limit, or there is not enough evidence" if strict else "fail their limit"
+        table = visible_texts(bad.select(*shown, ".verdict"))
+        table.columns = renamed(table.columns)
+        msg = f"{len(bad)} of {len(found)} disparities {what}:\n{table}"
+    raise UnfairError(msg)

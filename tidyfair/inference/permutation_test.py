@@ -1,0 +1,320 @@
+"""Tests of equality: how far apart groups would be by chance alone, and how often as far as they are."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError
+from tidyfair.evaluation.disparities import compare
+from tidyfair.evaluation.results import frames_of, tidy_results
+from tidyfair.evaluation.statistics import UNIT
+from tidyfair.inference.permutation import shuffled_cells, shuffled_rows
+from tidyfair.inference.rate_tests import (
+    ADJUSTMENTS,
+    FAMILIES,
+    NOT_TAKEN,
+    SAME,
+    Counts,
+    Family,
+    OuterGroup,
+    OuterGroupTest,
+    columns_of,
+    groupwise,
+    reads_one_label,
+)
+from tidyfair.inference.studentized import Families, farthest
+from tidyfair.intervals.analytic import Share, share_of
+from tidyfair.intervals.bootstrap import is_of_labels
+from tidyfair.intervals.resampling import generator
+from tidyfair.specs.aggregates import UserAggregate
+from tidyfair.specs.arguments import flag, how_often, one_of, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import TypeAlias
+
+    import numpy as np
+
+    from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.inference.rate_tests import Case
+    from tidyfair.metric_sets import GroupwiseMetric, MetricSet
+    from tidyfair.specs.aggregates import Aggregate
+    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.groups import By
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+__all__ = ["DisparityTest", "disparity_test"]
+
+CENTRAL = (0.025, 0.975)
+_MANY, _FEWER = 10_000, 1_000
+"""Shuffles where counts are shuffled, and where rows are."""
+_TESTED = {
+    ".metric": pl.String, ".by": pl.String, ".hypothesis": pl.String, ".estimate": pl.Float64, ".expected": pl.Float64,
+    ".expected_lower": pl.Float64, ".expected_upper": pl.Float64, ".p_value": pl.Float64, ".n": pl.Int64,
+    ".method": pl.String,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DisparityTest(OuterGroupTest):
+    """Tests whether groups are equal, by shuffling them; made by `disparity_test`.
+
+    Rates are tested exactly, on what each of them counts. Anything else is tested by how far groups are apart in
+    standard errors, which is right for many rows even if groups differ in other ways (Chung and Romano, 2013).
+    """
+
+    not_taken: ClassVar[dict[str, str]] = NOT_TAKEN
+    draws: int | None = None
+    """How many shuffles there are, where it is said."""
+    studentized: bool = False
+    """Whether rates too are tested by how many standard errors groups are apart."""
+
+    def _reads_rows(self, counting: Mapping[str, Any]) -> bool:
+        told = counting.get("case_weights") is not None or counting.get("cluster") is not None
+        return told or not all(is_of_labels(metric.requests[0]) for metric in self.metrics)
+
+    def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
+        (request,) = case.metric.requests
+        if not any(formula.reads for _, formula in request.formulas):
+            msg = f"{case.metric.name} is about how many rows groups have, which shuffling does not change."
+            raise ArgumentError(msg)
+        return super()._tables(case) if _is_exact(case) else self._shuffled(case)
+
+    def _tested(self, part: OuterGroup) -> pl.DataFrame:
+        metric, rows, counts = part.metric, part.rows, part.counts
+        if not len(counts) or rows.is_empty():
+            return self._row(metric)
+        drawn = _drawn(counts, self._draws_of(metric), part.random)
+        values = compared_draws(part.evaluated, rows, counts, drawn)
+        bad, method = values["severity"].to_numpy(), "permutation"
+        if self.studentized:
+            bad, method = _farthest(rows, counts, drawn), "studentized permutation"
+        about = {count.among: int(count.rows.sum()) for count in counts}
+        return self._row(metric, values["value"], bad, sum(about.values()), method)
+
+    def _shuffled(self, case: Case) -> Iterator[pl.DataFrame]:
+        """The tests of what is not one rate of equal rows: groups shuffled, and everything worked out anew."""
+        import numpy as np
+
+        metric, keys = case.metric, case.outer_keys
+        told = tidy_results(case.evaluated, undefined_is_null=False)
+        of_rows = bool(case.tally.clusters) or case.tally.weights is not None or not is_of_labels(metric.requests[0])
+        shuffled = shuffled_rows if of_rows else shuffled_cells
+        known, reading = Families.of(case), case.reading.copy()
+        more: dict[str, Any] = {"among": known.among} if not of_rows else {"of_sums": known.of_sums}
+        if known.is_exact or known.has_variance(case.evaluated):
+            # nothing needs to be varied to see how sure values are
+            more["varied"], reading["interval"] = False, "auto"
+        draws = shuffled(
+            case.tally.on_sides(), metric.by, self.within, times=self._draws_of(metric, of_rows=of_rows),
+            random=generator(self.seed, f"{metric.name} {metric.by.text}"), **more,
+        )  # fmt: skip
+        if told[".estimate"].null_count() == len(told):
+            draws = iter(())
+        parts = [known.of_draws(replace(metric, min_n=0).evaluate(each, reading)[0]) for each in draws]
+        for outer in range(len(told)):
+            row = self._row(metric)
+            if told[".estimate"][outer] is not None:
+                values, bad = (np.concatenate([part[side][outer] for part in parts]) for side in (0, 1))
+                method = "permutation" if known.is_exact else "studentized permutation, asymptotic"
+                row = self._row(metric, pl.Series(values).fill_nan(None), bad, told[".n"][outer], method)
+            yield keys[outer : outer + 1].join(row, how="cross") if keys.width else row
+        if told.is_empty():
+            yield keys.join(self._row(metric), how="cross").clear()
+
+    def _draws_of(self, metric: GroupwiseMetric, *, of_rows: bool = False) -> int:
+        """How many shuffles there are, fewer unless it is said where each of them takes time."""
+        bound = metric.bound
+        one_by_one = of_rows or (isinstance(bound, UserAggregate) and not isinstance(bound.function, pl.Expr))
+        return self.draws or (_FEWER if one_by_one else _MANY)
+
+    def _row(
+        self, metric: GroupwiseMetric, values: pl.Series | None = None, bad: Array | None = None, rows: int = 0,
+        method: str = "",
+    ) -> pl.DataFrame:  # fmt: skip
+        """The row of a test; the last of the values, and of how bad they are, is what was found."""
+        import numpy as np
+
+        names = list(dict.fromkeys(each.name for each in (*metric.metrics, *metric.less)))
+        text = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} the same in all groups of {metric.by.text}"
+        text += f" within {', '.join(column.name for column in self.within)}" if self.within else ""
+        found = dict.fromkeys(_TESTED) | {".metric": metric.name, ".by": metric.by.text, ".hypothesis": text}
+        if values is not None and bad is not None and values[-1] is not None:
+            there = values[:-1].is_not_null()
+            shuffled, others, worse = values[:-1].filter(there), bad[:-1][there.to_numpy()], bad[-1]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                alike = (others == worse) | (np.abs(others / worse - 1) <= SAME) | (np.abs(others - worse) <= SAME)
+            more, same = int(((others > worse) & ~alike).sum()), int(alike.sum())
+            low, high = (shuffled.quantile(end, "linear") for end in CENTRAL)
+            # what was found is one of the ways to shuffle
+            reached = more + (same + 1) / 2 if self.mid_p else more + same + 1
+            p_value = reached / (len(others) + 1)
+            found |= {
+                ".estimate": values[-1], ".expected": shuffled.mean(), ".expected_lower": low,
+                ".expected_upper": high, ".p_value": p_value, ".n": rows,
+                ".method": f"{method}, mid-p" if self.mid_p else method,
+            }  # fmt: skip
+        return pl.DataFrame([found], schema=_TESTED)
+
+
+def _is_exact(case: Case) -> bool:
+    """Whether it compares rates of rows that count the same, and none of some of the rows of another."""
+    (request,) = case.evaluated.requests
+    rows, shares = (case.crossed or case.evaluated).rows, list[Share]()
+    for name, formula in request.formulas:
+        share = share_of(formula)
+        if share is None or not reads_one_label(formula, rows.filter(name=name)):
+            return False
+        shares.append(share)
+    apart = all(
+        one.among.isdisjoint(other.among) or (one.among == other.among and one.holds in (other.holds, other.misses))
+        for one, other in itertools.combinations(shares, 2)
+    )
+    return apart and case.tally.weights is None and not case.tally.clusters
+
+
+def _farthest(rows: pl.DataFrame, counts: Sequence[Counts], drawn: Sequence[Array]) -> Array:
+    """How far the farthest groups of each draw are apart, in standard errors under equality; last of what was found."""
+    import numpy as np
+
+    largest = np.zeros(len(drawn[0]) + 1)
+    for count, hits in zip(counts, drawn, strict=True):
+        mine = rows.filter(name=count.name)
+        compared = mine.filter(pl.col("estimate").is_not_null())
+        reference = compared.filter("is_reference")[UNIT].unique().to_list()
+        kept = np.flatnonzero(np.isin(count.units, compared[UNIT].to_numpy()))
+        size, found = count.rows.sum(axis=0), count.hits.sum(axis=0)
+        # nobody is far from nobody
+        with np.errstate(divide="ignore", invalid="ignore"):
+            every, share = np.concatenate([hits, found[None]])[:, kept] / size[kept], found.sum() / size.sum()
+        variance = np.broadcast_to(share * (1 - share) / size[kept], every.shape)
+        places = np.flatnonzero(np.isin(count.units[kept], reference)).tolist()
+        np.fmax(largest, farthest(every, variance, places), out=largest)
+    return largest
+
+
+def _drawn(counts: Sequence[Counts], times: int, random: np.random.Generator) -> list[Any]:
+    """The shuffled hits of each rate; rates of the same rows are shuffled together."""
+    found: list[Any] = []
+    for place, count in enumerate(counts):
+        same = next((at for at in range(place) if counts[at].among == count.among), None)
+        if same is None:
+            found.append(count.shuffled(times, random))
+        else:
+            alike = counts[same].holds == count.holds
+            found.append(found[same] if alike else count.rows.sum(axis=0) - found[same])
+    return found
+
+
+def compared_draws(
+    evaluated: Evaluated, rows: pl.DataFrame, counts: Sequence[Counts], drawn: Sequence[Array]
+) -> pl.DataFrame:
+    """The aggregate of each draw, and last of what was found: `value`, and its `severity`.
+
+    All but the values stay what they were found: which groups are compared, with whom, and how much they weigh.
+    """
+    import numpy as np
+
+    (request,), times = evaluated.requests, len(drawn[0])
+    by, aggregate = cast("By", request.by), cast("Aggregate", request.aggregate)
+    parts = [rows.with_columns(pl.lit(times, pl.Int32).alias("outer"))]
+    for count, hits in zip(counts, drawn, strict=True):
+        mine = rows.filter((pl.col("name") == count.name) & pl.col(UNIT).is_in(count.units))
+        at = np.searchsorted(count.units, mine[UNIT].to_numpy())
+        size, total = count.rows.sum(axis=0), count.hits.sum()
+        every = size.sum()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = {
+                "estimate": hits[:, at] / size[at],
+                "overall": np.broadcast_to(total / every, (times, len(at))),
+                "rest": (total - hits[:, at]) / (every - size[at]),
+            }
+        tiled = mine[np.tile(np.arange(len(at)), times)].with_columns(
+            pl.Series("outer", np.repeat(np.arange(times, dtype=np.int32), len(at)))
+        )
+        # groups that are left out stay so
+        tiled = tiled.with_columns(
+            pl.when(pl.col("estimate").is_not_null()).then(pl.Series(shares["estimate"].ravel())).alias("estimate"),
+            *(
+                pl.Series(name, shares[name].ravel()).fill_nan(None)
+                for name in ("overall", "rest") if name in rows.columns
+            ),
+        )  # fmt: skip
+        others = rows.filter((pl.col("name") == count.name) & ~pl.col(UNIT).is_in(count.units))
+        fixed = others[np.tile(np.arange(len(others)), times)].with_columns(
+            pl.Series("outer", np.repeat(np.arange(times, dtype=np.int32), len(others)))
+        )
+        parts += [tiled, fixed]
+    every_draw = pl.concat(parts, how="vertical_relaxed").with_columns(pl.lit(0, pl.Int32).alias("request"))
+    two_sided = [0] if by.sides else []
+    found = compare(every_draw, {0: aggregate}, two_sided=two_sided, undefined_is_null=False, tidy=frames_of(evaluated))
+    values = found.sort("outer")["value"]
+    severity = aggregate.severity(values.fill_null(np.nan).to_numpy())
+    return pl.DataFrame({"value": values, "severity": pl.Series(severity, nan_to_null=True)})
+
+
+def disparity_test(
+    *metrics: GroupwiseMetric | MetricSet,
+    within: ColumnLike | Iterable[ColumnLike] | None = None,
+    times: int | None = None,
+    seed: int = 0,
+    mid_p: bool = False,
+    studentized: bool = False,
+    adjust: Literal["holm", "bh", "by", "none"] = "holm",
+    family: Family = "all",
+) -> DisparityTest:
+    """Test whether groups are equal, by shuffling who is in which group.
+
+    A rate is tested among the rows that it is about: demographic parity among all, equal opportunity among those with
+    the event, predictive parity among those selected, equalized odds among each. Exact but for the number of draws.
+
+    Anything else, and with `case_weights` or `cluster`, is tested by the largest distance of two groups in standard
+    errors, among shuffles of all rows or of whole clusters (Chung and Romano, 2013): exact where groups are alike in
+    everything, and right for many rows where they are not. It costs cells for metrics of labels, else rows.
+
+    Args:
+        metrics: Groupwise metrics.
+        within: Columns within whose groups everybody is shuffled, so that these cannot be what makes groups differ.
+        times: How many draws there are; 10,000 of counts, 1,000 of rows and where a function of one's own is asked for
+            each draw, unless said otherwise.
+        seed: Of the draws; the same seed gives the same answer.
+        mid_p: Whether draws that are equal to what was found count half.
+        studentized: Whether rates too are tested by how many standard errors groups are apart, and not by the disparity
+            itself, which a rare group makes large by chance. It is as exact, and what everything else is tested by.
+        adjust: How p-values of several tests are adjusted: `"holm"`, `"bh"` (Benjamini and Hochberg), `"by"` (Benjamini
+            and Yekutieli) or `"none"`.
+        family: Which tests are adjusted together: `"all"`, those of one `"metric"`, or of one `"by"`.
+
+    Returns:
+        A callable that takes what a metric takes, and gives one row for each metric and outer group: `.hypothesis`,
+        `.estimate`, what is `.expected` by chance if groups are equal and the range of 95 % of it (`.expected_lower`,
+        `.expected_upper`), `.p_value`, `.p_adjusted`, `.n` rows and the `.method`. Null where there is no disparity.
+
+    Raises:
+        ArgumentError: For metrics of how many rows there are, for clusters that several groups share, and for an
+            aggregate of one's own of which nobody knows where it should go.
+
+    >>> from tidyfair import demographic_parity
+    >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
+    >>> disparity_test(demographic_parity("sex"))(people, estimate="hired").select(".estimate", ".n").row(0)
+    (1.0, 6)
+    """
+    given = groupwise(metrics, "disparity_test")
+    for each in given:
+        if isinstance(each.bound, UserAggregate) and each.bound.good is None:
+            msg = (
+                f"disparity_test(): is more of {each.name} worse? Nobody knows of an aggregate of your own; make it by "
+                "`new_aggregate(…, equal=…)`."
+            )
+            raise ArgumentError(msg)
+    return DisparityTest(
+        given, columns_of(within), how_often(_MANY if times is None else times),
+        whole("seed", seed, 0), one_of("adjust", adjust, ADJUSTMENTS),
+        cast("Any", one_of("family", family, FAMILIES)), flag("mid_p", mid_p), draws=times,
+        studentized=flag("studentized", studentized),
+    )  # fmt: skip

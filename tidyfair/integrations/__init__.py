@@ -1,0 +1,1 @@
+"""Metrics in the form in which other libraries want them."""

@@ -1,0 +1,559 @@
+"""Metrics as scikit-learn's scorers: callables of an estimator, its data and the truth, of which more is better."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning, listed, warn
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric
+from tidyfair.metrics.fairness import demographic_parity_ratio, equal_opportunity_ratio, explained_by_groups
+from tidyfair.metrics.regression import rsq
+from tidyfair.specs.aggregates import UserAggregate
+from tidyfair.specs.arguments import flag, one_of
+from tidyfair.specs.columns import Column
+from tidyfair.tallies.source import from_arrays, open_frame
+from tidyfair.tallies.thresholds import Cut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Self
+
+    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.groups import Privileged
+
+__all__ = [
+    "CorrelationScorer",
+    "FairnessScorer",
+    "SubsetScorer",
+    "correlation_score",
+    "equal_opportunity_score",
+    "make_scorer",
+    "p_percent_score",
+    "subset_score",
+]
+
+Features: TypeAlias = "ColumnLike | int | Sequence[ColumnLike | int]"
+"""Columns of X, by their names or by numbers."""
+
+_TRUTH, _PREDICTED, _WEIGHT = "y", "prediction", "sample_weight"
+_MOST_CODES = 10
+"""More different whole numbers than this may be a measurement, or codes of groups: it has to be said."""
+_OURS = ("probs", "group_by", "case_weights", "frequency_weights", "cluster", "explain")
+"""Options of a call that a scorer has no use for, or fills in itself."""
+_ONLY_IN_ARRAYS = " A number is a place in an array only; in a frame it is a label."
+
+
+def _goodness(value: float | None, direction: str) -> float:
+    """A value such that more is better: how near it is to where it should be."""
+    match direction:
+        case _ if value is None:
+            return math.nan
+        case "one":
+            return min(value, 1 / value) if value > 0 else 0.0
+        case "zero":
+            return 0.0 - abs(value)
+        case "minimize":
+            return 0.0 - value
+        case _:
+            return value
+
+
+def _warn_of_nan(why: str) -> None:
+    warn(f"{why}, so that the score is NaN.", UndefinedWarning)
+
+
+@dataclass(frozen=True)
+class Response:
+    """What an estimator predicts: columns, and the arguments of a metric that name them."""
+
+    columns: dict[str, Any]
+    arguments: dict[str, Any]
+
+    @classmethod
+    def of_labels(cls, labels: Any) -> Response:
+        """Predicted labels, or numbers."""
+        return cls({_PREDICTED: labels}, {"estimate": _PREDICTED})
+
+    @classmethod
+    def of_event(cls, scores: Any) -> Response:
+        """Scores of the event."""
+        return cls({_PREDICTED: scores}, {"probs": _PREDICTED})
+
+    @classmethod
+    def of_classes(cls, scores: Any, classes: Sequence[object]) -> Response:
+        """Scores of each class, a column for each."""
+        names = {label: f"{_PREDICTED} {place}" for place, label in enumerate(classes)}
+        return cls({name: scores[:, place] for place, name in enumerate(names.values())}, {"probs": names})
+
+
+@dataclass(frozen=True)
+class Scorer(ABC):
+    """What scikit-learn asks of a scorer beside the score: which metadata it wants to be given."""
+
+    requests: dict[str, bool | str | None] = field(
+        default_factory=dict[str, "bool | str | None"], hash=False, kw_only=True, repr=False
+    )
+
+    @property
+    @abstractmethod
+    def call(self) -> str:
+        """The call that makes one like it, for messages."""
+
+    @property
+    @abstractmethod
+    def metadata(self) -> list[str]:
+        """The arguments beside the estimator, X and the truth."""
+
+    def set_score_request(self, **requests: bool | str | None) -> Self:
+        """Say which metadata this scorer is to be given where scikit-learn routes them, as of its own scorers.
+
+        Args:
+            requests: For `sample_weight`, and for `sensitive_features` where groups are compared: True; False, for a
+                score without them; another name by which they are passed; or None, for an error where they are passed.
+
+        Returns:
+            The scorer itself.
+
+        Raises:
+            ArgumentError: For other metadata or answers, or if routing is not enabled.
+        """
+        from sklearn import get_config  # noqa: PLC0415 - whoever routes has it  # pyright: ignore[reportMissingTypeStubs]
+
+        if not get_config()["enable_metadata_routing"]:
+            msg = (
+                "set_score_request() says what is routed, but nothing is: "
+                "`sklearn.set_config(enable_metadata_routing=True)` comes first."
+            )
+            raise ArgumentError(msg)
+        for name, answer in requests.items():
+            if name not in self.metadata:
+                raise ArgumentError.unknown("metadata", name, self.metadata)
+            named = isinstance(answer, str) and answer.isidentifier()
+            if answer is not None and not isinstance(answer, bool) and not named:
+                msg = f"set_score_request(): `{name}` is True, False, None or another name, not {answer!r}."
+                raise ArgumentError(msg)
+        self.requests.update(requests)
+        return self
+
+    def get_metadata_routing(self) -> Any:
+        """What scikit-learn asks for to route metadata: a `MetadataRequest`."""
+        from sklearn.utils.metadata_routing import MetadataRequest  # noqa: PLC0415 - whoever routes has it  # pyright: ignore[reportMissingTypeStubs]
+
+        routing: Any = MetadataRequest(owner=self.call)
+        for name in self.metadata:
+            routing.score.add_request(param=name, alias=self.requests.get(name))
+        return routing
+
+    def _accept_sample_weight(self) -> bool:
+        """Asked by scikit-learn's searches where metadata are not routed."""
+        return "sample_weight" in self.metadata
+
+
+@dataclass(frozen=True)
+class FairnessScorer(Scorer):
+    """A metric as a scorer; made by `make_scorer` and its like."""
+
+    metric: Metric | GroupwiseMetric
+    numbers: tuple[tuple[str, int], ...] = ()
+    """Columns of the metric that stand for a number: a label of a frame, or a place in an array."""
+    options: tuple[tuple[str, Any], ...] = ()
+    response: Literal["labels", "scores"] = "labels"
+
+    @property
+    def call(self) -> str:
+        """The call that makes one like it, for messages."""
+        return f"make_scorer({self.metric.name})"
+
+    @property
+    def metadata(self) -> list[str]:
+        """The arguments beside the estimator, X and the truth."""
+        return ["sample_weight", *(["sensitive_features"] if self._roots else [])]
+
+    def __call__(
+        self, estimator: Any, X: Any, y_true: Any = None, sample_weight: Any = None, sensitive_features: Any = None,  # noqa: N803 - scikit-learn's
+    ) -> float:  # fmt: skip
+        """How good the predictions for X are: more is better; NaN where there is no value.
+
+        Args:
+            estimator: A fitted estimator.
+            X: What it predicts from, and what the groups are read from.
+            y_true: The truth.
+            sample_weight: Case weights.
+            sensitive_features: What the groups are read from in place of X.
+        """
+        features = self.features(X if sensitive_features is None else sensitive_features)
+        return self._score(features, y_true, self.predicted(estimator, X), sample_weight)
+
+    def routed(self, y_true: Any, y_pred: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> float:
+        """The same of predictions and features beside them: a metric function for scikit-learn's `make_scorer`."""
+        if sensitive_features is None and self._roots:
+            msg = f"{self.metric.name}: give the columns that it compares, `sensitive_features=`."
+            raise ArgumentError(msg)
+        return self._score(self.features(sensitive_features), y_true, self._given(y_true, y_pred), sample_weight)
+
+    def _given(self, y_true: Any, y_pred: Any) -> Response:
+        """Predictions that are given: labels, scores of the event, or scores of all classes in sorted order."""
+        if self.response == "labels":
+            return Response.of_labels(y_pred)
+        import numpy as np
+
+        scores = np.asarray(y_pred)
+        if scores.ndim == 1:
+            return Response.of_event(y_pred)
+        classes = np.unique(dict(self.options).get("labels", y_true)).tolist()
+        if len(classes) != scores.shape[1]:
+            msg = (
+                f"{self.metric.name}: there are scores of {scores.shape[1]} classes, but the truth has {len(classes)}; "
+                "list them all, `make_scorer(…, labels=[…])`."
+            )
+            raise ArgumentError(msg)
+        return Response.of_classes(scores, classes)
+
+    def _score(self, features: Mapping[str, Any], y_true: Any, response: Response, weight: Any) -> float:
+        return self.score(self.rows(features, y_true, response, weight), response.arguments)
+
+    def score(self, frame: pl.DataFrame, predicted: Mapping[str, Any]) -> float:
+        """How good the predictions in a frame of `rows` are; `predicted` are the arguments that name them."""
+        options: dict[str, Any] = {**dict(self.options), **predicted, **self._there(frame)}
+        value: float | None = self.metric(frame, **options)[".estimate"].item()
+        if value is None and options.get("on_undefined") != "ignore":
+            _warn_of_nan(f"{self.metric.name} has no value for these rows")
+        return _goodness(value, self.metric.direction)
+
+    def rows(self, features: Mapping[str, Any], y_true: Any, response: Response, weight: Any) -> pl.DataFrame:
+        """Features, truth, predictions and weights as one frame."""
+        ours = {_TRUTH: y_true, **response.columns, _WEIGHT: weight}
+        given = {name: values for name, values in ours.items() if values is not None}
+        if clash := [name for name in given if name in features]:
+            msg = f"A scorer adds a column {clash[0]!r}, and there is one; rename yours."
+            raise ColumnError(msg)
+        return from_arrays({**features, **given})
+
+    def predicted(self, estimator: Any, X: Any) -> Response:  # noqa: N803 - scikit-learn's
+        """What an estimator predicts: labels, scores of the event, or scores of each of many labels."""
+        if self.response == "labels":
+            return Response.of_labels(estimator.predict(X))
+        import numpy as np
+
+        if not hasattr(estimator, "predict_proba"):
+            msg = f"{self.metric.name} reads scores, but a {type(estimator).__name__} has no `predict_proba`."
+            raise ArgumentError(msg)
+        scores, classes = np.asarray(estimator.predict_proba(X)), np.asarray(estimator.classes_).tolist()
+        event = dict(self.options).get("pos_label", classes[-1] if len(classes) == len(("no", "yes")) else None)
+        if event is None:
+            return Response.of_classes(scores, classes)
+        if event not in classes:
+            msg = f"`pos_label`: the estimator has not learnt {event!r}, only {listed(classes)}."
+            raise ArgumentError(msg)
+        return Response.of_event(scores[:, classes.index(event)])
+
+    def _there(self, frame: pl.DataFrame) -> dict[str, str | None]:
+        roles = {"truth": _TRUTH, "case_weights": _WEIGHT}
+        return {role: name if name in frame.columns else None for role, name in roles.items()}
+
+    @property
+    def _by(self) -> tuple[Column, ...]:
+        """What is compared."""
+        return self.metric.by.columns if isinstance(self.metric, GroupwiseMetric) else ()
+
+    @property
+    def _roots(self) -> list[str]:
+        """The columns of the data that are read beside truth and predictions."""
+        cut = Cut.of(dict(self.options), {"probs"})
+        features = [
+            feature
+            for request in self.metric.requests
+            for _, formula in request.formulas
+            for term in formula.all_terms
+            if term.neighborhood
+            for feature in term.neighborhood.features
+        ]
+        columns = [*self._by, *(cut.by if cut else ()), *features]
+        return list(dict.fromkeys(root for column in columns for root in column.roots))
+
+    def features(self, data: Any) -> dict[str, Any]:
+        """The columns that groups are made of, from a frame by their names, from an array by their places."""
+        roots = self._roots
+        if not roots:
+            return {}
+        if hasattr(data, "toarray"):
+            msg = "X is sparse; a scorer reads its groups from a frame, or from an array, `X.toarray()`."
+            raise ColumnError(msg)
+        return self._of_frame(data, roots) if hasattr(data, "columns") else self._of_array(data, roots)
+
+    def _of_frame(self, data: Any, roots: list[str]) -> dict[str, Any]:
+        # labels of pandas can be numbers
+        by_label = type(data).__module__.partition(".")[0] == "pandas"
+        source = data if by_label else open_frame(data)
+        there, numbers = list(source.columns), dict(self.numbers)
+        labels = {root: numbers.get(root, root) for root in roots}
+        for label in labels.values():
+            if label not in there:
+                error = ColumnError.missing(label, "by", there)
+                raise error if isinstance(label, str) else ColumnError(f"{error}{_ONLY_IN_ARRAYS}")
+            if there.count(label) > 1:
+                msg = f"X has several columns {label!r}; give them names of their own."
+                raise ColumnError(msg)
+        if by_label:
+            return {root: data[label] for root, label in labels.items()}
+        found = source.read({root: ("by", Column(root)) for root in roots})
+        return {column.name: column for column in found}
+
+    def _of_array(self, data: Any, roots: list[str]) -> dict[str, Any]:
+        import numpy as np
+
+        shape, numbers = getattr(data, "shape", np.shape(data)), dict(self.numbers)
+        if len(shape) == 1 and len(roots) == 1:
+            return {roots[0]: data}
+        if named := [root for root in roots if root not in numbers]:
+            msg = f"X has no names, so that there is no column {named[0]!r}; give the place of the column, `by=0`."
+            raise ColumnError(msg)
+        array = np.asarray(data)
+        width = array.shape[1]
+        for place in numbers.values():
+            if not -width <= place < width:
+                msg = f"`by={place}` is no column of X, which has {width}."
+                raise ColumnError(msg)
+        return {root: array[:, numbers[root]] for root in roots}
+
+
+def make_scorer(
+    metric: Metric | GroupwiseMetric | GroupwiseFactory,
+    by: Features | Privileged | None = None,
+    *,
+    response: Literal["labels", "scores"] | None = None,
+    **options: Any,
+) -> FairnessScorer:
+    """Make a scorer for `cross_validate` and `GridSearchCV`: `scorer(estimator, X, y)`, of which more is better.
+
+    Differences count as minus their distance from 0, signed ratios as the smaller of q and 1/q.
+
+    Args:
+        metric: A metric, a groupwise metric, or a factory with `by`.
+        by: The sensitive feature: a column of X by its name, or by a number: the label of a column of a pandas frame,
+            the place of one if X is an array. Several make intersections, as `by=("sex", "race")`.
+        response: What is scored: predicted `"labels"` (or numbers), or the `"scores"` by `predict_proba`: those of the
+            event (`pos_label`, or the second of two classes), or of every class where there are more. Left out, it is
+            what the metric reads; with a `threshold` that is scores.
+        options: Those of a call, such as `pos_label` or `threshold`.
+
+    Returns:
+        A scorer that pickles as its metric does. It takes `sample_weight=`, and `sensitive_features=` where these are
+        not in X; `scorer.set_score_request(sample_weight=True)` has scikit-learn route them. Groups without a value are
+        warned of as in a call, and so is a score that is NaN (`on_undefined="ignore"` silences both). `scorer.routed`
+        is the same as a function of truth and prediction, for scikit-learn's own `make_scorer`.
+
+    Raises:
+        ArgumentError: For what gives more than one number, or a number of which it is not known whether more is better.
+
+    >>> from tidyfair import equalized_odds_difference
+    >>> make_scorer(equalized_odds_difference, by="sex").metric
+    <groupwise metric equalized_odds_difference('sex'): difference(to='range') of sens, fall_out, minimize>
+    """
+    if response is not None:
+        one_of("response", response, ["labels", "scores"])
+    given: object = metric
+    numbers: tuple[tuple[str, int], ...] = ()
+    if isinstance(given, GroupwiseFactory):
+        if by is None:
+            msg = f'make_scorer(): {given.name} compares groups: give the sensitive feature, `by="column"`.'
+            raise ArgumentError(msg)
+        features: list[Any] = list(by) if isinstance(by, list | tuple) else [by]
+        named = [f"column {feature}" if _is_number(feature) else feature for feature in features]
+        numbers = tuple((name, int(number)) for name, number in zip(named, features, strict=True) if _is_number(number))
+        given = given(*named)
+    elif by is not None:
+        msg = "make_scorer(): `by` goes with a factory such as demographic_parity_ratio; other metrics have their own."
+        raise ArgumentError(msg)
+    if not isinstance(given, Metric | GroupwiseMetric):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"make_scorer() takes a metric, or a factory and `by=`, not {metric!r}."
+        raise ArgumentError(msg)
+    if isinstance(given, GroupwiseMetric) and isinstance(given.bound, UserAggregate) and given.bound.good is None:
+        msg = (
+            f"make_scorer(): is more of {given.name} better? Nobody knows of an aggregate of your own; make the metric "
+            "by `new_groupwise_metric(…, direction=…)`, or the aggregate by `new_aggregate(…, equal=…)`."
+        )
+        raise ArgumentError(msg)
+    if taken := [name for name in options if name in _OURS]:
+        msg = f"make_scorer(): a scorer has no `{taken[0]}`: it scores the predictions for X, with `sample_weight`."
+        raise ArgumentError(msg)
+    given.check_options(options)
+    if (cut := Cut.of(options, {"probs"})) and cut.several:
+        msg = f"make_scorer(): a score is one number, so `{cut.way}` is one value, not a list."
+        raise ArgumentError(msg)
+    return FairnessScorer(given, numbers, tuple(options.items()), _response(given, response, cut=cut is not None))
+
+
+def _is_number(feature: object) -> bool:
+    return not isinstance(feature, bool) and isinstance(feature, Integral)
+
+
+def _response(
+    metric: Metric | GroupwiseMetric, asked: Literal["labels", "scores"] | None, *, cut: bool
+) -> Literal["labels", "scores"]:
+    """What is to be predicted, which is what the metric reads; labels that are cut from scores are made of these."""
+    kinds = {formula.kind for request in metric.requests for _, formula in request.formulas}
+    read: Literal["labels", "scores"] = "scores" if cut or "prob" in kinds else "labels"
+    if asked is not None and asked != read:
+        way_out = "leave `response` out"
+        if read == "labels":
+            way_out += ", or give a `threshold=`, by which scores become labels"
+        msg = f"make_scorer(): {metric.name} reads {read}, not {asked}; {way_out}."
+        raise ArgumentError(msg)
+    return read
+
+
+def p_percent_score(sensitive_column: Features, positive_target: object = 1) -> FairnessScorer:
+    """Scorer: the smallest over the largest selection rate of any groups (the 80 % rule asks for 0.8).
+
+    >>> p_percent_score("sex").metric.name
+    'demographic_parity_ratio'
+    """
+    return make_scorer(demographic_parity_ratio, sensitive_column, pos_label=positive_target)
+
+
+def equal_opportunity_score(sensitive_column: Features, positive_target: object = 1) -> FairnessScorer:
+    """Scorer: the smallest over the largest true positive rate of any groups.
+
+    >>> equal_opportunity_score("sex").metric.name
+    'equal_opportunity_ratio'
+    """
+    return make_scorer(equal_opportunity_ratio, sensitive_column, pos_label=positive_target)
+
+
+@dataclass(frozen=True)
+class CorrelationScorer(FairnessScorer):
+    """Correlation of predictions with a feature as a scorer; made by `correlation_score`."""
+
+    as_numbers: bool | None = None
+    """Whether a feature of numbers is a measurement; floats are, and few whole numbers are not, unless it says so."""
+
+    def score(self, frame: pl.DataFrame, predicted: Mapping[str, Any]) -> float:
+        """Minus the correlation of predictions and the feature, whatever is true."""
+        (feature,) = self._by
+        measured = self._is_measured(frame.select(feature.expr).to_series())
+        metric, truth = (rsq, feature.source) if measured else (self.metric, None)
+        weights = self._there(frame)["case_weights"]
+        value = metric(frame, truth, case_weights=weights, **predicted)[".estimate"].item()
+        if value is None:
+            _warn_of_nan("There is no correlation in these rows")
+            return math.nan
+        return -math.sqrt(value)
+
+    def _is_measured(self, feature: pl.Series) -> bool:
+        """Whether the values of a feature are numbers to correlate with, not codes of groups."""
+        if self.as_numbers is not None:
+            return self.as_numbers
+        if feature.dtype.is_integer() and (several := feature.n_unique()) > _MOST_CODES:
+            msg = (
+                f"correlation_score(): {feature.name!r} holds {several} different whole numbers, which may be a "
+                "measurement, such as ages, or codes of groups: write `as_numbers=True` or `as_numbers=False`."
+            )
+            raise ArgumentError(msg)
+        return feature.dtype.is_float()
+
+
+def correlation_score(column: ColumnLike | int, *, as_numbers: bool | None = None) -> FairnessScorer:
+    """Scorer: minus the correlation ratio of predicted numbers and groups; of two groups minus |Pearson's r|.
+
+    It is the root of `explained_by_groups`, and needs no order of groups. Of a feature that is a measurement it is
+    minus |Pearson's r|.
+
+    Args:
+        column: The feature: a column of X, or its place if X is an array.
+        as_numbers: Whether its values are a measurement (True) or codes of groups (False). Where nothing is said,
+            floats are a measurement; text, Booleans and at most ten different whole numbers are groups; more whole
+            numbers are an error.
+
+    >>> correlation_score("sex").metric.name
+    'explained_by_groups'
+    """
+    if not isinstance(column, str | pl.Expr | Integral):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"correlation_score() takes one column, not {column!r}."
+        raise ArgumentError(msg)
+    if as_numbers is not None:
+        flag("as_numbers", as_numbers)
+    made = make_scorer(explained_by_groups, column)
+    return CorrelationScorer(made.metric, made.numbers, as_numbers=as_numbers)
+
+
+@dataclass(frozen=True)
+class SubsetScorer(Scorer):
+    """A metric, or a function of truth and prediction, of some of the rows as a scorer; made by `subset_score`."""
+
+    subset: Callable[[Any], Any]
+    measure: FairnessScorer | Callable[..., float]
+    options: tuple[tuple[str, Any], ...] = ()
+    """Arguments of a function."""
+
+    @property
+    def call(self) -> str:
+        """The call that makes one like it, for messages."""
+        measure = self.measure
+        name = measure.metric.name if isinstance(measure, FairnessScorer) else getattr(measure, "__name__", measure)
+        return f"subset_score({name})"
+
+    @property
+    def metadata(self) -> list[str]:
+        """The arguments beside the estimator, X and the truth."""
+        known = ["sample_weight"]
+        if isinstance(self.measure, FairnessScorer):
+            return known
+        return [name for name in known if name in inspect.signature(self.measure).parameters]
+
+    def __call__(self, estimator: Any, X: Any, y_true: Any = None, sample_weight: Any = None) -> float:  # noqa: N803 - scikit-learn's
+        """The metric of the rows of X that the subset picks; NaN if there are none."""
+        import numpy as np
+
+        measure = self.measure
+        ours = isinstance(measure, FairnessScorer)
+        response = measure.predicted(estimator, X) if ours else Response.of_labels(estimator.predict(X))
+        mask, count = np.asarray(self.subset(X)), len(next(iter(response.columns.values())))
+        if mask.shape != (count,) or mask.dtype != bool:
+            what = f"{mask.dtype} of shape {mask.shape}"
+            msg = f"subset_score(): the subset is one truth value for each row, which are {count}, not {what}."
+            raise ArgumentError(msg)
+        if not mask.any():
+            _warn_of_nan(f"The subset picks none of {count} rows")
+            return math.nan
+        if ours:
+            rows = measure.rows(measure.features(X), y_true, response, sample_weight)
+            return measure.score(rows.filter(pl.Series(mask)), response.arguments)
+        if y_true is None:
+            msg = "subset_score(): a function of truth and prediction needs y."
+            raise ArgumentError(msg)
+        weights = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)[mask]}
+        truth, predicted = np.asarray(y_true)[mask], np.asarray(response.columns[_PREDICTED])[mask]
+        return float(measure(truth, predicted, **dict(self.options), **weights))
+
+
+def subset_score(
+    subset_picker: Callable[[Any], Any], score: Metric | Callable[..., float], **kwargs: Any
+) -> SubsetScorer:
+    """Scorer: a metric of the rows that a function of X picks.
+
+    Args:
+        subset_picker: A function of X that gives a truth value for each row.
+        score: A metric, or a function of truth and prediction such as scikit-learn's.
+        kwargs: Arguments of that function, or options of `make_scorer` for the metric.
+
+    >>> from tidyfair import accuracy
+    >>> subset_score(lambda people: people["sex"] == "f", accuracy, pos_label="yes").measure.metric.name
+    'accuracy'
+    """
+    given: object = score
+    if isinstance(given, Metric):
+        return SubsetScorer(subset_picker, make_scorer(given, **kwargs))
+    if isinstance(given, GroupwiseMetric | GroupwiseFactory) or not callable(given) or not callable(subset_picker):
+        msg = (
+            f"subset_score() takes a function of X and a metric, or a function of truth and prediction, not {score!r}."
+        )
+        raise ArgumentError(msg)
+    return SubsetScorer(subset_picker, score, tuple(kwargs.items()))

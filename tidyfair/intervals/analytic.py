@@ -1,0 +1,436 @@
+"""How sure values are: intervals of what groups have, and of how far groups are apart.
+
+A quantity of a group is a share of some rows, or an area under a curve, that is known with an error. Groups are
+independent of each other. A range over groups is never below zero and grows with their number, so that no interval
+of the range itself covers its truth where groups are equal; those of all pairs do.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import polars as pl
+
+from tidyfair.evaluation.statistics import CELLS, LEVEL, UNIT, add_statistics, evaluate
+from tidyfair.intervals.proportions import apart, area, clopper_pearson, on_logits, score_ratio, wilson, z_value
+from tidyfair.specs.contrasts import Contrast
+from tidyfair.specs.formulas import ROWS, Formula
+from tidyfair.specs.spreads import Spread
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    import numpy as np
+
+    from tidyfair.intervals.proportions import Limits
+    from tidyfair.specs.aggregates import Aggregate
+
+    Floats: TypeAlias = np.ndarray[Any, Any]
+
+__all__: list[str] = []
+
+Kind: TypeAlias = Literal["share", "area", "estimated"]
+FEW = 15
+"""With fewer of a class the normal approximation of an area is not to be trusted."""
+_MANY_GROUPS = 200
+_NORMAL = 10_000
+"""Counts that vary by so much, squared, are normal to three digits."""
+_ROUNDED_UP = 1.001
+"""What makes up for the rounding of numbers of half the width."""
+_PROBES = ((3, 5, 2, 7, 1, 4, 6, 2, 3), (1, 8, 9, 2, 5, 3, 2, 7, 4))
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a rate is: which cells of the table of truth and estimate it is among, and in which of them it holds."""
+
+    among: frozenset[str]
+    holds: frozenset[str]
+
+    @property
+    def misses(self) -> frozenset[str]:
+        """In which of them it does not hold."""
+        return self.among - self.holds
+
+
+@lru_cache(maxsize=1024)
+def share_of(formula: Formula) -> Share | None:
+    """The share that a formula is, found by trying it on tables; None if it is something else."""
+    found, rows = _tried(formula)
+    among = {name for name, count in zip(CELLS, rows, strict=False) if count}
+    holds = {name for name, value in zip(CELLS, found, strict=False) if value}
+    known = {*found[: len(CELLS)], *rows[: len(CELLS)]} <= {None, 0, 1}
+    for value, size, probe in zip(found[len(CELLS) :], rows[len(CELLS) :], _PROBES, strict=False):
+        all_of_them, hits = _counted(probe, among), _counted(probe, holds)
+        known = known and bool(size) and size == all_of_them and math.isclose(value or 0.0, hits / all_of_them)
+    return Share(frozenset(among), frozenset(holds)) if known and among else None
+
+
+@lru_cache(maxsize=1024)
+def odds_of(formula: Formula) -> Share | None:
+    """The share whose odds a formula is, such as false negatives among errors; None if it is something else."""
+    found, rows = _tried(formula)
+    below = {name for name, count in zip(CELLS, rows, strict=False) if count}
+    others = [name for name in ("tp", "fp", "fn", "tn") if name not in below]
+    for size in range(1, len(others) + 1) if below else ():
+        for above in itertools.combinations(others, size):
+            odds = [_counted(probe, above) / _counted(probe, below) for probe in _PROBES]
+            if all(map(math.isclose, odds, [value or 0.0 for value in found[len(CELLS) :]])):
+                return Share(frozenset(below | {*above}), frozenset(above))
+    return None
+
+
+def _tried(formula: Formula) -> tuple[list[float | None], list[float | None]]:
+    """The values and denominators of a formula on a table with each cell alone, and on the probes.
+
+    None are there of what is not a rate of counts of labels.
+    """
+    of_counts = formula.kind == "class" and formula.way == "sums" and formula.given is None
+    if not of_counts or formula.beyond or formula.all_terms or formula.express()[1] is None:
+        return [], []
+    tables = [*([int(name == other) for name in CELLS] for other in CELLS), *_PROBES]
+    counts = {name + ROWS: column for name, column in zip(CELLS, zip(*tables, strict=True), strict=True)}
+    table = pl.DataFrame({UNIT: range(len(tables)), **counts}).with_columns(
+        pl.col(UNIT).cast(pl.Int32), pl.lit(1, pl.Int32).alias(LEVEL)
+    )
+    values = evaluate(add_statistics(table), {0: formula}, "binary")[0].sort(UNIT)
+    return values["estimate"].to_list(), values["denominator"].to_list()
+
+
+def _counted(probe: Sequence[int], cells: Collection[str]) -> int:
+    return sum(count for name, count in zip(CELLS, probe, strict=True) if name in cells)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Quantities:
+    """The same quantity of several groups that are independent of each other."""
+
+    kind: Kind
+    value: Floats
+    rows: Floats
+    """The effective number of rows that a share is of."""
+    error: Floats
+    """The standard error."""
+    events: Floats
+    others: Floats
+    below: Floats
+    above: Floats
+    """The standard error on either side that empty cells add to that of replicates."""
+
+    @classmethod
+    def of(cls, kind: Kind, rows: pl.DataFrame) -> Quantities:
+        """From the rows of values: `estimate` and, of shares, `denominator` or `effective`; of areas, `variance`.
+
+        Of what is estimated it is `deviation`, the standard error seen in replicates, and those `below` and `above`.
+        """
+        import numpy as np
+
+        def column(name: str) -> Floats:
+            return rows[name].to_numpy().astype(float)
+
+        value = column("estimate")
+        none, nothing = np.full_like(value, math.nan), np.zeros_like(value)
+        if kind == "area":
+            events, others = column("events"), column("others")
+            return cls(kind, value, events + others, np.sqrt(column("variance")), events, others, nothing, nothing)
+        if kind == "estimated":
+            return cls(kind, value, none, column("deviation"), none, none, column("below"), column("above"))
+        size = column("effective" if "effective" in rows.columns else "denominator")
+        return cls(kind, value, size, np.sqrt(value * (1 - value) / size), none, none, nothing, nothing)
+
+    @classmethod
+    def of_counts(cls, hits: Floats, rows: Floats) -> Quantities:
+        """Shares, from the rows of groups and those of them that count."""
+        table = pl.DataFrame({"estimate": hits / rows, "denominator": rows})
+        return cls.of("share", table)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    @property
+    def widest(self) -> Floats:
+        """The standard error on the side on which it is larger."""
+        import numpy as np
+
+        return np.hypot(self.error, np.fmax(self.below, self.above))
+
+    @property
+    def methods(self) -> list[str]:
+        """How the `limits` of each are found."""
+        if self.kind == "area":
+            return ["delong" if normal else "newcombe" for normal in self._normal()]
+        return ["wilson" if self.kind == "share" else "bootstrap"] * len(self)
+
+    def limits(self, z: float) -> Limits:
+        """Limits of each, at so many standard errors."""
+        import numpy as np
+
+        if self.kind == "share":
+            return wilson(self.value, self.rows, z)
+        if self.kind == "estimated":
+            below, above = (np.hypot(self.error, side) for side in (self.below, self.above))
+            return self.value - z * below, self.value + z * above
+        exact, normal = area(self.value, self.events, self.others, z), on_logits(self.value, self.error, z)
+        lower, upper = (np.where(self._normal(), one, other) for one, other in zip(normal, exact, strict=True))
+        return lower, upper
+
+    def _normal(self) -> Any:
+        import numpy as np
+
+        enough = np.minimum(self.events, self.others) >= FEW
+        return enough & (self.value > 0) & (self.value < 1) & (self.error > 0)
+
+    def logarithms(self, z: float) -> tuple[Floats, Limits]:
+        """The logarithm of each, and limits of it; of none of all it is that of half a row more."""
+        import numpy as np
+
+        if self.kind == "estimated":
+            low, high = np.maximum(self.value - z * self.below, 0), self.value + z * self.above
+            # of a value of 0 half of what it may be
+            value = np.where(self.value > 0, self.value, high / 2)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                middle, half = np.log(value), z * self.error / value
+                below, above = np.hypot(half, middle - np.log(low)), np.hypot(half, np.log(high) - middle)
+            return middle, (middle - below, middle + above)
+        lower, upper = self.limits(z)
+        value = self.value if self.kind == "area" else (self.value * self.rows + 0.5) / (self.rows + 1)
+        with np.errstate(divide="ignore"):
+            return np.log(value), (np.log(lower), np.log(np.maximum(upper, value)))
+
+    def deviates(self, times: int, random: np.random.Generator, *, logarithm: bool) -> tuple[Floats, Floats]:
+        """How far estimates fall from the truth by chance, `times` over, and the variance that is estimated with each.
+
+        The truth is taken to be what was found, drawn a little to the middle. Group by group, in half the width, so
+        that what is compared stays in the cache.
+        """
+        import numpy as np
+
+        if self.kind != "share":
+            error = (self.widest / self.value if logarithm else self.widest).astype(np.float32)[:, None]
+            normal = np.ascontiguousarray(random.standard_normal((times, len(self))).T, dtype=np.float32)
+            return normal * error, np.broadcast_to(error**2, normal.shape)
+        rows = np.maximum(np.round(self.rows), 1)
+        middle = (self.value * rows + 0.5) / (rows + 1)
+        spread = rows * middle * (1 - middle)
+        if spread.min() > _NORMAL:
+            drawn = random.standard_normal((len(self), times), dtype=np.float32)
+            drawn *= (np.sqrt(spread) / rows).astype(np.float32)[:, None]
+            drawn += middle.astype(np.float32)[:, None]
+        else:
+            hits = random.binomial(rows.astype(np.int64), middle, (times, len(self)))
+            drawn = np.ascontiguousarray(hits.T, dtype=np.float32)
+            drawn += 0.5
+            drawn /= (rows + 1).astype(np.float32)[:, None]
+        middle, rows = (each.astype(np.float32)[:, None] for each in (middle, rows))
+        variance = 1 - drawn
+        if logarithm:
+            variance /= drawn
+            away = np.log(drawn) - np.log(middle)
+        else:
+            variance *= drawn
+            away = drawn - middle
+        variance /= rows
+        return away, variance
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval, and how it was found."""
+
+    lower: float
+    upper: float
+    error: float
+    method: str
+
+
+def limits_of(quantities: Quantities, level: float, *, exact: bool = False) -> list[Interval]:
+    """An interval of each quantity."""
+    z = z_value(level)
+    if exact and quantities.kind == "share":
+        lower, upper = clopper_pearson(quantities.value, quantities.rows, level)
+        methods = ["clopper_pearson"] * len(quantities)
+    else:
+        (lower, upper), methods = quantities.limits(z), quantities.methods
+    ends = zip(lower.tolist(), upper.tolist(), quantities.error.tolist(), methods, strict=True)
+    return [Interval(*each) for each in ends]
+
+
+def compared(
+    families: Sequence[Quantities],
+    references: Sequence[int | None],
+    aggregate: Aggregate,
+    level: float,
+    *,
+    times: int,
+    random: np.random.Generator,
+) -> Interval | None:
+    """An interval of an aggregate of the groups of one or more families (metrics, labels); None if none is known.
+
+    `references` are the places of the groups that others are compared with. Where the aggregate is the worst of the
+    families all their pairs count.
+    """
+    import numpy as np
+
+    if isinstance(aggregate, Spread):
+        return _extreme(families, aggregate, level)
+    if not all(np.isfinite(family.value).all() for family in families):
+        return None
+    many = max(map(len, families), default=0) > _MANY_GROUPS
+    if isinstance(aggregate, Contrast) and many and all(reference is None for reference in references):
+        return _bands(families, aggregate, level)
+    pairs = [_pairs(len(family), reference) for family, reference in zip(families, references, strict=True)]
+    known = all(len(one) for one, _ in pairs)
+    if not isinstance(aggregate, Contrast) or not known:
+        return None
+    if len(families) == 1 and len(pairs[0][0]) == 1:
+        return _pair(families[0], pairs[0], aggregate, z_value(level))
+    return _range(families, references, pairs, aggregate, level, times, random)
+
+
+def _range(
+    families: Sequence[Quantities], references: Sequence[int | None], pairs: Sequence[tuple[Floats, Floats]],
+    aggregate: Contrast, level: float, times: int, random: np.random.Generator,
+) -> Interval | None:  # fmt: skip
+    """The interval of the largest contrast of any pair: its lower end for all pairs at once, its upper end for each."""
+    z, logarithm = z_value(level), aggregate.kind != "difference"
+    q = _largest_deviation(families, references, (1 + level) / 2, times, random, logarithm=logarithm)
+    lowest, highest = [0.0], [0.0]
+    for family, (one, other) in zip(families, pairs, strict=True):
+        for first, second in ((one, other), (other, one)):
+            lowest.append(float(_ends(family, first, second, q, logarithm=logarithm)[0].max()))
+            highest.append(float(_ends(family, first, second, z, logarithm=logarithm)[1].max()))
+    if any(map(math.isnan, (*lowest, *highest))):
+        return None
+    lower, upper = max(lowest), max(highest)
+    return _of_range(families, aggregate, lower, upper, "pairwise")
+
+
+def _bands(families: Sequence[Quantities], aggregate: Contrast, level: float) -> Interval:
+    """The same for so many groups that bands of all of them at once are hardly wider, and pairs too many to look at."""
+    z, lower, upper = z_value(level), 0.0, 0.0
+    q = z_value(level ** (1 / sum(map(len, families))))
+    for family in families:
+        (low, high), (least, most) = (
+            family.limits(at) if aggregate.kind == "difference" else family.logarithms(at)[1] for at in (q, z)
+        )
+        lower, upper = max(lower, float(low.max() - high.min())), max(upper, float(most.max() - least.min()))
+    return _of_range(families, aggregate, lower, upper, "simultaneous")
+
+
+def _of_range(families: Sequence[Quantities], aggregate: Contrast, lower: float, upper: float, method: str) -> Interval:
+    """The interval of a range from its ends, which are logarithms where it is a ratio."""
+    if aggregate.kind == "ratio":
+        return Interval(math.exp(-upper), math.exp(-lower), math.nan, method)
+    bounded = aggregate.kind == "difference" and all(family.kind != "estimated" for family in families)
+    return Interval(lower, min(upper, 1.0 if bounded else math.inf), math.nan, method)
+
+
+def _pairs(count: int, reference: int | None) -> tuple[Floats, Floats]:
+    """The places of the groups of each pair."""
+    import numpy as np
+
+    if reference is None:
+        return np.triu_indices(count, 1)
+    others = np.delete(np.arange(count), reference)
+    return others, np.full(len(others), reference)
+
+
+def _ends(family: Quantities, one: Floats, other: Floats, z: float, *, logarithm: bool) -> Limits:
+    """Limits of the difference of each pair, or of that of their logarithms."""
+    value, (low, high) = family.logarithms(z) if logarithm else (family.value, family.limits(z))
+    return apart(value[one], (low[one], high[one]), value[other], (low[other], high[other]))
+
+
+def _pair(family: Quantities, pair: tuple[Floats, Floats], aggregate: Contrast, z: float) -> Interval:
+    """The interval of two groups, of which the second is the reference, if there is one."""
+    import numpy as np
+
+    one, other = pair
+    error = float(np.hypot(family.widest[one], family.widest[other])[0])
+    if aggregate.kind == "difference":
+        low, high = (float(end[0]) for end in _ends(family, one, other, z, logarithm=False))
+        method = {"share": "newcombe", "area": "mover"}.get(family.kind, "bootstrap")
+    elif family.kind == "share":
+        found = score_ratio(family.value[one], family.rows[one], family.value[other], family.rows[other], z)
+        low, high = (float(end[0]) for end in found)
+        method, error = "miettinen_nurminen", math.nan
+    else:
+        low, high = (math.exp(float(end[0])) for end in _ends(family, one, other, z, logarithm=True))
+        method, error = "mover" if family.kind == "area" else "bootstrap", math.nan
+    if aggregate.kind == "log_ratio":
+        low, high = (math.log(end) if end > 0 else -math.inf for end in (low, high))
+    if aggregate.signed:
+        return Interval(low, high, error, method)
+    if aggregate.kind == "ratio":
+        # whichever is smaller over the other
+        turned = sorted((min(low, 1 / low if low else math.inf), min(high, 1 / high if high else 0.0)))
+        return Interval(turned[0], 1.0 if low <= 1 <= high else turned[1], error, method)
+    ends = sorted((abs(low), abs(high)))
+    return Interval(0.0 if low <= 0 <= high else ends[0], ends[1], error, method)
+
+
+def _largest_deviation(
+    families: Sequence[Quantities], references: Sequence[int | None], share: float, times: int,
+    random: np.random.Generator, *, logarithm: bool,
+) -> float:  # fmt: skip
+    """The quantile of the largest deviation of any pair, in standard errors, by chance alone.
+
+    Most draws are far below it, which bounds of each of them tell, so that their pairs need not be looked at.
+    """
+    import numpy as np
+
+    drawn = [family.deviates(times, random, logarithm=logarithm) for family in families]
+    least, most = np.zeros(times, dtype=np.float32), np.full(times, np.inf, dtype=np.float32)
+    if all(reference is None for reference in references):
+        bounds = [_bounds(*each) for each in drawn]
+        least, most = (np.fmax.reduce([each[side] for each in bounds], axis=0) for side in (0, 1))
+    near = np.flatnonzero(most >= np.partition(least, place := int(share * (times - 1)))[place])
+    for (away, variance), reference in zip(drawn, references, strict=True):
+        mine, its = away[:, near], variance[:, near]
+        largest = np.zeros(len(near), dtype=np.float32)
+        for one in range(len(mine)) if reference is None else [reference]:
+            others = slice(one + 1 if reference is None else 0, None)
+            if len(mine[others]):
+                np.fmax(largest, np.fmax.reduce(_squared(mine[others], its[others], mine[one], its[one])), out=largest)
+        least[near] = np.fmax(least[near], largest)
+    return float(np.sqrt(np.quantile(least, share)))
+
+
+def _bounds(away: Floats, variance: Floats) -> Limits:
+    """What the largest squared distance of two groups is at least, and at most, in each draw."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors = np.nan_to_num(away / np.sqrt(variance), nan=0.0)
+    ends = [errors.argmax(axis=0)[None], errors.argmin(axis=0)[None]]
+    sides = [np.take_along_axis(each, end, axis=0)[0] for end in ends for each in (away, variance, errors)]
+    least = _squared(sides[0], sides[1], sides[3], sides[4])
+    # by the inequality of Cauchy and Schwarz, and a little more for rounding
+    most = np.maximum(sides[2], 0) ** 2 + np.minimum(sides[5], 0) ** 2
+    return np.nan_to_num(least, nan=0.0), most * _ROUNDED_UP
+
+
+def _squared(away: Floats, variance: Floats, other: Floats, other_variance: Floats) -> Floats:
+    """The squared distance of groups, in that of standard errors."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = away - other
+        distance *= distance
+        distance /= variance + other_variance
+    return distance
+
+
+def _extreme(families: Sequence[Quantities], aggregate: Spread, level: float) -> Interval | None:
+    """The interval of the smallest or largest value, from those of all groups at once."""
+    if aggregate.kind not in {"group_minimum", "group_maximum"} or len(families) > 1:
+        return None
+    (family,) = families
+    each = level ** (1 / max(1, len(family)))
+    low, high = family.limits(z_value(each))
+    end = min if aggregate.kind == "group_minimum" else max
+    return Interval(end(low.tolist()), end(high.tolist()), math.nan, "simultaneous")

@@ -1,0 +1,157 @@
+"""How far off values may be by cells of truth and estimate into which none of a group's rows fell.
+
+Replicates leave such cells empty, so that a group that is all right by luck is all right in each of them. Of n rows
+none of which is in a cell, the share of that cell may be as large as z² / (n + z²) (Wilson, 1927): the share that z²
+more rows in it have. So values are worked out again with as many rows in each empty cell, one cell at a time, and are
+known no better than that. Of a rate of none or all of its rows this makes Wilson's limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tidyfair.evaluation.evaluated import evaluate_requests
+from tidyfair.evaluation.group_cells import unit_of_cells
+from tidyfair.evaluation.results import tidy_groups
+from tidyfair.evaluation.statistics import UNIT
+from tidyfair.intervals.bootstrap import group_keys, is_of_labels, label_pairs, quietly
+from tidyfair.intervals.resampling import DRAW, MOST_CELLS, kept_keys
+from tidyfair.intervals.simultaneous import compared_values
+from tidyfair.specs.columns import Column
+from tidyfair.tallies.tally import BLOCK, LABELS, Key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any, TypeAlias
+
+    import numpy as np
+
+    from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.evaluation.group_cells import Units
+    from tidyfair.specs.groups import By
+    from tidyfair.specs.options import Reading, Request
+    from tidyfair.tallies.tally import Tally
+
+    Floats: TypeAlias = np.ndarray[Any, Any]
+
+__all__: list[str] = []
+
+LOW, HIGH = "lowest", "highest"
+"""The columns of the smallest and the largest value with empty cells filled."""
+_ALL = "all rows"
+_MOST_FILLED = 10_000
+"""Ways in which cells are filled; of more than a hundred labels not all pairs are."""
+_NONE = pl.Schema({".metric": pl.String, ".by": pl.String, LOW: pl.Float64, HIGH: pl.Float64})
+
+
+def filled_groups(tally: Tally, requests: Sequence[Request], reading: Reading, z: float) -> pl.DataFrame:
+    """The smallest and the largest value of each group, at so many standard errors, by what its row is about.
+
+    There are none of metrics that read more than labels.
+    """
+    together: dict[tuple[By | None, bool], list[Request]] = {}
+    for request in filter(is_of_labels, requests):
+        compares = any(formula.compares for _, formula in request.formulas)
+        together.setdefault((request.by, compares), []).append(request)
+    tally, asked = tally.at_each_cut(), quietly(reading)
+    tables = list[pl.DataFrame]()
+    for (by, compares), mine in together.items():
+        (evaluated,) = evaluate_requests(tally, mine, asked)
+        pairs = label_pairs(tally, reading)
+        drawn = _filled(tally, by, evaluated.units, pairs, z, apart=compares)
+        tables += [tidy_groups(each) for filled in drawn for each in evaluate_requests(filled, mine, asked)]
+    if not tables:
+        return pl.DataFrame(schema=_NONE)
+    every, value = pl.concat(tables, how="diagonal_relaxed"), pl.col(".estimate")
+    ends = [value.min().alias(LOW), value.max().alias(HIGH)]
+    return every.filter(value.is_finite()).group_by(group_keys(tally, every)).agg(ends)
+
+
+def filled_result(evaluated: Evaluated, part: pl.DataFrame) -> tuple[float | None, float | None]:
+    """The smallest and the largest value of a comparison if one group, or all of them, have those of filled cells."""
+    import numpy as np
+
+    if evaluated.requests[int(part["request"][0])].aggregate is None:
+        return part[LOW][0], part[HIGH][0]
+    value, ends = part["estimate"].to_numpy(), [part[name].to_numpy() for name in (LOW, HIGH)]
+    unit = part[UNIT].to_numpy()
+    cases: list[Floats] = []
+    for end in ends:
+        away = np.abs(end - value)
+        # those that are farthest off, if there are very many
+        farthest = list(dict.fromkeys(unit[np.argsort(-away, kind="stable")].tolist()))
+        reaching = [each for each in farthest[: MOST_CELLS // len(part)] if (away[unit == each] > 0).any()]
+        cases += [np.where(unit == each, end, value) for each in reaching]
+        cases += [end] if reaching else []
+    if not cases:
+        return None, None
+    found = compared_values(evaluated, part, np.stack(cases)).drop_nulls()
+    known: list[float] = found.filter(found.is_finite()).to_list()
+    return (min(known), max(known)) if known else (None, None)
+
+
+def _filled(
+    tally: Tally, by: By | None, units: Units, pairs: pl.DataFrame, z: float, *, apart: bool
+) -> Iterator[Tally]:
+    """Replicates of a tally in which rows are added to one empty cell, or to all of them together.
+
+    It is so in all groups at once or, where a metric compares groups itself, in one at a time, `apart`.
+    """
+    import numpy as np
+
+    columns = by.columns if by else ()
+    outer = tally.names([key.column for key in tally.outer])
+    kept = [*outer, *(name for name in tally.names(columns) if name not in outer)]
+    weight = pl.col("w" if "w" in tally.cells.columns else "n").cast(pl.Float64)
+    cells = tally.cells.with_columns(unit_of_cells(tally, units, by), weight.alias("w"))
+    groups = cells.group_by(UNIT).agg(
+        pl.col(kept).first(), pl.col("n").sum().alias("rows"), pl.col("w").sum().alias(_ALL)
+    )
+    groups = groups.join(_weight_of_a_row(tally, cells), on=UNIT)
+    together = cells.group_by(UNIT, *kept, *LABELS).agg(pl.col("n", "w").sum())
+    added = _added(groups, together, pairs, z, apart=apart)
+    keys, renamed = kept_keys(tally, columns)
+    renamed = {**renamed, DRAW: f"k{len(keys)}"}
+    order = [*(f"k{place}" for place in range(len(keys) + 1)), *LABELS, "n", "w", "w2"]
+    numbers = added[DRAW].unique().sort()
+    step = max(1, MOST_CELLS // max(1, len(together)))
+    for start in range(0, len(numbers), step):
+        drawn = numbers[start : start + step]
+        same = together[np.tile(np.arange(len(together)), len(drawn))]
+        same = same.with_columns(pl.Series(DRAW, np.repeat(drawn.to_numpy(), len(together))))
+        frame = pl.concat([same, added.filter(pl.col(DRAW).is_in(drawn.implode())).select(same.columns)])
+        frame = frame.join(groups.select(UNIT, _ALL), on=UNIT, maintain_order="left")
+        # a group weighs what it did
+        weight = pl.col("w") * pl.col(_ALL) / pl.col("w").sum().over(UNIT, DRAW)
+        frame = frame.with_columns(w=weight, w2=weight).rename(renamed).select(order)
+        yield replace(tally, cells=frame, keys=(*keys, Key(Column(DRAW), "outer")), weights=Column("weight"), rows=None)
+
+
+def _added(groups: pl.DataFrame, together: pl.DataFrame, pairs: pl.DataFrame, z: float, *, apart: bool) -> pl.DataFrame:
+    """The rows that are added to the empty cells of groups, numbered by the replicate in which they are."""
+    # the smallest groups reach farthest
+    empty = groups.sort("rows", UNIT).join(pairs.with_row_index("pair"), how="cross", maintain_order="left_right")
+    taken = together.filter(pl.col("n") > 0)
+    empty = empty.join(taken, on=[UNIT, *LABELS], how="anti", nulls_equal=True, maintain_order="left")
+    rows = z**2 * pl.col("each")
+    shared, alone = (pl.col(UNIT).rle_id(), pl.int_range(pl.len())) if apart else (pl.lit(0), pl.col("pair"))
+    several = len(groups) if apart else 1
+    every = [
+        empty.with_columns(number.cast(pl.Int64).alias(DRAW), w=weight)
+        for number, weight in ((shared, rows / pl.len().over(UNIT)), (alone + several, rows))
+    ]
+    return pl.concat(every).filter(pl.col(DRAW) < _MOST_FILLED).with_columns(n=pl.lit(1, pl.Int64))
+
+
+def _weight_of_a_row(tally: Tally, cells: pl.DataFrame) -> pl.DataFrame:
+    """How much a row of each group weighs, or a cluster, if all weigh the same and there are effectively as many."""
+    clusters = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
+    weight = pl.col("w")
+    if clusters:
+        cells = cells.group_by(UNIT, *clusters).agg(weight.sum()).with_columns(w2=weight**2)
+    elif tally.weights is None:
+        cells = cells.with_columns(w2=weight)
+    return cells.group_by(UNIT).agg((pl.col("w2").sum() / weight.sum()).fill_nan(0.0).alias("each"))

@@ -1,0 +1,247 @@
+"""Tallies drawn anew: what might have been counted, had other rows come from where these come from.
+
+Rows that are drawn with replacement fall into the cells of a tally as a multinomial draw does, so that a replicate
+costs cells, not rows. A replicate is one more outer key.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError
+from tidyfair.specs.columns import Column
+from tidyfair.tallies.counting import recounted
+from tidyfair.tallies.moments import SCORE, centred, is_sum, merged
+from tidyfair.tallies.tally import BLOCK, LABELS, Key, Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import TypeAlias
+
+    import numpy as np
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+__all__: list[str] = []
+
+DRAW = "\0draw"
+"""The outer key that numbers replicates, which no column of a user is called."""
+MOST_CELLS = 2**21
+_MOST_DRAWN = 2**19
+"""Counts that are drawn at once; the values of 100,000 cells then take less than 500 MB, Python and all."""
+_MOST_NUMBERS = 2**26
+MOST_ROWS = 2 * 10**9
+"""Rows that are drawn in all, which takes minutes."""
+MOST_SHUFFLED = 10**9
+"""Rows of which numpy draws without replacement."""
+_PRIOR = 0.5
+"""Jeffreys' prior weight of each cell of a group."""
+
+
+def generator(seed: int, about: str) -> np.random.Generator:
+    """Random numbers of its own for what is named, so that nothing else that is asked for changes them."""
+    import numpy as np
+
+    return np.random.default_rng([seed, zlib.crc32(about.encode())])
+
+
+def redrawn(
+    tally: Tally,
+    by: Sequence[Column],
+    *,
+    strata: Sequence[Column],
+    times: int,
+    random: np.random.Generator,
+    way: Literal["bootstrap", "bayes"],
+    possible: pl.DataFrame | None = None,
+) -> Iterator[Tally]:
+    """Replicates of a tally of labels, in parts that fit into memory.
+
+    `by` is kept of the keys beside outer groups; outer groups, and the groups of `strata`, keep their size. With
+    "bayes" cells are not drawn: their shares are, from the Dirichlet distribution that Jeffreys' prior and the counts
+    of a group give to each of the `possible` pairs of truth and estimate.
+    """
+    import numpy as np
+
+    outer = tally.names([key.column for key in tally.outer])
+    kept = [*outer, *(name for name in tally.names(by) if name not in outer)]
+    sums = [name for name in ("n", "w", "w2") if name in tally.cells.columns]
+    # in one order whatever that of the rows, so that a seed says everything
+    cells = tally.cells.group_by(*kept, *LABELS).agg(pl.col(sums).sum())
+    if way == "bayes":
+        pairs = cells.select(LABELS).unique() if possible is None else possible
+        every = cells.select(*kept, pl.lit(0).alias(DRAW)).unique().drop(DRAW)
+        cells = (every.join(pairs, how="cross") if kept else pairs).join(
+            cells, on=[*kept, *LABELS], how="left", nulls_equal=True
+        )
+        cells = cells.with_columns(pl.col(sums).fill_null(0))
+    cells = cells.sort(*kept, *LABELS, nulls_last=True)
+    fixed = [*outer, *tally.names(strata)]
+    stratum = placed(cells, fixed)[0]
+    groups = [np.flatnonzero(stratum == place) for place in np.unique(stratum)]
+    keys, names = kept_keys(tally, by)
+    draw = f"k{len(keys)}"
+    step = max(1, _MOST_DRAWN // max(1, len(cells)))
+    for start in range(0, times, step):
+        count = min(step, times - start)
+        drawn = _drawn(cells, groups, count, random, way)
+        rows = np.tile(np.arange(len(cells)), count)
+        long = {names.get(name, name): cells[name].gather(rows) for name in (*kept, *LABELS)}
+        frame = pl.DataFrame({**long, draw: np.repeat(np.arange(start, start + count), len(cells)), **drawn})
+        frame = frame.filter(pl.col("n") > 0)
+        order = [*(f"k{place}" for place in range(len(keys))), draw, *LABELS]
+        weights = Column("weight") if "w" in drawn else None
+        yield replace(
+            tally, cells=frame.select(*order, pl.exclude(order)), keys=(*keys, Key(Column(DRAW), "outer")),
+            weights=weights, rows=None,
+        )  # fmt: skip
+
+
+def redrawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, random: np.random.Generator) -> Iterator[Tally]:
+    """Replicates of a tally in which all rows of a cluster are drawn together, as often as the cluster is.
+
+    Whatever is summed is summed again; extremes stay what they are.
+    """
+    import numpy as np
+
+    outer = tally.names([key.column for key in tally.outer])
+    kept = [*outer, *(name for name in tally.names(by) if name not in outer)]
+    labels = [*LABELS, *([SCORE] if SCORE in tally.cells.columns else [])]
+    of = tally.names([key.column for key in tally.clusters])
+    merges = merged(name for name in tally.cells.columns if name not in {*tally.counted_by, *labels})
+    together = [*kept, *labels, *of]
+    cells = centred(tally.cells).group_by(together).agg(merge(pl.col(name)) for name, merge in merges.items())
+    cells = cells.sort(together, nulls_last=True)
+    cluster = placed(cells, of)[0]
+    place, distinct = placed(cells, [*kept, *labels])
+    names = list(merges)
+    sums = [name for name in names if is_sum(name)]
+    count, size = int(cluster.max(initial=-1)) + 1, len(distinct)
+    if count * size * len(sums) > _MOST_NUMBERS:
+        msg = f"There are {count} clusters in {size} cells, which is too many to draw from; take coarser clusters."
+        raise ArgumentError(msg)
+    every = np.zeros((count, size, len(sums)))
+    every[cluster, place] = cells.select(pl.col(sums).cast(pl.Float64)).to_numpy()
+    rest = [merge(pl.col(name)) for name, merge in merges.items() if name not in sums]
+    same = cells.group_by(*kept, *labels).agg(rest)
+    same = distinct.join(same, on=distinct.columns, how="left", nulls_equal=True, maintain_order="left")
+    keys, renamed = kept_keys(tally, by)
+    order = [*(f"k{place}" for place in range(len(keys))), f"k{len(keys)}", *labels]
+    step = max(1, min(MOST_CELLS // max(1, size), MOST_CELLS // max(1, count)))
+    for start in range(0, times, step):
+        draws = min(step, times - start)
+        often = random.multinomial(count, np.full(count, 1 / count), draws).astype(float)
+        drawn = (often @ every.reshape(count, -1)).reshape(draws * size, len(sums))
+        frame = same[np.tile(np.arange(size), draws)].rename(renamed).with_columns(
+            pl.Series(f"k{len(keys)}", np.repeat(np.arange(start, start + draws), size)),
+            *(pl.Series(name, drawn[:, number]) for number, name in enumerate(sums)),
+        )  # fmt: skip
+        frame = frame.with_columns(pl.col("n").round().cast(pl.Int64)).filter(pl.col("n") > 0)
+        cells_of_draw = frame.select(*order, *names)
+        yield replace(tally, cells=cells_of_draw, keys=(*keys, Key(Column(DRAW), "outer")), rows=None)
+
+
+def redrawn_rows(
+    tally: Tally, by: Sequence[Column], *, strata: Sequence[Column], times: int, random: np.random.Generator
+) -> Iterator[Tally]:
+    """Replicates of a tally that has kept its rows, for what reads them in their order.
+
+    Outer groups, and the groups of `strata`, keep their size; rows of a cluster are drawn together.
+    """
+    if tally.rows is not None:
+        for rows, keys in drawn_rows(tally, tally.rows, by, strata=strata, times=times, random=random):
+            yield recounted(tally, rows, keys)
+
+
+def drawn_rows(
+    tally: Tally, rows: pl.DataFrame, by: Sequence[Column], *, strata: Sequence[Column], times: int,
+    random: np.random.Generator,
+) -> Iterator[tuple[pl.DataFrame, tuple[Key, ...]]]:  # fmt: skip
+    """The rows of replicates, with all columns that they have, and their keys."""
+    import numpy as np
+
+    keys, names = kept_keys(tally, by)
+    own = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
+    rows = in_order(tally, rows, [*names, *own])
+    fixed = [*tally.names([key.column for key in tally.outer]), *tally.names(strata)]
+    stratum, cluster = placed(rows, fixed)[0], placed(rows, own)[0]
+    kept, draw = rows.drop(own).rename(names), f"k{len(keys)}"
+    if len(rows) * times > MOST_ROWS:
+        msg = (
+            f"{times} draws of {len(rows)} rows take too long; a few hundred tell a standard error to a few percent, "
+            "`times=400`."
+        )
+        raise ArgumentError(msg)
+    order = np.argsort(stratum, kind="stable")
+    sizes = np.bincount(stratum) if len(rows) else np.zeros(1, dtype=np.int64)
+    size, start = sizes[stratum[order]], (np.cumsum(sizes) - sizes)[stratum[order]]
+    step = max(1, MOST_CELLS // max(1, len(rows)))
+    for first in range(0, times, step):
+        draws = min(step, times - first)
+        if own and len(rows):
+            count = int(cluster.max()) + 1
+            often = random.multinomial(count, np.full(count, 1 / count), draws)
+            taken = [np.repeat(np.arange(len(rows)), each[cluster]) for each in often]
+            chosen, lengths = np.concatenate(taken), [len(each) for each in taken]
+        else:
+            chosen = order[(start + random.random((draws, len(rows))) * size).astype(np.int64).ravel()]
+            lengths = [len(rows)] * draws
+        number = pl.Series(draw, np.repeat(np.arange(first, first + draws, dtype=np.int32), lengths))
+        yield kept[chosen].with_columns(number), (*keys, Key(Column(DRAW), "outer"))
+
+
+def kept_keys(tally: Tally, by: Sequence[Column]) -> tuple[tuple[Key, ...], dict[str, str]]:
+    """The keys of outer groups and of `by`, and how their columns are called when the others are gone."""
+    keys = tuple(key for key in tally.keys if key.column in (*by, *(each.column for each in tally.outer)))
+    return keys, {f"k{tally.keys.index(key)}": f"k{place}" for place, key in enumerate(keys)}
+
+
+def placed(frame: pl.DataFrame, by: Sequence[str]) -> tuple[Array, pl.DataFrame]:
+    """The place of each row's values among the distinct ones, which are in order and null last; and these."""
+    import numpy as np
+
+    if not by:
+        return np.zeros(len(frame), dtype=np.int64), pl.DataFrame()
+    distinct = frame.select(by).unique().sort(by, nulls_last=True)
+    numbers = frame.select(by).join(
+        distinct.with_row_index(DRAW), on=list(by), how="left", nulls_equal=True, maintain_order="left"
+    )
+    return numbers[DRAW].cast(pl.Int64).to_numpy(), distinct
+
+
+def in_order(tally: Tally, rows: pl.DataFrame, kept: Sequence[str]) -> pl.DataFrame:
+    """The rows without other keys than those that are kept, in one order whatever that of the data.
+
+    So a seed says everything, whatever else is asked for.
+    """
+    others = [f"k{place}" for place in range(len(tally.keys)) if f"k{place}" not in kept]
+    return rows.drop(others).sort(pl.all(), nulls_last=True)
+
+
+def _drawn(cells: pl.DataFrame, groups: list[Any], count: int, random: np.random.Generator, way: str) -> dict[str, Any]:
+    """The sums of cells of so many replicates, one after the other."""
+    import numpy as np
+
+    rows = cells["n"].to_numpy()
+    drawn = np.zeros((count, len(cells)), dtype=float if way == "bayes" else np.int64)
+    for group in groups:
+        mine, total = rows[group], rows[group].sum()
+        if way == "bayes":
+            drawn[:, group] = random.dirichlet(mine + _PRIOR, count) * total
+        elif total:
+            drawn[:, group] = random.multinomial(total, mine / total, count)
+    if way == "bayes":
+        return {"n": np.tile(np.maximum(rows, 1), count), "w": drawn.ravel(), "w2": drawn.ravel()}
+    found: dict[str, Any] = {"n": drawn.ravel()}
+    if "w" in cells.columns:
+        # the weights of a cell by their mean and their variance
+        each = np.maximum(rows, 1)
+        mean, square = cells["w"].to_numpy() / each, cells["w2"].to_numpy() / each
+        noise = random.standard_normal(drawn.shape) * np.sqrt(drawn * np.maximum(square - mean**2, 0))
+        found["w"] = np.maximum(drawn * mean + noise, 0).ravel()
+        found["w2"] = (drawn * square).ravel()
+    return found

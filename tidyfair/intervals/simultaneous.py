@@ -1,0 +1,95 @@
+"""Limits of distances that are no matter of pairs, such as spreads and a user's own, from limits of all groups at once.
+
+Chance only adds to a distance, and replicates have it twice, so that they do not tell how small it may be. What does is
+the least that it can be while every group keeps within limits that hold for all of them together: values that differ
+are drawn towards one of their own, as far as these limits let them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tidyfair.evaluation.disparities import compare
+from tidyfair.evaluation.results import frames_of
+from tidyfair.intervals.proportions import z_value
+from tidyfair.specs.aggregates import CONTEXTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, TypeAlias
+
+    import numpy as np
+
+    from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.intervals.analytic import Quantities
+    from tidyfair.specs.options import Request
+
+    Floats: TypeAlias = np.ndarray[Any, Any]
+
+__all__: list[str] = []
+
+_STEPS = 65
+"""Values that groups are drawn towards."""
+
+
+def has_bands(request: Request) -> bool:
+    """Whether a metric is a distance of groups whose values are independent of each other."""
+    if len(request.formulas) > 1 or request.aggregate is None or not request.aggregate.is_distance:
+        return False
+    return all(formula.reads and not formula.compares for _, formula in request.formulas)
+
+
+def band_limits(evaluated: Evaluated, part: pl.DataFrame, family: Quantities, level: float) -> list[float] | None:
+    """How near to equality the groups of some rows may be, and how far from it; None where that is not known.
+
+    The first holds for all groups at once, the second for the one that takes them farthest.
+    """
+    import numpy as np
+
+    low, high = family.limits(z_value(((1 + level) / 2) ** (1 / len(family))))
+    number = int(part["request"][0])
+    request = evaluated.requests[number]
+    if request.aggregate is None or not np.isfinite([low, high]).all():
+        return None
+    towards = np.linspace(float(high.min()), float(low.max()), _STEPS)[:, None]
+    alone = np.eye(len(family), dtype=bool)
+    moved = [np.where(alone, end, family.value) for end in family.limits(z_value(level))]
+    values = np.concatenate([np.clip(towards, low, high), *moved])
+    # what groups are compared with is drawn towards the same value
+    contexts = {
+        name: np.concatenate([
+            np.broadcast_to(towards, (_STEPS, len(family))),
+            np.broadcast_to(part[name].to_numpy(), (2 * len(family), len(family))),
+        ])
+        for name in CONTEXTS if name in part.columns
+    }  # fmt: skip
+    found = compared_values(evaluated, part, values, contexts)
+    nearer, farther = (side.drop_nulls().sort() for side in (found[:_STEPS], found[_STEPS:]))
+    if nearer.is_empty() or farther.is_empty():
+        return None
+    near, far = (-1, 0) if request.aggregate.direction == "maximize" else (0, -1)
+    return [nearer[near], farther[far]]
+
+
+def compared_values(
+    evaluated: Evaluated, part: pl.DataFrame, values: Floats, contexts: Mapping[str, Floats] | None = None
+) -> pl.Series:
+    """What a metric is of groups that have other values than those of some rows, and other contexts; null of none.
+
+    Each row of `values` has a value for each of the rows of `part`, which are those of one outer group.
+    """
+    import numpy as np
+
+    number = int(part["request"][0])
+    request = evaluated.requests[number]
+    others = {"estimate": values, **(contexts or {})}
+    tiled = part[np.tile(np.arange(len(part)), len(values))].with_columns(
+        pl.Series("outer", np.repeat(np.arange(len(values), dtype=np.int32), len(part))),
+        *(pl.Series(name, each.ravel()) for name, each in others.items()),
+    )
+    two_sided = [number] if request.by and request.by.sides else []
+    aggregates = {} if request.aggregate is None else {number: request.aggregate}
+    tidy = frames_of(evaluated)
+    return compare(tiled, aggregates, two_sided=two_sided, undefined_is_null=False, tidy=tidy).sort("outer")["value"]

@@ -1,0 +1,119 @@
+"""Confusion tables as tidy frames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, overload
+
+import polars as pl
+
+from tidyfair.errors import ColumnError, LabelError, listed, nearest
+from tidyfair.evaluation.labels import check_label, read_labels
+from tidyfair.metric_sets import metric_set
+from tidyfair.metrics.classification import (
+    accuracy,
+    bal_accuracy,
+    detection_prevalence,
+    f_meas,
+    instances,
+    j_index,
+    kap,
+    mcc,
+    npv,
+    ppv,
+    precision,
+    recall,
+    sens,
+    spec,
+)
+from tidyfair.tallies.source import from_arrays, open_frame
+from tidyfair.tallies.tally import ESTIMATE, TRUTH
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Unpack
+
+    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.options import CountOptions
+    from tidyfair.tallies.source import PolarsFrame
+
+__all__ = ["conf_mat", "conf_mat_summary"]
+
+conf_mat_summary = metric_set(
+    accuracy, kap, sens, spec, ppv, npv, mcc, j_index, bal_accuracy, detection_prevalence, precision, recall, f_meas
+)
+"""The metrics that yardstick's `summary()` of a table has, in its order, as one set that is called like any other.
+
+`get_metrics("class")` has all of labels.
+"""
+
+
+@overload
+def conf_mat(
+    data: PolarsFrame, truth: ColumnLike, estimate: ColumnLike | None = None, *, pos_label: object = None,
+    labels: Sequence[object] | None = None, **counting: Unpack[CountOptions],
+) -> pl.DataFrame: ...  # fmt: skip
+@overload
+def conf_mat(
+    data: object, truth: ColumnLike, estimate: ColumnLike | None = None, *, pos_label: object = None,
+    labels: Sequence[object] | None = None, **counting: Unpack[CountOptions],
+) -> Any: ...  # fmt: skip
+def conf_mat(
+    data: object, truth: ColumnLike, estimate: ColumnLike | None = None, *, pos_label: object = None,
+    labels: Sequence[object] | None = None, **counting: Unpack[CountOptions],
+) -> Any:  # fmt: skip
+    """Count rows by true and predicted label, for each outer group.
+
+    Args:
+        data: A frame, grouped or not, as a metric takes it.
+        truth: Column of the true labels.
+        estimate: Column of the predicted labels; or `probs` with `threshold`.
+        pos_label: The label that a threshold selects; a table of labels has no event, and needs none.
+        labels: All labels in order, where the data do not say.
+        counting: `group_by`, `case_weights`, `probs` and `threshold`, as in a call of a metric;
+            a list of thresholds adds `.threshold`.
+
+    Returns:
+        A frame of the caller's kind: the outer keys, `.truth`, `.predicted`, `.n` rows and, with case weights,
+        `.weight`. Every pair of labels is there, in level order, also those that do not occur; rows without a label are
+        not counted.
+
+    >>> import polars as pl
+    >>> seen = pl.DataFrame({"truth": [1, 0, 1], "guess": [1, 1, 1]})
+    >>> conf_mat(seen, "truth", "guess").rows()
+    [(0, 0, 0), (0, 1, 1), (1, 0, 0), (1, 1, 2)]
+    """
+    tally = instances.tally(data, truth, estimate, **counting)
+    cut = f".{tally.cut.way}" if tally.cut and tally.cut.several else None
+    for role, there in (("truth", tally.truth), ("estimate", tally.estimate or tally.cut is not None)):
+        if not there:
+            msg = f"conf_mat needs the labels of both sides: `{role}=` is missing."
+            raise ColumnError(msg)
+    # no label is the event of a table, unless a threshold selects one
+    estimator = "macro" if tally.cut is None else None
+    found = read_labels(tally, labels=labels, pos_label=None if tally.cut is None else pos_label, estimator=estimator)
+    check_label(pos_label)
+    if pos_label is not None and pos_label not in found.values:
+        hint = nearest(pos_label, found.values)
+        msg = f"`pos_label`: {pos_label!r} is not among the labels {listed(found.values)}.{hint}"
+        raise LabelError(msg)
+    tally = tally.on_sides().at_each_cut()
+    internal = tally.names([key.column for key in tally.outer])
+    shown = {name: key.column.name for name, key in zip(internal, tally.outer, strict=True)}
+    if cut is not None:
+        shown[internal[-1]] = cut
+    counts = {"n": ".n", "w": ".weight"} if tally.weights else {"n": ".n"}
+    cells = found.encode(tally).group_by(*internal, TRUTH, ESTIMATE).agg(pl.col(*counts).sum())
+    places = pl.DataFrame({"place": range(len(found.values))}, schema={"place": pl.Int32})
+    pairs = places.rename({"place": TRUTH}).join(places.rename({"place": ESTIMATE}), how="cross")
+    every = cells.select(internal).unique().join(pairs, how="cross") if internal else pairs
+    table = every.join(cells, on=[*internal, TRUTH, ESTIMATE], how="left", nulls_equal=True)
+    table = table.sort(*internal, TRUTH, ESTIMATE, nulls_last=True).with_columns(pl.col(*counts).fill_null(0))
+    values = from_arrays({"labels": list(found.values)})["labels"]
+    result = pl.DataFrame(
+        {
+            **{shown[name]: table[name] for name in internal},
+            ".truth": values[table[TRUTH]], ".predicted": values[table[ESTIMATE]],
+            **{name: table[count] for count, name in counts.items()},
+        }
+    )  # fmt: skip
+    return open_frame(data, counting.get("group_by")).restore(result)

@@ -1,0 +1,438 @@
+"""How metrics are defined: from formulas over statistics, or from functions of arrays."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, listed
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
+from tidyfair.specs.aggregates import DIRECTIONS
+from tidyfair.specs.arguments import flag, one_of
+from tidyfair.specs.formulas import (
+    ROW_COLUMNS,
+    SUMS,
+    WEIGHTS,
+    Counts,
+    Formula,
+    Given,
+    Kind,
+    Statistic,
+    name_of,
+    statistic,
+    unprefixed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidyfair.metric_sets import ConstantAverage
+    from tidyfair.specs.aggregates import Direction
+    from tidyfair.specs.formulas import Expr, Rate
+
+__all__ = [
+    "class_metric",
+    "new_class_metric",
+    "new_numeric_metric",
+    "new_prob_metric",
+    "numeric_metric",
+    "prob_metric",
+]
+
+
+def class_metric(
+    *,
+    direction: Direction = "maximize",
+    range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
+    over_levels: bool = False,
+    undefined_levels: Literal["drop", "null"] = "drop",
+    undefined: str = "zero_denominator",
+    constant_average: ConstantAverage = False,
+    given: Given | None = None,
+    ordered_with: tuple[str, str] | None = None,
+) -> Callable[[Callable[..., Expr | Rate]], Metric]:
+    """Turn a formula into a metric of predicted labels.
+
+    The function's name is the metric's, its parameters are statistics (`tp`, `fp`, `fn`, `tn`, `positives`,
+    `negatives`, `selected`, `unselected`, `instances`, `label_count`) or metrics that its module knows, its
+    keyword-only parameters are options; `overall_` before a name is that of all groups together, `rest_` that of all
+    other groups. It returns an expression, or numerator and denominator.
+
+    Args:
+        direction: Whether larger values are better.
+        range: Smallest and largest possible value.
+        over_levels: The formula has a multi-class form of its own: it sums over the labels' rows itself.
+        undefined_levels: Whether averages leave out labels without a value, or are null.
+        undefined: Why it has no value where it has none.
+        constant_average: The average over labels says nothing, as for shares that add up to 1; `"micro"` if only the
+            pooled one does not.
+        given: It reads the `count` of each label instead: of predictions in all rows (`"nothing"`) or in those of each
+            true label, or of true labels in the rows of each prediction, which have a value each.
+        ordered_with: The option, and its value, with which the order of labels counts.
+    """
+    settings: dict[str, Any] = {
+        "over_levels": over_levels or given is not None, "undefined_levels": undefined_levels, "undefined": undefined,
+        "given": given, "ordered_with": ordered_with,
+    }  # fmt: skip
+
+    def define(function: Callable[..., Expr | Rate]) -> Metric:
+        return defined(function, "class", direction, range, settings, constant_average=constant_average)
+
+    return define
+
+
+def prob_metric(
+    *,
+    direction: Direction = "maximize",
+    range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
+    over_levels: bool = False,
+    undefined: str = "zero_denominator",
+    average: str | None = None,
+    probabilities: bool = True,
+    against: Literal["rest", "pairs"] | None = None,
+    truth: bool = True,
+    constant_average: ConstantAverage = False,
+    counts: Counts = "instances",
+    error_of_bins: Callable[..., Rate] | None = None,
+    deviations: tuple[Callable[..., Expr], ...] = (),
+) -> Callable[[Callable[..., Any]], Metric]:
+    """Turn a formula into a metric of scores.
+
+    Its parameters are sums (`positives`, `negatives`, `instances`, and the statistics that its module knows), or what
+    stands at each distinct score of a group, falling (`score`, `hits`, `false_alarms` …), or metrics of its module.
+
+    Args:
+        direction: Whether larger values are better.
+        range: Smallest and largest possible value.
+        over_levels: The formula has a multi-class form of its own: it sums over the labels' rows itself.
+        undefined: Why it has no value where it has none.
+        average: The average over labels that it is, or is unless asked otherwise; the macro average if left out.
+        probabilities: Whether scores must lie between 0 and 1.
+        against: A function of two samples instead: those of a group and of the rest, or of two groups.
+        truth: Whether such a function reads the truth.
+        constant_average: The average over labels says nothing, as for probabilities that add up to 1; `"micro"` if
+            only the pooled one does not.
+        counts: Which rows a group must have enough of.
+        error_of_bins: A formula of `hits` and `false_alarms` for how far off the metric can be when these are those of
+            bins in which scores differ; without it the metric cannot be had with `score_bins=`.
+        deviations: Formulas of its variance, and of the effective numbers with and without the event.
+    """
+    settings: dict[str, Any] = {
+        "over_levels": over_levels, "undefined": undefined, "average": average, "probabilities": probabilities,
+        "undefined_levels": "null", "counts": counts, "error_of_bins": error_of_bins,
+        "deviations": deviations,
+    }  # fmt: skip
+
+    def define(function: Callable[..., Any]) -> Metric:
+        if against is not None:
+            two = settings | {"against": against, "ignores_truth": not truth}
+            return _arrayed(function, name_of(function), "prob", direction, range, two)
+        return defined(function, "prob", direction, range, settings, constant_average=constant_average)
+
+    return define
+
+
+def numeric_metric(
+    *,
+    direction: Direction = "minimize",
+    range: tuple[float, float] = (0, math.inf),  # noqa: A002 - the field's word
+    undefined: str = "zero_denominator",
+    in_order_unless: str | None = None,
+) -> Callable[[Callable[..., Any]], Metric]:
+    """Turn a formula into a metric of predicted numbers.
+
+    Its parameters are sums (`instances`, `truth_mean`, `truth_variation`, `estimate_mean`, `estimate_variation`,
+    `covariation`, `truth_minimum`, `truth_maximum`, `weight_squares`, and the statistics that its module knows), or the
+    rows of a group as they stand (`truth`, `estimate`, `weight`), or metrics of its module.
+
+    Args:
+        direction: Whether larger values are better.
+        range: Smallest and largest possible value.
+        undefined: Why it has no value where it has none.
+        in_order_unless: The option without which the order of rows matters.
+    """
+    settings: dict[str, Any] = {"undefined": undefined, "in_order_unless": in_order_unless}
+
+    def define(function: Callable[..., Any]) -> Metric:
+        return defined(function, "numeric", direction, range, settings)
+
+    return define
+
+
+def array_metric(
+    *,
+    direction: Direction = "maximize",
+    range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
+    over_levels: bool = False,
+    probabilities: bool = True,
+    counts: Counts = "instances",
+) -> Callable[[Callable[..., Any]], Metric]:
+    """Turn a function of two arrays, truth and scores, into a metric; it is asked group by group."""
+
+    def define(function: Callable[..., Any]) -> Metric:
+        settings = {"over_levels": over_levels, "probabilities": probabilities, "counts": counts}
+        return _arrayed(function, function.__name__, "prob", direction, range, settings)
+
+    return define
+
+
+def defined(
+    function: Callable[..., Any],
+    kind: Kind,
+    direction: Direction,
+    range: tuple[float, float],  # noqa: A002 - the field's word
+    settings: dict[str, Any],
+    *,
+    constant_average: ConstantAverage = False,
+    name: str | None = None,
+    terms: Mapping[str, Statistic] | None = None,
+) -> Metric:
+    """A metric from its formula, which is checked."""
+    _check_ends(function, direction, range)
+    around: dict[str, Any] = getattr(function, "__globals__", {})
+    named = {key: around[key] for key in map(unprefixed, inspect.signature(function).parameters) if key in around}
+    known = {key: each.definition for key, each in named.items() if isinstance(each, Metric)}
+    statistics = {key: each for key, each in named.items() if isinstance(each, Statistic)} | dict(terms or {})
+    definition = Formula.of(function, kind, known, statistics, **settings)
+    if (function.__module__ or "").startswith("tidyfair."):
+        # ours are looked at by the tests, not at every import
+        return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
+    value, _ = definition.express()  # refuses what is no formula
+    _check_reads(name or name_of(function), definition)
+    one_value = "rows" if definition.way == "rows" else "labels" if definition.over_levels else None
+    if one_value and value.meta.is_length_preserving():
+        msg = (
+            f"{name or name_of(function)}: a formula over {one_value} returns one value; aggregate it, as by `.sum()`."
+        )
+        raise ArgumentError(msg)
+    return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
+
+
+def _parameters(name: str, function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """What a user's function takes."""
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except ValueError as error:
+        msg = f"{name}: {name_of(function)} does not say what it takes; write a function that calls it."
+        raise ArgumentError(msg) from error
+
+
+def _check_reads(name: str, definition: Formula) -> None:
+    """Refuse a formula that reads columns which are none of its parameters."""
+    value, _ = definition.express(given=definition.needs)
+    strange = {*value.meta.root_names()} - {*definition.needs}
+    if strange or value.meta.has_multiple_outputs():
+        msg = f"{name}: a formula reads its parameters, {listed(definition.needs)}, and not {value}."
+        raise ArgumentError(msg)
+
+
+def _arrayed(
+    function: Callable[..., Any],
+    name: str,
+    kind: Kind,
+    direction: Direction,
+    range: tuple[float, float],  # noqa: A002 - the field's word
+    settings: dict[str, Any],
+) -> Metric:
+    """A metric from a function of arrays."""
+    _check_ends(function, direction, range)
+    parameters = _parameters(name, function)
+    if settings.get("against") and len(parameters) < len(("one", "other")):
+        msg = f"{name}: a function of two samples takes two of them, not {inspect.signature(function)}."
+        raise ArgumentError(msg)
+    given = {"labels", *WEIGHTS}
+    options = tuple(
+        (each.name, each.default)
+        for each in parameters
+        if each.kind is each.KEYWORD_ONLY and each.name not in given and each.default is not each.empty
+    )
+    definition = Formula(function, kind, "arrays", options=options, **settings)
+    return Metric(name, definition, kind, direction, range)
+
+
+def _check_ends(function: object, direction: object, ends: object) -> None:
+    """Refuse directions and ranges that are none."""
+    one_of("direction", direction, DIRECTIONS)
+    pair: list[Any] = list(cast("tuple[Any, ...]", ends)) if isinstance(ends, tuple | list) else []
+    numbers = len(pair) == len(("lower", "upper")) and all(isinstance(end, Real) for end in pair)
+    if not numbers or not pair[0] < pair[1]:
+        msg = f"{name_of(function)}: a range is its lower and its upper end, such as (0, 1), not {ends!r}."
+        raise ArgumentError(msg)
+
+
+def _is_of_rows(made_of: Expr) -> bool:
+    """Whether an expression gives one value for each row, of what statistics read and nothing else."""
+    if made_of.meta.has_multiple_outputs() or not {*made_of.meta.root_names()} <= {"truth", "score", "estimate"}:
+        return False
+    return made_of.meta.is_length_preserving()
+
+
+def _own_terms(made: str, kind: Kind, statistics: object) -> dict[str, Statistic]:
+    """The statistics of a user, checked."""
+    if not isinstance(statistics, Mapping):
+        msg = f"{made}: `statistics` maps names to functions of a row, not {statistics!r}."
+        raise ArgumentError(msg)
+    terms: dict[str, Statistic] = {}
+    for name, function in cast("Mapping[str, Any]", statistics).items():
+        if not isinstance(name, str) or not callable(cast("object", function)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+            msg = f"{made}: `statistics` maps names to functions of a row, not {name!r} to {function!r}."
+            raise ArgumentError(msg)
+        if name in {*SUMS[kind], *ROW_COLUMNS[kind]}:
+            msg = f"{made}: {name!r} is a statistic already; give yours another name."
+            raise ArgumentError(msg)
+        if unprefixed(name) != name:
+            msg = f"{made}: {name!r} means {unprefixed(name)!r} of other groups; give the statistic another name."
+            raise ArgumentError(msg)
+        term = replace(statistic(function), alias=name)
+        made_of: Any = term.of(truth=pl.col("truth"), score=pl.col("score"), estimate=pl.col("estimate"))
+        if not isinstance(made_of, pl.Expr) or not _is_of_rows(made_of):
+            msg = f"{made}: the statistic {name!r} returns an expression for each row, not {made_of!r}."
+            raise ArgumentError(msg)
+        terms[name] = term
+    return terms
+
+
+def new_class_metric(
+    fn: Callable[..., Any],
+    name: str,
+    direction: Direction = "maximize",
+    range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
+    *,
+    over_levels: bool = False,
+) -> Metric:
+    """Make a metric of predicted labels from a formula over counts, or from a function of two arrays.
+
+    Args:
+        fn: A function whose parameters are statistics (`tp`, `fp` …) and which returns an expression, or numerator and
+            denominator: fast. Or a function of true and predicted labels such as scikit-learn's, with `sample_weight`
+            if it takes weights: slow, because it is asked group by group. It sees 1 for the event (each label in turn)
+            and 0 for the rest; with `over_levels`, all labels as they are.
+        name: What `.metric` says.
+        direction: Whether larger values are better.
+        range: Smallest and largest possible value.
+        over_levels: Whether it reads all labels at once.
+
+    Raises:
+        ArgumentError: For a function that is neither.
+
+    >>> miss = new_class_metric(lambda fn, tp: (fn, fn + tp), "miss", "minimize")
+    >>> miss.formula(fn=1, tp=3)
+    0.25
+    """
+    return _new(fn, name, "class", direction, range, {"over_levels": flag("over_levels", over_levels)})
+
+
+def new_prob_metric(
+    fn: Callable[..., Any],
+    name: str,
+    direction: Direction = "maximize",
+    range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
+    *,
+    statistics: Mapping[str, Callable[..., Expr]] | None = None,
+    over_levels: bool = False,
+    probabilities: bool = False,
+) -> Metric:
+    """Make a metric of scores from a formula over sums or sorted scores, or from a function of two arrays.
+
+    Args:
+        fn: A function of sums (`positives`, `negatives`, `instances`, and the names in `statistics`), or of what stands
+            at each distinct score, falling (`score`, `hits`, `false_alarms`), which returns an expression, or numerator
+            and denominator: fast. Or a function of truth (1 for the event) and scores such as scikit-learn's, with
+            `sample_weight` if it takes weights: slow, because it is asked group by group.
+        name: What `.metric` says.
+        direction: Whether larger values are better.
+        range: Smallest and largest possible value.
+        statistics: Quantities of a row that are summed, as functions of `truth` (1 or 0) and `score`.
+        over_levels: Whether it reads all labels at once: labels, and one column of scores for each.
+        probabilities: Whether scores outside 0 to 1 are refused.
+
+    >>> spread = new_prob_metric(
+    ...     lambda gap, instances: (gap, instances), "spread", "minimize",
+    ...     statistics={"gap": lambda truth, score: (truth - score).abs()},
+    ... )
+    >>> spread.formula(gap=2, instances=8)
+    0.25
+    """
+    settings = {
+        "over_levels": flag("over_levels", over_levels), "probabilities": flag("probabilities", probabilities),
+        "undefined_levels": "null",
+    }  # fmt: skip
+    return _new(fn, name, "prob", direction, range, settings, statistics)
+
+
+def new_numeric_metric(
+    fn: Callable[..., Any],
+    name: str,
+    direction: Direction = "minimize",
+    range: tuple[float, float] = (0, math.inf),  # noqa: A002 - the field's word
+    *,
+    statistics: Mapping[str, Callable[..., Expr]] | None = None,
+) -> Metric:
+    """Make a metric of predicted numbers from a formula over sums or rows, or from a function of two arrays.
+
+    Args:
+        fn: A function of sums (see `numeric_metric`, and the names in `statistics`), or of the rows of a group
+            (`truth`, `estimate`, `weight`), which returns an expression, or numerator and denominator: fast. Or a
+            function of true and predicted numbers such as scikit-learn's, with `sample_weight` if it takes weights:
+            slow.
+        name: What `.metric` says.
+        direction: Whether larger values are better.
+        range: Smallest and largest possible value.
+        statistics: Quantities of a row that are summed, as functions of `truth` and `estimate`.
+
+    >>> within = new_numeric_metric(
+    ...     lambda close, instances: (close, instances), "within_5", "maximize", (0, 1),
+    ...     statistics={"close": lambda truth, estimate: ((truth - estimate).abs() <= 5).cast(float)},
+    ... )
+    >>> within.formula(close=3, instances=4)
+    0.75
+    """
+    return _new(fn, name, "numeric", direction, range, {}, statistics)
+
+
+def _new(
+    function: Callable[..., Any],
+    name: str,
+    kind: Kind,
+    direction: Direction,
+    range: tuple[float, float],  # noqa: A002 - the field's word
+    settings: dict[str, Any],
+    statistics: Mapping[str, Callable[..., Expr]] | None = None,
+) -> Metric:
+    """A user's metric, fast where its parameters are statistics."""
+    made = f"new_{kind}_metric()"
+    if not callable(function) or isinstance(function, Metric | GroupwiseMetric | GroupwiseFactory | MetricSet):
+        way_out = " Compare its groups with `new_groupwise_metric`." if isinstance(function, Metric) else ""
+        msg = f"{made} takes a function, not {function!r}.{way_out}"
+        raise ArgumentError(msg)
+    if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"{made} gives a metric a name in words, not {name!r}."
+        raise ArgumentError(msg)
+    terms = _own_terms(made, kind, {} if statistics is None else statistics)
+    parameters = _parameters(made, function)
+    asked = {each.name for each in parameters if each.kind is not each.KEYWORD_ONLY and each.default is each.empty}
+    vocabulary = {*SUMS[kind], *ROW_COLUMNS[kind], *terms}
+    # scores have a truth in arrays only; there `score` is one of the two
+    if asked & vocabulary and not (kind == "prob" and "truth" in asked):
+        is_rows = asked <= set(ROW_COLUMNS[kind])
+        try:
+            return defined(function, kind, direction, range, settings, name=name, terms=terms)
+        except Exception:
+            # `truth` and `estimate` may be arrays as well as columns
+            if not is_rows or kind != "numeric":
+                raise
+    places = [each for each in parameters if each.kind is not each.KEYWORD_ONLY]
+    given = (*WEIGHTS, "labels")
+    needed = [each for each in parameters if each.default is each.empty and each.name not in given]
+    several = {each.kind for each in places} & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    if not several and (len(places) < len(("truth", "estimate")) or len(needed) > len(("truth", "estimate"))):
+        names = listed(each.name for each in needed)
+        msg = f"{made}: a function of arrays takes two of them, the truth and what is predicted, not {names}."
+        raise ArgumentError(msg)
+    return _arrayed(function, name, kind, direction, range, settings)

@@ -1,0 +1,528 @@
+"""Fairness metrics. Each is three nouns: a metric, a name, an aggregate.
+
+The plain names are differences between the largest and the smallest group, unless the field means a ratio.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from tidyfair.errors import ArgumentError, listed
+from tidyfair.metric_sets import GroupwiseFactory, Metric, MetricSet, metric_set
+from tidyfair.metrics.classification import (
+    accuracy,
+    average_odds,
+    average_predictive_value,
+    bal_accuracy,
+    base_rate,
+    demographic_disparity,
+    detection_prevalence,
+    divergence_from_rest,
+    error_rate,
+    f1,
+    fall_out,
+    false_discovery_rate,
+    false_negative_rate,
+    false_negatives_per_false_positive,
+    false_omission_rate,
+    false_positive_rate,
+    negative_predictive_value,
+    positive_predictive_value,
+    precision,
+    recall,
+    selection_rate,
+    sens,
+    sensitivity,
+    share_of_rows,
+    smoothed_base_rate,
+    smoothed_negative_rate,
+    smoothed_rejection_rate,
+    smoothed_selection_rate,
+    spec,
+    specificity,
+    true_negative_rate,
+    true_positive_rate,
+)
+from tidyfair.metrics.define import prob_metric
+from tidyfair.metrics.dependence import distance_given_estimate, distance_given_truth, distance_to_all
+from tidyfair.metrics.distances import (
+    area_between_roc_curves,
+    area_between_roc_curves_debiased,
+    area_between_roc_curves_if_equal,
+    background_negative_auc,
+    background_positive_auc,
+    score_distance,
+    score_distance_debiased,
+    score_distance_if_equal,
+    score_transport,
+    score_transport_debiased,
+    score_transport_if_equal,
+)
+from tidyfair.metrics.inequality import (
+    inequality_within,
+    inequality_within_of_numbers,
+    inequality_within_of_scores,
+    mean_benefit,
+    mean_benefit_of_numbers,
+    mean_benefit_of_scores,
+)
+from tidyfair.metrics.probability import (
+    balance_for_negative_class,
+    balance_for_positive_class,
+    brier_class,
+    calibration_in_the_large,
+    expected_calibration_error_debiased,
+    mean_score,
+    mn_log_loss,
+    roc_auc,
+)
+from tidyfair.metrics.regression import mae, mean_prediction, residual_bias, rmse, rsq, squared_shift
+from tidyfair.specs.aggregates import DIRECTIONS, as_aggregate
+from tidyfair.specs.arguments import one_of, text
+from tidyfair.specs.contrasts import difference, log_ratio, ratio
+from tidyfair.specs.spreads import (
+    FarthestPair,
+    coefficient_of_variation,
+    generalized_entropy,
+    group_maximum,
+    group_mean,
+    group_minimum,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+
+    from tidyfair.evaluation.array_metrics import Sample
+    from tidyfair.specs.aggregates import Aggregate, Direction
+
+__all__ = [
+    "abroca",
+    "abroca_debiased",
+    "abroca_if_equal",
+    "accuracy_difference",
+    "accuracy_group_minimum",
+    "accuracy_ratio",
+    "auc_parity",
+    "average_abs_odds_difference",
+    "average_odds_difference",
+    "average_predictive_value_difference",
+    "bal_accuracy_group_minimum",
+    "base_rate_difference",
+    "base_rate_ratio",
+    "between_group_coefficient_of_variation",
+    "between_group_generalized_entropy_index",
+    "between_group_generalized_entropy_index_of_numbers",
+    "between_group_generalized_entropy_index_of_scores",
+    "between_group_theil_index",
+    "bias_amplification",
+    "bnsp_auc",
+    "bpsn_auc",
+    "brier_class_difference",
+    "calibration_error_parity",
+    "calibration_parity",
+    "class_imbalance",
+    "conditional_demographic_disparity",
+    "conditional_use_accuracy_equality",
+    "demographic_parity",
+    "demographic_parity_difference",
+    "demographic_parity_ratio",
+    "differential_fairness",
+    "differential_fairness_of_labels",
+    "disparate_impact",
+    "equal_opportunity",
+    "equal_opportunity_difference",
+    "equal_opportunity_ratio",
+    "equalized_odds",
+    "equalized_odds_difference",
+    "equalized_odds_ratio",
+    "error_rate_difference",
+    "error_rate_group_maximum",
+    "error_rate_ratio",
+    "explained_by_groups",
+    "f1_group_minimum",
+    "false_discovery_rate_difference",
+    "false_discovery_rate_ratio",
+    "false_negative_rate_difference",
+    "false_negative_rate_ratio",
+    "false_omission_rate_difference",
+    "false_omission_rate_ratio",
+    "false_positive_rate_difference",
+    "false_positive_rate_ratio",
+    "generalized_equalized_odds_difference",
+    "independence",
+    "kl_divergence",
+    "kolmogorov_smirnov",
+    "kolmogorov_smirnov_debiased",
+    "kolmogorov_smirnov_if_equal",
+    "mae_difference",
+    "mae_ratio",
+    "mean_difference",
+    "mean_prediction_difference",
+    "mean_score_difference",
+    "mn_log_loss_difference",
+    "mutual_information",
+    "negative_class_balance",
+    "negative_predictive_value_difference",
+    "negative_predictive_value_ratio",
+    "new_between_group_metric",
+    "new_groupwise_metric",
+    "overall_accuracy_equality",
+    "positive_class_balance",
+    "positive_predictive_value_difference",
+    "positive_predictive_value_ratio",
+    "precision_difference",
+    "precision_group_minimum",
+    "precision_ratio",
+    "predictive_equality",
+    "predictive_parity",
+    "recall_difference",
+    "recall_group_minimum",
+    "recall_ratio",
+    "residual_bias_difference",
+    "rmse_difference",
+    "rmse_group_maximum",
+    "rmse_ratio",
+    "roc_auc_difference",
+    "roc_auc_group_minimum",
+    "roc_auc_ratio",
+    "rsq_difference",
+    "selection_rate_difference",
+    "selection_rate_ratio",
+    "sensitivity_difference",
+    "sensitivity_ratio",
+    "separation",
+    "specificity_difference",
+    "specificity_ratio",
+    "statistical_parity_difference",
+    "sufficiency",
+    "treatment_equality",
+    "true_negative_rate_difference",
+    "true_negative_rate_ratio",
+    "true_positive_rate_difference",
+    "true_positive_rate_ratio",
+    "wasserstein_distance",
+    "wasserstein_distance_debiased",
+    "wasserstein_distance_if_equal",
+    "within_group_generalized_entropy_index",
+    "within_group_generalized_entropy_index_of_numbers",
+    "within_group_generalized_entropy_index_of_scores",
+]
+
+_AIF360 = "Bellamy et al. (2018), AI Fairness 360"
+_BAROCAS = "Barocas et al. (2023), Fairness and machine learning"
+_BERK = "Berk et al. (2021), Fairness in criminal justice risk assessments"
+_CALDERS = "Calders et al. (2009), Building classifiers with independency constraints"
+_CHOULDECHOVA = "Chouldechova (2017), Fair prediction with disparate impact"
+_CORBETT = "Corbett-Davies et al. (2017), Algorithmic decision making and the cost of fairness"
+_DAS = "Das et al. (2021), Fairness measures for machine learning in finance"
+_DWORK = "Dwork et al. (2012), Fairness through awareness"
+_FELDMAN = "Feldman et al. (2015), Certifying and removing disparate impact"
+_FOULDS = "Foulds et al. (2020), An intersectional definition of fairness"
+_HARDT = "Hardt et al. (2016), Equality of opportunity in supervised learning"
+_KLEINBERG = "Kleinberg et al. (2016), Inherent trade-offs in the fair determination of risk scores"
+_PLEISS = "Pleiss et al. (2017), On fairness and calibration"
+_SPEICHER = "Speicher et al. (2018), A unified approach to quantifying algorithmic unfairness"
+_WACHTER = "Wachter et al. (2021), Why fairness cannot be automated"
+
+
+def new_groupwise_metric(
+    fn: Metric | MetricSet,
+    name: str,
+    aggregate: Aggregate | pl.Expr | Callable[[pl.DataFrame], float],
+    direction: Direction | None = None,
+    *,
+    less: Metric | MetricSet | None = None,
+    source: str | None = None,
+) -> GroupwiseFactory:
+    """Make a fairness metric: a factory that takes the sensitive feature and gives an ordinary metric.
+
+    Args:
+        fn: A metric, or a metric set whose disparities are combined.
+        name: What `.metric` says.
+        aggregate: `difference()`, `ratio()` or their like; or a polars expression or a function of a polars frame, as
+            `new_aggregate` takes them, which also says what equal groups have.
+        direction: `"minimize"`, `"maximize"`, `"zero"` or `"one"`; the aggregate's own unless given.
+        less: A metric or set whose own disparity is subtracted, so that what is left is what predictions add to it.
+        source: The paper or standard that defines it, which reports show.
+
+    >>> from tidyfair import difference, new_groupwise_metric, npv
+    >>> npv_gap = new_groupwise_metric(npv, "npv_gap", difference())
+    >>> npv_gap("sex")
+    <groupwise metric npv_gap('sex'): difference(to='range') of npv, minimize>
+    """
+    metrics = _ordinary(fn, name)
+    subtracted = () if less is None else _ordinary(less, name)
+    _check_name(name, direction)
+    kinds = {metric.kind for metric in (*metrics, *subtracted)}
+    if "numeric" in kinds and len(kinds) > 1:
+        msg = f"{name}: numeric metrics do not mix with others, here {listed(sorted(kinds))}: they read other columns."
+        raise ArgumentError(msg)
+    if source is not None:
+        text("source", source)
+    return GroupwiseFactory(name, metrics, as_aggregate(aggregate, name, direction), direction, subtracted, source)
+
+
+def _ordinary(given: object, name: str) -> tuple[Metric, ...]:
+    members = given.metrics if isinstance(given, MetricSet) else (given,)
+    metrics = tuple(member for member in members if isinstance(member, Metric))
+    if not metrics or len(metrics) < len(members):
+        msg = f"{name}: a groupwise metric is made of a metric or a set of ordinary metrics, not {given!r}."
+        raise ArgumentError(msg)
+    return metrics
+
+
+def _check_name(name: object, direction: object) -> None:
+    if direction is not None:
+        one_of("direction", direction, DIRECTIONS)
+    if not isinstance(name, str) or not name:
+        msg = f"A groupwise metric needs a name in words, not {name!r}."
+        raise ArgumentError(msg)
+
+
+def new_between_group_metric(
+    fn: Metric | Callable[[Sample, Sample], float],
+    name: str,
+    aggregate: Aggregate | pl.Expr | Callable[[pl.DataFrame], float] | None = None,
+    *,
+    against: Literal["rest", "pairs"] = "rest",
+    direction: Direction | None = None,
+    range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
+) -> GroupwiseFactory:
+    """Make a metric of what a group and the others have between them, such as the distance of their scores.
+
+    Args:
+        fn: A function of two samples, each with the arrays `truth` (whether a row has the event), `score` and `weight`
+            (None without weights), which returns a number; it raises `Undefined("reason")` where there is none.
+        name: What `.metric` says.
+        aggregate: How the values of groups become one number; the largest unless given.
+        against: Each group is compared with the `"rest"`, or with each other group (`"pairs"`): its value is then that
+            of the largest of its pairs.
+        direction: `"minimize"`, `"maximize"`, `"zero"` or `"one"`; the aggregate's own unless given.
+        range: Smallest and largest possible value.
+
+    >>> def mean_distance(one, other):
+    ...     return abs(one.score.mean() - other.score.mean())
+    >>> mean_score_distance = new_between_group_metric(mean_distance, "mean_score_distance")
+    >>> mean_score_distance("race")
+    <groupwise metric mean_score_distance('race'): group_maximum() of mean_score_distance, minimize>
+    """
+    if not isinstance(fn, Metric) and not callable(fn):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"{name}: a function of two samples is asked for, not {fn!r}."
+        raise ArgumentError(msg)
+    _check_name(name, direction)
+    one_of("against", against, ["rest", "pairs"])
+    define = prob_metric(direction=direction or "minimize", range=range, probabilities=False, against=against)
+    metric = fn.alias(name) if isinstance(fn, Metric) else replace(define(fn), name=name)
+    largest = FarthestPair() if metric.definition.against == "pairs" else group_maximum()
+    chosen = largest if aggregate is None else as_aggregate(aggregate, name, direction)
+    return GroupwiseFactory(name, (metric,), chosen, direction)
+
+
+def _compared(metric: Metric) -> tuple[GroupwiseFactory, GroupwiseFactory]:
+    """The difference and the ratio of a rate, which go by its name."""
+    kinds = {"difference": difference(), "ratio": ratio()}
+    found = [new_groupwise_metric(metric, f"{metric.name}_{kind}", each) for kind, each in kinds.items()]
+    return found[0], found[1]
+
+
+# Definitions of the field
+
+demographic_parity = new_groupwise_metric(detection_prevalence, "demographic_parity", difference(), source=_CALDERS)
+equal_opportunity = new_groupwise_metric(sens, "equal_opportunity", difference(), source=_HARDT)
+equalized_odds = new_groupwise_metric(metric_set(sens, spec), "equalized_odds", difference(signed=False), source=_HARDT)
+predictive_parity = new_groupwise_metric(precision, "predictive_parity", difference(), source=_CHOULDECHOVA)
+predictive_equality = new_groupwise_metric(fall_out, "predictive_equality", difference(), source=_CORBETT)
+overall_accuracy_equality = new_groupwise_metric(accuracy, "overall_accuracy_equality", difference(), source=_BERK)
+treatment_equality = new_groupwise_metric(
+    false_negatives_per_false_positive, "treatment_equality", ratio(), source=_BERK
+)
+conditional_use_accuracy_equality = new_groupwise_metric(
+    metric_set(precision, negative_predictive_value),
+    "conditional_use_accuracy_equality",
+    difference(signed=False),
+    source=_BERK,
+)
+
+# The same, named by how groups are compared
+
+demographic_parity_difference = new_groupwise_metric(
+    selection_rate, "demographic_parity_difference", difference(), source=_CALDERS
+)
+demographic_parity_ratio = new_groupwise_metric(selection_rate, "demographic_parity_ratio", ratio(), source=_CALDERS)
+statistical_parity_difference = new_groupwise_metric(
+    selection_rate, "statistical_parity_difference", difference(), source=_DWORK
+)
+mean_difference = new_groupwise_metric(selection_rate, "mean_difference", difference())
+disparate_impact = new_groupwise_metric(selection_rate, "disparate_impact", ratio(), source=_FELDMAN)
+equal_opportunity_difference = new_groupwise_metric(sens, "equal_opportunity_difference", difference(), source=_HARDT)
+equal_opportunity_ratio = new_groupwise_metric(sens, "equal_opportunity_ratio", ratio(), source=_HARDT)
+equalized_odds_difference = new_groupwise_metric(
+    metric_set(sens, fall_out), "equalized_odds_difference", difference(signed=False), source=_HARDT
+)
+# of fall_out, not of spec: 1 % against 2 % of false alarms is a ratio of 0.5, 99 % against 98 % of spec is 0.99
+equalized_odds_ratio = new_groupwise_metric(
+    metric_set(sens, fall_out), "equalized_odds_ratio", ratio(signed=False), source=_HARDT
+)
+
+# Rates, compared
+
+accuracy_difference, accuracy_ratio = _compared(accuracy)
+base_rate_difference, base_rate_ratio = _compared(base_rate)
+error_rate_difference, error_rate_ratio = _compared(error_rate)
+false_discovery_rate_difference, false_discovery_rate_ratio = _compared(false_discovery_rate)
+false_negative_rate_difference, false_negative_rate_ratio = _compared(false_negative_rate)
+false_omission_rate_difference, false_omission_rate_ratio = _compared(false_omission_rate)
+false_positive_rate_difference, false_positive_rate_ratio = _compared(false_positive_rate)
+negative_predictive_value_difference, negative_predictive_value_ratio = _compared(negative_predictive_value)
+positive_predictive_value_difference, positive_predictive_value_ratio = _compared(positive_predictive_value)
+precision_difference, precision_ratio = _compared(precision)
+recall_difference, recall_ratio = _compared(recall)
+selection_rate_difference, selection_rate_ratio = _compared(selection_rate)
+sensitivity_difference, sensitivity_ratio = _compared(sensitivity)
+specificity_difference, specificity_ratio = _compared(specificity)
+true_negative_rate_difference, true_negative_rate_ratio = _compared(true_negative_rate)
+true_positive_rate_difference, true_positive_rate_ratio = _compared(true_positive_rate)
+
+average_abs_odds_difference = new_groupwise_metric(
+    metric_set(fall_out, sens), "average_abs_odds_difference", difference(signed=False, across="mean"), source=_AIF360
+)
+
+# Two rates, compared with a reference: a change of one can hide that of the other
+
+average_odds_difference = new_groupwise_metric(
+    average_odds, "average_odds_difference", difference(signed=True), source=_AIF360
+)
+average_predictive_value_difference = new_groupwise_metric(
+    average_predictive_value, "average_predictive_value_difference", difference(signed=True), source=_AIF360
+)
+
+# Groups of any number, at once
+
+differential_fairness = new_groupwise_metric(
+    metric_set(smoothed_selection_rate, smoothed_rejection_rate),
+    "differential_fairness",
+    log_ratio(signed=False),
+    source=_FOULDS,
+)
+differential_fairness_of_labels = new_groupwise_metric(
+    metric_set(smoothed_base_rate, smoothed_negative_rate),
+    "differential_fairness_of_labels",
+    log_ratio(signed=False),
+    source=_FOULDS,
+)
+bias_amplification = new_groupwise_metric(
+    metric_set(smoothed_selection_rate, smoothed_rejection_rate),
+    "bias_amplification",
+    log_ratio(signed=False),
+    "zero",
+    less=metric_set(smoothed_base_rate, smoothed_negative_rate),
+    source=_FOULDS,
+)
+conditional_demographic_disparity = new_groupwise_metric(
+    demographic_disparity, "conditional_demographic_disparity", group_mean(weighted=True), source=_WACHTER
+)
+kl_divergence = new_groupwise_metric(divergence_from_rest, "kl_divergence", group_maximum(), source=_DAS)
+class_imbalance = new_groupwise_metric(share_of_rows, "class_imbalance", difference(), source=_DAS)
+
+# Labels that depend on groups, and how far
+
+independence = new_groupwise_metric(distance_to_all, "independence", group_maximum(), source=_BAROCAS)
+separation = new_groupwise_metric(distance_given_truth, "separation", group_maximum(), source=_BAROCAS)
+sufficiency = new_groupwise_metric(distance_given_estimate, "sufficiency", group_maximum(), source=_BAROCAS)
+mutual_information = replace(
+    new_groupwise_metric(distance_to_all, "mutual_information", group_mean(weighted=True)), fixed=("distance",)
+)
+
+# the share of the variance of predictions that lies between groups
+explained_by_groups = new_groupwise_metric(squared_shift, "explained_by_groups", group_mean(weighted=True))
+
+# Inequality, between groups and within
+
+between_group_generalized_entropy_index = new_groupwise_metric(
+    mean_benefit, "between_group_generalized_entropy_index", generalized_entropy(), source=_SPEICHER
+)
+between_group_theil_index = new_groupwise_metric(
+    mean_benefit, "between_group_theil_index", generalized_entropy(1), source=_SPEICHER
+)
+between_group_coefficient_of_variation = new_groupwise_metric(
+    mean_benefit, "between_group_coefficient_of_variation", coefficient_of_variation(weighted=True)
+)
+between_group_generalized_entropy_index_of_scores = new_groupwise_metric(
+    mean_benefit_of_scores, "between_group_generalized_entropy_index_of_scores", generalized_entropy()
+)
+between_group_generalized_entropy_index_of_numbers = new_groupwise_metric(
+    mean_benefit_of_numbers, "between_group_generalized_entropy_index_of_numbers", generalized_entropy()
+)
+within_group_generalized_entropy_index = new_groupwise_metric(
+    inequality_within, "within_group_generalized_entropy_index", group_mean(weighted=True), source=_SPEICHER
+)
+within_group_generalized_entropy_index_of_scores = new_groupwise_metric(
+    inequality_within_of_scores, "within_group_generalized_entropy_index_of_scores", group_mean(weighted=True)
+)
+within_group_generalized_entropy_index_of_numbers = new_groupwise_metric(
+    inequality_within_of_numbers, "within_group_generalized_entropy_index_of_numbers", group_mean(weighted=True)
+)
+
+# Worst groups
+
+accuracy_group_minimum = new_groupwise_metric(accuracy, "accuracy_group_minimum", group_minimum())
+bal_accuracy_group_minimum = new_groupwise_metric(bal_accuracy, "bal_accuracy_group_minimum", group_minimum())
+error_rate_group_maximum = new_groupwise_metric(error_rate, "error_rate_group_maximum", group_maximum())
+f1_group_minimum = new_groupwise_metric(f1, "f1_group_minimum", group_minimum())
+precision_group_minimum = new_groupwise_metric(precision, "precision_group_minimum", group_minimum())
+recall_group_minimum = new_groupwise_metric(recall, "recall_group_minimum", group_minimum())
+
+# Scores, compared
+
+auc_parity = new_groupwise_metric(roc_auc, "auc_parity", difference())
+roc_auc_difference = new_groupwise_metric(roc_auc, "roc_auc_difference", difference())
+roc_auc_ratio = new_groupwise_metric(roc_auc, "roc_auc_ratio", ratio())
+roc_auc_group_minimum = new_groupwise_metric(roc_auc, "roc_auc_group_minimum", group_minimum())
+brier_class_difference = new_groupwise_metric(brier_class, "brier_class_difference", difference())
+mn_log_loss_difference = new_groupwise_metric(mn_log_loss, "mn_log_loss_difference", difference())
+mean_score_difference = new_groupwise_metric(mean_score, "mean_score_difference", difference())
+# of calibration in the large, because in a small group that is noisy, but not biased
+calibration_parity = new_groupwise_metric(calibration_in_the_large, "calibration_parity", difference(), source=_PLEISS)
+calibration_error_parity = new_groupwise_metric(
+    expected_calibration_error_debiased, "calibration_error_parity", difference()
+)
+positive_class_balance = new_groupwise_metric(
+    balance_for_positive_class, "positive_class_balance", difference(), source=_KLEINBERG
+)
+negative_class_balance = new_groupwise_metric(
+    balance_for_negative_class, "negative_class_balance", difference(), source=_KLEINBERG
+)
+generalized_equalized_odds_difference = new_groupwise_metric(
+    metric_set(balance_for_positive_class, balance_for_negative_class),
+    "generalized_equalized_odds_difference",
+    difference(signed=False),
+    source=_PLEISS,
+)
+
+# Scores of a group and of the others
+
+kolmogorov_smirnov = new_between_group_metric(score_distance, "kolmogorov_smirnov")
+kolmogorov_smirnov_if_equal = new_between_group_metric(score_distance_if_equal, "kolmogorov_smirnov_if_equal")
+kolmogorov_smirnov_debiased = new_between_group_metric(score_distance_debiased, "kolmogorov_smirnov_debiased")
+wasserstein_distance = new_between_group_metric(score_transport, "wasserstein_distance")
+wasserstein_distance_if_equal = new_between_group_metric(score_transport_if_equal, "wasserstein_distance_if_equal")
+wasserstein_distance_debiased = new_between_group_metric(score_transport_debiased, "wasserstein_distance_debiased")
+abroca = new_between_group_metric(area_between_roc_curves, "abroca")
+abroca_if_equal = new_between_group_metric(area_between_roc_curves_if_equal, "abroca_if_equal")
+abroca_debiased = new_between_group_metric(area_between_roc_curves_debiased, "abroca_debiased")
+bpsn_auc = new_between_group_metric(background_positive_auc, "bpsn_auc", group_minimum())
+bnsp_auc = new_between_group_metric(background_negative_auc, "bnsp_auc", group_minimum())
+
+# Numbers, compared
+
+mean_prediction_difference = new_groupwise_metric(mean_prediction, "mean_prediction_difference", difference())
+residual_bias_difference = new_groupwise_metric(residual_bias, "residual_bias_difference", difference())
+mae_difference = new_groupwise_metric(mae, "mae_difference", difference())
+mae_ratio = new_groupwise_metric(mae, "mae_ratio", ratio())
+rmse_difference = new_groupwise_metric(rmse, "rmse_difference", difference())
+rmse_ratio = new_groupwise_metric(rmse, "rmse_ratio", ratio())
+rsq_difference = new_groupwise_metric(rsq, "rsq_difference", difference())
+rmse_group_maximum = new_groupwise_metric(rmse, "rmse_group_maximum", group_maximum())

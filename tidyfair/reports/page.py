@@ -1,0 +1,251 @@
+"""Results to be shared: tables of results, and an audit as one page that opens anywhere.
+
+It needs great_tables, altair and vl-convert-python: `pip install 'tidyfair[report]'`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidyfair.audits.usual_metrics import Audit, kind_of
+from tidyfair.errors import ArgumentError
+from tidyfair.inference.gates import Gate
+from tidyfair.inference.pairwise_tests import WorstGroups, worst_groups
+from tidyfair.inference.permutation_test import DisparityTest, disparity_test
+from tidyfair.intervals.analytic import share_of
+from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.reports.sections import (
+    again,
+    call_of,
+    definitions,
+    left_out,
+    of_data,
+    of_disparities,
+    of_groups,
+    of_scores,
+    question,
+)
+from tidyfair.reports.tables import Part, as_html, as_text, need_packages
+from tidyfair.specs.aggregates import UserAggregate
+from tidyfair.specs.arguments import text, whole
+from tidyfair.specs.options import ReadOptions
+from tidyfair.tallies.files import save
+from tidyfair.tallies.source import open_frame
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tidyfair.audits.usual_metrics import Feature
+    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.tallies.tally import Tally
+
+__all__ = ["Report", "report"]
+
+_OF_TESTS = {"pos_label", "labels", "na_rm"}
+"""What tests take; of the rest of a call they decide for themselves."""
+_UNTESTED = {"frequency_weights", "cluster", "score_bins", "keep_rows"}
+"""With these rows are not each as good as another."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """An audit to be read by others: words, tables and pictures, as one file; made by `report`."""
+
+    title: str
+    parts: tuple[Part, ...]
+
+    def html(self) -> str:
+        """One page that needs nothing else: no scripts, no network."""
+        body = "".join(part.html(place) for place, part in enumerate(self.parts))
+        title = as_html(self.title)
+        return (
+            f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
+            f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{body}</main>\n</body>\n"
+            "</html>\n"
+        )
+
+    def markdown(self) -> str:
+        """The same words and tables in Markdown, for a model card; pictures are told in words."""
+        return f"# {as_text(self.title)}\n\n" + "".join(part.markdown() for part in self.parts)
+
+    def save(self, file: str | Path) -> Path:
+        """Write a page, or Markdown where the file is called so.
+
+        Raises:
+            ArgumentError: For a file that ends neither in .html nor in .md, or that cannot be written.
+        """
+        path = Path(file)
+        writers = {".html": self.html, ".md": self.markdown}
+        if path.suffix not in writers:
+            kind = "kind of report"
+            raise ArgumentError.unknown(kind, path.suffix, writers)
+        written = writers[path.suffix]()
+        try:
+            save(lambda part: part.write_text(written, "utf-8"), path)
+        except OSError as error:
+            msg = f"The report cannot be written to {str(path)!r}: {error}"
+            raise ArgumentError(msg) from error
+        return path
+
+    def _repr_html_(self) -> str:
+        # in a frame of its own, so that its style is not that of the notebook
+        style = "width: 100%; height: 40rem; border: 1px solid #ccc"
+        page, title = escape(self.html()), as_html(self.title)
+        return f'<iframe sandbox srcdoc="{page}" title="{title}" style="{style}"></iframe>'
+
+    def __repr__(self) -> str:
+        return f"<report {self.title!r}: {', '.join(part.heading for part in self.parts)}>"
+
+
+def report(
+    data: Any,
+    truth: ColumnLike | None = None,
+    estimate: ColumnLike | None = None,
+    *,
+    by: Feature | list[Feature],
+    metrics: Metric | GroupwiseMetric | MetricSet | None = None,
+    gate: Gate | None = None,
+    title: str = "Audit of predictions",
+    min_n: int = 0,
+    **options: Any,
+) -> Report:
+    """Audit predictions, and write down what was found for others to read.
+
+    Args:
+        data: A frame, as metrics take it; it is not grouped.
+        truth: Column of the true labels, or numbers.
+        estimate: Column of the predictions.
+        by: The feature that is compared, or a list of them: columns, tuples of columns whose combinations are the
+            groups, or `privileged(…)`.
+        metrics: Metrics and disparities in place of the usual ones, which are those of labels, of scores too where
+            there are any, or of numbers.
+        gate: What `check` has made: its verdicts are part of the report.
+        title: The heading.
+        min_n: Values of groups of fewer rows are not shown, and disparities not taken over them. What is hidden can
+            still be worked out where totals are known.
+        options: What a call of metrics takes: `probs`, `threshold`, `pos_label`, `case_weights` …
+
+    Returns:
+        A `Report`: `.html()`, `.markdown()`, `.save("audit.html")`.
+
+    Raises:
+        TidyfairError: Where metrics would; for `group_by=`, a list of cuts, or no rows; for whole numbers that may be
+            labels or a measurement; for scores given as `estimate`; and without the packages of `tidyfair[report]`.
+
+    >>> from tidyfair.datasets import lending
+    >>> found = report(lending(), "repaid", "approved", by=["sex", "race"], pos_label="yes")
+    >>> "Hispanic" in found.markdown()
+    True
+    """
+    options = {name: value for name, value in options.items() if value is not None}
+    whole("min_n", min_n, 0, of="report")
+    text("title", title)
+    need_packages()
+    source = open_frame(data, options.get("group_by"))
+    if source.group_by:
+        msg = "report() is about one set of predictions: give it the frame without groups, or a part of it."
+        raise ArgumentError(msg)
+    given = None if metrics is None else metric_set(metrics)
+    judges = _limited(gate, min_n)
+    kind = "labels" if given else kind_of(source, truth, estimate, options)
+    audit = Audit.of(by if isinstance(by, list) else [by], kind, metrics=given, min_n=min_n)
+    audit.results.check_options(options)
+    for name in ("explain", "parts", "keep_rows"):
+        if name in options:
+            msg = f"report() decides `{name}` for itself; leave it out."
+            raise ArgumentError(msg)
+    own = {"interval": "auto", "on_undefined": "ignore"}
+    reading: Any = own | {name: value for name, value in options.items() if name in ReadOptions.__annotations__}
+    counting: Any = {name: value for name, value in options.items() if name not in ReadOptions.__annotations__}
+    parts: Any = {"parts": reading.get("seed", 0)} if counting.get("cluster") is None else {}
+    tally = audit.everything(*(judges.metrics if judges else ())).tally(data, truth, estimate, **parts, **counting)
+    if tally.cut is not None and tally.cut.several:
+        msg = f"report() is about one set of decisions: give one {tally.cut.way}, not a list."
+        raise ArgumentError(msg)
+    if not tally.cells["n"].sum():
+        msg = "report() has nothing to tell: there are no rows."
+        raise ArgumentError(msg)
+    audit.results.check_occurs(tally, reading)
+    results = audit.results.compute(tally, explain=True, **reading)
+    groups = audit.groups.compute_by_group(tally, **reading)
+    asked: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}
+    tested = worst = None
+    if _is_plain(tally, results) and not _UNTESTED & set(options):
+        of_tests = {name: value for name, value in reading.items() if name in _OF_TESTS}
+        tested, worst = (
+            tests.compute(tally, **of_tests) if tests else None for tests in (_tests(audit), _search_of_worst(audit))
+        )
+    of_gate = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
+    verdicts = judges and judges.compute(tally, **of_gate)
+    call = {"truth": truth, "estimate": estimate, "by": by, "metrics": metrics, "gate": gate, "min_n": min_n or None}
+    sections = [
+        Part("The question", question(audit, tally, reading, results)),
+        Part("The data", of_data(audit, tally, min_n)),
+        Part("Each group", of_groups(groups, worst, min_n)),
+        Part("Disparities", of_disparities(results, tested, verdicts, gate.confidence if gate else 1)),
+        *of_scores(audit, tally, data, asked, min_n),
+        Part("What was left out", left_out(tally, results, groups, min_n, na_rm=reading.get("na_rm", True))),
+        Part("Definitions", (definitions(audit),)),
+        again(call_of(call | options)),
+    ]
+    return Report(title, tuple(sections))
+
+
+def _limited(gate: object, min_n: int) -> Gate | None:
+    """The gate, which does not judge what is not shown."""
+    if gate is None:
+        return None
+    if not isinstance(gate, Gate):
+        msg = f"`gate` is what check(…) or four_fifths(…) has made, not {gate!r}."
+        raise ArgumentError(msg)
+    limited = [each.of_at_least(min_n) if isinstance(each, GroupwiseMetric) else each for each in gate.metrics]
+    return replace(gate, metrics=metric_set(*limited))
+
+
+def _is_plain(tally: Tally, results: pl.DataFrame) -> bool:
+    """Whether rows count alike and have two labels, so that rates can be tested exactly."""
+    return set(results[".estimator"]) == {"binary"} and tally.weights is None and not tally.needs.numbers
+
+
+def _tests(audit: Audit) -> DisparityTest | None:
+    """What groups that are equal show, where that is worked out exactly."""
+    known = [each for each in audit.parities if not isinstance(each.bound, UserAggregate) or each.bound.good]
+    rates = [each for each in known if each.kind == "class"]
+    return disparity_test(*rates, studentized=True) if rates else None
+
+
+def _search_of_worst(audit: Audit) -> WorstGroups | None:
+    """How sure it is which groups are the worst, by the rates that have a good side."""
+    of_errors = frozenset({"truth", "estimate"})
+    known = {metric.name for metric in audit.results if isinstance(metric, Metric)}
+    judged = [
+        each for each in audit.groups
+        if isinstance(each, GroupwiseMetric) and all(
+            share_of(metric.definition) and metric.definition.reads == of_errors and metric.name in known
+            for metric in each.metrics
+        )
+    ]  # fmt: skip
+    return worst_groups(*judged) if judged else None
+
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+"""What a browser may do with the page: show it."""
+_STYLE = """
+:root { color-scheme: light; }
+body { margin: 0; background: #fff; color: #222; font: 16px/1.5 system-ui, sans-serif; }
+main { max-width: 66rem; margin: 0 auto; padding: 1rem; }
+h1 { font-size: 1.8rem; line-height: 1.2; }
+h2 { font-size: 1.3rem; margin-top: 2.5rem; border-bottom: 1px solid #ccc; }
+.table { overflow-x: auto; margin: 1rem 0; }
+.table .gt_table { margin-left: 0 !important; }
+figure { margin: 1.5rem 0; }
+figure { overflow-x: auto; }
+img { max-width: max(100%, 30rem); height: auto; }
+pre { overflow-x: auto; background: #f4f4f4; padding: 0.8rem; }
+@media print { section { break-inside: avoid; } }
+"""

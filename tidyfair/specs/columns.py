@@ -1,0 +1,238 @@
+"""Columns as the user names them: by their name, or as an expression that makes one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from numbers import Number
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, ColumnError, TidyfairError
+from tidyfair.escapes import visible
+from tidyfair.specs.arguments import is_list, is_unicode
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Sequence
+
+__all__: list[str] = []
+
+_PYTHON = b"PLPY"
+"""What polars writes before a Python function."""
+EXACT = 2**53
+"""Below it floats tell all whole numbers apart."""
+_EXACT: dict[pl.DataType, int] = {pl.Float16(): 2**11, pl.Float32(): 2**24}
+"""The same of smaller floats."""
+ColumnLike: TypeAlias = "str | pl.Expr"
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column named by the user, or an expression that makes one; equal when they mean the same."""
+
+    source: str | pl.Expr
+
+    @classmethod
+    def of(cls, source: object, role: str) -> Column:
+        """Accept a name or a polars expression for one column, refuse anything else."""
+        if isinstance(source, str):
+            if not is_unicode(source):
+                msg = f"`{role}`: the name {source!r} holds half a character, which cannot be read; rename the column."
+                raise ColumnError(msg)
+            return cls(source)
+        if not isinstance(source, pl.Expr):
+            kind = f"{type(source).__module__.partition('.')[0]}.{type(source).__name__}"
+            way_out = ""
+            if type(source) in (list, tuple):
+                way_out = " Write several columns one by one."
+            elif hasattr(source, "__array__") or isinstance(source, float):
+                way_out = " Name the column; arrays are given to `.arrays(…)`."
+            elif kind == "narwhals.Expr":
+                way_out = " Make it a column first: `nw.from_native(data).with_columns(…)` can be given as the data."
+            said = kind.removeprefix("builtins.")
+            msg = f"`{role}` takes a column name or a polars expression, not a {said}.{way_out}"
+            raise ColumnError(msg)
+        if source.meta.has_multiple_outputs():
+            msg = f"`{role}`: {source} may give several columns; name them one by one."
+            raise ColumnError(msg)
+        # `pl.col("sex")` is the column itself
+        return cls(source.meta.output_name() if source.meta.is_column() else source)
+
+    @property
+    def name(self) -> str:
+        """The name in results."""
+        return self.source if isinstance(self.source, str) else self.source.meta.output_name()
+
+    @property
+    def expr(self) -> pl.Expr:
+        """The column as an expression over the user's frame."""
+        return pl.col(self.source) if isinstance(self.source, str) else self.source
+
+    @property
+    def roots(self) -> list[str]:
+        """The columns of the user's frame that it is made of."""
+        return [self.source] if isinstance(self.source, str) else self.source.meta.root_names()
+
+    @property
+    def told(self) -> str:
+        """What it is, in words that are the same in every process.
+
+        Raises:
+            ArgumentError: Where a Python function is in it, which has no words.
+        """
+        if isinstance(self.source, str):
+            return repr(self.source)
+        print_of = fingerprint(self.source)
+        if print_of is None:
+            msg = f"{self.source} holds a Python function, which cannot be told from others; make it a column first."
+            raise ArgumentError(msg)
+        return f"{self.source} #{print_of}"
+
+    def check(self, columns: Sequence[str], role: str) -> None:
+        """Refuse what the frame does not have, what hides a column, and what is not one value a row."""
+        for root in self.roots:
+            if root not in columns:
+                raise ColumnError.missing(root, role, columns)
+        if isinstance(self.source, str):
+            return
+        if self.name in columns:
+            msg = (
+                f"`{role}`: the expression {self.source} is called {self.name!r} like a column of the data; "
+                'give it a name of its own with `.alias("…")`.'
+            )
+            raise ColumnError(msg)
+        if not _keeps_rows(self.source):
+            msg = f"`{role}`: the expression {self.source} does not give one value for each row."
+            raise ColumnError(msg)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Column):
+            return NotImplemented
+        if isinstance(self.source, str) or isinstance(other.source, str):
+            return isinstance(self.source, str) and isinstance(other.source, str) and self.source == other.source
+        return self.source.meta.eq(other.source)
+
+    def __hash__(self) -> int:
+        # not the serialized form, which expressions that hold a Python function do not have
+        return hash(self.source if isinstance(self.source, str) else tuple(self.source.meta.root_names()))
+
+    def __repr__(self) -> str:
+        return repr(self.source) if isinstance(self.source, str) else visible(str(self.source))
+
+
+def are_columns(given: object) -> TypeGuard[Iterable[object]]:
+    """Whether columns are listed, in place of one; series, frames and mappings, which have items too, list none."""
+    if isinstance(given, Mapping) or hasattr(given, "columns") or type(given).__name__ == "Series":
+        return False
+    return is_list(given)
+
+
+def fingerprint(expr: pl.Expr) -> str | None:
+    """A text that is the same for expressions that are the same, in every process; None with a Python function."""
+    written = expr.meta.serialize()
+    # what prints alike need not be alike: arguments of functions are not shown
+    return None if _PYTHON in written else hashlib.sha256(written).hexdigest()[:16]
+
+
+def levels_of(dtype: pl.DataType) -> list[Any]:
+    """The values that a dtype declares, or none."""
+    if isinstance(dtype, pl.Enum):
+        return dtype.categories.to_list()
+    return [False, True] if dtype == pl.Boolean else []
+
+
+def kind_of(value: object) -> str:
+    """The kind of a value; values of two kinds are never equal."""
+    return "number" if isinstance(value, Number) else type(value).__name__
+
+
+def check_features(frame: pl.DataFrame, names: Mapping[str, str], what: str) -> None:
+    """Refuse columns that are no coordinates; `names` are those of the user by ours, `what` needs them."""
+    for name, column in names.items():
+        dtype = frame.schema[name]
+        if not (dtype.is_numeric() or dtype == pl.Boolean):
+            msg = f"`features`: the column {column!r} is {dtype}; {what} numbers, so encode it first."
+            raise ColumnError(msg)
+        if not frame[name].cast(pl.Float64).is_finite().fill_null(value=False).all():
+            msg = (
+                f"`features`: some values of {column!r} are missing or not finite, but {what} finite numbers; "
+                "fill or filter these rows first."
+            )
+            raise ColumnError(msg)
+
+
+def stacked(parts: Sequence[pl.DataFrame], shown: Mapping[str, str]) -> pl.DataFrame:
+    """Frames below one another, where columns keep their values; `shown` are those that errors name, and their names.
+
+    Raises:
+        ColumnError: Where there is no kind that holds the values of all parts.
+    """
+    try:
+        every = pl.concat(parts, how="vertical_relaxed")
+    except pl.exceptions.PolarsError as error:
+        msg = f"The columns of the parts do not have the same kind of values: {error}"
+        raise ColumnError(msg) from error
+    for name, column in shown.items():
+        values = [part[name] for part in parts]
+        lost = every[name].null_count() > sum(each.null_count() for each in values)
+        if lost or not are_told_apart(values):
+            kinds = " and ".join(dict.fromkeys(str(each.dtype) for each in values))
+            msg = (
+                f"The column {column!r} is {kinds} in different parts, and {every.schema[name]} cannot hold all of its "
+                "values so that they are told apart; cast it to one kind before it is counted."
+            )
+            raise ColumnError(msg)
+    return every
+
+
+def are_told_apart(several: Sequence[pl.Series]) -> bool:
+    """Whether columns that are compared by value hold no floats too coarse to tell values of the others apart."""
+    floats = [values for values in several if values.dtype.is_float()]
+    others = [values for values in several if values.dtype.is_integer() or values.dtype.is_decimal()]
+    if not floats or not others:
+        return True
+    for values in (*floats, *others):
+        as_floats = values.cast(pl.Float64)
+        if (as_floats.abs() >= _EXACT.get(values.dtype, EXACT)).any():
+            return False
+        if values.dtype.is_decimal() and (as_floats.cast(values.dtype, strict=False) != values).any():
+            return False
+    return True
+
+
+@contextmanager
+def blaming_expressions(wanted: Mapping[str, tuple[str, Column]]) -> Generator[None]:
+    """Where a query with expressions of the user fails, say so; other errors of the engine come through as they are."""
+    try:
+        yield
+    except pl.exceptions.PolarsError as error:
+        made = [f"`{role}`: {column}" for role, column in wanted.values() if not isinstance(column.source, str)]
+        if not made:
+            raise
+        msg = f"An expression does not fit the data ({'; '.join(made)}): {error}"
+        raise ColumnError(msg) from error
+
+
+@contextmanager
+def telling(doing: str) -> Generator[None]:
+    """Where an engine or a file fails, its own error comes through, with one note on what was done meanwhile."""
+    begun = "while tidyfair"
+    try:
+        yield
+    except TidyfairError:
+        raise  # it says so itself
+    except Exception as error:
+        if not any(note.startswith(begun) for note in getattr(error, "__notes__", ())):
+            error.add_note(f"{begun} {doing}")
+        raise
+
+
+def _keeps_rows(expr: pl.Expr) -> bool:
+    """Whether an expression gives one value for each row, as far as can be said without the data."""
+    try:
+        return expr.meta.is_length_preserving()
+    except pl.exceptions.PolarsError:
+        return True  # polars cannot look into Python functions

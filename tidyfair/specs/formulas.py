@@ -1,0 +1,555 @@
+"""A metric's formula: a function whose parameters are the statistics it needs, evaluated as polars expressions."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import cached_property, partial
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, listed, nearest
+from tidyfair.specs.arguments import is_list, plain, whole
+from tidyfair.specs.columns import Column, fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from typing import Self
+
+
+__all__ = ["statistic"]
+
+Expr: TypeAlias = pl.Expr
+Rate: TypeAlias = tuple[pl.Expr, pl.Expr]
+"""Numerator and denominator; a denominator of zero makes the value null."""
+Kind: TypeAlias = Literal["class", "prob", "numeric"]
+Way: TypeAlias = Literal["sums", "rows", "arrays"]
+Counts: TypeAlias = Literal["instances", "positives", "smaller_class"]
+Given: TypeAlias = Literal["nothing", "truth", "estimate"]
+
+AVERAGES = ("macro", "macro_weighted", "micro")
+HAND_TILL = "hand_till"
+"""The average of each label against each other label, after Hand and Till (2001)."""
+WEIGHTS = ("sample_weight", "case_weights", "weight", "weights")
+"""The arguments by which functions of arrays take weights."""
+OVERALL, THE_REST = "overall_", "rest_"
+"""Prefixes of a statistic of all groups together, and of all other groups."""
+ROWS, SQUARES = "_rows", "_squares"
+"""Suffixes of a statistic counted in rows, and in squared case weights; without one, in case weights."""
+
+_BOTH, _TRUTH, _ESTIMATE = frozenset({"truth", "estimate"}), frozenset({"truth"}), frozenset({"estimate"})
+_SCORED, _NOTHING = frozenset({"truth", "probs"}), frozenset[str]()
+STATISTICS: dict[str, frozenset[str]] = {
+    "tp": _BOTH, "fp": _BOTH, "fn": _BOTH, "tn": _BOTH, "absolute_steps": _BOTH, "squared_steps": _BOTH,
+    "positives": _TRUTH, "negatives": _TRUTH, "selected": _ESTIMATE, "unselected": _ESTIMATE,
+    "instances": _NOTHING, "rank": _NOTHING, "label_count": _NOTHING, "count": _NOTHING,
+}  # fmt: skip
+"""The statistics of one label against the rest, and the columns without which a row does not count in them."""
+_OF_ORDER = {"absolute_steps", "squared_steps", "rank"}
+"""Statistics of labels in an order, for weighted kappa."""
+
+SUMS: dict[Kind, dict[str, frozenset[str]]] = {
+    "class": STATISTICS,
+    "prob": {"positives": _SCORED, "negatives": _SCORED, "instances": _NOTHING, "rank": _NOTHING},
+    "numeric": {
+        "instances": _NOTHING, "weight_squares": _NOTHING,
+        "truth_mean": _TRUTH, "truth_variation": _TRUTH, "truth_minimum": _TRUTH, "truth_maximum": _TRUTH,
+        "estimate_mean": _ESTIMATE, "estimate_variation": _ESTIMATE, "covariation": _BOTH,
+    },
+}  # fmt: skip
+"""What is known of a group without looking at its rows again: sums that merge. A kind's own statistics come on top."""
+
+ROW_COLUMNS: dict[Kind, dict[str, frozenset[str]]] = {
+    "class": {},
+    "prob": dict.fromkeys(["score", "hits", "false_alarms", "hit_squares", "false_alarm_squares", "place"], _SCORED),
+    "numeric": {"truth": _TRUTH, "estimate": _ESTIMATE, "weight": _NOTHING, "weighted": _NOTHING},
+}
+"""What formulas over rows read. Scores come as their distinct values, falling, with the weight of those who have the
+event (`hits`) and who have not (`false_alarms`), the sums of squared weights, and the `place` of the score: the share
+of its outer group at or below it. Numbers come row by row, as they stand in the data."""
+
+_WHEN_COMPLETE = {"positives": "tp fn", "negatives": "fp tn", "selected": "tp fp", "unselected": "fn tn"}
+"""What the margins are in a formula that reads both truth and estimate, and so leaves out rows without one of them."""
+
+_OTHER_SIDE = {
+    "tp": "tn", "tn": "tp", "fp": "fn", "fn": "fp",
+    "positives": "negatives", "negatives": "positives", "selected": "unselected", "unselected": "selected",
+}  # fmt: skip
+_FROM_THE_REST = {
+    prefix + name + suffix: prefix + other + suffix
+    for prefix in ("", OVERALL, THE_REST)
+    for suffix in ("", ROWS, SQUARES)
+    for name, other in _OTHER_SIDE.items()
+}
+"""What a column of a statistic of the event is called when the rest is the event."""
+
+
+@dataclass(frozen=True)
+class Neighborhood:
+    """The rows that a row is compared with: the nearest ones by some columns."""
+
+    features: tuple[Column, ...]
+    n_neighbors: int
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A quantity of a row that formulas need the sum of, as a function of its columns; made by `statistic`."""
+
+    function: Callable[..., Expr]
+    cumulative: bool = False
+    options: tuple[tuple[str, object], ...] = ()
+    alias: str | None = None
+    neighborhood: Neighborhood | None = None
+    """The rows that it compares a row with, so that it is worked out before rows are counted."""
+
+    @property
+    def name(self) -> str:
+        """The name by which formulas ask for its sum."""
+        return self.alias or self.function.__name__
+
+    @cached_property
+    def column(self) -> str:
+        """The name of its sum among those of others; the same quantity with other options is another one."""
+        own = f" #{self.fingerprint or id(self.function)}" if self.alias else ""
+        if near := self.neighborhood:
+            own += f" of {near.n_neighbors} by {[fingerprint(each.expr) or id(each.source) for each in near.features]}"
+        return f"{self.name}({_told(self.options)}){own}"
+
+    @cached_property
+    def fingerprint(self) -> str | None:
+        """What tells it from others of the same name, in every process; None where it holds a Python function."""
+        return fingerprint(self.of(truth=pl.col("truth"), estimate=pl.col("estimate"), score=pl.col("score")))
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The columns that must be there in a row for it to count."""
+        options = dict(self.options)
+        names = [name for name in inspect.signature(self.function).parameters if name not in options]
+        return frozenset("probs" if name == "score" else name for name in names)
+
+    def of(self, **columns: Expr) -> Expr:
+        """The quantity over columns given by the names of its parameters."""
+        known = inspect.signature(self.function).parameters
+        arguments = {name: column for name, column in columns.items() if name in known}
+        return self.function(**arguments, **dict[str, Any](self.options))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # its function goes by the name that the statistic has taken over
+        module = sys.modules.get(self.function.__module__)
+        named: object = getattr(module, self.function.__name__, None)
+        if isinstance(named, Statistic) and named.function is self.function:
+            return _found, (self.function.__module__, self.function.__name__, self.options, self.alias)
+        values = (self.function, self.cumulative, self.options, self.alias, self.neighborhood)
+        return Statistic, values
+
+    def with_options(self, options: Mapping[str, object]) -> Statistic:
+        """The same statistic with the options that it has set to those of a formula."""
+        return replace(self, options=tuple((name, options.get(name, value)) for name, value in self.options))
+
+
+def _found(module: str, name: str, options: tuple[tuple[str, object], ...], alias: str | None) -> Statistic:
+    """A statistic by the name that it has in its module, with its options."""
+    return replace(getattr(importlib.import_module(module), name), options=options, alias=alias)
+
+
+def statistic(function: Callable[..., Expr] | None = None, *, cumulative: bool = False) -> Any:
+    """Turn a function of `truth` and `score` (of `truth` and `estimate` for numbers) into a statistic of formulas.
+
+    The function returns an expression for a row; formulas that have a parameter of its name get its weighted sum. For
+    scores, `truth` is 1 where the row has the label that `score` is the probability of, else 0; `cumulative` ones read
+    labels in order, up to and including each. Keyword-only parameters are options, shared with the metric.
+    """
+    if function is None:
+        return partial(statistic, cumulative=cumulative)
+    parameters = inspect.signature(function).parameters.values()
+    options = tuple((each.name, each.default) for each in parameters if each.kind is each.KEYWORD_ONLY)
+    return Statistic(function, cumulative, options)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A function of statistics, with its options fixed."""
+
+    function: Callable[..., Any]
+    kind: Kind = "class"
+    way: Way = "sums"
+    """What it is worked out from: sums, the rows of a group as expressions, or as arrays."""
+    over_levels: bool = False
+    """Whether it sums over the rows of all labels itself, instead of being evaluated label by label."""
+    undefined_levels: Literal["drop", "null"] = "drop"
+    """Whether an average over labels leaves out labels without a value, or has none itself."""
+    undefined: str = "zero_denominator"
+    """Why it has no value where it has none."""
+    average: str | None = None
+    """The one average over labels that it is, or the one it is unless asked otherwise."""
+    probabilities: bool = False
+    """Whether scores must be probabilities."""
+    counts: Counts = "instances"
+    """Which rows its denominator counts, if it is no rate."""
+    given: Given | None = None
+    """Whether it reads how one side is spread over the labels, in all rows or those of each label of the other."""
+    ordered_with: tuple[str, str] | None = None
+    """The option, and its value, with which the order of labels counts."""
+    against: Literal["rest", "pairs"] | None = None
+    """Whether it compares the rows of a group with those of the others."""
+    min_n: int = 0
+    """The fewest rows of a group that others are compared with."""
+    error_of_bins: Callable[..., Rate] | None = None
+    """Of a formula over distinct scores: how far off it can be if they are bins in which scores differ."""
+    deviations: tuple[Callable[..., Expr], ...] = ()
+    """Of a formula over distinct scores: its variance, and the effective numbers with and without the event."""
+    in_order_unless: str | None = None
+    """The option without which it reads the rows of a group in the order in which they stand."""
+    ignores_truth: bool = False
+    """Whether, as a function of arrays, it reads scores alone."""
+    parts: tuple[tuple[str, Formula], ...] = field(default=(), repr=False)
+    """Parameters that are other metrics."""
+    terms: tuple[tuple[str, Statistic], ...] = field(default=(), repr=False)
+    """Parameters that are sums of a quantity of rows."""
+    options: tuple[tuple[str, object], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        function: Callable[..., Expr | Rate],
+        kind: Kind,
+        known: Mapping[str, Formula],
+        terms: Mapping[str, Statistic],
+        **settings: Any,
+    ) -> Self:
+        """Read the parameters of a function: statistics, metrics among `known`, and keyword-only options."""
+        parameters = inspect.signature(function).parameters.values()
+        needs = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY]
+        sums, rows = SUMS[kind], ROW_COLUMNS[kind]
+        of_metrics = {name: unprefixed(name) for name in needs if unprefixed(name) not in {*sums, *terms}}
+        parts = {name: known[base] for name, base in of_metrics.items() if base in known and known[base].kind == kind}
+        if unknown := [
+            name for name in needs if name not in {*rows, *parts} and unprefixed(name) not in {*sums, *terms}
+        ]:
+            vocabulary = [name for name in (*sums, *terms, *rows) if name not in _OF_ORDER]
+            msg = (
+                f"{function.__name__}(): the parameter {unknown[0]!r} is no statistic, and its module knows no metric "
+                f"of that name; import it there.{nearest(unknown[0], [*vocabulary, *known])} "
+                f"Statistics: {listed(vocabulary, shown=30)}."
+            )
+            raise ArgumentError(msg)
+        _check_prefixes(function, {name: parts.get(name) for name in needs})
+        spread_out = {unprefixed(name) for name in needs}
+        of_labels = any(part.given is not None for part in parts.values())
+        if of_labels or (spread_out != {"count"} if settings.get("given") else "count" in spread_out):
+            msg = (
+                f"{function.__name__}(): the `count` of each label is read by formulas with `given=`, which read "
+                "nothing else, and are no part of others."
+            )
+            raise ArgumentError(msg)
+        # what sums over labels itself cannot be worked out label by label
+        settings["over_levels"] = settings.get("over_levels", False) or any(part.over_levels for part in parts.values())
+        ways = {"rows" if name in rows else parts[name].way if name in parts else "sums" for name in needs}
+        if len(ways) > 1:
+            msg = f"{function.__name__}(): a formula is over sums or over rows, not both: {listed(needs)}."
+            raise ArgumentError(msg)
+        options = tuple((each.name, each.default) for each in parameters if each.kind is each.KEYWORD_ONLY)
+        own = tuple(
+            (name, terms[unprefixed(name)].with_options(dict(options))) for name in needs if unprefixed(name) in terms
+        )
+        way: Any = ways.pop() if ways else "sums"
+        return cls(
+            function, kind, way, parts=tuple(parts.items()), terms=own, options=_frozen(dict(options)), **settings
+        )
+
+    @cached_property
+    def needs(self) -> tuple[str, ...]:
+        """The names of its parameters but for the options: statistics and other metrics."""
+        options = dict(self.options)
+        return tuple(name for name in inspect.signature(self.function).parameters if name not in options)
+
+    @cached_property
+    def statistics(self) -> frozenset[str]:
+        """The names of every statistic it needs, those of its parts included."""
+        elsewhere = {*dict(self.parts), *dict(self.terms)}
+        own = frozenset(name for name in self.needs if name not in elsewhere)
+        return own.union(*(part.statistics for _, part in self.parts))
+
+    @cached_property
+    def all_terms(self) -> frozenset[Statistic]:
+        """The quantities it needs the sum of, those of its parts included."""
+        return frozenset(term for _, term in self.terms).union(*(part.all_terms for _, part in self.parts))
+
+    @cached_property
+    def beyond(self) -> tuple[str, ...]:
+        """The prefixes of the statistics that it needs of other groups."""
+        parts = {prefix for _, part in self.parts for prefix in part.beyond}
+        own = {prefix for prefix in (OVERALL, THE_REST) for name in self.needs if name.startswith(prefix)}
+        return tuple(sorted(own | parts))
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """Which of `truth`, `estimate` and `probs` must be there in a row for it to count."""
+        if self.given is not None:
+            return _ESTIMATE if self.given == "nothing" else _BOTH
+        if self.way == "arrays":
+            return _SCORED - _TRUTH if self.ignores_truth else _SCORED if self.kind == "prob" else _BOTH
+        sources = SUMS[self.kind] | ROW_COLUMNS[self.kind]
+        own = (sources[unprefixed(name)] for name in self.statistics)
+        return _NOTHING.union(*own, *(term.reads for term in self.all_terms))
+
+    @property
+    def spreads(self) -> dict[str, Formula]:
+        """What tells how sure its value is, by the name of the column."""
+        names = ("variance", "events", "others")
+        shared: Any = {"undefined_levels": self.undefined_levels}
+        made = (Formula(each, self.kind, self.way, **shared) for each in self.deviations)
+        return dict(zip(names, made, strict=False))
+
+    @property
+    def reads_label_order(self) -> bool:
+        """Whether the order of all labels matters to it, with its options."""
+        return self.ordered_with in self.options
+
+    @property
+    def reads_row_order(self) -> bool:
+        """Whether the order of rows matters to it."""
+        own = self.in_order_unless is not None and dict(self.options)[self.in_order_unless] is None
+        return own or any(part.reads_row_order for _, part in self.parts)
+
+    @property
+    def compares(self) -> bool:
+        """Whether it reads other groups beside its own."""
+        return self.against is not None or bool(self.beyond)
+
+    @property
+    def bound(self) -> Formula:
+        """How far off its value can be if scores are counted in bins."""
+        if self.error_of_bins is None:
+            msg = f"{name_of(self.function)} needs the scores themselves: count again without `score_bins`."
+            raise ArgumentError(msg)
+        return Formula(self.error_of_bins, self.kind, self.way, undefined_levels=self.undefined_levels)
+
+    def with_options(self, name: str, options: Mapping[str, object]) -> Self:
+        """The same formula with other options."""
+        known = dict(self.options)
+        for option in options:
+            if option not in known:
+                kind = f"option of {name}"
+                raise ArgumentError.unknown(kind, option, known)
+        options = {option: plain(value) for option, value in options.items()}
+        for option, value in options.items():
+            if isinstance(value, int) and not isinstance(value, bool):
+                whole(option, value, -(2**63), of=name)
+        chosen = {**known, **options}
+        for option, value in options.items():
+            if isinstance(known[option], bool) and not isinstance(value, bool):
+                msg = f"{name}: the option `{option}` is True or False, not {value!r}."
+                raise ArgumentError(msg)
+        try:
+            hash(_frozen(chosen))
+        except TypeError as error:
+            msg = f"{name}: options are plain values, lists or mappings, not {options!r}."
+            raise ArgumentError(msg) from error
+        terms = tuple((name, term.with_options(chosen)) for name, term in self.terms)
+        # an option of a metric is one of the metrics that it is made of
+        parts = tuple((name, part.with_options(name, _shared(options, part))) for name, part in self.parts)
+        return replace(self, options=_frozen(chosen), terms=terms, parts=parts)
+
+    def express(
+        self, suffix: Literal["", "_rows", "_squares"] = "", given: Collection[str] = ()
+    ) -> tuple[Expr, Expr | None]:
+        """Value and, for a rate, denominator, as expressions over columns named after the statistics.
+
+        Statistics and parts in `given` are read from columns of their name instead of being worked out.
+        """
+        complete = _WHEN_COMPLETE if self.kind == "class" and self.reads == _BOTH else {}
+
+        def express(formula: Formula, whose: str = "") -> tuple[Expr, Expr | None]:
+            parts, terms = dict(formula.parts), dict(formula.terms)
+
+            def value(name: str) -> Expr:
+                base = unprefixed(name)
+                prefix = whose or name.removesuffix(base)
+                if prefix + base in given:
+                    return pl.col(prefix + base)
+                if name in parts:
+                    return express(parts[name], prefix)[0]
+                if base in complete:
+                    return pl.sum_horizontal(pl.col(prefix + cell + suffix) for cell in complete[base].split())
+                return pl.col(prefix + (terms[name].column if name in terms else base) + suffix)
+
+            arguments: dict[str, Any] = {name: value(name) for name in formula.needs}
+            result: object = formula.function(**arguments, **dict[str, Any](formula.options))
+            match result:
+                case pl.Expr():
+                    return result, None
+                case (pl.Expr() as numerator, pl.Expr() as denominator):
+                    return pl.when(denominator != 0).then(numerator / denominator), denominator
+                case _:
+                    msg = (
+                        f"{formula.function.__name__}() must return an expression of its parameters, or numerator and "
+                        f"denominator, not {result!r}."
+                    )
+                    raise ArgumentError(msg)
+
+        return express(self)
+
+    @cached_property
+    def counts_steps(self) -> bool:
+        """Whether it reads how many levels apart truth and estimate are, with its options."""
+        if self.kind != "class" or self.way != "sums":
+            return False
+        return not {"absolute_steps", "squared_steps"}.isdisjoint(self.value.meta.root_names())
+
+    @cached_property
+    def column(self) -> str:
+        """Where its values stand beside the sums of a group, if it is worked out from rows."""
+        return f"{name_of(self.function)}({_told(self.options)}) {self.min_n} {id(self.function)}"
+
+    @cached_property
+    def over_rows(self) -> Expr:
+        """The value over the rows of a group; NaN, which is cheaper to turn into null once it is there, is none."""
+        return self.express()[0].cast(pl.Float64)
+
+    @cached_property
+    def value(self) -> Expr:
+        """The value over columns of statistics in case weights; null or NaN where undefined."""
+        if self.way == "sums":
+            return self.over_rows
+        return pl.col(self.column).first() if self.over_levels else pl.col(self.column)
+
+    @cached_property
+    def effective(self) -> Expr | None:
+        """Of a rate with weights: how many rows of equal weight its value is worth (linearised); None of others."""
+        value, weight = self.express()
+        squared, squares = self.express(SQUARES)
+        if weight is None or squares is None:
+            return None
+        # of no rows without the event, and of none with it, there is no spread to compare with
+        spread_out = value * (1 - value)
+        variance = squares * ((1 - value) ** 2 * squared + value**2 * (1 - squared)) / weight**2
+        inside = (value > 0) & (value < 1)
+        return pl.when(inside).then(spread_out / variance).otherwise(weight**2 / squares)
+
+    @cached_property
+    def denominator(self) -> Expr | None:
+        """The denominator of a rate, in rows; None where it is not a number of rows."""
+        if self.counts == "positives":
+            return pl.col("positives_rows")
+        if self.counts == "smaller_class":
+            return pl.min_horizontal("positives_rows", "negatives_rows")
+        denominator = self.express(ROWS)[1] if self.way == "sums" else None
+        if self.kind == "class" or denominator is None:
+            return denominator
+        counted = {"positives_rows", "negatives_rows", "instances_rows"}
+        read = denominator.meta.root_names()
+        return denominator if read and counted.issuperset(read) and not self.over_levels else None
+
+    def on(self, numbers: Mapping[str, Any]) -> float | None:
+        """The value on plain numbers, named after statistics or parts; null where it is undefined."""
+        try:
+            frame = pl.DataFrame({name: _as_floats(name, value) for name, value in numbers.items()}, strict=False)
+        except pl.exceptions.PolarsError as error:
+            msg = f"{name_of(self.function)} takes one number for each statistic, or lists of the same length."
+            raise ArgumentError(msg) from error
+        frame = frame.with_columns(pl.all().cast(pl.Float64))
+        one_label = self.over_levels and len(frame) == 1
+        frame = two_sides(frame) if one_label else ranked(frame, pl.int_range(pl.len()))
+        parts = dict(self.parts)
+        missing = [name for name in self.needs if name not in frame.columns and name not in parts]
+        missing += sorted(
+            {
+                part.removesuffix(unprefixed(part)) + name
+                for part in parts
+                if part not in frame.columns
+                for name in {*parts[part].statistics, *dict(parts[part].terms)}
+            }
+            - {*frame.columns}
+        )
+        if missing:
+            msg = f"{self.function.__name__} needs the number {missing[0]!r}."
+            raise ArgumentError(msg)
+        values = frame.select(self.express(given=frame.columns)[0].fill_nan(None)).to_series()
+        if len(values) != 1:
+            msg = f"{self.function.__name__} takes one number for each statistic: it is worked out label by label."
+            raise ArgumentError(msg)
+        return values.item()
+
+
+def _as_floats(name: str, value: object) -> float | list[float | None] | None:
+    """A number, or several, of a statistic."""
+    several = is_list(value) and not isinstance(value, Mapping)
+    numbers: list[Any] = list(cast("Iterable[Any]", value)) if several else [value]
+    if not all(each is None or isinstance(each, Real | Decimal) for each in numbers):
+        msg = f"`{name}` is a number, or a list of numbers, not {value!r}."
+        raise ArgumentError(msg)
+    try:
+        floats = [None if each is None else float(each) for each in numbers]
+    except OverflowError as error:
+        msg = f"`{name}` is too large for a number of 64 bits."
+        raise ArgumentError(msg) from error
+    return floats if several else floats[0]
+
+
+def unprefixed(name: str) -> str:
+    """A statistic without what says whose it is."""
+    return name.removeprefix(OVERALL if name.startswith(OVERALL) else THE_REST)
+
+
+def _check_prefixes(function: object, needs: Mapping[str, Formula | None]) -> None:
+    """Refuse to ask for what is no sum of other groups."""
+    for name, part in needs.items():
+        asked = {unprefixed(name)} if part is None else part.statistics
+        if name != unprefixed(name) and ((part and part.way != "sums") or not asked.isdisjoint({*_OF_ORDER})):
+            msg = f"{name_of(function)}(): {name!r} is no sum over rows, so there is none of other groups."
+            raise ArgumentError(msg)
+
+
+def name_of(function: object) -> str:
+    """What a function is called; objects that can be called have no name of their own."""
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _frozen(options: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
+    """Options that can be compared and hashed: lists and mappings as tuples."""
+
+    def freeze(value: object) -> object:
+        if isinstance(value, Mapping):
+            return tuple(cast("Mapping[object, object]", value).items())
+        return tuple(cast("list[object]", value)) if isinstance(value, list) else value
+
+    return tuple((name, freeze(value)) for name, value in options.items())
+
+
+def _told(options: Iterable[tuple[str, object]]) -> str:
+    """Options as part of a name, which is the same for options that are equal, as 1 and 1.0 are."""
+    plain = [(name, float(value) if isinstance(value, Real) else value) for name, value in options]
+    return ", ".join(f"{name}={value!r}" for name, value in plain)
+
+
+def _shared(options: Mapping[str, object], part: Formula) -> dict[str, object]:
+    return {name: value for name, value in options.items() if name in dict(part.options)}
+
+
+def two_sides(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows of one label against the rest, and below them the same counts seen from the rest."""
+    there = dict.fromkeys(frame.columns)
+    rest = frame[[other if (other := _FROM_THE_REST.get(name)) in there else name for name in there]]
+    rest.columns = list(there)
+    added = list[pl.Series]()
+    for suffix, dtype in (("", pl.Float64), (ROWS, pl.Int64)):
+        sides = [pl.Series("rank" + suffix, [rank], dtype).new_from_index(0, len(frame)) for rank in (0, 1)]
+        added.append(pl.concat(sides))
+        if "fn" + suffix in there:
+            # of two labels, the wrong one is one step away
+            wrong = pl.concat([frame["fn" + suffix], rest["fn" + suffix]])
+            added += [wrong.alias(name + suffix) for name in ("absolute_steps", "squared_steps")]
+    return pl.concat([frame, rest]).with_columns(added)
+
+
+def ranked(frame: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:
+    """The rows with the place of their label among the labels."""
+    return frame.with_columns(place.cast(pl.Float64).alias("rank"), place.cast(pl.Int64).alias("rank" + ROWS))

@@ -1,0 +1,159 @@
+"""Files: rows that are read, and results that are written whole or not at all.
+
+In csv files an apostrophe is put before texts, and names of columns, that a spreadsheet would take for a formula. Other
+files keep them as they are, and no file changes numbers.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+from polars import selectors
+
+from tidyfair.errors import ArgumentError
+from tidyfair.escapes import renamed
+from tidyfair.specs.columns import telling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__: list[str] = []
+
+
+def _scan_parquet(files: list[Path]) -> pl.LazyFrame:
+    # folders have their keys in their names
+    return pl.scan_parquet(files, glob=False, hive_partitioning=any(file.is_dir() for file in files) or None)
+
+
+def _scan_csv(files: list[Path]) -> pl.LazyFrame:
+    return pl.scan_csv(files, glob=False)
+
+
+def _scan_ndjson(files: list[Path]) -> pl.LazyFrame:
+    return pl.scan_ndjson([glob.escape(str(file)) for file in files])
+
+
+_READERS = {".parquet": _scan_parquet, ".csv": _scan_csv, ".ndjson": _scan_ndjson, ".jsonl": _scan_ndjson}
+PAGES = {"html": ".html", "markdown": ".md"}
+_FORMULA = (
+    r"^(?:[\s\x00\u{200b}\u{feff}]*[=+\-@\u{ff1d}\u{ff0b}\u{ff0d}\u{ff20}\u{fe66}\u{fe62}\u{fe63}\u{fe6b}]|[\t\r\n])"
+)
+"""How a cell begins that spreadsheets take for a formula."""
+_NUMBER = r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$"
+
+
+def scan(file: Path) -> pl.LazyFrame:
+    """The rows of a file, of a folder, or of all files that a pattern with `*`, `?` or `[…]` names."""
+    kind = file.suffix.lower()
+    if kind not in _READERS:
+        what = "kind of file"
+        raise ArgumentError.unknown(what, file.suffix, _READERS)
+    try:
+        str(file).encode()
+    except UnicodeEncodeError as error:
+        msg = f"The name {str(file)!r} is not UTF-8, and cannot be read; rename the file."
+        raise ArgumentError(msg) from error
+    return _READERS[kind](_named(file))
+
+
+def _named(file: Path) -> list[Path]:
+    """What a name stands for: itself where there is such a file, else all that it fits as a pattern."""
+    file = file.expanduser()
+    if file.exists() or not glob.has_magic(str(file)):
+        return [file]
+    names = glob.glob(str(file), recursive=True)  # noqa: PTH207 - of a path it would fit hidden files too
+    files = [Path(name) for name in sorted(names)]
+    if not files:
+        msg = f"No file fits {str(file)!r}."
+        raise ArgumentError(msg)
+    return files
+
+
+def check_places(places: Mapping[str, Path], data: Path | None) -> None:
+    """Refuse to write where there is no folder, over the data, twice, or what a file's name says that it is not."""
+    sources = _named(data) if data is not None and places else []
+    for flag, place in places.items():
+        page = PAGES.get(flag)
+        if page is None:
+            _writer(place)
+        elif place.suffix != page:
+            msg = f"{place} is to hold a page of kind {page}; call it so."
+            raise ArgumentError(msg)
+        if not place.parent.is_dir():
+            msg = f"{place} cannot be written: there is no folder {str(place.parent)!r}."
+            raise ArgumentError(msg)
+        for source in sources:
+            _check_source(place, source)
+    written = list(places.values())
+    if any(_is_same(one, other) for place, one in enumerate(written) for other in written[:place]):
+        msg = f"{' and '.join(f'`{flag}`' for flag in places)} are to be written to files of their own."
+        raise ArgumentError(msg)
+
+
+def _check_source(place: Path, source: Path) -> None:
+    """Refuse to write over a file of the data, by whatever name, or into a folder of them."""
+    if source.is_dir() and place.resolve().is_relative_to(source.resolve()):
+        msg = f"{place} is in the folder of the data, {str(source)!r}; write elsewhere."
+        raise ArgumentError(msg)
+    files = source.rglob("*") if source.is_dir() else [source]
+    if any(_is_same(place, file) for file in files):
+        msg = f"{place} is the file of the data; write to another one."
+        raise ArgumentError(msg)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two names are of one file, which may have several: links are names too."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return one.resolve() == other.resolve()
+
+
+def write(table: pl.DataFrame, place: Path) -> None:
+    """Write a table as the name of the file says."""
+    save(lambda part: _writer(place)(table, part), place)
+
+
+def save(written: Callable[[Path], object], place: Path) -> None:
+    """Write beside the place first, so that there is never half a file."""
+    if place.exists() and not place.is_file():
+        # a device or a pipe, which a file must not replace
+        written(place)
+        return
+    place = place.resolve()
+    part = place.with_name(f".part-{os.urandom(8).hex()}{place.suffix}")
+    try:
+        with telling("wrote the result"):
+            written(part)
+            part.replace(place)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _writer(place: Path) -> Callable[[pl.DataFrame, Path], object]:
+    writers: dict[str, Callable[[pl.DataFrame, Path], object]] = {
+        ".csv": lambda table, part: _without_formulas(table).write_csv(part),
+        ".parquet": pl.DataFrame.write_parquet,
+        ".json": pl.DataFrame.write_json,
+    }
+    if place.suffix not in writers:
+        kind = "kind of output"
+        raise ArgumentError.unknown(kind, place.suffix, writers)
+    return writers[place.suffix]
+
+
+def _without_formulas(table: pl.DataFrame) -> pl.DataFrame:
+    """A table for a csv file, where no text is a formula; numbers are as they are."""
+    lists = pl.col(pl.List(pl.String))
+    texts = (selectors.string(include_categorical=True) | selectors.enum()).cast(pl.String)
+    plain = table.with_columns(lists.list.eval(_as_text(pl.element())).list.join(";"), _as_text(texts))
+    plain.columns = renamed(table.columns, lambda name: pl.select(_as_text(pl.lit(name))).item())
+    return plain
+
+
+def _as_text(texts: pl.Expr) -> pl.Expr:
+    formula = texts.str.contains(_FORMULA) & ~texts.str.contains(_NUMBER)
+    return pl.when(formula).then(pl.format("'{}", texts)).otherwise(texts)

@@ -1,0 +1,217 @@
+"""What is summed beside the counting of rows, how such sums merge, and what they are about.
+
+Numbers are summed about a centre, so that means of a billion lose nothing. Each cell carries its centre; sums about
+different centres are moved to a common one before they are added.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tidyfair.specs.formulas import Statistic
+
+Quantity: TypeAlias = tuple[str, str, Any]
+"""What the column is called, how the values of rows become one, and the value of a row."""
+
+__all__: list[str] = []
+
+ACTUAL, PREDICTED = "actual", "predicted"
+"""Truth and estimate where they are numbers."""
+SCORE = "score"
+"""The key that says whether a row has all its scores."""
+MEASURE = "measure"
+"""The case weight as a float."""
+REST, UP_TO = "~", "<"
+"""Before the name of a score: the probability of anything else, and of this label or one before it."""
+
+_MOMENTS = ("truth_shift", "truth_square", "estimate_shift", "estimate_square", "product")
+_CENTRES = ("truth_centre", "estimate_centre")
+_LEAST, _MOST = "least ", "most "
+_HARDLY = 1e-12
+"""What a cell that is not complete weighs where a centre is chosen."""
+_LOST = 1e4
+"""A mean so many times farther from the centre than the spread is wide (squared) costs digits that matter."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a call reads beside counts of labels."""
+
+    terms: frozenset[Statistic] = frozenset()
+    """Quantities of rows to be summed."""
+    numbers: bool = False
+    """Whether truth and estimate are numbers."""
+    scores: bool = False
+    """Whether scores are read other than by a cut."""
+    sides: bool = False
+    """Whether the sums of a score are also needed for its complement."""
+    moments: bool = False
+    """Whether means and variation of truth and estimate are needed."""
+    rows: bool = False
+    """Whether some metrics can only be had from the rows themselves."""
+    order: bool = False
+    """Whether some metrics read rows in their order."""
+
+    @property
+    def anything(self) -> bool:
+        """Whether labels alone are not enough."""
+        return self.numbers or self.scores or self.rows or bool(self.compared)
+
+    @property
+    def compared(self) -> tuple[Statistic, ...]:
+        """The quantities for which a row is compared with others."""
+        return tuple(sorted((term for term in self.terms if term.neighborhood), key=lambda term: term.column))
+
+    @property
+    def flags(self) -> list[str]:
+        """What of all that is needed, by name."""
+        return [each.name for each in fields(self) if getattr(self, each.name) is True]
+
+    def covers(self, other: Needs) -> bool:
+        """Whether what was counted for these needs is enough for others."""
+        enough = set(self.flags) >= set(other.flags) and self.terms >= other.terms
+        return enough and self.numbers == other.numbers
+
+
+def ends_of(name: str) -> tuple[str, str]:
+    """The columns of the least and of the most of a quantity."""
+    return _LEAST + name, _MOST + name
+
+
+def score_names(count: int, *, sides: bool, api: Any = pl) -> dict[str, Any]:
+    """The scores by name; with sides, their complements too."""
+    plain = {str(place): api.col(f"s{place}").cast(api.Float64) for place in range(count)}
+    return plain | {REST + name: 1 - score for name, score in plain.items() if sides}
+
+
+def quantities(needs: Needs, scores: int, *, weighted: bool, api: Any = pl) -> list[Quantity]:
+    """What is summed over the rows of a cell, weighted by the column `measure`; and extremes, for what is not finite.
+
+    They are expressions of polars or, through its `api`, of narwhals.
+    """
+    found = [(term.column, "sum", api.col(term.column)) for term in needs.compared]
+    of_rows = sorted(needs.terms - {*needs.compared}, key=lambda term: term.column)
+    if needs.scores:
+        named = score_names(scores, sides=needs.sides, api=api)
+        up_to = {
+            f"{UP_TO}{place}": api.sum_horizontal(*(f"s{each}" for each in range(place + 1))) for place in range(scores)
+        }
+        for term in of_rows:
+            columns = named | up_to if term.cumulative else named
+            found += [
+                (f"{term.column} {name} {side}", "sum", term.of(truth=api.lit(float(side)), score=score))
+                for name, score in columns.items()
+                for side in (0, 1)
+            ]
+    if needs.numbers:
+        truth, estimate = api.col(ACTUAL), api.col(PREDICTED)
+        found += [(term.column, "sum", term.of(truth=truth, estimate=estimate)) for term in of_rows]
+    measure = api.col(MEASURE)
+    found = [(name, how, value * measure if weighted else value) for name, how, value in found]
+    ends = [f"s{place}" for place in range(scores)] if needs.scores else []
+    for name in [*ends, *([ACTUAL, PREDICTED] if needs.numbers else [])]:
+        value = api.col(name)
+        if weighted:
+            # what is infinite spoils sums even if it weighs nothing
+            value = api.when((measure > 0) | (value.abs() == math.inf)).then(value)
+        found += [(end, how, value) for end, how in zip(ends_of(name), ("min", "max"), strict=True)]
+    if needs.scores and scores > 1:
+        # null where one is missing
+        total = sum((api.col(f"s{place}") for place in range(1, scores)), start=api.col("s0"))
+        found += [(end, how, total) for end, how in zip(ends_of("total"), ("min", "max"), strict=True)]
+    return found
+
+
+def moments(truth_centre: Any, estimate_centre: Any, *, weighted: bool, api: Any = pl) -> list[Quantity]:
+    """First and second moments of the rows of a cell about the centres."""
+    truth, estimate = api.col(ACTUAL) - truth_centre, api.col(PREDICTED) - estimate_centre
+    values = (truth, truth * truth, estimate, estimate * estimate, truth * estimate)
+    measure = api.col(MEASURE)
+    return [(name, "sum", value * measure if weighted else value) for name, value in zip(_MOMENTS, values, strict=True)]
+
+
+def summed(found: Iterable[Quantity]) -> list[pl.Expr]:
+    """The quantities of rows as those of cells."""
+    return [getattr(value, how)().alias(name) for name, how, value in found]
+
+
+def digits_lost(cells: pl.DataFrame) -> bool:
+    """Whether some cell is so far from the centre that its spread cannot be told any more."""
+
+    def far(shift: str, square: str) -> pl.Expr:
+        distance = pl.col(shift) ** 2 / pl.col("w" if "w" in cells.columns else "n")
+        distance = distance.fill_nan(0.0)
+        return (distance > _LOST * (pl.col(square) - distance)) & (distance > 0)
+
+    lost = far("truth_shift", "truth_square") | far("estimate_shift", "estimate_square")
+    return bool(cells.select(lost.any()).item())
+
+
+def own_centres(cells: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """The means of each cell, to be summed about the next time."""
+    weight = pl.col("w" if "w" in cells.columns else "n")
+    means = [
+        (pl.col(centre) + pl.col(shift) / weight).fill_nan(None).fill_null(pl.col(centre)).alias(centre)
+        for centre, shift in zip(_CENTRES, ("truth_shift", "estimate_shift"), strict=True)
+    ]
+    return cells.select(*by, *means)
+
+
+def centred(cells: pl.DataFrame, together: Sequence[str] = ()) -> pl.DataFrame:
+    """The same cells, moved to one centre for those that are `together`; their sums may then be added."""
+    if "product" not in cells.columns:
+        return cells
+    weight = pl.col("w" if "w" in cells.columns else "n").cast(pl.Float64)
+    # the centre of the heaviest cell, because what hardly counts may lie far off
+    complete = [pl.col(name).is_not_null() for name in ("truth", "estimate") if name in cells.columns]
+    counting = pl.when(pl.all_horizontal(complete)).then(weight).otherwise(weight * _HARDLY) if complete else weight
+    chosen = {name: pl.col(name).get(counting.arg_max()) for name in _CENTRES}
+    first = {name: each.over(together) if together else each for name, each in chosen.items()}
+    truth, estimate = (pl.col(name) - first[name] for name in _CENTRES)
+    shift, square = pl.col("truth_shift"), pl.col("truth_square")
+    other, other_square = pl.col("estimate_shift"), pl.col("estimate_square")
+    return cells.with_columns(
+        truth_shift=shift + weight * truth,
+        truth_square=square + 2 * truth * shift + weight * truth**2,
+        estimate_shift=other + weight * estimate,
+        estimate_square=other_square + 2 * estimate * other + weight * estimate**2,
+        product=pl.col("product") + truth * other + estimate * shift + weight * truth * estimate,
+        **first,
+    )
+
+
+def is_sum(name: str) -> bool:
+    """Whether columns of that name are added up where cells are together."""
+    return name not in _CENTRES and not name.startswith((_LEAST, _MOST))
+
+
+def is_centre(name: str) -> bool:
+    """Whether columns of that name hold what sums are about."""
+    return name in _CENTRES
+
+
+def merged(names: Iterable[str]) -> dict[str, Callable[[pl.Expr], pl.Expr]]:
+    """How the values of columns become one where cells are together."""
+    ends = {_LEAST: pl.Expr.min, _MOST: pl.Expr.max}
+    kinds = ((name, name.partition(" ")[0] + " ") for name in names)
+    return {name: pl.Expr.first if name in _CENTRES else ends.get(kind, pl.Expr.sum) for name, kind in kinds}
+
+
+def running(name: str) -> pl.Expr:
+    """The values of all rows but this one as one; columns must be `centred`."""
+    column = pl.col(name)
+    if name in _CENTRES:
+        return column
+    if is_sum(name):
+        before, after = column.cum_sum(), column.cum_sum(reverse=True)
+        return (before.shift(1, fill_value=0) + after.shift(-1, fill_value=0)).alias(name)
+    if name.startswith(_LEAST):
+        return pl.min_horizontal(column.cum_min().shift(1), column.cum_min(reverse=True).shift(-1)).alias(name)
+    return pl.max_horizontal(column.cum_max().shift(1), column.cum_max(reverse=True).shift(-1)).alias(name)

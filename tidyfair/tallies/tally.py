@@ -1,0 +1,361 @@
+"""Tallies: what is counted by keys and labels, and how it merges by key."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
+from tidyfair.specs.columns import Column, levels_of, stacked
+from tidyfair.specs.groups import SIDE
+from tidyfair.tallies.forks import check_threads
+from tidyfair.tallies.moments import (
+    Needs,
+    centred,
+    merged,
+)
+from tidyfair.tallies.source import SQUARED, WEIGHT
+from tidyfair.tallies.thresholds import ESTIMATE, Cut
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tidyfair.specs.groups import Privileged
+
+__all__ = ["Tally"]
+
+HIDDEN = "hidden"
+"""The sum that says how many cells of a group were suppressed, so that nothing is worked out of the rest."""
+BLOCK = "\0block"
+"""The key of random parts of the rows, from which it is seen how much sums vary."""
+TRUTH = "truth"
+LABELS = (TRUTH, ESTIMATE)
+THRESHOLD = "\0threshold"
+"""The column of the value of a list of cuts, among the keys."""
+_MEASURES = ("w", "w2", WEIGHT, SQUARED)
+_MOST_WHOLE = 2**63
+_LEAST = 1e-75
+
+
+@dataclass(frozen=True)
+class Key:
+    """A column that the tally is counted by, and what it is for."""
+
+    column: Column
+    role: Literal["outer", "by", "side", "threshold", "cluster"]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The columns of scores: one, or one for each label."""
+
+    columns: tuple[Column, ...]
+    labels: tuple[Any, ...] | None = None
+    """The labels that a mapping gave them."""
+    several: bool = False
+    bins: int | None = None
+    """How many bins they are counted in for metrics of their order, in place of keeping them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Counts of rows by keys and labels, and sums beside them: all that metrics need to know of the data.
+
+    `cells` has one row per combination that occurs: the keys as `k0`, `k1`, …, then `truth` and `estimate` (null where
+    missing or not given; where they are numbers, only whether they are there), `n` rows and, with case weights, their
+    sum `w` and the sum of their squares `w2`, and the sums that probability and regression metrics need. `rows` are
+    kept for metrics that depend on their order, or counts of rows by bins of their scores. Tallies of two halves of the
+    data add up to the tally of the whole.
+    """
+
+    cells: pl.DataFrame
+    keys: tuple[Key, ...]
+    truth: Column | None
+    estimate: Column | None
+    cut: Cut | None = None
+    weights: Column | None = None
+    scores: Scores | None = None
+    needs: Needs = field(default_factory=Needs)
+    rows: pl.DataFrame | None = None
+    sides: Privileged | None = None
+    """Conditions whose two sides are outer groups too."""
+    declared: Mapping[str, list[Any]] = field(default_factory=dict[str, "list[Any]"])
+    """The levels, in their order, of columns of labels that are numbers, which no dtype carries."""
+
+    @property
+    def outer(self) -> tuple[Key, ...]:
+        """The keys of the outer grouping."""
+        return tuple(key for key in self.keys if key.role in {"outer", "threshold"})
+
+    @property
+    def clusters(self) -> tuple[Key, ...]:
+        """The keys of rows that belong together, and so are drawn together."""
+        return tuple(key for key in self.keys if key.role == "cluster")
+
+    @property
+    def binned(self) -> bool:
+        """Whether `rows` are counts of rows by bins of their scores."""
+        return self.scores is not None and self.scores.bins is not None
+
+    @cached_property
+    def seen(self) -> dict[str, list[Any]]:
+        """The labels that occur in truth and in estimate."""
+        found = self.cells.select(pl.col(LABELS).drop_nulls().unique().sort().implode())
+        return {name: found[name][0].to_list() for name in LABELS}
+
+    def levels(self, name: str) -> list[Any]:
+        """The levels of `truth` or `estimate` in their order, where they are declared."""
+        return self.declared.get(name) or levels_of(self.kinds[name])
+
+    def names(self, columns: Sequence[Column]) -> list[str]:
+        """The names in `cells` of the given columns."""
+        place = {key.column: f"k{index}" for index, key in enumerate(self.keys)}
+        for column in columns:
+            if column not in place:
+                msg = f"The tally was not counted by {column.name!r}; count again with what is to be computed."
+                raise ColumnError(msg)
+        return [place[column] for column in columns]
+
+    def on_sides(self) -> Tally:
+        """The tally in which the side of a row is one more outer key."""
+        sides = self.sides
+        if sides is None:
+            return self
+        names, place = self.names(sides.columns), f"k{len(self.keys)}"
+        sides.check(self.cells[names])
+
+        def placed(frame: pl.DataFrame) -> pl.DataFrame:
+            side = sides.side(frame[names]).alias(place)
+            keys = [f"k{index}" for index in range(len(self.keys))]
+            return frame.select(*keys, side, pl.exclude(keys))
+
+        rows = None if self.rows is None else placed(self.rows)
+        keys = (*self.keys, Key(Column(SIDE), "outer"))
+        return replace(self, cells=placed(self.cells), keys=keys, rows=rows, sides=None)
+
+    def at_each_cut(self) -> Tally:
+        """The tally in which a list of cuts is one more key, and the estimate is whether the score reaches it."""
+        if self.cut is None or not self.cut.several or any(key.role == "threshold" for key in self.keys):
+            return self
+        import numpy as np
+
+        by = [*(f"k{index}" for index in range(len(self.keys))), TRUTH]
+        sums = [name for name in ("n", "w", "w2") if name in self.cells.columns]
+        hidden = self._hidden_at_each_cut(by)
+        cells = self.cells.group_by(*by, ESTIMATE).agg(pl.col(sums).sum()).filter(pl.col("n") > 0)
+        known = cells.filter(pl.col(ESTIMATE).is_not_null())
+        distinct = known.select(by).unique(maintain_order=True)
+        placed = known.join(
+            distinct.with_row_index("place"), on=by, how="left", nulls_equal=True, maintain_order="left"
+        )
+        place = placed["place"].to_numpy()
+        values, height = self.cut.values, len(distinct)
+        code = place.astype(np.int64) * (len(values) + 1) + known[ESTIMATE].to_numpy()
+        ascending = np.array(self.cut.ascending)
+        long = {name: distinct[name].gather(np.tile(np.arange(height), 2 * len(values))) for name in by}
+        for name in sums:
+            dense = np.zeros(height * (len(values) + 1), dtype=known[name].to_numpy().dtype)
+            dense[code] = known[name].to_numpy()
+            dense = dense.reshape(height, len(values) + 1)
+            # both sides are summed, because subtracting floats would leave dust where there is nothing
+            below = dense.cumsum(axis=1)[:, ascending]
+            above = dense[:, ::-1].cumsum(axis=1)[:, ::-1][:, ascending + 1]
+            long[name] = pl.Series(name, np.concatenate([below.T.ravel(), above.T.ravel()]))
+        side = np.repeat([False, True], height * len(values))
+        value = np.tile(np.repeat(np.array(values), height), 2)
+        decided = pl.DataFrame({**long, ESTIMATE: side, THRESHOLD: value}).filter(pl.col("n") > 0)
+        missing = cells.filter(pl.col(ESTIMATE).is_null()).with_columns(pl.lit(None, pl.Boolean).alias(ESTIMATE))
+        missing = missing.join(pl.DataFrame({THRESHOLD: values}), how="cross")
+        name = f"k{len(self.keys)}"
+        parts = [decided, missing.select(decided.columns), *hidden]
+        every = pl.concat(parts, how="diagonal_relaxed").rename({THRESHOLD: name})
+        sums += [HIDDEN] if hidden else []
+        every = every.with_columns(pl.col(sums).fill_null(0)) if hidden else every
+        keys = (*self.keys, Key(Column(THRESHOLD), "threshold"))
+        order = [f"k{index}" for index in range(len(keys))]
+        return replace(self, cells=every.select(*order, *LABELS, *sums), keys=keys, needs=Needs(), rows=None)
+
+    def _hidden_at_each_cut(self, by: list[str]) -> list[pl.DataFrame]:
+        """The cells of which a part was suppressed: nothing is known of them at any cut."""
+        if HIDDEN not in self.cells.columns or self.cut is None:
+            return []
+        hidden = self.cells.filter(pl.col(HIDDEN) > 0).group_by(by).agg(pl.col(HIDDEN).sum())
+        sides, values = pl.DataFrame({ESTIMATE: [False, True]}), pl.DataFrame({THRESHOLD: self.cut.values})
+        return [hidden.join(sides, how="cross").join(values, how="cross")]
+
+    def remarks(self) -> list[str]:
+        """Where the cut selects more or less than it was asked for."""
+        if self.cut is None or self.cut.way == "threshold" or HIDDEN in self.cells.columns:
+            return []
+        tally = self.at_each_cut()
+        by = tally.names([key.column for key in tally.outer])
+        measure = "w" if self.cut.way == "top_fraction" and self.weights is not None else "n"
+        known = tally.cells.filter(pl.col(ESTIMATE).is_not_null()).with_columns(
+            pl.lit(self.cut.values[0]).alias("value")
+        )
+        known = known.with_columns(pl.col(by[-1]).alias("value")) if self.cut.several else known
+        selected = pl.col(measure).filter(pl.col(ESTIMATE)).sum().alias("selected")
+        table = known.group_by(*by, "value").agg(selected, pl.col(measure).sum().alias("all")).sort(by, nulls_last=True)
+        names = [key.column.name for key in tally.outer if key.role == "outer"]
+        texts = [", ".join(f"{name}={part!r}" for name, part in zip(names, row, strict=False)) for row in table.rows()]
+        groups = pl.Series("group", [f" ({text})" if text else "" for text in texts], dtype=pl.String)
+        return self.cut.remarks(table.with_columns(groups), weighed=measure == "w")
+
+    def __radd__(self, other: object) -> Tally:
+        """So that `sum()` adds tallies up."""
+        return self if other == 0 else NotImplemented
+
+    def __add__(self, other: Tally) -> Tally:
+        """Merge by key, never by position."""
+        return add_up([self, other]) if isinstance(other, Tally) else NotImplemented  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+
+    @cached_property
+    def kinds(self) -> pl.Schema:
+        """The dtypes of its columns, which take long to ask for where there are many levels."""
+        return self.cells.schema
+
+    @property
+    def counted_by(self) -> list[str]:
+        """The columns that cells are counted by."""
+        return self.cells.columns[: self.cells.columns.index("n")]
+
+    @property
+    def definition(self) -> tuple[object, ...]:
+        """What was counted, and how; only tallies that agree in it add up."""
+        return (self.keys, self.truth, self.estimate, self.cut, self.weights, self.scores, self.needs, self.sides)
+
+    @property
+    def names_of_labels(self) -> dict[str, str]:
+        """What the user calls what cells are counted by."""
+        keys = {f"k{index}": key.column.name for index, key in enumerate(self.keys)}
+        labels = {TRUTH: self.truth, ESTIMATE: self.estimate}
+        return keys | {name: column.name for name, column in labels.items() if column is not None}
+
+    def check_fits(self, other: Tally) -> None:
+        """Refuse another tally that does not add up with this one."""
+        if other.definition != self.definition:
+            msg = "Only tallies of the same columns, keys, weights, threshold and metrics can be added."
+            raise ArgumentError(msg)
+        ranked = self.cut is not None and self.cut.way != "threshold"
+        alone = {
+            f"`{self.cut.way if self.cut else ''}` ranks all rows together": ranked,
+            "Neighbours are sought among all rows": bool(self.needs.compared),
+            "Some metric, such as mase, reads rows in their order": self.needs.order,
+        }
+        for why, there in alone.items():
+            if there:
+                msg = f"{why}, so tallies of parts do not add up; count them at once."
+                raise ArgumentError(msg)
+        self.check_kinds(other)
+
+    def check_kinds(self, other: Tally) -> None:
+        """Refuse another tally whose keys or labels are of other kinds."""
+        for name, shown in self.names_of_labels.items():
+            kinds = [tally.kinds[name] for tally in (self, other)]
+            if not alike(*kinds):
+                msg = f"The column {shown!r} is {kinds[0]} in one part and {kinds[1]} in another; cast it to one kind."
+                raise ArgumentError(msg)
+            levels = [tally.declared[name] for tally in (self, other) if name in tally.declared]
+            if levels[1:] and levels[0] != levels[1]:
+                ends = f"{listed(levels[0])} in one part and {listed(levels[1])} in another"
+                msg = f"The levels of the column {shown!r} are {ends}; declare them alike."
+                raise ArgumentError(msg)
+
+    def check_contents(self, like: Tally) -> None:
+        """Refuse what no counting gives, as a file may hold it; `like` has been counted."""
+        like.check_kinds(self)
+        self._check_columns(self.cells, like.cells.schema)
+        if self.rows is not None and like.rows is not None:
+            self._check_columns(self.rows, like.rows.schema)
+        if self.cells[self.counted_by].is_duplicated().any():
+            msg = "some combination of keys and labels comes twice."
+            raise ArgumentError(msg)
+        check_totals(self)
+
+    def _check_columns(self, frame: pl.DataFrame, kinds: pl.Schema) -> None:
+        """Refuse columns that do not hold what those of such kinds do; the kinds of keys and labels are known."""
+        for column in frame:
+            name, kind = column.name, column.dtype
+            if name in {"n", HIDDEN}:
+                wanted = [pl.Int64()]
+            elif name in _MEASURES:
+                wanted = [pl.Int64(), pl.Float64()]
+            else:
+                wanted = [kind if name in self.names_of_labels else kinds[name]]
+            if kind not in wanted:
+                msg = f"the column {name!r} is {kind}, not {wanted[0]}."
+                raise ArgumentError(msg)
+            counts = name in {"n", HIDDEN, *_MEASURES}
+            if counts and (column.null_count() or not (column.is_finite() & (column >= 0)).all()):
+                msg = f"some values of the column {name!r} are no counts or weights of zero or more."
+                raise ArgumentError(msg)
+            if name in LABELS and name not in self.declared and kind.is_float() and (column != column.round()).any():
+                msg = f"some labels in the column {name!r} are numbers that are not whole."
+                raise ArgumentError(msg)
+
+
+def alike(one: pl.DataType, other: pl.DataType) -> bool:
+    """Whether values of two dtypes are of one kind: numbers and truth values, text, or times of one sort."""
+    if isinstance(one, pl.Enum) and isinstance(other, pl.Enum):
+        return one == other
+    texts = (pl.String, pl.Categorical, pl.Enum)
+    kinds = [
+        "number" if dtype.is_numeric() or dtype == pl.Boolean else "text" if isinstance(dtype, texts) else dtype
+        for dtype in (one, other)
+    ]
+    return kinds[0] == kinds[1] or pl.Null in (one, other)
+
+
+def check_tally(given: object) -> None:
+    """Refuse what was not counted."""
+    if not isinstance(given, Tally):
+        msg = "What is computed is what `tally` has counted; to count and compute at once, call the metric itself."
+        raise ArgumentError(msg)
+
+
+def add_up(tallies: Sequence[Tally]) -> Tally:
+    """Merge tallies of parts of the data by key, never by position, into that of the whole."""
+    check_threads()
+    first, *others = tallies
+    for other in others:
+        first.check_fits(other)
+    by = first.counted_by
+    parts = [tally.cells for tally in tallies]
+    if any(HIDDEN in part.columns for part in parts):
+        nothing = pl.lit(0, pl.Int64).alias(HIDDEN)
+        parts = [part if HIDDEN in part.columns else part.with_columns(nothing) for part in parts]
+    every = stacked(parts, first.names_of_labels)
+    kept = [tally.rows for tally in tallies if tally.rows is not None]
+    # what rows are counted by has been looked at in the cells
+    rows = stacked(kept, {}) if kept else None
+    if rows is not None and first.binned:
+        rows = rows.group_by(pl.exclude(WEIGHT, SQUARED)).agg(pl.col(WEIGHT, SQUARED).sum())
+    merges = merged(name for name in every.columns if name not in by)
+    merging = [merge(pl.col(name)) for name, merge in merges.items()]
+    cells = centred(every, by).group_by(by).agg(merging) if by else centred(every).select(merging)
+    declared = {name: levels for tally in reversed(tallies) for name, levels in tally.declared.items()}
+    total = replace(first, cells=cells, rows=rows, declared=declared)
+    check_totals(total)
+    return total
+
+
+def check_totals(tally: Tally) -> None:
+    """Refuse more rows, or more weight, than 64 bits can count."""
+    if tally.cells["n"].cast(pl.Float64).sum() >= _MOST_WHOLE:
+        msg = "The tally counts more rows than a number of 64 bits can say."
+        raise ArgumentError(msg)
+    if tally.weights is not None:
+        check_total(tally.cells, tally.weights)
+
+
+def check_total(cells: pl.DataFrame, weights: Column) -> None:
+    """Whole weights are summed in 64 bits, and formulas multiply four sums: beyond that numbers would be wrong."""
+    rows, total, squares = cells.select(pl.col("n", "w", "w2").cast(pl.Float64).sum()).row(0)
+    # no sum of so many weights is larger, by the inequality of Cauchy and Schwarz
+    wraps = cells.schema["w"].is_integer() and math.sqrt(rows * squares) >= _MOST_WHOLE
+    if wraps or (total != 0 and not _LEAST < total < 1 / _LEAST):
+        raise WeightError.unsummable(weights.name)
