@@ -15,8 +15,8 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from tidyfair.metric_sets import GroupwiseFactory, Metric
 from tidyfair import catalogue
+from tidyfair.metric_sets import GroupwiseFactory, Metric
 from tidyfair.metrics import (
     classification,
     curves,

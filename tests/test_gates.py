@@ -390,6 +390,19 @@ def test_gates_and_results_are_of_the_callers_kind(engine: Callable[[pl.DataFram
         assert as_polars(piped)[".verdict"].to_list() == [by_hand(row, "below", limit) for row in rows]
 
 
+def test_a_result_takes_no_confidence_beside_its_intervals() -> None:
+    result = tf.demographic_parity("g")(FAIR, estimate="e", interval="auto", conf_level=0.2, explain=True)
+    with pytest.raises(tf.ArgumentError, match="judges a result by the intervals that it has"):
+        tf.check(result, below=0.15, confidence=0.99)
+
+
+def test_a_result_read_from_csv_is_refused() -> None:
+    result = tf.demographic_parity("g")(FAIR, estimate="e", interval="auto", explain=True)
+    as_text = result.with_columns(pl.lit("").alias(".groups_left_out"))
+    with pytest.raises(tf.ColumnError, match="'.groups_left_out' of the result holds String in place of lists"):
+        tf.check(as_text, below=0.1)
+
+
 def test_a_result_without_limits_is_refused() -> None:
     result = tf.demographic_parity("g")(FAIR, estimate="e")
     with pytest.raises(

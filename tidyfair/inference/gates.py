@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
 
 Side: TypeAlias = Literal["below", "above"]
+_CONFIDENCE = 0.95
 _HALF = 0.5
 _NOT_TAKEN: dict[str, str] = dict.fromkeys(
     ("interval", "conf_level", "explain"), "; its `confidence` is that of `check`"
@@ -166,7 +167,9 @@ def _verdict(failed: pl.Expr, passed: pl.Expr) -> pl.Expr:
     return verdict.alias(".verdict")
 
 
-def check(given: Any, *, below: float | None = None, above: float | None = None, confidence: float = 0.95) -> Any:
+def check(
+    given: Any, *, below: float | None = None, above: float | None = None, confidence: float | None = None
+) -> Any:
     """Ask whether disparities are `below` (or ratios `above`) a limit: pass, fail, or not enough evidence.
 
     A disparity passes when the one-sided upper bound of what is true is below the limit, and fails when the lower one
@@ -184,7 +187,8 @@ def check(given: Any, *, below: float | None = None, above: float | None = None,
             `fair(data, …, interval="auto", conf_level=0.9, explain=True)`.
         below: The limit of differences.
         above: The limit of ratios.
-        confidence: How sure a verdict must be.
+        confidence: How sure a verdict on metrics must be, 0.95 unless given. A result is judged by the intervals that
+            it has: those of `conf_level=0.9` make verdicts that are right 95 % of the time.
 
     Returns:
         Of metrics a callable on dataframes; of a result the result with `.limit` and `.verdict`.
@@ -201,12 +205,23 @@ def check(given: Any, *, below: float | None = None, above: float | None = None,
     'pass'
     """
     side, limit = limited("check", below, above)
-    confidence = proper_share("confidence", confidence, _HALF)
-    if given is None or isinstance(given, Evaluable | GroupwiseFactory | list | tuple):
+    if _are_metrics(given):
+        confidence = _CONFIDENCE if confidence is None else proper_share("confidence", confidence, _HALF)
         metrics = judged_metrics("check", cast("object", given), side, limit)
         limits: list[tuple[Side, float]] = [(side, limit)] * len(metrics)
         return Gate(metrics, tuple(limits), confidence)
+    if confidence is not None:
+        msg = (
+            "check() judges a result by the intervals that it has, and takes no `confidence` beside it: evaluate with "
+            "`conf_level=0.9` for verdicts that are right 95 % of the time."
+        )
+        raise ArgumentError(msg)
     return _judged(given, limit, side)
+
+
+def _are_metrics(given: object) -> bool:
+    """Whether metrics are to be judged, or what may have been meant for them, and no result."""
+    return given is None or isinstance(given, Evaluable | GroupwiseFactory | list | tuple)
 
 
 def limited(name: str, below: object, above: object) -> tuple[Side, float]:
@@ -293,6 +308,13 @@ def _judged(result: Any, limit: float, side: str) -> Any:
     if missing := [name for name in needed if name not in frame.columns]:
         msg = f'check(): the result has no {listed(missing)}; evaluate with `interval="auto", explain=True` first.'
         raise ColumnError(msg)
+    for name in needed[-2:]:
+        if not isinstance(frame.schema[name], pl.List):
+            msg = (
+                f"check(): {name!r} of the result holds {frame.schema[name]} in place of lists, which csv files cannot "
+                "hold; keep results in parquet or ndjson."
+            )
+            raise ColumnError(msg)
     lower, upper = (pl.col(name).is_not_null() for name in (".lower", ".upper"))
     # whether there is a sign is not known; without an end on the side of equality there is none, and ratios end at 1
     signed = lower if side == "below" else upper & pl.col(".by").is_not_null() & (limit < 1)
@@ -321,7 +343,7 @@ def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confide
 
 
 def assert_fair(
-    metrics: Metric | GroupwiseMetric | MetricSet, data: Any, truth: ColumnLike | None = None,
+    metrics: Metric | GroupwiseMetric | MetricSet, data: Any = None, truth: ColumnLike | None = None,
     estimate: ColumnLike | None = None, *, below: float | None = None, above: float | None = None,
     confidence: float = 0.95, strict: bool = False, **options: Any,
 ) -> None:  # fmt: skip
@@ -343,10 +365,10 @@ def assert_fair(
     >>> assert_fair(demographic_parity("sex"), people, estimate="hired", below=0.1)
     """
     flag("strict", strict)
-    gate = check(metrics, below=below, above=above, confidence=confidence)
-    if not isinstance(gate, Gate):
+    if not _are_metrics(metrics):
         msg = "assert_fair() takes metrics and data; of a result, look at the verdicts of `check`."
         raise ArgumentError(msg)
+    gate = check(metrics, below=below, above=above, confidence=confidence)
     found = open_frame(gate(data, truth, estimate, **options)).to_polars()
     bad = found.filter(pl.col(".verdict").is_in([FAIL, UNSURE] if strict else [FAIL]))
     if bad.is_empty():
