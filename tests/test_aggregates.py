@@ -350,7 +350,9 @@ def test_multi_class_disparities_report_the_worst_label() -> None:
     mean = tf.demographic_parity("g", aggregate=tf.difference(across="mean"))(data, "t", "e")
     assert mean[".estimate"][0] == pytest.approx((2 / 6 + 1 / 6 + 1 / 6) / 3)
     # yardstick's number: the macro average is one third in every group
-    assert parity(data, "t", "e", estimator="macro")[".estimate"][0] == pytest.approx(0, abs=1e-15)
+    with pytest.warns(tf.ConstantWarning, match="demographic_parity cannot vary"):
+        constant = parity(data, "t", "e", estimator="macro")
+    assert constant[".estimate"][0] == pytest.approx(0, abs=1e-15)
     one = parity(data, "t", "e", pos_label="z")
     assert one.select(".estimator", ".estimate").row(0) == ("binary", pytest.approx(1 / 6))
     every = tf.metric_set(tf.accuracy_difference("g"), tf.equalized_odds("g"))
@@ -535,3 +537,26 @@ def test_a_reference_without_one_of_the_rates_is_compared_by_the_others() -> Non
 def test_a_mean_of_metrics_needs_all_of_them() -> None:
     found = tf.average_abs_odds_difference("g")(NO_NEGATIVES, "t", "e", explain=True, on_undefined="ignore")
     assert found.select(".estimate", ".status").row(0) == (None, "too_few_groups")
+
+
+def test_sides_go_by_all_rows_also_of_metrics_that_read_complete_rows() -> None:
+    data = pl.DataFrame(
+        {"t": [1, 0, 1, 0, 1, 0, 1, 0, None], "s": [0.9, 0.1, 0.4, 0.6, 0.8, 0.3, 0.2, 0.5, 0.7], "g": [*"aaaaccccb"]}
+    )
+    sides = tf.privileged(g=["a", "b"])
+    # by hand: of the four pairs of a three are in order, of those of c two
+    assert tf.auc_parity(sides).by_group(data, "t", probs="s")[".estimate"].to_list() == [0.75, 0.5]
+    assert tf.auc_parity(sides)(data, "t", probs="s")[".estimate"].item() == pytest.approx(-0.25)
+    named = tf.privileged({"g": ["a", "b"]}, unprivileged={"g": "c"})
+    assert tf.abroca(sides)(data, "t", probs="s")[".estimate"].item() == pytest.approx(
+        tf.abroca(named)(data, "t", probs="s")[".estimate"].item()
+    )
+
+
+def test_a_difference_of_disparities_without_a_value_is_carried_by_nobody() -> None:
+    data = pl.DataFrame({"t": [0] * 4, "e": [1, 0, 0, 0], "g": [*"aabb"]})
+    less = tf.new_groupwise_metric(tf.metric_set(tf.fall_out, tf.sens), "x", tf.difference(), less=tf.sens)("g")
+    found = less(data, "t", "e", explain=True, on_undefined="ignore").row(0, named=True)
+    assert found[".estimate"] is None
+    assert (found[".group_min"], found[".group_max"], found[".base_metric"]) == (None, None, None)
+    assert found[".metrics_left_out"] == []

@@ -224,3 +224,16 @@ def test_one_vs_rest_on_two_labels_is_binary() -> None:
     data = pl.DataFrame({"t": [1, 1, 0, 0], "e": [1, 0, 0, 1], "g": list("abab")})
     several = tf.metric_set(tf.equal_opportunity("g"), tf.accuracy_difference("g"))
     assert several(data, "t", "e", estimator="one_vs_rest").equals(several(data, "t", "e"))
+
+
+def test_rest_of_many_labels_keeps_its_digits_beside_heavy_labels() -> None:
+    # of the rows that are not a, 0.4 of 0.6 are not taken for a; the label a weighs 10^16 times as much
+    data = pl.DataFrame({"t": list("aabbc"), "e": list("aabba"), "w": [1e15, 2e15, 0.1, 0.3, 0.2], "g": ["x"] * 5})
+    by_label = tf.new_groupwise_metric(tf.spec, "x", tf.group_minimum())("g").by_group(
+        data, "t", "e", case_weights="w", estimator="one_vs_rest"
+    )
+    expected = [tf.spec(data, "t", "e", case_weights="w", pos_label=label)[".estimate"].item() for label in "abc"]
+    assert by_label[".estimate"].to_list() == pytest.approx(expected, rel=1e-12)
+    assert expected[0] == pytest.approx(0.4 / 0.6)
+    mean = tf.spec(data, "t", "e", case_weights="w", estimator="macro")[".estimate"].item()
+    assert mean == pytest.approx(sum(expected) / 3, rel=1e-12)

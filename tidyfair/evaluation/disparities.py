@@ -367,7 +367,14 @@ def _less(numbers: _Numbers) -> _Numbers:
     reason = np.where(first.reason != Reason.OK, first.reason, second.reason)
     reason = np.where(np.isnan(value) & (reason == Reason.OK), Reason.INFINITE_LESS_INFINITE, reason)
     run = segments.spread(np.arange(len(segments.starts)))
-    return replace(first, value=value, reason=reason, left_out=_together(numbers.left_out, run))
+    # what has no number is carried by nobody
+    there = reason == Reason.OK
+    carried = first.at(np.where(there, np.arange(len(there)), NO_ROW))
+    left_out = {index: names for index, names in _together(numbers.left_out, run).items() if there[index]}
+    return replace(
+        first, value=value, reason=reason, level=carried.level, low=carried.low, high=carried.high,
+        metric=carried.metric, left_out=left_out,
+    )  # fmt: skip
 
 
 def _ask_user(numbers: _Numbers, groups: _Groups, aggregate: UserAggregate, tidy: Tidy) -> _Numbers:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _MOST_CODES = 2**22
+_SIDE = "\0side"
 
 UNGROUPED = "\0ungrouped"
 """The column of outer keys where the data are not grouped, which no user's column is called."""
@@ -141,6 +142,9 @@ def rows_of(tally: Tally, labels: Labels, units: Units, by: By | None, reads: fr
     if "probs" in reads and tally.scores:
         needed += [f"s{place}" for place in range(len(tally.scores.columns))]
     frame = tally.rows
+    if by and by.sides:
+        # sides go by all rows: a value that occurs only in rows that lack something is no slip
+        frame = frame.with_columns(by.sides.side(frame[tally.names(by.columns)]).alias(_SIDE))
     if any(frame[name].null_count() for name in needed):
         frame = frame.filter(pl.all_horizontal(pl.col(needed).is_not_null()))
     place = slice_of(units, by)
@@ -151,8 +155,7 @@ def rows_of(tally: Tally, labels: Labels, units: Units, by: By | None, reads: fr
         rows += [frame[name] for name in names]
         distinct += units.outer_keys[outer_of_unit].get_columns()
     if by:
-        own = frame[tally.names(by.columns)]
-        rows += [by.sides.side(own)] if by.sides else own.get_columns()
+        rows += [frame[_SIDE]] if by.sides else frame[tally.names(by.columns)].get_columns()
         distinct += units.keys[by].get_columns()
     counted = [*needed, *(name for name in (WEIGHT, SQUARED) if name in frame.columns)]
     unit = _place(rows, distinct) if rows else np.zeros(len(frame), dtype=np.int8)

@@ -98,9 +98,25 @@ class LabelCounts:
             return np.array(sums).reshape(len(self.levels), self.groups)
         counts = self._all_less_own(measure, chosen, labels)
         if counts.dtype.kind == "f":
-            # a difference of floats leaves dust where there is nothing
-            counts[self._all_less_own((measure != 0).astype(np.int64), chosen, labels) == 0] = 0.0
+            self._sum_anew(counts, measure, chosen, labels)
         return counts
+
+    def _sum_anew(self, counts: Array, measure: Array, chosen: Booleans, labels: Sequence[Integers]) -> None:
+        """Put sums of the cells themselves where a difference of floats would leave few digits, or dust.
+
+        That is so where less than a quarter of a group is left. A cell has two labels at most, so that there are two
+        such levels at most in a group: the first and the last.
+        """
+        import numpy as np
+
+        few = counts < self.of_all(measure, chosen) / 4
+        levels = np.array(self.levels)
+        there = few.any(axis=0)
+        for place in (np.argmax(few, axis=0), len(few) - 1 - np.argmax(few[::-1], axis=0)):
+            level = np.where(there, levels[place], -1)[self.group]
+            rest = chosen & (level >= 0) & np.logical_and.reduce([label != level for label in labels])
+            sums = self._summed(measure[rest], self.group[rest], self.groups)
+            counts[place[there], np.flatnonzero(there)] = sums[there]
 
     def _all_less_own(self, measure: Array, chosen: Booleans, labels: Sequence[Integers]) -> Array:
         """The sum over all chosen cells less that over those with the level as one of their labels."""
