@@ -399,10 +399,45 @@ def gates(runs: int, random: np.random.Generator) -> Table:
     return table.close()
 
 
+def rare_gates(runs: int, random: np.random.Generator) -> Table:
+    """Gates of groups that are equal in what is compared, of which one is so rare that it may be all right by luck."""
+    metrics = (tf.f_meas, tf.bal_accuracy, tf.mcc)
+    columns = tuple(f"{metric.name} fails above {limit}, %" for metric in metrics for limit in (0, 0.05))
+    table = Table(
+        "Gates of equal groups, one of them rare", "right and wrong, with and without the event | rows", columns
+    )
+    for shares in ((0.4, 0.1, 0.1, 0.4), (0.45, 0.05, 0.05, 0.45)):
+        for sizes in ((4, 400, 400), (8, 400, 400), (20, 400, 400), (8, 8, 8), (150, 400, 400)):
+            people = confused(shares, sizes, max(1, runs // 10), random)
+            found = list[float]()
+            for metric in metrics:
+                gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("group")
+                result = gap(
+                    people, "truth", "estimate", frequency_weights="rows", group_by="run", interval="auto",
+                    conf_level=2 * CONFIDENCE - 1, times=TIMES, on_undefined="ignore",
+                )  # fmt: skip
+                lower = result[".lower"].fill_null(0.0).to_numpy()
+                found += [float((lower > limit).mean()) for limit in (0, 0.05)]
+            table.add(f"{', '.join(map(str, shares))} | {', '.join(map(str, sizes))}", *found)
+    return table.close()
+
+
+def confused(shares: tuple[float, ...], sizes: tuple[int, ...], runs: int, random: np.random.Generator) -> pl.DataFrame:
+    """How many rows of groups fall into each cell of truth and estimate: hits, misses, false alarms, and the rest."""
+    cells = pl.DataFrame({"truth": [1, 1, 0, 0], "estimate": [1, 0, 1, 0]})
+    parts = list[pl.DataFrame]()
+    for group, size in enumerate(sizes):
+        drawn = random.multinomial(size, shares, runs)
+        about = pl.DataFrame({"run": np.repeat(np.arange(runs), len(shares)), "group": [str(group)] * drawn.size})
+        parts.append(about.hstack(pl.concat([cells] * runs)).with_columns(rows=drawn.ravel()))
+    return pl.concat(parts)
+
+
 TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
     "rates": rates, "pairs": pairs, "equals": ranges_of_equals, "unequals": ranges_of_unequals, "areas": areas,
     "replicates": replicates, "tests": tests, "pairs_of_many": pairs_of_many,
     "studentized": studentized, "gates": gates, "spreads": spreads,
+    "rare": rare_gates,
 }  # fmt: skip
 
 
