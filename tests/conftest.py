@@ -4,6 +4,7 @@ import functools
 import gzip
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -21,6 +22,10 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # workers share the cores; polars reads this when it first computes
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 DOCS = Path(__file__).parents[1] / "docs"
 REFERENCES = Path(__file__).parent / "references"
