@@ -1269,6 +1269,12 @@ def test_tables_of_labels_of_two_kinds_of_numbers() -> None:
     assert tf.conf_mat(wide, "y", "p").rows() == [(1, 1, 1), (1, 2**100, 0), (2**100, 1, 1), (2**100, 2**100, 0)]
 
 
+def test_default_metrics_of_decimals() -> None:
+    decimals = pl.DataFrame({"y": ["1.5", "2.5"], "p": ["1.5", "3.5"]}).cast(pl.Decimal(10, 2))
+    found = tf.default_metrics(decimals, "y", "p")
+    assert found.equals(tf.default_metrics(decimals.cast(pl.Float64), "y", "p"))
+
+
 def test_rare_groups_of_spans_of_time_are_told_as_elsewhere() -> None:
     spans = pl.DataFrame({"span": [timedelta(days=1), timedelta(days=2), None]})
     assert tf.lump_rare(spans, "span", 1)["span_lumped"].to_list() == ["1d", "2d", None]

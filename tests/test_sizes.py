@@ -164,7 +164,7 @@ def test_where_no_difference_is_large_enough() -> None:
         (lambda: tf.rows_needed(10, 0.5), "`difference` is a number between 0 and 1, not 10; 10 percent is 0.1"),
         (lambda: tf.smallest_difference(lending(10)), "has no column '.metric'"),
         (lambda: tf.rows_needed(0.6, 0.5), "No rate is 0.6 from 0.5"),
-        (lambda: tf.rows_needed(0.1, 0.5, groups=1), "2 or more"),
+        (lambda: tf.rows_needed(0.1, 0.5, groups=1), "2 to 10000"),
         (lambda: tf.rows_needed(0.1, 0.5, times=0), "`times` is a whole number, 1 to 10000000, not 0"),
         (lambda: tf.rows_needed(0.1, 0.5, seed=-1), "`seed` is a whole number, 0 or more, not -1"),
         (lambda: tf.rows_needed(0.1, 0.5, mid_p=cast("Any", "no")), "`mid_p` is True or False, not 'no'"),

@@ -421,6 +421,7 @@ from test_streaming import DATA, OF_LABELS
 
 path, tally = Path(sys.argv[1]), OF_LABELS.tally(DATA, "y_true", "y_pred")
 whole, chance, kept = path.read_bytes(), random.Random(int(sys.argv[2])), 0
+expected = tf.load_state(path, tally).cells
 for attempt in range(int(sys.argv[3])):
     place, other = chance.randrange(len(whole)), chance.randrange(len(whole))
     damaged = [
@@ -437,7 +438,7 @@ for attempt in range(int(sys.argv[3])):
     except tf.ArgumentError:
         continue
     assert damaged == whole
-    assert state.cells.equals(tally.cells)
+    assert state.cells.equals(expected)
     kept += 1
 print("kept", kept)
 """
@@ -512,6 +513,15 @@ def test_forged_weights_are_refused(weight: Any, tmp_path: Path) -> None:
     tf.save_state(tally, path)
     forged(path, w=pl.lit(weight))
     with pytest.raises(tf.TidyfairError, match=r"state\.parquet.*'w'"):
+        tf.load_state(path, tally)
+
+
+@pytest.mark.parametrize("end", [2.0, math.nan, None])
+def test_forged_ends_of_scores_are_refused(end: float | None, tmp_path: Path) -> None:
+    path, tally = tmp_path / "state.parquet", OF_SCORES.tally(DATA, "y_true", probs="score")
+    tf.save_state(tally, path)
+    forged(path, **{"least s0": pl.lit(end, pl.Float64)})
+    with pytest.raises(tf.ArgumentError, match="'least s0' are above those of 'most s0', or missing"):
         tf.load_state(path, tally)
 
 

@@ -126,7 +126,6 @@ def _seen(source: Source, columns: Mapping[str, Column]) -> dict[str, _Numbers] 
     facts = list[pl.Expr]()
     for role in columns:
         known = pl.col(role).drop_nulls()
-        known = known.filter(known.is_not_nan())
         fractions, shares = (known != known.round(0)).any(), known.is_between(0, 1).all()
         few = known.unique().head(_MOST + _MANY + 1).implode()
         facts.append(pl.struct(fractions=fractions, shares=shares, values=few).alias(role))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from tidyfair.specs.formulas import Statistic
 
@@ -83,6 +83,12 @@ class Needs:
 def ends_of(name: str) -> tuple[str, str]:
     """The columns of the least and of the most of a quantity."""
     return _LEAST + name, _MOST + name
+
+
+def extremes(names: Collection[str]) -> list[tuple[str, str]]:
+    """The columns of the least and of the most of quantities, where both are there."""
+    known = [name.removeprefix(_LEAST) for name in names if name.startswith(_LEAST)]
+    return [ends_of(name) for name in known if ends_of(name)[1] in names]
 
 
 def score_names(count: int, *, sides: bool, api: Any = pl) -> dict[str, Any]:

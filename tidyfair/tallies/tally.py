@@ -16,6 +16,7 @@ from tidyfair.tallies.forks import check_threads
 from tidyfair.tallies.moments import (
     Needs,
     centred,
+    extremes,
     merged,
 )
 from tidyfair.tallies.source import SQUARED, WEIGHT
@@ -271,6 +272,11 @@ class Tally:
         self._check_columns(self.cells, like.cells.schema)
         if self.rows is not None and like.rows is not None:
             self._check_columns(self.rows, like.rows.schema)
+        for least, most in extremes(self.cells.columns):
+            low, high = self.cells[least], self.cells[most]
+            if not (low.eq_missing(high) | (low < high).fill_null(value=False)).all() or low.is_nan().any():
+                msg = f"some values of the column {least!r} are above those of {most!r}, or missing."
+                raise ArgumentError(msg)
         if self.cells[self.counted_by].is_duplicated().any():
             msg = "some combination of keys and labels comes twice."
             raise ArgumentError(msg)
