@@ -368,7 +368,7 @@ def test_messages_and_names_of_things_are_visible(name: str) -> None:
     made = [
         tf.demographic_parity(name),
         tf.demographic_parity(pl.col("g").alias(name)),
-        tf.metric_set(tf.accuracy, tf.demographic_parity(name, name=name)),
+        tf.metric_set(tf.accuracy, tf.demographic_parity(name, name=name or "empty")),
         tf.new_groupwise_metric(tf.accuracy, name or "empty", tf.difference()),
         tf.demographic_parity(name, aggregate=aggregate),
         tf.privileged({name: name}),
@@ -379,14 +379,14 @@ def test_messages_and_names_of_things_are_visible(name: str) -> None:
     assert not [each for each in made if UNSEEN.search(repr(each))]
     fails: list[Callable[[], Any]] = [
         lambda: tf.accuracy(data, f"{name}?", "p"),
-        lambda: tf.accuracy(data, "truth", "guess", pos_label=f"{name}?"),
+        lambda: tf.accuracy(data, "truth", "guess", pos_label=f"{name}?", on_undefined="raise"),
         lambda: tf.accuracy(data, "y", "guess"),
         lambda: tf.accuracy(data, name, "p"),
         lambda: tf.demographic_parity(name)(data, estimate="p", group_by=name),
         lambda: tf.demographic_parity(name, aggregate=aggregate)(data, estimate="p"),
         lambda: tf.mae(data, name, "p"),
         lambda: tf.metric_set(tf.accuracy, tf.demographic_parity(name), tf.demographic_parity(name)),
-        lambda: tf.equal_opportunity(tf.privileged({name: "nobody"}))(data, "y", "p"),
+        lambda: tf.equal_opportunity(tf.privileged({name: "nobody"}))(data, "y", "p", on_undefined="raise"),
         lambda: tf.assert_fair(tf.equal_opportunity(name), data, "y", "p", below=0.001, strict=True),
         lambda: tf.equal_opportunity(name)(data.filter(pl.col("g") != name), "y", "p", on_undefined=odd),
     ]

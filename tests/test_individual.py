@@ -248,8 +248,9 @@ def test_of_true_labels_their_column_is_the_estimate(people: pl.DataFrame) -> No
 
 
 def test_labels_are_made_at_a_threshold(people: pl.DataFrame) -> None:
-    found = tf.consistency(DISCRETE)(people, probs="x", threshold=0.3)
-    made = people.with_columns(made=(pl.col("x") >= 0.3).cast(pl.Int64))
+    people = people.with_columns(p=tf.sigmoid("x"))
+    found = tf.consistency(DISCRETE)(people, probs="p", threshold=0.6)
+    made = people.with_columns(made=(pl.col("p") >= 0.6).cast(pl.Int64))
     assert value(found) == exactly(mean(brute_force(made, DISCRETE, 5, "made")))
 
 

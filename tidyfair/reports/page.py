@@ -30,7 +30,7 @@ from tidyfair.reports.sections import (
 )
 from tidyfair.reports.tables import Part, as_html, as_text, need_packages
 from tidyfair.specs.aggregates import UserAggregate
-from tidyfair.specs.arguments import text, whole
+from tidyfair.specs.arguments import string, whole
 from tidyfair.specs.options import ReadOptions
 from tidyfair.tallies.files import save
 from tidyfair.tallies.source import open_frame
@@ -144,7 +144,7 @@ def report(
     """
     options = {name: value for name, value in options.items() if value is not None}
     whole("min_n", min_n, 0, of="report")
-    text("title", title)
+    string("title", title)
     need_packages()
     source = open_frame(data, options.get("group_by"))
     if source.group_by:

@@ -23,7 +23,7 @@ from tidyfair.reports.charts import (
     told_apart,
 )
 from tidyfair.reports.tables import as_p_value
-from tidyfair.specs.arguments import number, one_of, text
+from tidyfair.specs.arguments import number, one_of, string
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.tallies.source import open_frame
 
@@ -76,7 +76,7 @@ def autoplot(
         raise ArgumentError(msg)
     _check_kind(kind)
     if title is not None:
-        text("title", title)
+        string("title", title)
     # columns of curves have no dot, as those of outer groups
     curved = ".metric" not in frame.columns
     needed, drawn = next(

@@ -14,7 +14,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible, visible_texts
-from tidyfair.specs.arguments import text, whole
+from tidyfair.specs.arguments import string, whole
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n:
         raise ArgumentError(msg)
     whole("min_n", min_n, 0, of="as_table")
     if title is not None:
-        text("title", title)
+        string("title", title)
     grouped = {".group", ".metric", ".estimate", ".n"} <= set(frame.columns)
     wide, notes = groups_side_by_side(frame, worst, min_n) if grouped else (one_below_the_other(frame), list[_Note]())
     return _published(wide, notes, title, remark=too_few(min_n) if grouped else "")

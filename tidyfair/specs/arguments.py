@@ -73,6 +73,14 @@ def flag(name: str, value: object) -> bool:
     return value
 
 
+def string(name: str, value: object) -> str:
+    """Any text, whatever characters it has: where it is shown, those that cannot be seen are escaped."""
+    if not isinstance(value, str):
+        msg = f"`{name}` is a text, not {value!r}."
+        raise ArgumentError(msg)
+    return value
+
+
 def text(name: str, value: object) -> str:
     """A text that is not empty, of characters that Unicode has."""
     if not isinstance(value, str) or not value or not is_unicode(value):
