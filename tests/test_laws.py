@@ -212,7 +212,7 @@ def assert_same_frames(found: pl.DataFrame, expected: pl.DataFrame, case: Case) 
     assert_frame_equal(found, expected, check_exact=case.weights != "broken", rel_tol=1e-9, abs_tol=1e-12)
 
 
-SHARES = {"detection_prevalence", "base_rate", "demographic_disparity", *SMOOTHED}
+SHARES = {"detection_prevalence", "base_rate", "demographic_disparity", "mean_benefit", *SMOOTHED}
 
 
 def estimator_of(member: Member, options: dict[str, Any]) -> str:

@@ -420,7 +420,7 @@ class Question:
         if remarks := counted[0][0].remarks():
             shown = remarks[:_SHOWN] + ([f"and {len(remarks) - _SHOWN} more"] if len(remarks) > _SHOWN else [])
             warn("; ".join(shown) + ".", SelectionWarning)
-        if on_undefined != "ignore" and (constant := _constant([evaluated for _, evaluated in read])):
+        if on_undefined == "warn" and (constant := _constant([evaluated for _, evaluated in read])):
             warn(constant, ConstantWarning)
         if said:
             warn("; ".join(said) + '. (on_undefined="ignore" silences this.)', UndefinedWarning)
