@@ -530,7 +530,8 @@ def disparity(
         known = [number for number in numbers if number is not None]
         undefined = undefined_is_null and any(None in each for each in values.values())
         # a mean needs all metrics, the worst is that of the metrics that can be compared
-        enough = len(known) == len(names) if aggregate == "mean_difference" else bool(known)
+        all_needed = aggregate == "mean_difference" or undefined_is_null
+        enough = len(known) == len(names) if all_needed else bool(known)
         per_label.append(combined(aggregate, known) if enough and not undefined else None)
     known = [number for number in per_label if number is not None]
     return combined(aggregate, known) if known and (len(known) == len(per_label) or not undefined_is_null) else None
