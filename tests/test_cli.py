@@ -877,7 +877,10 @@ def test_groups_of_few_rows_are_neither_shown_nor_compared(tmp_path: Path, capsy
     assert _cells(out, "demographic_parity", "race")[0] == f"{enough['.estimate'].item():.3f}"
 
 
-def test_a_comparison_is_added_to_the_usual_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_comparison_is_added_to_the_usual_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")  # one table for all columns
     data = lending(500)
     file, card = _written(data, tmp_path), tmp_path / "card.md"
     names = ["--metric", "predictive_equality", "--metric", "demographic_parity", "--metric", "predictive_equality"]

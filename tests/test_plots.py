@@ -358,7 +358,7 @@ def test_charts_have_words_for_those_who_do_not_see_them() -> None:
         ),
         (lambda: tf.autoplot(tf.conf_mat(LOANS, "repaid", "approved")), "no picture of the columns"),
         (lambda: tf.autoplot(tf.accuracy.by_group(LOANS, **LABELS)), "these are of all rows"),
-        (lambda: tf.autoplot(FAIR(LOANS, **LABELS), title=3), "`title` is a text of Unicode characters"),  # pyright: ignore[reportArgumentType] - bad input
+        (lambda: tf.autoplot(FAIR(LOANS, **LABELS), title=3), "`title` is a text, not 3"),  # pyright: ignore[reportArgumentType] - bad input
         (lambda: tf.autoplot(3), "`data` is a int"),
     ],
 )

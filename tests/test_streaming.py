@@ -520,7 +520,8 @@ def test_forged_weights_are_refused(weight: Any, tmp_path: Path) -> None:
 def test_forged_ends_of_scores_are_refused(end: float | None, tmp_path: Path) -> None:
     path, tally = tmp_path / "state.parquet", OF_SCORES.tally(DATA, "y_true", probs="score")
     tf.save_state(tally, path)
-    forged(path, **{"least s0": pl.lit(end, pl.Float64)})
+    columns: dict[str, Any] = {"least s0": pl.lit(end, pl.Float64)}
+    forged(path, **columns)
     with pytest.raises(tf.ArgumentError, match="'least s0' are above those of 'most s0', or missing"):
         tf.load_state(path, tally)
 
