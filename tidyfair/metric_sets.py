@@ -84,7 +84,7 @@ class Metric(Evaluable):
         definition = self.definition.with_options(self.name, options)
         try:
             if definition.way != "arrays":
-                definition.express()
+                definition.check()
                 for term in definition.all_terms:
                     term.of(truth=pl.col("truth"), estimate=pl.col("estimate"), score=pl.col("score"))
         except (TypeError, OverflowError) as error:

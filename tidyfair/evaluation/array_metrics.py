@@ -14,6 +14,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, TidyfairError, Undefined
 from tidyfair.evaluation.ranked_rows import Level, Rows, Whose, ordered_values
+from tidyfair.evaluation.values import OfRows
 from tidyfair.specs.formulas import WEIGHTS, name_of
 from tidyfair.tallies.moments import REST
 
@@ -42,7 +43,7 @@ class Sample:
     weight: Array | None
 
 
-class Values:
+class _Answers:
     """The numbers of formulas for each level and unit, and the reasons that functions gave for having none."""
 
     def __init__(self, formulas: Iterable[Formula], levels: int, units: int) -> None:
@@ -59,15 +60,11 @@ class Values:
         """Set a number, or numbers, and the reason."""
         self.numbers[formula.column][place], self.reasons[formula.column][place] = answer
 
-    def frame(self, units: Array | None = None) -> pl.DataFrame:
-        """As columns, level by level; of the given units, or all."""
-        numbers = {name: values if units is None else values[:, units] for name, values in self.numbers.items()}
-        reasons = {name: values if units is None else values[:, units] for name, values in self.reasons.items()}
-        columns = [pl.Series(name, values.ravel()).fill_nan(None) for name, values in numbers.items()]
-        texts = [
-            pl.Series(f"{name} reason", values.ravel().tolist(), dtype=pl.String) for name, values in reasons.items()
-        ]
-        return pl.DataFrame([*columns, *texts])
+    def of_rows(self, units: Array | None = None) -> OfRows:
+        """As arrays of units by levels; of the given units, or all."""
+        chosen: Any = slice(None) if units is None else units
+        numbers = {name: values.T[chosen] for name, values in self.numbers.items()}
+        return OfRows(numbers, {name: values.T[chosen] for name, values in self.reasons.items()})
 
 
 def row_values(
@@ -78,7 +75,7 @@ def row_values(
     With `pairs` a level is read against each other level, and the mean counts.
     """
     count = int(rows.outer_of_unit.max(initial=-1)) + 1 if whose == "overall" else len(rows.outer_of_unit)
-    found = Values(formulas, len(levels), count)
+    found = _Answers(formulas, len(levels), count)
     ordered = [formula for formula in formulas if formula.way == "rows"]
     for index, level in enumerate(levels):
         others = [Level(level.place, level.score, other.place) for other in levels if other.place != level.place]
@@ -92,7 +89,7 @@ def row_values(
                     for unit, start, end in zip(segment.units, segment.ends[:-1], segment.ends[1:], strict=True):
                         taken = segment.rows[start:end]
                         found.put(formula, (index, unit), _asked(formula, rows, taken, level, levels))
-    return found.frame(rows.outer_of_unit if whose == "overall" else None)
+    return found.of_rows(rows.outer_of_unit if whose == "overall" else None)
 
 
 def _means(
@@ -101,7 +98,7 @@ def _means(
     """The mean of the values of formulas over rows that some levels have, for each unit."""
     import numpy as np
 
-    each = Values(formulas, len(levels), count)
+    each = _Answers(formulas, len(levels), count)
     for place, level in enumerate(levels if formulas else ()):
         for name, units, values in ordered_values(rows, formulas, level, whose):
             each.numbers[name][place, units] = values
@@ -129,7 +126,7 @@ def class_values(
     complete = cells.drop_nulls(["truth", "estimate"])
     unit, outer, apart = (complete[name].to_numpy() for name in ("unit", "outer", "apart"))
     outer_of_unit = dict(zip(unit.tolist(), outer.tolist(), strict=True))
-    found = Values(formulas, len(levels), units)
+    found = _Answers(formulas, len(levels), units)
 
     def seen(part: pl.DataFrame, side: str, level: int, *, all_labels: bool) -> Array:
         if labels is not None and all_labels:
@@ -151,7 +148,7 @@ def class_values(
                     for side in ("truth", "estimate")
                 ]
                 found.put(formula, (index, place), _answer(formula, sides, weight))
-    return found.frame()
+    return found.of_rows()
 
 
 def _asked(

@@ -8,33 +8,27 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
-from tidyfair.evaluation.array_metrics import class_values, row_values
-from tidyfair.evaluation.disparities import NO_LEVEL, PART
-from tidyfair.evaluation.group_cells import UNGROUPED, cells_of, count_units, rows_of
+from tidyfair.evaluation.evaluator import Asked, Evaluator
+from tidyfair.evaluation.group_cells import UNGROUPED, group_cells
 from tidyfair.evaluation.labels import NUMBERS, read_labels
-from tidyfair.evaluation.ranked_rows import Level, Whose
-from tidyfair.evaluation.statistics import ERROR, LEVEL, ONE_LABEL, UNIT, Table, derived, evaluate, pool, spread
-from tidyfair.specs.aggregates import CONTEXTS, SUPPRESSED
+from tidyfair.evaluation.statistics import LEVEL, ONE_LABEL, Table
+from tidyfair.evaluation.statistics import Reading as LabelReading
+from tidyfair.evaluation.value_rows import value_rows
 from tidyfair.specs.arguments import one_of
-from tidyfair.specs.formulas import OVERALL
 from tidyfair.specs.options import ALL_LABELS, ON_UNDEFINED
 from tidyfair.tallies.tally import THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from tidyfair.evaluation.group_cells import Units
     from tidyfair.evaluation.labels import Labels
-    from tidyfair.specs.aggregates import Context
-    from tidyfair.specs.formulas import Formula, Statistic
-    from tidyfair.specs.groups import By
     from tidyfair.specs.options import Reading, Request
     from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
 
-UNSEEN = "unseen_event"
-"""Why nothing has a value where the event that was asked for does not occur."""
+_PAIR = 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,82 +139,51 @@ def labels_with_scores(
 def _evaluate(
     tally: Tally, requests: tuple[Request, ...], labels: Labels, reading: Reading, cut: str | None = None
 ) -> Evaluated:
-    asked = reading["estimator"]
-    formulas = list(dict.fromkeys(formula for request in requests for _, formula in request.formulas))
-    stepping = [name for request in requests for name, formula in request.formulas if formula.counts_steps]
-    steps = bool(stepping) and labels.event is None
-    ordered = [name for request in requests for name, formula in request.formulas if formula.reads_label_order]
-    pair = len(labels.values) <= len(("one", "other"))
-    if not labels.in_order and (steps or (ordered and not pair)):
-        what = "how many levels truth and estimate are apart" if steps else "in steps from label to label"
+    _check_order_of_labels(tally, labels, requests)
+    # what is not grouped comes first
+    bys = sorted(dict.fromkeys(request.by for request in requests), key=lambda by: by is not None)
+    units, cells, indices = group_cells(tally, labels, bys)
+    asked = list(_asked(requests, reading["estimator"], one_event=labels.event is not None))
+    tables = {each: Table.of(each.formula, each.estimator) for each in asked}
+    of_scores = any(table.kind == "prob" for table in tables.values())
+    sure = reading["interval"] is not None
+    of_labels = LabelReading(
+        levels=labels.levels,
+        labels=len(labels.values),
+        scores=scores_of_levels(tally, labels) if of_scores else {},
+        steps=labels.event is None and any(each.formula.counts_steps for each in asked),
+        squares=sure and tally.weights is not None,
+    )
+    evaluator = Evaluator(tally, labels, units, cells, indices, of_labels, requests, tables, sure)
+    values = {(each.formula, each.estimator): evaluator.values(each) for each in asked}
+    rows = value_rows(asked, values, requests, units, labels, na_rm=reading["na_rm"])
+    return Evaluated(rows, requests, units, labels, reading["estimator"], cut)
+
+
+def _asked(requests: Sequence[Request], estimator: str | None, *, one_event: bool) -> Iterator[Asked]:
+    """The formulas of all requests, and how each reads labels."""
+    for number, request in enumerate(requests):
+        own = len(request.formulas) - request.less
+        for index, (name, formula) in enumerate(request.formulas):
+            reads = request.estimator(formula, estimator, one_event=one_event)
+            yield Asked(number, name, formula, reads, part=int(index >= own))
+
+
+def _check_order_of_labels(tally: Tally, labels: Labels, requests: Sequence[Request]) -> None:
+    """Refuse labels without an order where formulas count steps between them, or sum up to each."""
+    formulas = [(name, formula) for request in requests for name, formula in request.formulas]
+    stepping = [name for name, formula in formulas if labels.event is None and formula.counts_steps]
+    ordered = [name for name, formula in formulas if formula.reads_label_order]
+    if not labels.in_order and (stepping or (ordered and len(labels.values) > _PAIR)):
+        what = "how many levels truth and estimate are apart" if stepping else "in steps from label to label"
         msg = (
-            f"{(stepping if steps else ordered)[0]} counts {what}, but {listed(labels.values)} have no "
+            f"{(stepping or ordered)[0]} counts {what}, but {listed(labels.values)} have no "
             "order: list them in order as `labels=[…]`, or make the columns Enums."
         )
         raise LabelError(msg)
-    together: dict[tuple[str, bool | None, Table], list[tuple[Request, Formula]]] = {}
-    for request in requests:
-        for _, formula in request.formulas:
-            estimator = request.estimator(formula, asked, one_event=labels.event is not None)
-            key = (estimator, _apart(request, formula), Table.of(formula, estimator))
-            together.setdefault(key, []).append((request, formula))
-    tables: dict[Table, frozenset[Statistic]] = {}
-    for (_, _, table), pairs in together.items():
-        tables[table] = tables.get(table, frozenset()).union(*(formula.all_terms for _, formula in pairs))
-    in_order = [
-        name
-        for request in requests
-        for name, formula in request.formulas
-        if any(term.cumulative for term in formula.all_terms)
-    ]
-    if in_order:
-        _check_order(tally, labels, in_order[0])
-    # what is not grouped comes first, so that it and the rest are two runs of units
-    bys = sorted(dict.fromkeys(request.by for request in requests), key=lambda by: by is not None)
-    scores = scores_of_levels(tally, labels) if any(table.kind == "prob" for table in tables) else {}
-    sure = reading["interval"] is not None
-    squares = sure and tally.weights is not None
-    units, known = count_units(tally, labels, bys, tables, scores, steps=steps, squares=squares)
-    ungrouped = units.spans[None][1] if None in units.spans else 0
-    blocks: dict[tuple[str, bool | None, Formula], pl.DataFrame] = {}
-    for (estimator, grouped, table), mine in together.items():
-        border = ungrouped * _height(table, labels)
-        run = slice(border if grouped else 0, border if grouped is False else None)
-        work = _Work(tally, labels, units, scores, table, [by for by in bys if grouped in (None, by is not None)])
-        for formula, block in _blocks(work, known[table][run], mine, formulas, estimator, sure=sure).items():
-            blocks[estimator, grouped, formula] = block
-    pieces: list[pl.DataFrame] = []
-    described: list[tuple[int, int, str, str, int]] = []
-    for number, request in enumerate(requests):
-        first, size = units.spans[request.by]
-        for place, (name, formula) in enumerate(request.formulas):
-            part = int(place >= len(request.formulas) - request.less)
-            estimator = request.estimator(formula, asked, one_event=labels.event is not None)
-            grouped = _apart(request, formula)
-            tall = len(labels.levels) if estimator in ONE_LABEL and formula.kind != "numeric" else 1
-            tall = len(labels.values) if formula.given in {"truth", "estimate"} else tall
-            start = first - ungrouped if grouped else first
-            pieces.append(blocks[estimator, grouped, formula].slice(start * tall, size * tall))
-            described.append((number, part, name, estimator, request.min_n))
-    rows = pl.concat(pieces, how="diagonal" if len({tuple(piece.columns) for piece in pieces}) > 1 else "vertical")
-    piece = spread(range(len(pieces)), [len(each) for each in pieces])
-    schema = {"request": pl.Int32, PART: pl.Int8, "name": pl.String, "estimator": pl.String, "min_n": pl.Int64}
-    about = zip(schema.items(), zip(*described, strict=True), strict=True)
-    rows = rows.hstack([pl.Series(name, values, dtype)[piece] for (name, dtype), values in about])
-    marked = _mark(rows, units, requests, na_rm=reading["na_rm"], unseen=labels.unseen)
-    return Evaluated(marked, requests, units, labels, asked, cut)
-
-
-def _apart(request: Request, formula: Formula) -> bool | None:
-    """Whether it is worked out with those that compare groups, or with the others; None where all are one query."""
-    return None if formula.way == "sums" else request.by is not None
-
-
-def _height(table: Table, labels: Labels) -> int:
-    """How many rows a table has for each unit."""
-    if table.given is not None:
-        return len(labels.values) ** (1 if table.given == "nothing" else 2)
-    return 1 if table.kind == "numeric" else len(labels.levels) * (2 if table.sides else 1)
+    cumulative = [name for name, formula in formulas if any(term.cumulative for term in formula.all_terms)]
+    if cumulative:
+        _check_order(tally, labels, cumulative[0])
 
 
 def scores_of_levels(tally: Tally, labels: Labels) -> dict[int, str]:
@@ -277,155 +240,3 @@ def _check_order(tally: Tally, labels: Labels, name: str) -> None:
             "list labels and columns in order, `labels=[…]` and `probs=[…]`."
         )
         raise LabelError(msg)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Work:
-    """What is needed to work out the formulas of a table that are not over sums."""
-
-    tally: Tally
-    labels: Labels
-    units: Units
-    scores: Mapping[int, str]
-    table: Table
-    bys: list[By | None]
-
-    def values(self, formulas: Collection[Formula], whose: Whose) -> pl.DataFrame | None:
-        """Their values in the rows of the table, in columns named by the formulas."""
-        formulas = [formula for formula in dict.fromkeys(formulas) if formula.way != "sums"]
-        if not formulas:
-            return None
-        found = [self._of(by, formulas, whose) for by in self.bys]
-        return pl.concat(found)
-
-    def _of(self, by: By | None, formulas: list[Formula], whose: Whose) -> pl.DataFrame:
-        labels, table = self.labels, self.table
-        if table.kind == "class":
-            cells = cells_of(self.tally, labels, self.units, by)
-            all_labels = labels.values if labels.event is None else None
-            return class_values(cells, formulas, labels.levels, all_labels, whose, self.units.spans[by][1])
-        rows = rows_of(self.tally, labels, self.units, by, table.reads)
-        levels = [Level(0, "")]
-        if table.kind == "prob":
-            levels = [Level(level, self.scores[level], both_sides=table.sides) for level in labels.levels]
-        values = row_values(rows, formulas, levels, whose, pairs=table.pairs)
-        return pl.concat([values] * 2) if table.sides else values
-
-
-def _blocks(
-    work: _Work,
-    known: pl.DataFrame,
-    pairs: list[tuple[Request, Formula]],
-    formulas: list[Formula],
-    estimator: str,
-    *,
-    sure: bool,
-) -> dict[Formula, pl.DataFrame]:
-    """The values of some formulas over one table, beside those of the contexts that their aggregates ask for."""
-    units, table = work.units, work.table
-    wanted = {formulas.index(formula): formula for _, formula in pairs}
-
-    def pooled(what: Context) -> pl.DataFrame:
-        unit = known[UNIT]
-        sizes = enumerate(size for _, size in units.spans.values())
-        by = pl.concat([pl.Series([place], dtype=pl.Int32).new_from_index(0, size) for place, size in sizes])
-        return pool(known, [units.outer[unit], by[unit]], units.apart[unit], what)
-
-    beside = _beside(wanted, binned=work.tally.binned, sure=sure)
-
-    def values(known: pl.DataFrame, whose: Whose, mine: Mapping[int, Formula]) -> dict[int, pl.DataFrame]:
-        there = derived(table, known)
-        for prefix in {prefix for formula in mine.values() for prefix in formula.beyond}:
-            others = derived(table, pooled("overall" if prefix == OVERALL else "rest"))
-            there = there.hstack([column.alias(prefix + column.name) for column in others])
-        of_rows = work.values(mine.values(), whose)
-        return evaluate(there if of_rows is None else there.hstack(of_rows), mine, estimator)
-
-    found = values(known, "own", wanted | {place: each for place, (_, _, each) in beside.items()})
-    for place, (key, name, _) in beside.items():
-        found[key] = found[key].with_columns(found.pop(place)["estimate"].alias(name))
-    if work.tally.binned:
-        # what is not worked out from bins is exact
-        exact = pl.lit(0.0).alias(ERROR)
-        found = {key: each if ERROR in each.columns else each.with_columns(exact) for key, each in found.items()}
-    for context in CONTEXTS:
-        # what compares a group with the others has no value for all of them
-        asking = [formula for request, formula in pairs if request.aggregate and context in request.aggregate.contexts]
-        apart = {key: formula for key, formula in wanted.items() if formula in asking and not formula.compares}
-        if apart:
-            for key, block in values(pooled(context), context, apart).items():
-                found[key] = found[key].hstack([block["estimate"].alias(context)])
-    return {wanted[key]: block for key, block in found.items()}
-
-
-def _beside(wanted: Mapping[int, Formula], *, binned: bool, sure: bool) -> dict[int, tuple[int, str, Formula]]:
-    """Formulas of how sure others are: what they are about, the column of their values, and the formula."""
-    found: dict[int, tuple[int, str, Formula]] = {}
-    for key, formula in wanted.items():
-        about = {ERROR: formula.bound} if binned and formula.way == "rows" else {}
-        about |= formula.spreads if sure else {}
-        found |= {-1 - len(found) - place: (key, name, each) for place, (name, each) in enumerate(about.items())}
-    return found
-
-
-def _mark(rows: pl.DataFrame, units: Units, requests: Sequence[Request], *, na_rm: bool, unseen: bool) -> pl.DataFrame:
-    """The state of each value; groups that are not compared taken out, those others are compared with marked."""
-    every = _same(UNSEEN, unseen, pl.Boolean(), len(rows))
-    # of an event that does not occur nothing is known, because it may be a slip
-    estimate = _without(rows["estimate"], every)
-    unit, count, denominator = (rows[name] for name in (UNIT, "n", "denominator"))
-    apart, suppressed, none = units.apart[unit], rows["reason"] == SUPPRESSED, estimate.is_null()
-    incomplete, few = (rows["rows"] > count) & (not na_rm), denominator < rows["min_n"]
-    # of those that are met the last one counts
-    states = {
-        "levels_left_out": rows["levels_left_out"], "infinite": estimate.is_infinite(), "reason": none,
-        "zero_denominator": none & (count == 0), "below_min_n": few, SUPPRESSED: suppressed,
-        "missing_values": incomplete, UNSEEN: every, "left_out": apart,
-    }  # fmt: skip
-    status = _same("status", "ok", pl.String(), len(rows))
-    for state, met in states.items():
-        if met.any():
-            said = rows[state] if state == "reason" else _same("status", state, pl.String(), len(rows))
-            status = said.zip_with(met, status)
-    references = [
-        (number, place, True)
-        for number, request in enumerate(requests)
-        if request.by is not None and request.aggregate is not None and request.aggregate.reference is not None
-        for place in units.find(request.by, request.aggregate.reference, request.name)
-    ]
-    is_reference = _same("is_reference", value=False, dtype=pl.Boolean(), length=len(rows))
-    if references:
-        schema = {"request": pl.Int32, UNIT: pl.Int32, "is_reference": pl.Boolean}
-        chosen = pl.DataFrame(references, schema=schema, orient="row")
-        keys = ["request", UNIT]
-        found = rows[keys].join(chosen, on=keys, how="left", maintain_order="left")
-        is_reference = found["is_reference"].fill_null(value=False)
-    by_label = (rows["estimator"] == "one_vs_rest") | (rows["estimator"] == ALL_LABELS)
-    all_labels = _same(LEVEL, NO_LEVEL, pl.Int32(), len(rows))
-    marked = [
-        units.outer[unit].alias("outer"),
-        units.text[unit].alias("text"),
-        apart.alias("apart"),
-        status.alias("status"),
-        _without(estimate, suppressed).alias("rate"),
-        denominator.alias("about"),
-        _without(estimate, few | suppressed | incomplete | apart),
-        _without(rows["size"], apart),
-        # what is left of a group says nothing about it
-        _without(count, suppressed),
-        _without(denominator, suppressed),
-        is_reference,
-        rows[LEVEL].zip_with(by_label & rows[LEVEL].is_not_null(), all_labels),
-    ]
-    named = {each.name for each in marked}
-    return rows[[name for name in rows.columns if name not in named]].hstack(marked)
-
-
-def _same(name: str, value: object, dtype: pl.DataType, length: int) -> pl.Series:
-    """A column of one value."""
-    return pl.Series(name, [value], dtype).new_from_index(0, length)
-
-
-def _without(column: pl.Series, lost: pl.Series) -> pl.Series:
-    """A column with nothing where it is lost."""
-    return column.set(lost, None) if lost.any() else column

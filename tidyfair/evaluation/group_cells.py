@@ -1,36 +1,39 @@
-"""From cells to units: every group of every `by` within every outer group, with the events counted in it."""
+"""Group cells: every group of every `by` within every outer group, and the cells of a tally that belong to each."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
 from tidyfair.errors import AggregateError, ArgumentError, listed, nearest
+from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.ranked_rows import Rows
-from tidyfair.evaluation.statistics import UNIT, count_cells
+from tidyfair.evaluation.statistics import UNIT, Cells
 from tidyfair.specs.columns import levels_of
+from tidyfair.specs.segments import Segments
 from tidyfair.tallies.moments import ACTUAL, PREDICTED
 from tidyfair.tallies.source import SQUARED, WEIGHT
 from tidyfair.tallies.tally import LABELS, TRUTH
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
 
     from tidyfair.evaluation.labels import Labels
-    from tidyfair.evaluation.statistics import Table
-    from tidyfair.specs.formulas import Statistic
     from tidyfair.specs.groups import By
+    from tidyfair.specs.segments import Booleans, Integers
     from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
 
 _MOST_CODES = 2**22
 _SIDE = "\0side"
+_OUTER = "\0outer"
 
 UNGROUPED = "\0ungrouped"
 """The column of outer keys where the data are not grouped, which no user's column is called."""
@@ -38,20 +41,35 @@ UNGROUPED = "\0ungrouped"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Units:
-    """All units in order, those of one `by` after those of another; a unit is known by its place."""
+    """All group cells in order, those of one `by` after those of another; each is known by its index."""
 
-    outer: pl.Series
-    """The place of a unit's outer group."""
-    text: pl.Series
-    """Its group as results show it; null where all rows are together."""
-    apart: pl.Series
+    outer: Integers
+    """The index of the outer group of each."""
+    apart: Booleans
     """Whether it is on neither side of a condition, and so is not compared."""
     spans: dict[By | None, tuple[int, int]]
-    """The first unit of each `by`, and how many it has."""
+    """The first group cell of each `by`, and how many it has."""
     keys: dict[By, pl.DataFrame]
-    """The keys of the units of each `by`, as the user wrote them."""
+    """The keys of the groups of each `by`, as the user wrote them."""
     outer_keys: pl.DataFrame
     """The keys of the outer groups; a single row without a name where the data are not grouped."""
+
+    @cached_property
+    def text(self) -> pl.Series:
+        """Each group as results show it; null where all rows are together."""
+        texts = [
+            texts_of(self.keys[by]) if by else pl.Series([None], dtype=pl.String).new_from_index(0, size)
+            for by, (_, size) in self.spans.items()
+        ]
+        return pl.concat(texts)
+
+    @cached_property
+    def compared(self) -> Segments:
+        """The runs of groups that are compared with each other: those of a `by` within an outer group."""
+        import numpy as np
+
+        of_by = np.repeat(np.arange(len(self.spans)), [size for _, size in self.spans.values()])
+        return Segments.of(of_by, self.outer)
 
     def find(self, by: By, reference: object, name: str) -> list[int]:
         """The units of the group that a user named by its value, its values or its text."""
@@ -76,58 +94,41 @@ class Units:
         raise AggregateError(msg)
 
 
-def count_units(
-    tally: Tally,
-    labels: Labels,
-    bys: Sequence[By | None],
-    tables: Mapping[Table, frozenset[Statistic]],
-    scores: Mapping[int, str],
-    *,
-    steps: bool,
-    squares: bool = False,
-) -> tuple[Units, dict[Table, pl.DataFrame]]:
-    """The units, and what each table knows of them: for each `by` in turn, one row for each level and unit."""
+def group_cells(
+    tally: Tally, labels: Labels, bys: Sequence[By | None]
+) -> tuple[Units, Cells, dict[By | None, GroupIndex]]:
+    """The group cells of some features, the cells of the tally, and the group cell of each of these for each `by`."""
+    import numpy as np
+
     cells = labels.encode(tally)
-    place, outer_keys = _outer_groups(tally)
-    cells = cells.with_columns(place)
-    counted = list[tuple[pl.DataFrame, list[str]]]()
-    for by in bys:
-        if by and by.sides:
-            own = cells[tally.names(by.columns)]
-            by.sides.check(own)
-            counted.append((cells.with_columns(by.sides.side(own).alias("side")), ["outer", "side"]))
-        elif not by and not tally.outer and cells.is_empty():
-            # without rows there still is the one group of everything
-            nobody = {
-                name: [0 if name == "outer" or (dtype.is_numeric() and name not in LABELS) else None]
-                for name, dtype in cells.schema.items()
-            }
-            counted.append((pl.DataFrame(nobody, schema=cells.schema), ["outer"]))
-        else:
-            counted.append((cells, ["outer", *(tally.names(by.columns) if by else ())]))
-    known: dict[Table, list[pl.DataFrame]] = {table: [] for table in tables}
-    outer, text, apart = list[pl.Series](), list[pl.Series](), list[pl.Series]()
+    outer = _outer_groups(tally, cells)
+    codes = KeyCodes(cells.with_columns(pl.Series(_OUTER, outer.of_cell)))
+    indices: dict[By | None, GroupIndex] = {}
     spans: dict[By | None, tuple[int, int]] = {}
     keys: dict[By, pl.DataFrame] = {}
+    outers: list[Integers] = []
+    apart: list[Booleans] = []
     first = 0
-    every = count_cells(
-        counted, labels.levels, tables, scores, steps=steps, squares=squares, all_levels=range(len(labels.values))
-    )
-    for by, (distinct, counts) in zip(bys, every, strict=True):
-        size = len(distinct)
-        for table, each in counts.items():
-            known[table].append(each)
-        outer.append(distinct["outer"])
-        own = distinct[:, 1:]
-        text.append(texts_of(own) if by else pl.Series([None], dtype=pl.String).new_from_index(0, size))
-        neither = distinct["side"] == "neither" if by and by.sides else pl.Series([False]).new_from_index(0, size)
-        apart.append(neither)
-        spans[by] = (first, size)
+    for by in bys:
+        names = tally.names(by.columns) if by else []
+        if by and by.sides:
+            own = cells[names]
+            by.sides.check(own)
+            codes.add(by.sides.side(own).alias(_SIDE))
+            names = [_SIDE]
+        index = codes.index([_OUTER, *names])
+        if by is None and not tally.outer:
+            # without rows there still is the one group of everything
+            index = GroupIndex(pl.DataFrame({_OUTER: [0]}), index.of_cell)
+        size = len(index)
+        indices[by], spans[by] = index, (first, size)
+        outers.append(index.keys[_OUTER].to_numpy())
+        apart.append((index.keys[_SIDE] == "neither").to_numpy() if by and by.sides else np.zeros(size, dtype=bool))
         if by:
-            keys[by] = own
+            keys[by] = index.keys[:, 1:].rename({_SIDE: "side"}, strict=False)
         first += size
-    units = Units(pl.concat(outer), pl.concat(text), pl.concat(apart), spans, keys, outer_keys)
-    return units, {table: pl.concat(each) for table, each in known.items()}
+    units = Units(np.concatenate(outers), np.concatenate(apart), spans, keys, outer.keys)
+    return units, Cells(cells), indices
 
 
 def rows_of(tally: Tally, labels: Labels, units: Units, by: By | None, reads: frozenset[str]) -> Rows:
@@ -161,7 +162,7 @@ def rows_of(tally: Tally, labels: Labels, units: Units, by: By | None, reads: fr
     unit = _place(rows, distinct) if rows else np.zeros(len(frame), dtype=np.int8)
     values = () if tally.needs.numbers else labels.values
     columns = frame.select(list(dict.fromkeys(counted)))
-    return Rows(columns, values, unit, outer_of_unit.to_numpy(), units.apart[place].to_numpy())
+    return Rows(columns, values, unit, outer_of_unit, units.apart[place])
 
 
 def cells_of(tally: Tally, labels: Labels, units: Units, by: By | None) -> pl.DataFrame:
@@ -169,15 +170,16 @@ def cells_of(tally: Tally, labels: Labels, units: Units, by: By | None) -> pl.Da
     cells = labels.encode(tally)
     sums = [name for name in ("n", "w") if name in cells.columns]
     placed = cells.select(TRUTH, "estimate", *sums).with_columns(unit_of_cells(tally, units, by))
-    outer = units.outer[slice_of(units, by)][placed[UNIT]].alias("outer")
-    apart = units.apart[slice_of(units, by)][placed[UNIT]].alias("apart")
+    unit = placed[UNIT].to_numpy()
+    outer = pl.Series("outer", units.outer[slice_of(units, by)][unit])
+    apart = pl.Series("apart", units.apart[slice_of(units, by)][unit])
     return placed.with_columns(outer, apart).group_by(UNIT, "outer", "apart", *LABELS).agg(pl.col(sums).sum())
 
 
 def unit_of_cells(tally: Tally, units: Units, by: By | None) -> pl.Series:
     """The place of the unit of each cell of a tally among those of a `by`."""
-    place, _ = _outer_groups(tally)
-    keys, distinct = [place], [units.outer[slice_of(units, by)]]
+    outer = _outer_groups(tally, tally.cells)
+    keys, distinct = [pl.Series(outer.of_cell)], [pl.Series(units.outer[slice_of(units, by)])]
     if by:
         own = tally.cells[tally.names(by.columns)]
         keys += [by.sides.side(own)] if by.sides else own.get_columns()
@@ -231,16 +233,13 @@ def texts_of(keys: pl.DataFrame) -> pl.Series:
     return texts[0] if len(texts) == 1 else pl.select(pl.concat_str(texts, separator=":")).to_series()
 
 
-def _outer_groups(tally: Tally) -> tuple[pl.Series, pl.DataFrame]:
-    """The place of each cell's outer group among the distinct ones, in order and null last; and these."""
+def _outer_groups(tally: Tally, cells: pl.DataFrame) -> GroupIndex:
+    """The outer groups in order and null last, and that of each cell."""
+    import numpy as np
+
     names = tally.names([key.column for key in tally.outer])
     if not names:
-        return pl.Series("outer", [0], dtype=pl.Int32).new_from_index(0, len(tally.cells)), pl.DataFrame(
-            {UNGROUPED: [0]}
-        )
-    keys = tally.cells[names]
-    distinct = keys.lazy().unique().sort(names, nulls_last=True).collect(engine="in-memory")
-    numbered = distinct.with_columns(pl.int_range(len(distinct), dtype=pl.Int32, eager=True).alias("outer"))
-    placed = keys.join(numbered, on=names, how="left", nulls_equal=True, maintain_order="left")
+        return GroupIndex(pl.DataFrame({UNGROUPED: [0]}), np.zeros(len(cells), dtype=np.int64))
+    index = KeyCodes(cells).index(names)
     shown = dict(zip(names, (key.column.name for key in tally.outer), strict=True))
-    return placed["outer"], distinct.rename(shown)
+    return GroupIndex(index.keys.rename(shown), index.of_cell)

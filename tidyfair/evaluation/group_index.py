@@ -25,15 +25,25 @@ class GroupIndex:
     keys: pl.DataFrame
     of_cell: Integers
 
-    @classmethod
-    def of(cls, cells: pl.DataFrame, names: Sequence[str]) -> GroupIndex:
-        """Number the combinations that occur."""
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+class KeyCodes:
+    """The keys of cells as whole numbers, worked out once for all combinations of keys."""
+
+    def __init__(self, cells: pl.DataFrame) -> None:
+        self._cells = cells
+        self._known: dict[str, tuple[Integers, int]] = {}
+
+    def index(self, names: Sequence[str]) -> GroupIndex:
+        """Number the combinations of some keys that occur."""
         import numpy as np
 
-        codes = np.zeros(len(cells), dtype=np.int64)
+        codes = np.zeros(len(self._cells), dtype=np.int64)
         largest = 1
         for name in names:
-            own, size = _codes(cells[name])
+            own, size = self._code(name)
             if largest * size > _LARGEST_TABLE:
                 codes, largest = _compressed(codes, largest)
             codes = codes * size + own
@@ -41,7 +51,17 @@ class GroupIndex:
         codes, count = _compressed(codes, largest)
         example = np.zeros(count, dtype=np.int64)
         example[codes] = np.arange(len(codes))
-        return cls(cells[list(names)][example], codes)
+        return GroupIndex(self._cells[list(names)][example], codes)
+
+    def add(self, key: pl.Series) -> None:
+        """One more key of the cells."""
+        self._cells = self._cells.with_columns(key)
+        self._known.pop(key.name, None)
+
+    def _code(self, name: str) -> tuple[Integers, int]:
+        if name not in self._known:
+            self._known[name] = _codes(self._cells[name])
+        return self._known[name]
 
 
 def _codes(key: pl.Series) -> tuple[Integers, int]:

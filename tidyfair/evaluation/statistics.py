@@ -1,37 +1,39 @@
-"""From counts to values: events, formulas and averages over labels, one row for each unit and metric.
+"""Sums over the rows of group cells, and the statistics that formulas read, as arrays of group cells by labels.
 
-A unit is a group of a `by` within an outer group; it is known by its place in a list of all units.
+A group cell is a group of a `by` within an outer group; it is known by its index in a list of all of them. Sums merge:
+what is known of several group cells together is worked out from their sums.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
-from itertools import chain
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-import polars as pl
-
-from tidyfair.evaluation.group_index import GroupIndex
 from tidyfair.evaluation.label_counts import LabelCounts
-from tidyfair.specs.aggregates import SUPPRESSED
-from tidyfair.specs.formulas import HAND_TILL, ROWS, SQUARES, STATISTICS, Given, Kind, ranked, two_sides
-from tidyfair.tallies.moments import ACTUAL, PREDICTED, REST, SCORE, UP_TO, centred, is_sum, merged, running
+from tidyfair.specs.formulas import HAND_TILL, ROWS, SQUARES, WHEN_COMPLETE, Given, Kind
+from tidyfair.specs.segments import Segments
+from tidyfair.tallies.moments import ACTUAL, PREDICTED, REST, SCORE, UP_TO, is_centre, is_end, is_least, recentred
 from tidyfair.tallies.tally import HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    import polars as pl
+    from collections.abc import Mapping, Sequence
 
+    from tidyfair.evaluation.group_index import GroupIndex
     from tidyfair.specs.formulas import Formula, Statistic
-    from tidyfair.specs.segments import Array, Integers
+    from tidyfair.specs.segments import Array, Booleans, Integers
 
 __all__: list[str] = []
 
 UNIT, LEVEL = "unit", "level"
+"""The columns that say which group cell and which label a value is about."""
 ONE_LABEL = ("binary", "one_vs_rest", "standard")
 """Estimators that read one label against the rest, or no label."""
 ERROR = "error"
 """The column of how far off a value can be where scores were counted in bins."""
+_SMALLEST_COUNT = 2
+"""A label is read against at least one other."""
 
 CELLS = {
     "tp": (True, True), "fn": (True, False), "fp": (False, True), "tn": (False, False),
@@ -46,11 +48,6 @@ _MARGINS = {
     "instances": tuple(CELLS),
 }  # fmt: skip
 
-_OF_LABELS = ("rank", "label_count", "count")
-"""Statistics that are about the labels of the call, or stand in a table of their own."""
-PLACE = "place"
-"""The label that a row of a distribution is about."""
-
 _USED = {
     frozenset({"truth", "estimate"}): ("tp", "fn", "fp", "tn"),
     frozenset({"truth"}): ("positives", "negatives"),
@@ -58,29 +55,8 @@ _USED = {
     frozenset[str](): ("instances",),
 }
 """The statistics whose rows are the rows that a formula uses, by the columns that it reads."""
-
-_VALUES = [
-    UNIT, LEVEL, "metric", "estimate", "n", "denominator", "mass", "size", "rows", "weight",
-    "levels_left_out", "reason",
-]  # fmt: skip
-
-
-@cache
-def _statistics(*, weighted: bool, steps: bool, complete: bool, squares: bool) -> tuple[list[pl.Expr], list[pl.Expr]]:
-    """Margins from cells; then everything as floats, and the rows that formulas use."""
-    there = [name for name, sides in CELLS.items() if not complete or None not in sides]
-    margins = [
-        pl.sum_horizontal(name + suffix for name in parts if name in there).alias(margin + suffix)
-        for suffix in [ROWS, *([""] if weighted else []), *([SQUARES] if squares else [])]
-        for margin, parts in _MARGINS.items()
-    ]
-    names = [name for name in STATISTICS if name not in _OF_LABELS and (steps or not name.endswith("_steps"))]
-    # floats, because products of large counts overflow integers
-    floats = [pl.col(name if weighted else name + ROWS).cast(pl.Float64).alias(name) for name in names]
-    used = [pl.sum_horizontal(name + ROWS for name in parts).alias(_used(reads)) for reads, parts in _USED.items()]
-    instances = "instances" if weighted else "instances" + ROWS
-    totals = [pl.col(instances).cast(pl.Float64).alias("size"), pl.col("instances" + ROWS).alias("rows")]
-    return margins, floats + used + totals
+_STEPS = ("absolute_steps", "squared_steps")
+_BOTH = frozenset({"truth", "estimate"})
 
 
 @dataclass(frozen=True)
@@ -106,68 +82,43 @@ class Table:
         return cls(formula.kind, formula.reads, sides, estimator == HAND_TILL)
 
 
-def count_cells(
-    counted: Sequence[tuple[pl.DataFrame, Sequence[str]]],
-    levels: Sequence[int],
-    tables: Mapping[Table, frozenset[Statistic]],
-    scores: Mapping[int, str],
-    *,
-    steps: bool,
-    squares: bool,
-    all_levels: Sequence[int],
-) -> Iterator[tuple[pl.DataFrame, dict[Table, pl.DataFrame]]]:
-    """Of some cells and their keys: the distinct keys in order, which are units, and what each table knows of them.
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of a tally as arrays, with labels as their index, -1 where they are missing."""
 
-    `counted` are the same cells with several keys: these, `truth` and `estimate` as places among the labels, `n` rows
-    and, with weights, `w`, and the sums that the tables need; `scores` names the score of each level. A table has one
-    row for each level and unit; units are numbered through. `all_levels` are the places of all labels, whichever of
-    them are read one by one.
-    """
-    cells, every_key = counted[0][0], frozenset(key for _, keys in counted for key in keys)
-    weighted = "w" in cells.columns
-    complete = not (cells["truth"].null_count() or cells["estimate"].null_count())
-    sums: dict[Table, list[pl.Expr]] = {}
-    for table, terms in tables.items():
-        if table.kind == "prob":
-            sums[table] = [
-                each
-                for side in ([REST, ""] if table.sides else [""])
-                for level in levels
-                for each in _score_sums(table, terms, level, side, scores, weighted=weighted)
-            ]
-        elif table.kind == "numeric":
-            sums[table] = _number_sums(table, cells, every_key)
-    names = {table: [each.meta.output_name().rpartition(" ")[0] for each in mine] for table, mine in sums.items()}
-    wanted = [each.alias(f"sum {place}") for place, each in enumerate(chain(*sums.values()))]
-    indices = [GroupIndex.of(cells, keys) for cells, keys in counted]
-    placed = [
-        cells.with_columns(pl.Series(UNIT, index.of_cell)) for (cells, _), index in zip(counted, indices, strict=True)
-    ]
-    plans = [centred(cells, [UNIT]).lazy().group_by(UNIT).agg(wanted).sort(UNIT) for cells in placed] if wanted else []
-    sums_of_units = pl.collect_all(plans, engine="in-memory") if wanted else [pl.DataFrame() for _ in placed]
-    first = 0
-    for cells, index, wide in zip(placed, indices, sums_of_units, strict=True):
-        units = pl.int_range(first, first + len(index.keys), dtype=pl.Int32, eager=True).alias(UNIT)
-        found: dict[Table, pl.DataFrame] = {}
-        start = 1
-        for table, terms in tables.items():
-            if table.given is not None:
-                found[table] = _distributions(cells, units, table, all_levels)
-            elif table.kind == "class":
-                counts = LabelCounts(
-                    _label_index(cells["truth"]),
-                    _label_index(cells["estimate"]),
-                    index.of_cell,
-                    len(units),
-                    levels,
-                    complete,
-                )
-                found[table] = _label_table(counts, cells, units, terms, steps=steps, squares=squares)
-            else:
-                stop = start + len(names[table])
-                found[table], start = _by_level(wide[:, start:stop], names[table], units, table, levels), stop
-        yield index.keys, found
-        first += len(units)
+    frame: pl.DataFrame
+
+    @cached_property
+    def truth(self) -> Integers:
+        """The index of the true label."""
+        return _label_index(self.frame["truth"])
+
+    @cached_property
+    def estimate(self) -> Integers:
+        """The index of the predicted label."""
+        return _label_index(self.frame["estimate"])
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether all rows have a truth and an estimate."""
+        return not (self.frame["truth"].null_count() or self.frame["estimate"].null_count())
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have case weights."""
+        return "w" in self.frame.columns
+
+    def measure(self, name: Literal["n", "w", "w2"]) -> Array:
+        """The number of rows of each cell, their weight, or that squared; without weights, their number."""
+        return self.frame[name if self.weighted else "n"].to_numpy()
+
+    def have(self, reads: frozenset[str]) -> Booleans:
+        """Whether the rows of each cell have what is read."""
+        import numpy as np
+
+        columns = {"truth": "truth", "estimate": "estimate", "probs": SCORE}
+        there = [self.frame[columns[role]].is_not_null().to_numpy() for role in reads]
+        return np.logical_and.reduce(there) if there else np.ones(len(self.frame), dtype=bool)
 
 
 def _label_index(labels: pl.Series) -> Integers:
@@ -177,351 +128,381 @@ def _label_index(labels: pl.Series) -> Integers:
     return (labels.fill_null(-1) if labels.null_count() else labels).to_numpy().astype(np.int64)
 
 
-def _label_table(
-    counts: LabelCounts,
-    cells: pl.DataFrame,
-    units: pl.Series,
-    terms: frozenset[Statistic],
-    *,
-    steps: bool,
-    squares: bool,
-) -> pl.DataFrame:
-    """The table of each label against the rest: one row for each level and unit."""
-    measures = {ROWS: "n"} | ({"": "w"} if "w" in cells.columns else {}) | ({SQUARES: "w2"} if squares else {})
-    columns: dict[str, Array] = {}
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How labels and scores of cells are read."""
+
+    levels: Sequence[int]
+    """The labels that are read one by one against the rest."""
+    labels: int
+    """How many labels there are."""
+    scores: Mapping[int, str]
+    """The name of the score of each level."""
+    steps: bool
+    """Whether it counts how many labels truth and estimate are apart."""
+    squares: bool
+    """Whether squared weights are summed."""
+
+
+def sums_of(
+    table: Table, terms: frozenset[Statistic], cells: Cells, index: GroupIndex, reading: Reading
+) -> dict[str, Array]:
+    """The sums of a table over the cells of each group cell: arrays of group cells by labels, by name."""
+    if table.given is not None:
+        return _distributions(table.given, cells, index, reading.labels)
+    if table.kind == "class":
+        return _label_sums(terms, cells, index, reading)
+    if table.kind == "prob":
+        return _score_sums(table, terms, cells, index, reading)
+    return _number_sums(table, cells, index)
+
+
+def _label_sums(terms: frozenset[Statistic], cells: Cells, index: GroupIndex, reading: Reading) -> dict[str, Array]:
+    """The table of each label against the rest, counted in rows and in weights."""
+    counts = LabelCounts(cells.truth, cells.estimate, index.of_cell, len(index), reading.levels, cells.complete)
+    measures: dict[str, Literal["n", "w", "w2"]] = {ROWS: "n"}
+    measures |= {"": "w"} if cells.weighted else {}
+    measures |= {SQUARES: "w2"} if reading.squares else {}
+    sums: dict[str, Array] = {}
     for suffix, measure in measures.items():
-        values = cells[measure].to_numpy()
-        columns |= {name + suffix: sums for name, sums in counts.of(values).items()}
-        if steps and suffix != SQUARES:
-            columns |= {name + suffix: sums for name, sums in counts.steps(values).items()}
+        values = cells.frame[measure].to_numpy()
+        own = counts.of(values)
+        if reading.steps and suffix != SQUARES:
+            own |= counts.steps(values)
+        sums |= {name + suffix: by_level.T for name, by_level in own.items()}
     for name in sorted(term.column for term in terms):
-        columns[name] = counts.of_all(cells[name].to_numpy(), counts.estimate >= 0)
-    if HIDDEN in cells.columns:
-        columns[HIDDEN] = counts.of_all(cells[HIDDEN].to_numpy(), counts.group >= 0)
-    level = spread(counts.levels, len(units)).alias(LEVEL)
-    flat = [pl.Series(name, sums.ravel()) for name, sums in columns.items()]
-    return pl.DataFrame([repeat(units, len(counts.levels)), level, *flat])
+        sums[name] = counts.of_all(cells.frame[name].to_numpy(), counts.estimate >= 0).T
+    if HIDDEN in cells.frame.columns:
+        sums[HIDDEN] = counts.of_all(cells.frame[HIDDEN].to_numpy(), counts.group >= 0).T
+    return sums
 
 
-def _by_level(
-    wide: pl.DataFrame, names: list[str], units: pl.Series, table: Table, levels: Sequence[int]
-) -> pl.DataFrame:
-    """The sums of units for each level, which stand side by side, one below the other."""
-    sides = 2 if table.sides else 1
-    mine = levels if table.kind != "numeric" else [0]
-    each = len(names) // (len(mine) * sides)
-    parts = [wide[:, place : place + each] for place in range(0, len(names), each)]
-    for part in parts:
-        part.columns = names[:each]
-    level = repeat(spread(mine, len(wide)), sides).alias(LEVEL)
-    long = pl.concat(parts).insert_column(0, level).insert_column(0, repeat(units, len(parts)))
-    side = spread(range(sides), len(level) // sides).cast(pl.Float64).alias("rank")
-    return long.insert_column(2, side) if table.sides else long
+def _distributions(given: Given, cells: Cells, index: GroupIndex, labels: int) -> dict[str, Array]:
+    """The weight and the rows of each label of one side, for each label of the other one that is given."""
+    import numpy as np
+
+    counted = cells.truth if given == "estimate" else cells.estimate
+    conditions = {"truth": cells.truth, "estimate": cells.estimate}.get(given, np.zeros_like(counted))
+    height = 1 if given == "nothing" else labels
+    both = (counted >= 0) & (conditions >= 0)
+    code = (index.of_cell * height + conditions) * labels + counted
+    shape = (len(index), height, labels)
+
+    def summed(measure: Array) -> Array:
+        return np.bincount(code[both], measure[both], len(index) * height * labels).reshape(shape)
+
+    sums = {"count": summed(cells.measure("w")), "count" + ROWS: summed(cells.measure("n"))}
+    sums |= {"size": _of_cells(cells.measure("w"), index), "rows": _of_cells(cells.measure("n"), index)}
+    if HIDDEN in cells.frame.columns:
+        sums[HIDDEN] = _of_cells(cells.frame[HIDDEN].to_numpy(), index)
+    return sums
 
 
-def _distributions(placed: pl.DataFrame, numbers: pl.Series, table: Table, levels: Sequence[int]) -> pl.DataFrame:
-    """The `count` of each label in each unit, for each label of the other side where one is given."""
-    given = {"truth": "truth", "estimate": "estimate"}.get(str(table.given))
-    place = "truth" if given == "estimate" else "estimate"
-    level = pl.col(given) if given else pl.lit(None, pl.Int32)
-    first = int(numbers[0]) if len(numbers) else 0
-    placed = placed.with_columns((pl.col(UNIT) + first).cast(pl.Int32))
-    weight = pl.col("w" if "w" in placed.columns else "n").sum().cast(pl.Float64)
-    hidden = [pl.col(HIDDEN).sum()] if HIDDEN in placed.columns else []
-    sizes = placed.group_by(UNIT).agg(weight.alias("size"), pl.col("n").sum().alias("rows"), *hidden)
-    counted = placed.select(
-        UNIT, level.alias(LEVEL), pl.col(place).alias(PLACE), *placed.columns[placed.columns.index("n") : -1]
-    )
-    counted = counted.group_by(UNIT, LEVEL, PLACE).agg(weight.alias("count"), pl.col("n").sum().alias("count_rows"))
-    places = pl.DataFrame({PLACE: levels}, schema={PLACE: pl.Int32})
-    given_levels = pl.DataFrame({LEVEL: levels if given else [None]}, schema={LEVEL: pl.Int32})
-    every = numbers.to_frame().join(given_levels, how="cross", maintain_order="left_right")
-    every = every.join(places, how="cross", maintain_order="left_right")
-    found = every.join(counted, on=[UNIT, LEVEL, PLACE], how="left", nulls_equal=True, maintain_order="left")
-    found = found.with_columns(pl.col("count", "count_rows").fill_null(0))
-    return found.join(sizes, on=UNIT, how="left", maintain_order="left")
+def _of_cells(measure: Array, index: GroupIndex, chosen: Booleans | None = None) -> Array:
+    """The sum over the cells of each group cell, as one column."""
+    import numpy as np
 
-
-_PRESENT = {"truth": "truth", "estimate": "estimate", "probs": SCORE}
-"""The column of cells that says whether a row has what a formula reads."""
-
-
-def _measures(*, weighted: bool) -> dict[str, str]:
-    return {ROWS: "n", "": "w" if weighted else "n"}
-
-
-def _there(table: Table) -> pl.Expr:
-    return pl.all_horizontal(
-        pl.lit(value=True), *(pl.col(_PRESENT[role]).is_not_null() for role in sorted(table.reads))
-    )
+    if chosen is not None:
+        return np.bincount(index.of_cell[chosen], measure[chosen], len(index))[:, None]
+    return np.bincount(index.of_cell, measure, len(index))[:, None]
 
 
 def _score_sums(
-    table: Table, terms: frozenset[Statistic], level: int, side: str, scores: Mapping[int, str], *, weighted: bool
-) -> list[pl.Expr]:
-    """What is known of the scores of a level, or of what is left to anything else."""
-    there = _there(table)
-    true = (pl.col("truth") != level) if side else (pl.col("truth") == level)
-    sums = [
-        pl.col(measure)
-        .filter(there & condition)
-        .sum()
-        .cast(pl.Int64 if suffix else pl.Float64)
-        .alias(f"{name}{suffix} {side}{level}")
-        for suffix, measure in _measures(weighted=weighted).items()
-        for name, condition in (("positives", true), ("negatives", ~true), ("instances", pl.lit(value=True)))
-    ]
-    sums += [
-        pl.col("n").sum().alias(f"rows {side}{level}"),
-        pl.col("w" if weighted else "n").sum().cast(pl.Float64).alias(f"size {side}{level}"),
-    ]
-    for term in sorted(terms, key=lambda term: term.column):
-        name, cumulative = scores[level], term.cumulative and not table.sides
-        score = REST + name if side else UP_TO + name if cumulative else name
-        value = (
-            pl.when(pl.col("truth") <= level if cumulative else true)
-            .then(pl.col(f"{term.column} {score} 1"))
-            .otherwise(pl.col(f"{term.column} {score} 0"))
-        )
-        sums.append(value.filter(there).sum().alias(f"{term.column} {side}{level}"))
-    return sums
-
-
-def _number_sums(table: Table, cells: pl.DataFrame, keys: Collection[str]) -> list[pl.Expr]:
-    """The sums of numbers over the cells that have what the table reads."""
-    counts = {"rows": pl.col("n").sum(), "size": pl.col("w" if "w" in cells.columns else "n").sum().cast(pl.Float64)}
-    names = [name for name in cells.columns[cells.columns.index("n") :] if name not in {"w", "w2", *keys}]
-    weighted = "w" in cells.columns
-    there = _there(table)
-    weight = {
-        "w": pl.col("w" if weighted else "n").cast(pl.Float64),
-        "w2": pl.col("w2" if weighted else "n").cast(pl.Float64),
-    }
-    sums = [each.alias(f"{name} 0") for name, each in counts.items()]
-    sums += [weight[name].filter(there).sum().alias(f"{name} 0") for name in ("w", "w2")]
-    sums += [merge(pl.col(name).filter(there)).alias(f"{name} 0") for name, merge in merged(names).items()]
-    return sums
-
-
-def derived(table: Table, known: pl.DataFrame) -> pl.DataFrame:
-    """What formulas read, worked out from sums that merge; `known` is what is known of each unit and level."""
-    if table.given is not None:
-        together, counted = [UNIT, LEVEL], pl.col("count_rows").sum()
-        return known.with_columns(
-            counted.over(together).alias(_used(table.reads)),
-            pl.col("count").sum().over(together).alias("instances"),
-            # those that lack something, beside those of the label that is given
-            (counted.over(together) + pl.col("rows") - counted.over(UNIT)).alias("rows"),
-        )
-    if table.kind == "class":
-        return add_statistics(known)
-    used = pl.col("instances_rows" if table.kind == "prob" else "n").alias(_used(table.reads))
-    if table.kind == "prob":
-        return known.with_columns(used, pl.col("positives").alias("true"))
-    weight = pl.col("w")
-    columns = {
-        "instances": weight, "instances_rows": pl.col("n"), "weight_squares": pl.col("w2"), "true": pl.lit(1.0),
-        "truth_minimum": pl.col(f"least {ACTUAL}"), "truth_maximum": pl.col(f"most {ACTUAL}"),
-    }  # fmt: skip
-    if "product" in known.columns:
-        moved, constant = dict[str, pl.Expr](), dict[str, pl.Expr]()
-        for name, number in (("truth", ACTUAL), ("estimate", PREDICTED)):
-            moved[name] = pl.col(f"{name}_shift") / weight
-            constant[name] = pl.col(f"least {number}") == pl.col(f"most {number}")
-            spread_out = (pl.col(f"{name}_square") - moved[name] * pl.col(f"{name}_shift")).clip(0)
-            columns[f"{name}_mean"] = pl.col(f"{name}_centre") + moved[name]
-            # what is constant has no spread at all, not one of rounding errors
-            columns[f"{name}_variation"] = pl.when(constant[name]).then(0.0).otherwise(spread_out)
-        product = pl.col("product") - moved["truth"] * pl.col("estimate_shift")
-        columns["covariation"] = pl.when(constant["truth"] | constant["estimate"]).then(0.0).otherwise(product)
-    return known.with_columns(used, **columns)
-
-
-def add_statistics(cells: pl.DataFrame) -> pl.DataFrame:
-    """The statistics of formulas beside the cells they are made of.
-
-    Statistics carry their name; counted in rows, their name and `ROWS`.
-    """
-    there = {name: name + ROWS in cells.columns for name in ("absolute_steps", "blank")}
-    margins, rest = _statistics(
-        weighted="tp" in cells.columns,
-        steps=there["absolute_steps"],
-        complete=not there["blank"],
-        squares="tp" + SQUARES in cells.columns,
-    )
-    # one label is read against another one
-    label_count = pl.max_horizontal(pl.col(LEVEL).n_unique(), 2).cast(pl.Float64)
-    plan = cells.lazy().with_columns(margins).with_columns(*rest, label_count.alias("label_count"))
-    return plan.collect(engine="in-memory")
-
-
-def repeat(values: pl.Series, times: int) -> pl.Series:
-    """All values, several times over."""
-    return pl.concat([values] * times) if times > 1 else values
-
-
-def spread(values: Iterable[int], length: int | list[int]) -> pl.Series:
-    """Each value as often as `length` says, for all or for each."""
+    table: Table, terms: frozenset[Statistic], cells: Cells, index: GroupIndex, reading: Reading
+) -> dict[str, Array]:
+    """The sums of the score of each level; with sides, those of what is left to any other label beside them."""
     import numpy as np
 
-    return pl.Series(np.repeat(np.array([*values], dtype=np.int32), length))
+    there = cells.have(table.reads)
+    sums: dict[str, list[Array]] = {}
+    sides = (REST, "") if table.sides else ("",)
+    for level in reading.levels:
+        for side in sides:
+            events = (cells.truth == level) if not side else (cells.truth != level)
+            for name, values in _sums_of_score(
+                table, terms, cells, index, events & there, there, level, side, reading
+            ).items():
+                sums.setdefault(name, []).append(values)
+    shape = (len(index), len(reading.levels), *([len(sides)] if table.sides else []))
+    return {name: np.concatenate(values, axis=1).reshape(shape) for name, values in sums.items()}
 
 
-def pool(
-    table: pl.DataFrame, parts: list[pl.Series], apart: pl.Series, what: Literal["overall", "rest"]
-) -> pl.DataFrame:
-    """The same rows with what is known of all groups together, or of all other groups.
+def _sums_of_score(
+    table: Table, terms: frozenset[Statistic], cells: Cells, index: GroupIndex, events: Booleans, there: Booleans,
+    level: int, side: str, reading: Reading,
+) -> dict[str, Array]:  # fmt: skip
+    """The sums of one score: of rows with and without the event, and of the quantities that formulas read."""
+    import numpy as np
 
-    Rows are together whose `parts` and level are equal; rows `apart` are in nobody's pool.
+    sums: dict[str, Array] = {}
+    for suffix, measure in ((ROWS, cells.measure("n")), ("", cells.measure("w"))):
+        sums["positives" + suffix] = _of_cells(measure, index, events)
+        sums["negatives" + suffix] = _of_cells(measure, index, there & ~events)
+        sums["instances" + suffix] = _of_cells(measure, index, there)
+    sums["rows"] = _of_cells(cells.measure("n"), index)
+    sums["size"] = _of_cells(cells.measure("w"), index)
+    for term in terms:
+        cumulative = term.cumulative and not table.sides
+        name = reading.scores[level]
+        score = REST + name if side else UP_TO + name if cumulative else name
+        counts = (cells.truth >= 0) & (cells.truth <= level) if cumulative else events
+        with_event, without = (cells.frame[f"{term.column} {score} {truth}"].to_numpy() for truth in (1, 0))
+        sums[term.column] = _of_cells(np.where(counts, with_event, without), index, there)
+    return sums
+
+
+def _number_sums(table: Table, cells: Cells, index: GroupIndex) -> dict[str, Array]:
+    """The sums of numbers over the cells that have what the table reads."""
+    import numpy as np
+
+    there = cells.have(table.reads)
+    sums = {"rows": _of_cells(cells.measure("n"), index), "size": _of_cells(cells.measure("w"), index)}
+    sums["instances"] = _of_cells(cells.measure("w"), index, there)
+    sums["instances" + ROWS] = _of_cells(cells.measure("n"), index, there)
+    sums["weight_squares"] = _of_cells(cells.measure("w2"), index, there)
+    columns = cells.frame.columns
+    names = [name for name in columns[columns.index("n") + 1 :] if name not in {"w", "w2"}]
+    values = {name: cells.frame[name].to_numpy() for name in names}
+    order = np.argsort(index.of_cell, kind="stable")
+    if "product" in values:
+        segments = Segments.of(index.of_cell[order])
+        complete = cells.have(_BOTH)[order]
+        moved = recentred(
+            {name: each[order] for name, each in values.items()}, cells.measure("w")[order], complete, segments
+        )
+        for name in moved:
+            values[name] = np.empty(len(order))
+            values[name][order] = moved[name]
+    for name, each in values.items():
+        sums[name] = _merged(name, each, index, there)
+    return sums
+
+
+def _merged(name: str, values: Array, index: GroupIndex, chosen: Booleans) -> Array:
+    """The values of the cells of each group cell as one: their sum, their end, or the centre that they share."""
+    import numpy as np
+
+    group = index.of_cell[chosen]
+    if is_centre(name):
+        of_group = np.full(len(index), np.nan)
+        of_group[group] = values[chosen]
+        return of_group[:, None]
+    if is_end(name):
+        of_group = np.full(len(index), np.nan)
+        (np.fmin if is_least(name) else np.fmax).at(of_group, group, values[chosen])
+        return of_group[:, None]
+    return _of_cells(values, index, chosen)
+
+
+# What is known of several group cells together
+
+
+def pooled(
+    sums: Mapping[str, Array], segments: Segments, left_out: Booleans, what: Literal["overall", "rest"]
+) -> dict[str, Array]:
+    """The sums of all groups of a run together beside each of them, or of all its other groups.
+
+    Groups that are `left_out` are in nobody's pool.
     """
-    placed = table.with_columns(
-        apart.alias("apart"), *(part.alias(f"part {index}") for index, part in enumerate(parts))
-    )
-    by = [name for name in (LEVEL, "rank", PLACE) if name in table.columns]
-    by += [f"part {index}" for index in range(len(parts))]
-    names = [name for name in table.columns if name not in {UNIT, *by}]
-    placed = centred(placed, by).with_columns(
-        pl.when("apart").then(0 if is_sum(name) else None).otherwise(name).alias(name) for name in names
-    )
-    if what == "overall":
-        pooled = [merge(pl.col(name)).alias(name) for name, merge in merged(names).items()]
-    else:
-        # sums of what comes before and after: subtracting floats would leave dust where there is nothing
-        pooled = [running(name) for name in names]
-    return placed.with_columns(each.over(by) for each in pooled).select(table.columns)
+    import numpy as np
 
-
-def evaluate(table: pl.DataFrame, formulas: Mapping[int, Formula], estimator: str) -> dict[int, pl.DataFrame]:
-    """The values of formulas, a block for each.
-
-    A block has one row for each unit or, where labels are read one by one, for each row of the table, in its order.
-    Columns: `unit`, `level`, `metric` (the key of the formula), `estimate`, `denominator` and `n` (rows), `mass` (their
-    weight), `size` (that of all rows), `rows`, `weight` (of the label) and `levels_left_out`.
-    """
-    given = {key: formula for key, formula in formulas.items() if formula.given is not None}
-    if given:
-        return _parted(_values(table, given, [UNIT, LEVEL], summed=True), given)
-    own = {key: formula for key, formula in formulas.items() if formula.over_levels}
-    labelled = {key: formula for key, formula in formulas.items() if not formula.over_levels}
-    found: dict[int, pl.DataFrame] = {}
-    if own and estimator in ONE_LABEL:
-        sides = table if "rank" in table.columns else two_sides(table)
-        found |= _parted(_values(sides, own, [UNIT, LEVEL], summed=True), own)
-    elif own:
-        found |= _parted(_values(ranked(table, pl.col(LEVEL)), own, [UNIT], summed=True), own)
-    if labelled and estimator == "micro":
-        same = {"size", "rows", "label_count", HIDDEN}
-        used = [name for name in table.columns if name.startswith(_used(frozenset())) or name in same]
-        pooled = table.group_by(UNIT, maintain_order=True).agg(pl.exclude(LEVEL, *used).sum(), pl.col(used).first())
-        found |= _parted(_values(pooled, labelled, [UNIT]), labelled)
-    elif labelled:
-        values = _values(table, labelled, [UNIT, LEVEL])
-        values = values if estimator in ONE_LABEL else _average(values, labelled, estimator)
-        found |= _parted(values, labelled)
-    return found
-
-
-def _parted(values: pl.DataFrame, formulas: Mapping[int, Formula]) -> dict[int, pl.DataFrame]:
-    """The values of each formula, which come one after the other."""
-    height = len(values) // len(formulas)
-    return {key: values.slice(place * height, height) for place, key in enumerate(formulas)}
-
-
-def _used(reads: frozenset[str]) -> str:
-    return "used by " + " and ".join(sorted(reads))
-
-
-@cache
-def _common(kind: Kind, reads: frozenset[str], given: Given | None) -> dict[str, tuple[str, pl.Expr]]:
-    """What formulas have in common that read the same: where it stands, and what it is."""
-    of_class, used = kind == "class" and given is None, _used(reads)
-    # how often a label is true among the rows that the formula reads
-    of_both = of_class and "estimate" in reads
-    true = pl.col("tp") + pl.col("fn") if of_both else pl.col("positives" if of_class else "true")
+    if "product" in sums:
+        columns = {name: values[:, 0] for name, values in sums.items()}
+        everything = np.ones(len(left_out), dtype=bool)
+        moved = recentred(columns, columns["instances"], everything, segments)
+        sums = {**sums, **{name: values[:, None] for name, values in moved.items()}}
+    pool = _of_all if what == "overall" else _of_others
     return {
-        "n": (used, pl.col(used)),
-        "mass": (f"mass {used}", pl.sum_horizontal(_USED[reads] if of_class else ["instances"])),
-        "weight": (f"weight {of_both}", true if given is None else pl.col("instances")),
+        name: values if is_centre(name) else pool(name, values, segments, left_out) for name, values in sums.items()
     }
 
 
-def _values(
-    table: pl.DataFrame, formulas: Mapping[int, Formula], keys: list[str], *, summed: bool = False
-) -> pl.DataFrame:
-    """One row for each key and formula; `summed` where the formulas sum over the rows of a key themselves."""
+def _of_all(name: str, values: Array, segments: Segments, left_out: Booleans) -> Array:
+    """One number for all groups of a run, beside each of them."""
+    import numpy as np
 
-    def one(expr: pl.Expr) -> pl.Expr:
-        return expr.first() if summed else expr
-
-    wanted = {"size": one(pl.col("size")), "rows": one(pl.col("rows"))}
-    # what several formulas have in common is worked out once
-    places: dict[str, list[str]] = {name: [] for name in ("estimate", "n", "denominator", "mass", "weight")}
-    for key, formula in formulas.items():
-        common = _common(formula.kind, formula.reads, formula.given)
-        found = {name: place for name, (place, _) in common.items()} | {"estimate": f"estimate {key}"}
-        wanted |= {place: one(expr) for place, expr in common.values() if place not in wanted}
-        wanted[found["estimate"]] = formula.value
-        rate = formula.denominator
-        found["denominator"] = found["n"] if rate is None else f"denominator {key}"
-        wanted |= {} if rate is None else {found["denominator"]: rate}
-        for name, place in found.items():
-            places[name].append(place)
-        if formula.way == "arrays":
-            given = pl.col(formula.column + " reason")
-            given = given.drop_nulls().first() if summed else given
-            wanted[f"reason {key}"] = pl.coalesce(given, pl.lit(formula.undefined))
-    effective: dict[int, str] = {}
-    if "tp" + SQUARES in table.columns:
-        effective = {key: f"effective {key}" for key, formula in formulas.items() if formula.effective is not None}
-        wanted |= {effective[key]: formulas[key].effective for key in effective}
-    suppressed = HIDDEN in table.columns
-    for key, formula in formulas.items() if suppressed else ():
-        # what is left out of other groups is missing in what is read of them
-        hidden = one(pl.sum_horizontal(HIDDEN, *(prefix + HIDDEN for prefix in formula.beyond))) > 0
-        wanted[f"{HIDDEN} {key}"] = hidden
-        wanted[f"estimate {key}"] = pl.when(~hidden).then(wanted[f"estimate {key}"])
-    plan = table.lazy()
-    plan = plan.group_by(keys, maintain_order=True).agg(**wanted) if summed else plan.select(*keys, **wanted)
-    # as a plan, in which what formulas share is worked out once
-    wide = plan.collect(engine="in-memory")
-    height, many = len(wide), len(formulas)
-    long = {name: repeat(wide[name], many) for name in (*keys, "size", "rows")}
-    long |= {} if LEVEL in keys else {LEVEL: pl.Series([None], dtype=pl.Int32).new_from_index(0, height * many)}
-    long |= {name: pl.concat([wide[place] for place in each]) for name, each in places.items()}
-    long["estimate"] = pl.Series(long["estimate"].to_numpy(), nan_to_null=True)
-    long |= {"metric": spread(formulas, height), "levels_left_out": pl.Series([False]).new_from_index(0, height * many)}
-    long["reason"] = pl.concat(
-        wide[f"reason {key}"] if formula.way == "arrays" else pl.Series([formula.undefined]).new_from_index(0, height)
-        for key, formula in formulas.items()
-    )
-    if suppressed:
-        hidden = pl.concat([wide[f"{HIDDEN} {key}"] for key in formulas])
-        long["reason"] = pl.select(pl.when(hidden).then(pl.lit(SUPPRESSED)).otherwise(long["reason"])).to_series()
-    if effective:
-        none = pl.Series([None], dtype=pl.Float64).new_from_index(0, height)
-        long["effective"] = pl.concat(wide[effective[key]] if key in effective else none for key in formulas)
-    return pl.DataFrame({name: long[name] for name in [*_VALUES, *(["effective"] if effective else [])]})
+    counting = _blanked(name, values, left_out)
+    merge = np.add if not is_end(name) else np.fmin if is_least(name) else np.fmax
+    return np.repeat(merge.reduceat(counting, segments.starts, axis=0), segments.sizes, axis=0)
 
 
-def _average(values: pl.DataFrame, formulas: Mapping[int, Formula], estimator: str) -> pl.DataFrame:
-    """The mean over labels, each counting the same or as often as it is true.
+def _of_others(name: str, values: Array, segments: Segments, left_out: Booleans) -> Array:
+    """One number for all other groups of a run, from what comes before and after each of them.
 
-    Labels without a value are left out where the formula says so; else the mean has none, unless they weigh nothing.
+    Subtracting floats from their sum would leave dust where there is nothing.
     """
-    weight = pl.col("weight") if estimator == "macro_weighted" else pl.lit(1.0)
-    known = pl.col("estimate").is_not_null()
-    lenient = [key for key, formula in formulas.items() if formula.undefined_levels == "drop" or estimator == HAND_TILL]
-    drops = pl.col("metric").is_in(lenient)
-    counted = known & (weight > 0)
-    complete = (known | (weight == 0)).all() | drops.first()
-    mean = (pl.col("estimate") * weight).filter(counted).sum() / (weight * counted).sum()
-    averaged = values.group_by("metric", UNIT, maintain_order=True).agg(
-        pl.lit(None, pl.Int32).alias(LEVEL),
-        pl.when(complete).then(mean).fill_nan(None).alias("estimate"),
-        pl.col("n", "mass", "size", "rows", "weight").first(),
-        pl.col("n").first().alias("denominator"),
-        (~(known | (weight == 0))).any().alias("levels_left_out"),
-        # where every label has a value, none of them weighs anything
-        pl.coalesce(pl.col("reason").filter(~known).first(), pl.lit("zero_denominator")).alias("reason"),
+    import numpy as np
+
+    counting = _blanked(name, values, left_out)
+    if not is_end(name):
+        before, after = segments.before(counting, np.add, 0), segments.after(counting, np.add, 0)
+        return before + after
+    merge = np.fmin if is_least(name) else np.fmax
+    before, after = segments.before(counting, merge, np.nan), segments.after(counting, merge, np.nan)
+    return merge(before, after)
+
+
+def _blanked(name: str, values: Array, left_out: Booleans) -> Array:
+    """The values without those of groups that are left out."""
+    if not left_out.any():
+        return values
+    blanked = values.astype(float) if is_end(name) else values.copy()
+    blanked[left_out] = float("nan") if is_end(name) else 0
+    return blanked
+
+
+# The statistics that formulas read
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What formulas read of each group cell and label, and how many rows stand behind it."""
+
+    kind: Kind
+    given: Given | None
+    weights: Mapping[str, Array]
+    """Statistics in case weights: arrays of group cells by labels, by name."""
+    rows: Mapping[str, Array]
+    """The same counted in rows."""
+    size: Array
+    """The weight of all rows of a group cell."""
+    all_rows: Array
+    squares: Mapping[str, Array] | None = None
+    """The same in squared case weights."""
+    hidden: Array | None = None
+    """How many cells of a group are left out on purpose."""
+    beside: Mapping[str, Statistics] = field(default_factory=dict[str, "Statistics"])
+    """What is known of all groups together, or of all other groups, by the prefix of its statistics."""
+
+    def read(
+        self, reads: frozenset[str], measure: Literal["weights", "rows", "squares"] = "weights"
+    ) -> dict[str, Array]:
+        """The statistics of formulas that read some columns, and so leave out rows without one of these."""
+        known: dict[str, Array] = dict(getattr(self, measure))
+        if self.kind == "class" and reads == _BOTH:
+            known |= {
+                margin: known[one] + known[other] for margin, (one, other) in WHEN_COMPLETE.items() if one in known
+            }
+        for prefix, others in self.beside.items():
+            known |= {prefix + name: values for name, values in others.read(reads, measure).items()}
+        return known
+
+    def used(self, reads: frozenset[str]) -> Array:
+        """The number of rows that formulas use which read some columns."""
+        return self._among(self.rows, reads)
+
+    def mass(self, reads: frozenset[str]) -> Array:
+        """The weight of these rows."""
+        return self._among(self.weights, reads)
+
+    def _among(self, known: Mapping[str, Array], reads: frozenset[str]) -> Array:
+        names = _USED[reads] if self.kind == "class" and self.given is None else ("instances",)
+        first, *others = (known[name] for name in names)
+        return sum(others, start=first)
+
+    def true(self, reads: frozenset[str]) -> Array:
+        """The weight of each label, which is how much it counts in a weighted average."""
+        if self.given is not None:
+            return self.weights["instances"]
+        if self.kind == "numeric":
+            return self.weights["instances"] * 0 + 1
+        if self.kind == "class" and "estimate" in reads:
+            return self.weights["tp"] + self.weights["fn"]
+        return self.weights["positives"]
+
+
+def statistics_of(table: Table, sums: Mapping[str, Array]) -> Statistics:
+    """The statistics of a table, worked out from its sums."""
+    if table.given is not None:
+        return _of_distributions(table.given, sums)
+    if table.kind == "class":
+        return _of_labels(sums)
+    return _of_scores(sums) if table.kind == "prob" else _of_numbers(sums)
+
+
+def _of_distributions(given: Given, sums: Mapping[str, Array]) -> Statistics:
+    of_label, all_rows = sums["count" + ROWS].sum(axis=-1), sums["rows"]
+    # those that lack something, beside those of the label that is given
+    incomplete = all_rows - of_label.sum(axis=-1, keepdims=True)
+    weights = {"count": sums["count"], "instances": sums["count"].sum(axis=-1)}
+    rows = {"instances": of_label}
+    return Statistics("class", given, weights, rows, sums["size"], of_label + incomplete, hidden=sums.get(HIDDEN))
+
+
+def _of_labels(sums: Mapping[str, Array]) -> Statistics:
+    import numpy as np
+
+    counted = {name + suffix for name in (*CELLS, *_STEPS) for suffix in ("", ROWS, SQUARES)}
+    terms = {name: values for name, values in sums.items() if name not in {*counted, HIDDEN}}
+    rows = _with_margins(sums, ROWS)
+    weights = _with_margins(sums, "") if "tp" in sums else rows
+    squares = _with_margins(sums, SQUARES) if "tp" + SQUARES in sums else None
+    levels = rows["tp"].shape[1]
+    known = terms | {
+        "rank": np.arange(float(levels)), "label_count": np.full(levels, float(max(levels, _SMALLEST_COUNT))),
+    }  # fmt: skip
+    of_rows = rows | known
+    return Statistics(
+        "class", None, of_rows if weights is rows else weights | known, of_rows, weights["instances"],
+        rows["instances"], None if squares is None else squares | known, sums.get(HIDDEN),
+    )  # fmt: skip
+
+
+def _with_margins(sums: Mapping[str, Array], suffix: str) -> dict[str, Array]:
+    """The cells of the table of each label and their margins, as floats: products of large counts overflow integers."""
+    names = [name for name in (*CELLS, *_STEPS) if name + suffix in sums]
+    known = {name: sums[name + suffix].astype(float) for name in names}
+    for margin, parts in _MARGINS.items():
+        first, *others = (known[name] for name in parts if name in known)
+        known[margin] = sum(others, start=first)
+    return known
+
+
+def _of_scores(sums: Mapping[str, Array]) -> Statistics:
+    import numpy as np
+
+    counted = ("positives", "negatives", "instances")
+    others = {name for name in sums if name not in {*counted, "rows", "size"} and not name.endswith(ROWS)}
+    weights = {name: sums[name] for name in (*counted, *others)}
+    levels = sums["instances"].shape[-1]
+    # sums of scores are no numbers of rows
+    unknown = dict.fromkeys(others, np.full(sums["instances"].shape, np.nan))
+    rows = unknown | {name: sums[name + ROWS] for name in counted}
+    rank = {"rank": np.arange(float(levels))}
+    return Statistics(
+        "prob", None, weights | rank, rows | {"rank": np.full(levels, np.nan)}, sums["size"], sums["rows"]
     )
-    return averaged.select(_VALUES)
+
+
+def _of_numbers(sums: Mapping[str, Array]) -> Statistics:
+    import numpy as np
+
+    weights = dict(sums)
+    weight = sums["instances"]
+    least, most = (f"{end} {ACTUAL}" for end in ("least", "most"))
+    weights |= {"truth_minimum": sums[least], "truth_maximum": sums[most]}
+    if "product" in sums:
+        with np.errstate(all="ignore"):
+            weights |= _moments(sums, weight)
+    unknown = np.full(weight.shape, np.nan)
+    rows = dict.fromkeys(weights, unknown) | {"instances": sums["instances" + ROWS]}
+    return Statistics("numeric", None, weights, rows, sums["size"], sums["rows"], hidden=sums.get(HIDDEN))
+
+
+def _moments(sums: Mapping[str, Array], weight: Array) -> dict[str, Array]:
+    """Means, variation and covariation from sums about a centre."""
+    import numpy as np
+
+    known: dict[str, Array] = {}
+    moved: dict[str, Array] = {}
+    constant: dict[str, Booleans] = {}
+    for name, number in (("truth", ACTUAL), ("estimate", PREDICTED)):
+        moved[name] = sums[f"{name}_shift"] / weight
+        constant[name] = sums[f"least {number}"] == sums[f"most {number}"]
+        variation = (sums[f"{name}_square"] - moved[name] * sums[f"{name}_shift"]).clip(0)
+        known[f"{name}_mean"] = sums[f"{name}_centre"] + moved[name]
+        # what is constant has no spread at all, not one of rounding errors
+        known[f"{name}_variation"] = np.where(constant[name], 0.0, variation)
+    product = sums["product"] - moved["truth"] * sums["estimate_shift"]
+    known["covariation"] = np.where(constant["truth"] | constant["estimate"], 0.0, product)
+    return known

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.evaluation.statistics import CELLS, LEVEL, UNIT, add_statistics, evaluate
+from tidyfair.evaluation.statistics import CELLS, LEVEL, Table, statistics_of
+from tidyfair.evaluation.values import OfRows, evaluate
 from tidyfair.intervals.proportions import apart, area, clopper_pearson, on_logits, score_ratio, wilson, z_value
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.formulas import ROWS, Formula
@@ -89,16 +90,16 @@ def _tried(formula: Formula) -> tuple[list[float | None], list[float | None]]:
 
     None are there of what is not a rate of counts of labels.
     """
+    import numpy as np
+
     of_counts = formula.kind == "class" and formula.way == "sums" and formula.given is None
-    if not of_counts or formula.beyond or formula.all_terms or formula.express()[1] is None:
+    if not of_counts or formula.beyond or formula.all_terms or not formula.is_rate:
         return [], []
     tables = [*([int(name == other) for name in CELLS] for other in CELLS), *_PROBES]
-    counts = {name + ROWS: column for name, column in zip(CELLS, zip(*tables, strict=True), strict=True)}
-    table = pl.DataFrame({UNIT: range(len(tables)), **counts}).with_columns(
-        pl.col(UNIT).cast(pl.Int32), pl.lit(1, pl.Int32).alias(LEVEL)
-    )
-    values = evaluate(add_statistics(table), {0: formula}, "binary")[0].sort(UNIT)
-    return values["estimate"].to_list(), values["denominator"].to_list()
+    counts = {name + ROWS: np.array(column)[:, None] for name, column in zip(CELLS, zip(*tables, strict=True), strict=True)}
+    values = evaluate(formula, "binary", statistics_of(Table("class"), counts), OfRows({}, {}))
+    estimates = [None if math.isnan(value) else value for value in values.estimate[:, 0].tolist()]
+    return estimates, values.denominator[:, 0].tolist()
 
 
 def _counted(probe: Sequence[int], cells: Collection[str]) -> int:

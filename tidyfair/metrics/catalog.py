@@ -84,7 +84,7 @@ def definition_of(name: str) -> str:
     >>> print(definition_of("true_positive_rate"))  # doctest: +ELLIPSIS
     true_positive_rate (sens): class metric, maximize, 0 to 1
     ...
-    def sens(tp: Expr, fn: Expr) -> Rate:
+    def sens(tp: Number, fn: Number) -> Rate:
         return tp, tp + fn
     """
     known = {metric.name: metric for metric in _metrics()}

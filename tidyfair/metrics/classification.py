@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-import polars as pl
+import numpy as np
 
 from tidyfair.errors import ArgumentError
 from tidyfair.metric_sets import metric_tweak
 from tidyfair.metrics.define import class_metric
 from tidyfair.specs.arguments import number
-from tidyfair.specs.formulas import Expr, Rate  # noqa: TC001 - part of what a reader of a formula sees
+from tidyfair.specs.formulas import Number, Rate  # noqa: TC001 - part of what a reader of a formula sees
 
 __all__ = [
     "accuracy",
@@ -95,7 +95,7 @@ __all__ = [
 
 
 @class_metric()
-def sens(tp: Expr, fn: Expr) -> Rate:
+def sens(tp: Number, fn: Number) -> Rate:
     """Share of actual positives that were predicted positive; null without actual positives.
 
     >>> sens.formula(tp=3, fn=1)
@@ -111,7 +111,7 @@ recall = sens.alias("recall")
 
 
 @class_metric()
-def spec(tn: Expr, fp: Expr) -> Rate:
+def spec(tn: Number, fp: Number) -> Rate:
     """Share of actual negatives that were predicted negative; null without actual negatives.
 
     >>> spec.formula(tn=9, fp=1)
@@ -125,7 +125,7 @@ true_negative_rate = spec.alias("true_negative_rate")
 
 
 @class_metric(direction="minimize")
-def fall_out(fp: Expr, tn: Expr) -> Rate:
+def fall_out(fp: Number, tn: Number) -> Rate:
     """Share of actual negatives that were predicted positive; null without actual negatives.
 
     >>> fall_out.formula(fp=1, tn=9)
@@ -138,7 +138,7 @@ false_positive_rate = fall_out.alias("false_positive_rate")
 
 
 @class_metric(direction="minimize")
-def miss_rate(fn: Expr, tp: Expr) -> Rate:
+def miss_rate(fn: Number, tp: Number) -> Rate:
     """Share of actual positives that were predicted negative; null without actual positives.
 
     >>> miss_rate.formula(fn=1, tp=3)
@@ -151,7 +151,7 @@ false_negative_rate = miss_rate.alias("false_negative_rate")
 
 
 @class_metric()
-def precision(tp: Expr, fp: Expr) -> Rate:
+def precision(tp: Number, fp: Number) -> Rate:
     """Share of predicted positives that were actually positive; null without predicted positives.
 
     >>> precision.formula(tp=3, fp=1)
@@ -164,7 +164,7 @@ positive_predictive_value = precision.alias("positive_predictive_value")
 
 
 @class_metric(direction="minimize")
-def false_discovery_rate(fp: Expr, tp: Expr) -> Rate:
+def false_discovery_rate(fp: Number, tp: Number) -> Rate:
     """Share of predicted positives that were actually negative; null without predicted positives.
 
     >>> false_discovery_rate.formula(fp=1, tp=3)
@@ -174,7 +174,7 @@ def false_discovery_rate(fp: Expr, tp: Expr) -> Rate:
 
 
 @class_metric(direction="minimize")
-def false_omission_rate(fn: Expr, tn: Expr) -> Rate:
+def false_omission_rate(fn: Number, tn: Number) -> Rate:
     """Share of predicted negatives that were actually positive; null without predicted negatives.
 
     >>> false_omission_rate.formula(fn=1, tn=4)
@@ -184,7 +184,7 @@ def false_omission_rate(fn: Expr, tn: Expr) -> Rate:
 
 
 @class_metric()
-def negative_predictive_value(tn: Expr, fn: Expr) -> Rate:
+def negative_predictive_value(tn: Number, fn: Number) -> Rate:
     """Share of predicted negatives that were actually negative; null without predicted negatives.
 
     yardstick's `npv` gives the same number wherever truth has both labels.
@@ -196,7 +196,7 @@ def negative_predictive_value(tn: Expr, fn: Expr) -> Rate:
 
 
 @class_metric(undefined_levels="null", constant_average=True)
-def detection_prevalence(selected: Expr, unselected: Expr) -> Rate:
+def detection_prevalence(selected: Number, unselected: Number) -> Rate:
     """Share of rows that were predicted positive, whatever the truth; null without predictions.
 
     >>> detection_prevalence.formula(selected=4, unselected=6)
@@ -209,7 +209,7 @@ selection_rate = detection_prevalence.alias("selection_rate")
 
 
 @class_metric(undefined_levels="null", constant_average=True)
-def base_rate(positives: Expr, negatives: Expr) -> Rate:
+def base_rate(positives: Number, negatives: Number) -> Rate:
     """Share of rows that are actually positive, whatever was predicted; null without known truth.
 
     >>> base_rate.formula(positives=2, negatives=8)
@@ -222,30 +222,30 @@ prevalence = base_rate.alias("prevalence")
 
 
 @class_metric(over_levels=True)
-def accuracy(tp: Expr, fn: Expr) -> Rate:
+def accuracy(tp: Number, fn: Number) -> Rate:
     """Share of rows whose prediction is right; null without rows.
 
     >>> accuracy.formula(tp=3, fp=1, fn=1, tn=5)
     0.8
     """
-    return tp.sum(), (tp + fn).sum()
+    return tp.sum(axis=-1), (tp + fn).sum(axis=-1)
 
 
 @class_metric(direction="minimize", over_levels=True)
-def error_rate(tp: Expr, fn: Expr) -> Rate:
+def error_rate(tp: Number, fn: Number) -> Rate:
     """Share of rows whose prediction is wrong; null without rows.
 
     >>> error_rate.formula(tp=3, fp=1, fn=1, tn=5)
     0.2
     """
-    return fn.sum(), (tp + fn).sum()
+    return fn.sum(axis=-1), (tp + fn).sum(axis=-1)
 
 
 zero_one_loss = error_rate.alias("zero_one_loss")
 
 
 @class_metric(undefined_levels="null")
-def threat_score(tp: Expr, fp: Expr, fn: Expr) -> Rate:
+def threat_score(tp: Number, fp: Number, fn: Number) -> Rate:
     """Right predictions of the event as a share of all rows where it happened or was predicted (Jaccard index).
 
     Null where the event neither happened nor was predicted.
@@ -263,7 +263,7 @@ critical_success_index = threat_score.alias("critical_success_index")
 
 
 @class_metric()
-def true_positive_share(tp: Expr, fp: Expr, tn: Expr, fn: Expr) -> Rate:
+def true_positive_share(tp: Number, fp: Number, tn: Number, fn: Number) -> Rate:
     """Share of rows that are actual positives that were predicted positive; null without rows.
 
     >>> true_positive_share.formula(tp=2, fp=1, tn=4, fn=1)
@@ -273,7 +273,7 @@ def true_positive_share(tp: Expr, fp: Expr, tn: Expr, fn: Expr) -> Rate:
 
 
 @class_metric(direction="minimize")
-def false_positive_share(tp: Expr, fp: Expr, tn: Expr, fn: Expr) -> Rate:
+def false_positive_share(tp: Number, fp: Number, tn: Number, fn: Number) -> Rate:
     """Share of rows that are actual negatives that were predicted positive; null without rows.
 
     >>> false_positive_share.formula(tp=2, fp=1, tn=4, fn=1)
@@ -283,7 +283,7 @@ def false_positive_share(tp: Expr, fp: Expr, tn: Expr, fn: Expr) -> Rate:
 
 
 @class_metric()
-def true_negative_share(tp: Expr, fp: Expr, tn: Expr, fn: Expr) -> Rate:
+def true_negative_share(tp: Number, fp: Number, tn: Number, fn: Number) -> Rate:
     """Share of rows that are actual negatives that were predicted negative; null without rows.
 
     >>> true_negative_share.formula(tp=2, fp=1, tn=4, fn=1)
@@ -293,7 +293,7 @@ def true_negative_share(tp: Expr, fp: Expr, tn: Expr, fn: Expr) -> Rate:
 
 
 @class_metric(direction="minimize")
-def false_negative_share(tp: Expr, fp: Expr, tn: Expr, fn: Expr) -> Rate:
+def false_negative_share(tp: Number, fp: Number, tn: Number, fn: Number) -> Rate:
     """Share of rows that are actual positives that were predicted negative; null without rows.
 
     >>> false_negative_share.formula(tp=2, fp=1, tn=4, fn=1)
@@ -309,14 +309,16 @@ _MOST_ADDED = 1e15
 """So many rows are as good as infinitely many."""
 
 
-def _smoothed(count: Expr, other: Expr, label_count: Expr, concentration: float) -> Expr:
+def _smoothed(count: Number, other: Number, label_count: Number, concentration: float) -> Number:
     number("concentration", concentration, 0, _MOST_ADDED)
     total = count + other
-    return pl.when(total > 0).then((count + concentration / label_count) / (total + concentration))
+    return np.where(total > 0, (count + concentration / label_count) / (total + concentration), np.nan)
 
 
 @class_metric(undefined_levels="null", constant_average=True)
-def smoothed_selection_rate(selected: Expr, unselected: Expr, label_count: Expr, *, concentration: float = 1) -> Expr:
+def smoothed_selection_rate(
+    selected: Number, unselected: Number, label_count: Number, *, concentration: float = 1
+) -> Number:
     """Share of rows that were predicted positive, after `concentration` more rows spread evenly over the labels.
 
     The mean of the share under a symmetric Dirichlet prior; null without predictions.
@@ -328,7 +330,9 @@ def smoothed_selection_rate(selected: Expr, unselected: Expr, label_count: Expr,
 
 
 @class_metric(undefined_levels="null", constant_average=True)
-def smoothed_rejection_rate(unselected: Expr, selected: Expr, label_count: Expr, *, concentration: float = 1) -> Expr:
+def smoothed_rejection_rate(
+    unselected: Number, selected: Number, label_count: Number, *, concentration: float = 1
+) -> Number:
     """Share of rows that were not predicted positive: 1 less the smoothed selection rate; null without predictions.
 
     >>> smoothed_rejection_rate.formula(selected=4, unselected=5, label_count=2)
@@ -338,7 +342,9 @@ def smoothed_rejection_rate(unselected: Expr, selected: Expr, label_count: Expr,
 
 
 @class_metric(undefined_levels="null", constant_average=True)
-def smoothed_base_rate(positives: Expr, negatives: Expr, label_count: Expr, *, concentration: float = 1) -> Expr:
+def smoothed_base_rate(
+    positives: Number, negatives: Number, label_count: Number, *, concentration: float = 1
+) -> Number:
     """Share of rows that are actually positive, after `concentration` more rows spread evenly over the labels.
 
     Null without known truth.
@@ -350,7 +356,9 @@ def smoothed_base_rate(positives: Expr, negatives: Expr, label_count: Expr, *, c
 
 
 @class_metric(undefined_levels="null", constant_average=True)
-def smoothed_negative_rate(negatives: Expr, positives: Expr, label_count: Expr, *, concentration: float = 1) -> Expr:
+def smoothed_negative_rate(
+    negatives: Number, positives: Number, label_count: Number, *, concentration: float = 1
+) -> Number:
     """Share of rows that are not actually positive: 1 less the smoothed base rate; null without known truth.
 
     >>> smoothed_negative_rate.formula(positives=4, negatives=5, label_count=2)
@@ -363,7 +371,9 @@ def smoothed_negative_rate(negatives: Expr, positives: Expr, label_count: Expr, 
 
 
 @class_metric(direction="zero", range=(-1, 1), constant_average=True)
-def demographic_disparity(selected: Expr, unselected: Expr, overall_selected: Expr, overall_unselected: Expr) -> Expr:
+def demographic_disparity(
+    selected: Number, unselected: Number, overall_selected: Number, overall_unselected: Number
+) -> Number:
     """Share of a group among all who were rejected, less its share among all who were selected.
 
     Null where nobody, or everybody, is selected, and for a group without predictions. Das et al. (2021), Fairness
@@ -373,11 +383,13 @@ def demographic_disparity(selected: Expr, unselected: Expr, overall_selected: Ex
     0.5
     """
     disparity = unselected / overall_unselected - selected / overall_selected
-    return pl.when(selected + unselected > 0).then(disparity)
+    return np.where(selected + unselected > 0, disparity, np.nan)
 
 
 @class_metric(direction="minimize", range=(0, math.inf), over_levels=True)
-def divergence_from_rest(positives: Expr, negatives: Expr, rest_positives: Expr, rest_negatives: Expr) -> Expr:
+def divergence_from_rest(
+    positives: Number, negatives: Number, rest_positives: Number, rest_negatives: Number
+) -> Number:
     """Kullback-Leibler divergence of the labels of a group from those of the others, in nats.
 
     Infinite where a label occurs in the group only; null without others. Kullback & Leibler (1951), On information and
@@ -388,26 +400,26 @@ def divergence_from_rest(positives: Expr, negatives: Expr, rest_positives: Expr,
     """
     count, others = positives + negatives, rest_positives + rest_negatives
     own, rest = positives / count, rest_positives / others
-    return pl.when((count > 0).all() & (others > 0).all()).then(
-        pl.when(own > 0).then(own * (own / rest).log()).otherwise(0.0).sum()
-    )
+    divergence = np.where(own > 0, own * np.log(own / rest), 0.0).sum(axis=-1)
+    known = ((count > 0) & (others > 0)).all(axis=-1)
+    return np.where(known, divergence, np.nan)
 
 
 @class_metric(direction="maximize", over_levels=True)
-def share_of_rows(instances: Expr, overall_instances: Expr) -> Expr:
+def share_of_rows(instances: Number, overall_instances: Number) -> Number:
     """Share of all rows that are in the group, those without truth or estimate included.
 
     >>> share_of_rows.formula(instances=6, overall_instances=10)
     0.6
     """
-    return (instances / overall_instances).first()
+    return (instances / overall_instances)[..., 0]
 
 
 # Combinations of rates
 
 
 @class_metric()
-def average_odds(fall_out: Expr, sens: Expr) -> Expr:
+def average_odds(fall_out: Number, sens: Number) -> Number:
     """Mean of false and true positive rate: what average odds differences compare; null where one of them is.
 
     A change of one rate can hide that of the other.
@@ -419,7 +431,7 @@ def average_odds(fall_out: Expr, sens: Expr) -> Expr:
 
 
 @class_metric()
-def average_predictive_value(precision: Expr, false_omission_rate: Expr) -> Expr:
+def average_predictive_value(precision: Number, false_omission_rate: Number) -> Number:
     """Mean of precision and false omission rate: what average predictive value differences compare.
 
     Null where one of them is. A change of one rate can hide that of the other.
@@ -431,7 +443,7 @@ def average_predictive_value(precision: Expr, false_omission_rate: Expr) -> Expr
 
 
 @class_metric(undefined_levels="null")
-def bal_accuracy(sens: Expr, spec: Expr) -> Expr:
+def bal_accuracy(sens: Number, spec: Number) -> Number:
     """Mean of sensitivity and specificity; null where one of them is.
 
     >>> bal_accuracy.formula(sens=0.75, spec=0.25)
@@ -444,7 +456,7 @@ balanced_accuracy = bal_accuracy.alias("balanced_accuracy")
 
 
 @class_metric(range=(-1, 1))
-def j_index(sens: Expr, spec: Expr) -> Expr:
+def j_index(sens: Number, spec: Number) -> Number:
     """Sensitivity plus specificity minus one: 0 is guessing, 1 is perfect; null where one of them is.
 
     Youden (1950), Index for rating diagnostic tests.
@@ -459,12 +471,12 @@ informedness = j_index.alias("informedness")
 youden_index = j_index.alias("youden_index")
 
 
-def _share(base_rate: Expr, prevalence: float | None) -> Expr:
-    return base_rate if prevalence is None else pl.lit(number("prevalence", prevalence, 0, 1))
+def _share(base_rate: Number, prevalence: float | None) -> Number | float:
+    return base_rate if prevalence is None else number("prevalence", prevalence, 0, 1)
 
 
 @class_metric(undefined_levels="null")
-def ppv(sens: Expr, spec: Expr, base_rate: Expr, *, prevalence: float | None = None) -> Expr:
+def ppv(sens: Number, spec: Number, base_rate: Number, *, prevalence: float | None = None) -> Number:
     """Share of predicted positives that are positive at a given prevalence, by Bayes' rule from sens and spec.
 
     `prevalence` is that of the data unless given, and the value then equals `precision`. Null where sens or spec is,
@@ -478,7 +490,7 @@ def ppv(sens: Expr, spec: Expr, base_rate: Expr, *, prevalence: float | None = N
 
 
 @class_metric(undefined_levels="null")
-def npv(sens: Expr, spec: Expr, base_rate: Expr, *, prevalence: float | None = None) -> Expr:
+def npv(sens: Number, spec: Number, base_rate: Number, *, prevalence: float | None = None) -> Number:
     """Share of predicted negatives that are negative at a given prevalence, by Bayes' rule from sens and spec.
 
     `prevalence` is that of the data unless given. Null where sens or spec is, or where nothing is predicted negative.
@@ -492,7 +504,7 @@ def npv(sens: Expr, spec: Expr, base_rate: Expr, *, prevalence: float | None = N
 
 
 @class_metric(range=(-1, 1))
-def markedness(precision: Expr, negative_predictive_value: Expr) -> Expr:
+def markedness(precision: Number, negative_predictive_value: Number) -> Number:
     """Precision plus negative predictive value minus one; null where one of them is.
 
     >>> markedness.formula(precision=0.75, negative_predictive_value=0.5)
@@ -502,7 +514,7 @@ def markedness(precision: Expr, negative_predictive_value: Expr) -> Expr:
 
 
 @class_metric()
-def f_meas(precision: Expr, recall: Expr, *, beta: float = 1) -> Expr:
+def f_meas(precision: Number, recall: Number, *, beta: float = 1) -> Number:
     """Weighted harmonic mean of precision and recall, recall counting `beta` times as much.
 
     0 where both are 0; null where one of them is. van Rijsbergen (1979), Information Retrieval.
@@ -512,24 +524,24 @@ def f_meas(precision: Expr, recall: Expr, *, beta: float = 1) -> Expr:
     """
     number("beta", beta, 0)
     mean = (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
-    return pl.when(precision + recall == 0).then(0.0).otherwise(mean)
+    return np.where(precision + recall == 0, 0.0, mean)
 
 
 f1 = metric_tweak(f_meas, "f1", beta=1)
 
 
 @class_metric(direction="minimize", range=(0, math.sqrt(2)))
-def roc_dist(sens: Expr, spec: Expr) -> Expr:
+def roc_dist(sens: Number, spec: Number) -> Number:
     """Distance of a classifier from the perfect corner of the ROC square; null where sens or spec is.
 
     >>> roc_dist.formula(sens=0.4, spec=0.2)
     1.0
     """
-    return ((1 - sens) ** 2 + (1 - spec) ** 2).sqrt()
+    return np.sqrt((1 - sens) ** 2 + (1 - spec) ** 2)
 
 
 @class_metric(range=(-1, 1))
-def sedi(sens: Expr, fall_out: Expr) -> Expr:
+def sedi(sens: Number, fall_out: Number) -> Number:
     """Symmetric extremal dependence index, for rare events; rates are kept 1e-9 away from 0 and 1.
 
     Null where sens or fall_out is. Ferro & Stephenson (2011), Extremal dependence indices.
@@ -538,13 +550,13 @@ def sedi(sens: Expr, fall_out: Expr) -> Expr:
     0.6563
     """
     hit, false_alarm = sens.clip(1e-9, 1 - 1e-9), fall_out.clip(1e-9, 1 - 1e-9)
-    no_hit, no_alarm = (1 - hit).log(), (1 - false_alarm).log()
-    hit, false_alarm = hit.log(), false_alarm.log()
+    no_hit, no_alarm = np.log(1 - hit), np.log(1 - false_alarm)
+    hit, false_alarm = np.log(hit), np.log(false_alarm)
     return (false_alarm - hit - no_alarm + no_hit) / (false_alarm + hit + no_alarm + no_hit)
 
 
 @class_metric(undefined_levels="null", range=(0, math.inf))
-def lift(precision: Expr, base_rate: Expr) -> Expr:
+def lift(precision: Number, base_rate: Number) -> Number:
     """How many times more positives there are among the predicted positives than among all rows.
 
     Null without predicted or without actual positives.
@@ -556,7 +568,7 @@ def lift(precision: Expr, base_rate: Expr) -> Expr:
 
 
 @class_metric(undefined_levels="null", range=(0, math.inf))
-def positive_likelihood_ratio(sens: Expr, fall_out: Expr) -> Expr:
+def positive_likelihood_ratio(sens: Number, fall_out: Number) -> Number:
     """How many times likelier a positive prediction is for a positive than for a negative.
 
     Infinite where no negative is predicted positive; null where sens or fall_out is, or both are 0.
@@ -568,7 +580,7 @@ def positive_likelihood_ratio(sens: Expr, fall_out: Expr) -> Expr:
 
 
 @class_metric(undefined_levels="null", direction="minimize", range=(0, math.inf))
-def negative_likelihood_ratio(miss_rate: Expr, spec: Expr) -> Expr:
+def negative_likelihood_ratio(miss_rate: Number, spec: Number) -> Number:
     """How many times likelier a negative prediction is for a positive than for a negative.
 
     Infinite where no negative is predicted negative; null where miss_rate or spec is, or both are 0.
@@ -580,7 +592,7 @@ def negative_likelihood_ratio(miss_rate: Expr, spec: Expr) -> Expr:
 
 
 @class_metric(undefined_levels="null", range=(0, math.inf))
-def diagnostic_odds_ratio(tp: Expr, fp: Expr, fn: Expr, tn: Expr) -> Expr:
+def diagnostic_odds_ratio(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """Odds of a positive prediction among positives over those among negatives.
 
     Infinite where a kind of error never happens, null where it is 0/0. Glas et al. (2003), The diagnostic odds ratio.
@@ -592,7 +604,7 @@ def diagnostic_odds_ratio(tp: Expr, fp: Expr, fn: Expr, tn: Expr) -> Expr:
 
 
 @class_metric(undefined_levels="null", direction="minimize", range=(0, math.inf), constant_average="micro")
-def false_negatives_per_false_positive(fn: Expr, fp: Expr) -> Rate:
+def false_negatives_per_false_positive(fn: Number, fp: Number) -> Rate:
     """False negatives for each false positive; null without false positives.
 
     >>> false_negatives_per_false_positive.formula(fn=3, fp=2)
@@ -605,7 +617,7 @@ def false_negatives_per_false_positive(fn: Expr, fp: Expr) -> Rate:
 
 
 @class_metric(range=(-1, 1), over_levels=True)
-def mcc(tp: Expr, fp: Expr, fn: Expr, tn: Expr) -> Expr:
+def mcc(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """Correlation of truth and estimate (Matthews); null where one of them has a single label.
 
     Gorodkin (2004), Comparing two K-category assignments by a K-category correlation coefficient.
@@ -613,8 +625,9 @@ def mcc(tp: Expr, fp: Expr, fn: Expr, tn: Expr) -> Expr:
     >>> mcc.formula(tp=4, fp=1, fn=1, tn=4)
     0.6
     """
-    variances = ((tp + fp) * (fn + tn)).sum() * ((tp + fn) * (fp + tn)).sum()
-    return (tp * tn - fp * fn).sum() / variances.sqrt()
+    of_estimate = ((tp + fp) * (fn + tn)).sum(axis=-1)
+    of_truth = ((tp + fn) * (fp + tn)).sum(axis=-1)
+    return (tp * tn - fp * fn).sum(axis=-1) / np.sqrt(of_estimate * of_truth)
 
 
 matthews_corrcoef = mcc.alias("matthews_corrcoef")
@@ -622,9 +635,9 @@ matthews_corrcoef = mcc.alias("matthews_corrcoef")
 
 @class_metric(range=(-1, 1), over_levels=True)
 def kap(
-    tp: Expr, fp: Expr, fn: Expr, rank: Expr, absolute_steps: Expr, squared_steps: Expr,
+    tp: Number, fp: Number, fn: Number, rank: Number, absolute_steps: Number, squared_steps: Number,
     *, weighting: Literal["none", "linear", "quadratic"] = "none",
-) -> Expr:  # fmt: skip
+) -> Number:  # fmt: skip
     """Agreement beyond chance (Cohen's kappa); with `weighting`, near misses of ordered labels count as partly right.
 
     Null where chance alone would agree perfectly. Cohen (1960), (1968).
@@ -632,23 +645,24 @@ def kap(
     >>> kap.formula(tp=4, fp=1, fn=1, tn=4)
     0.6
     """
-    truth, estimate, total = tp + fn, tp + fp, (tp + fn).sum()
+    truth, estimate, total = tp + fn, tp + fp, (tp + fn).sum(axis=-1, keepdims=True)
     if weighting == "none":
-        observed, by_chance = fn.sum(), (truth * (total - estimate)).sum()
+        observed, by_chance = fn, truth * (total - estimate)
     elif weighting == "linear":
         # a pair of labels is as many steps apart as there are levels between them
-        below_truth, below_estimate = truth.cum_sum(), estimate.cum_sum()
-        observed = absolute_steps.sum()
-        by_chance = (below_truth * (total - below_estimate) + below_estimate * (total - below_truth)).sum()
+        below_truth, below_estimate = truth.cumsum(axis=-1), estimate.cumsum(axis=-1)
+        observed = absolute_steps
+        by_chance = below_truth * (total - below_estimate) + below_estimate * (total - below_truth)
     elif weighting == "quadratic":
         # counted from the first label that occurs, so that a single one gives 0 and not the dust of float sums
-        rank -= rank.filter(truth + estimate > 0).min()
-        observed = squared_steps.sum()
-        squares = ((truth + estimate) * rank**2).sum() * total
-        by_chance = squares - 2 * (truth * rank).sum() * (estimate * rank).sum()
+        first = np.argmax(truth + estimate > 0, axis=-1)[..., None]
+        steps = rank - first
+        observed = squared_steps
+        mean_truth = (truth * steps).sum(axis=-1, keepdims=True)
+        by_chance = (truth + estimate) * steps**2 * total - 2 * mean_truth * estimate * steps
     else:
         raise ArgumentError.unknown("weighting", weighting, ["none", "linear", "quadratic"])
-    return 1 - observed / (by_chance / total)
+    return 1 - observed.sum(axis=-1) / (by_chance.sum(axis=-1) / total[..., 0])
 
 
 cohen_kappa = kap.alias("cohen_kappa")
@@ -658,17 +672,17 @@ cohen_kappa = kap.alias("cohen_kappa")
 
 
 @class_metric(range=(0, math.inf), over_levels=True)
-def instances(instances: Expr) -> Expr:
+def instances(instances: Number) -> Number:
     """Number of rows, those without truth or estimate included.
 
     >>> instances.formula(instances=10)
     10.0
     """
-    return instances.first()
+    return instances[..., 0]
 
 
 @class_metric(range=(0, math.inf))
-def positives(positives: Expr) -> Expr:
+def positives(positives: Number) -> Number:
     """Number of actual positives.
 
     >>> positives.formula(positives=4)
@@ -678,7 +692,7 @@ def positives(positives: Expr) -> Expr:
 
 
 @class_metric(range=(0, math.inf))
-def negatives(negatives: Expr) -> Expr:
+def negatives(negatives: Number) -> Number:
     """Number of actual negatives.
 
     >>> negatives.formula(negatives=6)
@@ -688,7 +702,7 @@ def negatives(negatives: Expr) -> Expr:
 
 
 @class_metric(range=(0, math.inf))
-def predicted_positives(selected: Expr) -> Expr:
+def predicted_positives(selected: Number) -> Number:
     """Number of predicted positives.
 
     >>> predicted_positives.formula(selected=5)
@@ -698,7 +712,7 @@ def predicted_positives(selected: Expr) -> Expr:
 
 
 @class_metric(range=(0, math.inf))
-def predicted_negatives(unselected: Expr) -> Expr:
+def predicted_negatives(unselected: Number) -> Number:
     """Number of predicted negatives.
 
     >>> predicted_negatives.formula(unselected=5)
@@ -708,7 +722,7 @@ def predicted_negatives(unselected: Expr) -> Expr:
 
 
 @class_metric(range=(0, math.inf))
-def true_positives(tp: Expr) -> Expr:
+def true_positives(tp: Number) -> Number:
     """Number of actual positives that were predicted positive.
 
     >>> true_positives.formula(tp=3)
@@ -721,7 +735,7 @@ power = true_positives.alias("power")
 
 
 @class_metric(direction="minimize", range=(0, math.inf))
-def false_positives(fp: Expr) -> Expr:
+def false_positives(fp: Number) -> Number:
     """Number of actual negatives that were predicted positive.
 
     >>> false_positives.formula(fp=2)
@@ -731,7 +745,7 @@ def false_positives(fp: Expr) -> Expr:
 
 
 @class_metric(direction="minimize", range=(0, math.inf))
-def false_negatives(fn: Expr) -> Expr:
+def false_negatives(fn: Number) -> Number:
     """Number of actual positives that were predicted negative.
 
     >>> false_negatives.formula(fn=1)
@@ -741,7 +755,7 @@ def false_negatives(fn: Expr) -> Expr:
 
 
 @class_metric(range=(0, math.inf))
-def true_negatives(tn: Expr) -> Expr:
+def true_negatives(tn: Number) -> Number:
     """Number of actual negatives that were predicted negative.
 
     >>> true_negatives.formula(tn=4)

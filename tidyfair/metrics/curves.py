@@ -15,7 +15,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning, warn
 from tidyfair.evaluation.evaluated import labels_with_scores, scores_of_levels
-from tidyfair.evaluation.group_cells import UNGROUPED, count_units, rows_of
+from tidyfair.evaluation.group_cells import UNGROUPED, group_cells, rows_of
 from tidyfair.evaluation.ranked_rows import Level, sorted_scores
 from tidyfair.metrics.probability import bin_of, check_bins, roc_auc
 from tidyfair.runner import check_weights
@@ -256,7 +256,7 @@ def _points(
     tally = roc_auc.tally(data, truth, **given).on_sides()
     check_weights(tally)
     labels = labels_with_scores(tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=None)
-    units, _ = count_units(tally, labels, [None], {}, {}, steps=False)
+    units, _, _ = group_cells(tally, labels, [None])
     rows = rows_of(tally, labels, units, None, frozenset({"truth", "probs"}))
     floats = dict.fromkeys(["score", "hits", "false_alarms"], pl.Float64())
     schema = {"unit": pl.Int64(), **floats, "rows": pl.Int64(), "level": pl.Int64()}
@@ -271,7 +271,7 @@ def _points(
     source = open_frame(data, given.get("group_by"))
 
     def about(values: pl.DataFrame, *, restored: bool = False) -> Any:
-        outer = units.outer[values["unit"]]
+        outer = units.outer[values["unit"].to_numpy()]
         keys = {key.name: key[outer] for key in units.outer_keys if key.name != UNGROUPED}
         if taken := [key for key in keys if key in values.columns]:
             msg = f"`group_by`: {name} has a column {taken[0]!r} of its own; rename yours first."

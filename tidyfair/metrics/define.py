@@ -203,14 +203,9 @@ def defined(
     if (function.__module__ or "").startswith("tidyfair."):
         # ours are looked at by the tests, not at every import
         return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
-    value, _ = definition.express()  # refuses what is no formula
-    _check_reads(name or name_of(function), definition)
-    one_value = "rows" if definition.way == "rows" else "labels" if definition.over_levels else None
-    if one_value and value.meta.is_length_preserving():
-        msg = (
-            f"{name or name_of(function)}: a formula over {one_value} returns one value; aggregate it, as by `.sum()`."
-        )
-        raise ArgumentError(msg)
+    definition.check()
+    if definition.way == "rows":
+        _check_reads(name or name_of(function), definition)
     return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
 
 
@@ -224,11 +219,14 @@ def _parameters(name: str, function: Callable[..., Any]) -> list[inspect.Paramet
 
 
 def _check_reads(name: str, definition: Formula) -> None:
-    """Refuse a formula that reads columns which are none of its parameters."""
+    """Refuse a formula over rows that reads other columns than its parameters, or that does not aggregate them."""
     value, _ = definition.express(given=definition.needs)
     strange = {*value.meta.root_names()} - {*definition.needs}
     if strange or value.meta.has_multiple_outputs():
         msg = f"{name}: a formula reads its parameters, {listed(definition.needs)}, and not {value}."
+        raise ArgumentError(msg)
+    if value.meta.is_length_preserving():
+        msg = f"{name}: a formula over rows returns one value; aggregate it, as by `.sum()`."
         raise ArgumentError(msg)
 
 

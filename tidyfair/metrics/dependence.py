@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from typing import Literal, TypeAlias
 
-import polars as pl
+import numpy as np
 
 from tidyfair.errors import ArgumentError
 from tidyfair.metrics.define import class_metric
-from tidyfair.specs.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
+from tidyfair.specs.formulas import Number  # noqa: TC001 - part of what a reader of a formula sees
 
 __all__ = ["distance_given_estimate", "distance_given_truth", "distance_to_all"]
 
@@ -22,29 +22,44 @@ _Distance: TypeAlias = Literal["kl", "total_variation", "jensen_shannon", "wasse
 _IN_STEPS = ("distance", "wasserstein")
 
 
-def _divergence(own: Expr, other: Expr) -> Expr:
+def _divergence(own: Number, other: Number) -> Number:
     """Kullback-Leibler divergence in nats; what never happens in the first counts nothing."""
-    return pl.when(own > 0).then(own * (own / other).log()).otherwise(0.0).sum()
+    return np.where(own > 0, own * np.log(own / other), 0.0).sum(axis=-1)
 
 
-def _distance(count: Expr, overall_count: Expr, distance: str) -> Expr:
+def _jensen_shannon(own: Number, other: Number) -> Number:
+    """The mean divergence of two distributions from what lies in the middle between them."""
+    middle = (own + other) / 2
+    return (_divergence(own, middle) + _divergence(other, middle)) / 2
+
+
+def _total_variation(own: Number, other: Number) -> Number:
+    """Half the sum of the differences of shares."""
+    return np.abs(own - other).sum(axis=-1) / 2
+
+
+def _wasserstein(own: Number, other: Number) -> Number:
+    """How far labels must move on average, each one step from the next."""
+    return np.abs(own.cumsum(axis=-1) - other.cumsum(axis=-1)).sum(axis=-1)
+
+
+_DISTANCES = {
+    "kl": _divergence, "total_variation": _total_variation, "jensen_shannon": _jensen_shannon,
+    "wasserstein": _wasserstein,
+}  # fmt: skip
+
+
+def _distance(count: Number, overall_count: Number, distance: str) -> Number:
     """The distance of two distributions, null where one of them is of nobody."""
-    own, all_groups = count / count.sum(), overall_count / overall_count.sum()
-    middle = (own + all_groups) / 2
-    distances = {
-        "kl": _divergence(own, all_groups),
-        "total_variation": (own - all_groups).abs().sum() / 2,
-        "jensen_shannon": (_divergence(own, middle) + _divergence(all_groups, middle)) / 2,
-        # of the places of labels, each one step from the next
-        "wasserstein": (own.cum_sum() - all_groups.cum_sum()).abs().sum(),
-    }
-    if distance not in distances:
-        raise ArgumentError.unknown("distance", distance, distances)
-    return pl.when(count.sum() > 0).then(distances[distance].clip(0))
+    if distance not in _DISTANCES:
+        raise ArgumentError.unknown("distance", distance, _DISTANCES)
+    total, total_of_all = count.sum(axis=-1, keepdims=True), overall_count.sum(axis=-1, keepdims=True)
+    value = _DISTANCES[distance](count / total, overall_count / total_of_all)
+    return np.where(total[..., 0] > 0, value.clip(0), np.nan)
 
 
 @class_metric(direction="minimize", range=(0, math.inf), given="nothing", ordered_with=_IN_STEPS)
-def distance_to_all(count: Expr, overall_count: Expr, *, distance: _Distance = "kl") -> Expr:
+def distance_to_all(count: Number, overall_count: Number, *, distance: _Distance = "kl") -> Number:
     """How far the predictions of a group are from those of all: 0 for all groups is independence.
 
     `distance` is `"kl"` (Kullback-Leibler, in nats), `"total_variation"` (0 to 1, for labels without an order),
@@ -59,7 +74,7 @@ def distance_to_all(count: Expr, overall_count: Expr, *, distance: _Distance = "
 
 
 @class_metric(direction="minimize", range=(0, math.inf), given="truth", ordered_with=_IN_STEPS)
-def distance_given_truth(count: Expr, overall_count: Expr, *, distance: _Distance = "kl") -> Expr:
+def distance_given_truth(count: Number, overall_count: Number, *, distance: _Distance = "kl") -> Number:
     """How far the predictions of a group are from those of all among the rows of a true label.
 
     0 for all groups and true labels is separation (equalized odds). `distance` is that of `distance_to_all`; null for a
@@ -72,7 +87,7 @@ def distance_given_truth(count: Expr, overall_count: Expr, *, distance: _Distanc
 
 
 @class_metric(direction="minimize", range=(0, math.inf), given="estimate", ordered_with=_IN_STEPS)
-def distance_given_estimate(count: Expr, overall_count: Expr, *, distance: _Distance = "kl") -> Expr:
+def distance_given_estimate(count: Number, overall_count: Number, *, distance: _Distance = "kl") -> Number:
     """How far the true labels of a group are from those of all among the rows of a predicted label.
 
     0 for all groups and predictions is sufficiency (predictive parity for each label). `distance` is that of

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from typing import Literal, TypeAlias
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.metric_sets import metric_tweak
 from tidyfair.metrics.define import class_metric, numeric_metric, prob_metric
 from tidyfair.specs.entropies import check_alpha, entropy_index, entropy_within, powered
-from tidyfair.specs.formulas import Expr, Rate, statistic
+from tidyfair.specs.formulas import Expr, Number, Rate, statistic
 
 __all__ = [
     "benefit_variation",
@@ -35,7 +36,7 @@ __all__ = [
     "theil_index_of_scores",
 ]
 
-_Sums: TypeAlias = tuple[Expr, Expr, Expr, Expr]
+_Sums: TypeAlias = tuple[Number, Number, Number, Number]
 _Benefit: TypeAlias = Literal["ratio", "difference", "amount"]
 _REASON = "no_positive_benefits"
 
@@ -43,7 +44,7 @@ _REASON = "no_positive_benefits"
 # Of predicted labels
 
 
-def _of_labels(tp: Expr, fp: Expr, fn: Expr, tn: Expr, alpha: float) -> _Sums:
+def _of_labels(tp: Number, fp: Number, fn: Number, tn: Number, alpha: float) -> _Sums:
     """The sums of a generalized entropy: of ones, of benefits, of their powers, and of those without benefit."""
     alpha = check_alpha(alpha)
     right, double = tp + tn, {0.0: math.log(2), 1.0: 2 * math.log(2)}
@@ -52,7 +53,7 @@ def _of_labels(tp: Expr, fp: Expr, fn: Expr, tn: Expr, alpha: float) -> _Sums:
 
 
 @class_metric(constant_average=True, direction="one", range=(0, 2))
-def mean_benefit(tp: Expr, fp: Expr, fn: Expr, tn: Expr) -> Rate:
+def mean_benefit(tp: Number, fp: Number, fn: Number, tn: Number) -> Rate:
     """Mean benefit: 1 where as many are predicted positive as are, more where there are more; null without rows.
 
     >>> mean_benefit.formula(tp=3, fp=1, fn=2, tn=4)
@@ -62,7 +63,7 @@ def mean_benefit(tp: Expr, fp: Expr, fn: Expr, tn: Expr) -> Rate:
 
 
 @class_metric(direction="minimize", range=(0, math.inf), undefined_levels="null", undefined=_REASON)
-def generalized_entropy_index(tp: Expr, fp: Expr, fn: Expr, tn: Expr, *, alpha: float = 2) -> Expr:
+def generalized_entropy_index(tp: Number, fp: Number, fn: Number, tn: Number, *, alpha: float = 2) -> Number:
     """Inequality of benefits: 0 when all get the same, unbounded; errors of either kind make it larger.
 
     `alpha` 1 is Theil's index, 0 the mean logarithmic deviation; the larger, the more false positives count. Null where
@@ -80,7 +81,7 @@ mean_log_deviation = metric_tweak(generalized_entropy_index, "mean_log_deviation
 
 
 @class_metric(direction="minimize", range=(0, math.inf), undefined_levels="null", undefined=_REASON)
-def benefit_variation(tp: Expr, fp: Expr, fn: Expr, tn: Expr) -> Expr:
+def benefit_variation(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """Coefficient of variation of benefits: their standard deviation over their mean; null where the mean is 0.
 
     It is √(2 E) of the generalized entropy E of `alpha` 2.
@@ -88,11 +89,13 @@ def benefit_variation(tp: Expr, fp: Expr, fn: Expr, tn: Expr) -> Expr:
     >>> benefit_variation.formula(tp=0, fp=1, fn=1, tn=0)
     1.0
     """
-    return (2 * entropy_index(2, *_of_labels(tp, fp, fn, tn, 2))).sqrt()
+    return np.sqrt(2 * entropy_index(2, *_of_labels(tp, fp, fn, tn, 2)))
 
 
 @class_metric(direction="minimize", range=(0, math.inf), undefined_levels="null", undefined=_REASON)
-def inequality_within(tp: Expr, fp: Expr, fn: Expr, tn: Expr, overall_mean_benefit: Expr, *, alpha: float = 2) -> Expr:
+def inequality_within(
+    tp: Number, fp: Number, fn: Number, tn: Number, overall_mean_benefit: Number, *, alpha: float = 2
+) -> Number:
     """What inequality inside a group adds to that of all: its own index times (mean / mean of all) to the `alpha`.
 
     The mean over groups, weighted by their size, is the part of the generalized entropy that is within groups. Null
@@ -126,7 +129,7 @@ def score_without(truth: Expr, score: Expr) -> Expr:
 
 
 @prob_metric(direction="one", range=(0, 2), constant_average=True)
-def mean_benefit_of_scores(score_benefit: Expr, instances: Expr) -> Rate:
+def mean_benefit_of_scores(score_benefit: Number, instances: Number) -> Rate:
     """Mean of score - truth + 1: 1 where scores are right on average; null without rows.
 
     >>> mean_benefit_of_scores.formula(score_benefit=9, instances=10)
@@ -137,8 +140,8 @@ def mean_benefit_of_scores(score_benefit: Expr, instances: Expr) -> Rate:
 
 @prob_metric(direction="minimize", range=(0, math.inf), undefined=_REASON)
 def generalized_entropy_index_of_scores(
-    score_benefit: Expr, score_power: Expr, score_without: Expr, instances: Expr, *, alpha: float = 2
-) -> Expr:
+    score_benefit: Number, score_power: Number, score_without: Number, instances: Number, *, alpha: float = 2
+) -> Number:
     """Inequality of the benefits that probabilities give: 0 when all get the same, unbounded.
 
     As `generalized_entropy_index`, of score - truth + 1.
@@ -154,9 +157,9 @@ theil_index_of_scores = metric_tweak(generalized_entropy_index_of_scores, "theil
 
 @prob_metric(direction="minimize", range=(0, math.inf), undefined=_REASON)
 def inequality_within_of_scores(
-    score_benefit: Expr, score_power: Expr, score_without: Expr, instances: Expr, overall_mean_benefit_of_scores: Expr,
+    score_benefit: Number, score_power: Number, score_without: Number, instances: Number, overall_mean_benefit_of_scores: Number,
     *, alpha: float = 2,
-) -> Expr:  # fmt: skip
+) -> Number:  # fmt: skip
     """What inequality inside a group adds to that of all, as `inequality_within`, of probabilities.
 
     >>> inequality_within_of_scores.formula(
@@ -181,8 +184,8 @@ def _of_numbers(truth: Expr, estimate: Expr, benefit: _Benefit) -> tuple[Expr, E
     return pl.when(possible).then(kinds[benefit]).otherwise(0.0), possible
 
 
-def _if_possible(value: Expr, impossible: Expr) -> Expr:
-    return pl.when(impossible == 0).then(value)
+def _if_possible(value: Number, impossible: Number) -> Number:
+    return np.where(impossible == 0, value, np.nan)
 
 
 @statistic
@@ -211,8 +214,8 @@ def number_impossible(truth: Expr, estimate: Expr, *, benefit: _Benefit = "ratio
 
 @numeric_metric(direction="one", undefined=_REASON)
 def mean_benefit_of_numbers(
-    number_benefit: Expr, number_impossible: Expr, instances: Expr, *, benefit: _Benefit = "ratio"
-) -> Expr:
+    number_benefit: Number, number_impossible: Number, instances: Number, *, benefit: _Benefit = "ratio"
+) -> Number:
     """Mean of estimate / truth; with `benefit`, of their `"difference"` plus 1, or of the estimate (`"amount"`).
 
     Null without rows, or where a benefit is negative or a ratio to nothing.
@@ -221,14 +224,14 @@ def mean_benefit_of_numbers(
     0.9
     """
     del benefit  # the statistics take it
-    return pl.when((number_impossible == 0) & (instances > 0)).then(number_benefit / instances)
+    return _if_possible(number_benefit / instances, number_impossible)
 
 
 @numeric_metric(undefined=_REASON)
 def generalized_entropy_index_of_numbers(
-    number_benefit: Expr, number_power: Expr, number_without: Expr, number_impossible: Expr, instances: Expr,
+    number_benefit: Number, number_power: Number, number_without: Number, number_impossible: Number, instances: Number,
     *, alpha: float = 2, benefit: _Benefit = "ratio",
-) -> Expr:  # fmt: skip
+) -> Number:  # fmt: skip
     """Inequality of the benefits that numbers give: 0 when all get the same, unbounded.
 
     As `generalized_entropy_index`, of estimate / truth; with `benefit`, of their `"difference"` plus 1, or of the
@@ -250,9 +253,9 @@ theil_index_of_numbers = metric_tweak(generalized_entropy_index_of_numbers, "the
 
 @numeric_metric(undefined=_REASON)
 def inequality_within_of_numbers(
-    number_benefit: Expr, number_power: Expr, number_without: Expr, number_impossible: Expr, instances: Expr,
-    overall_mean_benefit_of_numbers: Expr, *, alpha: float = 2, benefit: _Benefit = "ratio",
-) -> Expr:  # fmt: skip
+    number_benefit: Number, number_power: Number, number_without: Number, number_impossible: Number, instances: Number,
+    overall_mean_benefit_of_numbers: Number, *, alpha: float = 2, benefit: _Benefit = "ratio",
+) -> Number:  # fmt: skip
     """What inequality inside a group adds to that of all, as `inequality_within`, of numbers.
 
     >>> inequality_within_of_numbers.formula(

@@ -13,17 +13,16 @@ import math
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Undefined, listed
 from tidyfair.metrics.define import array_metric, prob_metric
 from tidyfair.specs.arguments import one_of, whole
-from tidyfair.specs.formulas import Expr, Rate, statistic
+from tidyfair.specs.formulas import Expr, ExprRate, Number, Rate, statistic
 
 if TYPE_CHECKING:
     from typing import TypeAlias
-
-    import numpy as np
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -115,7 +114,7 @@ def negative_score(truth: Expr, score: Expr) -> Expr:
 
 
 @prob_metric(direction="minimize", over_levels=True)
-def brier_class(squared_error: Expr, instances: Expr) -> Rate:
+def brier_class(squared_error: Number, instances: Number) -> Rate:
     """Mean squared distance of probabilities from the truth (Brier, 1950), halved over labels.
 
     Of two labels it is the mean of (y - p)². Weights count in proportion; 0 is perfect; null without rows.
@@ -123,14 +122,14 @@ def brier_class(squared_error: Expr, instances: Expr) -> Rate:
     >>> brier_class.formula(squared_error=2.5, instances=10)
     0.25
     """
-    return squared_error.sum() / 2, instances.first()
+    return squared_error.sum(axis=-1) / 2, instances[..., 0]
 
 
 brier_score = brier_class.alias("brier_score")
 
 
 @prob_metric(direction="minimize", over_levels=True, range=(0, math.inf))
-def mn_log_loss(surprise: Expr, instances: Expr, *, sum: bool = False) -> Rate | Expr:  # noqa: A002 - yardstick's name
+def mn_log_loss(surprise: Number, instances: Number, *, sum: bool = False) -> Rate | Number:  # noqa: A002 - yardstick's name
     """Mean negative logarithm of the probability of the true label (Good, 1952); with `sum`, the total.
 
     Probabilities of 0 count as 2.2e-16; null without rows.
@@ -138,14 +137,15 @@ def mn_log_loss(surprise: Expr, instances: Expr, *, sum: bool = False) -> Rate |
     >>> mn_log_loss.formula(surprise=[1.0, 2.0], instances=[10, 10])
     0.3
     """
-    return surprise.sum() if sum else (surprise.sum(), instances.first())
+    total = surprise.sum(axis=-1)
+    return total if sum else (total, instances[..., 0])
 
 
 log_loss = mn_log_loss.alias("log_loss")
 
 
 @prob_metric(direction="minimize", over_levels=True)
-def ranked_prob_score(squared_error_up_to: Expr, instances: Expr, rank: Expr) -> Rate:
+def ranked_prob_score(squared_error_up_to: Number, instances: Number, rank: Number) -> Rate:
     """Mean squared distance of cumulated probabilities from the truth, for ordered labels (Epstein, 1969).
 
     Divided by the number of labels less one; weights count in proportion; null without rows.
@@ -154,7 +154,8 @@ def ranked_prob_score(squared_error_up_to: Expr, instances: Expr, rank: Expr) ->
     0.2
     """
     # up to the last label everything is certain
-    return squared_error_up_to.filter(rank < rank.max()).sum() / rank.max(), instances.first()
+    error = np.where(rank < rank.max(), squared_error_up_to, 0.0).sum(axis=-1)
+    return error / rank.max(), instances[..., 0]
 
 
 @array_metric(direction="minimize", range=(0, math.inf), over_levels=True)
@@ -175,8 +176,6 @@ def classification_cost(
     >>> classification_cost(data, "y", probs="p")[".estimate"].item()
     0.375
     """
-    import numpy as np
-
     table = 1 - np.eye(len(labels))
     if costs is not None:
         table = np.zeros((len(labels), len(labels)))
@@ -210,18 +209,18 @@ def _is_cost(item: tuple[Any, Any]) -> bool:
 # How far off a metric can be if only the bins of scores are known
 
 
-def _undecided_pairs(hits: Expr, false_alarms: Expr) -> Rate:
+def _undecided_pairs(hits: Expr, false_alarms: Expr) -> ExprRate:
     """Share of pairs of one with and one without the event that are in the same bin, so that either may be first."""
     return (hits * false_alarms).sum(), hits.sum() * false_alarms.sum()
 
 
-def _half_undecided_pairs(hits: Expr, false_alarms: Expr) -> Rate:
+def _half_undecided_pairs(hits: Expr, false_alarms: Expr) -> ExprRate:
     """The same, where such a pair counts half."""
     undecided, pairs = _undecided_pairs(hits, false_alarms)
     return undecided / 2, pairs
 
 
-def _undecided_precision(hits: Expr, false_alarms: Expr) -> Rate:
+def _undecided_precision(hits: Expr, false_alarms: Expr) -> ExprRate:
     """Mean over hits of how far precision can go within their bin: with all false alarms first, or with none."""
     found, selected = hits.cum_sum(), hits.cum_sum() + false_alarms.cum_sum()
     highest = found / (selected - false_alarms)
@@ -264,7 +263,7 @@ def _effective_others(false_alarms: Expr, false_alarm_squares: Expr) -> Expr:
     probabilities=False, undefined="one_class", average="hand_till", counts="smaller_class",
     error_of_bins=_half_undecided_pairs, deviations=(_delong, _effective_events, _effective_others),
 )  # fmt: skip
-def roc_auc(hits: Expr, false_alarms: Expr) -> Rate:
+def roc_auc(hits: Expr, false_alarms: Expr) -> ExprRate:
     """Probability that one with the event scores higher than one without, ties counting half (Hanley and McNeil, 1982).
 
     More than two labels: the mean over pairs of labels (Hand and Till, 2001), or `estimator="macro"` or
@@ -323,7 +322,7 @@ def gain_capture(roc_auc: Expr) -> Expr:
 
 
 @prob_metric(probabilities=False, undefined="no_events", counts="positives", error_of_bins=_undecided_precision)
-def average_precision(hits: Expr, false_alarms: Expr) -> Rate:
+def average_precision(hits: Expr, false_alarms: Expr) -> ExprRate:
     """Mean precision over the hits, as the threshold falls (Zhu, 2004); null without events.
 
     >>> average_precision.formula(hits=[1, 0, 1], false_alarms=[0, 1, 0])
@@ -334,7 +333,7 @@ def average_precision(hits: Expr, false_alarms: Expr) -> Rate:
 
 
 @prob_metric(probabilities=False, undefined="no_events", counts="positives", error_of_bins=_undecided_precision)
-def pr_auc(hits: Expr, false_alarms: Expr) -> Rate:
+def pr_auc(hits: Expr, false_alarms: Expr) -> ExprRate:
     """Area under the precision-recall curve by trapezoids, which begins at precision 1; null without events.
 
     >>> pr_auc.formula(hits=[1, 0, 2], false_alarms=[0, 1, 0])
@@ -348,7 +347,7 @@ def pr_auc(hits: Expr, false_alarms: Expr) -> Rate:
 
 
 @prob_metric(constant_average=True)
-def mean_score(score_total: Expr, instances: Expr) -> Rate:
+def mean_score(score_total: Number, instances: Number) -> Rate:
     """Mean score; it needs no truth; null without rows.
 
     >>> mean_score.formula(score_total=3, instances=10)
@@ -358,7 +357,7 @@ def mean_score(score_total: Expr, instances: Expr) -> Rate:
 
 
 @prob_metric()
-def balance_for_positive_class(positive_score: Expr, positives: Expr) -> Rate:
+def balance_for_positive_class(positive_score: Number, positives: Number) -> Rate:
     """Mean score of those with the event (Kleinberg et al., 2016), the generalized true positive rate.
 
     Null without events.
@@ -373,7 +372,7 @@ generalized_true_positive_rate = balance_for_positive_class.alias("generalized_t
 
 
 @prob_metric(direction="minimize")
-def balance_for_negative_class(negative_score: Expr, negatives: Expr) -> Rate:
+def balance_for_negative_class(negative_score: Number, negatives: Number) -> Rate:
     """Mean score of those without the event (Kleinberg et al., 2016), the generalized false positive rate.
 
     Null without non-events.
@@ -388,7 +387,7 @@ generalized_false_positive_rate = balance_for_negative_class.alias("generalized_
 
 
 @prob_metric(direction="minimize")
-def generalized_false_negative_rate(positive_score: Expr, positives: Expr) -> Rate:
+def generalized_false_negative_rate(positive_score: Number, positives: Number) -> Rate:
     """Mean of 1 less the score of those with the event; null without events.
 
     >>> generalized_false_negative_rate.formula(positive_score=3, positives=4)
@@ -398,7 +397,7 @@ def generalized_false_negative_rate(positive_score: Expr, positives: Expr) -> Ra
 
 
 @prob_metric()
-def generalized_true_negative_rate(negative_score: Expr, negatives: Expr) -> Rate:
+def generalized_true_negative_rate(negative_score: Number, negatives: Number) -> Rate:
     """Mean of 1 less the score of those without the event; null without non-events.
 
     >>> generalized_true_negative_rate.formula(negative_score=1, negatives=4)
@@ -408,7 +407,7 @@ def generalized_true_negative_rate(negative_score: Expr, negatives: Expr) -> Rat
 
 
 @prob_metric(range=(0, math.inf))
-def generalized_true_positives(positive_score: Expr) -> Expr:
+def generalized_true_positives(positive_score: Number) -> Number:
     """Number of true positives to be expected if each row were selected with its probability.
 
     >>> generalized_true_positives.formula(positive_score=3)
@@ -418,7 +417,7 @@ def generalized_true_positives(positive_score: Expr) -> Expr:
 
 
 @prob_metric(direction="minimize", range=(0, math.inf))
-def generalized_false_positives(negative_score: Expr) -> Expr:
+def generalized_false_positives(negative_score: Number) -> Number:
     """Number of false positives to be expected if each row were selected with its probability.
 
     >>> generalized_false_positives.formula(negative_score=1)
@@ -428,7 +427,7 @@ def generalized_false_positives(negative_score: Expr) -> Expr:
 
 
 @prob_metric(direction="minimize", range=(0, math.inf))
-def generalized_false_negatives(positive_score: Expr, positives: Expr) -> Expr:
+def generalized_false_negatives(positive_score: Number, positives: Number) -> Number:
     """Number of false negatives to be expected if each row were selected with its probability.
 
     >>> generalized_false_negatives.formula(positive_score=3, positives=4)
@@ -438,7 +437,7 @@ def generalized_false_negatives(positive_score: Expr, positives: Expr) -> Expr:
 
 
 @prob_metric(range=(0, math.inf))
-def generalized_true_negatives(negative_score: Expr, negatives: Expr) -> Expr:
+def generalized_true_negatives(negative_score: Number, negatives: Number) -> Number:
     """Number of true negatives to be expected if each row were selected with its probability.
 
     >>> generalized_true_negatives.formula(negative_score=1, negatives=4)
@@ -448,7 +447,7 @@ def generalized_true_negatives(negative_score: Expr, negatives: Expr) -> Expr:
 
 
 @prob_metric(direction="zero", range=(-1, 1), constant_average=True)
-def calibration_in_the_large(positives: Expr, score_total: Expr, instances: Expr) -> Rate:
+def calibration_in_the_large(positives: Number, score_total: Number, instances: Number) -> Rate:
     """Mean score less share of events: above 0, risks are overestimated, as in `residual_bias`; null without rows.
 
     >>> calibration_in_the_large.formula(positives=4, score_total=5, instances=10)
@@ -458,7 +457,7 @@ def calibration_in_the_large(positives: Expr, score_total: Expr, instances: Expr
 
 
 @prob_metric(direction="one", range=(0, math.inf), constant_average="micro")
-def calibration_ratio(positives: Expr, score_total: Expr) -> Rate:
+def calibration_ratio(positives: Number, score_total: Number) -> Rate:
     """Events over the number that the scores expect (observed over expected); null where they expect none.
 
     >>> calibration_ratio.formula(positives=4, score_total=5)
@@ -480,7 +479,7 @@ def check_bins(name: str, bins: object, binning: object) -> None:
     one_of("binning", binning, ["width", "count"])
 
 
-def bin_of(share: Expr, bins: int, binning: Binning) -> Expr:
+def bin_of(share: Number, bins: int, binning: Binning) -> Number:
     """The place of the bin of a score, from the score (`"width"`) or the share of those at or below it (`"count"`).
 
     That share ends its bin, so that equal scores stay together; a score on an inner edge belongs to the bin above it.
@@ -508,7 +507,7 @@ def _in_bins(
 def expected_calibration_error(
     hits: Expr, false_alarms: Expr, score: Expr, place: Expr, *, bins: int = 10, binning: Binning = "width",
     edges: Edges = "common",
-) -> Rate:  # fmt: skip
+) -> ExprRate:  # fmt: skip
     """Mean distance between share of events and mean score, over bins of the score (Naeini et al., 2015).
 
     `bins` of equal `"width"`, or of equal `"count"`; edges are common to all groups of an outer group, unless
@@ -537,7 +536,7 @@ def expected_calibration_error_if_calibrated(
     bins: int = 10,
     binning: Binning = "width",
     edges: Edges = "common",
-) -> Rate:
+) -> ExprRate:
     """The expected calibration error to be expected of perfectly calibrated scores, from chance alone.
 
     By the normal approximation in each bin: √(2/π) of the standard error of its share of events. Null without rows.
@@ -578,7 +577,6 @@ def expected_calibration_error_debiased(
 
 def _fitted(design: Array, offset: Array, truth: Array, weight: Array) -> Array:
     """Coefficients of a logistic regression by Newton's method, which halves steps that lead away."""
-    import numpy as np
 
     def loss(beta: Array) -> float:
         linear = offset + design @ beta
@@ -610,8 +608,6 @@ def _fitted(design: Array, offset: Array, truth: Array, weight: Array) -> Array:
 
 def _recalibrated(truth: Array, score: Array, weight: Array | None, *, slope: bool) -> tuple[float, float]:
     """Intercept and slope of the logistic regression of the truth on the logit of the score, by Newton's method."""
-    import numpy as np
-
     weight = np.ones(len(score)) if weight is None else weight
     kept = weight > 0
     truth, score, weight = truth[kept], score[kept], weight[kept]

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import polars as pl
 
 from tidyfair.metrics.define import numeric_metric
 from tidyfair.specs.arguments import number, whole
-from tidyfair.specs.formulas import Expr, Rate, statistic
+from tidyfair.specs.formulas import Expr, ExprRate, Number, Rate, statistic
 
 __all__ = [
     "ccc",
@@ -159,7 +160,7 @@ def _stirling(count: Expr) -> Expr:
 
 
 @numeric_metric()
-def mae(absolute_error: Expr, instances: Expr) -> Rate:
+def mae(absolute_error: Number, instances: Number) -> Rate:
     """Mean absolute error, in units of the truth; null without rows.
 
     >>> mae.formula(absolute_error=6, instances=4)
@@ -172,7 +173,7 @@ mean_absolute_error = mae.alias("mean_absolute_error")
 
 
 @numeric_metric()
-def mse(square_error: Expr, instances: Expr) -> Rate:
+def mse(square_error: Number, instances: Number) -> Rate:
     """Mean squared error, in squared units of the truth; null without rows.
 
     >>> mse.formula(square_error=6, instances=4)
@@ -185,17 +186,17 @@ mean_squared_error = mse.alias("mean_squared_error")
 
 
 @numeric_metric()
-def rmse(mse: Expr) -> Expr:
+def rmse(mse: Number) -> Number:
     """Root of the mean squared error, in units of the truth; null without rows.
 
     >>> rmse.formula(mse=2.25)
     1.5
     """
-    return mse.sqrt()
+    return np.sqrt(mse)
 
 
 @numeric_metric(undefined="constant")
-def rmse_relative(rmse: Expr, truth_minimum: Expr, truth_maximum: Expr) -> Rate:
+def rmse_relative(rmse: Number, truth_minimum: Number, truth_maximum: Number) -> Rate:
     """Root mean squared error over the range of the truth; null where the truth is constant.
 
     >>> rmse_relative.formula(rmse=1.5, truth_minimum=2, truth_maximum=8)
@@ -205,7 +206,7 @@ def rmse_relative(rmse: Expr, truth_minimum: Expr, truth_maximum: Expr) -> Rate:
 
 
 @numeric_metric(direction="zero", range=(-math.inf, math.inf))
-def msd(error: Expr, instances: Expr) -> Rate:
+def msd(error: Number, instances: Number) -> Rate:
     """Mean signed difference, truth less estimate, in units of the truth; null without rows.
 
     >>> msd.formula(error=-2, instances=4)
@@ -215,7 +216,7 @@ def msd(error: Expr, instances: Expr) -> Rate:
 
 
 @numeric_metric(direction="zero", range=(-math.inf, math.inf))
-def residual_bias(error: Expr, instances: Expr) -> Rate:
+def residual_bias(error: Number, instances: Number) -> Rate:
     """How far estimates lie above the truth on average, in its units: the negative of `msd`; null without rows.
 
     >>> residual_bias.formula(error=-2, instances=4)
@@ -225,7 +226,7 @@ def residual_bias(error: Expr, instances: Expr) -> Rate:
 
 
 @numeric_metric()
-def mape(absolute_relative_error: Expr, instances: Expr) -> Rate:
+def mape(absolute_relative_error: Number, instances: Number) -> Rate:
     """Mean absolute error relative to the truth, in percent.
 
     Infinite where a truth is 0, null where its estimate is 0 too, and without rows.
@@ -237,7 +238,7 @@ def mape(absolute_relative_error: Expr, instances: Expr) -> Rate:
 
 
 @numeric_metric(direction="zero", range=(-math.inf, math.inf))
-def mpe(relative_error: Expr, instances: Expr) -> Rate:
+def mpe(relative_error: Number, instances: Number) -> Rate:
     """Mean signed error relative to the truth, in percent.
 
     Infinite where a truth is 0, null where its estimate is 0 too, and without rows.
@@ -249,7 +250,7 @@ def mpe(relative_error: Expr, instances: Expr) -> Rate:
 
 
 @numeric_metric(range=(0, 200))
-def smape(symmetric_relative_error: Expr, instances: Expr) -> Rate:
+def smape(symmetric_relative_error: Number, instances: Number) -> Rate:
     """Mean absolute error relative to the mean size of truth and estimate, in percent; null where both are 0.
 
     >>> smape.formula(symmetric_relative_error=1, instances=4)
@@ -259,7 +260,7 @@ def smape(symmetric_relative_error: Expr, instances: Expr) -> Rate:
 
 
 @numeric_metric()
-def huber_loss(huber: Expr, instances: Expr, *, delta: float = 1.0) -> Rate:
+def huber_loss(huber: Number, instances: Number, *, delta: float = 1.0) -> Rate:
     """Mean of half the squared error, linear beyond `delta` (Huber, 1964); null without rows.
 
     >>> huber_loss.formula(huber=6, instances=4)
@@ -270,7 +271,7 @@ def huber_loss(huber: Expr, instances: Expr, *, delta: float = 1.0) -> Rate:
 
 
 @numeric_metric()
-def huber_loss_pseudo(pseudo_huber: Expr, instances: Expr, *, delta: float = 1.0) -> Rate:
+def huber_loss_pseudo(pseudo_huber: Number, instances: Number, *, delta: float = 1.0) -> Rate:
     """A smooth form of the Huber loss (Hartley and Zisserman, 2003); null without rows.
 
     >>> huber_loss_pseudo.formula(pseudo_huber=6, instances=4)
@@ -281,7 +282,7 @@ def huber_loss_pseudo(pseudo_huber: Expr, instances: Expr, *, delta: float = 1.0
 
 
 @numeric_metric()
-def pinball_loss(pinball: Expr, instances: Expr, *, quantile: float = 0.5) -> Rate:
+def pinball_loss(pinball: Number, instances: Number, *, quantile: float = 0.5) -> Rate:
     """Mean quantile loss of estimates of a `quantile` of the truth (Koenker and Bassett, 1978); null without rows.
 
     >>> pinball_loss.formula(pinball=6, instances=4)
@@ -292,7 +293,7 @@ def pinball_loss(pinball: Expr, instances: Expr, *, quantile: float = 0.5) -> Ra
 
 
 @numeric_metric(undefined="negative_truth", range=(-math.inf, math.inf))
-def poisson_log_loss(poisson_surprise: Expr, instances: Expr) -> Rate:
+def poisson_log_loss(poisson_surprise: Number, instances: Number) -> Rate:
     """Mean negative logarithm of the Poisson probability of the truth, which counts whole; null where one is negative.
 
     >>> poisson_log_loss.formula(poisson_surprise=6, instances=4)
@@ -320,7 +321,7 @@ def median_absolute_error(truth: Expr, estimate: Expr, weight: Expr) -> Expr:
 
 
 @numeric_metric(undefined="constant", in_order_unless="mae_train")
-def mase(truth: Expr, estimate: Expr, weight: Expr, *, m: int = 1, mae_train: float | None = None) -> Rate:
+def mase(truth: Expr, estimate: Expr, weight: Expr, *, m: int = 1, mae_train: float | None = None) -> ExprRate:
     """Mean absolute error over that of predicting each truth by the one `m` rows before (Hyndman and Koehler, 2006).
 
     It reads rows in their order, and its denominator (unless `mae_train` gives it) without weights. Null where the
@@ -340,7 +341,7 @@ def mase(truth: Expr, estimate: Expr, weight: Expr, *, m: int = 1, mae_train: fl
 
 
 @numeric_metric(direction="zero", range=(-math.inf, math.inf))
-def mean_prediction(estimate_mean: Expr) -> Expr:
+def mean_prediction(estimate_mean: Number) -> Number:
     """Mean estimate, in its units; it needs no truth; null without rows.
 
     >>> mean_prediction.formula(estimate_mean=1.5)
@@ -351,7 +352,7 @@ def mean_prediction(estimate_mean: Expr) -> Expr:
 
 @numeric_metric(undefined="constant")
 def squared_shift(
-    estimate_mean: Expr, overall_estimate_mean: Expr, overall_estimate_variation: Expr, overall_instances: Expr
+    estimate_mean: Number, overall_estimate_mean: Number, overall_estimate_variation: Number, overall_instances: Number
 ) -> Rate:
     """Squared distance of the mean estimate of a group from that of all, over the variance of all estimates.
 
@@ -367,7 +368,7 @@ def squared_shift(
 
 
 @numeric_metric(direction="zero", range=(-math.inf, math.inf))
-def mean_truth(truth_mean: Expr) -> Expr:
+def mean_truth(truth_mean: Number) -> Number:
     """Mean truth, in its units; it needs no estimate; null without rows.
 
     >>> mean_truth.formula(truth_mean=1.5)
@@ -380,17 +381,17 @@ def mean_truth(truth_mean: Expr) -> Expr:
 
 
 @numeric_metric(direction="maximize", range=(0, 1), undefined="constant")
-def rsq(covariation: Expr, truth_variation: Expr, estimate_variation: Expr) -> Expr:
+def rsq(covariation: Number, truth_variation: Number, estimate_variation: Number) -> Number:
     """Squared correlation of truth and estimate; null where one of them is constant.
 
     >>> rsq.formula(covariation=3, truth_variation=4, estimate_variation=9)
     0.25
     """
-    return (covariation / truth_variation.sqrt() / estimate_variation.sqrt()).pow(2).clip(0, 1)
+    return ((covariation / np.sqrt(truth_variation) / np.sqrt(estimate_variation)) ** 2).clip(0, 1)
 
 
 @numeric_metric(direction="maximize", range=(-math.inf, 1), undefined="constant")
-def rsq_trad(square_error: Expr, truth_variation: Expr) -> Rate:
+def rsq_trad(square_error: Number, truth_variation: Number) -> Rate:
     """1 less squared errors over squared distances of the truth from its mean; null where the truth is constant.
 
     >>> rsq_trad.formula(square_error=1, truth_variation=4)
@@ -404,8 +405,8 @@ r2_score = rsq_trad.alias("r2_score")
 
 @numeric_metric(direction="maximize", range=(-1, 1), undefined="constant")
 def ccc(
-    covariation: Expr, truth_variation: Expr, estimate_variation: Expr, error: Expr, instances: Expr,
-    weight_squares: Expr, *, bias: bool = False,
+    covariation: Number, truth_variation: Number, estimate_variation: Number, error: Number, instances: Number,
+    weight_squares: Number, *, bias: bool = False,
 ) -> Rate:  # fmt: skip
     """Concordance correlation (Lin, 1989): how close truth and estimate lie to the line of equality.
 
@@ -418,7 +419,8 @@ def ccc(
     """
     unbiased = instances - weight_squares / instances
     # a single row shows no variance; the mean is of differences, because means of a billion have lost their digits
-    apart = pl.when(unbiased > _SLACK * instances).then((instances if bias else unbiased) * (error / instances) ** 2)
+    between_means = (instances if bias else unbiased) * (error / instances) ** 2
+    apart = np.where(unbiased > _SLACK * instances, between_means, np.nan)
     return 2 * covariation, truth_variation + estimate_variation + apart
 
 
@@ -426,7 +428,7 @@ concordance_correlation = ccc.alias("concordance_correlation")
 
 
 @numeric_metric(direction="maximize", undefined="constant")
-def rpd(truth_variation: Expr, instances: Expr, weight_squares: Expr, rmse: Expr) -> Expr:
+def rpd(truth_variation: Number, instances: Number, weight_squares: Number, rmse: Number) -> Number:
     """Standard deviation of the truth over the root mean squared error (Williams, 1987).
 
     Infinite without any error, null below two rows.
@@ -436,7 +438,7 @@ def rpd(truth_variation: Expr, instances: Expr, weight_squares: Expr, rmse: Expr
     """
     freedom = instances - weight_squares / instances
     # a single row has no spread
-    return pl.when(freedom > _SLACK * instances).then((truth_variation / freedom).sqrt() / rmse)
+    return np.where(freedom > _SLACK * instances, np.sqrt(truth_variation / freedom) / rmse, np.nan)
 
 
 @numeric_metric(direction="maximize", undefined="constant")
@@ -470,8 +472,8 @@ def rpiq(truth: Expr, estimate: Expr, weight: Expr, weighted: Expr) -> Expr:
 
 @numeric_metric(direction="maximize", range=(-1, 1), undefined="constant")
 def iic(
-    covariation: Expr, truth_variation: Expr, estimate_variation: Expr, overestimate: Expr, underestimate: Expr,
-    overestimated: Expr, instances: Expr,
+    covariation: Number, truth_variation: Number, estimate_variation: Number, overestimate: Number, underestimate: Number,
+    overestimated: Number, instances: Number,
 ) -> Rate:  # fmt: skip
     """Index of ideality of correlation (Toropova and Toropov, 2017): correlation, less where errors lean to one side.
 
@@ -482,13 +484,13 @@ def iic(
     0.25
     """
     over, under = overestimate / overestimated, underestimate / (instances - overestimated)
-    correlation = (covariation / truth_variation.sqrt() / estimate_variation.sqrt()).clip(-1, 1)
+    correlation = (covariation / np.sqrt(truth_variation) / np.sqrt(estimate_variation)).clip(-1, 1)
     both = (overestimated > 0) & (overestimated < instances)
-    return correlation * pl.min_horizontal(over, under), pl.when(both).then(pl.max_horizontal(over, under))
+    return correlation * np.fmin(over, under), np.where(both, np.fmax(over, under), np.nan)
 
 
 @numeric_metric(direction="maximize", range=(-1, 1), undefined="constant")
-def gini_coef(truth: Expr, estimate: Expr, weight: Expr) -> Rate:
+def gini_coef(truth: Expr, estimate: Expr, weight: Expr) -> ExprRate:
     """How well the order of estimates concentrates the truth, over how well its own order does; null where constant.
 
     >>> gini_coef.formula(truth=[1, 2, 3], estimate=[0.1, 0.2, 0.3], weight=[1, 1, 1])

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from numbers import Real
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from tidyfair.specs.formulas import Number
 
 __all__: list[str] = []
 
@@ -35,41 +39,47 @@ def powered(benefit: pl.Expr, alpha: float) -> pl.Expr:
     return pl.when(benefit > 0).then(terms.get(alpha, benefit**alpha)).otherwise(0.0)
 
 
-def entropy_index(alpha: float, count: pl.Expr, total: pl.Expr, power: pl.Expr, without: pl.Expr) -> pl.Expr:
+def entropy_index(alpha: float, count: Number, total: Number, power: Number, without: Number) -> Number:
     """Generalized entropy (Shorrocks, 1980) from sums: of ones, of benefits, `powered`, and of those without any.
 
     Null where the mean is 0, infinite where somebody has nothing and `alpha` is 0 or less.
     """
+    import numpy as np
+
     alpha = check_alpha(alpha)
     mean = total / count
     if alpha == 1:
-        index = power / total - mean.log()
+        index = power / total - np.log(mean)
     elif alpha == 0:
-        index = mean.log() - power / count
+        index = np.log(mean) - power / count
     else:
         index = (power / count / mean**alpha - 1) / (alpha * (alpha - 1))
     # sums of equal benefits differ from each other by dust only
     index = index.clip(0)
-    index = pl.when(without > 0).then(math.inf).otherwise(index) if alpha <= 0 else index
-    return pl.when(total > 0).then(index)
+    if alpha <= 0:
+        index = np.where(without > 0, math.inf, index)
+    return np.where(total > 0, index, math.nan)
 
 
 def entropy_within(
-    alpha: float, count: pl.Expr, total: pl.Expr, power: pl.Expr, without: pl.Expr, mean_of_all: pl.Expr
-) -> pl.Expr:
+    alpha: float, count: Number, total: Number, power: Number, without: Number, mean_of_all: Number
+) -> Number:
     """What the inequality of a group adds to that of all for each row: its index times (mean / mean of all)^alpha.
 
     Written so that a group in which nobody has anything adds nothing where that is the limit.
     """
+    import numpy as np
+
     alpha = check_alpha(alpha)
     mean = total / count
     if alpha == 1:
-        own = pl.when(total > 0).then(mean * mean.log()).otherwise(0.0)
+        own = np.where(total > 0, mean * np.log(mean), 0.0)
         within = (power / count - own) / mean_of_all
     elif alpha == 0:
-        within = mean.log() - power / count
+        within = np.log(mean) - power / count
     else:
         within = (power / count - mean**alpha) / (alpha * (alpha - 1)) / mean_of_all**alpha
     within = within.clip(0)
-    within = pl.when(without > 0).then(math.inf).otherwise(within) if alpha <= 0 else within
-    return pl.when((mean_of_all > 0) & (count > 0)).then(within)
+    if alpha <= 0:
+        within = np.where(without > 0, math.inf, within)
+    return np.where((mean_of_all > 0) & (count > 0), within, math.nan)

@@ -1,9 +1,14 @@
-"""A metric's formula: a function whose parameters are the statistics it needs, evaluated as polars expressions."""
+"""A metric's formula: a function whose parameters are the statistics it needs.
+
+Formulas over sums are arithmetic on numpy arrays: groups along the first axis, labels along the last. Formulas over the
+rows of a group, and the quantities of a row that are summed, are polars expressions, which run where the rows are.
+"""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,12 +27,19 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from typing import Self
 
+    import numpy as np
 
 __all__ = ["statistic"]
 
 Expr: TypeAlias = pl.Expr
-Rate: TypeAlias = tuple[pl.Expr, pl.Expr]
+Number: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+"""A statistic of groups (and labels), as an array; formulas run on plain floats as well."""
+Rate: TypeAlias = "tuple[Number, Number]"
 """Numerator and denominator; a denominator of zero makes the value null."""
+ExprRate: TypeAlias = tuple[pl.Expr, pl.Expr]
+"""Numerator and denominator of a formula over rows."""
+Sums: TypeAlias = "Mapping[str, Number]"
+"""Statistics by name."""
 Kind: TypeAlias = Literal["class", "prob", "numeric"]
 Way: TypeAlias = Literal["sums", "rows", "arrays"]
 Counts: TypeAlias = Literal["instances", "positives", "smaller_class"]
@@ -51,6 +63,7 @@ STATISTICS: dict[str, frozenset[str]] = {
     "instances": _NOTHING, "rank": _NOTHING, "label_count": _NOTHING, "count": _NOTHING,
 }  # fmt: skip
 """The statistics of one label against the rest, and the columns without which a row does not count in them."""
+_TRIED_GROUPS = 3
 _OF_ORDER = {"absolute_steps", "squared_steps", "rank"}
 """Statistics of labels in an order, for weighted kappa."""
 
@@ -74,7 +87,9 @@ ROW_COLUMNS: dict[Kind, dict[str, frozenset[str]]] = {
 event (`hits`) and who have not (`false_alarms`), the sums of squared weights, and the `place` of the score: the share
 of its outer group at or below it. Numbers come row by row, as they stand in the data."""
 
-_WHEN_COMPLETE = {"positives": "tp fn", "negatives": "fp tn", "selected": "tp fp", "unselected": "fn tn"}
+WHEN_COMPLETE = {
+    "positives": ("tp", "fn"), "negatives": ("fp", "tn"), "selected": ("tp", "fp"), "unselected": ("fn", "tn"),
+}  # fmt: skip
 """What the margins are in a formula that reads both truth and estimate, and so leaves out rows without one of them."""
 
 _OTHER_SIDE = {
@@ -82,12 +97,9 @@ _OTHER_SIDE = {
     "positives": "negatives", "negatives": "positives", "selected": "unselected", "unselected": "selected",
 }  # fmt: skip
 _FROM_THE_REST = {
-    prefix + name + suffix: prefix + other + suffix
-    for prefix in ("", OVERALL, THE_REST)
-    for suffix in ("", ROWS, SQUARES)
-    for name, other in _OTHER_SIDE.items()
+    prefix + name: prefix + other for prefix in ("", OVERALL, THE_REST) for name, other in _OTHER_SIDE.items()
 }
-"""What a column of a statistic of the event is called when the rest is the event."""
+"""What a statistic of the event is called when the rest is the event."""
 
 
 @dataclass(frozen=True)
@@ -358,30 +370,141 @@ class Formula:
         parts = tuple((name, part.with_options(name, _shared(options, part))) for name, part in self.parts)
         return replace(self, options=_frozen(chosen), terms=terms, parts=parts)
 
-    def express(
-        self, suffix: Literal["", "_rows", "_squares"] = "", given: Collection[str] = ()
-    ) -> tuple[Expr, Expr | None]:
-        """Value and, for a rate, denominator, as expressions over columns named after the statistics.
+    def on_sums(self, sums: Sums, whose: str = "") -> tuple[Number, Number | None]:
+        """The value, nan or infinite where it is undefined, and the denominator of a rate; from sums by their name.
 
-        Statistics and parts in `given` are read from columns of their name instead of being worked out.
+        Metrics that it is made of may be among the sums, as they are when a user gives plain numbers. `whose` is the
+        prefix of the groups that it is worked out for, if these are not the groups themselves.
         """
-        complete = _WHEN_COMPLETE if self.kind == "class" and self.reads == _BOTH else {}
+        import numpy as np
 
-        def express(formula: Formula, whose: str = "") -> tuple[Expr, Expr | None]:
-            parts, terms = dict(formula.parts), dict(formula.terms)
+        arguments = {name: self._argument(name, sums, whose) for name in self.needs}
+        with np.errstate(all="ignore"):
+            result: object = self.function(**arguments, **dict[str, Any](self.options))
+            match result:
+                case (numerator, denominator):
+                    value = np.asarray(numerator / denominator)
+                    return np.where(denominator == 0, np.nan, value), np.asarray(denominator)
+                case np.ndarray() | np.floating():
+                    return np.asarray(result, dtype=np.float64), None
+                case _:
+                    msg = (
+                        f"{name_of(self.function)}() must return a number for each group, or numerator and "
+                        f"denominator, as arithmetic of its parameters, not {result!r}."
+                    )
+                    raise ArgumentError(msg)
 
-            def value(name: str) -> Expr:
-                base = unprefixed(name)
-                prefix = whose or name.removesuffix(base)
-                if prefix + base in given:
-                    return pl.col(prefix + base)
-                if name in parts:
-                    return express(parts[name], prefix)[0]
-                if base in complete:
-                    return pl.sum_horizontal(pl.col(prefix + cell + suffix) for cell in complete[base].split())
-                return pl.col(prefix + (terms[name].column if name in terms else base) + suffix)
+    def _argument(self, name: str, sums: Sums, whose: str) -> Number:
+        """The statistic, or the value of the metric, that a parameter stands for."""
+        base = unprefixed(name)
+        prefix = whose or name.removesuffix(base)
+        if prefix + base in sums:
+            return sums[prefix + base]
+        parts = dict(self.parts)
+        if name in parts:
+            return parts[name].on_sums(sums, prefix)[0]
+        return sums[prefix + dict(self.terms)[name].column]
 
-            arguments: dict[str, Any] = {name: value(name) for name in formula.needs}
+    def effective(self, sums: Sums, squares: Sums) -> Number | None:
+        """Of a rate with weights: how many rows of equal weight its value is worth (linearised); None of others."""
+        import numpy as np
+
+        value, weight = self.on_sums(sums)
+        squared, squares_of_weight = self.on_sums(squares)
+        if weight is None or squares_of_weight is None:
+            return None
+        with np.errstate(all="ignore"):
+            # of no rows without the event, and of none with it, there is no spread to compare with
+            spread = value * (1 - value)
+            variance = squares_of_weight * ((1 - value) ** 2 * squared + value**2 * (1 - squared)) / weight**2
+            inside = (value > 0) & (value < 1)
+            return np.where(inside, spread / variance, weight**2 / squares_of_weight)
+
+    def denominator(self, rows: Sums) -> Number | None:
+        """The denominator of a rate, from sums counted in rows; None where it is not a number of rows."""
+        import numpy as np
+
+        if self.counts == "positives":
+            return rows["positives"]
+        if self.counts == "smaller_class":
+            return np.minimum(rows["positives"], rows["negatives"])
+        if self.way != "sums" or self.given is not None or (self.kind != "class" and self.over_levels):
+            return None
+        denominator = self.on_sums(rows)[1]
+        if self.kind == "class" or denominator is None:
+            return denominator
+        # other sums are no numbers of rows
+        return None if np.isnan(denominator).any() else denominator
+
+    def try_out(self, **known: float) -> tuple[Number, Number | None]:
+        """The value and the denominator on made-up sums of three groups and two labels, to see what it is made of."""
+        import numpy as np
+
+        names = self.all_sums
+        shape = (_TRIED_GROUPS, 1) if self.kind == "numeric" else (_TRIED_GROUPS, 2)
+        made_up = {
+            name: np.arange(1.0, 1 + math.prod(shape)).reshape(shape) + index for index, name in enumerate(names)
+        }
+        made_up |= {name: np.full(shape, value) for name, value in known.items()}
+        try:
+            value, denominator = self.on_sums(made_up)
+        except (AttributeError, TypeError) as error:
+            msg = (
+                f"{name_of(self.function)}() failed on arrays: {error}. A formula over sums is arithmetic on numpy "
+                "arrays, as `np.sqrt(tp)` or `np.where(tp > 0, tp / fn, np.nan)`."
+            )
+            raise ArgumentError(msg) from error
+        expected = shape[:-1] if self.over_levels else shape
+        if value.shape != expected or (denominator is not None and denominator.shape != expected):
+            way_out = "sum over the labels, which are the last axis: `tp.sum(axis=-1)`" if self.over_levels else ""
+            way_out = way_out or "leave each group and label a value of its own"
+            msg = f"{name_of(self.function)}() makes arrays of {value.shape} of arrays of {shape}; {way_out}."
+            raise ArgumentError(msg)
+        return value, denominator
+
+    @cached_property
+    def all_sums(self) -> tuple[str, ...]:
+        """The names of all sums that it reads, those of its parts included."""
+        of_terms = {name: term.column for name, term in self.terms}
+        parts = dict(self.parts)
+        names: list[str] = []
+        for name in self.needs:
+            base = unprefixed(name)
+            prefix = name.removesuffix(base)
+            if name in parts:
+                # a prefix of its own counts, else that of the metric
+                names += [own if unprefixed(own) != own else prefix + own for own in parts[name].all_sums]
+            else:
+                names.append(prefix + of_terms.get(name, base))
+        return tuple(dict.fromkeys(names))
+
+    @cached_property
+    def is_rate(self) -> bool:
+        """Whether it returns numerator and denominator."""
+        return (self.try_out()[1] if self.way == "sums" else self.express()[1]) is not None
+
+    @cached_property
+    def counts_steps(self) -> bool:
+        """Whether it reads how many levels apart truth and estimate are, with its options."""
+        import numpy as np
+
+        steps = {"absolute_steps", "squared_steps"}
+        if self.kind != "class" or self.way != "sums" or steps.isdisjoint(self.statistics):
+            return False
+        return bool(np.isnan(self.try_out(**dict.fromkeys(steps, math.nan))[0]).any())
+
+    def express(self, given: Collection[str] = ()) -> tuple[Expr, Expr | None]:
+        """Value and, for a rate, denominator of a formula over rows, as expressions over columns of their names.
+
+        Parts in `given` are read from columns of their name instead of being worked out.
+        """
+
+        def express(formula: Formula) -> tuple[Expr, Expr | None]:
+            parts = dict(formula.parts)
+            arguments: dict[str, Any] = {
+                name: express(parts[name])[0] if name in parts and name not in given else pl.col(name)
+                for name in formula.needs
+            }
             result: object = formula.function(**arguments, **dict[str, Any](formula.options))
             match result:
                 case pl.Expr():
@@ -390,19 +513,19 @@ class Formula:
                     return pl.when(denominator != 0).then(numerator / denominator), denominator
                 case _:
                     msg = (
-                        f"{formula.function.__name__}() must return an expression of its parameters, or numerator and "
+                        f"{name_of(formula.function)}() must return an expression of its parameters, or numerator and "
                         f"denominator, not {result!r}."
                     )
                     raise ArgumentError(msg)
 
         return express(self)
 
-    @cached_property
-    def counts_steps(self) -> bool:
-        """Whether it reads how many levels apart truth and estimate are, with its options."""
-        if self.kind != "class" or self.way != "sums":
-            return False
-        return not {"absolute_steps", "squared_steps"}.isdisjoint(self.value.meta.root_names())
+    def check(self) -> None:
+        """Refuse what is no formula, or options that it cannot use."""
+        if self.way == "sums":
+            self.try_out()
+        elif self.way == "rows":
+            self.express()
 
     @cached_property
     def column(self) -> str:
@@ -414,80 +537,70 @@ class Formula:
         """The value over the rows of a group; NaN, which is cheaper to turn into null once it is there, is none."""
         return self.express()[0].cast(pl.Float64)
 
-    @cached_property
-    def value(self) -> Expr:
-        """The value over columns of statistics in case weights; null or NaN where undefined."""
-        if self.way == "sums":
-            return self.over_rows
-        return pl.col(self.column).first() if self.over_levels else pl.col(self.column)
-
-    @cached_property
-    def effective(self) -> Expr | None:
-        """Of a rate with weights: how many rows of equal weight its value is worth (linearised); None of others."""
-        value, weight = self.express()
-        squared, squares = self.express(SQUARES)
-        if weight is None or squares is None:
-            return None
-        # of no rows without the event, and of none with it, there is no spread to compare with
-        spread_out = value * (1 - value)
-        variance = squares * ((1 - value) ** 2 * squared + value**2 * (1 - squared)) / weight**2
-        inside = (value > 0) & (value < 1)
-        return pl.when(inside).then(spread_out / variance).otherwise(weight**2 / squares)
-
-    @cached_property
-    def denominator(self) -> Expr | None:
-        """The denominator of a rate, in rows; None where it is not a number of rows."""
-        if self.counts == "positives":
-            return pl.col("positives_rows")
-        if self.counts == "smaller_class":
-            return pl.min_horizontal("positives_rows", "negatives_rows")
-        denominator = self.express(ROWS)[1] if self.way == "sums" else None
-        if self.kind == "class" or denominator is None:
-            return denominator
-        counted = {"positives_rows", "negatives_rows", "instances_rows"}
-        read = denominator.meta.root_names()
-        return denominator if read and counted.issuperset(read) and not self.over_levels else None
-
     def on(self, numbers: Mapping[str, Any]) -> float | None:
         """The value on plain numbers, named after statistics or parts; null where it is undefined."""
+        given = {name: _as_floats(name, value) for name, value in numbers.items()}
+        self._check_given(given)
+        value = self._of_rows(given) if self.way == "rows" else self._of_numbers(given)
+        return None if value is None or math.isnan(value) else value
+
+    def _check_given(self, given: Mapping[str, object]) -> None:
+        """Refuse numbers that do not say all that the formula reads."""
+        parts = dict(self.parts)
+        missing = [name for name in self.needs if name not in given and name not in parts and name != "rank"]
+        for name, part in parts.items():
+            if name not in given:
+                prefix = name.removesuffix(unprefixed(name))
+                needed = {prefix + own for own in (*part.statistics, *dict(part.terms))}
+                missing += sorted(needed - {*given})
+        steps = {"absolute_steps", "squared_steps"} if "fn" in given else set[str]()
+        if missing := [name for name in missing if name not in steps]:
+            msg = f"{name_of(self.function)} needs the number {missing[0]!r}."
+            raise ArgumentError(msg)
+
+    def _of_numbers(self, given: Mapping[str, float | list[float]]) -> float:
+        """The value from sums, a number for each or, of a formula over labels, a list."""
+        import numpy as np
+
+        sums: dict[str, Any] = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
+        lengths = {value.shape for value in sums.values()} - {()}
+        if len(lengths) > 1:
+            msg = f"{name_of(self.function)} takes one number for each statistic, or lists of the same length."
+            raise ArgumentError(msg)
+        if lengths and not self.over_levels and lengths != {(1,)}:
+            msg = f"{name_of(self.function)} takes one number for each statistic: it is worked out label by label."
+            raise ArgumentError(msg)
+        (shape,) = lengths or {()}
+        sums = {name: np.broadcast_to(value, shape) for name, value in sums.items()}
+        if self.over_levels and math.prod(shape) == 1:
+            sums = two_sides({name: value.reshape(()) for name, value in sums.items()})
+        elif self.over_levels:
+            sums["rank"] = np.arange(float(shape[0]))
+        return self.on_sums(sums)[0].item()
+
+    def _of_rows(self, given: Mapping[str, float | list[float]]) -> float | None:
+        """The value from what stands at the rows of a group."""
         try:
-            frame = pl.DataFrame({name: _as_floats(name, value) for name, value in numbers.items()}, strict=False)
+            frame = pl.DataFrame(dict(given), strict=False).with_columns(pl.all().cast(pl.Float64))
         except pl.exceptions.PolarsError as error:
             msg = f"{name_of(self.function)} takes one number for each statistic, or lists of the same length."
             raise ArgumentError(msg) from error
-        frame = frame.with_columns(pl.all().cast(pl.Float64))
-        one_label = self.over_levels and len(frame) == 1
-        frame = two_sides(frame) if one_label else ranked(frame, pl.int_range(pl.len()))
-        parts = dict(self.parts)
-        missing = [name for name in self.needs if name not in frame.columns and name not in parts]
-        missing += sorted(
-            {
-                part.removesuffix(unprefixed(part)) + name
-                for part in parts
-                if part not in frame.columns
-                for name in {*parts[part].statistics, *dict(parts[part].terms)}
-            }
-            - {*frame.columns}
-        )
-        if missing:
-            msg = f"{self.function.__name__} needs the number {missing[0]!r}."
-            raise ArgumentError(msg)
-        values = frame.select(self.express(given=frame.columns)[0].fill_nan(None)).to_series()
+        values = frame.select(self.express(given=frame.columns)[0]).to_series()
         if len(values) != 1:
-            msg = f"{self.function.__name__} takes one number for each statistic: it is worked out label by label."
+            msg = f"{name_of(self.function)} takes one number for each statistic: it is worked out label by label."
             raise ArgumentError(msg)
         return values.item()
 
 
-def _as_floats(name: str, value: object) -> float | list[float | None] | None:
-    """A number, or several, of a statistic."""
+def _as_floats(name: str, value: object) -> float | list[float]:
+    """A number, or several, of a statistic; nan where there is none."""
     several = is_list(value) and not isinstance(value, Mapping)
     numbers: list[Any] = list(cast("Iterable[Any]", value)) if several else [value]
     if not all(each is None or isinstance(each, Real | Decimal) for each in numbers):
         msg = f"`{name}` is a number, or a list of numbers, not {value!r}."
         raise ArgumentError(msg)
     try:
-        floats = [None if each is None else float(each) for each in numbers]
+        floats = [math.nan if each is None else float(each) for each in numbers]
     except OverflowError as error:
         msg = f"`{name}` is too large for a number of 64 bits."
         raise ArgumentError(msg) from error
@@ -534,22 +647,15 @@ def _shared(options: Mapping[str, object], part: Formula) -> dict[str, object]:
     return {name: value for name, value in options.items() if name in dict(part.options)}
 
 
-def two_sides(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows of one label against the rest, and below them the same counts seen from the rest."""
-    there = dict.fromkeys(frame.columns)
-    rest = frame[[other if (other := _FROM_THE_REST.get(name)) in there else name for name in there]]
-    rest.columns = list(there)
-    added = list[pl.Series]()
-    for suffix, dtype in (("", pl.Float64), (ROWS, pl.Int64)):
-        sides = [pl.Series("rank" + suffix, [rank], dtype).new_from_index(0, len(frame)) for rank in (0, 1)]
-        added.append(pl.concat(sides))
-        if "fn" + suffix in there:
-            # of two labels, the wrong one is one step away
-            wrong = pl.concat([frame["fn" + suffix], rest["fn" + suffix]])
-            added += [wrong.alias(name + suffix) for name in ("absolute_steps", "squared_steps")]
-    return pl.concat([frame, rest]).with_columns(added)
+def two_sides(sums: Sums) -> dict[str, Number]:
+    """Sums of one label against the rest and, beside them on a last axis, the same seen from the rest."""
+    import numpy as np
 
-
-def ranked(frame: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:
-    """The rows with the place of their label among the labels."""
-    return frame.with_columns(place.cast(pl.Float64).alias("rank"), place.cast(pl.Int64).alias("rank" + ROWS))
+    both = {
+        name: np.stack([value, sums.get(_FROM_THE_REST.get(name, name), value)], axis=-1)
+        for name, value in sums.items()
+    }
+    if "fn" in both:
+        # of two labels, the wrong one is one step away
+        both |= dict.fromkeys(("absolute_steps", "squared_steps"), both["fn"])
+    return both | {"rank": np.array([0.0, 1.0])}

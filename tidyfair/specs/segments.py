@@ -14,6 +14,8 @@ __all__: list[str] = []
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 Array: TypeAlias = "np.ndarray[Any, Any]"
+Merge: TypeAlias = "np.ufunc"
+"""A function of two arrays that merges any number of them, such as `np.add` or `np.fmin`."""
 Booleans: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
 NO_ROW = -1
@@ -114,6 +116,28 @@ class Segments:
             # infinity less its share is no number
             is_largest = (values >= least) | (values == self.spread(largest))
         return self.first_where(is_largest)
+
+    def before(self, values: Array, merge: Merge, nothing: float) -> Array:
+        """What the earlier rows of the same run come to, beside each row; `nothing` beside the first."""
+        import numpy as np
+
+        passed = np.full(values.shape, nothing, dtype=values.dtype)
+        if len(self.starts) <= self.sizes.max(initial=0):
+            for start, size in zip(self.starts.tolist(), self.sizes.tolist(), strict=True):
+                passed[start + 1 : start + size] = merge.accumulate(values[start : start + size - 1], axis=0)
+            return passed
+        # many short runs: one step for the second rows of all, one for the third ones …
+        for step in range(1, int(self.sizes.max())):
+            rows = self.starts[self.sizes > step] + step
+            passed[rows] = merge(passed[rows - 1], values[rows - 1])
+        return passed
+
+    def after(self, values: Array, merge: Merge, nothing: float) -> Array:
+        """What the later rows of the same run come to, beside each row; `nothing` beside the last."""
+        import numpy as np
+
+        turned = Segments(np.flip(self.length - self.starts - self.sizes), self.length)
+        return np.flip(turned.before(np.flip(values, axis=0), merge, nothing), axis=0)
 
 
 def taken(values: Array, rows: Integers, missing: object) -> Array:

@@ -152,21 +152,15 @@ class _Entropy(Aggregate):
     def reduce(self, groups: GroupValues) -> Reduced:
         import numpy as np
 
-        known, value = groups.known, pl.col("value")
-        each = pl.DataFrame({"value": groups.estimate[known], "mass": groups.mass[known]})
-        terms = each.select(
-            count=pl.col("mass"), total=pl.col("mass") * value, power=pl.col("mass") * powered(value, self.alpha),
-            without=pl.col("mass") * (value <= 0),
-        )  # fmt: skip
-
-        def summed(term: pl.Series) -> Floats:
-            values = np.zeros(len(known))
-            values[known] = term.to_numpy()
-            return groups.segments.sum(values)
-
-        sums = pl.DataFrame({term.name: summed(term) for term in terms})
-        index = sums.select(entropy_index(self.alpha, *map(pl.col, sums.columns)).alias("index"))["index"]
-        return of_extremes(groups, index.cast(pl.Float64).fill_null(np.nan).to_numpy())
+        known = groups.known
+        value, mass = (np.where(known, each, 0.0) for each in (groups.estimate, groups.mass))
+        power = pl.Series(value).to_frame("value").select(powered(pl.col("value"), self.alpha)).to_series().to_numpy()
+        count, total, powers, without = (
+            groups.segments.sum(np.where(known, mass * term, 0.0)) for term in (1.0, value, power, value <= 0)
+        )
+        with np.errstate(all="ignore"):
+            index = entropy_index(self.alpha, count, total, powers, without)
+        return of_extremes(groups, index)
 
     def __repr__(self) -> str:
         across = "" if self.across == "worst" else f", across={self.across!r}"

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from tidyfair.specs.formulas import Statistic
+    from tidyfair.specs.segments import Array, Booleans, Segments
 
 Quantity: TypeAlias = tuple[str, str, Any]
 """What the column is called, how the values of rows become one, and the value of a row."""
@@ -181,21 +182,46 @@ def centred(cells: pl.DataFrame, together: Sequence[str] = ()) -> pl.DataFrame:
     chosen = {name: pl.col(name).get(counting.arg_max()) for name in _CENTRES}
     first = {name: each.over(together) if together else each for name, each in chosen.items()}
     truth, estimate = (pl.col(name) - first[name] for name in _CENTRES)
-    shift, square = pl.col("truth_shift"), pl.col("truth_square")
-    other, other_square = pl.col("estimate_shift"), pl.col("estimate_square")
-    return cells.with_columns(
-        truth_shift=shift + weight * truth,
-        truth_square=square + 2 * truth * shift + weight * truth**2,
-        estimate_shift=other + weight * estimate,
-        estimate_square=other_square + 2 * estimate * other + weight * estimate**2,
-        product=pl.col("product") + truth * other + estimate * shift + weight * truth * estimate,
-        **first,
-    )
+    sums = {name: pl.col(name) for name in _MOMENTS}
+    return cells.with_columns(**_moved(sums, weight, truth, estimate), **first)
+
+
+def _moved(sums: Mapping[str, Any], weight: Any, truth: Any, estimate: Any) -> dict[str, Any]:
+    """Moments about centres that are farther down by the distances given, as arithmetic of columns or arrays."""
+    shift, other = sums["truth_shift"], sums["estimate_shift"]
+    return {
+        "truth_shift": shift + weight * truth,
+        "truth_square": sums["truth_square"] + 2 * truth * shift + weight * truth**2,
+        "estimate_shift": other + weight * estimate,
+        "estimate_square": sums["estimate_square"] + 2 * estimate * other + weight * estimate**2,
+        "product": sums["product"] + truth * other + estimate * shift + weight * truth * estimate,
+    }
+
+
+def recentred(columns: Mapping[str, Array], weight: Array, complete: Booleans, segments: Segments) -> dict[str, Array]:
+    """The moments and centres of cells, moved to one centre for each run, so that their sums may be added."""
+    import numpy as np
+
+    # the centre of the heaviest cell, because what hardly counts may lie far off
+    heaviest = segments.first_largest(np.where(complete, weight, weight * _HARDLY))
+    centres = {name: segments.spread(columns[name][heaviest]) for name in _CENTRES}
+    truth, estimate = (columns[name] - centres[name] for name in _CENTRES)
+    return _moved(columns, weight, truth, estimate) | centres
 
 
 def is_sum(name: str) -> bool:
     """Whether columns of that name are added up where cells are together."""
     return name not in _CENTRES and not name.startswith((_LEAST, _MOST))
+
+
+def is_end(name: str) -> bool:
+    """Whether columns of that name hold the least or the most of a quantity."""
+    return name.startswith((_LEAST, _MOST))
+
+
+def is_least(name: str) -> bool:
+    """Whether columns of that name hold the least of a quantity."""
+    return name.startswith(_LEAST)
 
 
 def is_centre(name: str) -> bool:

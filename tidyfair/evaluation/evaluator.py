@@ -1,0 +1,164 @@
+"""The values of formulas in all group cells, with everything that they are worked out from worked out once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tidyfair.evaluation.array_metrics import class_values, row_values
+from tidyfair.evaluation.group_cells import cells_of, rows_of
+from tidyfair.evaluation.ranked_rows import Level
+from tidyfair.evaluation.statistics import ERROR, pooled, statistics_of, sums_of
+from tidyfair.evaluation.values import OfRows, evaluate, one_below_the_other
+from tidyfair.specs.aggregates import CONTEXTS
+from tidyfair.specs.formulas import OVERALL, THE_REST, Statistic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tidyfair.evaluation.group_cells import Units
+    from tidyfair.evaluation.group_index import GroupIndex
+    from tidyfair.evaluation.labels import Labels
+    from tidyfair.evaluation.ranked_rows import Whose
+    from tidyfair.evaluation.statistics import Cells, Reading, Statistics, Table
+    from tidyfair.evaluation.values import Values
+    from tidyfair.specs.aggregates import Aggregate, Context
+    from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.groups import By
+    from tidyfair.specs.options import Request
+    from tidyfair.specs.segments import Array
+    from tidyfair.tallies.tally import Tally
+
+__all__: list[str] = []
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A formula of a request, and how it reads labels."""
+
+    request: int
+    name: str
+    formula: Formula
+    estimator: str
+    part: int
+    """Whether it belongs to the disparity itself (0), or to the one that is subtracted from it (1)."""
+
+
+@dataclass(eq=False, repr=False)
+class Evaluator:
+    """What formulas are worked out from: the cells of the tally, and what was worked out of them so far."""
+
+    tally: Tally
+    labels: Labels
+    units: Units
+    cells: Cells
+    indices: Mapping[By | None, GroupIndex]
+    reading: Reading
+    requests: tuple[Request, ...]
+    tables: Mapping[Asked, Table]
+    sure: bool
+    """Whether it is asked how sure values are."""
+
+    def __post_init__(self) -> None:
+        self._sums: dict[Table, dict[str, Array]] = {}
+        self._known: dict[tuple[Table, Whose], Statistics] = {}
+        self._of_rows: dict[tuple[Table, Whose], OfRows] = {}
+
+    def values(self, asked: Asked) -> Values:
+        """The values of a formula in all group cells, beside those of the contexts that aggregates ask for."""
+        formula, table = asked.formula, self.tables[asked]
+        values = self._evaluate(formula, asked.estimator, table, "own")
+        for name, other in _about(formula, binned=self.tally.binned, sure=self.sure).items():
+            values = values.beside(name, self._evaluate(other, asked.estimator, table, "own").estimate)
+        if self.tally.binned and ERROR not in values.extra:
+            # what is not worked out from bins is exact
+            values = values.beside(ERROR, values.estimate * 0)
+        # what compares a group with the others has no value for all of them
+        for context in CONTEXTS if not formula.compares else ():
+            if any(context in aggregate.contexts for aggregate in self._aggregates(formula)):
+                values = values.beside(context, self._evaluate(formula, asked.estimator, table, context).estimate)
+        return values
+
+    def _aggregates(self, formula: Formula) -> list[Aggregate]:
+        """The aggregates of the requests that ask for a formula."""
+        return [
+            request.aggregate
+            for request in self.requests
+            if request.aggregate is not None and formula in dict(request.formulas).values()
+        ]
+
+    def _evaluate(self, formula: Formula, estimator: str, table: Table, whose: Whose) -> Values:
+        known = self._statistics(table, whose)
+        if formula.beyond:
+            beside = {prefix: self._statistics(table, _POOLS[prefix]) for prefix in formula.beyond}
+            known = replace(known, beside=beside)
+        of_rows = OfRows({}, {}) if formula.way == "sums" else self._rows(table, whose)
+        return evaluate(formula, estimator, known, of_rows)
+
+    def _statistics(self, table: Table, whose: Whose) -> Statistics:
+        if (table, whose) not in self._known:
+            sums = self._sums_of(table)
+            if whose != "own":
+                sums = pooled(sums, self.units.compared, self.units.apart, whose)
+            self._known[table, whose] = statistics_of(table, sums)
+        return self._known[table, whose]
+
+    def _sums_of(self, table: Table) -> dict[str, Array]:
+        """The sums of a table for all group cells, those of one `by` after those of another."""
+        import numpy as np
+
+        if table not in self._sums:
+            terms = frozenset[Statistic]().union(
+                *(asked.formula.all_terms for asked, own in self.tables.items() if own == table)
+            )
+            parts = [sums_of(table, terms, self.cells, index, self.reading) for index in self.indices.values()]
+            self._sums[table] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return self._sums[table]
+
+    def _rows(self, table: Table, whose: Whose) -> OfRows:
+        """The values of all formulas of a table that read rows."""
+        if (table, whose) not in self._of_rows:
+            levels = len(self.reading.levels) if table.kind != "numeric" else 1
+            parts = [(self._rows_of(table, whose, by), (size, levels)) for by, (_, size) in self.units.spans.items()]
+            self._of_rows[table, whose] = one_below_the_other(parts)
+        return self._of_rows[table, whose]
+
+    def _rows_of(self, table: Table, whose: Whose, by: By | None) -> OfRows:
+        """The values of the formulas of a table that read rows, in the groups of a `by` that ask for them."""
+        formulas = self._formulas_of_rows(table, whose, by)
+        if not formulas:
+            return OfRows({}, {})
+        labels = self.labels
+        if table.kind == "class":
+            cells = cells_of(self.tally, labels, self.units, by)
+            all_labels = labels.values if labels.event is None else None
+            return class_values(cells, formulas, labels.levels, all_labels, whose, self.units.spans[by][1])
+        rows = rows_of(self.tally, labels, self.units, by, table.reads)
+        levels = [Level(0, "")]
+        if table.kind == "prob":
+            levels = [Level(level, self.reading.scores[level], both_sides=table.sides) for level in labels.levels]
+        return row_values(rows, formulas, levels, whose, pairs=table.pairs)
+
+    def _formulas_of_rows(self, table: Table, whose: Whose, by: By | None) -> list[Formula]:
+        """The formulas that read rows and are asked for by the requests of a `by`, with those of how sure they are."""
+        own = [
+            asked.formula
+            for asked, mine in self.tables.items()
+            if mine == table and asked.formula.way != "sums" and self.requests[asked.request].by == by
+        ]
+        if whose != "own":
+            return list(dict.fromkeys(formula for formula in own if not formula.compares))
+        about = [
+            other for formula in own for other in _about(formula, binned=self.tally.binned, sure=self.sure).values()
+        ]
+        return list(dict.fromkeys([*own, *about]))
+
+
+_POOLS: dict[str, Context] = {OVERALL: "overall", THE_REST: "rest"}
+"""Whose statistics a prefix asks for."""
+
+
+def _about(formula: Formula, *, binned: bool, sure: bool) -> dict[str, Formula]:
+    """The formulas of how sure another one is, by the column of their values."""
+    bounds = {ERROR: formula.bound} if binned and formula.way == "rows" else {}
+    return bounds | (formula.spreads if sure else {})

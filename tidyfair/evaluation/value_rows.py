@@ -1,0 +1,242 @@
+"""The values of formulas as rows: one for each metric of a request, label and group cell, with its state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tidyfair.evaluation.disparities import NO_LEVEL, PART
+from tidyfair.evaluation.statistics import LEVEL, UNIT
+from tidyfair.specs.aggregates import SUPPRESSED
+from tidyfair.specs.options import ALL_LABELS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tidyfair.evaluation.evaluator import Asked
+    from tidyfair.evaluation.group_cells import Units
+    from tidyfair.evaluation.labels import Labels
+    from tidyfair.evaluation.values import Values
+    from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.options import Request
+    from tidyfair.specs.segments import Array, Booleans, Integers
+
+__all__: list[str] = []
+
+UNSEEN = "unseen_event"
+"""Why nothing has a value where the event that was asked for does not occur."""
+_COLUMNS = ("estimate", "n", "denominator", "mass", "size", "rows", "weight", "reason", "levels_left_out")
+_BY_LABEL = ("one_vs_rest", ALL_LABELS)
+"""Estimators that results show a label for."""
+
+
+def value_rows(
+    asked: Sequence[Asked],
+    values: Mapping[tuple[Formula, str], Values],
+    requests: Sequence[Request],
+    units: Units,
+    labels: Labels,
+    *,
+    na_rm: bool,
+) -> pl.DataFrame:
+    """One row for each metric of a request, label and group cell; values that are not compared are left out of it."""
+    runs = _Runs.of(asked, values, requests, units)
+    columns = runs.columns(values)
+    min_n = runs.spread([requests[each.request].min_n for each in asked])
+    states = _States.of(columns, units.apart[runs.unit], min_n, na_rm=na_rm, unseen=labels.unseen)
+    formulas = {formula: number for number, formula in enumerate(dict.fromkeys(each.formula for each in asked))}
+    request = runs.spread([each.request for each in asked])
+    return pl.DataFrame(
+        {
+            "request": pl.Series(request, dtype=pl.Int32),
+            PART: pl.Series(runs.spread([each.part for each in asked]), dtype=pl.Int8),
+            "name": runs.spread_texts([each.name for each in asked]),
+            "estimator": runs.spread_texts([each.estimator for each in asked]),
+            "min_n": pl.Series(min_n, dtype=pl.Int64),
+            UNIT: pl.Series(runs.unit, dtype=pl.Int32),
+            LEVEL: pl.Series(_levels(asked, values, labels, runs), dtype=pl.Int32),
+            "metric": pl.Series(runs.spread([formulas[each.formula] for each in asked]), dtype=pl.Int32),
+            "outer": pl.Series(units.outer[runs.unit], dtype=pl.Int32),
+            "text": units.text.gather(runs.unit),
+            "apart": states.apart,
+            "status": states.texts,
+            "estimate": _numbers(states.compared),
+            "rate": _numbers(states.shown),
+            # what is left of a group says nothing about it
+            "n": _whole_numbers(columns["n"], states.suppressed),
+            "denominator": _whole_numbers(columns["denominator"], states.suppressed),
+            "about": _whole_numbers(columns["denominator"], None),
+            "rows": _whole_numbers(columns["rows"], None),
+            "mass": columns["mass"],
+            "size": _without(columns["size"], states.apart),
+            "weight": columns["weight"],
+            "is_reference": _references(requests, units, request, runs.unit),
+            **{name: _numbers(column) for name, column in columns.items() if name not in _COLUMNS},
+        }
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Runs:
+    """The rows of a metric of a request and label stand together, one for each group cell."""
+
+    unit: Integers
+    """The group cell of each row."""
+    source: Integers
+    """Its index among the values of all formulas, which stand one below the other, label by label."""
+    label: Integers
+    """The index of its label among those of its formula."""
+    sizes: list[int]
+    """The number of rows of each metric of a request."""
+
+    @classmethod
+    def of(
+        cls,
+        asked: Sequence[Asked],
+        values: Mapping[tuple[Formula, str], Values],
+        requests: Sequence[Request],
+        units: Units,
+    ) -> _Runs:
+        import numpy as np
+
+        begins: dict[tuple[Formula, str], int] = {}
+        count, begin = len(units.outer), 0
+        for key, each in values.items():
+            begins[key] = begin
+            begin += each.estimate.size
+        unit: list[Integers] = []
+        source: list[Integers] = []
+        label: list[Integers] = []
+        for each in asked:
+            key = (each.formula, each.estimator)
+            first, size = units.spans[requests[each.request].by]
+            labels = values[key].estimate.shape[1]
+            group, of_label = np.arange(first, first + size), np.arange(labels)
+            unit.append(np.tile(group, labels))
+            source.append((begins[key] + of_label[:, None] * count + group).ravel())
+            label.append(np.repeat(of_label, size))
+        sizes = [len(part) for part in unit]
+        return cls(np.concatenate(unit), np.concatenate(source), np.concatenate(label), sizes)
+
+    def columns(self, values: Mapping[tuple[Formula, str], Values]) -> dict[str, Array]:
+        """All that is known of values, for each row."""
+        import numpy as np
+
+        columns = {
+            name: np.concatenate([getattr(each, name).T.ravel() for each in values.values()]) for name in _COLUMNS
+        }
+        for name in dict.fromkeys(name for each in values.values() for name in each.extra):
+            parts = [each.extra.get(name, np.full(each.estimate.shape, np.nan)) for each in values.values()]
+            columns[name] = np.concatenate([part.T.ravel() for part in parts])
+        return {name: column[self.source] for name, column in columns.items()}
+
+    def spread(self, numbers: Sequence[int]) -> Integers:
+        """A number for each metric of a request as one for each row."""
+        import numpy as np
+
+        return np.repeat(np.array(numbers, dtype=np.int64), self.sizes)
+
+    def spread_texts(self, texts: Sequence[str]) -> pl.Series:
+        """A text for each metric of a request as one for each row."""
+        return pl.Series(texts, dtype=pl.String).gather(self.spread(range(len(texts))))
+
+
+def _levels(
+    asked: Sequence[Asked], values: Mapping[tuple[Formula, str], Values], labels: Labels, runs: _Runs
+) -> Integers:
+    """The label that each row is about, where there is one for each."""
+    import numpy as np
+
+    read = {"truth": range(len(labels.values)), "estimate": range(len(labels.values))}
+    levels, start = np.full(len(runs.unit), NO_LEVEL), 0
+    for each, size in zip(asked, runs.sizes, strict=True):
+        own = np.array(read.get(str(each.formula.given), labels.levels))
+        by_label = each.estimator in _BY_LABEL and values[each.formula, each.estimator].by_level
+        if by_label and each.formula.given != "nothing":
+            levels[start : start + size] = own[runs.label[start : start + size]]
+        start += size
+    return levels
+
+
+@dataclass(frozen=True, eq=False)
+class _States:
+    """Why rows have no value, or are not compared."""
+
+    texts: pl.Series
+    """The state of each row in words."""
+    compared: Array
+    """The values that count where groups are compared; nan for the others."""
+    shown: Array
+    """The values of all groups whose size is not hidden."""
+    suppressed: Booleans
+    apart: Booleans
+
+    @classmethod
+    def of(
+        cls, columns: Mapping[str, Array], apart: Booleans, min_n: Integers, *, na_rm: bool, unseen: bool
+    ) -> _States:
+        import numpy as np
+
+        # of an event that does not occur nothing is known, because it may be a slip
+        estimate = np.full(len(apart), np.nan) if unseen else columns["estimate"]
+        undefined = np.isnan(estimate)
+        suppressed = columns["reason"] == SUPPRESSED
+        incomplete = (columns["rows"] > columns["n"]) & (not na_rm)
+        too_few = columns["denominator"] < min_n
+        texts = np.full(len(apart), "ok", dtype=object)
+        # of those that apply the last one counts
+        texts[columns["levels_left_out"]] = "levels_left_out"
+        texts[np.isinf(estimate)] = "infinite"
+        texts[undefined] = columns["reason"][undefined]
+        texts[undefined & (columns["n"] == 0)] = "zero_denominator"
+        texts[too_few] = "below_min_n"
+        texts[suppressed] = SUPPRESSED
+        texts[incomplete] = "missing_values"
+        if unseen:
+            texts[:] = UNSEEN
+        texts[apart] = "left_out"
+        left_out = too_few | suppressed | incomplete | apart
+        return cls(
+            texts=pl.Series(texts, dtype=pl.String),
+            compared=np.where(left_out, np.nan, estimate),
+            shown=np.where(suppressed, np.nan, estimate),
+            suppressed=suppressed,
+            apart=apart,
+        )
+
+
+def _references(requests: Sequence[Request], units: Units, request: Integers, unit: Integers) -> Booleans:
+    """Whether each row is of the group that the user named to be compared with."""
+    import numpy as np
+
+    is_reference = np.zeros(len(unit), dtype=bool)
+    for number, each in enumerate(requests):
+        if each.by is not None and each.aggregate is not None and each.aggregate.reference is not None:
+            named = units.find(each.by, each.aggregate.reference, each.name)
+            is_reference |= (request == number) & np.isin(unit, named)
+    return is_reference
+
+
+def _numbers(values: Array) -> pl.Series:
+    """Numbers, null where there is none."""
+    return pl.Series(values, dtype=pl.Float64, nan_to_null=True)
+
+
+def _whole_numbers(values: Array, hidden: Booleans | None) -> pl.Series:
+    """Numbers of rows, null where they are hidden; as floats only where a formula counts parts of rows."""
+    import numpy as np
+
+    known = np.where(np.isnan(values), 0, values)
+    whole = (
+        pl.Series(values, nan_to_null=True) if (known % 1).any() else pl.Series(values, nan_to_null=True).cast(pl.Int64)
+    )
+    return whole if hidden is None or not hidden.any() else whole.set(pl.Series(hidden), None)
+
+
+def _without(values: Array, excluded: Booleans) -> pl.Series:
+    """Numbers, null where they do not count."""
+    import numpy as np
+
+    return _numbers(np.where(excluded, np.nan, values))
