@@ -400,7 +400,8 @@ class Question:
             for each in self.evaluate(tally, reading, requests, allow_unseen=True)
         ]
         for tally, evaluated in read:
-            part = tidy_results(evaluated, undefined_is_null=on_undefined == "null")
+            explained = explain or reading["interval"] is not None
+            part = tidy_results(evaluated, undefined_is_null=on_undefined == "null", explain=explained)
             parts.append(self._sure(tally, evaluated, part, reading))
             if on_undefined in {"warn", "raise"}:
                 said += complaints(evaluated, part)

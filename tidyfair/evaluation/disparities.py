@@ -41,13 +41,6 @@ _COMPARISON = "\0comparison"
 Tidy: TypeAlias = "Callable[[int, pl.DataFrame], tuple[str, pl.DataFrame]]"
 """From a request and its rows to its name and the frame that a user's function sees."""
 
-_SCHEMA = {
-    "request": pl.Int32, "outer": pl.Int32, PART: pl.Int8, "value": pl.Float64, "low": pl.String, "high": pl.String,
-    LEVEL: pl.Int32, "name": pl.String, "n": pl.Int64, "metrics_left_out": pl.List(pl.String), "status": pl.String,
-}  # fmt: skip
-COMPARED = tuple(_SCHEMA)
-"""The columns of what `compare` gives."""
-
 
 class Reason(IntEnum):
     """The state of a disparity; the first that applies of those without a number."""
@@ -63,10 +56,6 @@ class Reason(IntEnum):
     INFINITE = 8
     METRICS_LEFT_OUT = 9
     LEVELS_LEFT_OUT = 10
-
-
-_NAMES = pl.List(pl.String)
-_TEXTS = pl.Series([reason.name.lower() for reason in Reason])
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,19 +119,13 @@ class _Groups:
             contexts={name: self.column(name) for name in CONTEXTS if name in self.rows.columns},
         )
 
-    def texts(self, name: str, rows: Integers) -> pl.Series:
-        """The texts of rows, null where there is `NO_ROW`."""
-        import numpy as np
-
-        if not len(self.order):
-            return pl.Series(name, [None] * len(rows), dtype=pl.String)
-        missing = rows == NO_ROW
-        texts = self.rows[name].gather(self.order[np.where(missing, 0, rows)])
-        return texts.set(pl.Series(missing), None) if missing.any() else texts
+    def among_all(self, rows: Integers) -> Integers:
+        """The indices of sorted rows as indices among all rows."""
+        return taken(self.order, rows, NO_ROW)
 
 
 @dataclass(frozen=True, eq=False)
-class _Numbers:
+class Disparities:
     """Numbers that are compared or combined, what they are about, and the rows of the groups that carry them."""
 
     request: Integers
@@ -169,11 +152,11 @@ class _Numbers:
 
         return ~np.isnan(self.value)
 
-    def at(self, rows: Integers) -> _Numbers:
+    def at(self, rows: Integers) -> Disparities:
         """The numbers of some rows, and none where there is `NO_ROW`."""
         import numpy as np
 
-        return _Numbers(
+        return Disparities(
             request=taken(self.request, rows, NO_ROW),
             outer=taken(self.outer, rows, NO_ROW),
             part=taken(self.part, rows, 0),
@@ -187,8 +170,18 @@ class _Numbers:
             partly=taken(self.partly, rows, missing=False),
         )
 
-    def frame(self, groups: _Groups) -> pl.DataFrame:
-        """As columns, with the state of each number."""
+    def among(self, groups: _Groups) -> Disparities:
+        """The same, with the rows that they name as indices among all rows."""
+        return replace(
+            self,
+            low=groups.among_all(self.low),
+            high=groups.among_all(self.high),
+            metric=groups.among_all(self.metric),
+        )
+
+    @property
+    def states(self) -> Integers:
+        """The state of each number as a reason."""
         import numpy as np
 
         without_metrics = np.zeros(len(self.value), dtype=bool)
@@ -200,17 +193,7 @@ class _Numbers:
         reason = self.reason.copy()
         for state, applies in states.items():
             reason[applies & (reason == Reason.OK)] = state
-        nothing = pl.Series([[]], dtype=_NAMES).new_from_index(0, len(self.value))
-        left_out = [self.left_out.get(index, []) for index in range(len(self.value))] if self.left_out else nothing
-        columns = {
-            "request": self.request, "outer": self.outer, PART: self.part, "value": self.value,
-            "low": groups.texts("text", self.low), "high": groups.texts("text", self.high), LEVEL: self.level,
-            "name": groups.texts("name", self.metric), "n": self.n, "metrics_left_out": left_out,
-            "status": _TEXTS.gather(reason),
-        }  # fmt: skip
-        return pl.DataFrame(
-            [pl.Series(name, columns[name], dtype, nan_to_null=True) for name, dtype in _SCHEMA.items()]
-        )
+        return reason
 
 
 def compare(
@@ -220,8 +203,8 @@ def compare(
     two_sided: Collection[int],
     undefined_is_null: bool,
     tidy: Tidy,
-) -> pl.DataFrame:
-    """One row for each request and outer group: `value`, `status`, `low` and `high` group, `level`, `name`, `n` rows.
+) -> list[Disparities]:
+    """The disparities of each request in each outer group, those of requests with an aggregate in common together.
 
     `rows` holds the values of the groups: `request`, `outer`, `part`, `level`, `metric`, `name`, `unit`, `text`,
     `estimate`, `n`, `mass`, `size`, `status`, `is_reference`, and the contexts of the aggregates; those of other
@@ -231,7 +214,7 @@ def compare(
     together: dict[Aggregate, list[int]] = {}
     for request, aggregate in aggregates.items():
         together.setdefault(aggregate, []).append(request)
-    tables: list[pl.DataFrame] = []
+    results: list[Disparities] = []
     for aggregate, requests in together.items():
         groups = _Groups.of(rows, requests)
         numbers = _of_metrics(groups, aggregate, two_sided, undefined_is_null=undefined_is_null)
@@ -243,13 +226,13 @@ def compare(
             numbers = _worst_level(numbers, aggregate, undefined_is_null=undefined_is_null)
         if numbers.part.any():
             numbers = _less(numbers)
-        tables.append(numbers.frame(groups))
-    return pl.concat(tables)
+        results.append(numbers.among(groups))
+    return results
 
 
 def _of_metrics(
     groups: _Groups, aggregate: Aggregate, two_sided: Iterable[int], *, undefined_is_null: bool
-) -> _Numbers:
+) -> Disparities:
     """The number of each metric, and the reason where there is none."""
     import numpy as np
 
@@ -275,7 +258,7 @@ def _of_metrics(
         Reason.ZERO_DENOMINATOR: np.isnan(value),
     }
     reason = np.select(list(rules.values()), list(rules), Reason.OK)
-    return _Numbers(
+    return Disparities(
         request=request,
         outer=groups.column("outer")[first],
         part=groups.column(PART)[first],
@@ -290,7 +273,9 @@ def _of_metrics(
     )
 
 
-def _worst_metric(numbers: _Numbers, groups: _Groups, aggregate: Aggregate, *, undefined_is_null: bool) -> _Numbers:
+def _worst_metric(
+    numbers: Disparities, groups: _Groups, aggregate: Aggregate, *, undefined_is_null: bool
+) -> Disparities:
     """The numbers of several metrics as one: the worst of those that can be compared, or the mean of all."""
     import numpy as np
 
@@ -308,7 +293,7 @@ def _worst_metric(numbers: _Numbers, groups: _Groups, aggregate: Aggregate, *, u
     return replace(settled, level=numbers.level[segments.starts], left_out=left_out)
 
 
-def _worst_level(numbers: _Numbers, aggregate: Aggregate, *, undefined_is_null: bool) -> _Numbers:
+def _worst_level(numbers: Disparities, aggregate: Aggregate, *, undefined_is_null: bool) -> Disparities:
     """The numbers of several labels as one: the worst of those that have one, or their mean."""
     import numpy as np
 
@@ -329,7 +314,7 @@ def _together(left_out: Mapping[int, list[str]], run: Integers) -> dict[int, lis
     return combined
 
 
-def _settle(numbers: _Numbers, segments: Segments, enough: Booleans, aggregate: Aggregate) -> _Numbers:
+def _settle(numbers: Disparities, segments: Segments, enough: Booleans, aggregate: Aggregate) -> Disparities:
     """Several numbers of a run as one, the worst or their mean; none, and the reason, where there are not `enough`."""
     import numpy as np
 
@@ -354,7 +339,7 @@ def _settle(numbers: _Numbers, segments: Segments, enough: Booleans, aggregate: 
     )  # fmt: skip
 
 
-def _less(numbers: _Numbers) -> _Numbers:
+def _less(numbers: Disparities) -> Disparities:
     """Each disparity less the one that is subtracted from it; the groups are those of the first."""
     import numpy as np
 
@@ -377,7 +362,7 @@ def _less(numbers: _Numbers) -> _Numbers:
     )  # fmt: skip
 
 
-def _ask_user(numbers: _Numbers, groups: _Groups, aggregate: UserAggregate, tidy: Tidy) -> _Numbers:
+def _ask_user(numbers: Disparities, groups: _Groups, aggregate: UserAggregate, tidy: Tidy) -> Disparities:
     """Put the numbers of a user's aggregate where the rules allow one; one call for all metrics of a label."""
     import numpy as np
 

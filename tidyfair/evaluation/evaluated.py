@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
+from tidyfair.evaluation.disparities import NO_LEVEL
 from tidyfair.evaluation.evaluator import Asked, Evaluator
 from tidyfair.evaluation.group_cells import UNGROUPED, group_cells
 from tidyfair.evaluation.labels import NUMBERS, read_labels
@@ -52,8 +53,9 @@ class Evaluated:
             ".estimator": [self._shown_estimator(request) for request in self.requests],
         }
         hidden = {UNGROUPED, THRESHOLD}
-        keys = {key.name: key[rows["outer"]] for key in self.units.outer_keys if key.name not in hidden}
-        named = {name: pl.Series(name, each, pl.String)[rows["request"]] for name, each in texts.items()}
+        outer, request = rows["outer"].to_numpy(), rows["request"].to_numpy()
+        keys = {key.name: key[outer] for key in self.units.outer_keys if key.name not in hidden}
+        named = {name: pl.Series(name, each, pl.String)[request] for name, each in texts.items()}
         return keys | named | self.threshold(rows)
 
     def threshold(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
@@ -68,9 +70,12 @@ class Evaluated:
 
     def level_text(self, rows: pl.DataFrame) -> pl.Series:
         """The label that a row is about, null for all of them."""
-        texts = pl.Series(".level", map(str, self.labels.values), dtype=pl.String)
-        # what is below zero is no label
-        return texts.gather(rows[LEVEL].cast(pl.UInt32, strict=False))
+        level = rows[LEVEL].to_numpy()
+        if (level == NO_LEVEL).all():
+            return pl.Series(".level", [None], dtype=pl.String).new_from_index(0, len(level))
+        texts = pl.Series(".level", [*map(str, self.labels.values), None], dtype=pl.String)
+        # the last one is that of no label
+        return texts[level % len(texts)]
 
     def estimator_of(self, request: Request) -> str:
         """How labels are read by the first metric of a request."""
@@ -155,7 +160,8 @@ def _evaluate(
         squares=sure and tally.weights is not None,
     )
     evaluator = Evaluator(tally, labels, units, cells, indices, of_labels, requests, tables, sure)
-    values = {(each.formula, each.estimator): evaluator.values(each) for each in asked}
+    distinct = {(each.formula, each.estimator): each for each in asked}
+    values = {key: evaluator.values(each) for key, each in distinct.items()}
     rows = value_rows(asked, values, requests, units, labels, na_rm=reading["na_rm"])
     return Evaluated(rows, requests, units, labels, reading["estimator"], cut)
 

@@ -230,7 +230,10 @@ def texts_of(keys: pl.DataFrame) -> pl.Series:
     """Groups as results show them, by their keys."""
     texts = [text_of(key) for key in keys]
     texts = [text.fill_null("null") if text.null_count() else text for text in texts]
-    return texts[0] if len(texts) == 1 else pl.select(pl.concat_str(texts, separator=":")).to_series()
+    joined, *others = texts
+    for text in others:
+        joined = joined + ":" + text
+    return joined
 
 
 def _outer_groups(tally: Tally, cells: pl.DataFrame) -> GroupIndex:

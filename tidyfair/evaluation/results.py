@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.evaluation.disparities import COMPARED, PART, STATED, VALUED, compare
+from tidyfair.evaluation.disparities import NO_LEVEL, PART, STATED, VALUED, Reason, compare
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import ERROR, LEVEL, UNIT
+from tidyfair.specs.segments import NO_ROW
 from tidyfair.tallies.tally import THRESHOLD
 
 if TYPE_CHECKING:
@@ -17,68 +19,179 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.disparities import Tidy
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.specs.options import Request
+    from tidyfair.specs.segments import Array, Floats, Integers
 
 __all__: list[str] = []
 
 _SHOWN = 10
-_ABSENT = {"low": pl.String, "high": pl.String, LEVEL: pl.Int32, "name": pl.String}
 _NAMES = pl.List(pl.String)
-_OWN = [
-    pl.col("estimate").alias("value"), *(pl.lit(None, dtype).alias(name) for name, dtype in _ABSENT.items()),
-    pl.lit([], _NAMES).alias("metrics_left_out"),
-]  # fmt: skip
-"""What a value that is not compared has in place of a disparity's."""
+_REASONS_AS_TEXTS = [reason.name.lower() for reason in Reason]
 
 
-def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool) -> pl.DataFrame:
-    """One row for each request and outer group, with all that explains it."""
-    requests, rows, outer = evaluated.requests, evaluated.rows, len(evaluated.units.outer_keys)
-    aggregates = {number: request.aggregate for number, request in enumerate(requests) if request.aggregate is not None}
-    grouped, together, errors = pl.col("request").is_in(list(aggregates)), ["request", "outer"], _errors(rows)
-    plan = rows.lazy().filter(~grouped).with_columns(_OWN).select(*COMPARED, *errors)
-    if aggregates:
-        groups, tidy = rows.lazy().filter(grouped), frames_of(evaluated)
-        two_sided = [number for number, request in enumerate(requests) if request.by and request.by.sides]
-        found = compare(rows, aggregates, two_sided=two_sided, undefined_is_null=undefined_is_null, tidy=tidy)
-        compared = found.lazy()
-        if errors:
-            factors = {number: each.error_factor for number, each in aggregates.items()}
-            compared = compared.join(_error_bounds(groups, factors), on=together, how="left")
-        plan = pl.concat([plan, compared])
-        if (rows["status"] != "ok").any():
-            texts = pl.col("text").sort_by(UNIT).unique(maintain_order=True).alias("left_out")
-            out = groups.filter(~pl.col("status").is_in(VALUED)).group_by(together).agg(texts)
-            plan = plan.join(out, on=together, how="left").with_columns(pl.col("left_out").fill_null([]))
-    every = plan.sort(together).collect(engine="in-memory")
-    if len(every) < len(requests) * outer:
-        # without rows there is no group to compare, but there is an answer
-        numbers, outers = (
-            pl.DataFrame({name: range(size)}, schema={name: pl.Int32})
-            for name, size in zip(together, (len(requests), outer), strict=True)
+def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool, explain: bool = True) -> pl.DataFrame:
+    """One row for each request and outer group; unless asked to `explain`, without what tells of the groups."""
+    results = _Results.of(evaluated)
+    results.add_ordinary_metrics()
+    results.add_disparities(undefined_is_null=undefined_is_null)
+    return results.frame(explain=explain)
+
+
+@dataclass(frozen=True, eq=False)
+class _Results:
+    """Results as arrays with one entry for each request and outer group, in this order."""
+
+    evaluated: Evaluated
+    request: Integers
+    outer: Integers
+    value: Floats
+    state: Array
+    n: Integers
+    level: Integers
+    low: Integers
+    """The row of the group with the lower value, or `NO_ROW`."""
+    high: Integers
+    metric: Integers
+    """A row of the metric that carries a disparity, or `NO_ROW`."""
+    error: Floats
+    metrics_left_out: list[list[str]]
+
+    @classmethod
+    def of(cls, evaluated: Evaluated) -> _Results:
+        """Without rows there is no group to compare, but there is an answer."""
+        import numpy as np
+
+        requests, outers = len(evaluated.requests), len(evaluated.units.outer_keys)
+        size = requests * outers
+        return cls(
+            evaluated=evaluated,
+            request=np.repeat(np.arange(requests), outers),
+            outer=np.tile(np.arange(outers), requests),
+            value=np.full(size, np.nan),
+            state=np.full(size, "no_groups", dtype=object),
+            n=np.zeros(size, dtype=np.int64),
+            level=np.full(size, NO_LEVEL),
+            low=np.full(size, NO_ROW),
+            high=np.full(size, NO_ROW),
+            metric=np.full(size, NO_ROW),
+            error=np.full(size, np.nan),
+            metrics_left_out=[[] for _ in range(size)],
         )
-        every = numbers.join(outers, how="cross").join(every, on=together, how="left").sort(together)
-    several = [number for number, request in enumerate(requests) if request.several]
-    worst = every["name"].set(~every["request"].is_in(several), None)
-    nobody = pl.Series([[]], dtype=_NAMES).new_from_index(0, len(every))
-    return pl.DataFrame(
-        {
-            **evaluated.about(every), ".estimate": every["value"], **_error_bound(every, "value"),
-            ".n": _filled(every["n"], 0), ".status": _filled(every["status"], "no_groups"),
-            ".group_min": every["low"], ".group_max": every["high"], ".level": evaluated.level_text(every),
-            ".base_metric": worst, ".metrics_left_out": _filled(every["metrics_left_out"], []),
-            ".groups_left_out": _filled(every["left_out"], []) if "left_out" in every.columns else nobody,
+
+    def _index(self, request: Integers, outer: Integers) -> Integers:
+        """Where the results of requests in outer groups stand."""
+        return request.astype("int64") * len(self.evaluated.units.outer_keys) + outer
+
+    def add_ordinary_metrics(self) -> None:
+        """Put the values of what is not compared."""
+        import numpy as np
+
+        rows = self.evaluated.rows
+        ordinary = [number for number, request in enumerate(self.evaluated.requests) if request.aggregate is None]
+        request = rows["request"].to_numpy()
+        chosen = np.flatnonzero(np.isin(request, ordinary))
+        index = self._index(request[chosen], rows["outer"].to_numpy()[chosen])
+        self.value[index] = rows["estimate"].to_numpy()[chosen]
+        self.n[index] = rows["n"].fill_null(0).to_numpy()[chosen]
+        self.state[index] = rows["status"].to_numpy()[chosen]
+        if ERROR in rows.columns:
+            self.error[index] = rows[ERROR].to_numpy()[chosen]
+
+    def add_disparities(self, *, undefined_is_null: bool) -> None:
+        """Put the numbers that groups are compared by."""
+        import numpy as np
+
+        evaluated = self.evaluated
+        aggregates = {
+            number: request.aggregate
+            for number, request in enumerate(evaluated.requests)
+            if request.aggregate is not None
         }
-    )  # fmt: skip
+        two_sided = [number for number, request in enumerate(evaluated.requests) if request.by and request.by.sides]
+        tidy, texts = frames_of(evaluated), np.array(_REASONS_AS_TEXTS, dtype=object)
+        for part in compare(
+            evaluated.rows, aggregates, two_sided=two_sided, undefined_is_null=undefined_is_null, tidy=tidy
+        ):
+            index = self._index(part.request, part.outer)
+            self.value[index], self.n[index], self.level[index] = part.value, part.n, part.level
+            self.low[index], self.high[index], self.metric[index] = part.low, part.high, part.metric
+            self.state[index] = texts[part.states]
+            for number, names in part.left_out.items():
+                self.metrics_left_out[index[number]] = names
+        if ERROR in evaluated.rows.columns:
+            factors = {number: aggregate.error_factor for number, aggregate in aggregates.items()}
+            bounds = _error_bounds(evaluated.rows.lazy().filter(pl.col("request").is_in(list(aggregates))), factors)
+            found = bounds.collect(engine="in-memory")
+            self.error[self._index(found["request"].to_numpy(), found["outer"].to_numpy())] = found[ERROR].to_numpy()
+
+    def frame(self, *, explain: bool) -> pl.DataFrame:
+        """The tidy frame."""
+        evaluated = self.evaluated
+        about = pl.DataFrame({"request": self.request, "outer": self.outer, LEVEL: self.level})
+        nothing = pl.Series([[]], dtype=_NAMES).new_from_index(0, len(self.value))
+        columns = {
+            **evaluated.about(about),
+            ".estimate": pl.Series(self.value, nan_to_null=True),
+            **self._error_bound(),
+            ".n": self.n,
+            ".status": pl.Series(self.state, dtype=pl.String),
+        }
+        if explain:
+            columns |= self._groups()
+            columns[".level"] = evaluated.level_text(about)
+            columns[".base_metric"] = self._base_metric()
+        left_out = any(self.metrics_left_out)
+        columns[".metrics_left_out"] = pl.Series(self.metrics_left_out, dtype=_NAMES) if left_out else nothing
+        if explain:
+            columns[".groups_left_out"] = self._groups_left_out(nothing)
+        return pl.DataFrame(columns)
+
+    def _groups(self) -> dict[str, pl.Series]:
+        """The groups that carry a disparity."""
+        texts = self.evaluated.rows["text"]
+        return {".group_min": _texts(texts, self.low), ".group_max": _texts(texts, self.high)}
+
+    def _base_metric(self) -> pl.Series:
+        """The metric that carries a disparity of several."""
+        import numpy as np
+
+        several = np.array([request.several for request in self.evaluated.requests], dtype=bool)
+        return _texts(self.evaluated.rows["name"], np.where(several[self.request], self.metric, NO_ROW))
+
+    def _error_bound(self) -> dict[str, pl.Series]:
+        """The column that shows how far off values can be, where scores were counted in bins."""
+        if ERROR not in self.evaluated.rows.columns:
+            return {}
+        bound = pl.Series(self.error, nan_to_null=True)
+        return {".error_bound": bound.set(pl.Series(self.value, nan_to_null=True).is_null(), None)}
+
+    def _groups_left_out(self, nothing: pl.Series) -> pl.Series:
+        """The groups that a disparity was not taken over."""
+        rows = self.evaluated.rows
+        if not (rows["status"] != "ok").any():
+            return nothing
+        compared = [number for number, request in enumerate(self.evaluated.requests) if request.aggregate is not None]
+        excluded = rows.filter(pl.col("request").is_in(compared) & ~pl.col("status").is_in(VALUED))
+        texts = pl.col("text").sort_by(UNIT).unique(maintain_order=True)
+        by_result = excluded.group_by("request", "outer").agg(texts)
+        names: list[list[str]] = [[] for _ in self.value]
+        index = self._index(by_result["request"].to_numpy(), by_result["outer"].to_numpy())
+        for number, groups in zip(index.tolist(), by_result["text"].to_list(), strict=True):
+            names[number] = groups
+        return pl.Series(names, dtype=_NAMES)
 
 
-def _errors(rows: pl.DataFrame) -> list[str]:
-    """The column of how far off values can be, where there is one."""
-    return [ERROR] if ERROR in rows.columns else []
+def _texts(texts: pl.Series, rows: Integers) -> pl.Series:
+    """The texts of rows, null where there is `NO_ROW`."""
+    missing = rows == NO_ROW
+    if missing.all():
+        return pl.Series(texts.name, [None], dtype=pl.String).new_from_index(0, len(rows))
+    chosen = texts[rows.clip(0)]
+    return chosen.set(pl.Series(missing), None) if missing.any() else chosen
 
 
 def _error_bound(rows: pl.DataFrame, value: str) -> dict[str, pl.Series]:
     """The column that shows how far off values can be, of those that there are."""
-    return {".error_bound": rows[ERROR].set(rows[value].is_null(), None)} if _errors(rows) else {}
+    return {".error_bound": rows[ERROR].set(rows[value].is_null(), None)} if ERROR in rows.columns else {}
 
 
 def _error_bounds(groups: pl.LazyFrame, factors: Mapping[int, float | None]) -> pl.LazyFrame:
@@ -91,10 +204,6 @@ def _error_bounds(groups: pl.LazyFrame, factors: Mapping[int, float | None]) -> 
     parts = valued.group_by("request", "outer", PART).agg(bound)
     # what is subtracted is off by as much on top
     return parts.group_by("request", "outer").agg(pl.when(pl.col(ERROR).is_not_null().all()).then(pl.col(ERROR).sum()))
-
-
-def _filled(column: pl.Series, value: object) -> pl.Series:
-    return column.fill_null(value) if column.null_count() else column
 
 
 LOST = ".replicates_lost"

@@ -17,8 +17,9 @@ from tidyfair.tallies.moments import ACTUAL, PREDICTED, REST, SCORE, UP_TO, is_c
 from tidyfair.tallies.tally import HIDDEN
 
 if TYPE_CHECKING:
-    import polars as pl
     from collections.abc import Mapping, Sequence
+
+    import polars as pl
 
     from tidyfair.evaluation.group_index import GroupIndex
     from tidyfair.specs.formulas import Formula, Statistic
@@ -210,30 +211,27 @@ def _of_cells(measure: Array, index: GroupIndex, chosen: Booleans | None = None)
 def _score_sums(
     table: Table, terms: frozenset[Statistic], cells: Cells, index: GroupIndex, reading: Reading
 ) -> dict[str, Array]:
-    """The sums of the score of each level; with sides, those of what is left to any other label beside them."""
+    """The sums of the score of each level; with sides, those of what is left to any other label before them."""
     import numpy as np
 
     there = cells.have(table.reads)
-    sums: dict[str, list[Array]] = {}
+    columns: dict[str, list[Array]] = {}
     sides = (REST, "") if table.sides else ("",)
     for level in reading.levels:
         for side in sides:
-            events = (cells.truth == level) if not side else (cells.truth != level)
-            for name, values in _sums_of_score(
-                table, terms, cells, index, events & there, there, level, side, reading
-            ).items():
-                sums.setdefault(name, []).append(values)
+            events = (cells.truth != level) if side else (cells.truth == level)
+            sums = _counts_of_events(cells, index, events & there, there)
+            for term in terms:
+                values = _of_score(term, cells, events, level, side, reading, cumulative=not table.sides)
+                sums[term.column] = _of_cells(values, index, there)
+            for name, values in sums.items():
+                columns.setdefault(name, []).append(values)
     shape = (len(index), len(reading.levels), *([len(sides)] if table.sides else []))
-    return {name: np.concatenate(values, axis=1).reshape(shape) for name, values in sums.items()}
+    return {name: np.concatenate(values, axis=1).reshape(shape) for name, values in columns.items()}
 
 
-def _sums_of_score(
-    table: Table, terms: frozenset[Statistic], cells: Cells, index: GroupIndex, events: Booleans, there: Booleans,
-    level: int, side: str, reading: Reading,
-) -> dict[str, Array]:  # fmt: skip
-    """The sums of one score: of rows with and without the event, and of the quantities that formulas read."""
-    import numpy as np
-
+def _counts_of_events(cells: Cells, index: GroupIndex, events: Booleans, there: Booleans) -> dict[str, Array]:
+    """The rows with and without the event, counted in rows and in weights; and all rows."""
     sums: dict[str, Array] = {}
     for suffix, measure in ((ROWS, cells.measure("n")), ("", cells.measure("w"))):
         sums["positives" + suffix] = _of_cells(measure, index, events)
@@ -241,14 +239,21 @@ def _sums_of_score(
         sums["instances" + suffix] = _of_cells(measure, index, there)
     sums["rows"] = _of_cells(cells.measure("n"), index)
     sums["size"] = _of_cells(cells.measure("w"), index)
-    for term in terms:
-        cumulative = term.cumulative and not table.sides
-        name = reading.scores[level]
-        score = REST + name if side else UP_TO + name if cumulative else name
-        counts = (cells.truth >= 0) & (cells.truth <= level) if cumulative else events
-        with_event, without = (cells.frame[f"{term.column} {score} {truth}"].to_numpy() for truth in (1, 0))
-        sums[term.column] = _of_cells(np.where(counts, with_event, without), index, there)
     return sums
+
+
+def _of_score(
+    term: Statistic, cells: Cells, events: Booleans, level: int, side: str, reading: Reading, *, cumulative: bool
+) -> Array:
+    """The quantity of each cell, which was summed as if the event had happened, and as if it had not."""
+    import numpy as np
+
+    score = side + reading.scores[level]
+    if term.cumulative and cumulative:
+        score = UP_TO + reading.scores[level]
+        events = (cells.truth >= 0) & (cells.truth <= level)
+    with_event, without = (cells.frame[f"{term.column} {score} {truth}"].to_numpy() for truth in (1, 0))
+    return np.where(events, with_event, without)
 
 
 def _number_sums(table: Table, cells: Cells, index: GroupIndex) -> dict[str, Array]:

@@ -59,7 +59,7 @@ def value_rows(
             LEVEL: pl.Series(_levels(asked, values, labels, runs), dtype=pl.Int32),
             "metric": pl.Series(runs.spread([formulas[each.formula] for each in asked]), dtype=pl.Int32),
             "outer": pl.Series(units.outer[runs.unit], dtype=pl.Int32),
-            "text": units.text.gather(runs.unit),
+            "text": units.text[runs.unit],
             "apart": states.apart,
             "status": states.texts,
             "estimate": _numbers(states.compared),
@@ -140,7 +140,7 @@ class _Runs:
 
     def spread_texts(self, texts: Sequence[str]) -> pl.Series:
         """A text for each metric of a request as one for each row."""
-        return pl.Series(texts, dtype=pl.String).gather(self.spread(range(len(texts))))
+        return pl.Series(texts, dtype=pl.String)[self.spread(range(len(texts)))]
 
 
 def _levels(

@@ -82,10 +82,8 @@ def one_below_the_other(parts: Sequence[tuple[OfRows, tuple[int, int]]]) -> OfRo
 
 def evaluate(formula: Formula, estimator: str, known: Statistics, of_rows: OfRows) -> Values:
     """The values of one formula in all group cells."""
-    if formula.way == "sums":
-        values = _of_sums(formula, estimator, known)
-    else:
-        values = _of_rows(formula, known, of_rows)
+    of_sums = formula.way == "sums"
+    values = _of_sums(formula, estimator, known) if of_sums else _of_rows(formula, known, of_rows)
     one_by_one = estimator in ONE_LABEL or formula.given is not None
     if formula.over_levels and not one_by_one:
         values = _first_level(values)

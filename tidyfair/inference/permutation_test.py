@@ -252,10 +252,12 @@ def compared_draws(
         parts += [tiled, fixed]
     every_draw = pl.concat(parts, how="vertical_relaxed").with_columns(pl.lit(0, pl.Int32).alias("request"))
     two_sided = [0] if by.sides else []
-    found = compare(every_draw, {0: aggregate}, two_sided=two_sided, undefined_is_null=False, tidy=frames_of(evaluated))
-    values = found.sort("outer")["value"]
-    severity = aggregate.severity(values.fill_null(np.nan).to_numpy())
-    return pl.DataFrame({"value": values, "severity": pl.Series(severity, nan_to_null=True)})
+    (compared,) = compare(
+        every_draw, {0: aggregate}, two_sided=two_sided, undefined_is_null=False, tidy=frames_of(evaluated)
+    )
+    severity = aggregate.severity(compared.value)
+    columns = {"value": compared.value, "severity": severity}
+    return pl.DataFrame({name: pl.Series(column, nan_to_null=True) for name, column in columns.items()})
 
 
 def disparity_test(

@@ -298,7 +298,8 @@ def _places(
     width, (other,) = len(metric.by.columns), crossed.units.keys
     first, size = evaluated.units.spans[metric.by]
     own = evaluated.units.keys[metric.by].with_columns(
-        pl.Series(_OUTER, evaluated.units.outer[first : first + size], dtype=pl.Int32), pl.int_range(first, first + size).alias(UNIT)
+        pl.Series(_OUTER, evaluated.units.outer[first : first + size], dtype=pl.Int32),
+        pl.int_range(first, first + size).alias(UNIT),
     )
     keys = crossed.units.keys[other][rows[UNIT] - crossed.units.spans[other][0]]
     named = dict(zip(keys.columns[:width], own.columns[:width], strict=True))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.evaluation.statistics import CELLS, LEVEL, Table, statistics_of
+from tidyfair.evaluation.statistics import CELLS, Table, statistics_of
 from tidyfair.evaluation.values import OfRows, evaluate
 from tidyfair.intervals.proportions import apart, area, clopper_pearson, on_logits, score_ratio, wilson, z_value
 from tidyfair.specs.contrasts import Contrast
@@ -96,7 +96,9 @@ def _tried(formula: Formula) -> tuple[list[float | None], list[float | None]]:
     if not of_counts or formula.beyond or formula.all_terms or not formula.is_rate:
         return [], []
     tables = [*([int(name == other) for name in CELLS] for other in CELLS), *_PROBES]
-    counts = {name + ROWS: np.array(column)[:, None] for name, column in zip(CELLS, zip(*tables, strict=True), strict=True)}
+    counts = {
+        name + ROWS: np.array(column)[:, None] for name, column in zip(CELLS, zip(*tables, strict=True), strict=True)
+    }
     values = evaluate(formula, "binary", statistics_of(Table("class"), counts), OfRows({}, {}))
     estimates = [None if math.isnan(value) else value for value in values.estimate[:, 0].tolist()]
     return estimates, values.denominator[:, 0].tolist()

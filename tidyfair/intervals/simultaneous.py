@@ -92,4 +92,5 @@ def compared_values(
     two_sided = [number] if request.by and request.by.sides else []
     aggregates = {} if request.aggregate is None else {number: request.aggregate}
     tidy = frames_of(evaluated)
-    return compare(tiled, aggregates, two_sided=two_sided, undefined_is_null=False, tidy=tidy).sort("outer")["value"]
+    (compared,) = compare(tiled, aggregates, two_sided=two_sided, undefined_is_null=False, tidy=tidy)
+    return pl.Series(compared.value, nan_to_null=True)

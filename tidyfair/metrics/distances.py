@@ -10,13 +10,13 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tidyfair.errors import Undefined
 from tidyfair.metrics.define import prob_metric
 
 if TYPE_CHECKING:
     from typing import TypeAlias
-
-    import numpy as np
 
     from tidyfair.evaluation.array_metrics import Sample
 
@@ -45,8 +45,6 @@ _MEAN_OF_ABSOLUTE = math.sqrt(2 / math.pi)
 
 def _weights(sample: Sample) -> Floats:
     """The weights of its rows, 1 without."""
-    import numpy as np
-
     return np.ones(len(sample.score)) if sample.weight is None else sample.weight
 
 
@@ -57,8 +55,6 @@ def _size(weight: Floats) -> float:
 
 def _shares(one: Sample, other: Sample) -> tuple[Floats, Floats, Floats, Floats]:
     """The distinct scores, and the shares of each sample, and of both together, at or below them."""
-    import numpy as np
-
     values, place = np.unique(np.concatenate([one.score, other.score]), return_inverse=True)
     first = np.bincount(place[: len(one.score)], _weights(one), len(values))
     second = np.bincount(place[len(one.score) :], _weights(other), len(values))
@@ -79,8 +75,6 @@ def score_distance(one: Sample, other: Sample) -> float:
     >>> score_distance.formula(one=[0.25, 0.5], other=[0.5, 0.75])
     0.5
     """
-    import numpy as np
-
     _, first, second, _ = _shares(one, other)
     return float(np.abs(first - second).max())
 
@@ -95,8 +89,6 @@ def score_distance_if_equal(one: Sample, other: Sample) -> float:
     >>> score_distance_if_equal.formula(one=[0.5] * 4, other=[0.5] * 4)
     0.0
     """
-    import numpy as np
-
     *_, both = _shares(one, other)
     root = math.sqrt(_harmonic(one, other))
     if len(both) > _FEW_VALUES:
@@ -124,8 +116,6 @@ def score_transport(one: Sample, other: Sample) -> float:
     >>> score_transport.formula(one=[0.25, 0.5], other=[0.5, 0.75])
     0.25
     """
-    import numpy as np
-
     values, first, second, _ = _shares(one, other)
     return float((np.abs(first - second)[:-1] * np.diff(values)).sum())
 
@@ -139,8 +129,6 @@ def score_transport_if_equal(one: Sample, other: Sample) -> float:
     >>> score_transport_if_equal.formula(one=[0.5] * 4, other=[0.5] * 4)
     0.0
     """
-    import numpy as np
-
     values, _, _, both = _shares(one, other)
     error = np.sqrt((both * (1 - both)).clip(0) / _harmonic(one, other))
     return float(_MEAN_OF_ABSOLUTE * (error[:-1] * np.diff(values)).sum())
@@ -168,8 +156,6 @@ def _split(sample: Sample) -> tuple[Sample, Sample]:
 
 def _part(sample: Sample, *, event: bool) -> Sample:
     """Those with or without the event."""
-    import numpy as np
-
     taken = np.flatnonzero(sample.truth.astype(bool) == event)
     if not len(taken):
         raise Undefined("one_class")
@@ -179,8 +165,6 @@ def _part(sample: Sample, *, event: bool) -> Sample:
 
 def _roc(sample: Sample) -> tuple[Floats, Floats]:
     """The corners of a ROC curve, as false alarms and hits, from (0, 0) to (1, 1)."""
-    import numpy as np
-
     hits, false_alarms = _split(sample)
     _, below, below_without, _ = _shares(hits, false_alarms)
     # selected are those at or above a score, so all but those below the next
@@ -192,8 +176,6 @@ def _roc(sample: Sample) -> tuple[Floats, Floats]:
 
 def _heights(alarms: Floats, hits: Floats, at: Floats, *, right: bool) -> Floats:
     """The height of a ROC curve at some rates of false alarms, just right or left of them."""
-    import numpy as np
-
     distinct, first = np.unique(alarms, return_index=True)
     last = np.append(first[1:], len(alarms)) - 1
     low, high = hits[first], hits[last]
@@ -214,8 +196,6 @@ def area_between_roc_curves(one: Sample, other: Sample) -> float:
     >>> area_between_roc_curves.formula(one=better, other=worse)
     0.5
     """
-    import numpy as np
-
     curves = [_roc(one), _roc(other)]
     at = np.unique(np.concatenate([curves[0][0], curves[1][0]]))
     (first, second), (first_end, second_end) = (
@@ -240,8 +220,6 @@ def area_between_roc_curves_if_equal(one: Sample, other: Sample) -> float:
     >>> area_between_roc_curves_if_equal.formula(one=told, other=told)
     0.0
     """
-    import numpy as np
-
     truth, score = np.concatenate([one.truth, other.truth]), np.concatenate([one.score, other.score])
     alarms, hits = _roc(replace(one, truth=truth, score=score, weight=np.concatenate([_weights(one), _weights(other)])))
     # chords of equal length along the curve: single steps go straight up or across, which is not its direction
@@ -257,8 +235,6 @@ def area_between_roc_curves_if_equal(one: Sample, other: Sample) -> float:
 
 def _variance(share: Floats, length: Floats, at: Floats) -> Floats:
     """The variance of a share along a curve, for a sample of one; between corners (ties) it is that of the line."""
-    import numpy as np
-
     end = np.searchsorted(length, at, side="left").clip(1, len(length) - 1)
     low, high = share[end - 1].clip(0, 1), share[end].clip(0, 1)
     part = (at - length[end - 1]) / (length[end] - length[end - 1])
@@ -278,8 +254,6 @@ def area_between_roc_curves_debiased(one: Sample, other: Sample) -> float:
 
 def _auc(hits: Sample, false_alarms: Sample) -> float:
     """Share of pairs in which the first scores higher, ties counting half."""
-    import numpy as np
-
     order = np.argsort(false_alarms.score, kind="stable")
     score = false_alarms.score[order]
     total = np.concatenate([[0.0], np.cumsum(_weights(false_alarms)[order])])

@@ -157,8 +157,8 @@ theil_index_of_scores = metric_tweak(generalized_entropy_index_of_scores, "theil
 
 @prob_metric(direction="minimize", range=(0, math.inf), undefined=_REASON)
 def inequality_within_of_scores(
-    score_benefit: Number, score_power: Number, score_without: Number, instances: Number, overall_mean_benefit_of_scores: Number,
-    *, alpha: float = 2,
+    score_benefit: Number, score_power: Number, score_without: Number, instances: Number,
+    overall_mean_benefit_of_scores: Number, *, alpha: float = 2,
 ) -> Number:  # fmt: skip
     """What inequality inside a group adds to that of all, as `inequality_within`, of probabilities.
 

@@ -472,8 +472,8 @@ def rpiq(truth: Expr, estimate: Expr, weight: Expr, weighted: Expr) -> Expr:
 
 @numeric_metric(direction="maximize", range=(-1, 1), undefined="constant")
 def iic(
-    covariation: Number, truth_variation: Number, estimate_variation: Number, overestimate: Number, underestimate: Number,
-    overestimated: Number, instances: Number,
+    covariation: Number, truth_variation: Number, estimate_variation: Number, overestimate: Number,
+    underestimate: Number, overestimated: Number, instances: Number,
 ) -> Rate:  # fmt: skip
     """Index of ideality of correlation (Toropova and Toropov, 2017): correlation, less where errors lean to one side.
 
