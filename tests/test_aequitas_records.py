@@ -12,6 +12,7 @@ import pytest
 from conftest import records, reference_data
 
 import tidyfair as tf
+from tidyfair.specs.formulas import Number, Rate  # noqa: TC001 - part of what a reader of a formula sees
 
 DEVIATIONS = {
     "infinite": (18, "x/0 is 10.0, as if that were the worst there is; ours is infinite, and no parity either"),
@@ -34,7 +35,7 @@ OUT_OF_SCOPE = {
 
 
 @tf.class_metric(constant_average=True)
-def ppr(selected: pl.Expr, overall_selected: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+def ppr(selected: Number, overall_selected: Number) -> Rate:
     """Share of all predicted positives that are in the group."""
     return selected, overall_selected
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from polars import DataFrame
 
+    from tidyfair.specs.formulas import Number
+
 FAIR = tf.metric_set(tf.accuracy, tf.demographic_parity("sex"))
 
 
@@ -794,23 +796,23 @@ def test_formulas_on_plain_numbers() -> None:
 
 
 def test_formulas_of_ones_own() -> None:
-    def hits(tpp: pl.Expr) -> pl.Expr:
+    def hits(tpp: Number) -> Number:
         return tpp
 
     assert message(lambda: tf.class_metric()(hits)) == snapshot(
         "ArgumentError: hits(): the parameter 'tpp' is no statistic, and its module knows no metric of that name; import it there. Did you mean 'tp'? Statistics: 'tp', 'fp', 'fn', 'tn', 'positives', 'negatives', 'selected', 'unselected', 'instances', 'label_count', 'count'."
     )
 
-    def half(tp: pl.Expr) -> Any:
+    def half(tp: Number) -> Any:
         del tp
         return 0.5
 
     assert message(lambda: tf.class_metric()(half)) == snapshot(
-        "ArgumentError: half() must return an expression of its parameters, or numerator and denominator, not 0.5."
+        "ArgumentError: half() must return a number for each group, or numerator and denominator, as arithmetic of its parameters, not 0.5."
     )
 
     @tf.class_metric()
-    def scaled(tp: pl.Expr, *, by: float = 1) -> pl.Expr:
+    def scaled(tp: Number, *, by: float = 1) -> Number:
         return tp / math.sqrt(by)
 
     assert message(lambda: tf.metric_tweak(scaled, "x", by="2")).startswith("ArgumentError: scaled cannot use")
@@ -1256,9 +1258,19 @@ def test_numbers_of_numpy_are_numbers() -> None:
 
 
 def test_a_formula_reads_nothing_but_its_parameters() -> None:
-    strange: Any = lambda tp: pl.col("nope") + tp  # noqa: E731 - as users write them
-    assert message(lambda: tf.new_class_metric(strange, "x")) == snapshot(
-        'ArgumentError: x: a formula reads its parameters, \'tp\', and not [(col("nope")) + (col("tp"))].'
+    strange: Any = lambda hits: (pl.col("nope") + hits).sum()  # noqa: E731 - as users write them
+    assert message(lambda: tf.new_prob_metric(strange, "x")) == snapshot(
+        'ArgumentError: x: a formula reads its parameters, \'hits\', and not [(col("nope")) + (col("hits"))].sum().'
+    )
+    in_polars: Any = lambda tp: pl.lit(float(tp.sum()))  # noqa: E731 - as users may write them
+    assert message(lambda: tf.new_class_metric(in_polars, "x")) == snapshot(
+        "ArgumentError: <lambda>() returns a polars expression; a formula over sums is arithmetic on numpy arrays, as "
+        "`np.where(tp > 0, tp / fn, np.nan)`."
+    )
+    summed: Any = lambda tp, fp: tp.sum() / fp  # noqa: E731 - as users may write them
+    assert message(lambda: tf.new_class_metric(summed, "x", over_levels=True)) == snapshot(
+        "ArgumentError: <lambda>() makes arrays of (3, 2) of arrays of (3, 2); sum over the labels, which are the last "
+        "axis: `tp.sum(axis=-1)`."
     )
 
 

@@ -271,9 +271,9 @@ def test_metrics_are_listed_with_their_formulas(capsys: pytest.CaptureFixture[st
     assert all(f"{name}: " in told for name in tf.catalogue()["name"])
     assert main(["metrics", "recall", "equalized_odds"]) == 0
     told = capsys.readouterr().out
-    assert "def sens(tp: Expr, fn: Expr) -> Rate:\n    return tp, tp + fn" in told
+    assert "def sens(tp: Number, fn: Number) -> Rate:\n    return tp, tp + fn" in told
     assert "equalized_odds: difference(to='range'), minimize, 0 to 1\n" in told
-    assert "def spec(tn: Expr, fp: Expr) -> Rate:\n    return tn, tn + fp" in told
+    assert "def spec(tn: Number, fp: Number) -> Rate:\n    return tn, tn + fp" in told
     assert main(["metrics", "recal"]) == 2
     assert "Did you mean 'recall'?" in capsys.readouterr().err
 

@@ -14,6 +14,7 @@ import pytest
 from conftest import records, reference_data
 
 import tidyfair as tf
+from tidyfair.specs.formulas import Number, Rate  # noqa: TC001 - part of what a reader of a formula sees
 
 DEVIATIONS = {
     "undefined_is_zero": (14, "a true positive rate without positives is 0, and so compared; ours is undefined"),
@@ -57,13 +58,13 @@ Z_SCORE = (of(".estimate", "unprivileged", "mean_prediction") - of(".estimate", 
 VARIANCE = tf.new_numeric_metric(lambda estimate_variation, instances: (estimate_variation, instances), "variance")
 CORRELATION = tf.new_numeric_metric(
     lambda covariation, truth_variation, estimate_variation: (
-        covariation / truth_variation.sqrt() / estimate_variation.sqrt()
+        covariation / np.sqrt(truth_variation) / np.sqrt(estimate_variation)
     ),
     "correlation", "maximize", (-1, 1),
 )  # fmt: skip
 
 
-def share_of_label(selected: pl.Expr, overall_selected: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+def share_of_label(selected: Number, overall_selected: Number) -> Rate:
     return selected, overall_selected
 
 

@@ -12,6 +12,7 @@ import pkgutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
 import polars as pl
 import pytest
 from arithmetic import (
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
     from arithmetic import Row
 
-    from tidyfair.specs.formulas import Expr, Rate
+    from tidyfair.specs.formulas import Number, Rate
 
     Member: TypeAlias = tf.Metric | tf.GroupwiseMetric
 
@@ -500,7 +501,9 @@ def test_it_or_what_it_is_made_of_has_a_reference(name: str) -> None:
 
 @pytest.mark.parametrize("curve", [tf.roc_curve, tf.pr_curve, tf.gain_curve, tf.lift_curve], ids=repr)
 def test_the_example_of_a_curve_is_true(curve: tf.Curve) -> None:
-    example = doctest.DocTestParser().get_doctest(curve.__doc__ or "", dict(vars(tf)), curve.name, None, None)
+    example = doctest.DocTestParser().get_doctest(
+        curve.__doc__ or "", {name: getattr(tf, name) for name in tf.__all__}, curve.name, None, None
+    )
     assert example.examples
     assert not doctest.DocTestRunner().run(example).failed
 
@@ -552,33 +555,36 @@ def test_plain_numbers_of_groups() -> None:
 def mutants() -> list[Member]:
     """Metrics under the name of another one, each wrong in its own way."""
 
-    def spec(tp: Expr, fn: Expr) -> Rate:
+    def spec(tp: Number, fn: Number) -> Rate:
         return tp, tp + fn
 
-    def precision(tp: Expr, fp: Expr) -> Expr:
-        return (tp / (tp + fp)).fill_nan(0)
+    def precision(tp: Number, fp: Number) -> Number:
+        return np.nan_to_num(tp / (tp + fp))
 
-    def error_rate(fp: Expr, fn: Expr, tp: Expr, tn: Expr) -> Rate:
+    def error_rate(fp: Number, fn: Number, tp: Number, tn: Number) -> Rate:
         return fp + fn, tp + fp + fn + tn
 
-    def bal_accuracy(tp: Expr, fp: Expr, fn: Expr, tn: Expr) -> Expr:
+    def bal_accuracy(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
         return (tp / (tp + fn) + tn / (tn + fp)) / 2
 
-    def positives(tp: Expr, fn: Expr) -> Expr:
+    def positives(tp: Number, fn: Number) -> Number:
         return tp + fn
 
-    def detection_prevalence(selected: Expr, unselected: Expr) -> Rate:
+    def detection_prevalence(selected: Number, unselected: Number) -> Rate:
         return selected, selected + unselected
 
-    def smoothed_base_rate(positives: Expr, negatives: Expr) -> Expr:
+    def smoothed_base_rate(positives: Number, negatives: Number) -> Number:
         return (positives + 0.5) / (positives + negatives + 1)
 
-    def mean_benefit(tp: Expr, fp: Expr, fn: Expr, tn: Expr) -> Rate:
+    def mean_benefit(tp: Number, fp: Number, fn: Number, tn: Number) -> Rate:
         return tp + tn + 2 * fn, tp + fp + fn + tn
 
-    def divergence_from_all(positives: Expr, instances: Expr, overall_positives: Expr, overall_instances: Expr) -> Expr:
+    def divergence_from_all(
+        positives: Number, instances: Number, overall_positives: Number, overall_instances: Number
+    ) -> Number:
         own = positives / instances
-        return pl.when(own > 0).then(own * (own / (overall_positives / overall_instances)).log()).otherwise(0.0).sum()
+        ratio = own / (overall_positives / overall_instances)
+        return np.where(own > 0, own * np.log(ratio), 0.0).sum(axis=-1)
 
     selected = tf.class_metric(undefined_levels="null")(detection_prevalence)
     diverged = tf.class_metric(range=(0, math.inf), over_levels=True)(divergence_from_all)

@@ -1,26 +1,14 @@
-"""Tidy metric sets and fairness metrics on dataframes."""
+"""Tidy metric sets and fairness metrics on dataframes.
+
+Every public name is listed here with the module that defines it, which is read when the name is first asked for: so
+`import tidyfair` costs nothing but this list.
+"""
 
 from typing import TYPE_CHECKING
 
-from tidyfair.errors import *
-from tidyfair.metric_sets import *
-from tidyfair.metrics.catalog import *
-from tidyfair.metrics.classification import *
-from tidyfair.metrics.define import *
-from tidyfair.metrics.dependence import *
-from tidyfair.metrics.fairness import *
-from tidyfair.metrics.individual import *
-from tidyfair.metrics.inequality import *
-from tidyfair.metrics.probability import *
-from tidyfair.metrics.regression import *
-from tidyfair.specs.aggregates import *
-from tidyfair.specs.contrasts import *
-from tidyfair.specs.formulas import *
-from tidyfair.specs.groups import *
-from tidyfair.specs.spreads import *
-
 if TYPE_CHECKING:
     from tidyfair import datasets as datasets
+    from tidyfair.errors import *
     from tidyfair.evaluation.array_metrics import *
     from tidyfair.inference.cross_validation import *
     from tidyfair.inference.drift import *
@@ -33,52 +21,163 @@ if TYPE_CHECKING:
     from tidyfair.inference.small_groups import *
     from tidyfair.inference.subgroups import *
     from tidyfair.integrations.scorers import *
+    from tidyfair.metric_sets import *
+    from tidyfair.metrics.catalog import *
+    from tidyfair.metrics.classification import *
     from tidyfair.metrics.confusion import *
     from tidyfair.metrics.curves import *
     from tidyfair.metrics.defaults import *
+    from tidyfair.metrics.define import *
+    from tidyfair.metrics.dependence import *
+    from tidyfair.metrics.fairness import *
+    from tidyfair.metrics.individual import *
+    from tidyfair.metrics.inequality import *
+    from tidyfair.metrics.probability import *
+    from tidyfair.metrics.regression import *
     from tidyfair.reports.page import *
     from tidyfair.reports.plots import *
     from tidyfair.reports.tables import *
+    from tidyfair.specs.aggregates import *
+    from tidyfair.specs.contrasts import *
+    from tidyfair.specs.formulas import *
+    from tidyfair.specs.groups import *
+    from tidyfair.specs.spreads import *
     from tidyfair.streaming import *
     from tidyfair.tallies.tally import *
     from tidyfair.tallies.thresholds import *
 
+    __all__: list[str]
     __version__: str
 
-_LATER = (
-    "tallies.thresholds", "tallies.tally", "evaluation.array_metrics", "inference.cross_validation",
-    "inference.gates", "inference.permutation_test", "metrics.confusion", "streaming", "metrics.defaults",
-    "metrics.curves", "inference.model_comparison", "inference.pairwise_tests", "inference.drift",
-    "inference.posterior", "integrations.scorers", "inference.sample_size", "inference.small_groups",
-    "inference.subgroups", "reports.plots", "reports.tables", "reports.page",
-)  # fmt: skip
-"""Modules that are read when one of their names is first asked for, so that the import stays short; none is called as
-one of its names is, which it would hide."""
+_NAMES = {
+    "errors": """
+        AggregateError ArgumentError ClusterWarning ColumnError ConstantWarning ForkError LabelError
+        SelectionWarning TidyfairError Undefined UndefinedError UndefinedWarning WeightError
+    """,
+    "metric_sets": "GroupwiseFactory GroupwiseMetric Metric metric_set metric_tweak MetricSet",
+    "streaming": "Accumulator load_state save_state",
+    "evaluation.array_metrics": "Sample",
+    "inference.cross_validation": "compare_resamples resamples summarize",
+    "inference.drift": "compare_periods PeriodTest",
+    "inference.gates": "assert_fair check four_fifths Gate UnfairError",
+    "inference.model_comparison": "compare_models ModelComparison",
+    "inference.pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest worst_groups WorstGroups",
+    "inference.permutation_test": "disparity_test DisparityTest",
+    "inference.posterior": "probability ProbabilityOf",
+    "inference.sample_size": "rows_needed smallest_difference",
+    "inference.small_groups": "lump_rare missing_truth shrunken_rates",
+    "inference.subgroups": "linear_subgroup LinearSubgroup subgroup_search SubgroupSearch",
+    "integrations.scorers": """
+        correlation_score CorrelationScorer equal_opportunity_score FairnessScorer make_scorer p_percent_score
+        subset_score SubsetScorer
+    """,
+    "metrics.catalog": "catalogue get_metrics",
+    "metrics.classification": """
+        accuracy average_odds average_predictive_value bal_accuracy balanced_accuracy base_rate cohen_kappa
+        critical_success_index demographic_disparity detection_prevalence diagnostic_odds_ratio
+        divergence_from_rest error_rate f1 f_meas fall_out false_discovery_rate false_negative_rate
+        false_negative_share false_negatives false_negatives_per_false_positive false_omission_rate
+        false_positive_rate false_positive_share false_positives hit_rate informedness instances j_index kap
+        lift markedness matthews_corrcoef mcc miss_rate negative_likelihood_ratio negative_predictive_value
+        negatives npv positive_likelihood_ratio positive_predictive_value positives power ppv precision
+        predicted_negatives predicted_positives prevalence recall roc_dist sedi selection_rate sens
+        sensitivity share_of_rows smoothed_base_rate smoothed_negative_rate smoothed_rejection_rate
+        smoothed_selection_rate spec specificity threat_score true_negative_rate true_negative_share
+        true_negatives true_positive_rate true_positive_share true_positives youden_index zero_one_loss
+    """,
+    "metrics.confusion": "conf_mat conf_mat_summary",
+    "metrics.curves": "calibration_curve Curve gain_curve lift_curve pr_curve roc_curve",
+    "metrics.defaults": "default_metrics threshold_curve ThresholdCurve",
+    "metrics.define": "class_metric new_class_metric new_numeric_metric new_prob_metric numeric_metric prob_metric",
+    "metrics.dependence": "distance_given_estimate distance_given_truth distance_to_all",
+    "metrics.fairness": """
+        abroca abroca_debiased abroca_if_equal accuracy_difference accuracy_group_minimum accuracy_ratio
+        auc_parity average_abs_odds_difference average_odds_difference average_predictive_value_difference
+        bal_accuracy_group_minimum base_rate_difference base_rate_ratio between_group_coefficient_of_variation
+        between_group_generalized_entropy_index between_group_generalized_entropy_index_of_numbers
+        between_group_generalized_entropy_index_of_scores between_group_theil_index bias_amplification
+        bnsp_auc bpsn_auc brier_class_difference calibration_error_parity calibration_parity class_imbalance
+        conditional_demographic_disparity conditional_use_accuracy_equality demographic_parity
+        demographic_parity_difference demographic_parity_ratio differential_fairness
+        differential_fairness_of_labels disparate_impact equal_opportunity equal_opportunity_difference
+        equal_opportunity_ratio equalized_odds equalized_odds_difference equalized_odds_ratio
+        error_rate_difference error_rate_group_maximum error_rate_ratio explained_by_groups f1_group_minimum
+        false_discovery_rate_difference false_discovery_rate_ratio false_negative_rate_difference
+        false_negative_rate_ratio false_omission_rate_difference false_omission_rate_ratio
+        false_positive_rate_difference false_positive_rate_ratio generalized_equalized_odds_difference
+        independence kl_divergence kolmogorov_smirnov kolmogorov_smirnov_debiased kolmogorov_smirnov_if_equal
+        mae_difference mae_ratio mean_difference mean_prediction_difference mean_score_difference
+        mn_log_loss_difference mutual_information negative_class_balance negative_predictive_value_difference
+        negative_predictive_value_ratio new_between_group_metric new_groupwise_metric
+        overall_accuracy_equality positive_class_balance positive_predictive_value_difference
+        positive_predictive_value_ratio precision_difference precision_group_minimum precision_ratio
+        predictive_equality predictive_parity recall_difference recall_group_minimum recall_ratio
+        residual_bias_difference rmse_difference rmse_group_maximum rmse_ratio roc_auc_difference
+        roc_auc_group_minimum roc_auc_ratio rsq_difference selection_rate_difference selection_rate_ratio
+        sensitivity_difference sensitivity_ratio separation specificity_difference specificity_ratio
+        statistical_parity_difference sufficiency treatment_equality true_negative_rate_difference
+        true_negative_rate_ratio true_positive_rate_difference true_positive_rate_ratio wasserstein_distance
+        wasserstein_distance_debiased wasserstein_distance_if_equal within_group_generalized_entropy_index
+        within_group_generalized_entropy_index_of_numbers within_group_generalized_entropy_index_of_scores
+    """,
+    "metrics.individual": "consistency",
+    "metrics.inequality": """
+        benefit_variation generalized_entropy_index generalized_entropy_index_of_numbers
+        generalized_entropy_index_of_scores inequality_within inequality_within_of_numbers
+        inequality_within_of_scores mean_benefit mean_benefit_of_numbers mean_benefit_of_scores
+        mean_log_deviation theil_index theil_index_of_numbers theil_index_of_scores
+    """,
+    "metrics.probability": """
+        auc_roc average_precision balance_for_negative_class balance_for_positive_class brier_class
+        brier_score calibration_in_the_large calibration_intercept calibration_ratio calibration_slope
+        classification_cost ece expected_calibration_error expected_calibration_error_debiased
+        expected_calibration_error_if_calibrated gain_capture generalized_false_negative_rate
+        generalized_false_negatives generalized_false_positive_rate generalized_false_positives
+        generalized_true_negative_rate generalized_true_negatives generalized_true_positive_rate
+        generalized_true_positives log_loss mean_score mn_log_loss pr_auc ranked_prob_score roc_auc roc_aunp
+        roc_aunu
+    """,
+    "metrics.regression": """
+        ccc concordance_correlation gini_coef huber_loss huber_loss_pseudo iic mae mape mase
+        mean_absolute_error mean_prediction mean_squared_error mean_truth median_absolute_error mpe msd mse
+        pinball_loss poisson_log_loss r2_score residual_bias rmse rmse_relative rpd rpiq rsq rsq_trad smape
+        squared_shift
+    """,
+    "reports.page": "Report report",
+    "reports.plots": "autoplot",
+    "reports.tables": "as_table",
+    "specs.aggregates": "Aggregate new_aggregate",
+    "specs.contrasts": "difference log_ratio ratio",
+    "specs.formulas": "statistic",
+    "specs.groups": "Privileged privileged",
+    "specs.spreads": """
+        coefficient_of_variation generalized_entropy group_maximum group_mean group_minimum
+        mean_absolute_deviation standard_deviation
+    """,
+    "tallies.tally": "Tally",
+    "tallies.thresholds": "sigmoid",
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+if not TYPE_CHECKING:
+    __all__ = sorted(_MODULE_OF)  # noqa: PLE0605 - names of the list above
 
 
 def __getattr__(name: str) -> object:
     from importlib import import_module  # noqa: PLC0415 - as short as can be
 
+    if name in _MODULE_OF:
+        value = getattr(import_module(f"tidyfair.{_MODULE_OF[name]}"), name)
+        globals()[name] = value
+        return value
     if name == "datasets":
         return import_module("tidyfair.datasets")
     if name == "__version__":
         # as installed; looked up when asked for, because that reads a file
         return import_module("importlib.metadata").version("tidyfair")
-    for place in () if name.startswith("__") and name != "__all__" else _LATER:
-        module = import_module(f"tidyfair.{place}")
-        globals().update({each: getattr(module, each) for each in module.__all__})
-        if name in module.__all__:
-            return globals()[name]
-    if name == "__all__":
-        return [name for name, value in globals().items() if not name.startswith("_") and _is_public(value)]
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)
 
 
-def _is_public(value: object) -> bool:
-    """Whether a name is one of the library's, and no room of it."""
-    return value is not TYPE_CHECKING and type(value).__name__ != "module"
-
-
 def __dir__() -> list[str]:
-    return __getattr__("__all__")  # pyright: ignore[reportReturnType] - `__all__` is a list
+    return [*sorted(_MODULE_OF), "datasets"]

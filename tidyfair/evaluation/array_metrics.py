@@ -69,8 +69,8 @@ class _Answers:
 
 def row_values(
     rows: Rows, formulas: Sequence[Formula], levels: Sequence[Level], whose: Whose, *, pairs: bool = False
-) -> pl.DataFrame:
-    """The values of formulas for each unit and level, in level-major order, and the reasons of those without.
+) -> OfRows:
+    """The values of formulas for each unit and level, and the reasons of those without.
 
     With `pairs` a level is read against each other level, and the mean counts.
     """
@@ -115,7 +115,7 @@ def class_values(
     labels: Sequence[object] | None,
     whose: Whose,
     units: int,
-) -> pl.DataFrame:
+) -> OfRows:
     """The values of functions of true and predicted labels for each unit and level, from the cells of the units.
 
     Without weights the function sees each row; with weights, each pair of labels once, and its weight. Labels are 1 for

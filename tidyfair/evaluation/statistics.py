@@ -443,13 +443,13 @@ def _of_labels(sums: Mapping[str, Array]) -> Statistics:
     weights = _with_margins(sums, "") if "tp" in sums else rows
     squares = _with_margins(sums, SQUARES) if "tp" + SQUARES in sums else None
     levels = rows["tp"].shape[1]
-    known = terms | {
-        "rank": np.arange(float(levels)), "label_count": np.full(levels, float(max(levels, _SMALLEST_COUNT))),
-    }  # fmt: skip
-    of_rows = rows | known
+    # steps are counted only where a formula reads them
+    known = dict.fromkeys(_STEPS, np.full(rows["tp"].shape, np.nan)) | terms
+    known |= {"rank": np.arange(float(levels)), "label_count": np.full(levels, float(max(levels, _SMALLEST_COUNT)))}
+    of_rows = known | rows
     return Statistics(
-        "class", None, of_rows if weights is rows else weights | known, of_rows, weights["instances"],
-        rows["instances"], None if squares is None else squares | known, sums.get(HIDDEN),
+        "class", None, of_rows if weights is rows else known | weights, of_rows, weights["instances"],
+        rows["instances"], None if squares is None else known | squares, sums.get(HIDDEN),
     )  # fmt: skip
 
 

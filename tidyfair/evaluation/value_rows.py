@@ -113,10 +113,13 @@ class _Runs:
             key = (each.formula, each.estimator)
             first, size = units.spans[requests[each.request].by]
             labels = values[key].estimate.shape[1]
-            group, of_label = np.arange(first, first + size), np.arange(labels)
-            unit.append(np.tile(group, labels))
-            source.append((begins[key] + of_label[:, None] * count + group).ravel())
-            label.append(np.repeat(of_label, size))
+            # of distributions the labels of a group stand together, of everything else the groups of a label
+            shape = (size, labels) if each.formula.given is not None else (labels, size)
+            one, other = (axis.ravel() for axis in np.indices(shape))
+            group, of_label = (first + one, other) if each.formula.given is not None else (first + other, one)
+            unit.append(group)
+            source.append(begins[key] + of_label * count + group)
+            label.append(of_label)
         sizes = [len(part) for part in unit]
         return cls(np.concatenate(unit), np.concatenate(source), np.concatenate(label), sizes)
 

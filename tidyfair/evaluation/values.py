@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_OF_LABELS = ("rank", "label_count")
-"""Statistics that are about the labels of the call, whatever the group."""
 ZERO_DENOMINATOR = "zero_denominator"
 
 
@@ -118,7 +116,8 @@ def _as_read(formula: Formula, estimator: str, known: Statistics, measure: Any) 
         return two_sides(sums)
     if estimator == "micro" and not formula.over_levels:
         return {
-            name: values[:1] if name in _OF_LABELS else values.sum(axis=1, keepdims=True)
+            # what is about the labels of the call is the same for all groups
+            name: values[:1] if values.ndim == 1 else values.sum(axis=1, keepdims=True)
             for name, values in sums.items()
         }
     return sums

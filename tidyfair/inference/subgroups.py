@@ -341,7 +341,7 @@ def _checked(name: str, metric: object, features: object, kinds: tuple[str, ...]
     counted = (
         metric.kind in kinds and formula.way == "sums" and not any(term.neighborhood for term in formula.all_terms)
     )
-    if not counted or not formula.is_rate or metric.range != (0, 1) or formula.compares:
+    if not counted or not formula.is_share_of_rows or metric.range != (0, 1) or formula.compares:
         msg = (
             f"{name}() takes a rate of labels, such as fall_out, miss_rate, selection_rate or accuracy; {metric.name} "
             "is no share of rows."

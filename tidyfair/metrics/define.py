@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from tidyfair.metric_sets import ConstantAverage
     from tidyfair.specs.aggregates import Direction
-    from tidyfair.specs.formulas import Expr, Rate
+    from tidyfair.specs.formulas import Expr, ExprRate, Number, Rate
 
 __all__ = [
     "class_metric",
@@ -56,18 +56,20 @@ def class_metric(
     constant_average: ConstantAverage = False,
     given: Given | None = None,
     ordered_with: tuple[str, str] | None = None,
-) -> Callable[[Callable[..., Expr | Rate]], Metric]:
+) -> Callable[[Callable[..., Number | Rate]], Metric]:
     """Turn a formula into a metric of predicted labels.
 
     The function's name is the metric's, its parameters are statistics (`tp`, `fp`, `fn`, `tn`, `positives`,
     `negatives`, `selected`, `unselected`, `instances`, `label_count`) or metrics that its module knows, its
     keyword-only parameters are options; `overall_` before a name is that of all groups together, `rest_` that of all
-    other groups. It returns an expression, or numerator and denominator.
+    other groups. They are numpy arrays of groups by labels (plain floats in `.formula(…)`), and so is what it
+    returns: a number for each, or numerator and denominator.
 
     Args:
         direction: Whether larger values are better.
         range: Smallest and largest possible value.
-        over_levels: The formula has a multi-class form of its own: it sums over the labels' rows itself.
+        over_levels: The formula has a multi-class form of its own: it sums over the labels itself, which are the last
+            axis, as by `tp.sum(axis=-1)`.
         undefined_levels: Whether averages leave out labels without a value, or are null.
         undefined: Why it has no value where it has none.
         constant_average: The average over labels says nothing, as for shares that add up to 1; `"micro"` if only the
@@ -81,7 +83,7 @@ def class_metric(
         "given": given, "ordered_with": ordered_with,
     }  # fmt: skip
 
-    def define(function: Callable[..., Expr | Rate]) -> Metric:
+    def define(function: Callable[..., Number | Rate]) -> Metric:
         return defined(function, "class", direction, range, settings, constant_average=constant_average)
 
     return define
@@ -99,13 +101,14 @@ def prob_metric(
     truth: bool = True,
     constant_average: ConstantAverage = False,
     counts: Counts = "instances",
-    error_of_bins: Callable[..., Rate] | None = None,
+    error_of_bins: Callable[..., ExprRate] | None = None,
     deviations: tuple[Callable[..., Expr], ...] = (),
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a formula into a metric of scores.
 
-    Its parameters are sums (`positives`, `negatives`, `instances`, and the statistics that its module knows), or what
-    stands at each distinct score of a group, falling (`score`, `hits`, `false_alarms` …), or metrics of its module.
+    Its parameters are sums (`positives`, `negatives`, `instances`, and the statistics that its module knows), which are
+    numpy arrays of groups by labels; or what stands at each distinct score of a group, falling (`score`, `hits`,
+    `false_alarms` …), which are polars expressions; or metrics of its module.
 
     Args:
         direction: Whether larger values are better.
@@ -149,7 +152,8 @@ def numeric_metric(
 
     Its parameters are sums (`instances`, `truth_mean`, `truth_variation`, `estimate_mean`, `estimate_variation`,
     `covariation`, `truth_minimum`, `truth_maximum`, `weight_squares`, and the statistics that its module knows), or the
-    rows of a group as they stand (`truth`, `estimate`, `weight`), or metrics of its module.
+    rows of a group as they stand (`truth`, `estimate`, `weight`), or metrics of its module. Sums are numpy arrays with
+    a number for each group, rows are polars expressions.
 
     Args:
         direction: Whether larger values are better.
@@ -203,7 +207,7 @@ def defined(
     if (function.__module__ or "").startswith("tidyfair."):
         # ours are looked at by the tests, not at every import
         return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
-    definition.check()
+    _check_formula(name or name_of(function), definition)
     if definition.way == "rows":
         _check_reads(name or name_of(function), definition)
     return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
@@ -215,6 +219,18 @@ def _parameters(name: str, function: Callable[..., Any]) -> list[inspect.Paramet
         return list(inspect.signature(function).parameters.values())
     except ValueError as error:
         msg = f"{name}: {name_of(function)} does not say what it takes; write a function that calls it."
+        raise ArgumentError(msg) from error
+
+
+def _check_formula(name: str, definition: Formula) -> None:
+    """Refuse what is no formula."""
+    try:
+        definition.check()
+    except (AttributeError, TypeError) as error:
+        language = "polars expressions"
+        if definition.way == "sums":
+            language = "numpy arrays, as `np.sqrt(tp)` or `np.where(tp > 0, tp / fn, np.nan)`"
+        msg = f"{name}: the formula failed: {error}. It is arithmetic on {language}."
         raise ArgumentError(msg) from error
 
 
@@ -307,10 +323,11 @@ def new_class_metric(
     """Make a metric of predicted labels from a formula over counts, or from a function of two arrays.
 
     Args:
-        fn: A function whose parameters are statistics (`tp`, `fp` …) and which returns an expression, or numerator and
-            denominator: fast. Or a function of true and predicted labels such as scikit-learn's, with `sample_weight`
-            if it takes weights: slow, because it is asked group by group. It sees 1 for the event (each label in turn)
-            and 0 for the rest; with `over_levels`, all labels as they are.
+        fn: A function whose parameters are statistics (`tp`, `fp` …), as numpy arrays with a number for each group and
+            label, and which returns such an array, or numerator and denominator: fast. Or a function of true and
+            predicted labels such as scikit-learn's, with `sample_weight` if it takes weights: slow, because it is asked
+            group by group. It sees 1 for the event (each label in turn) and 0 for the rest; with `over_levels`, all
+            labels as they are.
         name: What `.metric` says.
         direction: Whether larger values are better.
         range: Smallest and largest possible value.
@@ -339,14 +356,15 @@ def new_prob_metric(
     """Make a metric of scores from a formula over sums or sorted scores, or from a function of two arrays.
 
     Args:
-        fn: A function of sums (`positives`, `negatives`, `instances`, and the names in `statistics`), or of what stands
-            at each distinct score, falling (`score`, `hits`, `false_alarms`), which returns an expression, or numerator
-            and denominator: fast. Or a function of truth (1 for the event) and scores such as scikit-learn's, with
-            `sample_weight` if it takes weights: slow, because it is asked group by group.
+        fn: A function of sums (`positives`, `negatives`, `instances`, and the names in `statistics`), which are numpy
+            arrays, or of what stands at each distinct score, falling (`score`, `hits`, `false_alarms`), which are
+            polars expressions; it returns the same, or numerator and denominator: fast. Or a function of truth (1 for
+            the event) and scores such as scikit-learn's, with `sample_weight` if it takes weights: slow, because it is
+            asked group by group.
         name: What `.metric` says.
         direction: Whether larger values are better.
         range: Smallest and largest possible value.
-        statistics: Quantities of a row that are summed, as functions of `truth` (1 or 0) and `score`.
+        statistics: Quantities of a row that are summed, as polars expressions of `truth` (1 or 0) and `score`.
         over_levels: Whether it reads all labels at once: labels, and one column of scores for each.
         probabilities: Whether scores outside 0 to 1 are refused.
 
@@ -375,14 +393,15 @@ def new_numeric_metric(
     """Make a metric of predicted numbers from a formula over sums or rows, or from a function of two arrays.
 
     Args:
-        fn: A function of sums (see `numeric_metric`, and the names in `statistics`), or of the rows of a group
-            (`truth`, `estimate`, `weight`), which returns an expression, or numerator and denominator: fast. Or a
+        fn: A function of sums (see `numeric_metric`, and the names in `statistics`), which are numpy arrays, or of the
+            rows of a group (`truth`, `estimate`, `weight`), which are polars expressions; it returns the same, or
+            numerator and denominator: fast. Or a
             function of true and predicted numbers such as scikit-learn's, with `sample_weight` if it takes weights:
             slow.
         name: What `.metric` says.
         direction: Whether larger values are better.
         range: Smallest and largest possible value.
-        statistics: Quantities of a row that are summed, as functions of `truth` and `estimate`.
+        statistics: Quantities of a row that are summed, as polars expressions of `truth` and `estimate`.
 
     >>> within = new_numeric_metric(
     ...     lambda close, instances: (close, instances), "within_5", "maximize", (0, 1),

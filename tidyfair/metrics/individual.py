@@ -8,7 +8,7 @@ from tidyfair.errors import ArgumentError
 from tidyfair.metrics.define import defined
 from tidyfair.specs.arguments import text, whole
 from tidyfair.specs.columns import Column, are_columns
-from tidyfair.specs.formulas import Expr, Neighborhood, Rate, Statistic
+from tidyfair.specs.formulas import Expr, Neighborhood, Number, Rate, Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +24,7 @@ def other_labels(estimate: Expr) -> Expr:
     return estimate
 
 
-def consistent(other_labels: Expr, selected: Expr, unselected: Expr) -> Rate:
+def consistent(other_labels: Number, selected: Number, unselected: Number) -> Rate:
     """Mean share of the nearest neighbours of a row, itself among them, that have the same label."""
     count = selected + unselected
     return count - other_labels, count

@@ -479,7 +479,7 @@ def check_bins(name: str, bins: object, binning: object) -> None:
     one_of("binning", binning, ["width", "count"])
 
 
-def bin_of(share: Number, bins: int, binning: Binning) -> Number:
+def bin_of(share: Expr, bins: int, binning: Binning) -> Expr:
     """The place of the bin of a score, from the score (`"width"`) or the share of those at or below it (`"count"`).
 
     That share ends its bin, so that equal scores stay together; a score on an inner edge belongs to the bin above it.

@@ -63,7 +63,8 @@ STATISTICS: dict[str, frozenset[str]] = {
     "instances": _NOTHING, "rank": _NOTHING, "label_count": _NOTHING, "count": _NOTHING,
 }  # fmt: skip
 """The statistics of one label against the rest, and the columns without which a row does not count in them."""
-_TRIED_GROUPS = 3
+_TRIED_GROUPS, _PAIR = 3, 2
+_COUNTS_OF_ROWS = ("positives", "negatives", "instances")
 _OF_ORDER = {"absolute_steps", "squared_steps", "rank"}
 """Statistics of labels in an order, for weighted kappa."""
 
@@ -213,7 +214,7 @@ class Formula:
     """Whether it compares the rows of a group with those of the others."""
     min_n: int = 0
     """The fewest rows of a group that others are compared with."""
-    error_of_bins: Callable[..., Rate] | None = None
+    error_of_bins: Callable[..., ExprRate] | None = None
     """Of a formula over distinct scores: how far off it can be if they are bins in which scores differ."""
     deviations: tuple[Callable[..., Expr], ...] = ()
     """Of a formula over distinct scores: its variance, and the effective numbers with and without the event."""
@@ -230,7 +231,7 @@ class Formula:
     @classmethod
     def of(
         cls,
-        function: Callable[..., Expr | Rate],
+        function: Callable[..., Any],
         kind: Kind,
         known: Mapping[str, Formula],
         terms: Mapping[str, Statistic],
@@ -382,11 +383,17 @@ class Formula:
         with np.errstate(all="ignore"):
             result: object = self.function(**arguments, **dict[str, Any](self.options))
             match result:
-                case (numerator, denominator):
-                    value = np.asarray(numerator / denominator)
-                    return np.where(denominator == 0, np.nan, value), np.asarray(denominator)
+                case tuple() if len(pair := cast("tuple[Any, ...]", result)) == _PAIR:
+                    numerator, denominator = (np.asarray(part, dtype=np.float64) for part in pair)
+                    return np.where(denominator == 0, np.nan, numerator / denominator), denominator
                 case np.ndarray() | np.floating():
                     return np.asarray(result, dtype=np.float64), None
+                case pl.Expr():
+                    msg = (
+                        f"{name_of(self.function)}() returns a polars expression; a formula over sums is arithmetic on "
+                        "numpy arrays, as `np.where(tp > 0, tp / fn, np.nan)`."
+                    )
+                    raise ArgumentError(msg)
                 case _:
                     msg = (
                         f"{name_of(self.function)}() must return a number for each group, or numerator and "
@@ -438,22 +445,8 @@ class Formula:
 
     def try_out(self, **known: float) -> tuple[Number, Number | None]:
         """The value and the denominator on made-up sums of three groups and two labels, to see what it is made of."""
-        import numpy as np
-
-        names = self.all_sums
-        shape = (_TRIED_GROUPS, 1) if self.kind == "numeric" else (_TRIED_GROUPS, 2)
-        made_up = {
-            name: np.arange(1.0, 1 + math.prod(shape)).reshape(shape) + index for index, name in enumerate(names)
-        }
-        made_up |= {name: np.full(shape, value) for name, value in known.items()}
-        try:
-            value, denominator = self.on_sums(made_up)
-        except (AttributeError, TypeError) as error:
-            msg = (
-                f"{name_of(self.function)}() failed on arrays: {error}. A formula over sums is arithmetic on numpy "
-                "arrays, as `np.sqrt(tp)` or `np.where(tp > 0, tp / fn, np.nan)`."
-            )
-            raise ArgumentError(msg) from error
+        value, denominator = self.on_sums(self._made_up(known))
+        shape = self._tried_shape
         expected = shape[:-1] if self.over_levels else shape
         if value.shape != expected or (denominator is not None and denominator.shape != expected):
             way_out = "sum over the labels, which are the last axis: `tp.sum(axis=-1)`" if self.over_levels else ""
@@ -461,6 +454,19 @@ class Formula:
             msg = f"{name_of(self.function)}() makes arrays of {value.shape} of arrays of {shape}; {way_out}."
             raise ArgumentError(msg)
         return value, denominator
+
+    @property
+    def _tried_shape(self) -> tuple[int, int]:
+        return (_TRIED_GROUPS, 1) if self.kind == "numeric" else (_TRIED_GROUPS, 2)
+
+    def _made_up(self, known: Mapping[str, float]) -> dict[str, Number]:
+        """Sums of a few groups that differ from each other, but for those that are known."""
+        import numpy as np
+
+        shape = self._tried_shape
+        counting = np.arange(1.0, 1 + math.prod(shape)).reshape(shape)
+        made_up: dict[str, Number] = {name: counting + index for index, name in enumerate(self.all_sums)}
+        return made_up | {name: np.full(shape, value) for name, value in known.items()}
 
     @cached_property
     def all_sums(self) -> tuple[str, ...]:
@@ -482,6 +488,14 @@ class Formula:
     def is_rate(self) -> bool:
         """Whether it returns numerator and denominator."""
         return (self.try_out()[1] if self.way == "sums" else self.express()[1]) is not None
+
+    @cached_property
+    def is_share_of_rows(self) -> bool:
+        """Whether it is a rate whose denominator is a number of rows."""
+        if self.way != "sums" or not self.is_rate or self.kind == "class":
+            return self.way == "sums" and self.is_rate
+        others = {name: math.nan for name in self.all_sums if name not in _COUNTS_OF_ROWS}
+        return not self.over_levels and self.denominator(self._made_up(others)) is not None
 
     @cached_property
     def counts_steps(self) -> bool:
