@@ -205,7 +205,7 @@ def _farthest(rows: pl.DataFrame, counts: Sequence[Counts], drawn: Sequence[Arra
         # nobody is far from nobody
         with np.errstate(divide="ignore", invalid="ignore"):
             every, share = np.concatenate([hits, found[None]])[:, kept] / size[kept], found.sum() / size.sum()
-        variance = np.broadcast_to(share * (1 - share) / size[kept], every.shape)
+        variance = share * (1 - share) / size[None, kept]
         places = np.flatnonzero(np.isin(count.units[kept], reference)).tolist()
         np.fmax(largest, farthest(every, variance, places), out=largest)
     return largest
