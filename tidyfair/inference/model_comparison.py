@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -83,8 +84,8 @@ class ModelComparison:
             return  # several columns of scores are checked where they are counted
         second = Column.of(other, "other")
         second.check(source.columns, "other")
-        groups = [*source.outer, *(column for each in self.metrics.requests if each.by for column in each.by.columns)]
-        if second in groups:
+        features = [request.by.columns for request in self.metrics.requests if request.by]
+        if second in (*source.outer, *itertools.chain(*features)):
             msg = f"`other`: {second.name!r} is what the data are grouped by, and no prediction."
             raise ColumnError(msg)
 
@@ -93,9 +94,9 @@ class ModelComparison:
     ) -> _Rows:
         """Two tallies of the same rows, which are kept."""
         role = "probs" if self.metrics.metrics[0].kind == "prob" else "estimate"
-        calls: list[Any] = [{**counting, role: each, "keep_rows": True} for each in (one, other)]
+        calls: list[Any] = [{**counting, role: prediction, "keep_rows": True} for prediction in (one, other)]
         pairs = _Rows(*(self.metrics.tally(data, truth, **call).on_sides() for call in calls))
-        scores = [len(each.scores.columns) if each.scores else 0 for each in (pairs.one, pairs.other)]
+        scores = [len(side.scores.columns) if side.scores else 0 for side in pairs.sides]
         if scores[0] != scores[1]:
             msg = f"`one` has {scores[0]} columns of scores and `other` {scores[1]}; both need the same."
             raise ColumnError(msg)

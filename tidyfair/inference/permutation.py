@@ -134,10 +134,10 @@ class _ShuffledCells:
         import numpy as np
 
         draws, variants = counts.shape[:2]
-        number, variant, place = (each.ravel() for each in np.indices((draws, variants, self.numbers)))
+        number, variant, cell = (axis.ravel() for axis in np.indices((draws, variants, self.numbers)))
         known: dict[str, pl.Series] = {}
         for side, at in zip((self.outers, self.groups, self.labels), np.indices(self.shape), strict=True):
-            known |= {name: side[name].gather(at.ravel()).gather(place) for name in side.columns}
+            known |= {name: side[name].gather(at.ravel()).gather(cell) for name in side.columns}
         frame = pl.DataFrame({**known, "n": counts.ravel()}).rename(self.names)
         frame = _numbered(frame, len(self.keys), first + number, variant).filter(pl.col("n") > 0)
         order = [*(f"k{key}" for key in range(len(self.keys) + 2)), *LABELS, "n"]
@@ -150,8 +150,8 @@ def _is_among(labels: pl.DataFrame, among: pl.DataFrame | None) -> Array:
 
     if among is None:
         return np.ones(len(labels), dtype=bool)
-    found = labels.join(among.with_row_index(), on=list(LABELS), how="left", maintain_order="left")["index"]
-    return found.is_not_null().to_numpy()
+    index = labels.join(among.with_row_index(), on=list(LABELS), how="left", maintain_order="left")["index"]
+    return index.is_not_null().to_numpy()
 
 
 def _varied(drawn: Array) -> Array:

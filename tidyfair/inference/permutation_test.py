@@ -104,18 +104,18 @@ class DisparityTest(OuterGroupTest):
         import numpy as np
 
         metric, keys = case.metric, case.outer_keys
-        found = tidy_results(case.evaluated, undefined_is_null=False)
-        testable = found[".estimate"].is_not_null()
+        observed = tidy_results(case.evaluated, undefined_is_null=False)
+        testable = observed[".estimate"].is_not_null()
         known = Families.of(case)
         parts = self._of_shuffles(case, known) if testable.any() else []
         method = "permutation" if known.is_exact else "studentized permutation, asymptotic"
-        for outer in range(len(found)):
+        for outer in range(len(observed)):
             row = self._row(metric)
             if testable[outer]:
                 values, bad = (np.concatenate([part[side][outer] for part in parts]) for side in (0, 1))
-                row = self._row(metric, pl.Series(values).fill_nan(None), bad, found[".n"][outer], method)
+                row = self._row(metric, pl.Series(values).fill_nan(None), bad, observed[".n"][outer], method)
             yield keys[outer : outer + 1].join(row, how="cross") if keys.width else row
-        if found.is_empty():
+        if observed.is_empty():
             yield keys.join(self._row(metric), how="cross").clear()
 
     def _of_shuffles(self, case: Case, known: Families) -> list[tuple[list[Array], list[Array]]]:
@@ -138,7 +138,7 @@ class DisparityTest(OuterGroupTest):
             )
         # which groups are left out is decided by what was found
         every_group = replace(metric, min_n=0)
-        return [known.of_draws(every_group.evaluate(each, reading)[0]) for each in draws]
+        return [known.of_draws(every_group.evaluate(drawn, reading)[0]) for drawn in draws]
 
     def _draws_of(self, metric: GroupwiseMetric, *, of_rows: bool = False) -> int:
         """How many shuffles there are, fewer unless it is said where each of them takes time."""
@@ -238,13 +238,13 @@ def compared_draws(
     two_sided, tidy = [0] if by.sides else [], frames_of(evaluated)
 
     def compared(draws: pl.DataFrame) -> pl.Series:
-        found = compare(draws, {0: aggregate}, two_sided=two_sided, undefined_is_null=False, tidy=tidy)
-        return found.sort("outer")["value"]
+        result = compare(draws, {0: aggregate}, two_sided=two_sided, undefined_is_null=False, tidy=tidy)
+        return result.sort("outer")["value"]
 
-    found = rows.with_columns(pl.lit(0, pl.Int32).alias("request"), pl.lit(0, pl.Int32).alias("outer"))
+    observed = rows.with_columns(pl.lit(0, pl.Int32).alias("request"), pl.lit(0, pl.Int32).alias("outer"))
     step = max(1, _MOST_VALUES // max(1, len(rows)))
     slices = ([hits[first : first + step] for hits in drawn] for first in range(0, times, step))
-    values = pl.concat([*(compared(_as_drawn(found, counts, hits)) for hits in slices), compared(found)])
+    values = pl.concat([*(compared(_as_drawn(observed, counts, hits)) for hits in slices), compared(observed)])
     severity = aggregate.severity(values.fill_null(np.nan).to_numpy())
     return pl.DataFrame({"value": values, "severity": pl.Series(severity, nan_to_null=True)})
 
