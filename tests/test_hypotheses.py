@@ -6,11 +6,13 @@ import itertools
 import math
 import statistics
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 import pytest
+from benchmarks.measuring import forget_peak, peak_memory
 from conftest import answer_kind, as_polars
 from polars.testing import assert_frame_equal
 from scipy import stats
@@ -23,7 +25,6 @@ from tidyfair.intervals.proportions import adjusted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     Row = dict[str, Any]
     Rates = list[dict[str, float]]
@@ -244,6 +245,18 @@ def test_large_tables_agree_with_a_chi_squared_test() -> None:
     assert found == pytest.approx(expected, rel=0.35)
     unequal = shuffled_test(tf.new_groupwise_metric(tf.selection_rate, "sd", tf.standard_deviation())("g"))
     assert unequal(data, estimate="e")[".p_value"].item() == pytest.approx(expected, abs=0.01)
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak of memory cannot be measured")
+def test_draws_of_many_groups_take_little_memory() -> None:
+    random, rows, groups = np.random.default_rng(20), 20_000, 100
+    data = pl.DataFrame({"estimate": random.random(rows) < 0.5, "group": random.integers(0, groups, rows)})
+    test = tf.disparity_test(tf.demographic_parity("group"), times=TIMES)
+    forget_peak()
+    before = peak_memory()
+    assert test(data, estimate="estimate")[".n"].item() == rows
+    # a number for each draw and group is 8 MB
+    assert peak_memory() - before < 100
 
 
 # Strata

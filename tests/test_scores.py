@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import time
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
@@ -998,6 +999,28 @@ def test_what_compares_groups_stands_beside_what_is_compared_with_all(loans: pl.
     ]
     least = tf.abroca("sex", aggregate=pl.col(".estimate").min())(loans, "truth", probs="score")
     assert least[".estimate"].item() == both[".estimate"][1]
+
+
+def test_comparing_groups_of_many_folds_takes_as_long_per_fold_as_of_few() -> None:
+    random, few, many, size = np.random.default_rng(5), 400, 8_000, 60
+    rows = many * size
+    data = pl.DataFrame(
+        {
+            "fold": np.repeat(np.arange(many), size), "sex": np.tile([*"fm"], rows // 2),
+            "truth": random.integers(0, 2, rows), "score": random.random(rows),
+        }
+    )  # fmt: skip
+    gap = tf.kolmogorov_smirnov("sex")
+
+    def seconds(folds: int) -> float:
+        part = data.head(folds * size)
+        start = time.process_time()
+        gap(part, "truth", probs="score", group_by="fold", on_undefined="ignore")
+        return time.process_time() - start
+
+    seconds(few)
+    # where all rows are scanned for each fold it takes five times as long
+    assert seconds(many) / many < 2.5 * seconds(few) / few
 
 
 def test_both_groups_of_a_pair_are_named() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 import pytest
+from benchmarks.measuring import forget_peak, peak_memory
 from polars.testing import assert_frame_equal
 from sklearn.metrics import f1_score, roc_auc_score
 
@@ -319,6 +321,20 @@ def test_what_is_wrong_is_told_by_its_own_name() -> None:
         tf.disparity_test(parity)(LOANS.with_columns(n=pl.lit(10**15)), **DECIDED, frequency_weights="n")
     with pytest.raises(tf.ArgumentError, match="Shuffling 1500 rows 5000000 times takes too long"):
         tf.disparity_test(tf.auc_parity("sex"), times=5_000_000)(LOANS, **SCORED)
+
+
+# What they cost
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak of memory cannot be measured")
+@pytest.mark.parametrize(("metric", "call", "times"), [(tf.f_meas, DECIDED, 4_000), (tf.brier_class, SCORED, 200)])
+def test_draws_of_many_groups_take_little_memory(metric: tf.Metric, call: dict[str, Any], times: int) -> None:
+    data = LOANS.with_columns(group=pl.int_range(pl.len()) % 50)
+    test = tf.disparity_test(gap(metric)("group"), times=times)
+    forget_peak()
+    before = peak_memory()
+    assert test(data, **call)[".p_value"].item() > 0
+    assert peak_memory() - before < 300
 
 
 # How often they are wrong

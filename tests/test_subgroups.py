@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -392,6 +393,23 @@ def test_without_disparity_only_the_adjusted_p_value_keeps_its_word() -> None:
     assert raw > runs / 2
     low, high = (float(stats.binom.ppf(end, runs, level)) for end in (0.001, 0.999))
     assert low <= adjusted <= high
+
+
+def test_a_deal_costs_little_more_than_a_shuffle_of_the_rows() -> None:
+    random, rows, times = np.random.default_rng(14), 100_000, 100
+    features = [f"x{place}" for place in range(8)]
+    data = pl.DataFrame({name: random.integers(0, 4, rows) for name in features})
+    outcomes = random.random(rows) < 0.5
+    search = tf.subgroup_search(tf.selection_rate, features, times=times)
+    data = data.with_columns(estimate=outcomes)
+    start = time.process_time()
+    for _ in range(times):
+        random.shuffle(outcomes)
+    shuffles = time.process_time() - start
+    start = time.process_time()
+    found = search(data, estimate="estimate")
+    assert len(found) == 8 * 4 + 28 * 16
+    assert time.process_time() - start < 6 * shuffles
 
 
 def test_a_disparity_is_found() -> None:

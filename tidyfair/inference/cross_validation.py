@@ -46,31 +46,47 @@ def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str =
     [('a', 1), ('b', 0)]
     """
     text("name", name)
-    pairs = _pairs(parts)
-    if data is None:
-        sources = [_ungrouped(frame) for _, frame in pairs]
-        frames = [source.to_polars() for source in sources]
-        labels = [label for label, _ in pairs]
-    else:
-        sources, labels = [_ungrouped(data)], list(range(len(pairs)))
-        whole = sources[0].to_polars()
-        frames = [whole[_places(test, len(whole))] for _, test in pairs]
+    labels, frames, source = _of_frames(_pairs(parts)) if data is None else _of_splits(_pairs(parts), data)
+    _check_labels(labels)
+    columns = frames[0].columns
+    if name in columns:
+        msg = f"The frames have a column {name!r}; give the column of resamples another name, `name=`."
+        raise ColumnError(msg)
+    _check_columns(labels, frames)
+    named = [frame.select(pl.lit(label).alias(name), *columns) for label, frame in zip(labels, frames, strict=True)]
+    return source.restore(stacked(named, {column: column for column in columns}))
+
+
+def _of_frames(pairs: list[tuple[Any, Any]]) -> tuple[list[Any], list[pl.DataFrame], Source]:
+    """The names and frames of pairs, and the source whose kind the answer has."""
+    sources = [_ungrouped(frame) for _, frame in pairs]
+    return [label for label, _ in pairs], [source.to_polars() for source in sources], sources[0]
+
+
+def _of_splits(pairs: list[tuple[Any, Any]], data: object) -> tuple[list[Any], list[pl.DataFrame], Source]:
+    """The test rows of splits, which are numbered, and the source whose kind the answer has."""
+    source = _ungrouped(data)
+    whole = source.to_polars()
+    return list(range(len(pairs))), [whole[_places(test, len(whole))] for _, test in pairs], source
+
+
+def _check_labels(labels: list[Any]) -> None:
+    """Refuse names of resamples that are of several kinds, or come twice."""
     kinds: set[type] = {type(label) for label in labels}
     if len(kinds) > 1 or not kinds <= {str, int, float, bool} or len(set(labels)) < len(labels):
         msg = f"Each resample has a name of its own, all of them text or all numbers, not {listed(labels)}."
         raise ArgumentError(msg)
+
+
+def _check_columns(labels: list[Any], frames: list[pl.DataFrame]) -> None:
+    """Refuse frames that do not have the columns of the first one, of the same kinds."""
     first = frames[0].schema
-    if name in first:
-        msg = f"The frames have a column {name!r}; give the column of resamples another name, `name=`."
-        raise ColumnError(msg)
     for label, frame in zip(labels, frames, strict=True):
-        if odd := [column for column in {*first, *frame.columns} if column not in first or column not in frame.schema]:
+        if odd := set(first) ^ set(frame.columns):
             msg = f"The resample {label!r} and {labels[0]!r} do not have the same columns: {listed(sorted(odd))}."
             raise ColumnError(msg)
     for column in first:
         _check_kinds(column, {label: frame.schema[column] for label, frame in zip(labels, frames, strict=True)})
-    named = [frame.select(pl.lit(label).alias(name), *first) for label, frame in zip(labels, frames, strict=True)]
-    return sources[0].restore(stacked(named, {column: column for column in first}))
 
 
 def _check_kinds(column: str, kinds: Mapping[Any, pl.DataType]) -> None:
@@ -196,7 +212,23 @@ def _result(result: object, role: str) -> tuple[Source, pl.DataFrame]:
 def _keys(frame: pl.DataFrame, over: object, role: str) -> tuple[list[str], list[str]]:
     """The columns that number the resamples, and those that are kept apart."""
     outer = [column for column in frame.columns if column not in RESERVED]
-    chosen: list[Any] = outer if over is None else list(over) if is_list(over) else [over]
+    chosen = outer if over is None else _outer_groups(over, outer, role)
+    if not chosen:
+        msg = "The result has no outer groups to summarise over; evaluate with `group_by=` first."
+        raise ArgumentError(msg)
+    # of the values of groups a label is part of what a row is about; of comparisons it is part of the answer
+    about = {*_ABOUT, *([".level"] if ".group" in frame.columns else [])}
+    about |= set(outer) - set(chosen)
+    kept = [column for column in frame.columns if column in about]
+    if frame.select(*chosen, *kept).is_duplicated().any():
+        msg = f"`{role}` has some metric of some resample twice; give each result once."
+        raise ArgumentError(msg)
+    return chosen, kept
+
+
+def _outer_groups(over: object, outer: list[str], role: str) -> list[str]:
+    """The outer groups that are named, each once."""
+    chosen: list[Any] = list(over) if is_list(over) else [over]
     if unknown := [column for column in chosen if not isinstance(column, str) or column not in outer]:
         close = nearest(unknown[0], outer)
         msg = f"`over`: {unknown[0]!r} is no outer group of `{role}`.{close} There are: {listed(outer)}."
@@ -204,16 +236,7 @@ def _keys(frame: pl.DataFrame, over: object, role: str) -> tuple[list[str], list
     if len(set(chosen)) < len(chosen):
         msg = f"`over` lists each outer group once, not {listed(chosen)}."
         raise ArgumentError(msg)
-    if not chosen:
-        msg = "The result has no outer groups to summarise over; evaluate with `group_by=` first."
-        raise ArgumentError(msg)
-    # of the values of groups a label is part of what a row is about; of comparisons it is part of the answer
-    about = [*_ABOUT, *([".level"] if ".group" in frame.columns else [])]
-    kept = [column for column in frame.columns if column in about or (column in outer and column not in chosen)]
-    if frame.select(*chosen, *kept).is_duplicated().any():
-        msg = f"`{role}` has some metric of some resample twice; give each result once."
-        raise ArgumentError(msg)
-    return chosen, kept
+    return chosen
 
 
 def _summary(frame: pl.DataFrame, kept: list[str], value: pl.Expr, name: str, *, corrected: bool) -> pl.DataFrame:

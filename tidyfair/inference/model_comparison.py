@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +26,12 @@ from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.options import Reading
+    from tidyfair.tallies.source import Source
     from tidyfair.tallies.tally import Tally
 
 __all__ = ["ModelComparison", "compare_models"]
@@ -67,30 +69,46 @@ class ModelComparison:
         counting, given = in_two(options, source.group_by)
         reading: Reading = {**DEFAULTS, **given, "on_undefined": "ignore"}
         check_reading(reading)
-        named: Any = other  # of scores it may be several columns
-        second = Column.of(named, "other") if isinstance(named, str | pl.Expr) else None
-        groups = [*source.outer, *(column for each in self.metrics.requests if each.by for column in each.by.columns)]
-        if second is not None:
-            second.check(source.columns, "other")
-        if second in groups:
-            msg = f"`other`: {second.name if second else other!r} is what the data are grouped by, and no prediction."
-            raise ColumnError(msg)
+        self._check_other(other, source)
         if counting.get("cluster") is not None or not all(map(is_of_labels, self.metrics.requests)):
-            role = "probs" if self.metrics.metrics[0].kind == "prob" else "estimate"
-            calls: list[Any] = [{**counting, role: each, "keep_rows": True} for each in (one, other)]
-            pairs = _Rows(*(self.metrics.tally(data, truth, **call).on_sides() for call in calls))
-            scores = [len(each.scores.columns) if each.scores else 0 for each in (pairs.one, pairs.other)]
-            if scores[0] != scores[1]:
-                msg = f"`one` has {scores[0]} columns of scores and `other` {scores[1]}; both need the same."
-                raise ColumnError(msg)
+            pairs = self._rows(data, truth, one, other, counting)
         else:
-            # the second prediction is one more key of the cells
-            second = Column.of(other, "other")
-            paired = metric_set(*self.metrics, demographic_parity(other, name="\0other"))
-            pairs = _Cells(paired.tally(data, truth, one, **counting).on_sides(), second)
+            pairs = self._cells(data, truth, one, other, counting)
         if reading["na_rm"]:
             pairs = pairs.complete()
         return source.restore(self._compared(pairs, reading))
+
+    def _check_other(self, other: object, source: Source) -> None:
+        """Refuse a second prediction that is no column, or one by which the data are grouped."""
+        if not isinstance(other, str | pl.Expr):
+            return  # several columns of scores are checked where they are counted
+        second = Column.of(other, "other")
+        second.check(source.columns, "other")
+        features = [request.by.columns for request in self.metrics.requests if request.by]
+        if second in (*source.outer, *itertools.chain(*features)):
+            msg = f"`other`: {second.name!r} is what the data are grouped by, and no prediction."
+            raise ColumnError(msg)
+
+    def _rows(
+        self, data: Any, truth: ColumnLike | None, one: ColumnLike, other: ColumnLike, counting: Mapping[str, Any]
+    ) -> _Rows:
+        """Two tallies of the same rows, which are kept."""
+        role = "probs" if self.metrics.metrics[0].kind == "prob" else "estimate"
+        calls: list[Any] = [{**counting, role: prediction, "keep_rows": True} for prediction in (one, other)]
+        pairs = _Rows(*(self.metrics.tally(data, truth, **call).on_sides() for call in calls))
+        scores = [len(side.scores.columns) if side.scores else 0 for side in pairs.sides]
+        if scores[0] != scores[1]:
+            msg = f"`one` has {scores[0]} columns of scores and `other` {scores[1]}; both need the same."
+            raise ColumnError(msg)
+        return pairs
+
+    def _cells(
+        self, data: Any, truth: ColumnLike | None, one: ColumnLike, other: ColumnLike, counting: Mapping[str, Any]
+    ) -> _Cells:
+        """Counts of which the second prediction is one more key."""
+        second = Column.of(other, "other")
+        paired = metric_set(*self.metrics, demographic_parity(other, name="\0other"))
+        return _Cells(paired.tally(data, truth, one, **counting).on_sides(), second)
 
     def _compared(self, pairs: _Cells | _Rows, reading: Reading) -> pl.DataFrame:
         about = [*pairs.outer, ".metric", ".by"]

@@ -7,7 +7,8 @@ what was found. So is a variant of each, from which it is seen how sure values a
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -39,6 +40,8 @@ How far the values of the others are from it, squared and added up, is in propor
 """
 _PARTS, _PARTS_OF_SUMS = 20, 100
 """Random parts of the rows; the more, the less do errors depend on who is in which."""
+_MOST_COUNTED, _MOST_EVALUATED = 2**19, 2**18
+"""Rows that are counted at once, and cells that are evaluated, so that draws take memory for these only."""
 _NEITHER = "neither"
 
 
@@ -50,53 +53,116 @@ def shuffled_cells(
 
     In each variant, if there are any, one of the cells has as many more rows as their number varies by.
     """
-    import numpy as np
-
-    keys, names = kept_keys(tally, by.columns)
-    outer, own = tally.names([key.column for key in tally.outer]), tally.names(by.columns)
-    strata = [*outer, *tally.names(within)]
-    cells = tally.cells.filter(_is_compared(tally.cells, by, own))
-    # in one order whatever that of the rows, so that a seed says everything
-    cells = cells.group_by(*strata, *own, *LABELS).agg(pl.col("n").sum()).sort(*strata, *own, *LABELS, nulls_last=True)
-    of_outer, outers = placed(cells, outer)
-    group, groups = placed(cells, own)
-    label, labels = placed(cells, LABELS)
-    shape = (len(outers) if outer else 1, len(groups), len(labels))
-    stratum = placed(cells, strata)[0]
-    found: list[tuple[int, Array]] = []
-    for place in np.unique(stratum):
-        mine, table = np.flatnonzero(stratum == place), np.zeros(shape[1:], dtype=np.int64)
-        np.add.at(table, (group[mine], label[mine]), cells["n"].to_numpy()[mine])
-        found.append((int(of_outer[mine[0]]), table))
-    if any(table.sum() >= MOST_SHUFFLED for _, table in found):
-        msg = f"Fewer than {MOST_SHUFFLED} rows can be shuffled; test a part of them."
-        raise ArgumentError(msg)
-    every, variants = times + 1, 1 + shape[2] if varied else 1
-    moves = np.ones(shape[2], dtype=bool)
-    if among is not None:
-        moves = labels.join(among.with_row_index(), on=list(LABELS), how="left", maintain_order="left")["index"]
-        moves = moves.is_not_null().to_numpy()
-    at = [each.ravel() for each in np.indices(shape)]
-    sides = zip((outers, groups, labels), at, strict=True)
-    known = {name: side[name].gather(each) for side, each in sides for name in side.columns}
-    step = max(1, MOST_CELLS // max(1, variants * len(at[0])))
+    cells = _ShuffledCells.of(tally, by, within, among)
+    every, variants = times + 1, 1 + len(cells.labels) if varied else 1
+    numbers = max(1, variants * cells.numbers)
+    step, part = max(1, MOST_CELLS // numbers), max(1, _MOST_EVALUATED // numbers)
     for first in range(0, every, step):
         draws = min(step, every - first)
-        drawn = np.zeros((draws, *shape), dtype=np.int64)
-        for place, table in found:
+        # the last is what was found
+        drawn = cells.drawn(draws, draws - (first + draws == every), random)
+        for start in range(0, draws, part):
+            counts = drawn[start : start + part]
+            yield cells.tally(_varied(counts) if varied else counts[:, None], first + start)
+
+
+@dataclass(frozen=True, eq=False)
+class _ShuffledCells:
+    """The counts of labels by group in each stratum, and what is shuffled of them."""
+
+    source: Tally
+    keys: tuple[Key, ...]
+    names: dict[str, str]
+    """How the columns of keys are called in tallies without the other keys."""
+    outers: pl.DataFrame
+    groups: pl.DataFrame
+    labels: pl.DataFrame
+    shape: tuple[int, int, int]
+    """The numbers of outer groups, groups and pairs of labels."""
+    strata: list[tuple[int, Array]]
+    """The outer group of each stratum, and its rows by group and labels."""
+    moves: Array
+    """Whether rows of each pair of labels are shuffled."""
+
+    @classmethod
+    def of(cls, tally: Tally, by: By, within: Sequence[Column], among: pl.DataFrame | None) -> _ShuffledCells:
+        """Count the cells of a tally by outer group, stratum, group and labels."""
+        import numpy as np
+
+        keys, names = kept_keys(tally, by.columns)
+        outer, own = tally.names([key.column for key in tally.outer]), tally.names(by.columns)
+        strata = [*outer, *tally.names(within)]
+        cells = tally.cells.filter(_is_compared(tally.cells, by, own))
+        # in one order whatever that of the rows, so that a seed says everything
+        cells = cells.group_by(*strata, *own, *LABELS).agg(pl.col("n").sum())
+        cells = cells.sort(*strata, *own, *LABELS, nulls_last=True)
+        of_outer, outers = placed(cells, outer)
+        group, groups = placed(cells, own)
+        label, labels = placed(cells, LABELS)
+        shape = (len(outers) if outer else 1, len(groups), len(labels))
+        stratum = placed(cells, strata)[0]
+        tables: list[tuple[int, Array]] = []
+        for number in np.unique(stratum):
+            rows, table = np.flatnonzero(stratum == number), np.zeros(shape[1:], dtype=np.int64)
+            np.add.at(table, (group[rows], label[rows]), cells["n"].to_numpy()[rows])
+            tables.append((int(of_outer[rows[0]]), table))
+        if any(table.sum() >= MOST_SHUFFLED for _, table in tables):
+            msg = f"Fewer than {MOST_SHUFFLED} rows can be shuffled; test a part of them."
+            raise ArgumentError(msg)
+        moves = _is_among(labels, among)
+        return cls(tally, keys, names, outers, groups, labels, shape, tables, moves)
+
+    @property
+    def numbers(self) -> int:
+        """How many counts a draw has."""
+        outers, groups, labels = self.shape
+        return outers * groups * labels
+
+    def drawn(self, draws: int, to_deal: int, random: np.random.Generator) -> Array:
+        """The counts of draws by outer group, group and labels; those beyond the first `to_deal` are as found."""
+        import numpy as np
+
+        drawn = np.zeros((draws, *self.shape), dtype=np.int64)
+        for outer, table in self.strata:
             dealt = np.repeat(table[None], draws, axis=0)
-            # the last is what was found
-            to_deal = draws - (first + draws == every)
-            dealt[:to_deal, :, moves] = _dealt(table[:, moves], to_deal, random)
-            drawn[:, place] += dealt
-        counts = np.repeat(drawn[:, None], variants, axis=1)
-        for cell in range(variants - 1):
-            counts[:, 1 + cell, ..., cell] += np.sqrt(drawn[..., cell]).round().astype(np.int64)
-        number, variant, where = (each.ravel() for each in np.indices((draws, variants, len(at[0]))))
-        frame = pl.DataFrame({**{name: column.gather(where) for name, column in known.items()}, "n": counts.ravel()})
-        frame = _numbered(frame.rename(names), len(keys), first + number, variant).filter(pl.col("n") > 0)
-        order = [*(f"k{place}" for place in range(len(keys) + 2)), *LABELS, "n"]
-        yield replace(tally, cells=frame.select(order), keys=_with_draws(keys), rows=None)
+            dealt[:to_deal, :, self.moves] = _dealt(table[:, self.moves], to_deal, random)
+            drawn[:, outer] += dealt
+        return drawn
+
+    def tally(self, counts: Array, first: int) -> Tally:
+        """The tally of counts by draw and variant, of which the draws are numbered from the first."""
+        import numpy as np
+
+        draws, variants = counts.shape[:2]
+        number, variant, cell = (axis.ravel() for axis in np.indices((draws, variants, self.numbers)))
+        known: dict[str, pl.Series] = {}
+        for side, at in zip((self.outers, self.groups, self.labels), np.indices(self.shape), strict=True):
+            known |= {name: side[name].gather(at.ravel()).gather(cell) for name in side.columns}
+        frame = pl.DataFrame({**known, "n": counts.ravel()}).rename(self.names)
+        frame = _numbered(frame, len(self.keys), first + number, variant).filter(pl.col("n") > 0)
+        order = [*(f"k{key}" for key in range(len(self.keys) + 2)), *LABELS, "n"]
+        return replace(self.source, cells=frame.select(order), keys=_with_draws(self.keys), rows=None)
+
+
+def _is_among(labels: pl.DataFrame, among: pl.DataFrame | None) -> Array:
+    """Whether pairs of labels are among some of them, if these are given."""
+    import numpy as np
+
+    if among is None:
+        return np.ones(len(labels), dtype=bool)
+    index = labels.join(among.with_row_index(), on=list(LABELS), how="left", maintain_order="left")["index"]
+    return index.is_not_null().to_numpy()
+
+
+def _varied(drawn: Array) -> Array:
+    """The counts of each draw, and variants in each of which one cell has as many more rows as it varies by."""
+    import numpy as np
+
+    labels = drawn.shape[-1]
+    counts = np.repeat(drawn[:, None], 1 + labels, axis=1)
+    for label in range(labels):
+        counts[:, 1 + label, ..., label] += np.sqrt(drawn[..., label]).round().astype(np.int64)
+    return counts
 
 
 def shuffled_rows(
@@ -107,47 +173,97 @@ def shuffled_rows(
 
     In each variant, if there are any, a random part of the rows is left out; where only sums are read, from them.
     """
-    import numpy as np
-
     if tally.rows is None:
         msg = "What is no rate of labels is tested by shuffling rows: count with `keep_rows=True`, or test the data."
         raise ArgumentError(msg)
-    keys, names = kept_keys(tally, by.columns)
-    outer, own = tally.names([key.column for key in tally.outer]), tally.names(by.columns)
-    strata, clusters = [*outer, *tally.names(within)], tally.names([key.column for key in tally.clusters])
-    rows = tally.rows.filter(_is_compared(tally.rows, by, own))
-    rows = in_order(tally, rows, [*names, *strata, *clusters])
-    group, groups = placed(rows, own)
-    of_row, stratum, of_unit = np.arange(len(rows)), placed(rows, strata)[0], group
-    if clusters:
-        _check_clusters(tally, rows, clusters, by, within)
-        of_row = placed(rows, [*strata, *clusters])[0]
-        first_row = np.unique(of_row, return_index=True)[1]
-        stratum, of_unit = stratum[first_row], group[first_row]
-    count = min(_PARTS_OF_SUMS if of_sums else _PARTS, len(stratum))
-    chosen, variant = np.arange(len(rows)), np.zeros(len(rows), dtype=np.int64)
-    if varied and len(rows):
-        part = (random.permutation(len(stratum)) % count)[of_row]
-        left = [] if of_sums else [np.flatnonzero(part != place) for place in range(count)]
-        variant = part if of_sums else np.repeat(np.arange(count + 1), [len(rows), *map(len, left)])
-        chosen = np.concatenate([chosen, *left])
-    every, one_by_one = times + 1, np.argsort(stratum, kind="stable")
-    if len(chosen) * every > MOST_ROWS:
-        msg = f"Shuffling {len(rows)} rows {times} times takes too long; take fewer shuffles, `times=`, or fewer rows."
+    every, rows = times + 1, _ShuffledRows.of(tally, tally.rows, by, within)
+    size, groups, parts = len(rows.rows), len(rows.groups), 0
+    if varied and size:
+        parts = min(_PARTS_OF_SUMS if of_sums else _PARTS, len(rows.stratum))
+        rows = rows.parted(parts, random) if of_sums else rows.with_parts_left_out(parts, random)
+    if len(rows.rows) * every > MOST_ROWS:
+        msg = f"Shuffling {size} rows {times} times takes too long; take fewer shuffles, `times=`, or fewer rows."
         raise ArgumentError(msg)
-    kept = rows.drop({*strata, *clusters, *own} - {*outer})[chosen]
-    step = max(1, MOST_CELLS // max(1, len(chosen)))
+    # sums of parts are left out of those of each group, which makes cells of few rows
+    step = max(1, min(_MOST_COUNTED // max(1, len(rows.rows)), _MOST_EVALUATED // max(1, groups * parts)))
     for first in range(0, every, step):
-        draws = min(step, every - first)
-        parts = list[pl.DataFrame]()
-        for draw in range(first, first + draws):
-            shuffled = of_unit.copy()
-            if draw < times:
-                shuffled[one_by_one] = of_unit[np.lexsort((random.random(len(stratum)), stratum))]
-            its_groups = groups[shuffled[of_row][chosen]].get_columns()
-            parts.append(_numbered(kept.hstack(its_groups).rename(names), len(keys), draw, variant))
-        drawn = recounted(tally, pl.concat(parts), _with_draws(keys))
-        yield _each_left_out(drawn, count) if varied and of_sums else drawn
+        draws = range(first, min(first + step, every))
+        # the last is what was found
+        frames = [rows.drawn(draw, random if draw < times else None) for draw in draws]
+        drawn = recounted(tally, pl.concat(frames), _with_draws(rows.keys))
+        yield _each_left_out(drawn, parts) if parts and of_sums else drawn
+
+
+@dataclass(frozen=True, eq=False)
+class _ShuffledRows:
+    """Rows, and what is shuffled: each of them, or each cluster of them."""
+
+    keys: tuple[Key, ...]
+    names: dict[str, str]
+    """How the columns of keys are called in tallies without the other keys."""
+    rows: pl.DataFrame
+    """With the columns that are counted, and without those of groups."""
+    variant: Array
+    """The variant, or the part, that each row is of."""
+    unit: Array
+    """What each row is shuffled with, itself or its cluster."""
+    group: Array
+    """The group of each unit."""
+    stratum: Array
+    """The stratum of each unit."""
+    groups: pl.DataFrame
+
+    @classmethod
+    def of(cls, tally: Tally, rows: pl.DataFrame, by: By, within: Sequence[Column]) -> _ShuffledRows:
+        """Number the rows or clusters of a tally, and their groups and strata."""
+        import numpy as np
+
+        keys, names = kept_keys(tally, by.columns)
+        outer, own = tally.names([key.column for key in tally.outer]), tally.names(by.columns)
+        strata, clusters = [*outer, *tally.names(within)], tally.names([key.column for key in tally.clusters])
+        rows = rows.filter(_is_compared(rows, by, own))
+        rows = in_order(tally, rows, [*names, *strata, *clusters])
+        group, groups = placed(rows, own)
+        unit, stratum = np.arange(len(rows)), placed(rows, strata)[0]
+        if clusters:
+            _check_clusters(tally, rows, clusters, by, within)
+            unit = placed(rows, [*strata, *clusters])[0]
+            first_row = np.unique(unit, return_index=True)[1]
+            stratum, group = stratum[first_row], group[first_row]
+        counted = rows.drop({*strata, *clusters, *own} - {*outer})
+        return cls(keys, names, counted, np.zeros(len(rows), dtype=np.int64), unit, group, stratum, groups)
+
+    def parted(self, parts: int, random: np.random.Generator) -> _ShuffledRows:
+        """The rows of random parts in place of variants, so that sums are known of each."""
+        return replace(self, variant=(random.permutation(len(self.stratum)) % parts)[self.unit])
+
+    def with_parts_left_out(self, parts: int, random: np.random.Generator) -> _ShuffledRows:
+        """All rows, and variants in each of which those of a random part are left out."""
+        import numpy as np
+
+        part = self.parted(parts, random).variant
+        variants = [np.arange(len(part)), *(np.flatnonzero(part != left_out) for left_out in range(parts))]
+        chosen, variant = np.concatenate(variants), np.repeat(np.arange(parts + 1), list(map(len, variants)))
+        return replace(self, rows=self.rows[chosen], variant=variant, unit=self.unit[chosen])
+
+    @cached_property
+    def _by_stratum(self) -> Array:
+        """The units in the order of their strata."""
+        import numpy as np
+
+        return np.argsort(self.stratum, kind="stable")
+
+    def drawn(self, draw: int, random: np.random.Generator | None) -> pl.DataFrame:
+        """The rows with the groups of units shuffled within strata; as they were without random numbers."""
+        import numpy as np
+
+        group = self.group
+        if random is not None:
+            shuffled = np.lexsort((random.random(len(self.stratum)), self.stratum))
+            group = np.empty_like(self.group)
+            group[self._by_stratum] = self.group[shuffled]
+        of_rows = self.groups[group[self.unit]].get_columns()
+        return _numbered(self.rows.hstack(of_rows).rename(self.names), len(self.keys), draw, self.variant)
 
 
 def _each_left_out(tally: Tally, count: int) -> Tally:

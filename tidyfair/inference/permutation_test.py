@@ -30,7 +30,7 @@ from tidyfair.inference.studentized import Families, farthest
 from tidyfair.intervals.analytic import Share, share_of
 from tidyfair.intervals.bootstrap import is_of_labels
 from tidyfair.intervals.resampling import generator
-from tidyfair.specs.aggregates import UserAggregate
+from tidyfair.specs.aggregates import CONTEXTS, UserAggregate
 from tidyfair.specs.arguments import flag, how_often, one_of, whole
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ __all__ = ["DisparityTest", "disparity_test"]
 CENTRAL = (0.025, 0.975)
 _MANY, _FEWER = 10_000, 1_000
 """Shuffles where counts are shuffled, and where rows are."""
+_MOST_VALUES = 2**16
+"""Values of groups that are compared at once, so that draws take memory for these only, and stay in the cache."""
 _TESTED = {
     ".metric": pl.String, ".by": pl.String, ".hypothesis": pl.String, ".estimate": pl.Float64, ".expected": pl.Float64,
     ".expected_lower": pl.Float64, ".expected_upper": pl.Float64, ".p_value": pl.Float64, ".n": pl.Int64,
@@ -102,30 +104,41 @@ class DisparityTest(OuterGroupTest):
         import numpy as np
 
         metric, keys = case.metric, case.outer_keys
-        told = tidy_results(case.evaluated, undefined_is_null=False)
-        of_rows = bool(case.tally.clusters) or case.tally.weights is not None or not is_of_labels(metric.requests[0])
-        shuffled = shuffled_rows if of_rows else shuffled_cells
-        known, reading = Families.of(case), case.reading.copy()
-        more: dict[str, Any] = {"among": known.among} if not of_rows else {"of_sums": known.of_sums}
-        if known.is_exact or known.has_variance(case.evaluated):
-            # nothing needs to be varied to see how sure values are
-            more["varied"], reading["interval"] = False, "auto"
-        draws = shuffled(
-            case.tally.on_sides(), metric.by, self.within, times=self._draws_of(metric, of_rows=of_rows),
-            random=generator(self.seed, f"{metric.name} {metric.by.text}"), **more,
-        )  # fmt: skip
-        if told[".estimate"].null_count() == len(told):
-            draws = iter(())
-        parts = [known.of_draws(replace(metric, min_n=0).evaluate(each, reading)[0]) for each in draws]
-        for outer in range(len(told)):
+        observed = tidy_results(case.evaluated, undefined_is_null=False)
+        testable = observed[".estimate"].is_not_null()
+        known = Families.of(case)
+        parts = self._of_shuffles(case, known) if testable.any() else []
+        method = "permutation" if known.is_exact else "studentized permutation, asymptotic"
+        for outer in range(len(observed)):
             row = self._row(metric)
-            if told[".estimate"][outer] is not None:
+            if testable[outer]:
                 values, bad = (np.concatenate([part[side][outer] for part in parts]) for side in (0, 1))
-                method = "permutation" if known.is_exact else "studentized permutation, asymptotic"
-                row = self._row(metric, pl.Series(values).fill_nan(None), bad, told[".n"][outer], method)
+                row = self._row(metric, pl.Series(values).fill_nan(None), bad, observed[".n"][outer], method)
             yield keys[outer : outer + 1].join(row, how="cross") if keys.width else row
-        if told.is_empty():
+        if observed.is_empty():
             yield keys.join(self._row(metric), how="cross").clear()
+
+    def _of_shuffles(self, case: Case, known: Families) -> list[tuple[list[Array], list[Array]]]:
+        """The disparities of outer groups in each draw, and how bad they are, some draws after the other."""
+        metric, tally, reading = case.metric, case.tally.on_sides(), case.reading.copy()
+        of_rows = bool(tally.clusters) or tally.weights is not None or not is_of_labels(metric.requests[0])
+        # where formulas say how sure values are, nothing needs to be varied to see it
+        varied = not (known.is_exact or known.has_variance(case.evaluated))
+        if not varied:
+            reading["interval"] = "auto"
+        times = self._draws_of(metric, of_rows=of_rows)
+        random = generator(self.seed, f"{metric.name} {metric.by.text}")
+        if of_rows:
+            draws = shuffled_rows(
+                tally, metric.by, self.within, times=times, random=random, varied=varied, of_sums=known.of_sums
+            )
+        else:
+            draws = shuffled_cells(
+                tally, metric.by, self.within, times=times, random=random, varied=varied, among=known.among
+            )
+        # which groups are left out is decided by what was found
+        every_group = replace(metric, min_n=0)
+        return [known.of_draws(every_group.evaluate(drawn, reading)[0]) for drawn in draws]
 
     def _draws_of(self, metric: GroupwiseMetric, *, of_rows: bool = False) -> int:
         """How many shuffles there are, fewer unless it is said where each of them takes time."""
@@ -192,7 +205,7 @@ def _farthest(rows: pl.DataFrame, counts: Sequence[Counts], drawn: Sequence[Arra
         # nobody is far from nobody
         with np.errstate(divide="ignore", invalid="ignore"):
             every, share = np.concatenate([hits, found[None]])[:, kept] / size[kept], found.sum() / size.sum()
-        variance = np.broadcast_to(share * (1 - share) / size[kept], every.shape)
+        variance = share * (1 - share) / size[None, kept]
         places = np.flatnonzero(np.isin(count.units[kept], reference)).tolist()
         np.fmax(largest, farthest(every, variance, places), out=largest)
     return largest
@@ -222,42 +235,46 @@ def compared_draws(
 
     (request,), times = evaluated.requests, len(drawn[0])
     by, aggregate = cast("By", request.by), cast("Aggregate", request.aggregate)
-    parts = [rows.with_columns(pl.lit(times, pl.Int32).alias("outer"))]
+    two_sided, tidy = [0] if by.sides else [], frames_of(evaluated)
+
+    def compared(draws: pl.DataFrame) -> pl.Series:
+        (result,) = compare(draws, {0: aggregate}, two_sided=two_sided, undefined_is_null=False, tidy=tidy)
+        return pl.Series(result.value, nan_to_null=True)
+
+    observed = rows.with_columns(pl.lit(0, pl.Int32).alias("request"), pl.lit(0, pl.Int32).alias("outer"))
+    step = max(1, _MOST_VALUES // max(1, len(rows)))
+    slices = ([hits[first : first + step] for hits in drawn] for first in range(0, times, step))
+    values = pl.concat([*(compared(_as_drawn(observed, counts, hits)) for hits in slices), compared(observed)])
+    severity = aggregate.severity(values.fill_null(np.nan).to_numpy())
+    return pl.DataFrame({"value": values, "severity": pl.Series(severity, nan_to_null=True)})
+
+
+def _as_drawn(rows: pl.DataFrame, counts: Sequence[Counts], drawn: Sequence[Array]) -> pl.DataFrame:
+    """The rows of values once for each draw, which is their outer group, with what the draw makes of the values."""
+    import numpy as np
+
+    draws = len(drawn[0])
+    contexts = [name for name in CONTEXTS if name in rows.columns]
+    tables = {name: np.tile(rows[name].to_numpy(), (draws, 1)) for name in ("estimate", *contexts)}
     for count, hits in zip(counts, drawn, strict=True):
-        mine = rows.filter((pl.col("name") == count.name) & pl.col(UNIT).is_in(count.units))
-        at = np.searchsorted(count.units, mine[UNIT].to_numpy())
+        at = np.flatnonzero((rows["name"] == count.name).to_numpy() & np.isin(rows[UNIT].to_numpy(), count.units))
+        group = np.searchsorted(count.units, rows[UNIT].to_numpy()[at])
         size, total = count.rows.sum(axis=0), count.hits.sum()
-        every = size.sum()
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = {
-                "estimate": hits[:, at] / size[at],
-                "overall": np.broadcast_to(total / every, (times, len(at))),
-                "rest": (total - hits[:, at]) / (every - size[at]),
+                "estimate": hits[:, group] / size[group],
+                "overall": total / size.sum(),
+                "rest": (total - hits[:, group]) / (size.sum() - size[group]),
             }
-        tiled = mine[np.tile(np.arange(len(at)), times)].with_columns(
-            pl.Series("outer", np.repeat(np.arange(times, dtype=np.int32), len(at)))
-        )
         # groups that are left out stay so
-        tiled = tiled.with_columns(
-            pl.when(pl.col("estimate").is_not_null()).then(pl.Series(shares["estimate"].ravel())).alias("estimate"),
-            *(
-                pl.Series(name, shares[name].ravel()).fill_nan(None)
-                for name in ("overall", "rest") if name in rows.columns
-            ),
-        )  # fmt: skip
-        others = rows.filter((pl.col("name") == count.name) & ~pl.col(UNIT).is_in(count.units))
-        fixed = others[np.tile(np.arange(len(others)), times)].with_columns(
-            pl.Series("outer", np.repeat(np.arange(times, dtype=np.int32), len(others)))
-        )
-        parts += [tiled, fixed]
-    every_draw = pl.concat(parts, how="vertical_relaxed").with_columns(pl.lit(0, pl.Int32).alias("request"))
-    two_sided = [0] if by.sides else []
-    (compared,) = compare(
-        every_draw, {0: aggregate}, two_sided=two_sided, undefined_is_null=False, tidy=frames_of(evaluated)
+        shares["estimate"][:, np.isnan(tables["estimate"][0, at])] = np.nan
+        for name, table in tables.items():
+            table[:, at] = shares[name]
+    repeated = rows[np.tile(np.arange(len(rows)), draws)]
+    return repeated.with_columns(
+        pl.Series("outer", np.repeat(np.arange(draws, dtype=np.int32), len(rows))),
+        *(pl.Series(name, table.ravel(), nan_to_null=True) for name, table in tables.items()),
     )
-    severity = aggregate.severity(compared.value)
-    columns = {"value": compared.value, "severity": severity}
-    return pl.DataFrame({name: pl.Series(column, nan_to_null=True) for name, column in columns.items()})
 
 
 def disparity_test(

@@ -168,10 +168,14 @@ def _renamed(keys: pl.DataFrame) -> pl.DataFrame:
 
 
 def farthest(value: Array, variance: Array, reference: list[int]) -> Array:
-    """How far the farthest two groups of each draw are apart, or one from the reference, in standard errors."""
+    """How far the farthest two groups of each draw are apart, or one from the reference, in standard errors.
+
+    The variance of each group may be one for all draws.
+    """
     import numpy as np
 
-    largest = np.zeros(len(value))
+    # groups are compared one by one, so that the draws of each lie together
+    value, variance, largest = np.asfortranarray(value), np.asfortranarray(variance), np.zeros(len(value))
     for one in reference or range(value.shape[1]):
         others = slice(0 if reference else one + 1, None)
         with np.errstate(divide="ignore", invalid="ignore"):

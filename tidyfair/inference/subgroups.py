@@ -13,6 +13,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import UNIT
+from tidyfair.intervals.resampling import placed
 from tidyfair.metric_sets import Metric
 from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.specs.arguments import how_often, whole
@@ -40,7 +41,10 @@ _SAME = 1e-9
 """Statistics that differ by less, relative to their size, are ties: the same counts in another order."""
 _DUST = 1e-12
 """Fitted rates that are nearer to that of all are on neither side."""
-_MOST_NUMBERS = 2**24
+_MOST_NUMBERS = 2**20
+"""Numbers that are worked through at once, so that they stay in the cache."""
+_FEW_ROWS = 16
+"""Rows for each combination up to which it is faster to draw rows than to draw how many each combination gets."""
 _DIGITS, _PLACES = 4, 10
 _SEARCHED = {
     ".metric": pl.String, ".subgroup": pl.String, ".depth": pl.Int64, ".estimate": pl.Float64, ".rest": pl.Float64,
@@ -168,13 +172,12 @@ class SubgroupSearch(_Audit):
     def _audit(self, there: _Combinations, key: pl.DataFrame) -> pl.DataFrame:
         import numpy as np
 
-        found = _conjunctions(there.keys, self.depth)
-        places = [each.place for each in found]
-        rows, about, met = (_summed(each[None, :], places)[0] for each in (there.rows, there.about, there.met))
+        conjunctions = _Conjunctions.of(there.keys, self.depth)
+        rows, about, met = conjunctions.sums(np.stack([there.rows, there.about, there.met]))
         total, held = there.about.sum(), there.met.sum()
         searched = (about >= self.min_n) & (about < total)
         statistic = _standardised(met, about, total, held)
-        p_value, p_adjusted = self._by_chance(there, places, np.where(searched, about, 0), statistic, key)
+        p_value, p_adjusted = self._by_chance(there, conjunctions, np.where(searched, about, 0), statistic, key)
         with np.errstate(invalid="ignore", divide="ignore"):
             rate, rest = met / about, (held - met) / (total - about)
         status = np.select(
@@ -183,8 +186,8 @@ class SubgroupSearch(_Audit):
             "ok",
         )
         columns = {
-            ".metric": [self.metric.name] * len(met), ".subgroup": [text for each in found for text in each.texts],
-            ".depth": [each.depth for each in found for _ in each.texts], ".estimate": rate,
+            ".metric": [self.metric.name] * len(met), ".subgroup": conjunctions.texts,
+            ".depth": conjunctions.depths, ".estimate": rate,
             ".rest": rest, ".difference": rate - rest, ".n": rows.astype(int), ".denominator": about.astype(int),
             ".share": rows / max(there.rows.sum(), 1),
             ".p_value": np.where(searched, p_value, np.nan), ".p_adjusted": np.where(searched, p_adjusted, np.nan),
@@ -194,7 +197,7 @@ class SubgroupSearch(_Audit):
         return table[np.lexsort((np.arange(len(met)), -statistic, ~searched))]
 
     def _by_chance(
-        self, there: _Combinations, places: list[Floats], about: Floats, statistic: Floats, key: pl.DataFrame
+        self, there: _Combinations, conjunctions: _Conjunctions, about: Floats, statistic: Floats, key: pl.DataFrame
     ) -> tuple[Floats, Floats]:
         """How often outcomes dealt out again are as striking, for the same subgroup and for any that is searched."""
         import numpy as np
@@ -203,14 +206,16 @@ class SubgroupSearch(_Audit):
         random = np.random.default_rng([self.seed, zlib.crc32(repr(key.rows()).encode())])
         total, held, needed = there.about.sum(), there.met.sum(), statistic * (1 - _SAME)
         reached, largest = np.ones(len(about)), np.ones(len(about))
-        step = max(1, _MOST_NUMBERS // max(len(about), len(there.about), 1))
+        step = max(1, _MOST_NUMBERS // max(conjunctions.numbers, 1))
+        # both draw the same; one costs rows, the other combinations
+        method = "count" if total <= _FEW_ROWS * len(there.about) else "marginals"
         for start in range(0, self.times, step):
             size = min(step, self.times - start)
             drawn = random.multivariate_hypergeometric(
-                there.about.astype(np.int64), round(held), size=size, method="marginals"
+                there.about.astype(np.int64), round(held), size=size, method=method
             )
             # of what is not searched nothing is expected, and so nothing is striking
-            striking = _standardised(_summed(drawn.astype(float), places), about, total, held)
+            striking = _standardised(conjunctions.sums(drawn), about, total, held)
             reached += (striking >= needed).sum(axis=0)
             largest += size - np.searchsorted(np.sort(striking.max(axis=1, initial=0)), needed)
         return reached / (self.times + 1), largest / (self.times + 1)
@@ -274,27 +279,90 @@ def _slopes(points: Floats, about: Floats, met: Floats) -> tuple[Floats, Floats]
 
 
 @dataclass(frozen=True)
+class _Margin:
+    """How numbers of the combinations of some features are summed from those of a finer table."""
+
+    finer: tuple[str, ...]
+    """The features of the finer table."""
+    index: Floats
+    """The combination that each one of the finer table is part of."""
+    size: int
+    """The number of combinations."""
+
+    def sums(self, finer: Floats) -> Floats:
+        """The sums of the numbers of the finer table, which has a row for each draw."""
+        import numpy as np
+
+        draws = len(finer)
+        index = self.index + self.size * np.arange(draws)[:, None]
+        sums = np.bincount(index.ravel(), weights=finer.ravel(), minlength=draws * self.size)
+        return sums.reshape(draws, self.size)
+
+
+@dataclass(frozen=True)
 class _Conjunctions:
-    """All conjunctions of some features."""
+    """All conjunctions of up to some number of features, and how numbers are summed over the rows of each.
 
-    texts: list[str]
-    depth: int
-    place: Floats
-    """The conjunction that each combination of all features falls under."""
+    Tables of fewer and fewer features are summed from each other, so that many conjunctions cost little more than a
+    few passes over the combinations of all features.
+    """
+
+    features: tuple[str, ...]
+    subsets: list[tuple[str, ...]]
+    """The features that conjunctions name, one by one and then pair by pair."""
+    combinations: dict[tuple[str, ...], pl.DataFrame]
+    """The values of features that occur together, in order and null last."""
+    margins: dict[tuple[str, ...], _Margin]
+    """The sums for some features; a table comes after the finer one."""
+
+    @classmethod
+    def of(cls, keys: pl.DataFrame, depth: int) -> _Conjunctions:
+        """Plan the sums over `keys`, the combinations of all features."""
+        features = tuple(keys.columns)
+        combinations, margins = {features: keys}, dict[tuple[str, ...], _Margin]()
+        waiting = [features]
+        for finer in waiting:
+            for coarser in _narrower(finer, depth):
+                if coarser not in combinations:
+                    index, combinations[coarser] = placed(combinations[finer], coarser)
+                    margins[coarser] = _Margin(finer, index, len(combinations[coarser]))
+                    waiting.append(coarser)
+        sizes = range(1, min(depth, len(features)) + 1)
+        subsets = [names for size in sizes for names in itertools.combinations(features, size)]
+        return cls(features, subsets, combinations, margins)
+
+    def sums(self, values: Floats) -> Floats:
+        """Sums over the rows of each conjunction; `values` has a row for each draw."""
+        import numpy as np
+
+        tables = {self.features: values}
+        for names, margin in self.margins.items():
+            tables[names] = margin.sums(tables[margin.finer])
+        return np.concatenate([tables[names] for names in self.subsets], axis=1)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers a draw has in all tables."""
+        return sum(map(len, self.combinations.values()))
+
+    @property
+    def texts(self) -> list[str]:
+        """Each conjunction in words."""
+        rows = (row for names in self.subsets for row in self.combinations[names].to_dicts())
+        return [" & ".join(f"{name}={_text(value)}" for name, value in row.items()) for row in rows]
+
+    @property
+    def depths(self) -> list[int]:
+        """How many features each conjunction names."""
+        return [len(names) for names in self.subsets for _ in range(len(self.combinations[names]))]
 
 
-def _conjunctions(keys: pl.DataFrame, depth: int) -> list[_Conjunctions]:
-    """The conjunctions of up to `depth` features, feature by feature and then pair by pair."""
-    found = list[_Conjunctions]()
-    for size in range(1, min(depth, keys.width) + 1):
-        for names in itertools.combinations(keys.columns, size):
-            values = keys.select(names)
-            distinct = values.unique().sort(names, nulls_last=True)
-            numbered = distinct.with_row_index("\0at")
-            at = values.join(numbered, on=names, how="left", nulls_equal=True, maintain_order="left")["\0at"].to_numpy()
-            texts = [" & ".join(f"{name}={_text(value)}" for name, value in row.items()) for row in distinct.to_dicts()]
-            found.append(_Conjunctions(texts, size, at))
-    return found
+def _narrower(features: tuple[str, ...], depth: int) -> list[tuple[str, ...]]:
+    """The features without one of `depth` + 1 parts of them; any `depth` of them are together in one of the results."""
+    parts = min(depth + 1, len(features))
+    if parts == 1:
+        return []
+    return [tuple(name for at, name in enumerate(features) if at % parts != part) for part in range(parts)]
 
 
 def _text(value: object) -> str:
@@ -308,18 +376,6 @@ def _condition(slopes: Floats, middle: Floats, names: Sequence[str], relation: s
         for name, slope, place in zip(names, slopes, middle, strict=True)
     ]
     return f"{' + '.join(terms)} {relation} 0".replace("+ -", "- ").replace("- -", "+ ")
-
-
-def _summed(values: Floats, places: list[Floats]) -> Floats:
-    """Sums over the combinations of each conjunction; `values` has a row for each draw."""
-    import numpy as np
-
-    sums: list[Floats] = []
-    for place in places:
-        order = np.argsort(place, kind="stable")
-        starts = np.flatnonzero(np.diff(place[order], prepend=-1))
-        sums.append(np.add.reduceat(values[:, order], starts, axis=1))
-    return np.concatenate(sums, axis=1)
 
 
 def _standardised(met: Floats, about: Floats, total: float, held: float) -> Floats:
