@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from tidyfair.errors import AggregateError, listed
+from tidyfair.evaluation.states import LAST_STATED, NO_LEVEL, PART, STATES
 from tidyfair.evaluation.statistics import LEVEL
+from tidyfair.evaluation.value_rows import STATE, ValueRows
 from tidyfair.specs.aggregates import CONTEXTS, NOT_ASKED, SUPPRESSED, GroupValues, UserAggregate
 from tidyfair.specs.segments import NO_ROW, Segments, taken
 
@@ -26,16 +28,6 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-VALUED = ["ok", "infinite", "levels_left_out", "metrics_left_out"]
-"""The states in which there is a number."""
-STATED = [*VALUED, "left_out", "missing_values", "below_min_n"]
-"""The states of a group other than having no value, which goes by the reason for it."""
-STATES = [*STATED, SUPPRESSED]
-LAST_STATED, UNDEFINED = len(STATED) - 1, len(STATES)
-NO_LEVEL = -1
-"""In place of a label, for what is about all labels (or the event)."""
-PART = "part"
-"""Whether a metric belongs to the disparity itself (0), or to the one that is subtracted from it (1)."""
 _COMPARISON = "\0comparison"
 
 Tidy: TypeAlias = "Callable[[int, pl.DataFrame], tuple[str, pl.DataFrame]]"
@@ -62,19 +54,19 @@ class Reason(IntEnum):
 class _Groups:
     """The values of groups as arrays, those of an outer group, part, level and metric one after the other."""
 
-    rows: pl.DataFrame
+    rows: ValueRows
     order: Integers
     """The rows that are compared, sorted so that those of a run stand together."""
 
     @classmethod
-    def of(cls, rows: pl.DataFrame, requests: Sequence[int]) -> _Groups:
+    def of(cls, rows: ValueRows, requests: Sequence[int]) -> _Groups:
         """Sort the rows of some requests, of which those of a metric stand in group order."""
         import numpy as np
 
-        chosen = np.flatnonzero(np.isin(rows["request"].to_numpy(), requests))
+        chosen = np.flatnonzero(np.isin(rows.array("request"), requests))
         code = np.zeros(len(chosen), dtype=np.int64)
         for name in ("request", "outer", PART, LEVEL):
-            key = rows[name].to_numpy()[chosen].astype(np.int64)
+            key = rows.array(name)[chosen].astype(np.int64)
             lowest = key.min(initial=0)
             code = code * (key.max(initial=0) - lowest + 1) + key - lowest
         in_order = (code[1:] >= code[:-1]).all()
@@ -82,7 +74,7 @@ class _Groups:
 
     def column(self, name: str) -> Any:
         """A column as an array; numbers that are null are nan."""
-        return self.rows[name].to_numpy()[self.order]
+        return self.rows.array(name)[self.order]
 
     @cached_property
     def request(self) -> Integers:
@@ -92,14 +84,7 @@ class _Groups:
     @cached_property
     def state(self) -> Integers:
         """The state of each row as its index among `STATES`, or `UNDEFINED` for any other."""
-        import numpy as np
-
-        status = self.rows["status"]
-        exceptions = np.flatnonzero((status != "ok").to_numpy())
-        codes = np.full(len(status), STATES.index("ok"))
-        known = {state: code for code, state in enumerate(STATES)}
-        codes[exceptions] = [known.get(state, UNDEFINED) for state in status.gather(exceptions)]
-        return codes[self.order]
+        return self.column(STATE)
 
     @cached_property
     def of_level(self) -> Segments:
@@ -116,7 +101,7 @@ class _Groups:
             size=self.column("size"),
             suppressed=self.state == STATES.index(SUPPRESSED),
             is_reference=self.column("is_reference").astype(bool),
-            contexts={name: self.column(name) for name in CONTEXTS if name in self.rows.columns},
+            contexts={name: self.column(name) for name in CONTEXTS if name in self.rows},
         )
 
     def among_all(self, rows: Integers) -> Integers:
@@ -197,7 +182,7 @@ class Disparities:
 
 
 def compare(
-    rows: pl.DataFrame,
+    rows: ValueRows,
     aggregates: Mapping[int, Aggregate],
     *,
     two_sided: Collection[int],
@@ -206,7 +191,7 @@ def compare(
 ) -> list[Disparities]:
     """The disparities of each request in each outer group, those of requests with an aggregate in common together.
 
-    `rows` holds the values of the groups: `request`, `outer`, `part`, `level`, `metric`, `name`, `unit`, `text`,
+    `rows` hold the values of the groups: `request`, `outer`, `part`, `level`, `metric`, `name`, `unit`, `text`,
     `estimate`, `n`, `mass`, `size`, `status`, `is_reference`, and the contexts of the aggregates; those of other
     requests do not count. Of requests that are `two_sided`, one side alone compares with nothing. `tidy` makes the
     frame that a user's function sees.
@@ -289,7 +274,7 @@ def _worst_metric(
     run = segments.spread(np.arange(len(segments.starts)))
     for index in np.flatnonzero(~numbers.known & segments.spread(enough)):
         row = int(groups.order[numbers.metric[index]])
-        left_out.setdefault(int(run[index]), []).append(groups.rows["name"][row])
+        left_out.setdefault(int(run[index]), []).append(groups.rows.frame["name"][row])
     return replace(settled, level=numbers.level[segments.starts], left_out=left_out)
 
 
@@ -372,7 +357,7 @@ def _ask_user(numbers: Disparities, groups: _Groups, aggregate: UserAggregate, t
     comparison = segments.spread(np.arange(len(segments.starts)))
     asked = values.known & segments.spread(to_ask)
     value = numbers.value.copy()
-    shown = groups.rows[groups.order[asked]].with_columns(pl.Series(_COMPARISON, comparison[asked]))
+    shown = groups.rows.frame[groups.order[asked]].with_columns(pl.Series(_COMPARISON, comparison[asked]))
     for (request,), rows in shown.group_by("request", maintain_order=True):
         name, frame = tidy(int(str(request)), rows)
         for index, result in _answers(frame.with_columns(rows[_COMPARISON]), name, aggregate):

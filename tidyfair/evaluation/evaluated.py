@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
-from tidyfair.evaluation.disparities import NO_LEVEL
 from tidyfair.evaluation.evaluator import Asked, Evaluator
 from tidyfair.evaluation.group_cells import UNGROUPED, group_cells
 from tidyfair.evaluation.labels import NUMBERS, read_labels
+from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import LEVEL, ONE_LABEL, Table
 from tidyfair.evaluation.statistics import Reading as LabelReading
-from tidyfair.evaluation.value_rows import value_rows
+from tidyfair.evaluation.value_rows import ValueRows, value_rows
 from tidyfair.specs.arguments import one_of
 from tidyfair.specs.options import ALL_LABELS, ON_UNDEFINED
 from tidyfair.tallies.tally import THRESHOLD
@@ -36,7 +36,7 @@ _PAIR = 2
 class Evaluated:
     """The values of all requests for each group: what tables, disparities and warnings are made from."""
 
-    rows: pl.DataFrame
+    values: ValueRows
     """One row for each request, metric, unit and, where labels are read one by one, level."""
     requests: tuple[Request, ...]
     units: Units
@@ -44,6 +44,15 @@ class Evaluated:
     estimator: str | None
     cut: str | None = None
     """What the column of a list of cuts is called."""
+
+    @property
+    def rows(self) -> pl.DataFrame:
+        """The values as a frame."""
+        return self.values.frame
+
+    def with_rows(self, rows: pl.DataFrame) -> Evaluated:
+        """The same with other rows."""
+        return replace(self, values=ValueRows.of(rows))
 
     def about(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
         """The columns that say what a row is about: outer keys, then `.metric`, `.by` and `.estimator`."""
@@ -147,7 +156,7 @@ def _evaluate(
     _check_order_of_labels(tally, labels, requests)
     # what is not grouped comes first
     bys = sorted(dict.fromkeys(request.by for request in requests), key=lambda by: by is not None)
-    units, cells, indices = group_cells(tally, labels, bys)
+    units, cells = group_cells(tally, labels, bys)
     asked = list(_asked(requests, reading["estimator"], one_event=labels.event is not None))
     tables = {each: Table.of(each.formula, each.estimator) for each in asked}
     of_scores = any(table.kind == "prob" for table in tables.values())
@@ -159,7 +168,7 @@ def _evaluate(
         steps=labels.event is None and any(each.formula.counts_steps for each in asked),
         squares=sure and tally.weights is not None,
     )
-    evaluator = Evaluator(tally, labels, units, cells, indices, of_labels, requests, tables, sure)
+    evaluator = Evaluator(tally, labels, units, cells, of_labels, requests, tables, sure)
     distinct = {(each.formula, each.estimator): each for each in asked}
     values = {key: evaluator.values(each) for key, each in distinct.items()}
     rows = value_rows(asked, values, requests, units, labels, na_rm=reading["na_rm"])

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tidyfair.evaluation.group_cells import Units
-    from tidyfair.evaluation.group_index import GroupIndex
     from tidyfair.evaluation.labels import Labels
     from tidyfair.evaluation.ranked_rows import Whose
     from tidyfair.evaluation.statistics import Cells, Reading, Statistics, Table
@@ -52,7 +51,6 @@ class Evaluator:
     labels: Labels
     units: Units
     cells: Cells
-    indices: Mapping[By | None, GroupIndex]
     reading: Reading
     requests: tuple[Request, ...]
     tables: Mapping[Asked, Table]
@@ -111,7 +109,7 @@ class Evaluator:
             terms = frozenset[Statistic]().union(
                 *(asked.formula.all_terms for asked, own in self.tables.items() if own == table)
             )
-            parts = [sums_of(table, terms, self.cells, index, self.reading) for index in self.indices.values()]
+            parts = [sums_of(table, terms, self.cells, index, self.reading) for index in self.units.indices.values()]
             self._sums[table] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return self._sums[table]
 

@@ -49,10 +49,19 @@ class Units:
     """Whether it is on neither side of a condition, and so is not compared."""
     spans: dict[By | None, tuple[int, int]]
     """The first group cell of each `by`, and how many it has."""
-    keys: dict[By, pl.DataFrame]
-    """The keys of the groups of each `by`, as the user wrote them."""
+    indices: dict[By | None, GroupIndex]
+    """The groups of each `by` in outer groups, and the one that each cell belongs to."""
     outer_keys: pl.DataFrame
     """The keys of the outer groups; a single row without a name where the data are not grouped."""
+
+    @cached_property
+    def keys(self) -> dict[By, pl.DataFrame]:
+        """The keys of the groups of each `by`, as the user wrote them."""
+        return {
+            by: index.keys.drop(_OUTER).rename({_SIDE: "side"}, strict=False)
+            for by, index in self.indices.items()
+            if by is not None
+        }
 
     @cached_property
     def text(self) -> pl.Series:
@@ -94,18 +103,15 @@ class Units:
         raise AggregateError(msg)
 
 
-def group_cells(
-    tally: Tally, labels: Labels, bys: Sequence[By | None]
-) -> tuple[Units, Cells, dict[By | None, GroupIndex]]:
-    """The group cells of some features, the cells of the tally, and the group cell of each of these for each `by`."""
+def group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -> tuple[Units, Cells]:
+    """The group cells of some features, and the cells of the tally."""
     import numpy as np
 
-    cells = labels.encode(tally)
-    outer = _outer_groups(tally, cells)
+    cells = tally.cells
+    outer, outer_keys = _outer_groups(tally, cells)
     codes = KeyCodes(cells.with_columns(pl.Series(_OUTER, outer.of_cell)))
     indices: dict[By | None, GroupIndex] = {}
     spans: dict[By | None, tuple[int, int]] = {}
-    keys: dict[By, pl.DataFrame] = {}
     outers: list[Integers] = []
     apart: list[Booleans] = []
     first = 0
@@ -119,16 +125,14 @@ def group_cells(
         index = codes.index([_OUTER, *names])
         if by is None and not tally.outer:
             # without rows there still is the one group of everything
-            index = GroupIndex(pl.DataFrame({_OUTER: [0]}), index.of_cell)
+            index = GroupIndex(index.of_cell, np.zeros(1, dtype=np.int64), pl.DataFrame())
         size = len(index)
         indices[by], spans[by] = index, (first, size)
-        outers.append(index.keys[_OUTER].to_numpy())
+        outers.append(outer.of_cell[index.example] if len(outer.of_cell) else np.zeros(size, dtype=np.int64))
         apart.append((index.keys[_SIDE] == "neither").to_numpy() if by and by.sides else np.zeros(size, dtype=bool))
-        if by:
-            keys[by] = index.keys[:, 1:].rename({_SIDE: "side"}, strict=False)
         first += size
-    units = Units(np.concatenate(outers), np.concatenate(apart), spans, keys, outer.keys)
-    return units, Cells(cells), indices
+    units = Units(np.concatenate(outers), np.concatenate(apart), spans, indices, outer_keys)
+    return units, Cells(tally, labels)
 
 
 def rows_of(tally: Tally, labels: Labels, units: Units, by: By | None, reads: frozenset[str]) -> Rows:
@@ -178,7 +182,7 @@ def cells_of(tally: Tally, labels: Labels, units: Units, by: By | None) -> pl.Da
 
 def unit_of_cells(tally: Tally, units: Units, by: By | None) -> pl.Series:
     """The place of the unit of each cell of a tally among those of a `by`."""
-    outer = _outer_groups(tally, tally.cells)
+    outer, _ = _outer_groups(tally, tally.cells)
     keys, distinct = [pl.Series(outer.of_cell)], [pl.Series(units.outer[slice_of(units, by)])]
     if by:
         own = tally.cells[tally.names(by.columns)]
@@ -236,13 +240,14 @@ def texts_of(keys: pl.DataFrame) -> pl.Series:
     return joined
 
 
-def _outer_groups(tally: Tally, cells: pl.DataFrame) -> GroupIndex:
-    """The outer groups in order and null last, and that of each cell."""
+def _outer_groups(tally: Tally, cells: pl.DataFrame) -> tuple[GroupIndex, pl.DataFrame]:
+    """The outer groups in order and null last, that of each cell, and their keys."""
     import numpy as np
 
     names = tally.names([key.column for key in tally.outer])
     if not names:
-        return GroupIndex(pl.DataFrame({UNGROUPED: [0]}), np.zeros(len(cells), dtype=np.int64))
+        everything = GroupIndex(np.zeros(len(cells), dtype=np.int64), np.zeros(1, dtype=np.int64), pl.DataFrame())
+        return everything, pl.DataFrame({UNGROUPED: [0]})
     index = KeyCodes(cells).index(names)
     shown = dict(zip(names, (key.column.name for key in tally.outer), strict=True))
-    return GroupIndex(index.keys.rename(shown), index.of_cell)
+    return index, index.keys.rename(shown)

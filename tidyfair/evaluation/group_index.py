@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -22,11 +23,18 @@ _LARGEST_TABLE = 2**22
 class GroupIndex:
     """The distinct combinations of some keys, sorted and null last, and the one that each cell belongs to."""
 
-    keys: pl.DataFrame
     of_cell: Integers
+    example: Integers
+    """A cell of each combination."""
+    _cells: pl.DataFrame
+
+    @cached_property
+    def keys(self) -> pl.DataFrame:
+        """The distinct combinations."""
+        return self._cells[self.example]
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.example)
 
 
 class KeyCodes:
@@ -51,7 +59,7 @@ class KeyCodes:
         codes, count = _compressed(codes, largest)
         example = np.zeros(count, dtype=np.int64)
         example[codes] = np.arange(len(codes))
-        return GroupIndex(self._cells[list(names)][example], codes)
+        return GroupIndex(codes, example, self._cells[list(names)])
 
     def add(self, key: pl.Series) -> None:
         """One more key of the cells."""

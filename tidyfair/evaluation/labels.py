@@ -17,6 +17,7 @@ from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tidyfair.specs.segments import Integers
     from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
@@ -70,6 +71,20 @@ class Labels:
             )
             for name, values in tally.seen.items()
         )
+
+    def index(self, tally: Tally, side: str) -> Integers:
+        """The index of the label of each cell of a tally on one side; -1 where it is missing."""
+        import numpy as np
+
+        column, known = tally.cells[side], self._places(tally)[side]
+        if isinstance(column.dtype, pl.Enum):
+            values, codes = column.dtype.categories.to_list(), column.to_physical()
+        elif column.dtype == pl.Boolean:
+            values, codes = [False, True], column.cast(pl.UInt8)
+        else:
+            return self.encode(tally)[side].fill_null(-1).to_numpy().astype(np.int64)
+        indices = np.array([*(known.get(value, -1) for value in values), -1])
+        return indices[codes.cast(pl.UInt32).fill_null(len(values)).to_numpy()]
 
     def _places(self, tally: Tally) -> dict[str, dict[Any, int]]:
         place = {value: index for index, value in enumerate(self.values)}

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.evaluation.disparities import NO_LEVEL, PART, STATED, VALUED, Reason, compare
+from tidyfair.evaluation.disparities import Reason, compare
 from tidyfair.evaluation.group_cells import UNGROUPED
+from tidyfair.evaluation.states import NO_LEVEL, PART, STATED, STATES, VALUED
 from tidyfair.evaluation.statistics import ERROR, LEVEL, UNIT
+from tidyfair.evaluation.value_rows import STATE
 from tidyfair.specs.segments import NO_ROW
 from tidyfair.tallies.tally import THRESHOLD
 
@@ -85,16 +87,18 @@ class _Results:
         """Put the values of what is not compared."""
         import numpy as np
 
-        rows = self.evaluated.rows
+        values = self.evaluated.values
         ordinary = [number for number, request in enumerate(self.evaluated.requests) if request.aggregate is None]
-        request = rows["request"].to_numpy()
+        request = values.array("request")
         chosen = np.flatnonzero(np.isin(request, ordinary))
-        index = self._index(request[chosen], rows["outer"].to_numpy()[chosen])
-        self.value[index] = rows["estimate"].to_numpy()[chosen]
-        self.n[index] = rows["n"].fill_null(0).to_numpy()[chosen]
-        self.state[index] = rows["status"].to_numpy()[chosen]
-        if ERROR in rows.columns:
-            self.error[index] = rows[ERROR].to_numpy()[chosen]
+        index = self._index(request[chosen], values.array("outer")[chosen])
+        self.value[index] = values.array("estimate")[chosen]
+        self.n[index] = np.nan_to_num(values.array("n")[chosen])
+        self.state[index] = "ok"
+        if (values.array(STATE)[chosen] != STATES.index("ok")).any():
+            self.state[index] = values.array("status")[chosen]
+        if ERROR in values:
+            self.error[index] = values.array(ERROR)[chosen]
 
     def add_disparities(self, *, undefined_is_null: bool) -> None:
         """Put the numbers that groups are compared by."""
@@ -109,7 +113,7 @@ class _Results:
         two_sided = [number for number, request in enumerate(evaluated.requests) if request.by and request.by.sides]
         tidy, texts = frames_of(evaluated), np.array(_REASONS_AS_TEXTS, dtype=object)
         for part in compare(
-            evaluated.rows, aggregates, two_sided=two_sided, undefined_is_null=undefined_is_null, tidy=tidy
+            evaluated.values, aggregates, two_sided=two_sided, undefined_is_null=undefined_is_null, tidy=tidy
         ):
             index = self._index(part.request, part.outer)
             self.value[index], self.n[index], self.level[index] = part.value, part.n, part.level
@@ -117,7 +121,7 @@ class _Results:
             self.state[index] = texts[part.states]
             for number, names in part.left_out.items():
                 self.metrics_left_out[index[number]] = names
-        if ERROR in evaluated.rows.columns:
+        if ERROR in evaluated.values:
             factors = {number: aggregate.error_factor for number, aggregate in aggregates.items()}
             bounds = _error_bounds(evaluated.rows.lazy().filter(pl.col("request").is_in(list(aggregates))), factors)
             found = bounds.collect(engine="in-memory")
@@ -159,16 +163,16 @@ class _Results:
 
     def _error_bound(self) -> dict[str, pl.Series]:
         """The column that shows how far off values can be, where scores were counted in bins."""
-        if ERROR not in self.evaluated.rows.columns:
+        if ERROR not in self.evaluated.values:
             return {}
         bound = pl.Series(self.error, nan_to_null=True)
         return {".error_bound": bound.set(pl.Series(self.value, nan_to_null=True).is_null(), None)}
 
     def _groups_left_out(self, nothing: pl.Series) -> pl.Series:
         """The groups that a disparity was not taken over."""
-        rows = self.evaluated.rows
-        if not (rows["status"] != "ok").any():
+        if (self.evaluated.values.array(STATE) == STATES.index("ok")).all():
             return nothing
+        rows = self.evaluated.rows
         compared = [number for number, request in enumerate(self.evaluated.requests) if request.aggregate is not None]
         excluded = rows.filter(pl.col("request").is_in(compared) & ~pl.col("status").is_in(VALUED))
         texts = pl.col("text").sort_by(UNIT).unique(maintain_order=True)
@@ -264,8 +268,8 @@ _REASONS = {
 def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
     """What a reader should be told once: which metric has no value, and where."""
     said: list[str] = []
-    states = evaluated.rows["status"]
-    if (states != "ok").any():
+    if (evaluated.values.array(STATE) != STATES.index("ok")).any():
+        states = evaluated.rows["status"]
         reasons = {
             state: _REASONS.get(state, f"has no value ({state if ':' in state else state.replace('_', ' ')})")
             for state in states.unique(maintain_order=True)

@@ -14,7 +14,7 @@ from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.specs.formulas import HAND_TILL, ROWS, SQUARES, WHEN_COMPLETE, Given, Kind
 from tidyfair.specs.segments import Segments
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, REST, SCORE, UP_TO, is_centre, is_end, is_least, recentred
-from tidyfair.tallies.tally import HIDDEN
+from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tidyfair.evaluation.group_index import GroupIndex
+    from tidyfair.evaluation.labels import Labels
     from tidyfair.specs.formulas import Formula, Statistic
     from tidyfair.specs.segments import Array, Booleans, Integers
+    from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
 
@@ -87,22 +89,28 @@ class Table:
 class Cells:
     """The cells of a tally as arrays, with labels as their index, -1 where they are missing."""
 
-    frame: pl.DataFrame
+    tally: Tally
+    labels: Labels
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The cells with all that is summed."""
+        return self.tally.cells
 
     @cached_property
     def truth(self) -> Integers:
         """The index of the true label."""
-        return _label_index(self.frame["truth"])
+        return self.labels.index(self.tally, TRUTH)
 
     @cached_property
     def estimate(self) -> Integers:
         """The index of the predicted label."""
-        return _label_index(self.frame["estimate"])
+        return self.labels.index(self.tally, ESTIMATE)
 
     @cached_property
     def complete(self) -> bool:
         """Whether all rows have a truth and an estimate."""
-        return not (self.frame["truth"].null_count() or self.frame["estimate"].null_count())
+        return bool((self.truth >= 0).all() and (self.estimate >= 0).all())
 
     @property
     def weighted(self) -> bool:
@@ -120,13 +128,6 @@ class Cells:
         columns = {"truth": "truth", "estimate": "estimate", "probs": SCORE}
         there = [self.frame[columns[role]].is_not_null().to_numpy() for role in reads]
         return np.logical_and.reduce(there) if there else np.ones(len(self.frame), dtype=bool)
-
-
-def _label_index(labels: pl.Series) -> Integers:
-    """Labels as their index; -1 where they are missing."""
-    import numpy as np
-
-    return (labels.fill_null(-1) if labels.null_count() else labels).to_numpy().astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

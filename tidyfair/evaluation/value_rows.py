@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.evaluation.disparities import NO_LEVEL, PART
+from tidyfair.evaluation.states import NO_LEVEL, PART, STATES, UNDEFINED
 from tidyfair.evaluation.statistics import LEVEL, UNIT
 from tidyfair.specs.aggregates import SUPPRESSED
 from tidyfair.specs.options import ALL_LABELS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tidyfair.evaluation.evaluator import Asked
     from tidyfair.evaluation.group_cells import Units
@@ -27,9 +28,49 @@ __all__: list[str] = []
 
 UNSEEN = "unseen_event"
 """Why nothing has a value where the event that was asked for does not occur."""
+STATE = "state"
+"""The column of the state of each row as its index among `STATES`, or `UNDEFINED` for what has no value."""
+_INTEGERS = {
+    "request": pl.Int32, PART: pl.Int8, UNIT: pl.Int32, LEVEL: pl.Int32, "metric": pl.Int32, "outer": pl.Int32,
+}  # fmt: skip
 _COLUMNS = ("estimate", "n", "denominator", "mass", "size", "rows", "weight", "reason", "levels_left_out")
 _BY_LABEL = ("one_vs_rest", ALL_LABELS)
 """Estimators that results show a label for."""
+
+
+class ValueRows:
+    """The values of all requests by column: as arrays for what only compares numbers, and as a frame."""
+
+    def __init__(self, arrays: Mapping[str, Array], frame: Callable[[], pl.DataFrame]) -> None:
+        self._arrays = dict(arrays)
+        self._made_of_arrays = bool(arrays)
+        self._frame = frame
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame) -> ValueRows:
+        """The rows of a frame."""
+        return cls({}, lambda: frame)
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """The values with everything that is known of them."""
+        return self._frame()
+
+    def array(self, name: str) -> Array:
+        """A column as an array; numbers that are null are nan."""
+        if name not in self._arrays:
+            self._arrays[name] = _codes_of(self.frame["status"]) if name == STATE else self.frame[name].to_numpy()
+        return self._arrays[name]
+
+    def __contains__(self, name: str) -> bool:
+        """Whether there is a column of numbers that is not always there."""
+        return name in self._arrays or (not self._made_of_arrays and name in self.frame.columns)
+
+
+def _codes_of(status: pl.Series) -> Integers:
+    """States as their index among `STATES`, or `UNDEFINED` for any other."""
+    known = {state: code for code, state in enumerate(STATES)}
+    return status.replace_strict(known, default=UNDEFINED, return_dtype=pl.Int64).to_numpy()
 
 
 def value_rows(
@@ -40,7 +81,7 @@ def value_rows(
     labels: Labels,
     *,
     na_rm: bool,
-) -> pl.DataFrame:
+) -> ValueRows:
     """One row for each metric of a request, label and group cell; values that are not compared are left out of it."""
     runs = _Runs.of(asked, values, requests, units)
     columns = runs.columns(values)
@@ -48,34 +89,46 @@ def value_rows(
     states = _States.of(columns, units.apart[runs.unit], min_n, na_rm=na_rm, unseen=labels.unseen)
     formulas = {formula: number for number, formula in enumerate(dict.fromkeys(each.formula for each in asked))}
     request = runs.spread([each.request for each in asked])
-    return pl.DataFrame(
-        {
-            "request": pl.Series(request, dtype=pl.Int32),
-            PART: pl.Series(runs.spread([each.part for each in asked]), dtype=pl.Int8),
-            "name": runs.spread_texts([each.name for each in asked]),
-            "estimator": runs.spread_texts([each.estimator for each in asked]),
-            "min_n": pl.Series(min_n, dtype=pl.Int64),
-            UNIT: pl.Series(runs.unit, dtype=pl.Int32),
-            LEVEL: pl.Series(_levels(asked, values, labels, runs), dtype=pl.Int32),
-            "metric": pl.Series(runs.spread([formulas[each.formula] for each in asked]), dtype=pl.Int32),
-            "outer": pl.Series(units.outer[runs.unit], dtype=pl.Int32),
-            "text": units.text[runs.unit],
-            "apart": states.apart,
-            "status": states.texts,
-            "estimate": _numbers(states.compared),
-            "rate": _numbers(states.shown),
-            # what is left of a group says nothing about it
-            "n": _whole_numbers(columns["n"], states.suppressed),
-            "denominator": _whole_numbers(columns["denominator"], states.suppressed),
-            "about": _whole_numbers(columns["denominator"], None),
-            "rows": _whole_numbers(columns["rows"], None),
-            "mass": columns["mass"],
-            "size": _without(columns["size"], states.apart),
-            "weight": columns["weight"],
-            "is_reference": _references(requests, units, request, runs.unit),
-            **{name: _numbers(column) for name, column in columns.items() if name not in _COLUMNS},
-        }
-    )
+    numbers = {
+        "request": request,
+        PART: runs.spread([each.part for each in asked]),
+        UNIT: runs.unit,
+        LEVEL: _levels(asked, values, labels, runs),
+        "metric": runs.spread([formulas[each.formula] for each in asked]),
+        "outer": units.outer[runs.unit],
+        STATE: states.codes,
+        "estimate": states.compared,
+        "mass": columns["mass"],
+        "size": _without(columns["size"], states.apart),
+        "is_reference": _references(requests, units, request, runs.unit),
+    }
+    extra = {name: column for name, column in columns.items() if name not in _COLUMNS}
+
+    def frame() -> pl.DataFrame:
+        return pl.DataFrame(
+            {
+                **{name: pl.Series(numbers[name], dtype=dtype) for name, dtype in _INTEGERS.items()},
+                "min_n": min_n,
+                "name": runs.spread_texts([each.name for each in asked]),
+                "estimator": runs.spread_texts([each.estimator for each in asked]),
+                "text": units.text[runs.unit],
+                "apart": states.apart,
+                "status": states.texts,
+                "estimate": _numbers(states.compared),
+                "rate": _numbers(states.shown),
+                # what is left of a group says nothing about it
+                "n": _whole_numbers(columns["n"], states.suppressed),
+                "denominator": _whole_numbers(columns["denominator"], states.suppressed),
+                "about": _whole_numbers(columns["denominator"], None),
+                "rows": _whole_numbers(columns["rows"], None),
+                "mass": columns["mass"],
+                "size": _numbers(numbers["size"]),
+                "is_reference": numbers["is_reference"],
+                **{name: _numbers(column) for name, column in extra.items()},
+            }
+        )
+
+    return ValueRows(numbers | extra | {"n": _without(columns["n"], states.suppressed)}, frame)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,8 +220,10 @@ def _levels(
 class _States:
     """Why rows have no value, or are not compared."""
 
-    texts: pl.Series
-    """The state of each row in words."""
+    codes: Integers
+    """The state of each row as its index among `STATES`, or `UNDEFINED` for what has no value."""
+    reasons: Array
+    """Why rows are undefined, where they are."""
     compared: Array
     """The values that count where groups are compared; nan for the others."""
     shown: Array
@@ -185,29 +240,45 @@ class _States:
         # of an event that does not occur nothing is known, because it may be a slip
         estimate = np.full(len(apart), np.nan) if unseen else columns["estimate"]
         undefined = np.isnan(estimate)
-        suppressed = columns["reason"] == SUPPRESSED
+        suppressed = undefined & (columns["reason"] == SUPPRESSED)
         incomplete = (columns["rows"] > columns["n"]) & (not na_rm)
         too_few = columns["denominator"] < min_n
-        texts = np.full(len(apart), "ok", dtype=object)
+        codes = np.full(len(apart), STATES.index("ok"))
         # of those that apply the last one counts
-        texts[columns["levels_left_out"]] = "levels_left_out"
-        texts[np.isinf(estimate)] = "infinite"
-        texts[undefined] = columns["reason"][undefined]
-        texts[undefined & (columns["n"] == 0)] = "zero_denominator"
-        texts[too_few] = "below_min_n"
-        texts[suppressed] = SUPPRESSED
-        texts[incomplete] = "missing_values"
+        for state, applies in {
+            "levels_left_out": columns["levels_left_out"],
+            "infinite": np.isinf(estimate),
+            "undefined": undefined,
+            "below_min_n": too_few,
+            SUPPRESSED: suppressed,
+            "missing_values": incomplete,
+            UNSEEN: np.full(len(apart), unseen),
+            "left_out": apart,
+        }.items():
+            codes[applies] = STATES.index(state) if state in STATES else UNDEFINED
+        reasons = columns["reason"].copy()
+        reasons[undefined & (columns["n"] == 0)] = "zero_denominator"
         if unseen:
-            texts[:] = UNSEEN
-        texts[apart] = "left_out"
+            reasons[:] = UNSEEN
         left_out = too_few | suppressed | incomplete | apart
         return cls(
-            texts=pl.Series(texts, dtype=pl.String),
+            codes=codes,
+            reasons=reasons,
             compared=np.where(left_out, np.nan, estimate),
             shown=np.where(suppressed, np.nan, estimate),
             suppressed=suppressed,
             apart=apart,
         )
+
+    @property
+    def texts(self) -> pl.Series:
+        """The state of each row in words."""
+        import numpy as np
+
+        texts = np.array([*STATES, ""], dtype=object)[self.codes]
+        undefined = self.codes == UNDEFINED
+        texts[undefined] = self.reasons[undefined]
+        return pl.Series(texts, dtype=pl.String)
 
 
 def _references(requests: Sequence[Request], units: Units, request: Integers, unit: Integers) -> Booleans:
@@ -238,8 +309,8 @@ def _whole_numbers(values: Array, hidden: Booleans | None) -> pl.Series:
     return whole if hidden is None or not hidden.any() else whole.set(pl.Series(hidden), None)
 
 
-def _without(values: Array, excluded: Booleans) -> pl.Series:
-    """Numbers, null where they do not count."""
+def _without(values: Array, excluded: Booleans) -> Array:
+    """Numbers, nan where they do not count."""
     import numpy as np
 
-    return _numbers(np.where(excluded, np.nan, values))
+    return np.where(excluded, np.nan, values)

@@ -12,6 +12,7 @@ from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.disparities import compare
 from tidyfair.evaluation.results import frames_of, tidy_results
 from tidyfair.evaluation.statistics import UNIT
+from tidyfair.evaluation.value_rows import ValueRows
 from tidyfair.inference.permutation import shuffled_cells, shuffled_rows
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
@@ -238,7 +239,9 @@ def compared_draws(
     two_sided, tidy = [0] if by.sides else [], frames_of(evaluated)
 
     def compared(draws: pl.DataFrame) -> pl.Series:
-        (result,) = compare(draws, {0: aggregate}, two_sided=two_sided, undefined_is_null=False, tidy=tidy)
+        (result,) = compare(
+            ValueRows.of(draws), {0: aggregate}, two_sided=two_sided, undefined_is_null=False, tidy=tidy
+        )
         return pl.Series(result.value, nan_to_null=True)
 
     observed = rows.with_columns(pl.lit(0, pl.Int32).alias("request"), pl.lit(0, pl.Int32).alias("outer"))

@@ -98,7 +98,7 @@ class Families:
         rows = rows.join(self.there, on=["outer", "name", LEVEL, "group"], how="inner", maintain_order="left")
         at = rows[_PLACE].to_numpy()
         as_drawn = rows.drop("outer").rename({_PLACE: "outer"}).filter(pl.Series(variant[at] == 0))
-        disparities = tidy_results(replace(evaluated, rows=as_drawn), undefined_is_null=False)[".estimate"]
+        disparities = tidy_results(evaluated.with_rows(as_drawn), undefined_is_null=False)[".estimate"]
         rows = rows.with_columns(pl.Series(DRAW, draw[at]), pl.Series(VARIANT, variant[at]))
         values: list[Array] = []
         bad: list[Array] = []

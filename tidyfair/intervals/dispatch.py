@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.evaluation.disparities import NO_LEVEL
 from tidyfair.evaluation.results import tidy_groups
+from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import LEVEL, ONE_LABEL, UNIT
 from tidyfair.intervals.analytic import Interval, Kind, Quantities, compared, limits_of, share_of
 from tidyfair.intervals.bootstrap import (
@@ -69,7 +69,7 @@ def check_reading(reading: Reading) -> None:
 
 def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     """The values of groups with an interval of each."""
-    evaluated = replace(evaluated, rows=with_lone(tally, evaluated))
+    evaluated = evaluated.with_rows(with_lone(tally, evaluated))
     rows = evaluated.rows.unique(_VALUE, keep="first", maintain_order=True)
     found: list[Interval | None] = [None] * len(rows)
     left = set[int]()
@@ -100,7 +100,7 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
     rows = _with_reach(tally, evaluated, ways.reached(reading["conf_level"]), reading)
     rows = rows.filter(pl.col("estimate").is_not_null())
     lone = lone_results(tally, evaluated) | _with_some(rows.filter(ALIKE), len(results), outers)
-    rows = _with_deviations(tally, replace(evaluated, rows=rows), [*ways.paired, *ways.estimated], reading)
+    rows = _with_deviations(tally, evaluated.with_rows(rows), [*ways.paired, *ways.estimated], reading)
     found: list[Interval | None] = [None] * len(results)
     ends: list[tuple[float | None, float | None]] = [(None, None)] * len(results)
     for number, form in ways.forms.items():
@@ -225,7 +225,7 @@ def _reach_of(tally: Tally, evaluated: Evaluated, levels: Mapping[int, float], r
 def _of_values(evaluated: Evaluated, number: int, *tables: pl.DataFrame) -> pl.DataFrame:
     """The values of a request by what they are about, with what tables know of their groups under other keys."""
     rows = evaluated.rows.filter(request=number)
-    groups = tidy_groups(replace(evaluated, rows=rows))
+    groups = tidy_groups(evaluated.with_rows(rows))
     about = rows.unique(_VALUE, keep="first", maintain_order=True).select("request", *_VALUE)
     for table in tables:
         keys = [name for name in groups.columns if name in table.columns]

@@ -13,6 +13,7 @@ import polars as pl
 
 from tidyfair.evaluation.disparities import compare
 from tidyfair.evaluation.results import frames_of
+from tidyfair.evaluation.value_rows import ValueRows
 from tidyfair.intervals.proportions import z_value
 from tidyfair.specs.aggregates import CONTEXTS
 
@@ -92,5 +93,5 @@ def compared_values(
     two_sided = [number] if request.by and request.by.sides else []
     aggregates = {} if request.aggregate is None else {number: request.aggregate}
     tidy = frames_of(evaluated)
-    (compared,) = compare(tiled, aggregates, two_sided=two_sided, undefined_is_null=False, tidy=tidy)
+    (compared,) = compare(ValueRows.of(tiled), aggregates, two_sided=two_sided, undefined_is_null=False, tidy=tidy)
     return pl.Series(compared.value, nan_to_null=True)

@@ -256,7 +256,7 @@ def _points(
     tally = roc_auc.tally(data, truth, **given).on_sides()
     check_weights(tally)
     labels = labels_with_scores(tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=None)
-    units, _, _ = group_cells(tally, labels, [None])
+    units, _ = group_cells(tally, labels, [None])
     rows = rows_of(tally, labels, units, None, frozenset({"truth", "probs"}))
     floats = dict.fromkeys(["score", "hits", "false_alarms"], pl.Float64())
     schema = {"unit": pl.Int64(), **floats, "rows": pl.Int64(), "level": pl.Int64()}

@@ -277,6 +277,14 @@ class Formula:
             function, kind, way, parts=tuple(parts.items()), terms=own, options=_frozen(dict(options)), **settings
         )
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # worked out once, because formulas are keys of all that is known of them
+        return hash((self.function, self.kind, self.way, self.min_n, self.options))
+
     @cached_property
     def needs(self) -> tuple[str, ...]:
         """The names of its parameters but for the options: statistics and other metrics."""
