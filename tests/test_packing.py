@@ -11,10 +11,12 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import tidyfair as tf
-from tidyfair.tallies import key_encoding as packing
+from tidyfair.tallies import row_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from tidyfair.tallies.key_encoding import Packing
 
 ROWS = 60_000
 RANDOM = np.random.default_rng(7)
@@ -49,18 +51,35 @@ BY_A_LOOK = {
 }  # fmt: skip
 
 
+def spied(monkeypatch: pytest.MonkeyPatch, name: str) -> list[int]:
+    """How many places each table has that a function of the counting fills."""
+    sizes: list[int] = []
+    count: Callable[..., Any] = getattr(row_counts, name)
+
+    def recorded(rows: Any, packed: Packing, *others: Any) -> Any:
+        sizes.append(packed.size)
+        return count(rows, packed, *others)
+
+    monkeypatch.setattr(row_counts, name, recorded)
+    return sizes
+
+
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many places each table has that is counted in."""
-    sizes: list[int] = []
-    count: Callable[..., pl.DataFrame] = packing._counted  # pyright: ignore[reportPrivateUsage] # noqa: SLF001 - whether it is called
+    """The tables of many rows that are filled row by row."""
+    return spied(monkeypatch, "_counted")
 
-    def recorded(frame: pl.LazyFrame, packed: packing.Packing, name: str) -> pl.DataFrame:
-        sizes.append(packed.size)
-        return count(frame, packed, name)
 
-    monkeypatch.setattr(packing, "_counted", recorded)
-    return sizes
+@pytest.fixture
+def crossed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The tables that are filled by bitmaps."""
+    return spied(monkeypatch, "crossed")
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The tables of few rows."""
+    return spied(monkeypatch, "_counted_at_once")
 
 
 @pytest.mark.parametrize("lazy", [False, True])
@@ -82,8 +101,8 @@ def test_many_keys_make_one_number(counted: list[int]) -> None:
     expected = people.group_by(*names, "y", "p").agg(n=pl.len().cast(pl.Int64))
     keys = dict(zip(cells.columns, [*names, "y", "p"], strict=False))
     assert_frame_equal(cells.rename(keys), expected, check_row_order=False)
-    # the levels with null; from the least to the most, with null
-    assert counted == [4 * 44 * 38 * 3 * 3 * 3]
+    # levels; from the least to the most; and null where there is one
+    assert counted == [(3 + 1) * (43 + 1) * 37 * (2 + 1) * 2 * (2 + 1)]
 
 
 def test_too_many_places_are_grouped_instead(counted: list[int]) -> None:
@@ -104,8 +123,14 @@ def test_sums_are_grouped_by_that_number(weight: str, counted: list[int]) -> Non
     assert counted == []
 
 
-def test_the_engine_that_the_user_sets_gets_the_whole_query(counted: list[int]) -> None:
-    people = pl.DataFrame({"y": some([True, False]), "p": some([True, False])})
+@pytest.mark.parametrize("missing", [False, True])
+def test_the_engine_that_the_user_sets_gets_the_whole_query(
+    missing: bool,  # noqa: FBT001 - a case
+    counted: list[int],
+    crossed: list[int],
+) -> None:
+    people = pl.DataFrame({"y": some([True, False]), "p": some([True, False, None] if missing else [True, False])})
+    counted = counted if missing else crossed
     expected = tf.accuracy(people, "y", "p")
     assert len(counted) == 1
     for engine in ("in-memory", pl.InMemoryEngine()):

@@ -146,12 +146,40 @@ class Source:
         with blaming_expressions(wanted):
             schema = chosen.collect_schema()
         for name, (role, column) in wanted.items():
-            kind = schema[name]
-            if not (kind.is_numeric() or kind.is_temporal() or isinstance(kind, _PLAIN)):
-                msg = f"`{role}`: the column {column.name!r} has dtype {schema[name]}; it needs one plain value a row."
-                raise ColumnError(msg)
+            _check_plain(role, column, schema[name])
         floats = [name for name, dtype in schema.items() if dtype.is_float() and name not in {WEIGHT, FREQUENCY}]
         return chosen.with_columns(pl.col(floats).fill_nan(None)) if floats else chosen
+
+    def here(self, wanted: Mapping[str, tuple[str, Column]]) -> Source:
+        """The same as a polars frame, of which the wanted columns are there."""
+        if self.kind == "polars":
+            return self
+        columns = self.columns
+        for role, column in wanted.values():
+            column.check(columns, role)
+        frame = self._as_polars({root for _, column in wanted.values() for root in column.roots})
+        return replace(self, frame=frame, kind="polars")
+
+    def columns_in_memory(
+        self, wanted: Mapping[str, tuple[str, Column]]
+    ) -> tuple[dict[str, pl.Series], dict[str, pl.DataType]] | None:
+        """The wanted columns of a polars frame in memory, under names of ours, and their dtypes.
+
+        None if some are yet to be made.
+        """
+        frame = self.frame
+        if not isinstance(frame, pl.DataFrame):
+            return None
+        there, columns, schema = frame.columns, dict[str, pl.Series](), dict[str, pl.DataType]()
+        for name, (role, column) in wanted.items():
+            if not isinstance(column.source, str):
+                return None
+            column.check(there, role)
+            columns[name] = frame[column.source]
+            # asked for once, as the answer lists all levels
+            schema[name] = columns[name].dtype
+            _check_plain(role, column, schema[name])
+        return columns, schema
 
     @telling("read the rows")
     def read(self, wanted: Mapping[str, tuple[str, Column]]) -> pl.DataFrame:
@@ -256,6 +284,13 @@ class Source:
         kinds = {name: values[name].dtype for name in levels if name not in coded}
         columns = {column.name: column for column in plain.cast(pl.Schema(kinds))} | placed
         return pl.DataFrame({name: columns[name] for name in named})
+
+
+def _check_plain(role: str, column: Column, kind: pl.DataType) -> None:
+    """Refuse columns of lists, structs and objects."""
+    if not (kind.is_numeric() or kind.is_temporal() or isinstance(kind, _PLAIN)):
+        msg = f"`{role}`: the column {column.name!r} has dtype {kind}; it needs one plain value a row."
+        raise ColumnError(msg)
 
 
 def _check_width(name: str, kind: object) -> None:
