@@ -48,10 +48,10 @@ def _masks(column: pl.Series, levels: Levels, values: Sequence[pl.Series]) -> li
     *but_last, _ = values
     if levels.dtype == pl.Boolean:
         return [~column]
-    if levels.dtype.is_integer() and levels.count > _FEW_COMPARISONS:
+    if levels.dtype.is_integer() and levels.span > _FEW_COMPARISONS:
         # integers go round, so that there are as many of them as values
         column = (column - levels.least).cast(pl.UInt8, wrap_numerical=True)
-        return [column == place for place in range(levels.count - 1)]
+        return [column == place for place in range(levels.span - 1)]
     return [column == value for value in but_last]
 
 

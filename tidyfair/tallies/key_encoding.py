@@ -31,19 +31,18 @@ class Levels(NamedTuple):
 
     dtype: pl.DataType
     least: int
-    count: int
+    span: int
     nulls: bool = True
 
     @property
     def size(self) -> int:
         """How many values there are, with null."""
-        return self.count + self.nulls
+        return self.span + self.nulls
 
     def values(self) -> pl.Series:
         """The values in their order, null last."""
-        categories = isinstance(self.dtype, pl.Categorical)
-        kind = self.dtype.categories.physical() if categories else self.dtype
-        offsets = pl.int_range(self.count, eager=True)
+        kind = self.dtype.categories.physical() if isinstance(self.dtype, pl.Categorical) else self.dtype
+        offsets = pl.int_range(self.span, eager=True)
         if isinstance(self.dtype, pl.Enum):
             found = self.dtype.categories.cast(self.dtype)
         elif self.dtype == pl.Boolean:
@@ -53,7 +52,7 @@ class Levels(NamedTuple):
         else:
             # integers of fixed width go round, so that a range wider than half of them comes out right
             found = offsets.cast(kind, wrap_numerical=True) + pl.Series([self.least], dtype=kind)
-        found = found.cat.to(self.dtype) if categories else found
+        found = found.cat.to(self.dtype) if isinstance(self.dtype, pl.Categorical) else found
         return found.extend(pl.Series([None], dtype=self.dtype)) if self.nulls else found
 
     @property
@@ -81,7 +80,7 @@ class Levels(NamedTuple):
             if self.least:
                 # integers of fixed width go round, so that what is negative comes out right
                 place -= pl.lit(self.least % 2**bits, width)
-        return (place.fill_null(self.count) if self.nulls else place), bits
+        return (place.fill_null(self.span) if self.nulls else place), bits
 
 
 def _bits(size: int) -> int:
