@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_MOST_COMBINATIONS = 40
+_MOST_COMBINATIONS = 32
 """Beyond so many a table is faster."""
 _SLICE = 2**20
 """Rows that are crossed at once: their bitmaps fit the cache of a processor."""

@@ -32,7 +32,7 @@ _LARGEST_CODE = 2**16
 _SMALLEST_LIMIT, _LARGEST_TABLE = 2**18, 2**24
 """A table of so many places is worth its cost for any number of rows, and at most one of so many for as many rows."""
 _LARGEST_TABLE_OF_BINS = 2**26
-_SMALL_TABLE = 2**7
+_SMALL_TABLE = 2**8
 """Its square fits the cache of a processor and 16 bits, so that rows can be counted in pairs."""
 _BATCH, _BLOCK = 2**18, 2**16
 """Rows that the engine hands over at once, and rows that are counted at once, in the cache of a processor."""
