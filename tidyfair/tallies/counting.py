@@ -82,7 +82,7 @@ def count(
     order = _Order(empty, frequencies, blocks)
     if source.is_elsewhere:
         return _elsewhere(source, order)
-    source = source.here(order.every)
+    source = source if source.kind == "polars" else source.here(order.every)
     if order.of_labels_only and (cells := _labels_in_memory(source, order)) is not None:
         return replace(empty, cells=_arranged(cells, keys))
     return _here(source, order)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
@@ -59,12 +60,13 @@ class Needs:
     order: bool = False
     """Whether some metrics read rows in their order."""
 
-    @property
+    # asked of every batch
+    @cached_property
     def anything(self) -> bool:
         """Whether labels alone are not enough."""
         return self.numbers or self.scores or self.rows or bool(self.compared)
 
-    @property
+    @cached_property
     def compared(self) -> tuple[Statistic, ...]:
         """The quantities for which a row is compared with others."""
         return tuple(sorted((term for term in self.terms if term.neighborhood), key=lambda term: term.column))

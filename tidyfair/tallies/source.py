@@ -152,8 +152,6 @@ class Source:
 
     def here(self, wanted: Mapping[str, tuple[str, Column]]) -> Source:
         """The same as a polars frame, of which the wanted columns are there."""
-        if self.kind == "polars":
-            return self
         columns = self.columns
         for role, column in wanted.values():
             column.check(columns, role)
