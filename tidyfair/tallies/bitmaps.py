@@ -31,7 +31,7 @@ def crossed(columns: Mapping[str, pl.Series], packing: Packing) -> Any:
     """How many rows there are of each code of the packing, which `can_cross`."""
     import numpy as np
 
-    table, values = np.zeros(packing.size, dtype=np.int64), packing.of_each.values
+    table, values = np.zeros(packing.size, dtype=np.int64), packing.kept.values
     rows = len(next(iter(columns.values())))
     for start in range(0, rows, _SLICE):
         # the first column varies fastest in codes, so it is crossed last
@@ -51,7 +51,7 @@ def _masks(column: pl.Series, levels: Levels, values: Sequence[pl.Series]) -> li
     if levels.dtype.is_integer() and levels.span > _FEW_COMPARISONS:
         # integers go round, so that there are as many of them as values
         column = (column - levels.least).cast(pl.UInt8, wrap_numerical=True)
-        return [column == place for place in range(levels.span - 1)]
+        return [column == offset for offset in range(levels.span - 1)]
     return [column == value for value in but_last]
 
 
@@ -59,14 +59,14 @@ def _counts(masks: Sequence[Sequence[pl.Series]], rows: int, within: pl.Series |
     """How many of the rows within a bitmap there are of each combination of values."""
     if not masks:
         return [rows]
-    first, *others = masks
     if not rows:
-        return [0] * math.prod(len(own) + 1 for own in masks)
+        return [0] * math.prod(len(values) + 1 for values in masks)
+    first, *others = masks
     every = _counts(others, rows, within)
     counts, left = list[int](), every
     for mask in first:
         both = mask if within is None else mask & within
-        found = _counts(others, int(both.sum()), both)
-        counts += found
-        left = [rest - own for rest, own in zip(left, found, strict=True)]
+        own = _counts(others, int(both.sum()), both)
+        counts += own
+        left = [total - part for total, part in zip(left, own, strict=True)]
     return counts + left

@@ -482,9 +482,9 @@ def _known_labels(frame: pl.LazyFrame, order: _Order, engine: EngineType) -> dic
     for name in floats:
         if seen[f"broken {name}"]:
             raise ColumnError.continuous(name, order.labels[name].name)
-    ends = {name: (schema[name], seen[f"least {name}"], seen[f"most {name}"]) for name in floats}
-    whole = {name: whole_levels(*found) for name, found in ends.items()}
-    return known | {name: levels for name, levels in whole.items() if levels is not None}
+        levels = whole_levels(schema[name], seen[f"least {name}"], seen[f"most {name}"])
+        known |= {name: levels} if levels is not None else {}
+    return known
 
 
 def _check_scores(frame: pl.LazyFrame, cut: Cut, scores: Scores | None, engine: EngineType) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 __all__: list[str] = []
 
@@ -42,26 +42,26 @@ class Levels(NamedTuple):
     def values(self) -> pl.Series:
         """The values in their order, null last."""
         kind = self.dtype.categories.physical() if isinstance(self.dtype, pl.Categorical) else self.dtype
-        offsets = pl.int_range(self.span, eager=True)
+        steps = pl.int_range(self.span, eager=True)
         if isinstance(self.dtype, pl.Enum):
-            found = self.dtype.categories.cast(self.dtype)
+            values = self.dtype.categories.cast(self.dtype)
         elif self.dtype == pl.Boolean:
-            found = offsets.cast(pl.Boolean)
+            values = steps.cast(pl.Boolean)
         elif self.dtype.is_float():
-            found = (offsets + self.least).cast(self.dtype)
+            values = (steps + self.least).cast(self.dtype)
         else:
             # integers of fixed width go round, so that a range wider than half of them comes out right
-            found = offsets.cast(kind, wrap_numerical=True) + pl.Series([self.least], dtype=kind)
-        found = found.cat.to(self.dtype) if isinstance(self.dtype, pl.Categorical) else found
-        return found.extend(pl.Series([None], dtype=self.dtype)) if self.nulls else found
+            values = steps.cast(kind, wrap_numerical=True) + pl.Series([self.least], dtype=kind)
+        values = values.cat.to(self.dtype) if isinstance(self.dtype, pl.Categorical) else values
+        return values.extend(pl.Series([None], dtype=self.dtype)) if self.nulls else values
 
     @property
-    def need_query(self) -> bool:
-        """Whether places among them are not at hand as plain numbers."""
+    def needs_query(self) -> bool:
+        """Whether offsets among them are not at hand as plain numbers."""
         return self.nulls or isinstance(self.dtype, pl.Enum | pl.Categorical | pl.Int128 | pl.UInt128)
 
-    def places(self, values: Any) -> Any:
-        """The places among them of an array of plain numbers."""
+    def offsets(self, values: Any) -> Any:
+        """How far the numbers of an array are from the least."""
         import numpy as np
 
         if self.dtype.is_float():
@@ -69,18 +69,18 @@ class Levels(NamedTuple):
         # integers of fixed width go round, so that what is negative comes out right
         return values.astype(np.uint64) - np.uint64(self.least % 2**64)
 
-    def place(self, name: str) -> tuple[pl.Expr, int]:
-        """The place of a row's value among them, null last, and the bits of the integer that says it."""
+    def offset(self, name: str) -> tuple[pl.Expr, int]:
+        """How far the value of a row is from the least, null being last, and the bits of the integer that says it."""
         bits = _bits(self.size)
         width = _WIDTHS[bits]
         if self.dtype.is_float():
-            place = (pl.col(name) - self.least).cast(width)
+            offset = (pl.col(name) - self.least).cast(width)
         else:
-            place = pl.col(name).to_physical().cast(width, wrap_numerical=True)
+            offset = pl.col(name).to_physical().cast(width, wrap_numerical=True)
             if self.least:
                 # integers of fixed width go round, so that what is negative comes out right
-                place -= pl.lit(self.least % 2**bits, width)
-        return (place.fill_null(self.span) if self.nulls else place), bits
+                offset -= pl.lit(self.least % 2**bits, width)
+        return (offset.fill_null(self.span) if self.nulls else offset), bits
 
 
 def _bits(size: int) -> int:
@@ -96,11 +96,11 @@ class Packing:
     """The name and the values of each key."""
 
     @classmethod
-    def of(cls, by: Iterable[str], levels: Mapping[str, Levels | None]) -> Packing | None:
+    def of(cls, by: Collection[str], levels: Mapping[str, Levels | None]) -> Packing | None:
         """The packing of some columns, if it is known of each what values it can hold."""
-        found = [(name, known) for name in by if (known := levels.get(name)) is not None]
-        packing = cls(tuple(found))
-        return packing if len(found) == len(tuple(by)) and packing.size <= _MOST_CODES else None
+        known = tuple((name, values) for name in by if (values := levels.get(name)) is not None)
+        packing = cls(known)
+        return packing if len(known) == len(by) and packing.size <= _MOST_CODES else None
 
     @cached_property
     def size(self) -> int:
@@ -116,11 +116,11 @@ class Packing:
         """The integer of a row, of as few bits as it needs."""
         code, stride, bits = pl.lit(0, pl.UInt8), 1, 8
         for name, levels in self.narrow_first:
-            place, own_bits = levels.place(name)
+            offset, own_bits = levels.offset(name)
             wider = max(bits, _bits(stride * levels.size))
             code = code.cast(_WIDTHS[wider]) if wider > bits else code
-            place = place.cast(_WIDTHS[wider]) if wider > own_bits else place
-            code += place * pl.lit(stride, _WIDTHS[wider]) if stride > 1 else place
+            offset = offset.cast(_WIDTHS[wider]) if wider > own_bits else offset
+            code += offset * pl.lit(stride, _WIDTHS[wider]) if stride > 1 else offset
             stride, bits = stride * levels.size, wider
         return code
 
@@ -128,14 +128,14 @@ class Packing:
         """The integers of few rows: most columns are arrays already, which need no query."""
         import numpy as np
 
-        asked = self.of_each.asked
+        asked = self.kept.asked
         made = pl.DataFrame([columns[name].alias(name) for name in asked])
         if asked:
             made = made.lazy().select(asked.values()).collect(engine="in-memory", optimizations=_NONE)
         codes, stride = 0, 1
         for name, levels in self.narrow_first:
-            place = made[name].to_numpy() if name in asked else levels.places(columns[name].to_numpy())
-            codes += place.astype(np.int64) * stride
+            offset = made[name].to_numpy() if name in asked else levels.offsets(columns[name].to_numpy())
+            codes += offset.astype(np.int64) * stride
             stride *= levels.size
         return codes
 
@@ -143,23 +143,23 @@ class Packing:
         """The columns that were packed, of an array of codes."""
         import numpy as np
 
-        left, found = codes.astype(np.uint32), dict[str, pl.Series]()
+        left, columns = codes.astype(np.uint32), dict[str, pl.Series]()
         for name, levels in self.narrow_first:
-            place = pl.Series(left % np.uint32(levels.size))
-            found[name] = levels.values().gather(place).alias(name)
+            offsets = pl.Series(left % np.uint32(levels.size))
+            columns[name] = levels.values().gather(offsets).alias(name)
             left //= np.uint32(levels.size)
-        return [found[name] for name, _ in self.by]
+        return [columns[name] for name, _ in self.by]
 
     def counts(self, table: Any, name: str) -> pl.DataFrame:
         """The keys that a table of all codes counts, and how often they are there."""
         import numpy as np
 
         there = np.flatnonzero(table).astype(np.uint32)
-        cells = self.of_each.rows(there) if self.size <= _MOST_KEPT else pl.DataFrame(self.keys(there))
+        cells = self.kept.rows(there) if self.size <= _MOST_KEPT else pl.DataFrame(self.keys(there))
         return cells.insert_column(len(self.by), pl.Series(name, table[there]))
 
     @cached_property
-    def of_each(self) -> _Kept:
+    def kept(self) -> _Kept:
         """What is worked out once for many frames of one kind."""
         return _kept(self)
 
@@ -170,14 +170,14 @@ class _Kept:
     def __init__(self, packing: Packing) -> None:
         self._packing = packing
         self._last: tuple[bytes | None, pl.DataFrame] = None, pl.DataFrame()
-        self.asked = {name: levels.place(name)[0] for name, levels in packing.by if levels.need_query}
-        """The places of values that need a query."""
+        self.asked = {name: levels.offset(name)[0] for name, levels in packing.by if levels.needs_query}
+        """The offsets of values that need a query."""
 
     @cached_property
     def values(self) -> dict[str, list[pl.Series]]:
         """The values of each key, one by one."""
         every = {name: levels.values() for name, levels in self._packing.by}
-        return {name: [values[place : place + 1] for place in range(len(values))] for name, values in every.items()}
+        return {name: [values[offset : offset + 1] for offset in range(len(values))] for name, values in every.items()}
 
     @cached_property
     def _keys(self) -> pl.DataFrame:

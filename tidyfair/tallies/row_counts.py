@@ -177,11 +177,11 @@ def _binned_in_a_table(
     values = rows[WEIGHT].to_numpy() if weights else None
     table = np.bincount(codes, values)
     there = np.bincount(codes) if weights else table
-    places = np.flatnonzero(there).astype(np.uint32)
-    found = pl.Series(WEIGHT, table[places])
+    occurring = np.flatnonzero(there).astype(np.uint32)
+    total = pl.Series(WEIGHT, table[occurring])
     # a row counts once, and once squared
-    squares = found if values is None else np.bincount(codes, values.astype(float) ** 2)[places]
-    bin_of = pl.Series(score, (places % np.uint32(bins)).astype(np.uint16))
+    squares = total if values is None else np.bincount(codes, values.astype(float) ** 2)[occurring]
+    bin_of = pl.Series(score, (occurring % np.uint32(bins)).astype(np.uint16))
     # weights that are missing are found later, by name
-    found = found.fill_nan(None).cast(schema[WEIGHT]) if weights else found
-    return pl.DataFrame([*packing.keys(places // np.uint32(bins)), bin_of, found, pl.Series(SQUARED, squares)])
+    total = total.fill_nan(None).cast(schema[WEIGHT]) if weights else total
+    return pl.DataFrame([*packing.keys(occurring // np.uint32(bins)), bin_of, total, pl.Series(SQUARED, squares)])
