@@ -80,6 +80,21 @@ def test_many_batches_are_merged_on_the_way() -> None:
     assert repr(seen).startswith("<accumulator of 1,000 rows for <metric set of")
 
 
+def test_batches_of_few_combinations_wait_without_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = pl.DataFrame({"y": [0, 1, 1, 0], "p": [0, 1, 0, 1], "sex": pl.Series(["f", "m"] * 2, dtype=pl.Enum("fm"))})
+    seen = tf.Accumulator(tf.metric_set(tf.accuracy, tf.demographic_parity("sex")), "y", "p").update(batch)
+
+    def query(*_: Any, **__: Any) -> Any:
+        pytest.fail("a query was made")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pl.LazyFrame, "collect", query)
+        for _ in range(40):
+            seen.update(batch)
+    assert seen.state.cells["n"].sum() == 41 * 4
+    assert seen.compute()[".estimate"].to_list() == [0.5, 1.0]
+
+
 def test_accumulators_merge_and_forget(engine: Callable[[pl.DataFrame], Any]) -> None:
     one, other = (tf.Accumulator(OF_LABELS, "y_true", "y_pred").update(engine(part)) for part in batches([300]))
     whole = OF_LABELS(DATA, "y_true", "y_pred", on_undefined="ignore")

@@ -205,7 +205,7 @@ class Accumulator:
                 several = any(first.kinds[name] != tally.kinds[name] for name in first.counted_by)
             if several:
                 # what does not fit is found when it comes, and does not spoil what is there
-                self._pending = [add_up([*self._pending, tally])]
+                self._pending = [add_up([*self._pending, tally], checked=True)]
                 return
             self._pending.append(tally)
             if len(self._pending) >= _MOST_PENDING:
@@ -214,7 +214,7 @@ class Accumulator:
     def _add_up(self) -> None:
         """Make one tally of those that wait; whoever calls it holds the lock."""
         if len(self._pending) > 1:
-            self._pending = [add_up(self._pending)]
+            self._pending = [add_up(self._pending, checked=True)]
 
     def __getstate__(self) -> dict[str, Any]:
         # a lock does not travel, and a copy goes on with a list of its own

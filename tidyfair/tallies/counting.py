@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
 from tidyfair.errors import ColumnError, WeightError
 from tidyfair.specs.columns import Column, blaming_expressions, check_features
 from tidyfair.specs.groups import SIDE
-from tidyfair.tallies.key_encoding import binned, engine_for, grouped
+from tidyfair.tallies.key_encoding import whole_levels
 from tidyfair.tallies.moments import (
     ACTUAL,
     MEASURE,
@@ -27,6 +28,7 @@ from tidyfair.tallies.moments import (
 )
 from tidyfair.tallies.neighbors import other_labels
 from tidyfair.tallies.pushdown import distinct_rows, pushed_bins, pushed_down
+from tidyfair.tallies.row_counts import binned, count_in_memory, engine_for, grouped
 from tidyfair.tallies.source import FREQUENCY, WEIGHT, whole_frequencies
 from tidyfair.tallies.tally import BLOCK, LABELS, TRUTH, Key, Scores, Tally, check_total
 from tidyfair.tallies.thresholds import ESTIMATE
@@ -35,11 +37,14 @@ if TYPE_CHECKING:
     from polars._typing import EngineType
 
     from tidyfair.specs.groups import Privileged
+    from tidyfair.tallies.key_encoding import Levels
     from tidyfair.tallies.source import Source
     from tidyfair.tallies.thresholds import Cut
 
 __all__: list[str] = []
 
+_Wanted: TypeAlias = "dict[str, tuple[str, Column]]"
+"""The columns that are read, under names of ours, and what the user calls their role."""
 _SAMPLE = 1_000
 _MOST_REPEATED, _MOST_COUNTED = 5 * 10**7, 2**62
 _EXACT = 2.0**53
@@ -69,92 +74,185 @@ def count(
     With `blocks`, a seed, rows are put into random parts that are one more key. With `frequencies` a row counts as
     often as it says.
     """
-    wanted = _wanted(keys, truth, estimate, weights, needs)
-    wanted |= {FREQUENCY: ("frequency_weights", frequencies)} if frequencies is not None else {}
-    reads_scores = scores is not None and (needs.scores or cut is not None)
-    if scores is not None and reads_scores:
-        wanted |= {f"s{place}": ("probs", column) for place, column in enumerate(scores.columns)}
-    groups = {f"t{index}": ("threshold", column) for index, column in enumerate(cut.by if cut else ())}
-    features = _features(needs)
-    wanted |= {f"f{index}": ("features", column) for index, column in enumerate(features)}
-    read = scores if reads_scores and needs.scores else None
     declared = source.levels_of_numbers({TRUTH: truth, ESTIMATE: estimate})
-    tally = Tally(
-        pl.DataFrame(), keys, truth, estimate, cut, weights, scores, needs, sides=source.sides, declared=declared
-    )
+    nothing = pl.DataFrame()
+    empty = Tally(
+        nothing, keys, truth, estimate, cut, weights, scores, needs, sides=source.sides, declared=declared
+    )  # fmt: skip
+    order = _Order(empty, frequencies, blocks)
     if source.is_elsewhere:
-        found = _elsewhere(source, wanted, groups, tally, plain=blocks is None)
-        if isinstance(found, Tally):
-            return found
-        given: dict[str, Any] = {"truth": truth, "estimate": estimate, "scores": scores, "cut": cut, "weights": weights}
-        rows = count(found[0], keys, **given, frequencies=found[1], needs=needs, blocks=blocks)
-        return replace(rows, declared=declared)
+        return _elsewhere(source, order)
+    source = source if source.kind == "polars" else source.here(order.every)
+    if order.of_labels_only and (cells := _labels_in_memory(source, order)) is not None:
+        return replace(empty, cells=_arranged(cells, keys))
+    return _here(source, order)
+
+
+@dataclass(frozen=True, eq=False)
+class _Order:
+    """One pass over the rows: what is read, and what is made of it."""
+
+    tally: Tally
+    """What is to be counted, without cells."""
+    frequencies: Column | None
+    blocks: int | None
+
+    @cached_property
+    def wanted(self) -> _Wanted:
+        """The columns that are counted or summed."""
+        tally, needs = self.tally, self.tally.needs
+        said = {"by": "by", "cluster": "cluster"}
+        wanted = {f"k{index}": (said.get(key.role, "group_by"), key.column) for index, key in enumerate(tally.keys)}
+        numbers = {TRUTH: ACTUAL, ESTIMATE: PREDICTED} if needs.numbers else {TRUTH: TRUTH, ESTIMATE: ESTIMATE}
+        named = {numbers[TRUTH]: tally.truth, numbers[ESTIMATE]: tally.estimate, WEIGHT: tally.weights}
+        roles = {ACTUAL: TRUTH, PREDICTED: ESTIMATE, WEIGHT: "case_weights", FREQUENCY: "frequency_weights"}
+        named |= {FREQUENCY: self.frequencies}
+        wanted |= {name: (roles.get(name, name), column) for name, column in named.items() if column is not None}
+        if tally.scores is not None and (needs.scores or tally.cut is not None):
+            wanted |= {f"s{place}": ("probs", column) for place, column in enumerate(tally.scores.columns)}
+        return wanted | {f"f{index}": ("features", column) for index, column in enumerate(self.features)}
+
+    @cached_property
+    def groups(self) -> _Wanted:
+        """The columns whose groups have thresholds of their own."""
+        cut = self.tally.cut
+        return {f"t{index}": ("threshold", column) for index, column in enumerate(cut.by if cut else ())}
+
+    @property
+    def every(self) -> _Wanted:
+        """All columns that are read."""
+        return self.wanted | self.groups
+
+    @cached_property
+    def features(self) -> list[Column]:
+        """The columns that say which rows are alike."""
+        pools = [term.neighborhood for term in self.tally.needs.compared if term.neighborhood]
+        return list(dict.fromkeys(column for pool in pools for column in pool.features))
+
+    @property
+    def read_scores(self) -> Scores | None:
+        """The scores that are read other than by a cut."""
+        return self.tally.scores if self.tally.needs.scores else None
+
+    @property
+    def bins(self) -> int | None:
+        """How many bins scores are counted in."""
+        return self.tally.scores.bins if self.tally.scores else None
+
+    @property
+    def labels(self) -> dict[str, Column]:
+        """The columns of labels that are labels only if they look like it."""
+        tally = self.tally
+        named = {} if tally.needs.numbers else {TRUTH: tally.truth, ESTIMATE: tally.estimate}
+        return {name: column for name, column in named.items() if column is not None and name not in tally.declared}
+
+    @property
+    def of_labels_only(self) -> bool:
+        """Whether nothing but rows of combinations of keys and labels is counted."""
+        tally = self.tally
+        plain = tally.cut is None and tally.weights is None and self.frequencies is None and self.blocks is None
+        return plain and not tally.needs.anything
+
+    @property
+    def repeats_rows(self) -> bool:
+        """Whether a row that counts several times is read so often: sums of equal rows are products, orders are not."""
+        tally = self.tally
+        looks_at_rows = bool(tally.needs.rows or tally.needs.compared or self.bins)
+        ranked = tally.cut is not None and tally.cut.way != "threshold"
+        return self.blocks is not None or looks_at_rows or tally.weights is not None or ranked
+
+
+def _labels_in_memory(source: Source, order: _Order) -> pl.DataFrame | None:
+    """Counts of labels straight from columns in memory; None where the columns, or checks of them, ask for a query."""
+    there = source.columns_in_memory(order.wanted) if order.wanted else None
+    return None if there is None else count_in_memory(*there, "n")
+
+
+def _here(source: Source, order: _Order) -> Tally:
+    """What is counted of a polars frame by queries."""
+    tally, wanted = order.tally, order.wanted
     engine = engine_for(source.rows)
-    frame = source.select(wanted | groups)
+    frame = source.select(order.every)
     exact = _exact(frame, wanted)
-    frame = _as_numbers(frame, wanted, decided=cut is not None and not needs.scores)
-    # sums of equal rows are products; what looks at rows must see them all
-    counted = blocks is None and not (needs.rows or needs.compared or (scores and scores.bins))
-    counted = counted and weights is None and (cut is None or cut.way == "threshold")
-    frame = _weighable(frame, weights, frequencies, engine, repeat=not counted)
-    if cut is not None:
-        outer = [f"k{index}" for index, key in enumerate(keys) if key.role == "outer"]
+    frame = _as_numbers(frame, wanted, decided=tally.cut is not None and not tally.needs.scores)
+    frame = _weighable(frame, tally.weights, order.frequencies, engine, repeat=order.repeats_rows)
+    frame = _decided(frame, order, engine)
+    known = _known_labels(frame, order, engine)
+    if order.blocks is not None:
         with blaming_expressions(wanted):
-            _check_scores(frame, cut, scores, engine)
-            frame = cut.decide(frame, outer, list(groups), [column.name for column in cut.by]).drop(list(groups))
-    if not needs.numbers:
-        named = {TRUTH: truth, ESTIMATE: estimate}
-        _refuse_continuous(frame, {name: each for name, each in named.items() if name not in declared}, engine)
-    if blocks is not None:
-        with blaming_expressions(wanted):
-            frame = _in_blocks(frame.collect(engine=engine), f"k{len(keys)}", blocks).lazy()
-        keys = (*keys, Key(Column(BLOCK), "cluster"))
-    bins, rows = scores.bins if scores else None, None
-    if needs.compared or (needs.rows and not bins):
-        # read once, counted from memory
-        with blaming_expressions(wanted):
-            rows = frame.collect(engine=engine)
-        rows = _compared(rows, needs, features, keys, source.sides)
-        frame = rows.lazy()
-        rows = rows if needs.rows else None
-    if bins and scores is not None:
-        own = [*(f"k{index}" for index in range(len(keys))), TRUTH]
-        with blaming_expressions(wanted):
-            rows = binned(frame, own, [f"s{place}" for place in range(len(scores.columns))], bins, source.rows)
-    cells = _cells(frame, wanted, needs, read, cut, source.rows)
-    return _finished(replace(tally, keys=keys, rows=rows), cells, wanted, exact)
-
-
-def _elsewhere(
-    source: Source, wanted: dict[str, tuple[str, Column]], groups: dict[str, tuple[str, Column]], tally: Tally, *,
-    plain: bool,
-) -> Tally | tuple[Source, Column]:  # fmt: skip
-    """What another engine has counted or, where that is not enough, its distinct rows and how often each is.
-
-    What is wrong with columns is found as it is found of any frame, on one without rows.
-    """
-    needs, cut, every = tally.needs, tally.cut, wanted | groups
-    if needs.order:
-        raise ColumnError(_NO_ORDER)
-    for role, column in every.values():
-        column.check(source.columns, role)
-    roots = {root for _, column in every.values() for root in column.roots}
-    source = source.with_levels(roots)
-    nobody = source.emptied(roots).select(every)
-    exact = _exact(nobody, wanted)
-    nobody = _as_numbers(nobody, wanted, decided=cut is not None and not needs.scores)
-    _weighable(nobody, tally.weights, None, "in-memory", repeat=False)
-    scores = len(tally.scores.columns) if tally.scores and needs.scores else 0
-    bins = tally.scores.bins if tally.scores else None
-    summed_up = replace(needs, rows=False) if bins else needs
-    cells = pushed_down(source, every, summed_up, cut, scores, tally.declared) if plain else None
-    if cells is None:
-        return distinct_rows(source, every)
-    rows = pushed_bins(source, wanted, bins) if bins else None
+            frame = _in_blocks(frame.collect(engine=engine), f"k{len(tally.keys)}", order.blocks).lazy()
+        tally = replace(tally, keys=(*tally.keys, Key(Column(BLOCK), "cluster")))
+    frame, rows = _with_rows(frame, order, tally.keys, engine)
+    if order.bins and tally.scores is not None:
+        rows = _bins(frame, order, tally.keys, source.rows)
+    cells = _cells(frame, wanted, tally.needs, order.read_scores, known, source.rows)
     return _finished(replace(tally, rows=rows), cells, wanted, exact)
 
 
-def _finished(tally: Tally, cells: pl.DataFrame, wanted: dict[str, tuple[str, Column]], exact: frozenset[str]) -> Tally:
+def _decided(frame: pl.LazyFrame, order: _Order, engine: EngineType) -> pl.LazyFrame:
+    """The frame with the labels that a cut makes of its scores."""
+    tally, cut = order.tally, order.tally.cut
+    if cut is None:
+        return frame
+    outer = [f"k{index}" for index, key in enumerate(tally.keys) if key.role == "outer"]
+    with blaming_expressions(order.wanted):
+        _check_scores(frame, cut, tally.scores, engine)
+        decided = cut.decide(frame, outer, list(order.groups), [column.name for column in cut.by])
+    return decided.drop(list(order.groups))
+
+
+def _with_rows(
+    frame: pl.LazyFrame, order: _Order, keys: tuple[Key, ...], engine: EngineType
+) -> tuple[pl.LazyFrame, pl.DataFrame | None]:
+    """The frame, read once where rows are looked at one by one; and its rows, where they are kept."""
+    needs = order.tally.needs
+    kept = needs.rows and not order.bins
+    if not (needs.compared or kept):
+        return frame, None
+    with blaming_expressions(order.wanted):
+        rows = frame.collect(engine=engine)
+    rows = _compared(rows, needs, order.features, keys, order.tally.sides)
+    return rows.lazy(), rows if needs.rows else None
+
+
+def _bins(frame: pl.LazyFrame, order: _Order, keys: tuple[Key, ...], rows: int | None) -> pl.DataFrame:
+    """The rows counted by bins of their scores."""
+    scores = order.tally.scores
+    names = [f"s{place}" for place in range(len(scores.columns) if scores else 0)]
+    own = [*(f"k{index}" for index in range(len(keys))), TRUTH]
+    with blaming_expressions(order.wanted):
+        return binned(frame, own, names, order.bins or 0, rows)
+
+
+def _elsewhere(source: Source, order: _Order) -> Tally:
+    """What another engine has counted or, where that is not enough, what is counted of its distinct rows.
+
+    Wrong columns are noticed as they are in any frame, in one without rows.
+    """
+    tally, needs, cut = order.tally, order.tally.needs, order.tally.cut
+    if needs.order:
+        raise ColumnError(_NO_ORDER)
+    for role, column in order.every.values():
+        column.check(source.columns, role)
+    roots = {root for _, column in order.every.values() for root in column.roots}
+    source = source.with_levels(roots)
+    nobody = source.emptied(roots).select(order.every)
+    exact = _exact(nobody, order.wanted)
+    nobody = _as_numbers(nobody, order.wanted, decided=cut is not None and not needs.scores)
+    _weighable(nobody, tally.weights, None, "in-memory", repeat=False)
+    cells = None
+    if order.blocks is None:
+        scores = len(order.read_scores.columns) if order.read_scores else 0
+        summed_up = replace(needs, rows=False) if order.bins else needs
+        cells = pushed_down(source, order.every, summed_up, cut, scores, tally.declared)
+    if cells is None:
+        rows, often = distinct_rows(source, order.every)
+        return _here(rows, replace(order, frequencies=often))
+    rows = pushed_bins(source, order.wanted, order.bins) if order.bins else None
+    return _finished(replace(tally, rows=rows), cells, order.wanted, exact)
+
+
+def _finished(tally: Tally, cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) -> Tally:
     """The tally with its cells, which are checked."""
     if tally.weights is not None:
         _check_weights(cells, tally.weights)
@@ -167,9 +265,14 @@ def _finished(tally: Tally, cells: pl.DataFrame, wanted: dict[str, tuple[str, Co
 def recounted(tally: Tally, rows: pl.DataFrame, keys: tuple[Key, ...]) -> Tally:
     """A tally of other rows than those that it has kept, with the same columns but for their keys."""
     scores = tally.scores if tally.needs.scores else None
-    cells = _cells(rows.lazy(), {}, tally.needs, scores, tally.cut, len(rows))
+    cells = _cells(rows.lazy(), {}, tally.needs, scores, _made_by(tally.cut), len(rows))
     cells = _arranged(cells.drop("least", "known", strict=False), keys)
     return replace(tally, cells=cells, keys=keys, rows=rows)
+
+
+def _made_by(cut: Cut | None) -> dict[str, Levels]:
+    """The estimates that a list of cuts makes."""
+    return {ESTIMATE: cut.codes} if cut is not None and cut.codes is not None else {}
 
 
 def _arranged(cells: pl.DataFrame, keys: tuple[Key, ...]) -> pl.DataFrame:
@@ -178,92 +281,90 @@ def _arranged(cells: pl.DataFrame, keys: tuple[Key, ...]) -> pl.DataFrame:
         cells = cells.with_columns(pl.lit(None).alias(name) for name in missing)
     order = [*(f"k{index}" for index in range(len(keys))), *LABELS]
     order += [SCORE] if SCORE in cells.columns else []
+    order += [name for name in cells.columns if name not in order]
     # by their names, which is no query
-    return cells[[*order, *(name for name in cells.columns if name not in order)]]
-
-
-def _wanted(
-    keys: tuple[Key, ...], truth: Column | None, estimate: Column | None, weights: Column | None, needs: Needs
-) -> dict[str, tuple[str, Column]]:
-    """The columns that are read, under names of ours, and what the user calls their role."""
-    said = {"by": "by", "cluster": "cluster"}
-    wanted = {f"k{index}": (said.get(key.role, "group_by"), key.column) for index, key in enumerate(keys)}
-    numbers = {TRUTH: ACTUAL, ESTIMATE: PREDICTED} if needs.numbers else {TRUTH: TRUTH, ESTIMATE: ESTIMATE}
-    named = {numbers[TRUTH]: truth, numbers[ESTIMATE]: estimate, WEIGHT: weights}
-    roles = {ACTUAL: TRUTH, PREDICTED: ESTIMATE, WEIGHT: "case_weights"}
-    return wanted | {name: (roles.get(name, name), column) for name, column in named.items() if column is not None}
-
-
-def _features(needs: Needs) -> list[Column]:
-    """The columns that say which rows are alike."""
-    pools = [term.neighborhood for term in needs.compared if term.neighborhood]
-    return list(dict.fromkeys(column for pool in pools for column in pool.features))
+    return cells if order == cells.columns else cells[order]
 
 
 def _cells(
     frame: pl.LazyFrame,
-    wanted: dict[str, tuple[str, Column]],
+    wanted: _Wanted,
     needs: Needs,
     scores: Scores | None,
-    cut: Cut | None,
+    known: dict[str, Levels],
     rows: int | None,
 ) -> pl.DataFrame:
     """One row for each combination of keys and labels, with everything that is summed.
 
-    `rows` is how many there are, where they are in memory.
+    `known` are the labels that there can be, `rows` is how many rows there are, where they are in memory.
     """
     columns = frame.collect_schema().names()
+    scored = len(scores.columns) if scores is not None else 0
+    frame = _with_presence(frame, columns, needs, scored)
+    sums = _counts(columns)
+    # there are frequencies only where there are no weights
+    measure = next((name for name in (WEIGHT, FREQUENCY) if name in columns), None)
+    if needs.anything:
+        sums += summed(quantities(needs, scored, weighted=measure is not None))
+        frame = frame.with_columns(pl.col(measure).cast(pl.Float64).alias(MEASURE)) if measure else frame
+        columns = frame.collect_schema().names()
+    values = {WEIGHT, FREQUENCY, MEASURE, ACTUAL, PREDICTED, *(f"s{place}" for place in range(len(columns)))}
+    values |= {term.column for term in needs.compared}
+    by = [name for name in columns if name not in values]
+    with blaming_expressions(wanted):
+        if needs.moments:
+            return _with_moments(frame, by, sums, known, rows, weighted=measure is not None)
+        return grouped(frame, by, sums, known, rows)
+
+
+def _counts(columns: list[str]) -> list[pl.Expr]:
+    """How many rows a cell has, and their weights."""
     counts = pl.col(FREQUENCY).sum() if FREQUENCY in columns else pl.len()
     sums = [counts.cast(pl.Int64).alias("n")]
     if WEIGHT in columns:
         sums += [pl.col(WEIGHT).sum().alias("w"), pl.col(WEIGHT).cast(pl.Float64).pow(2).sum().alias("w2")]
         sums += [pl.col(WEIGHT).min().alias("least"), pl.col(WEIGHT).count().alias("known")]
-    scored = len(scores.columns) if scores is not None else 0
+    return sums
+
+
+def _with_presence(frame: pl.LazyFrame, columns: list[str], needs: Needs, scored: int) -> pl.LazyFrame:
+    """The frame with keys that say which scores and numbers are there, as missing labels are keys."""
+    there = dict[str, pl.Expr]()
     if scored:
-        # what is there is a key, as missing labels are
-        there = pl.all_horizontal(pl.col(f"s{place}").is_not_null() for place in range(scored))
-        frame = frame.with_columns(pl.when(there).then(statement=True).alias(SCORE))
-    numbers = {name: number for name, number in ((TRUTH, ACTUAL), (ESTIMATE, PREDICTED)) if number in columns}
+        there[SCORE] = pl.all_horizontal(pl.col(f"s{place}").is_not_null() for place in range(scored))
+    missing = list[str]()
     if needs.numbers:
-        missing = [name for name in (ACTUAL, PREDICTED) if name not in columns]
-        frame = frame.with_columns(
-            *(pl.lit(None, pl.Float64).alias(name) for name in missing),
-            *(
-                pl.when(pl.col(number).is_not_null()).then(statement=True).alias(name)
-                for name, number in numbers.items()
-            ),
-        )
-    # there are frequencies only where there are no weights
-    measure = next((name for name in (WEIGHT, FREQUENCY) if name in columns), None)
-    weighted = measure is not None
-    if needs.anything:
-        sums += summed(quantities(needs, scored, weighted=weighted))
-        frame = frame.with_columns(pl.col(measure).cast(pl.Float64).alias(MEASURE)) if measure else frame
-    values = {WEIGHT, FREQUENCY, MEASURE, ACTUAL, PREDICTED, *(f"s{place}" for place in range(len(columns)))}
-    values |= {term.column for term in needs.compared}
-    names = frame.collect_schema().names() if needs.anything else columns
-    by = [name for name in names if name not in values]
-    known = {ESTIMATE: codes} if cut and (codes := cut.codes) is not None else {}
-    with blaming_expressions(wanted):
-        if not needs.moments:
-            return grouped(frame, by, sums, known, rows)
-        sample = frame.select(ACTUAL, PREDICTED).head(_SAMPLE).collect().median()
-        centres = [pl.lit(each.fill_null(0.0).item()) for each in sample]
-        named = [centre.alias(name) for name, centre in zip(("truth_centre", "estimate_centre"), centres, strict=True)]
-        centred = [*sums, *summed(moments(*centres, weighted=weighted))]
-        cells = grouped(frame, by, centred, known, rows).with_columns(named)
-        if not digits_lost(cells):
-            return cells
-        # the groups lie far apart: each is summed about its own means
-        placed = own_centres(cells, by)
-        frame = (
-            frame.join(placed.lazy(), on=by, how="left", nulls_equal=True)
-            if by
-            else frame.with_columns(pl.lit(each.item()).alias(each.name) for each in placed)
-        )
-        again = summed(moments(pl.col("truth_centre"), pl.col("estimate_centre"), weighted=weighted))
-        centred = [*sums, *again, pl.col("truth_centre", "estimate_centre").first()]
-        return grouped(frame, by, centred, known, rows)
+        numbers = {TRUTH: ACTUAL, ESTIMATE: PREDICTED}
+        there |= {name: pl.col(number).is_not_null() for name, number in numbers.items() if number in columns}
+        missing = [number for number in numbers.values() if number not in columns]
+    if not there and not missing:
+        return frame
+    return frame.with_columns(
+        *(pl.lit(None, pl.Float64).alias(name) for name in missing),
+        *(pl.when(known).then(statement=True).alias(name) for name, known in there.items()),
+    )
+
+
+def _with_moments(
+    frame: pl.LazyFrame, by: list[str], sums: list[pl.Expr], known: dict[str, Levels], rows: int | None, *,
+    weighted: bool,
+) -> pl.DataFrame:  # fmt: skip
+    """The cells with sums about a centre: that of some rows or, where groups lie far apart, the mean of each."""
+    sample = frame.select(ACTUAL, PREDICTED).head(_SAMPLE).collect().median()
+    centres = [pl.lit(column.fill_null(0.0).item()) for column in sample]
+    names = ("truth_centre", "estimate_centre")
+    named = [centre.alias(name) for name, centre in zip(names, centres, strict=True)]
+    centred = [*sums, *summed(moments(*centres, weighted=weighted))]
+    cells = grouped(frame, by, centred, known, rows).with_columns(named)
+    if not digits_lost(cells):
+        return cells
+    own = own_centres(cells, by)
+    if by:
+        frame = frame.join(own.lazy(), on=by, how="left", nulls_equal=True)
+    else:
+        frame = frame.with_columns(pl.lit(column.item()).alias(column.name) for column in own)
+    again = summed(moments(*map(pl.col, names), weighted=weighted))
+    return grouped(frame, by, [*sums, *again, pl.col(names).first()], known, rows)
 
 
 def _in_blocks(rows: pl.DataFrame, name: str, seed: int) -> pl.DataFrame:
@@ -296,7 +397,7 @@ def _compared(
     return rows.drop(names)
 
 
-def _as_numbers(frame: pl.LazyFrame, wanted: dict[str, tuple[str, Column]], *, decided: bool) -> pl.LazyFrame:
+def _as_numbers(frame: pl.LazyFrame, wanted: _Wanted, *, decided: bool) -> pl.LazyFrame:
     """The frame with scores and numbers as floats; what is none is refused."""
     schema = frame.collect_schema()
     names = [name for name, (role, _) in wanted.items() if name in {ACTUAL, PREDICTED} or role == "probs"]
@@ -310,14 +411,14 @@ def _as_numbers(frame: pl.LazyFrame, wanted: dict[str, tuple[str, Column]], *, d
     return frame.with_columns(pl.col(name).cast(pl.Float64) for name in names) if names else frame
 
 
-def _exact(frame: pl.LazyFrame, wanted: dict[str, tuple[str, Column]]) -> frozenset[str]:
+def _exact(frame: pl.LazyFrame, wanted: _Wanted) -> frozenset[str]:
     """The columns of scores and numbers that are integers or decimals, some of which no float is equal to."""
     schema = frame.collect_schema()
     names = (name for name, (role, _) in wanted.items() if name in {ACTUAL, PREDICTED} or role == "probs")
     return frozenset(name for name in names if schema[name].is_integer() or schema[name].is_decimal())
 
 
-def _check_numbers(cells: pl.DataFrame, wanted: dict[str, tuple[str, Column]], exact: frozenset[str]) -> None:
+def _check_numbers(cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) -> None:
     """Refuse numbers that floats cannot hold, tell from others, or square."""
     sizes: dict[str, float] = {}
     for name, (role, column) in wanted.items():
@@ -368,18 +469,22 @@ def _within_bins(cells: pl.DataFrame, scores: Scores | None) -> pl.DataFrame:
     return cells.drop(f"{end} s{place}" for end in ("least", "most") for place in range(len(scores.columns)))
 
 
-def _refuse_continuous(frame: pl.LazyFrame, named: dict[str, Column | None], engine: EngineType) -> None:
-    """Numbers that are not whole are no labels; found before they are counted one by one."""
-    schema = frame.collect_schema()
-    floats = [name for name in named if name in schema and (schema[name].is_float() or schema[name].is_decimal())]
+def _known_labels(frame: pl.LazyFrame, order: _Order, engine: EngineType) -> dict[str, Levels]:
+    """What labels there can be, as far as it is known without counting; numbers that are not whole are refused."""
+    schema, known = frame.collect_schema(), _made_by(order.tally.cut)
+    floats = [name for name in order.labels if schema[name].is_float() or schema[name].is_decimal()]
     if not floats:
-        return
-    broken = (pl.col(floats) != pl.col(floats).round(0)).any()
-    found = frame.select(broken).collect(engine=engine)
+        return known
+    label = pl.col(floats)
+    broken = (label != label.round(0)).any().name.prefix("broken ")
+    seen = frame.select(broken, label.min().name.prefix("least "), label.max().name.prefix("most "))
+    seen = seen.collect(engine=engine).row(0, named=True)
     for name in floats:
-        column = named[name]
-        if column is not None and found[name][0]:
-            raise ColumnError.continuous(name, column.name)
+        if seen[f"broken {name}"]:
+            raise ColumnError.continuous(name, order.labels[name].name)
+        levels = whole_levels(schema[name], seen[f"least {name}"], seen[f"most {name}"])
+        known |= {name: levels} if levels is not None else {}
+    return known
 
 
 def _check_scores(frame: pl.LazyFrame, cut: Cut, scores: Scores | None, engine: EngineType) -> None:

@@ -1,202 +1,276 @@
-"""Grouping by keys that travel as one small integer, which is what makes a pass over the data fast."""
+"""Keys that travel as one small integer, which is what makes a pass over the data fast."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
-from polars.lazyframe.engine_config import get_engine_affinity_override
-
-from tidyfair.tallies.source import SQUARED, WEIGHT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Self
-
-    from polars._typing import EngineType
+    from collections.abc import Collection, Iterable, Mapping
 
 __all__: list[str] = []
 
-_FEW_ROWS = 50_000
-_LARGEST_CODE = 2**16
-_LARGEST_TABLE = 2**18
-_LARGEST_TABLE_OF_BINS = 2**26
-_SMALL_TABLE = 2**7
-"""Its square fits the cache of a processor and 16 bits, so that rows can be counted in pairs."""
-_BATCH, _BLOCK = 2**18, 2**16
-"""Rows that the engine hands over at once, and rows that are counted at once, in the cache of a processor."""
+_MOST_LEVELS = 2**24
+_MOST_KEPT = 2**12
+"""Tables of keys of so many rows are kept for the next frame of the same kind."""
+_MOST_CODES = 2**32
+_NONE = pl.QueryOptFlags.none()
+"""There is nothing to optimise in a query that selects."""
+_BLOCK = 2**16
+_LARGEST_FLOAT = 2**10
+"""Differences of such whole numbers are exact in floats of any width."""
 _WIDTHS: dict[int, type[pl.DataType]] = {8: pl.UInt8, 16: pl.UInt16, 32: pl.UInt32}
 
 
-def engine_for(rows: int | None) -> EngineType:
-    """The engine for so many rows: small frames do not repay the start of polars' own choice, or of the user's."""
-    return "in-memory" if rows is not None and rows < _FEW_ROWS else "auto"
+class Levels(NamedTuple):
+    """The values that a column can hold: so many in physical order, beginning with the least, and perhaps null."""
 
-
-@dataclass(frozen=True, eq=False)
-class Packing:
-    """Keys whose possible values are all known, as one integer."""
-
-    levels: Mapping[str, pl.Series]
-    """The values of each key in physical order, null last."""
-
-    @classmethod
-    def of(
-        cls, frame: pl.LazyFrame, by: Sequence[str], known: Mapping[str, pl.Series] | None = None, *, in_memory: bool
-    ) -> Self | None:
-        """The packing of some columns, if it is `known` of each what values it can hold.
-
-        Dtypes say so, or a look at the least and the most where rows are `in_memory` and need not be read for it.
-        """
-        schema = frame.collect_schema()
-        levels = (_within(frame, schema, by) if in_memory else {}) | (dict(known) if known else {})
-        found = {name: levels[name] if name in levels else _levels(schema[name]) for name in by}
-        levels = {name: values for name, values in found.items() if values is not None}
-        return cls(levels) if len(levels) == len(by) else None
+    dtype: pl.DataType
+    least: int
+    span: int
+    nulls: bool = True
 
     @property
     def size(self) -> int:
-        """How many different integers there are."""
-        return math.prod(map(len, self.levels.values()))
+        """How many values there are, with null."""
+        return self.span + self.nulls
 
-    def code(self, bits: int | None = None) -> pl.Expr:
-        """The integer of a row, of so many bits or as few as it needs."""
-        bits = bits or next(each for each in _WIDTHS if self.size <= 2**each)
+    def values(self) -> pl.Series:
+        """The values in their order, null last."""
+        kind = self.dtype.categories.physical() if isinstance(self.dtype, pl.Categorical) else self.dtype
+        steps = pl.int_range(self.span, eager=True)
+        if isinstance(self.dtype, pl.Enum):
+            values = self.dtype.categories.cast(self.dtype)
+        elif self.dtype == pl.Boolean:
+            values = steps.cast(pl.Boolean)
+        elif self.dtype.is_float():
+            values = (steps + self.least).cast(self.dtype)
+        else:
+            # integers of fixed width go round, so that a range wider than half of them comes out right
+            values = steps.cast(kind, wrap_numerical=True) + pl.Series([self.least], dtype=kind)
+        values = values.cat.to(self.dtype) if isinstance(self.dtype, pl.Categorical) else values
+        return values.extend(pl.Series([None], dtype=self.dtype)) if self.nulls else values
+
+    @property
+    def needs_query(self) -> bool:
+        """Whether offsets among them are not at hand as plain numbers."""
+        return self.nulls or isinstance(self.dtype, pl.Enum | pl.Categorical | pl.Int128 | pl.UInt128)
+
+    def offsets(self, values: Any) -> Any:
+        """How far the numbers of an array are from the least."""
+        import numpy as np
+
+        if self.dtype.is_float():
+            return values - self.least
+        # integers of fixed width go round, so that what is negative comes out right
+        return values.astype(np.uint64) - np.uint64(self.least % 2**64)
+
+    def offset(self, name: str) -> tuple[pl.Expr, int]:
+        """How far the value of a row is from the least, null being last, and the bits of the integer that says it."""
+        bits = _bits(self.size)
         width = _WIDTHS[bits]
-        code, stride = pl.lit(0, width), 1
-        for name, values in self.levels.items():
-            physical = pl.col(name).to_physical().cast(width, wrap_numerical=True)
-            if least := values.to_physical()[0]:
+        if self.dtype.is_float():
+            offset = (pl.col(name) - self.least).cast(width)
+        else:
+            offset = pl.col(name).to_physical().cast(width, wrap_numerical=True)
+            if self.least:
                 # integers of fixed width go round, so that what is negative comes out right
-                physical -= pl.lit(least % 2**bits, width)
-            code += physical.fill_null(len(values) - 1) * pl.lit(stride, width)
-            stride *= len(values)
+                offset -= pl.lit(self.least % 2**bits, width)
+        return (offset.fill_null(self.span) if self.nulls else offset), bits
+
+
+def _bits(size: int) -> int:
+    """The bits of the smallest integer that has so many values."""
+    return next(bits for bits in _WIDTHS if size <= 2**bits)
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Keys whose possible values are all known, as one integer."""
+
+    by: tuple[tuple[str, Levels], ...]
+    """The name and the values of each key."""
+
+    @classmethod
+    def of(cls, by: Collection[str], levels: Mapping[str, Levels | None]) -> Packing | None:
+        """The packing of some columns, if it is known of each what values it can hold."""
+        known = tuple((name, values) for name in by if (values := levels.get(name)) is not None)
+        packing = cls(known)
+        return packing if len(known) == len(by) and packing.size <= _MOST_CODES else None
+
+    @cached_property
+    def size(self) -> int:
+        """How many different integers there are."""
+        return math.prod(levels.size for _, levels in self.by)
+
+    @cached_property
+    def narrow_first(self) -> list[tuple[str, Levels]]:
+        """Keys of few values first, so that the integer stays narrow while most of it is made."""
+        return sorted(self.by, key=lambda key: key[1].size)
+
+    def code(self) -> pl.Expr:
+        """The integer of a row, of as few bits as it needs."""
+        code, stride, bits = pl.lit(0, pl.UInt8), 1, 8
+        for name, levels in self.narrow_first:
+            offset, own_bits = levels.offset(name)
+            wider = max(bits, _bits(stride * levels.size))
+            code = code.cast(_WIDTHS[wider]) if wider > bits else code
+            offset = offset.cast(_WIDTHS[wider]) if wider > own_bits else offset
+            code += offset * pl.lit(stride, _WIDTHS[wider]) if stride > 1 else offset
+            stride, bits = stride * levels.size, wider
         return code
 
-    def keys(self, code: pl.Series) -> list[pl.Series]:
-        """The columns that were packed."""
-        found, stride = list[pl.Series](), 1
-        for name, values in self.levels.items():
-            found.append(values.gather((code // stride % len(values)).cast(pl.UInt32)).alias(name))
-            stride *= len(values)
-        return found
+    def codes(self, columns: Mapping[str, pl.Series]) -> Any:
+        """The integers of few rows: most columns are arrays already, which need no query."""
+        import numpy as np
+
+        asked = self.kept.asked
+        made = pl.DataFrame([columns[name].alias(name) for name in asked])
+        if asked:
+            made = made.lazy().select(asked.values()).collect(engine="in-memory", optimizations=_NONE)
+        codes, stride = 0, 1
+        for name, levels in self.narrow_first:
+            offset = made[name].to_numpy() if name in asked else levels.offsets(columns[name].to_numpy())
+            codes += offset.astype(np.int64) * stride
+            stride *= levels.size
+        return codes
+
+    def keys(self, codes: Any) -> list[pl.Series]:
+        """The columns that were packed, of an array of codes."""
+        import numpy as np
+
+        left, columns = codes.astype(np.uint32), dict[str, pl.Series]()
+        for name, levels in self.narrow_first:
+            offsets = pl.Series(left % np.uint32(levels.size))
+            columns[name] = levels.values().gather(offsets).alias(name)
+            left //= np.uint32(levels.size)
+        return [columns[name] for name, _ in self.by]
+
+    def counts(self, table: Any, name: str) -> pl.DataFrame:
+        """The keys that a table of all codes counts, and how often they are there."""
+        import numpy as np
+
+        there = np.flatnonzero(table).astype(np.uint32)
+        cells = self.kept.rows(there) if self.size <= _MOST_KEPT else pl.DataFrame(self.keys(there))
+        return cells.insert_column(len(self.by), pl.Series(name, table[there]))
+
+    @cached_property
+    def kept(self) -> _Kept:
+        """What is worked out once for many frames of one kind."""
+        return _kept(self)
 
 
-def grouped(
-    frame: pl.LazyFrame, by: list[str], sums: list[pl.Expr], known: Mapping[str, pl.Series], rows: int | None
-) -> pl.DataFrame:
-    """Group and sum, by one integer where the keys can be packed; `rows` is their number where they are in memory."""
-    engine = engine_for(rows)
-    if not by:
-        return frame.select(sums).collect(engine=engine)
-    # few rows do not repay the packing
-    packing = None if engine == "in-memory" else Packing.of(frame, by, known, in_memory=rows is not None)
-    if packing is None or packing.size > _LARGEST_TABLE:
-        return frame.group_by(by).agg(sums).collect(engine=engine)
-    values = [name for name in frame.collect_schema() if name not in by]
-    if not values and _gives_batches():
-        (number,) = sums  # of what is not there nothing but rows can be counted
-        return _counted(frame, packing, number.meta.output_name())
-    if packing.size > _LARGEST_CODE:
-        return frame.group_by(by).agg(sums).collect(engine=engine)
-    code = packing.code().alias("code")
-    packed = frame.select(code, *values).group_by("code").agg(sums).collect(engine=engine)
-    return packed.drop("code").with_columns(packing.keys(packed["code"]))
+class _Kept:
+    """What packed frames of one kind share, so that many small ones stay cheap."""
+
+    def __init__(self, packing: Packing) -> None:
+        self._packing = packing
+        self._last: tuple[bytes | None, pl.DataFrame] = None, pl.DataFrame()
+        self.asked = {name: levels.offset(name)[0] for name, levels in packing.by if levels.needs_query}
+        """The offsets of values that need a query."""
+
+    @cached_property
+    def values(self) -> dict[str, list[pl.Series]]:
+        """The values of each key, one by one."""
+        every = {name: levels.values() for name, levels in self._packing.by}
+        return {name: [values[offset : offset + 1] for offset in range(len(values))] for name, values in every.items()}
+
+    @cached_property
+    def _keys(self) -> pl.DataFrame:
+        """The keys of all codes."""
+        import numpy as np
+
+        return pl.DataFrame(self._packing.keys(np.arange(self._packing.size)))
+
+    def rows(self, there: Any) -> pl.DataFrame:
+        """The keys of some codes; the same ones are often there again."""
+        known, keys = self._last
+        if (codes := there.tobytes()) != known:
+            keys = self._keys[pl.Series(there)]
+            self._last = codes, keys
+        return keys.clone()
 
 
-def _counted(frame: pl.LazyFrame, packing: Packing, name: str) -> pl.DataFrame:
-    """How many rows there are of each combination of keys: no hash is as fast as a place in a table."""
-    import numpy as np
-
-    size = packing.size
-    table, pairs = np.zeros(size, dtype=np.int64), np.zeros(size**2 if size <= _SMALL_TABLE else 0, dtype=np.int64)
-    block = max(_BLOCK, size)
-    # rows are counted while the engine reads others
-    codes = frame.select(packing.code()).collect_batches(chunk_size=_BATCH, maintain_order=False)
-    for batch in codes:
-        code = batch.to_series().to_numpy()
-        if len(pairs):
-            # two rows at a time: half as many steps
-            half = len(code) // 2
-            both = code[:half].astype(np.uint16) * np.uint16(size) + code[half : 2 * half]
-            pairs += np.bincount(both, minlength=len(pairs))
-            code = code[2 * half :]
-        for start in range(0, len(code), block):
-            table += np.bincount(code[start : start + block], minlength=size)
-    if len(pairs):
-        table += pairs.reshape(size, size).sum(axis=0) + pairs.reshape(size, size).sum(axis=1)
-    there = np.flatnonzero(table)
-    return pl.DataFrame([*packing.keys(pl.Series(there)), pl.Series(name, table[there])])
+_kept = lru_cache(maxsize=64)(_Kept)
 
 
-def _gives_batches() -> bool:
-    """Whether rows are worked out here, not by an engine that the user has set, such as a GPU, and that groups too."""
-    named = pl.Config.state().get("POLARS_ENGINE_AFFINITY") in {None, "auto", "streaming"}
-    return named and get_engine_affinity_override() is None
-
-
-def binned(frame: pl.LazyFrame, by: list[str], scores: list[str], bins: int, rows: int | None) -> pl.DataFrame:
-    """The weight of the rows, or their number, for each combination of keys and bins of scores between 0 and 1.
-
-    Bins are numbered from 0 and of equal width; rows without a score are left out.
-    """
-    engine = engine_for(rows)
-    schema = frame.collect_schema()
-    weights = [WEIGHT] if WEIGHT in schema else []
-    numbers = [(pl.col(name) * bins).clip(0, bins - 1).cast(pl.UInt16) for name in scores]
-    known = frame.filter(pl.all_horizontal(pl.col(name).is_not_null() for name in scores))
-    frame = known.select(*by, *numbers, *weights)
-    few = engine == "in-memory" or len(scores) > 1
-    packing = None if few else Packing.of(frame, by, in_memory=rows is not None)
-    if packing is None or packing.size * bins > _LARGEST_TABLE_OF_BINS:
-        counted = pl.len().cast(pl.Int64)
-        squares = pl.col(WEIGHT).cast(pl.Float64).pow(2).sum() if weights else counted
-        total = pl.col(WEIGHT).sum() if weights else counted.alias(WEIGHT)
-        return frame.group_by(*by, *scores).agg(total, squares.alias(SQUARED)).collect(engine=engine)
-    import numpy as np
-
-    # a table of all combinations is filled in one go
-    code = packing.code(32) * bins + pl.col(scores[0]).cast(pl.UInt32)
-    coded = frame.select(code.alias("code"), *weights).collect(engine=engine)
-    values = coded[WEIGHT].to_numpy() if weights else None
-    table = np.bincount(coded["code"].to_numpy(), values)
-    there = np.bincount(coded["code"].to_numpy()) if weights else table
-    places = np.flatnonzero(there).astype(np.uint32)
-    found = pl.Series(WEIGHT, table[places])
-    # a row counts once, and once squared
-    squares = found if values is None else np.bincount(coded["code"].to_numpy(), values.astype(float) ** 2)[places]
-    key = pl.Series(places // np.uint32(bins))
-    bin_of = pl.Series(scores[0], (places % np.uint32(bins)).astype(np.uint16))
-    # weights that are missing are found later, by name
-    found = found.fill_nan(None).cast(schema[WEIGHT]) if weights else found
-    return pl.DataFrame([*packing.keys(key), bin_of, found, pl.Series(SQUARED, squares)])
-
-
-def _levels(dtype: pl.DataType) -> pl.Series | None:
-    """All values a dtype can hold, in physical order and null last, where they are few."""
+def levels_by_dtype(dtype: pl.DataType) -> Levels | None:
+    """All values a dtype can hold, where they are few."""
     if isinstance(dtype, pl.Enum):
-        return pl.Series([*dtype.categories.to_list(), None], dtype=dtype)
+        return Levels(dtype, 0, len(dtype.categories))
+    if dtype == pl.Boolean:
+        return Levels(dtype, 0, 2)
     if dtype == pl.Int8 or dtype == pl.UInt8:  # noqa: PLR1714 - dtypes are no members of sets of classes
-        least = -(2**7) if dtype == pl.Int8 else 0
-        return pl.Series([*range(least, least + 2**8), None], dtype=dtype)
-    return pl.Series([False, True, None]) if dtype == pl.Boolean else None
+        return Levels(dtype, -(2**7) if dtype == pl.Int8 else 0, 2**8)
+    return None
 
 
-def _within(frame: pl.LazyFrame, schema: pl.Schema, by: Sequence[str]) -> dict[str, pl.Series]:
-    """The values between the least and the most of whole numbers and categories, where they are few."""
-    open_ended = [name for name in by if schema[name].is_integer() or isinstance(schema[name], pl.Categorical)]
-    if not open_ended:
+def may_have_levels(dtype: pl.DataType) -> bool:
+    """Whether a look at a column may say what values it can hold."""
+    return dtype.is_integer() or dtype.is_float() or isinstance(dtype, pl.Enum | pl.Categorical) or dtype == pl.Boolean
+
+
+def levels_of_column(column: pl.Series, dtype: pl.DataType) -> Levels | None:
+    """The values a column can hold, by its dtype, or by a look at its least and its most."""
+    nulls = column.null_count() > 0
+    if isinstance(dtype, pl.Enum):
+        return Levels(dtype, 0, len(dtype.categories), nulls)
+    if dtype == pl.Boolean:
+        return Levels(dtype, 0, 2, nulls)
+    if dtype.is_float():
+        return _levels_of_floats(column, dtype)
+    if not _has_ends(dtype):
+        return None
+    physical = column.to_physical() if isinstance(dtype, pl.Categorical) else column
+    ends: Any = physical.min(), physical.max()
+    return _between(dtype, *ends, nulls=nulls)
+
+
+def _levels_of_floats(column: pl.Series, dtype: pl.DataType) -> Levels | None:
+    """The values between the least and the most of whole numbers; none if some number is not whole, or is missing."""
+    if column.null_count() or not len(column):
+        return None
+    least, most = math.inf, -math.inf
+    import numpy as np
+
+    # a part at a time, which fits the cache of a processor
+    for part in column.to_frame().iter_slices(_BLOCK):
+        values = part.to_series().to_numpy()
+        if not (values == np.rint(values)).all():
+            return None
+        least, most = min(least, values.min()), max(most, values.max())
+    return whole_levels(dtype, least, most, nulls=False)
+
+
+def whole_levels(dtype: pl.DataType, least: Any, most: Any, *, nulls: bool = True) -> Levels | None:
+    """The whole numbers from the least to the most, as floats; none if they are not small."""
+    if least is None or not (dtype.is_float() and least >= -_LARGEST_FLOAT and most <= _LARGEST_FLOAT):
+        return None
+    return _between(dtype, int(least), int(most), nulls=nulls)
+
+
+def _has_ends(dtype: pl.DataType) -> bool:
+    """Whether a look at the least and the most value tells which others there may be."""
+    return dtype.is_integer() or isinstance(dtype, pl.Categorical)
+
+
+def levels_by_ends(frame: pl.LazyFrame, schema: pl.Schema, names: Iterable[str]) -> dict[str, Levels]:
+    """The values between the least and the most of whole numbers and categories, where they are few, by one query."""
+    names = [name for name in names if _has_ends(schema[name])]
+    if not names:
         return {}
-    physical = pl.col(open_ended).to_physical()
-    ends = frame.select(physical.min().name.prefix("least "), physical.max().name.prefix("most "))
-    found, levels = ends.collect().row(0, named=True), dict[str, pl.Series]()
-    for name in open_ended:
-        least, most, dtype = found[f"least {name}"], found[f"most {name}"], schema[name]
-        if least is None or most - least < _LARGEST_TABLE:
-            numbers = [*(range(least, most + 1) if least is not None else ()), None]
-            categories = isinstance(dtype, pl.Categorical)
-            values = pl.Series(numbers, dtype=dtype.categories.physical() if categories else dtype)
-            levels[name] = values.cat.to(dtype) if categories else values
-    return levels
+    physical = pl.col(names).to_physical()
+    ends = frame.select(physical.min().name.prefix("least "), physical.max().name.prefix("most ")).collect()
+    between = {name: _between(schema[name], ends[f"least {name}"][0], ends[f"most {name}"][0]) for name in names}
+    return {name: levels for name, levels in between.items() if levels is not None}
+
+
+def _between(dtype: pl.DataType, least: int | None, most: int | None, *, nulls: bool = True) -> Levels | None:
+    """The values from the least to the most, where they are few; there are neither where all are missing."""
+    if least is None or most is None:
+        return Levels(dtype, 0, 0)
+    return Levels(dtype, least, most - least + 1, nulls) if most - least < _MOST_LEVELS else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
@@ -60,12 +61,13 @@ class Needs:
     order: bool = False
     """Whether some metrics read rows in their order."""
 
-    @property
+    # asked of every batch
+    @cached_property
     def anything(self) -> bool:
         """Whether labels alone are not enough."""
         return self.numbers or self.scores or self.rows or bool(self.compared)
 
-    @property
+    @cached_property
     def compared(self) -> tuple[Statistic, ...]:
         """The quantities for which a row is compared with others."""
         return tuple(sorted((term for term in self.terms if term.neighborhood), key=lambda term: term.column))
@@ -106,24 +108,37 @@ def quantities(needs: Needs, scores: int, *, weighted: bool, api: Any = pl) -> l
     found = [(term.column, "sum", api.col(term.column)) for term in needs.compared]
     of_rows = sorted(needs.terms - {*needs.compared}, key=lambda term: term.column)
     if needs.scores:
-        named = score_names(scores, sides=needs.sides, api=api)
-        up_to = {
-            f"{UP_TO}{place}": api.sum_horizontal(*(f"s{each}" for each in range(place + 1))) for place in range(scores)
-        }
-        for term in of_rows:
-            columns = named | up_to if term.cumulative else named
-            found += [
-                (f"{term.column} {name} {side}", "sum", term.of(truth=api.lit(float(side)), score=score))
-                for name, score in columns.items()
-                for side in (0, 1)
-            ]
+        found += _of_scores(of_rows, scores, sides=needs.sides, api=api)
     if needs.numbers:
         truth, estimate = api.col(ACTUAL), api.col(PREDICTED)
         found += [(term.column, "sum", term.of(truth=truth, estimate=estimate)) for term in of_rows]
-    measure = api.col(MEASURE)
-    found = [(name, how, value * measure if weighted else value) for name, how, value in found]
-    ends = [f"s{place}" for place in range(scores)] if needs.scores else []
-    for name in [*ends, *([ACTUAL, PREDICTED] if needs.numbers else [])]:
+    if weighted:
+        found = [(name, how, value * api.col(MEASURE)) for name, how, value in found]
+    return found + _ends(needs, scores, weighted=weighted, api=api)
+
+
+def _of_scores(terms: Sequence[Statistic], scores: int, *, sides: bool, api: Any) -> list[Quantity]:
+    """The quantities of scores, as if the truth were the event, and as if it were not."""
+    plain = score_names(scores, sides=sides, api=api)
+    up_to = {
+        f"{UP_TO}{place}": api.sum_horizontal(*(f"s{each}" for each in range(place + 1))) for place in range(scores)
+    }
+    found = list[Quantity]()
+    for term in terms:
+        for name, score in (plain | up_to if term.cumulative else plain).items():
+            found += [
+                (f"{term.column} {name} {side}", "sum", term.of(truth=api.lit(float(side)), score=score))
+                for side in (0, 1)
+            ]
+    return found
+
+
+def _ends(needs: Needs, scores: int, *, weighted: bool, api: Any) -> list[Quantity]:
+    """The least and the most of scores and numbers, and of the sum of all scores of a row."""
+    names = [f"s{place}" for place in range(scores)] if needs.scores else []
+    names += [ACTUAL, PREDICTED] if needs.numbers else []
+    measure, found = api.col(MEASURE), list[Quantity]()
+    for name in names:
         value = api.col(name)
         if weighted:
             # what is infinite spoils sums even if it weighs nothing

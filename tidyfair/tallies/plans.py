@@ -10,7 +10,7 @@ import polars as pl
 from tidyfair.errors import TidyfairError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tidyfair.specs.columns import Column
     from tidyfair.specs.groups import By
@@ -29,15 +29,21 @@ def counted_together(source: Source, bys: Sequence[By | None]) -> list[list[By |
     Features that are among those of another are counted with these.
     """
     columns = {by: frozenset(by.columns if by else ()) for by in dict.fromkeys(bys)}
-    largest = [by for by, own in columns.items() if by and not any(own < other for other in columns.values())]
+    largest = _largest(columns)
     distinct = list(dict.fromkeys(columns[by] for by in largest))
-    features = dict.fromkeys(column for by in largest for column in (by.columns if by else ()))
+    features = dict.fromkeys(column for by in largest for column in by.columns)
     if len(distinct) <= 1 or not _are_many(source, list(features)):
         return [list(columns)]
     passes: list[list[By | None]] = [[] for _ in distinct]
     for by, own in columns.items():
         passes[next(place for place, other in enumerate(distinct) if own <= other)].append(by)
     return passes
+
+
+def _largest(columns: Mapping[By | None, frozenset[Column]]) -> list[By]:
+    """The features that are not among those of another."""
+    every = list(columns.values())
+    return [by for by, own in columns.items() if by is not None and not any(own < other for other in every)]
 
 
 def _are_many(source: Source, columns: Sequence[Column]) -> bool:

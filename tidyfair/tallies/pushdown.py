@@ -30,6 +30,8 @@ __all__: list[str] = []
 _LOWEST, _HIGHEST = "lowest score", "highest score"
 """The ends of the scores of a cell, where it is to be seen whether they are probabilities."""
 _OFTEN = "how often it is there"
+_ODD = "odd "
+"""Before the name of a sum: how many of its values are no numbers."""
 _MOST = 2.0**62
 
 
@@ -47,35 +49,22 @@ def pushed_down(
     """
     import narwhals.stable.v2 as nw
 
-    named = all(isinstance(column.source, str) for _, column in wanted.values())
-    cut_plainly = cut is None or (cut.way == "threshold" and not cut.groups)
-    if not named or not cut_plainly or needs.rows or needs.compared or FREQUENCY in wanted:
+    if not _are_sums(wanted, needs, cut):
         return None
     frame, schema = _typed(source, wanted)
     _refuse_continuous(frame, {name: each for name, each in wanted.items() if name not in declared}, schema)
-    if cut is not None:
-        frame = _decided(frame, cut)
-    there: dict[str, list[str]] = {SCORE: [f"s{place}" for place in range(scores)]} if scores else {}
-    if needs.numbers:
-        there |= {name: [number] for name, number in ((TRUTH, ACTUAL), (ESTIMATE, PREDICTED)) if number in schema}
-    for name, columns in there.items():
-        known = nw.all_horizontal(*(~nw.col(column).is_null() for column in columns), ignore_nulls=False)
-        frame = frame.with_columns(nw.when(known).then(nw.lit(value=True)).alias(name))
+    frame = _decided(frame, cut)
+    frame = _with_presence(frame, schema, needs, scores)
     weighted = WEIGHT in schema
     if weighted:
         frame = frame.with_columns(nw.col(WEIGHT).cast(nw.Float64).alias(MEASURE))
-    by = [name for name in frame.collect_schema().names() if name not in _VALUES and not _is_score(name)]
+    by = [name for name in frame.collect_schema().names() if not _is_value(name)]
     try:
         found = quantities(needs, scores, weighted=weighted, api=nw) if needs.anything else []
     except (AttributeError, TypeError):
         return None  # some quantity is a function of polars itself
-    centres: dict[str, float] = {}
-    if needs.moments:
-        counts_for = ~nw.col(ACTUAL).is_null() & ~nw.col(PREDICTED).is_null()
-        counts_for = counts_for & (nw.col(MEASURE) > 0) if weighted else counts_for
-        middle = frame.filter(counts_for).select(nw.col(ACTUAL).mean(), nw.col(PREDICTED).mean())
-        middle = collected(middle).fill_null(0.0)
-        centres = dict(zip(("truth_centre", "estimate_centre"), middle.row(0), strict=True))
+    centres = _centres(frame, weighted=weighted) if needs.moments else {}
+    if centres:
         found += moments(*map(nw.lit, centres.values()), weighted=weighted, api=nw)
     cells = _weighed(frame, by, [*_counts(cut, weighted=weighted), *found], wanted.get(WEIGHT))
     if cut is not None:
@@ -85,8 +74,41 @@ def pushed_down(
     return None if centres and digits_lost(cells) else cells
 
 
-def _decided(frame: Any, cut: Cut) -> Any:
-    """The frame with an `estimate` made of its scores."""
+def _are_sums(wanted: Mapping[str, tuple[str, Column]], needs: Needs, cut: Cut | None) -> bool:
+    """Whether all that is needed are sums over rows of columns that are there."""
+    named = all(isinstance(column.source, str) for _, column in wanted.values())
+    cut_plainly = cut is None or (cut.way == "threshold" and not cut.groups)
+    return named and cut_plainly and not (needs.rows or needs.compared or FREQUENCY in wanted)
+
+
+def _with_presence(frame: Any, schema: Any, needs: Needs, scores: int) -> Any:
+    """The frame with keys that say which scores and numbers are there."""
+    import narwhals.stable.v2 as nw
+
+    there: dict[str, list[str]] = {SCORE: [f"s{place}" for place in range(scores)]} if scores else {}
+    if needs.numbers:
+        there |= {name: [number] for name, number in ((TRUTH, ACTUAL), (ESTIMATE, PREDICTED)) if number in schema}
+    for name, columns in there.items():
+        known = nw.all_horizontal(*(~nw.col(column).is_null() for column in columns), ignore_nulls=False)
+        frame = frame.with_columns(nw.when(known).then(nw.lit(value=True)).alias(name))
+    return frame
+
+
+def _centres(frame: Any, *, weighted: bool) -> dict[str, float]:
+    """The means of truth and estimate, about which they are summed."""
+    import narwhals.stable.v2 as nw
+
+    counts_for = ~nw.col(ACTUAL).is_null() & ~nw.col(PREDICTED).is_null()
+    counts_for = counts_for & (nw.col(MEASURE) > 0) if weighted else counts_for
+    middle = frame.filter(counts_for).select(nw.col(ACTUAL).mean(), nw.col(PREDICTED).mean())
+    middle = collected(middle).fill_null(0.0)
+    return dict(zip(("truth_centre", "estimate_centre"), middle.row(0), strict=True))
+
+
+def _decided(frame: Any, cut: Cut | None) -> Any:
+    """The frame with an `estimate` made of its scores, if there is a cut."""
+    if cut is None:
+        return frame
     import narwhals.stable.v2 as nw
 
     score = nw.col("s0")
@@ -172,23 +194,40 @@ def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[An
     import narwhals.stable.v2 as nw
 
     frame = source.named({name: column.name for name, (_, column) in wanted.items()})
-    numbers = [name for name in wanted if name in _VALUES or _is_score(name)]
     schema = frame.collect_schema()
-    too_wide = (nw.UInt64, nw.Int128, nw.UInt128)
-    whole = {
-        name for name in numbers
-        if (schema[name].is_integer() and schema[name] not in too_wide) or schema[name] == nw.Boolean
-    }  # fmt: skip
-    floats = [name for name in wanted if name not in {*whole, WEIGHT} and (name in numbers or schema[name].is_float())]
-    kinds = {name: nw.Int64 if name == WEIGHT and name in whole else nw.Float64 for name in numbers}
-    if kinds:
+    numbers = [name for name in wanted if _is_value(name)]
+    whole = {name for name in numbers if _is_whole(schema[name])}
+    if numbers:
+        kinds: dict[str, Any] = dict.fromkeys(numbers, nw.Float64)
+        kinds |= {WEIGHT: nw.Int64} if WEIGHT in whole else {}
         frame = frame.with_columns(*(nw.col(name).cast(kind) for name, kind in kinds.items()))
-    if floats:
-        frame = frame.with_columns(*(nw.when(~nw.col(name).is_nan()).then(nw.col(name)).alias(name) for name in floats))
+    floats = [name for name in wanted if name in numbers or schema[name].is_float()]
+    frame = _without_nan(frame, [name for name in floats if name not in {*whole, WEIGHT}])
     return frame, frame.collect_schema()
 
 
+def _without_nan(frame: Any, floats: Sequence[str]) -> Any:
+    """The frame with null in place of NaN."""
+    import narwhals.stable.v2 as nw
+
+    known = [nw.when(~nw.col(name).is_nan()).then(nw.col(name)).alias(name) for name in floats]
+    return frame.with_columns(*known) if known else frame
+
+
+def _is_whole(dtype: Any) -> bool:
+    """Whether 64 bits hold all whole numbers of a dtype."""
+    import narwhals.stable.v2 as nw
+
+    too_wide = (nw.UInt64, nw.Int128, nw.UInt128)
+    return (dtype.is_integer() and dtype not in too_wide) or dtype == nw.Boolean
+
+
 _VALUES = {WEIGHT, MEASURE, ACTUAL, PREDICTED}
+
+
+def _is_value(name: str) -> bool:
+    """Whether a column holds numbers to be summed, and no key."""
+    return name in _VALUES or _is_score(name)
 
 
 def _is_score(name: str) -> bool:
@@ -221,33 +260,44 @@ def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity]) -> pl
         (nw.len() if value is None else getattr(nw.col(f"q{place}"), how)()).alias(name)
         for place, (name, how, value) in enumerate(wanted)
     ]
-    odd = {f"odd {name}": name for name, how, _ in wanted if how == "sum" and name not in {"w", "w2"}}
-    odd = odd if frame.implementation.is_dask() else {}
-    if odd:
-        # sums of Dask pass over what is no number as they do over what is missing, so it is counted beside them
-        numbers = [name for name in frame.columns if name in _VALUES or _is_score(name)]
-        there = nw.all_horizontal(*(~nw.col(name).is_null() for name in numbers), ignore_nulls=False)
-        sums = {f"odd {name}": value for name, _, value in wanted if value is not None}
-        columns |= {name: (sums[name].is_nan() & there).cast(nw.Float64) for name in odd}
-        made += [nw.col(name).sum() for name in odd]
+    odd = _odd(frame, wanted) if frame.implementation.is_dask() else {}
+    columns |= {_ODD + name: value for name, value in odd.items()}
+    made += [nw.col(_ODD + name).sum() for name in odd]
     frame = frame.select(*by, *(value.alias(name) for name, value in columns.items()))
     schema = frame.collect_schema()
     cells = collected(frame.group_by(*by).agg(*made) if by else frame.select(*made))
     levels = {name: pl.Enum(dtype.categories) for name in by if isinstance(dtype := schema[name], nw.Enum)}
-    wholes = {name for name, how, _ in wanted if how in {"len", "count"}}
-    kinds: dict[str, Any] = {name: pl.Int64 if name in wholes else pl.Float64 for name, _, _ in wanted}
+    cells = cells.cast({**levels, **_kinds_of_sums(cells, wanted, schema)}).with_columns(
+        pl.when(pl.col(_ODD + name) > 0).then(math.nan).otherwise(pl.col(name)).alias(name) for name in odd
+    )
+    return cells.drop(_ODD + name for name in odd)
+
+
+def _odd(frame: Any, wanted: Sequence[Quantity]) -> dict[str, Any]:
+    """For sums, where their values are no numbers, which those of Dask pass over as they do over what is missing."""
+    import narwhals.stable.v2 as nw
+
+    sums = {name: value for name, how, value in wanted if how == "sum" and name not in {"w", "w2"}}
+    if not sums:
+        return {}
+    numbers = [name for name in frame.columns if _is_value(name)]
+    there = nw.all_horizontal(*(~nw.col(name).is_null() for name in numbers), ignore_nulls=False)
+    return {name: (value.is_nan() & there).cast(nw.Float64) for name, value in sums.items()}
+
+
+def _kinds_of_sums(cells: pl.DataFrame, wanted: Sequence[Quantity], schema: Any) -> dict[str, Any]:
+    """The dtypes of quantities: counts, and sums of whole weights, are whole as long as 64 bits hold them."""
+    whole = {name for name, how, _ in wanted if how in {"len", "count"}}
     # whole weights are summed exactly
-    kinds |= {
-        name: pl.Int64 for place, (name, _, value) in enumerate(wanted)
+    whole |= {
+        name for place, (name, _, value) in enumerate(wanted)
         if name in {"w", "least", WEIGHT} and value is not None and schema[f"q{place}"].is_integer()
     }  # fmt: skip
-    for name in (name for name, kind in kinds.items() if kind == pl.Int64 and cells.schema[name] != pl.Int64):
-        if (cells[name].cast(pl.Float64).abs() >= _MOST).any():
+    kinds: dict[str, Any] = {name: pl.Int64 if name in whole else pl.Float64 for name, _, _ in wanted}
+    for name in whole:
+        if cells.schema[name] != pl.Int64 and (cells[name].cast(pl.Float64).abs() >= _MOST).any():
             kinds[name] = pl.Float64  # beyond what is summed exactly
-    cells = cells.cast({**levels, **kinds}).with_columns(
-        pl.when(pl.col(name) > 0).then(math.nan).otherwise(pl.col(of)).alias(of) for name, of in odd.items()
-    )
-    return cells.drop(odd)
+    return kinds
 
 
 def _refuse_continuous(frame: Any, wanted: Mapping[str, tuple[str, Column]], schema: Any) -> None:

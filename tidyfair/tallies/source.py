@@ -146,12 +146,38 @@ class Source:
         with blaming_expressions(wanted):
             schema = chosen.collect_schema()
         for name, (role, column) in wanted.items():
-            kind = schema[name]
-            if not (kind.is_numeric() or kind.is_temporal() or isinstance(kind, _PLAIN)):
-                msg = f"`{role}`: the column {column.name!r} has dtype {schema[name]}; it needs one plain value a row."
-                raise ColumnError(msg)
+            _check_plain(role, column, schema[name])
         floats = [name for name, dtype in schema.items() if dtype.is_float() and name not in {WEIGHT, FREQUENCY}]
         return chosen.with_columns(pl.col(floats).fill_nan(None)) if floats else chosen
+
+    def here(self, wanted: Mapping[str, tuple[str, Column]]) -> Source:
+        """The same as a polars frame, of which the wanted columns are there."""
+        columns = self.columns
+        for role, column in wanted.values():
+            column.check(columns, role)
+        frame = self._as_polars({root for _, column in wanted.values() for root in column.roots})
+        return replace(self, frame=frame, kind="polars")
+
+    def columns_in_memory(
+        self, wanted: Mapping[str, tuple[str, Column]]
+    ) -> tuple[dict[str, pl.Series], dict[str, pl.DataType]] | None:
+        """The wanted columns of a polars frame in memory, under names of ours, and their dtypes.
+
+        None if some are yet to be made.
+        """
+        frame = self.frame
+        if not isinstance(frame, pl.DataFrame):
+            return None
+        there, columns, schema = frame.columns, dict[str, pl.Series](), dict[str, pl.DataType]()
+        for name, (role, column) in wanted.items():
+            if not isinstance(column.source, str):
+                return None
+            column.check(there, role)
+            columns[name] = frame[column.source]
+            # asked for once, as the answer lists all levels
+            schema[name] = columns[name].dtype
+            _check_plain(role, column, schema[name])
+        return columns, schema
 
     @telling("read the rows")
     def read(self, wanted: Mapping[str, tuple[str, Column]]) -> pl.DataFrame:
@@ -258,6 +284,13 @@ class Source:
         return pl.DataFrame({name: columns[name] for name in named})
 
 
+def _check_plain(role: str, column: Column, kind: pl.DataType) -> None:
+    """Refuse columns of lists, structs and objects."""
+    if not (kind.is_numeric() or kind.is_temporal() or isinstance(kind, _PLAIN)):
+        msg = f"`{role}`: the column {column.name!r} has dtype {kind}; it needs one plain value a row."
+        raise ColumnError(msg)
+
+
 def _check_width(name: str, kind: object) -> None:
     """Refuse numbers with more digits than polars has, over which it would panic."""
     if _TOO_WIDE in str(kind):
@@ -343,18 +376,7 @@ def open_frame(
         msg = "The data come first, as in `accuracy(data, …)`; options of a metric are fixed by `metric_tweak`."
         raise ArgumentError(msg)
     frame, keys = _ungrouped(data)
-    if keys is None:
-        keys = [] if group_by is None else list(group_by) if are_columns(group_by) else [group_by]
-    elif group_by is not None:
-        msg = "The data are already grouped; write the grouping once, on the frame or as `group_by=`."
-        raise ArgumentError(msg)
-    sides = [key for key in keys if isinstance(key, Privileged)]
-    outer = tuple(Column.of(key, "group_by") for key in keys if not isinstance(key, Privileged))
-    names = [column.name for column in outer] + [SIDE for _ in sides]
-    if twice := {name for name in names if names.count(name) > 1}:
-        own = f"; privileged(…) makes a column {SIDE!r}, so rename yours or give one condition" if SIDE in twice else ""
-        msg = f"`group_by`: {sorted(twice)} are given more than once{own}."
-        raise ColumnError(msg)
+    outer, sides = _outer(_keys_of(keys, group_by))
     if isinstance(frame, pl.DataFrame | pl.LazyFrame):
         return Source(frame, "polars", outer, *sides)
     import narwhals.stable.v2 as nw
@@ -364,6 +386,28 @@ def open_frame(
     except (TypeError, ValueError) as error:
         raise _no_frame(frame, error) from error
     return Source(opened, opened.implementation.value, outer, *sides)
+
+
+def _keys_of(grouped: list[Any] | None, group_by: object) -> list[Any]:
+    """What rows are grouped by, on the frame or by the argument."""
+    if grouped is None:
+        return [] if group_by is None else list(group_by) if are_columns(group_by) else [group_by]
+    if group_by is not None:
+        msg = "The data are already grouped; write the grouping once, on the frame or as `group_by=`."
+        raise ArgumentError(msg)
+    return grouped
+
+
+def _outer(keys: list[Any]) -> tuple[tuple[Column, ...], list[Privileged]]:
+    """The columns among the keys, and the conditions; names come once."""
+    sides = [key for key in keys if isinstance(key, Privileged)]
+    outer = tuple(Column.of(key, "group_by") for key in keys if not isinstance(key, Privileged))
+    names = [column.name for column in outer] + [SIDE for _ in sides]
+    if twice := {name for name in names if names.count(name) > 1}:
+        own = f"; privileged(…) makes a column {SIDE!r}, so rename yours or give one condition" if SIDE in twice else ""
+        msg = f"`group_by`: {sorted(twice)} are given more than once{own}."
+        raise ColumnError(msg)
+    return outer, sides
 
 
 def _no_frame(given: object, error: Exception) -> ArgumentError | ColumnError:
@@ -392,27 +436,36 @@ def _no_frame(given: object, error: Exception) -> ArgumentError | ColumnError:
 def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
     """The frame behind a grouped frame and its keys; None where it is not grouped."""
     if isinstance(data, GroupBy):
-        if data.predicates is not None:
-            raise ArgumentError(_regroup("having()"))
-        keys = list[Any]()
-        for each in cast("tuple[Any, ...]", data.by):
-            keys += each if type(each) in (list, tuple) else [each]
-        named_by = cast("dict[str, pl.Expr]", data.named_by)
-        return data.df, [*keys, *(expr.alias(name) for name, expr in named_by.items())]
+        return data.df, _keys_of_polars(data)
     if isinstance(data, RollingGroupBy | DynamicGroupBy | LazyGroupBy):
         raise ArgumentError(_regroup(f"a {type(data).__name__}"))
     if isinstance(data, tuple):
         return _named_table(cast("tuple[Any, ...]", data)), None
     # pandas is recognised by name, so that it need not be installed
     if type(data).__module__.startswith("pandas.") and type(data).__name__.endswith("GroupBy"):
-        grouped: Any = data
-        keys: Any = [grouped.keys] if isinstance(grouped.keys, str) else grouped.keys
-        named = isinstance(keys, list) and all(isinstance(key, str) for key in cast("list[object]", keys))
-        chosen = grouped._selection is not None  # noqa: SLF001 - there is no public way to ask
-        if type(data).__name__ != "DataFrameGroupBy" or not named or chosen:
-            raise ArgumentError(_regroup("a pandas groupby on anything but the names of columns"))
-        return grouped.obj, cast("list[Any]", keys)
+        return _ungrouped_pandas(data)
     return data, None
+
+
+def _keys_of_polars(data: GroupBy) -> list[Any]:
+    """What a polars frame is grouped by."""
+    if data.predicates is not None:
+        raise ArgumentError(_regroup("having()"))
+    keys = list[Any]()
+    for by in cast("tuple[Any, ...]", data.by):
+        keys += by if type(by) in (list, tuple) else [by]
+    named_by = cast("dict[str, pl.Expr]", data.named_by)
+    return [*keys, *(expr.alias(name) for name, expr in named_by.items())]
+
+
+def _ungrouped_pandas(grouped: Any) -> tuple[object, list[Any]]:
+    """The pandas frame behind a grouped one, and its keys."""
+    keys: Any = [grouped.keys] if isinstance(grouped.keys, str) else grouped.keys
+    named = isinstance(keys, list) and all(isinstance(key, str) for key in cast("list[object]", keys))
+    chosen = grouped._selection is not None  # noqa: SLF001 - there is no public way to ask
+    if type(grouped).__name__ != "DataFrameGroupBy" or not named or chosen:
+        raise ArgumentError(_regroup("a pandas groupby on anything but the names of columns"))
+    return grouped.obj, cast("list[Any]", keys)
 
 
 def _named_table(pair: tuple[Any, ...]) -> object:
@@ -498,15 +551,25 @@ def _of_one_kind(name: str, values: list[Any]) -> pl.Series:
     try:
         return pl.Series(name, values, strict=True)
     except (TypeError, pl.exceptions.PolarsError):
-        plain = [each.item() if hasattr(each, "item") else each for each in values]
-    if all(not isinstance(each, bool) and isinstance(each, Integral) for each in plain):
+        plain = list(map(_unwrapped, values))
+    if all(not isinstance(value, bool) and isinstance(value, Integral) for value in plain):
         return pl.Series(name, plain, dtype=pl.UInt128 if max(plain) > _LARGEST else pl.Int128)
-    # what is missing in pandas and numpy is no value of its own
-    known = [None if isinstance(each, float) and math.isnan(each) else each for each in plain]
-    if all(each is None or isinstance(each, Real) for each in known):
-        return pl.Series(name, [None if each is None else float(each) for each in known], dtype=pl.Float64)
-    kinds = sorted({type(each).__name__ for each in known if each is not None})
+    known = list(map(_nan_as_null, plain))
+    there = [value for value in known if value is not None]
+    if all(isinstance(value, Real) for value in there):
+        return pl.Series(name, [None if value is None else float(value) for value in known], dtype=pl.Float64)
+    kinds = sorted({type(value).__name__ for value in there})
     if len(kinds) > 1:
         msg = f"`{name}` holds values of several kinds: {', '.join(kinds)}; bring them to one."
         raise ColumnError(msg)
     return pl.Series(name, known)
+
+
+def _unwrapped(value: Any) -> Any:
+    """A number of numpy as one of Python."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def _nan_as_null(value: Any) -> Any:
+    """NaN is how pandas and numpy write what is missing."""
+    return None if isinstance(value, float) and math.isnan(value) else value

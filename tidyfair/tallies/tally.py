@@ -323,30 +323,46 @@ def check_tally(given: object) -> None:
         raise ArgumentError(msg)
 
 
-def add_up(tallies: Sequence[Tally]) -> Tally:
-    """Merge tallies of parts of the data by key, never by position, into that of the whole."""
+def add_up(tallies: Sequence[Tally], *, checked: bool = False) -> Tally:
+    """Merge tallies of parts of the data by key, never by position, into that of the whole.
+
+    `checked` are those of which it is known that they fit.
+    """
     check_threads()
     first, *others = tallies
-    for other in others:
+    for other in () if checked else others:
         first.check_fits(other)
-    by = first.counted_by
-    parts = [tally.cells for tally in tallies]
+    declared = {name: levels for tally in reversed(tallies) for name, levels in tally.declared.items()}
+    total = replace(first, cells=_merged_cells(tallies), rows=_merged_rows(tallies), declared=declared)
+    check_totals(total)
+    return total
+
+
+def _merged_cells(tallies: Sequence[Tally]) -> pl.DataFrame:
+    """The cells of all, added up where their keys and labels are the same."""
+    first, by, parts = tallies[0], tallies[0].counted_by, [tally.cells for tally in tallies]
     if any(HIDDEN in part.columns for part in parts):
         nothing = pl.lit(0, pl.Int64).alias(HIDDEN)
         parts = [part if HIDDEN in part.columns else part.with_columns(nothing) for part in parts]
-    every = stacked(parts, first.names_of_labels)
-    kept = [tally.rows for tally in tallies if tally.rows is not None]
-    # what rows are counted by has been looked at in the cells
-    rows = stacked(kept, {}) if kept else None
-    if rows is not None and first.binned:
-        rows = rows.group_by(pl.exclude(WEIGHT, SQUARED)).agg(pl.col(WEIGHT, SQUARED).sum())
+    names = first.names_of_labels.items()
+    # values of one kind stay what they are
+    shown = {name: column for name, column in names if any(each.kinds[name] != first.kinds[name] for each in tallies)}
+    every = stacked(parts, shown)
     merges = merged(name for name in every.columns if name not in by)
     merging = [merge(pl.col(name)) for name, merge in merges.items()]
-    cells = centred(every, by).group_by(by).agg(merging) if by else centred(every).select(merging)
-    declared = {name: levels for tally in reversed(tallies) for name, levels in tally.declared.items()}
-    total = replace(first, cells=cells, rows=rows, declared=declared)
-    check_totals(total)
-    return total
+    return centred(every, by).group_by(by).agg(merging) if by else centred(every).select(merging)
+
+
+def _merged_rows(tallies: Sequence[Tally]) -> pl.DataFrame | None:
+    """The rows of all, where they are kept; counts of the same bins are added up."""
+    kept = [tally.rows for tally in tallies if tally.rows is not None]
+    if not kept:
+        return None
+    # what rows are counted by has been looked at in the cells
+    rows = stacked(kept, {})
+    if not tallies[0].binned:
+        return rows
+    return rows.group_by(pl.exclude(WEIGHT, SQUARED)).agg(pl.col(WEIGHT, SQUARED).sum())
 
 
 def check_totals(tally: Tally) -> None:

@@ -14,6 +14,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError, listed
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column
+from tidyfair.tallies.key_encoding import Levels
 from tidyfair.tallies.source import WEIGHT, from_arrays
 
 if TYPE_CHECKING:
@@ -103,9 +104,9 @@ class Cut:
         return [places[place] for place in range(len(order))]
 
     @property
-    def codes(self) -> pl.Series | None:
-        """All estimates that a list makes: how many cuts are at or below the score; null last."""
-        return pl.Series([*range(len(self.values) + 1), None], dtype=pl.UInt16) if self.several else None
+    def codes(self) -> Levels | None:
+        """All estimates that a list makes: how many cuts are at or below the score."""
+        return Levels(pl.UInt16(), 0, len(self.values) + 1) if self.several else None
 
     def decide(self, frame: pl.LazyFrame, outer: list[str], groups: list[str], names: Sequence[str]) -> pl.LazyFrame:
         """The frame with an `estimate` made of its scores; `outer` and `groups` are columns of it."""

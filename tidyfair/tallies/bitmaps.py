@@ -1,0 +1,72 @@
+"""Counting by bitmaps: a row is a bit, so that the values of columns are crossed 64 rows at a time."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tidyfair.tallies.key_encoding import Levels, Packing
+
+__all__: list[str] = []
+
+_MOST_COMBINATIONS = 32
+"""Beyond so many a table is faster."""
+_SLICE = 2**20
+"""Rows that are crossed at once: their bitmaps fit the cache of a processor."""
+_FEW_COMPARISONS = 4
+"""More of them repay making a wide column narrow first."""
+
+
+def can_cross(packing: Packing) -> bool:
+    """Whether bitmaps are the fastest way to count: combinations are few, and no value is missing."""
+    return packing.size <= _MOST_COMBINATIONS and not any(levels.nulls for _, levels in packing.by)
+
+
+def crossed(columns: Mapping[str, pl.Series], packing: Packing) -> Any:
+    """How many rows there are of each code of the packing, which `can_cross`."""
+    import numpy as np
+
+    table, values = np.zeros(packing.size, dtype=np.int64), packing.kept.values
+    rows = len(next(iter(columns.values())))
+    for start in range(0, rows, _SLICE):
+        # the first column varies fastest in codes, so it is crossed last
+        masks = [
+            _masks(columns[name].slice(start, _SLICE), levels, values[name])
+            for name, levels in reversed(packing.narrow_first)
+        ]
+        table += np.array(_counts(masks, min(_SLICE, rows - start)), dtype=np.int64)
+    return table
+
+
+def _masks(column: pl.Series, levels: Levels, values: Sequence[pl.Series]) -> list[pl.Series]:
+    """Where a column has each of its values but the last, which has the rest of the rows."""
+    *but_last, _ = values
+    if levels.dtype == pl.Boolean:
+        return [~column]
+    if levels.dtype.is_integer() and levels.span > _FEW_COMPARISONS:
+        # integers go round, so that there are as many of them as values
+        column = (column - levels.least).cast(pl.UInt8, wrap_numerical=True)
+        return [column == offset for offset in range(levels.span - 1)]
+    return [column == value for value in but_last]
+
+
+def _counts(masks: Sequence[Sequence[pl.Series]], rows: int, within: pl.Series | None = None) -> list[int]:
+    """How many of the rows within a bitmap there are of each combination of values."""
+    if not masks:
+        return [rows]
+    if not rows:
+        return [0] * math.prod(len(values) + 1 for values in masks)
+    first, *others = masks
+    every = _counts(others, rows, within)
+    counts, left = list[int](), every
+    for mask in first:
+        both = mask if within is None else mask & within
+        own = _counts(others, int(both.sum()), both)
+        counts += own
+        left = [total - part for total, part in zip(left, own, strict=True)]
+    return counts + left

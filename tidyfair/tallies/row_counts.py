@@ -1,0 +1,187 @@
+"""Counting rows by their keys: by bitmaps or in a table where keys are known, and else by a `group_by`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from polars.lazyframe.engine_config import get_engine_affinity_override
+
+from tidyfair.tallies.bitmaps import can_cross, crossed
+from tidyfair.tallies.key_encoding import (
+    Packing,
+    levels_by_dtype,
+    levels_by_ends,
+    levels_of_column,
+    may_have_levels,
+)
+from tidyfair.tallies.source import SQUARED, WEIGHT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from polars._typing import EngineType
+
+    from tidyfair.tallies.key_encoding import Levels
+
+__all__: list[str] = []
+
+_HARDLY_ANY_ROWS, _FEW_ROWS, _MANY_ROWS = 2**13, 50_000, 2**20
+"""Below these rows repay no query, no start of an engine, and no parts."""
+_LARGEST_CODE = 2**16
+_SMALLEST_LIMIT, _LARGEST_TABLE = 2**18, 2**24
+"""A table of so many places is worth its cost for any number of rows, and at most one of so many for as many rows."""
+_LARGEST_TABLE_OF_BINS = 2**26
+_SMALL_TABLE = 2**8
+"""Its square fits the cache of a processor and 16 bits, so that rows can be counted in pairs."""
+_BATCH, _BLOCK = 2**18, 2**16
+"""Rows that the engine hands over at once, and rows that are counted at once, in the cache of a processor."""
+
+
+def engine_for(rows: int | None) -> EngineType:
+    """The engine for so many rows: small frames do not repay the start of polars' own choice, or of the user's."""
+    return "in-memory" if rows is not None and rows < _FEW_ROWS else "auto"
+
+
+def count_in_memory(
+    columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataType], name: str
+) -> pl.DataFrame | None:
+    """How many rows there are of each combination of values of columns in memory; None where another way is better."""
+    rows = len(next(iter(columns.values())))
+    few = rows < _HARDLY_ANY_ROWS
+    if not (few or _gives_batches()) or not all(map(may_have_levels, schema.values())):
+        return None
+    packing = Packing.of(columns, {key: levels_of_column(column, schema[key]) for key, column in columns.items()})
+    if packing is None or packing.size > (_LARGEST_CODE if few else _largest_table(rows)):
+        return None
+    if can_cross(packing):
+        return packing.counts(crossed(columns, packing), name)
+    if few:
+        return _counted_at_once(columns, packing, name)
+    frame = pl.DataFrame([column.alias(key) for key, column in columns.items()])
+    return _counted(frame.lazy(), packing, name, rows)
+
+
+def grouped(
+    frame: pl.LazyFrame, by: list[str], sums: list[pl.Expr], known: Mapping[str, Levels], rows: int | None
+) -> pl.DataFrame:
+    """Group and sum, by one integer where the keys can be packed; `rows` is their number where they are in memory."""
+    engine = engine_for(rows)
+    if not by:
+        return frame.select(sums).collect(engine=engine)
+    # few rows do not repay the packing
+    packing = None if engine == "in-memory" else _packing(frame, by, known, in_memory=rows is not None)
+    if packing is None or packing.size > _largest_table(rows):
+        return frame.group_by(by).agg(sums).collect(engine=engine)
+    values = [name for name in frame.collect_schema() if name not in by]
+    if not values and _gives_batches():
+        (number,) = sums  # of what is not there nothing but rows can be counted
+        return _counted(frame, packing, number.meta.output_name(), rows)
+    if packing.size > _LARGEST_CODE:
+        return frame.group_by(by).agg(sums).collect(engine=engine)
+    code = packing.code().alias("code")
+    packed = frame.select(code, *values).group_by("code").agg(sums).collect(engine=engine)
+    return packed.drop("code").with_columns(packing.keys(packed["code"].to_numpy()))
+
+
+def _largest_table(rows: int | None) -> int:
+    """How many places a table may have, which is not to cost more than the rows."""
+    return _SMALLEST_LIMIT if rows is None else min(max(_SMALLEST_LIMIT, rows), _LARGEST_TABLE)
+
+
+def _packing(frame: pl.LazyFrame, by: list[str], known: Mapping[str, Levels], *, in_memory: bool) -> Packing | None:
+    """The packing of keys: their dtypes say what there may be, or a look where rows need not be read for it."""
+    schema = frame.collect_schema()
+    levels = {name: levels_by_dtype(schema[name]) for name in by}
+    if not all(name in known or may_have_levels(schema[name]) for name in by):
+        return None
+    looks = levels_by_ends(frame, schema, [name for name in by if name not in known]) if in_memory else {}
+    return Packing.of(by, levels | looks | dict(known))
+
+
+def _counted_at_once(columns: Mapping[str, pl.Series], packing: Packing, name: str) -> pl.DataFrame:
+    """The same for hardly any rows."""
+    import numpy as np
+
+    return packing.counts(np.bincount(packing.codes(columns), minlength=packing.size), name)
+
+
+def _counted(frame: pl.LazyFrame, packing: Packing, name: str, rows: int | None) -> pl.DataFrame:
+    """How many rows there are of each combination of keys: no hash is as fast as a place in a table."""
+    import numpy as np
+
+    size = packing.size
+    table, pairs = np.zeros(size, dtype=np.int64), np.zeros(size**2 if size <= _SMALL_TABLE else 0, dtype=np.int64)
+    # a part of the rows makes a table of its own, which is not to cost more than they do
+    block = max(_BLOCK, size)
+    for part in _codes(frame, packing, rows):
+        code = part.to_series().to_numpy()
+        if len(pairs):
+            # two rows at a time: half as many steps
+            half = len(code) // 2
+            both = code[:half].astype(np.uint16) * np.uint16(size) + code[half : 2 * half]
+            pairs += np.bincount(both, minlength=len(pairs))
+            code = code[2 * half :]
+        for start in range(0, len(code), block):
+            table += np.bincount(code[start : start + block], minlength=size)
+    if len(pairs):
+        table += pairs.reshape(size, size).sum(axis=0) + pairs.reshape(size, size).sum(axis=1)
+    return packing.counts(table, name)
+
+
+def _codes(frame: pl.LazyFrame, packing: Packing, rows: int | None) -> Iterable[pl.DataFrame]:
+    """The codes of rows, at once or in parts: these are counted while the engine reads others."""
+    codes = frame.select(packing.code())
+    if rows is not None and rows < _MANY_ROWS:
+        return [codes.collect(engine="in-memory")]
+    return codes.collect_batches(chunk_size=max(_BATCH, packing.size), maintain_order=False)
+
+
+def _gives_batches() -> bool:
+    """Whether rows are worked out here, not by an engine that the user has set, such as a GPU, and that groups too."""
+    named = pl.Config.state().get("POLARS_ENGINE_AFFINITY") in {None, "auto", "streaming"}
+    return named and get_engine_affinity_override() is None
+
+
+def binned(frame: pl.LazyFrame, by: list[str], scores: list[str], bins: int, rows: int | None) -> pl.DataFrame:
+    """The weight of the rows, or their number, for each combination of keys and bins of scores between 0 and 1.
+
+    Bins are numbered from 0 and of equal width; rows without a score are left out.
+    """
+    schema = frame.collect_schema()
+    weights = [WEIGHT] if WEIGHT in schema else []
+    numbers = [(pl.col(name) * bins).clip(0, bins - 1).cast(pl.UInt16) for name in scores]
+    known = frame.filter(pl.all_horizontal(pl.col(name).is_not_null() for name in scores))
+    frame = known.select(*by, *numbers, *weights)
+    engine = engine_for(rows)
+    few = engine == "in-memory" or len(scores) > 1
+    packing = None if few else _packing(frame, by, {}, in_memory=rows is not None)
+    if packing is not None and packing.size * bins <= _LARGEST_TABLE_OF_BINS:
+        return _binned_in_a_table(frame, packing, scores[0], bins, schema, engine)
+    counted = pl.len().cast(pl.Int64)
+    squares = pl.col(WEIGHT).cast(pl.Float64).pow(2).sum() if weights else counted
+    total = pl.col(WEIGHT).sum() if weights else counted.alias(WEIGHT)
+    return frame.group_by(*by, *scores).agg(total, squares.alias(SQUARED)).collect(engine=engine)
+
+
+def _binned_in_a_table(
+    frame: pl.LazyFrame, packing: Packing, score: str, bins: int, schema: pl.Schema, engine: EngineType
+) -> pl.DataFrame:
+    """The same for one score, as a table of all combinations that is filled in one go."""
+    import numpy as np
+
+    weights = [WEIGHT] if WEIGHT in schema else []
+    code = packing.code().cast(pl.UInt32) * bins + pl.col(score).cast(pl.UInt32)
+    rows = frame.select(code.alias("code"), *weights).collect(engine=engine)
+    codes: Any = rows["code"].to_numpy()
+    values = rows[WEIGHT].to_numpy() if weights else None
+    table = np.bincount(codes, values)
+    there = np.bincount(codes) if weights else table
+    occurring = np.flatnonzero(there).astype(np.uint32)
+    total = pl.Series(WEIGHT, table[occurring])
+    # a row counts once, and once squared
+    squares = total if values is None else np.bincount(codes, values.astype(float) ** 2)[occurring]
+    bin_of = pl.Series(score, (occurring % np.uint32(bins)).astype(np.uint16))
+    # weights that are missing are found later, by name
+    total = total.fill_nan(None).cast(schema[WEIGHT]) if weights else total
+    return pl.DataFrame([*packing.keys(occurring // np.uint32(bins)), bin_of, total, pl.Series(SQUARED, squares)])
