@@ -425,7 +425,8 @@ class Question:
             warn(constant, ConstantWarning)
         if said:
             warn("; ".join(said) + '. (on_undefined="ignore" silences this.)', UndefinedWarning)
-        return results if explain else results.drop(EXPLANATION, strict=False)
+        shown = [name for name in results.columns if explain or name not in EXPLANATION]
+        return results[shown]
 
 
 def _of_arrays(

@@ -33,7 +33,6 @@ __all__: list[str] = []
 
 _MOST_CODES = 2**22
 _SIDE = "\0side"
-_OUTER = "\0outer"
 
 UNGROUPED = "\0ungrouped"
 """The column of outer keys where the data are not grouped, which no user's column is called."""
@@ -58,7 +57,7 @@ class Units:
     def keys(self) -> dict[By, pl.DataFrame]:
         """The keys of the groups of each `by`, as the user wrote them."""
         return {
-            by: index.keys.drop(_OUTER).rename({_SIDE: "side"}, strict=False)
+            by: index.keys.rename({_SIDE: "side"}, strict=False)
             for by, index in self.indices.items()
             if by is not None
         }
@@ -109,7 +108,7 @@ def group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -> tuple
 
     cells = tally.cells
     outer, outer_keys = _outer_groups(tally, cells)
-    codes = KeyCodes(cells.with_columns(pl.Series(_OUTER, outer.of_cell)))
+    codes = KeyCodes(cells)
     indices: dict[By | None, GroupIndex] = {}
     spans: dict[By | None, tuple[int, int]] = {}
     outers: list[Integers] = []
@@ -122,7 +121,7 @@ def group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -> tuple
             by.sides.check(own)
             codes.add(by.sides.side(own).alias(_SIDE))
             names = [_SIDE]
-        index = codes.index([_OUTER, *names])
+        index = codes.index(names, within=outer)
         if by is None and not tally.outer:
             # without rows there still is the one group of everything
             index = GroupIndex(index.of_cell, np.zeros(1, dtype=np.int64), pl.DataFrame())

@@ -44,12 +44,13 @@ class KeyCodes:
         self._cells = cells
         self._known: dict[str, tuple[Integers, int]] = {}
 
-    def index(self, names: Sequence[str]) -> GroupIndex:
-        """Number the combinations of some keys that occur."""
+    def index(self, names: Sequence[str], within: GroupIndex | None = None) -> GroupIndex:
+        """Number the combinations of some keys that occur, those within a group of another index together."""
         import numpy as np
 
-        codes = np.zeros(len(self._cells), dtype=np.int64)
-        largest = 1
+        codes, largest = np.zeros(len(self._cells), dtype=np.int64), 1
+        if within is not None:
+            codes, largest = within.of_cell, len(within)
         for name in names:
             own, size = self._code(name)
             if largest * size > _LARGEST_TABLE:

@@ -84,7 +84,9 @@ class Labels:
         else:
             return self.encode(tally)[side].fill_null(-1).to_numpy().astype(np.int64)
         indices = np.array([*(known.get(value, -1) for value in values), -1])
-        return indices[codes.cast(pl.UInt32).fill_null(len(values)).to_numpy()]
+        if codes.null_count():
+            codes = codes.cast(pl.UInt32).fill_null(len(values))
+        return indices[codes.to_numpy()]
 
     def _places(self, tally: Tally) -> dict[str, dict[Any, int]]:
         place = {value: index for index, value in enumerate(self.values)}
