@@ -23,14 +23,15 @@ from tidyfair.errors import (
 from tidyfair.evaluation.evaluated import evaluate_requests, labels_with_scores
 from tidyfair.evaluation.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results
 from tidyfair.intervals.dispatch import check_reading, group_intervals, result_intervals
-from tidyfair.specs.arguments import flag, is_value, plain, whole
+from tidyfair.specs.arguments import flag, whole
 from tidyfair.specs.columns import Column, are_columns, telling
 from tidyfair.specs.formulas import Statistic, unprefixed
 from tidyfair.specs.options import DEFAULTS, CallOptions, CountOptions, ReadOptions, refuse_reserved
+from tidyfair.tallies.arrays import frame_of_arrays
 from tidyfair.tallies.counting import count
 from tidyfair.tallies.moments import Needs
 from tidyfair.tallies.plans import counted_together
-from tidyfair.tallies.source import from_arrays, open_frame
+from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import Key, Scores, Tally, check_tally
 from tidyfair.tallies.thresholds import Cut
 
@@ -47,8 +48,6 @@ __all__: list[str] = []
 
 _Counted: TypeAlias = "tuple[Tally, Sequence[Request]]"
 """A tally, and what it answers."""
-_ARRAY = "array of "
-"""Before the name of what is given as an array, which no feature is called."""
 _MOST_BINS = 2**16
 _SHOWN = 10
 _ROUNDED = 0.01
@@ -107,7 +106,7 @@ class Question:
         ignore_index: object,
     ) -> tuple[pl.DataFrame, dict[str, Any]]:  # fmt: skip
         """Arrays as a frame, and which of its columns is what."""
-        return _of_arrays(roles, by, group_by, ignore_index)
+        return frame_of_arrays(roles, by, group_by, ignore_index)
 
     def check_options(self, options: Mapping[str, Any], accepted: Accepted) -> None:
         """Refuse options that no call knows, or that belong to another step."""
@@ -193,20 +192,15 @@ class Question:
         self, source: Source, truth: object, estimate: object, options: CountOptions, requests: Sequence[Request]
     ) -> Tally:
         columns, scores, cut = self._columns(truth, estimate, options)
-        for column in scores.columns if scores else ():
-            column.check(source.columns, "probs")
-        roles = {*columns, *(["probs"] if scores else [])}
-        if cut is not None and scores is not None and scores.several:
-            msg = f"`{cut.way}` cuts one column of scores, that of the event; give `probs=` one column."
-            raise ArgumentError(msg)
-        if cut is not None and cut.several and (compared := self._needs.compared):
-            name = next(name for name, each in self._formulas if compared[0] in each.all_terms)
-            msg = f"{name} is about one selection, not a list of them: give one {cut.way}."
-            raise ArgumentError(msg)
-        if cut is not None and cut.way != "threshold" and source.sides is not None:
-            msg = f"`{cut.way}` ranks rows within outer groups, and sides are made later; group by a column instead."
-            raise ArgumentError(msg)
-        self._check_roles({*roles, *({"estimate"} if cut is not None else ())})
+        given = {*columns}
+        if scores is not None:
+            given.add("probs")
+            for column in scores.columns:
+                column.check(source.columns, "probs")
+        if cut is not None:
+            given.add("estimate")
+            self._check_cut(cut, scores, source)
+        self._check_roles(given)
         self._check_numbers(options, cut)
         _check_parts(options)
         frequency = options.get("frequency_weights")
@@ -222,6 +216,20 @@ class Question:
             needs=replace(self._needs, rows=True) if options.get("keep_rows") else self._needs,
             blocks=options.get("parts") if self._sums_vary else None,
         )
+
+    def _check_cut(self, cut: Cut, scores: Scores | None, source: Source) -> None:
+        """Refuse a cut of scores that these metrics, or the outer groups, cannot have."""
+        if scores is not None and scores.several:
+            msg = f"`{cut.way}` cuts one column of scores, that of the event; give `probs=` one column."
+            raise ArgumentError(msg)
+        if cut.several and self._needs.compared:
+            of_one = self._needs.compared[0]
+            name = next(name for name, formula in self._formulas if of_one in formula.all_terms)
+            msg = f"{name} is about one selection, not a list of them: give one {cut.way}."
+            raise ArgumentError(msg)
+        if cut.way != "threshold" and source.sides is not None:
+            msg = f"`{cut.way}` ranks rows within outer groups, and sides are made later; group by a column instead."
+            raise ArgumentError(msg)
 
     def _in_bins(self, scores: Scores | None, bins: object) -> Scores:
         """The scores to be counted in bins, if that is enough for all metrics."""
@@ -316,33 +324,22 @@ class Question:
 
     @staticmethod
     def _keys(source: Source, requests: Sequence[Request], cluster: object) -> tuple[Key, ...]:
-        outer = source.outer
-        keys = dict.fromkeys(Key(column, "outer") for column in outer)
-        keys |= dict.fromkeys(Key(column, "side") for column in (source.sides.columns if source.sides else ()))
-        refuse_reserved("group_by", outer)
+        """The columns that rows are counted by; one that has two roles is counted by once."""
+        refuse_reserved("group_by", source.outer)
+        roles: dict[Column, Key] = {column: Key(column, "outer") for column in source.outer}
+        for column in source.sides.columns if source.sides else ():
+            roles.setdefault(column, Key(column, "side"))
         for request in requests:
-            if request.by is None and any(formula.given in {"truth", "estimate"} for _, formula in request.formulas):
-                msg = (
-                    f"{request.name} is that of groups: compare them, as by `separation(…)` or `new_groupwise_metric`."
-                )
-                raise ArgumentError(msg)
-            features = request.by.columns if request.by else ()
-            if both := [column.name for column in features if column in outer]:
-                msg = (
-                    f"{request.name}: the data are grouped by {both[0]!r}, so that each part holds a single group of "
-                    "it; group by another column, or compare another one."
-                )
+            _check_features(request, source.outer)
+            for column in request.by.columns if request.by else ():
+                roles.setdefault(column, Key(column, "by"))
+        if cluster is not None:
+            column = Column.of(cluster, "cluster")
+            if column in roles:
+                msg = f"`cluster`: {column.name!r} is a group already, which cannot be what varies."
                 raise ColumnError(msg)
-            keys |= dict.fromkeys(Key(column, "by") for column in features)
-        # a column that is both is counted by once
-        every = tuple({key.column: key for key in reversed(keys)}.values())[::-1]
-        if cluster is None:
-            return every
-        column = Column.of(cluster, "cluster")
-        if column in {key.column for key in every}:
-            msg = f"`cluster`: {column.name!r} is a group already, which cannot be what varies."
-            raise ColumnError(msg)
-        return (*every, Key(column, "cluster"))
+            roles[column] = Key(column, "cluster")
+        return tuple(roles.values())
 
     def evaluate(
         self, tally: Tally, reading: Reading, requests: Sequence[Request] | None = None, *, allow_unseen: bool = False
@@ -392,87 +389,77 @@ class Question:
         return add(tally.on_sides(), evaluated, table, reading)
 
     def _report(self, counted: Sequence[_Counted], reading: Reading, *, explain: bool) -> pl.DataFrame:
+        """The results as a frame, after telling the reader what has no value."""
         on_undefined = reading["on_undefined"]
-        parts, said = list[pl.DataFrame](), list[str]()
-        read = [
-            (tally, each)
-            for tally, requests in counted
-            for each in self.evaluate(tally, reading, requests, allow_unseen=True)
-        ]
-        for tally, evaluated in read:
-            explained = explain or reading["interval"] is not None
-            part = tidy_results(evaluated, undefined_is_null=on_undefined == "null", explain=explained)
-            parts.append(self._sure(tally, evaluated, part, reading))
-            if on_undefined in {"warn", "raise"}:
-                said += complaints(evaluated, part)
-                said += [each for each in _remarks(tally, evaluated) if each not in said]
-        results = parts[0]
-        if len(parts) > 1:
-            # metrics keep the order in which they were asked
-            place = {
-                (request.name, request.by.text if request.by else None): index
-                for index, request in enumerate(self.requests)
-            }
-            both = pl.concat(parts, how="vertical_relaxed")
-            order = [place[pair] for pair in both.select(".metric", ".by").rows()]
-            results = both[pl.Series(order).arg_sort()] if len(both) else both
-        if said and on_undefined == "raise":
-            raise UndefinedError("; ".join(said) + ".")
-        if remarks := counted[0][0].remarks():
-            shown = remarks[:_SHOWN] + ([f"and {len(remarks) - _SHOWN} more"] if len(remarks) > _SHOWN else [])
-            warn("; ".join(shown) + ".", SelectionWarning)
-        if on_undefined == "warn" and (constant := _constant([evaluated for _, evaluated in read])):
-            warn(constant, ConstantWarning)
-        if said:
-            warn("; ".join(said) + '. (on_undefined="ignore" silences this.)', UndefinedWarning)
-        shown = [name for name in results.columns if explain or name not in EXPLANATION]
-        return results[shown]
+        # intervals read who is left out
+        explained = explain or reading["interval"] is not None
+        parts: list[pl.DataFrame] = []
+        messages: list[str] = []
+        constant: list[str] = []
+        for tally, requests in counted:
+            for evaluated in self.evaluate(tally, reading, requests, allow_unseen=True):
+                part = tidy_results(evaluated, undefined_is_null=on_undefined == "null", explain=explained)
+                parts.append(self._sure(tally, evaluated, part, reading))
+                if on_undefined in {"warn", "raise"}:
+                    messages += complaints(evaluated, part)
+                    messages += [remark for remark in _remarks(tally, evaluated) if remark not in messages]
+                constant += _constant(evaluated)
+        if messages and on_undefined == "raise":
+            raise UndefinedError("; ".join(messages) + ".")
+        _warn_of_selections(counted[0][0])
+        if on_undefined == "warn":
+            _warn_of_values(messages, constant)
+        results = self._as_asked(parts)
+        return results[[name for name in results.columns if explain or name not in EXPLANATION]]
+
+    def _as_asked(self, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+        """The parts of a result as one, metrics in the order in which they were asked."""
+        if len(parts) == 1:
+            return parts[0]
+        order = {
+            (request.name, request.by.text if request.by else None): index
+            for index, request in enumerate(self.requests)
+        }
+        results = pl.concat(parts, how="vertical_relaxed")
+        indices = [order[pair] for pair in results.select(".metric", ".by").rows()]
+        return results[pl.Series(indices, dtype=pl.Int64).arg_sort()]
 
 
-def _of_arrays(
-    roles: Mapping[str, object],
-    by: Mapping[str, object] | None,
-    group_by: Mapping[str, object] | None,
-    ignore_index: object,
-) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Arrays as a frame, and which of its columns is what."""
-    named: dict[str, Any] = {role: _ARRAY + role for role, values in roles.items() if values is not None}
-    given = {name: roles[role] for role, name in named.items()}
-    if isinstance(roles["probs"], Mapping):
-        by_label = cast("Mapping[Any, object]", roles["probs"])
-        named["probs"] = {label: f"{_ARRAY}probs of {label!r}" for label in by_label}
-        del given[_ARRAY + "probs"]
-        given |= {named["probs"][label]: values for label, values in by_label.items()}
-    for role, features in (("by", by), ("group_by", group_by)):
-        if features is not None and not isinstance(features, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            msg = f'`{role}` gives arrays their names, as `{role}={{"sex": …}}`.'
-            raise ArgumentError(msg)
-    frame = from_arrays(given | dict(by or {}) | dict(group_by or {}))
-    for name in (by or {}).keys() & (group_by or {}).keys():
-        if not from_arrays({name: (by or {})[name]}).equals(frame.select(name)):
-            msg = f"`by` and `group_by` give {name!r} different arrays; give one of them another name."
-            raise ArgumentError(msg)
-    if ignore_index is not None:
-        frame = _without(frame, named.get("truth"), ignore_index)
-    return frame, named | {"group_by": list(group_by) if group_by else None}
-
-
-def _without(frame: pl.DataFrame, truth: str | None, value: Any) -> pl.DataFrame:
-    """The rows whose truth is another value."""
-    if truth is None:
-        msg = "`ignore_index` is a value of the truth, and there is no truth."
+def _check_features(request: Request, outer: Sequence[Column]) -> None:
+    """Refuse to compare what is no value of a group, or groups of which each outer group holds one."""
+    if request.by is None and any(formula.given in {"truth", "estimate"} for _, formula in request.formulas):
+        msg = f"{request.name} is that of groups: compare them, as by `separation(…)` or `new_groupwise_metric`."
         raise ArgumentError(msg)
-    value = plain(value)
-    kind = frame.schema[truth]
-    msg = f"`ignore_index` is a value of the truth, which is {kind}, not {value!r}."
-    if not is_value(value) or (isinstance(value, bool) and kind != pl.Boolean):
-        raise ArgumentError(msg)
-    if isinstance(value, float) and value.is_integer() and kind.is_integer():
-        value = int(value)  # as floats, large values of the column would be equal to their neighbours
-    try:
-        return frame.filter(pl.col(truth).ne_missing(pl.lit(value)))
-    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        raise ArgumentError(msg) from error
+    for column in request.by.columns if request.by else ():
+        if column in outer:
+            msg = (
+                f"{request.name}: the data are grouped by {column.name!r}, so that each part holds a single group of "
+                "it; group by another column, or compare another one."
+            )
+            raise ColumnError(msg)
+
+
+def _warn_of_selections(tally: Tally) -> None:
+    """Tell the reader of selections that are not quite what was asked for."""
+    remarks = tally.remarks()
+    if remarks:
+        more = [f"and {len(remarks) - _SHOWN} more"] if len(remarks) > _SHOWN else []
+        warn("; ".join([*remarks[:_SHOWN], *more]) + ".", SelectionWarning)
+
+
+def _warn_of_values(messages: Sequence[str], constant: Sequence[str]) -> None:
+    """Tell the reader which metrics have no value, and which cannot vary."""
+    silence = '(on_undefined="ignore" silences this.)'
+    if constant:
+        names = ", ".join(dict.fromkeys(constant))
+        warn(
+            f"{names} cannot vary: this average over labels is the same whatever the data, because the shares of all "
+            "labels add up. Read one label, `pos_label=`, or of disparities each, "
+            f'`estimator="one_vs_rest"`. {silence}',
+            ConstantWarning,
+        )
+    if messages:
+        warn(f"{'; '.join(messages)}. {silence}", UndefinedWarning)
 
 
 def _sides(tally: Tally, requests: Sequence[Request]) -> list[tuple[Privileged, pl.DataFrame]]:
@@ -481,21 +468,11 @@ def _sides(tally: Tally, requests: Sequence[Request]) -> list[tuple[Privileged, 
     return [(each, tally.cells[tally.names(each.columns)]) for each in dict.fromkeys(every) if each is not None]
 
 
-def _constant(evaluated: Sequence[Evaluated]) -> str:
-    """The metrics that cannot vary, because an average over labels is the same whatever the data; or nothing."""
-    names = [
-        request.name
-        for each in evaluated
-        for request in each.requests
-        if each.labels.event is None and each.estimator_of(request) in request.constant
-    ]
-    if not names:
-        return ""
-    return (
-        f"{', '.join(dict.fromkeys(names))} cannot vary: this average over labels is the same whatever the data, "
-        "because the shares of all labels add up. Read one label, `pos_label=`, or of disparities each, "
-        '`estimator="one_vs_rest"`. (on_undefined="ignore" silences this.)'
-    )
+def _constant(evaluated: Evaluated) -> list[str]:
+    """The names of the metrics that cannot vary, because an average over labels is the same whatever the data."""
+    if evaluated.labels.event is not None:
+        return []
+    return [request.name for request in evaluated.requests if evaluated.estimator_of(request) in request.constant]
 
 
 def _remarks(tally: Tally, evaluated: Evaluated) -> list[str]:

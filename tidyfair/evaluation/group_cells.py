@@ -57,9 +57,7 @@ class Units:
     def keys(self) -> dict[By, pl.DataFrame]:
         """The keys of the groups of each `by`, as the user wrote them."""
         return {
-            by: index.keys.rename({_SIDE: "side"}, strict=False)
-            for by, index in self.indices.items()
-            if by is not None
+            by: index.keys.rename({_SIDE: "side"}, strict=False) for by, index in self.indices.items() if by is not None
         }
 
     @cached_property

@@ -16,8 +16,8 @@ _TASKS = Path("/proc/self/task")
 """Where Linux lists the threads of a process."""
 _NAMED = "polars"
 _A_MOMENT = 0.01
-_CHECKED = {os.getpid()}
-"""The processes that are no forks, or were seen to have the threads."""
+_CHECKED: set[int] = set()
+"""The processes that were seen to have the threads: even the first one may be a fork of one that used polars alone."""
 
 
 def check_threads() -> None:

@@ -1,0 +1,79 @@
+"""Arrays as a frame: the columns of a call whose data are arrays and tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError
+from tidyfair.specs.arguments import is_value, plain
+from tidyfair.tallies.source import from_arrays
+
+__all__: list[str] = []
+
+_ARRAY = "array of "
+"""Before the name of what is given as an array, which no feature is called."""
+
+
+def frame_of_arrays(
+    roles: Mapping[str, object], by: object, group_by: object, ignore_index: object
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Arrays, by what they are to a call, as a frame, and the arguments that name its columns.
+
+    Rows whose truth is `ignore_index` are left out.
+    """
+    names, arrays = _named(roles)
+    features, outer = _by_name("by", by), _by_name("group_by", group_by)
+    frame = from_arrays(arrays | features | outer)
+    for name in features.keys() & outer.keys():
+        if not from_arrays({name: features[name]}).equals(frame.select(name)):
+            msg = f"`by` and `group_by` give {name!r} different arrays; give one of them another name."
+            raise ArgumentError(msg)
+    if ignore_index is not None:
+        frame = _without(frame, names.get("truth"), ignore_index)
+    return frame, names | {"group_by": None if group_by is None else list(outer)}
+
+
+def _named(roles: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, object]]:
+    """The names of the columns of each role, and the arrays by these names."""
+    names: dict[str, Any] = {}
+    arrays: dict[str, object] = {}
+    for role, values in roles.items():
+        if role == "probs" and isinstance(values, Mapping):
+            by_label = cast("Mapping[Any, object]", values)
+            names["probs"] = {label: f"{_ARRAY}probs of {label!r}" for label in by_label}
+            arrays |= {names["probs"][label]: scores for label, scores in by_label.items()}
+        elif values is not None:
+            names[role] = _ARRAY + role
+            arrays[names[role]] = values
+    return names, arrays
+
+
+def _by_name(role: str, features: object) -> dict[str, object]:
+    """The arrays of features by their names."""
+    if features is None:
+        return {}
+    if not isinstance(features, Mapping):
+        msg = f'`{role}` gives arrays their names, as `{role}={{"sex": …}}`.'
+        raise ArgumentError(msg)
+    return dict(cast("Mapping[str, object]", features))
+
+
+def _without(frame: pl.DataFrame, truth: str | None, value: Any) -> pl.DataFrame:
+    """The rows whose truth is another value."""
+    if truth is None:
+        msg = "`ignore_index` is a value of the truth, and there is no truth."
+        raise ArgumentError(msg)
+    value = plain(value)
+    kind = frame.schema[truth]
+    msg = f"`ignore_index` is a value of the truth, which is {kind}, not {value!r}."
+    if not is_value(value) or (isinstance(value, bool) and kind != pl.Boolean):
+        raise ArgumentError(msg)
+    if isinstance(value, float) and value.is_integer() and kind.is_integer():
+        value = int(value)  # as floats, large values of the column would be equal to their neighbours
+    try:
+        return frame.filter(pl.col(truth).ne_missing(pl.lit(value)))
+    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        raise ArgumentError(msg) from error
