@@ -10,6 +10,7 @@ import polars as pl
 
 from tidyfair.evaluation.states import NO_LEVEL, PART, STATES, UNDEFINED
 from tidyfair.evaluation.statistics import LEVEL, UNIT
+from tidyfair.evaluation.values import ZERO_DENOMINATOR
 from tidyfair.specs.aggregates import SUPPRESSED
 from tidyfair.specs.options import ALL_LABELS
 
@@ -33,7 +34,7 @@ STATE = "state"
 _INTEGERS = {
     "request": pl.Int32, PART: pl.Int8, UNIT: pl.Int32, LEVEL: pl.Int32, "metric": pl.Int32, "outer": pl.Int32,
 }  # fmt: skip
-_COLUMNS = ("estimate", "n", "denominator", "mass", "size", "rows", "weight", "reason", "levels_left_out")
+_COLUMNS = ("estimate", "n", "denominator", "mass", "size", "rows", "reason", "levels_left_out")
 _BY_LABEL = ("one_vs_rest", ALL_LABELS)
 """Estimators that results show a label for."""
 
@@ -84,7 +85,7 @@ def value_rows(
 ) -> ValueRows:
     """One row for each metric of a request, label and group cell; values that are not compared are left out of it."""
     runs = _Runs.of(asked, values, requests, units)
-    columns = runs.columns(values)
+    columns = _Columns(list(values.values()), runs.source)
     min_n = runs.spread([requests[each.request].min_n for each in asked])
     states = _States.of(columns, units.apart[runs.unit], min_n, na_rm=na_rm, unseen=labels.unseen)
     formulas = {formula: number for number, formula in enumerate(dict.fromkeys(each.formula for each in asked))}
@@ -102,7 +103,7 @@ def value_rows(
         "size": _without(columns["size"], states.apart),
         "is_reference": _references(requests, units, request, runs.unit),
     }
-    extra = {name: column for name, column in columns.items() if name not in _COLUMNS}
+    extra = {name: columns[name] for name in columns.extra}
 
     def frame() -> pl.DataFrame:
         return pl.DataFrame(
@@ -176,27 +177,63 @@ class _Runs:
         sizes = [len(part) for part in unit]
         return cls(np.concatenate(unit), np.concatenate(source), np.concatenate(label), sizes)
 
-    def columns(self, values: Mapping[tuple[Formula, str], Values]) -> dict[str, Array]:
-        """All that is known of values, for each row."""
-        import numpy as np
-
-        columns = {
-            name: np.concatenate([getattr(each, name).T.ravel() for each in values.values()]) for name in _COLUMNS
-        }
-        for name in dict.fromkeys(name for each in values.values() for name in each.extra):
-            parts = [each.extra.get(name, np.full(each.estimate.shape, np.nan)) for each in values.values()]
-            columns[name] = np.concatenate([part.T.ravel() for part in parts])
-        return {name: column[self.source] for name, column in columns.items()}
-
     def spread(self, numbers: Sequence[int]) -> Integers:
         """A number for each metric of a request as one for each row."""
         import numpy as np
 
-        return np.repeat(np.array(numbers, dtype=np.int64), self.sizes)
+        return np.repeat(np.array(numbers, dtype=np.int32), self.sizes)
 
     def spread_texts(self, texts: Sequence[str]) -> pl.Series:
         """A text for each metric of a request as one for each row."""
         return pl.Series(texts, dtype=pl.String)[self.spread(range(len(texts)))]
+
+
+class _Columns:
+    """What is known of the values of all rows; columns are put together when they are asked for."""
+
+    def __init__(self, values: Sequence[Values], source: Integers) -> None:
+        self._values = values
+        self._source = source
+        self._known: dict[str, Array] = {}
+
+    @property
+    def extra(self) -> list[str]:
+        """The names of the columns that are not always there."""
+        return list(dict.fromkeys(name for values in self._values for name in values.extra))
+
+    def __getitem__(self, name: str) -> Array:
+        import numpy as np
+
+        if name not in self._known:
+            parts = [self._part(values, name).T.ravel() for values in self._values]
+            self._known[name] = np.concatenate(parts)[self._source]
+        return self._known[name]
+
+    @staticmethod
+    def _part(values: Values, name: str) -> Array:
+        import numpy as np
+
+        if name in _COLUMNS:
+            return getattr(values, name)
+        return values.extra.get(name, np.full(values.estimate.shape, np.nan))
+
+    def reasons(self, rows: Integers) -> list[str]:
+        """Why some rows have no value."""
+        import numpy as np
+
+        ends = np.cumsum([values.estimate.size for values in self._values])
+        source = self._source[rows]
+        of_formula = np.searchsorted(ends, source, side="right")
+        reasons = np.empty(len(rows), dtype=object)
+        for number, values in enumerate(self._values):
+            chosen = of_formula == number
+            label, cell = np.divmod(source[chosen] - ends[number] + values.estimate.size, len(values.estimate))
+            reasons[chosen] = values.reason[cell, label]
+        return reasons.tolist()
+
+    def any(self, name: str) -> bool:
+        """Whether a condition is met anywhere."""
+        return any(getattr(values, name).any() for values in self._values)
 
 
 def _levels(
@@ -206,7 +243,7 @@ def _levels(
     import numpy as np
 
     read = {"truth": range(len(labels.values)), "estimate": range(len(labels.values))}
-    levels, start = np.full(len(runs.unit), NO_LEVEL), 0
+    levels, start = np.full(len(runs.unit), NO_LEVEL, dtype=np.int32), 0
     for each, size in zip(asked, runs.sizes, strict=True):
         own = np.array(read.get(str(each.formula.given), labels.levels))
         by_label = each.estimator in _BY_LABEL and values[each.formula, each.estimator].by_level
@@ -222,8 +259,10 @@ class _States:
 
     codes: Integers
     """The state of each row as its index among `STATES`, or `UNDEFINED` for what has no value."""
-    reasons: Array
-    """Why rows are undefined, where they are."""
+    undefined: Integers
+    """The rows without a value."""
+    reasons: list[str]
+    """Why these have none."""
     compared: Array
     """The values that count where groups are compared; nan for the others."""
     shown: Array
@@ -232,40 +271,43 @@ class _States:
     apart: Booleans
 
     @classmethod
-    def of(
-        cls, columns: Mapping[str, Array], apart: Booleans, min_n: Integers, *, na_rm: bool, unseen: bool
-    ) -> _States:
+    def of(cls, columns: _Columns, apart: Booleans, min_n: Integers, *, na_rm: bool, unseen: bool) -> _States:
         import numpy as np
 
+        nowhere = np.broadcast_to(np.array(False), apart.shape)  # noqa: FBT003 - an array
         # of an event that does not occur nothing is known, because it may be a slip
         estimate = np.full(len(apart), np.nan) if unseen else columns["estimate"]
-        undefined = np.isnan(estimate)
-        suppressed = undefined & (columns["reason"] == SUPPRESSED)
-        incomplete = (columns["rows"] > columns["n"]) & (not na_rm)
-        too_few = columns["denominator"] < min_n
-        codes = np.full(len(apart), STATES.index("ok"))
+        undefined = np.flatnonzero(np.isnan(estimate))
+        reasons = columns.reasons(undefined)
+        suppressed = np.zeros(len(apart), dtype=bool)
+        suppressed[undefined] = [reason == SUPPRESSED for reason in reasons]
+        incomplete = nowhere if na_rm else columns["rows"] > columns["n"]
+        too_few = columns["denominator"] < min_n if min_n.any() else nowhere
+        codes = np.full(len(apart), STATES.index("ok"), dtype=np.int8)
         # of those that apply the last one counts
-        for state, applies in {
-            "levels_left_out": columns["levels_left_out"],
-            "infinite": np.isinf(estimate),
-            "undefined": undefined,
-            "below_min_n": too_few,
-            SUPPRESSED: suppressed,
-            "missing_values": incomplete,
-            UNSEEN: np.full(len(apart), unseen),
-            "left_out": apart,
-        }.items():
-            codes[applies] = STATES.index(state) if state in STATES else UNDEFINED
-        reasons = columns["reason"].copy()
-        reasons[undefined & (columns["n"] == 0)] = "zero_denominator"
+        if columns.any("levels_left_out"):
+            codes[columns["levels_left_out"]] = STATES.index("levels_left_out")
+        codes[np.isinf(estimate)] = STATES.index("infinite")
+        codes[undefined] = UNDEFINED
+        codes[too_few] = STATES.index("below_min_n")
+        codes[suppressed] = STATES.index(SUPPRESSED)
+        codes[incomplete] = STATES.index("missing_values")
         if unseen:
-            reasons[:] = UNSEEN
+            codes[:] = UNDEFINED
+            reasons = [UNSEEN] * len(undefined)
+        else:
+            without_rows = columns["n"][undefined] == 0
+            reasons = [
+                ZERO_DENOMINATOR if empty else reason for reason, empty in zip(reasons, without_rows, strict=True)
+            ]
+        codes[apart] = STATES.index("left_out")
         left_out = too_few | suppressed | incomplete | apart
         return cls(
             codes=codes,
+            undefined=undefined,
             reasons=reasons,
-            compared=np.where(left_out, np.nan, estimate),
-            shown=np.where(suppressed, np.nan, estimate),
+            compared=_without(estimate, left_out),
+            shown=_without(estimate, suppressed),
             suppressed=suppressed,
             apart=apart,
         )
@@ -276,8 +318,8 @@ class _States:
         import numpy as np
 
         texts = np.array([*STATES, ""], dtype=object)[self.codes]
-        undefined = self.codes == UNDEFINED
-        texts[undefined] = self.reasons[undefined]
+        is_undefined = self.codes[self.undefined] == UNDEFINED
+        texts[self.undefined[is_undefined]] = np.array(self.reasons, dtype=object)[is_undefined]
         return pl.Series(texts, dtype=pl.String)
 
 
@@ -313,4 +355,4 @@ def _without(values: Array, excluded: Booleans) -> Array:
     """Numbers, nan where they do not count."""
     import numpy as np
 
-    return np.where(excluded, np.nan, values)
+    return np.where(excluded, np.nan, values) if excluded.any() else values

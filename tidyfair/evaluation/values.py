@@ -39,8 +39,6 @@ class Values:
     """The weight of all rows."""
     rows: Array
     """The number of all rows."""
-    weight: Array
-    """How often each label is true."""
     reason: Array
     """Why there is no value, where there is none."""
     levels_left_out: Booleans
@@ -86,7 +84,7 @@ def evaluate(formula: Formula, estimator: str, known: Statistics, of_rows: OfRow
     if formula.over_levels and not one_by_one:
         values = _first_level(values)
     elif not formula.over_levels and not one_by_one and estimator != "micro":
-        values = _average(values, formula, estimator)
+        values = _average(values, formula, estimator, known.true(formula.reads))
     values = _without_hidden(values, formula, known)
     return replace(values, by_level=one_by_one)
 
@@ -113,7 +111,7 @@ def _as_read(formula: Formula, estimator: str, known: Statistics, measure: Any) 
     """The statistics as a formula reads them: label by label, from two sides, or added up over labels."""
     sums = known.read(formula.reads, measure)
     if formula.over_levels and estimator in ONE_LABEL and formula.kind == "class" and formula.given is None:
-        return two_sides(sums)
+        return two_sides(sums, formula.all_sums)
     if estimator == "micro" and not formula.over_levels:
         return {
             # what is about the labels of the call is the same for all groups
@@ -138,9 +136,9 @@ def _beside(formula: Formula, known: Statistics, estimate: Array, denominator: A
     """Values with what is known of the rows behind them."""
     import numpy as np
 
-    used, mass, weight = (each(formula.reads) for each in (known.used, known.mass, known.true))
+    used, mass = known.used(formula.reads), known.mass(formula.reads)
     shape = used.shape[:2]
-    used, mass, weight = (each.reshape(*shape, math.prod(each.shape[2:]))[..., 0] for each in (used, mass, weight))
+    used, mass = (rows.reshape(*shape, math.prod(rows.shape[2:]))[..., 0] for rows in (used, mass))
     estimate = _in_columns(estimate)
     return Values(
         estimate=estimate,
@@ -149,9 +147,8 @@ def _beside(formula: Formula, known: Statistics, estimate: Array, denominator: A
         mass=mass,
         size=np.broadcast_to(_in_columns(known.size)[:, :1], shape),
         rows=_by_label(known.all_rows, shape),
-        weight=weight,
-        reason=np.full(estimate.shape, formula.undefined, dtype=object),
-        levels_left_out=np.zeros(estimate.shape, dtype=bool),
+        reason=np.broadcast_to(np.array(formula.undefined, dtype=object), estimate.shape),
+        levels_left_out=np.broadcast_to(np.array(False), estimate.shape),  # noqa: FBT003 - an array
         by_level=False,
         extra={},
     )
@@ -187,21 +184,20 @@ def _first_level(values: Values) -> Values:
         mass=values.mass[:, :1],
         size=values.size[:, :1],
         rows=values.rows[:, :1],
-        weight=values.weight[:, :1],
         reason=values.reason[:, :1],
         levels_left_out=values.levels_left_out[:, :1],
         extra={name: column[:, :1] for name, column in values.extra.items()},
     )
 
 
-def _average(values: Values, formula: Formula, estimator: str) -> Values:
-    """The mean over labels, each counting the same or as often as it is true.
+def _average(values: Values, formula: Formula, estimator: str, true: Array) -> Values:
+    """The mean over labels, each counting the same or as often as it is `true`.
 
     Labels without a value are left out where the formula says so; else the mean has none, unless they weigh nothing.
     """
     import numpy as np
 
-    weight = values.weight if estimator == "macro_weighted" else np.ones(values.estimate.shape)
+    weight = true if estimator == "macro_weighted" else np.ones(values.estimate.shape)
     known = ~np.isnan(values.estimate)
     counted = known & (weight > 0)
     dispensable = known | (weight == 0)

@@ -595,7 +595,8 @@ class Formula:
         (shape,) = lengths or {()}
         sums = {name: np.broadcast_to(value, shape) for name, value in sums.items()}
         if self.over_levels and math.prod(shape) == 1:
-            sums = two_sides({name: value.reshape(()) for name, value in sums.items()})
+            one_label = {name: value.reshape(()) for name, value in sums.items()}
+            sums = two_sides(one_label, {*sums, *self.all_sums})
         elif self.over_levels:
             sums["rank"] = np.arange(float(shape[0]))
         return self.on_sums(sums)[0].item()
@@ -669,15 +670,15 @@ def _shared(options: Mapping[str, object], part: Formula) -> dict[str, object]:
     return {name: value for name, value in options.items() if name in dict(part.options)}
 
 
-def two_sides(sums: Sums) -> dict[str, Number]:
-    """Sums of one label against the rest and, beside them on a last axis, the same seen from the rest."""
+def two_sides(sums: Sums, names: Iterable[str]) -> dict[str, Number]:
+    """Some sums of one label against the rest and, beside them on a last axis, the same seen from the rest."""
     import numpy as np
 
-    both = {
-        name: np.stack([value, sums.get(_FROM_THE_REST.get(name, name), value)], axis=-1)
-        for name, value in sums.items()
-    }
-    if "fn" in both:
+    known: dict[str, Number] = {}
+    for name in names:
         # of two labels, the wrong one is one step away
-        both |= dict.fromkeys(("absolute_steps", "squared_steps"), both["fn"])
-    return both | {"rank": np.array([0.0, 1.0])}
+        own = "fn" if name in {"absolute_steps", "squared_steps"} else name
+        if own in sums:
+            other = _FROM_THE_REST.get(own, own)
+            known[name] = np.stack([sums[own], sums.get(other, sums[own])], axis=-1)
+    return known | {"rank": np.array([0.0, 1.0])}

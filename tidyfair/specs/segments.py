@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
-Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.signedinteger[Any]]]"
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Merge: TypeAlias = "np.ufunc"
 """A function of two arrays that merges any number of them, such as `np.add` or `np.fmin`."""
