@@ -21,7 +21,7 @@ import pyarrow as pa
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # workers share the cores; polars reads this when it first computes
@@ -49,6 +49,19 @@ def records(library: str) -> list[dict[str, Any]]:
 
 def reference_data(name: str) -> pl.DataFrame:
     return pl.read_parquet(REFERENCES / "data" / f"{name}.parquet")
+
+
+def check_every(cases: Mapping[str, Any], check: Callable[[Any], None]) -> None:
+    """Check all of many cases in one test, and fail with the name of every case that does not pass and why."""
+    assert cases
+    failures: list[str] = []
+    for name, case in cases.items():
+        try:
+            check(case)
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - the other cases are checked all the same
+            failures.append(f"{name}: {type(error).__name__}: {error}")
+    if failures:
+        pytest.fail("\n".join([f"{len(failures)} of {len(cases)} fail", *failures]), pytrace=False)
 
 
 @pytest.fixture
