@@ -20,12 +20,23 @@ import polars.selectors as cs
 import pyarrow as pa
 import pytest
 
+from tidyfair.specs.options import DEFAULTS
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # workers share the cores; polars reads this when it first computes
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
+
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
+"""`thorough` tries laws on as many examples as they name, which `.ci/run` asks for; `quick` on a third of them."""
+
+
+def examples(many: int) -> int:
+    """How many examples a law is tried on, others in each run."""
+    return many if PROFILE == "thorough" else max(5, many // 3)
+
 
 DOCS = Path(__file__).parents[1] / "docs"
 REFERENCES = Path(__file__).parent / "references"
@@ -62,6 +73,22 @@ def check_every(cases: Mapping[str, Any], check: Callable[[Any], None]) -> None:
             failures.append(f"{name}: {type(error).__name__}: {error}")
     if failures:
         pytest.fail("\n".join([f"{len(failures)} of {len(cases)} fail", *failures]), pytrace=False)
+
+
+@pytest.fixture(scope="module")
+def few_draws() -> Iterator[None]:
+    """A tenth of the usual replicates of intervals, for modules that read no digits of them but beside each other."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(cast("dict[str, Any]", DEFAULTS), "times", 1_000)
+        patch.setattr("tidyfair.cli.commands._DRAWS", 200)
+        yield
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charts are made but not drawn, which takes longest, for tests that read the words of a page only."""
+    picture = '<svg xmlns="http://www.w3.org/2000/svg"></svg>'
+    monkeypatch.setattr("vl_convert.vegalite_to_svg", lambda *_, **__: picture)
 
 
 @pytest.fixture

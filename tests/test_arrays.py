@@ -16,7 +16,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from conftest import reference_data
+from conftest import examples, reference_data
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -502,7 +502,7 @@ def assert_same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("name", STREAMS)
-@settings(max_examples=8, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(8), deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     places=st.lists(st.integers(0, 4), min_size=SOME.height, max_size=SOME.height),
     random=st.randoms(use_true_random=False),
