@@ -25,9 +25,13 @@ from tidyfair.specs.options import DEFAULTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-if "PYTEST_XDIST_WORKER" in os.environ:
-    # workers share the cores; polars reads this when it first computes
-    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the processes that share the cores, and the kernels of notebooks, compute in one thread."""
+    if config.getoption("numprocesses", None):
+        for library in ("POLARS_MAX", "OPENBLAS_NUM", "OMP_NUM", "MKL_NUM"):
+            os.environ.setdefault(f"{library}_THREADS", "1")
+
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
 """`thorough` tries laws on as many examples as they name, which `.ci/run` asks for; `quick` on a third of them."""

@@ -642,7 +642,7 @@ def test_means_of_few_clusters_are_covered() -> None:
         found = mae(people, "y", "p", interval="auto", cluster="person", times=2_000, group_by="run")
     covered = (found[".lower"] <= 0) & (found[".upper"] >= 0)
     assert len(covered) == runs
-    assert covered.mean() >= 0.9
+    assert covered.sum() >= 0.9 * runs
 
 
 def test_few_clusters_are_too_few_to_tell() -> None:
