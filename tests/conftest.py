@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import gzip
 import importlib.util
 import json
@@ -40,6 +41,16 @@ PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
 def examples(many: int) -> int:
     """How many examples a law is tried on, others in each run."""
     return many if PROFILE == "thorough" else max(5, many // 3)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what was imported and collected, which lasts as long as the tests do."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
 
 
 DOCS = Path(__file__).parents[1] / "docs"
