@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import gzip
 import importlib.util
 import json
@@ -20,12 +21,37 @@ import polars.selectors as cs
 import pyarrow as pa
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tidyfair.specs.options import DEFAULTS
 
-if "PYTEST_XDIST_WORKER" in os.environ:
-    # workers share the cores; polars reads this when it first computes
-    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the processes that share the cores, and the kernels of notebooks, compute in one thread."""
+    if config.getoption("numprocesses", None):
+        for library in ("POLARS_MAX", "OPENBLAS_NUM", "OMP_NUM", "MKL_NUM"):
+            os.environ.setdefault(f"{library}_THREADS", "1")
+
+
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
+"""`thorough` tries laws on as many examples as they name, which `.ci/run` asks for; `quick` on a third of them."""
+
+
+def examples(many: int) -> int:
+    """How many examples a law is tried on, others in each run."""
+    return many if PROFILE == "thorough" else max(5, many // 3)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what was imported and collected, which lasts as long as the tests do."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
+
 
 DOCS = Path(__file__).parents[1] / "docs"
 REFERENCES = Path(__file__).parent / "references"
@@ -49,6 +75,35 @@ def records(library: str) -> list[dict[str, Any]]:
 
 def reference_data(name: str) -> pl.DataFrame:
     return pl.read_parquet(REFERENCES / "data" / f"{name}.parquet")
+
+
+def check_every(cases: Mapping[str, Any], check: Callable[[Any], None]) -> None:
+    """Check all of many cases in one test, and fail with the name of every case that does not pass and why."""
+    assert cases
+    failures: list[str] = []
+    for name, case in cases.items():
+        try:
+            check(case)
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - the other cases are checked all the same
+            failures.append(f"{name}: {type(error).__name__}: {error}")
+    if failures:
+        pytest.fail("\n".join([f"{len(failures)} of {len(cases)} fail", *failures]), pytrace=False)
+
+
+@pytest.fixture(scope="module")
+def few_draws() -> Iterator[None]:
+    """A tenth of the usual replicates of intervals, for modules that read no digits of them but beside each other."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(cast("dict[str, Any]", DEFAULTS), "times", 1_000)
+        patch.setattr("tidyfair.cli.commands._DRAWS", 200)
+        yield
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charts are made but not drawn, which takes longest, for tests that read the words of a page only."""
+    picture = '<svg xmlns="http://www.w3.org/2000/svg"></svg>'
+    monkeypatch.setattr("vl_convert.vegalite_to_svg", lambda *_, **__: picture)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 import pytest
-from conftest import records, reference_data
+from conftest import check_every, records, reference_data
 
 import tidyfair as tf
 from tidyfair.specs.formulas import Number, Rate  # noqa: TC001 - part of what a reader of a formula sees
@@ -240,8 +240,17 @@ def same(ours: Any, theirs: Any) -> bool:
     return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9)
 
 
-@pytest.mark.parametrize("record", SCORED, ids=lambda record: record["id"])
-def test_record(record: dict[str, Any]) -> None:
+BY_FUNCTION: dict[str, dict[str, dict[str, Any]]] = {}
+for each in SCORED:
+    BY_FUNCTION.setdefault(each["function"], {})[each["id"]] = each
+
+
+@pytest.mark.parametrize("function", BY_FUNCTION)
+def test_records_of_a_function(function: str) -> None:
+    check_every(BY_FUNCTION[function], check_record)
+
+
+def check_record(record: dict[str, Any]) -> None:
     found = answer(record)
     expected = {name: value for name, value in record["value"].items() if name not in OUT_OF_SCOPE}
     assert found.keys() == expected.keys()

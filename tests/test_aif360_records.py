@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from conftest import records, reference_data, script
+from conftest import check_every, records, reference_data, script
 
 import tidyfair as tf
 
@@ -280,10 +280,13 @@ def deviation(record: dict[str, Any]) -> str | None:
 
 @pytest.mark.parametrize("function", sorted({record["function"] for record in RECORDS}))
 def test_records(function: str) -> None:
-    for record in (each for each in RECORDS if each["function"] == function):
-        rule, theirs = deviation(record), theirs_of(record)
-        if rule is not None:
-            assert same(DEVIATIONS[rule][1](record), theirs), record["id"]
+    check_every({record["id"]: record for record in RECORDS if record["function"] == function}, check_record)
+
+
+def check_record(record: dict[str, Any]) -> None:
+    rule, theirs = deviation(record), theirs_of(record)
+    if rule is not None:
+        assert same(DEVIATIONS[rule][1](record), theirs)
 
 
 def test_deviations_are_those_listed() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from conftest import records, reference_data, script
+from conftest import check_every, records, reference_data, script
 
 import tidyfair as tf
 
@@ -65,9 +65,11 @@ def number(value: Any) -> float | None:
     return None if math.isnan(float(value)) else float(value)
 
 
-@pytest.mark.parametrize("name", [name for name, record in RECORDS.items() if record["value"] is not None])
-def test_record(name: str) -> None:
-    record = RECORDS[name]
+def test_records() -> None:
+    check_every({name: record for name, record in RECORDS.items() if record["value"] is not None}, check_record)
+
+
+def check_record(record: dict[str, Any]) -> None:
     mine = asked(record)
     for key, expected in theirs(record).items():
         found = mine.get(key)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from conftest import reference_data
+from conftest import examples, reference_data
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -502,7 +503,7 @@ def assert_same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("name", STREAMS)
-@settings(max_examples=8, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(8), deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     places=st.lists(st.integers(0, 4), min_size=SOME.height, max_size=SOME.height),
     random=st.randoms(use_true_random=False),
@@ -540,8 +541,8 @@ def test_empty_batches() -> None:
         assert_same(CLASS.compute(total), CLASS(FRAME, "y_true", "y_pred"))
 
 
-def counted(part: pl.DataFrame) -> Any:
-    return CLASS.tally(part, "y_true", "y_pred", case_weights="weight")
+# a method of the library, so that another process need not import these tests
+counted: Any = partial(CLASS.tally, truth="y_true", estimate="y_pred", case_weights="weight")
 
 
 def test_threads() -> None:

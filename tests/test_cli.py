@@ -5,7 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,10 @@ from tidyfair.cli import terminal as screen
 from tidyfair.cli.fail_if import gate_of
 from tidyfair.cli.main import main
 from tidyfair.datasets import lending
+from tidyfair.metrics import catalog
 from tidyfair.tallies.files import write
+
+pytestmark = pytest.mark.usefixtures("few_draws")
 
 ARGUMENTS = ["--truth", "repaid", "--estimate", "approved", "--pos-label", "yes", "--by", "race", "--by", "race:sex"]
 
@@ -304,6 +307,7 @@ def test_two_models_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "no column 'newest'" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_pages_are_written(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     html, card = tmp_path / "audit.html", tmp_path / "card.md"
     assert main(["audit", file, *ARGUMENTS, "--html", str(html), "--markdown", str(card)]) == 0
@@ -692,7 +696,9 @@ def test_a_threshold_on_one_side_of_all_scores_is_told(tmp_path: Path, capsys: p
 
 
 @pytest.mark.parametrize("kind", ["class", "prob", "numeric"])
-def test_limits_of_metrics_are_told_which_comparison_to_write(kind: Any) -> None:
+def test_limits_of_metrics_are_told_which_comparison_to_write(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    # each message looks through all metrics, whose sources are then read once only
+    monkeypatch.setattr(catalog, "source_of", cache(catalog.source_of))
     for metric in tf.get_metrics(kind):
         assert isinstance(metric, tf.Metric)
         with pytest.raises(tf.ArgumentError, match=f"`fail_if`: {metric.name} compares no groups") as told:
@@ -877,6 +883,7 @@ def test_groups_of_few_rows_are_neither_shown_nor_compared(tmp_path: Path, capsy
     assert _cells(out, "demographic_parity", "race")[0] == f"{enough['.estimate'].item():.3f}"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_comparison_is_added_to_the_usual_ones(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

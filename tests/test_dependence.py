@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import polars as pl
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
@@ -346,7 +347,7 @@ def test_it_is_a_mean_of_groups_that_other_distances_have_too(distance: str) -> 
 
 # What holds for all data
 
-LAW = settings(deadline=None, max_examples=40, database=None)
+LAW = settings(deadline=None, max_examples=examples(40), database=None)
 ROWS = st.lists(
     st.tuples(
         st.sampled_from([0, 1, 2, None]), st.sampled_from([0, 1, 2, None]),
@@ -390,7 +391,7 @@ def test_tallies_of_parts_add_up_to_the_whole(rows: list[tuple[object, ...]], cu
 
 
 @given(st.lists(st.integers(0, 4), min_size=3, max_size=3).filter(any), st.integers(1, 3), st.integers(0, 2))
-@settings(LAW, max_examples=25)
+@settings(LAW, max_examples=examples(25))
 def test_no_distance_is_that_of_equal_distributions(counts: list[int], times: int, other: int) -> None:
     estimate = [label for label, count in enumerate(counts) for _ in range(count)]
     equal = [(0, label, "a", 1.0) for label in estimate] + [(0, label, "b", 1.0) for label in estimate * times]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -372,22 +373,33 @@ def test_a_stored_result_does_not_pass_with_a_group_left_out() -> None:
         tf.check(unexplained, below=0.1)
 
 
+SOME = random_people().with_columns(t=pl.when(pl.col("g") == "c").then(0).otherwise("t"))
+SOME_METRICS = tf.metric_set(tf.equal_opportunity("g"), tf.demographic_parity("h"), tf.demographic_parity("g"))
+SOME_CALL: dict[str, Any] = {"truth": "t", "estimate": "e", "on_undefined": "null", "group_by": "fold"}
+SURE: dict[str, Any] = {"interval": "auto", "conf_level": 0.9, "explain": True}
+
+
+@cache
+def verdicts_of_polars(limit: float) -> list[str]:
+    return tf.check(SOME_METRICS, below=limit)(SOME, **SOME_CALL)[".verdict"].to_list()
+
+
+@cache
+def rows_of_polars() -> list[dict[str, Any]]:
+    return SOME_METRICS(SOME, **SOME_CALL, **SURE).to_dicts()
+
+
 def test_gates_and_results_are_of_the_callers_kind(engine: Callable[[pl.DataFrame], Any]) -> None:
-    data = random_people().with_columns(t=pl.when(pl.col("g") == "c").then(0).otherwise("t"))
-    given = engine(data)
+    given = engine(SOME)
     kind = answer_kind(given)
-    metrics = tf.metric_set(tf.equal_opportunity("g"), tf.demographic_parity("h"), tf.demographic_parity("g"))
-    options: dict[str, Any] = {"on_undefined": "null", "group_by": "fold"}
+    result = SOME_METRICS(given, **SOME_CALL, **SURE)
     for limit in (0.05, 0.2, 0.6):
-        found = tf.check(metrics, below=limit)(given, "t", "e", **options)
+        found = tf.check(SOME_METRICS, below=limit)(given, **SOME_CALL)
         assert type(found) is kind
-        expected = tf.check(metrics, below=limit)(data, "t", "e", **options)
-        assert as_polars(found)[".verdict"].to_list() == expected[".verdict"].to_list()
-        result = metrics(given, "t", "e", interval="auto", conf_level=0.9, explain=True, **options)
+        assert as_polars(found)[".verdict"].to_list() == verdicts_of_polars(limit)
         piped = tf.check(result, below=limit)
         assert type(piped) is kind
-        rows = metrics(data, "t", "e", interval="auto", conf_level=0.9, explain=True, **options).to_dicts()
-        assert as_polars(piped)[".verdict"].to_list() == [by_hand(row, "below", limit) for row in rows]
+        assert as_polars(piped)[".verdict"].to_list() == [by_hand(row, "below", limit) for row in rows_of_polars()]
 
 
 def test_a_result_takes_no_confidence_beside_its_intervals() -> None:

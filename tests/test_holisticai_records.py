@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 import pytest
-from conftest import records, reference_data
+from conftest import check_every, records, reference_data
 
 import tidyfair as tf
 from tidyfair.specs.formulas import Number, Rate  # noqa: TC001 - part of what a reader of a formula sees
@@ -405,8 +405,17 @@ def same(ours: Any, theirs: Any) -> bool:
     return math.isclose(ours, float(theirs), rel_tol=1e-9, abs_tol=1e-9)
 
 
-@pytest.mark.parametrize("name", RECORDS)
-def test_record(name: str) -> None:
+NAMES: dict[str, dict[str, str]] = {}
+for each, its_record in RECORDS.items():
+    NAMES.setdefault(its_record["function"], {})[each] = each
+
+
+@pytest.mark.parametrize("function", NAMES)
+def test_records_of_a_function(function: str) -> None:
+    check_every(NAMES[function], check_record)
+
+
+def check_record(name: str) -> None:
     found, expected = answer(name), flat(RECORDS[name]["value"])
     assert found.keys() == expected.keys()
     for place, theirs in expected.items():

@@ -211,26 +211,35 @@ def test_equalized_odds_is_the_range_of_the_pairs_of_both_rates() -> None:
     assert both[".lower"].item() <= max(one[".lower"].item(), other[".lower"].item()) + 1e-9
 
 
+def equal_sizes(shares: Sequence[float], rows: int, runs: int, random: np.random.Generator) -> pl.DataFrame:
+    """Decisions about groups with these rates, drawn anew for each of many runs."""
+    size = len(shares) * rows
+    return pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(runs), size),
+            "g": np.tile(np.repeat(np.arange(len(shares)), rows), runs),
+            "p": random.random(runs * size) < np.tile(np.repeat(shares, rows), runs),
+        }
+    )
+
+
 def test_intervals_of_ranges_hold_what_is_true() -> None:
-    random, held, runs = np.random.default_rng(1), [0, 0], 120
-    metrics = (tf.demographic_parity("g"), tf.demographic_parity_ratio("g"))
-    for _ in range(runs):
-        shares = np.repeat([0.4] * 5 + [0.5], 100)
-        frame = pl.DataFrame({"g": np.repeat(np.arange(6), 100), "p": random.random(600) < shares})
-        for place, (metric, true) in enumerate(zip(metrics, (0.1, 0.8), strict=True)):
-            low, high = ends(metric(frame, estimate="p", interval="auto", times=500))
-            held[place] += low <= true <= high
-    assert min(held) >= 0.92 * runs
+    runs = 120
+    frame = equal_sizes([0.4] * 5 + [0.5], 100, runs, np.random.default_rng(1))
+    for metric, true in ((tf.demographic_parity("g"), 0.1), (tf.demographic_parity_ratio("g"), 0.8)):
+        found = metric(frame, estimate="p", interval="auto", times=500, group_by="run")
+        held = (found[".lower"] <= true) & (true <= found[".upper"])
+        assert len(held) == runs
+        assert held.sum() >= 0.92 * runs
 
 
 def test_of_equal_groups_a_range_holds_zero() -> None:
-    random, held, runs = np.random.default_rng(2), 0, 150
-    for _ in range(runs):
-        frame = pl.DataFrame({"g": np.repeat(np.arange(6), 100), "p": random.random(600) < 0.4})
-        low, high = ends(tf.demographic_parity("g")(frame, estimate="p", interval="auto", times=500))
-        held += low == 0
-        assert high > 0
-    assert held >= 0.9 * runs
+    runs = 150
+    frame = equal_sizes([0.4] * 6, 100, runs, np.random.default_rng(2))
+    found = tf.demographic_parity("g")(frame, estimate="p", interval="auto", times=500, group_by="run")
+    assert len(found) == runs
+    assert (found[".upper"] > 0).all()
+    assert (found[".lower"] == 0).sum() >= 0.9 * runs
 
 
 @pytest.mark.parametrize("groups", [201, 20_000])
@@ -564,13 +573,19 @@ def test_parts_of_many_rows_tell_the_same() -> None:
 
 
 def test_a_range_of_means_is_that_of_all_pairs() -> None:
-    random, held, runs = np.random.default_rng(7), 0, 60
-    for _ in range(runs):
-        frame = pl.DataFrame({"g": np.repeat(np.arange(5), 60), "y": random.normal(size=300), "p": 0.0})
-        low, high = ends(tf.mae_difference("g")(frame, "y", "p", interval="auto", times=400))
-        held += low == 0
-        assert high > 0
-    assert held >= 0.88 * runs
+    runs, random = 60, np.random.default_rng(7)
+    frame = pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(runs), 300),
+            "g": np.tile(np.repeat(np.arange(5), 60), runs),
+            "y": random.normal(size=300 * runs),
+            "p": 0.0,
+        }
+    )
+    found = tf.mae_difference("g")(frame, "y", "p", interval="auto", times=400, group_by="run")
+    assert len(found) == runs
+    assert (found[".upper"] > 0).all()
+    assert (found[".lower"] == 0).sum() >= 0.88 * runs
 
 
 def test_what_belongs_together_is_drawn_together() -> None:
@@ -611,16 +626,23 @@ def test_a_tally_of_sums_says_how_they_vary_if_asked() -> None:
 
 def test_means_of_few_clusters_are_covered() -> None:
     # t of 5 degrees of freedom, on normal means of 6 clusters: a plain percentile bootstrap covers 87 % of these
-    random, covered, runs = np.random.default_rng(4), 0, 200
+    runs, random = 200, np.random.default_rng(4)
     mae = tf.new_numeric_metric(
         lambda gap, instances: (gap, instances), "mean", statistics={"gap": lambda truth: truth}
     )
-    for _ in range(runs):
-        people = pl.DataFrame({"person": np.arange(6), "y": random.standard_normal(6), "p": 0.0})
-        with pytest.warns(tf.ClusterWarning):
-            low, high = ends(mae(people, "y", "p", interval="auto", cluster="person", times=2_000))
-        covered += low <= 0 <= high
-    assert covered / runs >= 0.9
+    people = pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(runs), 6),
+            "person": np.tile(np.arange(6), runs),
+            "y": random.standard_normal(6 * runs),
+            "p": 0.0,
+        }
+    )
+    with pytest.warns(tf.ClusterWarning):
+        found = mae(people, "y", "p", interval="auto", cluster="person", times=2_000, group_by="run")
+    covered = (found[".lower"] <= 0) & (found[".upper"] >= 0)
+    assert len(covered) == runs
+    assert covered.sum() >= 0.9 * runs
 
 
 def test_few_clusters_are_too_few_to_tell() -> None:
@@ -813,14 +835,23 @@ def test_an_interval_is_of_the_replicates_that_have_all_groups() -> None:
 
 # Distances that are no matter of pairs
 
+RUNS = 60
 VALUE = pl.col(".estimate")
 RANGE = tf.new_aggregate(VALUE.max() - VALUE.min(), equal=0)
 QUOTIENT = tf.new_aggregate(VALUE.min() / VALUE.max(), equal=1)
 
 
 def some_people(rates: Sequence[float], rows: Sequence[int], random: np.random.Generator) -> pl.DataFrame:
-    hits = [random.random(size) < rate for rate, size in zip(rates, rows, strict=True)]
-    return pl.DataFrame({"g": np.repeat(np.arange(len(rows)), rows), "e": np.concatenate(hits)})
+    """Decisions about groups of these sizes, drawn anew for each of `RUNS`."""
+    size = sum(rows)
+    rate = np.tile(np.repeat(rates, rows), RUNS)
+    return pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(RUNS), size),
+            "g": np.tile(np.repeat(np.arange(len(rows)), rows), RUNS),
+            "e": random.random(RUNS * size) < rate,
+        }
+    )
 
 
 @pytest.mark.parametrize("rows", [[160] * 6, [10, 20, 100, 300, 300, 300]], ids=["even", "rare"])
@@ -828,11 +859,12 @@ def test_equal_groups_are_within_the_interval_of_ones_own_distance(rows: list[in
     random, out = np.random.default_rng(1), dict.fromkeys(["own", "difference", "own ratio", "ratio"], 0)
     compared = dict(zip(out, [RANGE, tf.difference(), QUOTIENT, tf.ratio()], strict=True))
     of_all = tf.metric_set(*(tf.demographic_parity("g", aggregate=each, name=name) for name, each in compared.items()))
-    for _ in range(60):
-        found = of_all(some_people([0.4] * 6, rows, random), estimate="e", interval="auto", times=200)
-        for name, estimate, lower, upper in found.select(".metric", ".estimate", ".lower", ".upper").rows():
-            assert lower <= estimate <= upper
-            out[name] += lower > 0 if "ratio" not in name else upper < 1
+    people = some_people([0.4] * 6, rows, random)
+    found = of_all(people, estimate="e", interval="auto", times=200, group_by="run")
+    assert len(found) == len(out) * RUNS
+    for name, estimate, lower, upper in found.select(".metric", ".estimate", ".lower", ".upper").rows():
+        assert lower <= estimate <= upper
+        out[name] += lower > 0 if "ratio" not in name else upper < 1
     assert (out["own"], out["own ratio"]) <= (out["difference"], out["ratio"])
 
 
@@ -846,12 +878,13 @@ def test_intervals_of_spreads_hold_what_is_true(rates: list[float]) -> None:
         *(tf.demographic_parity("g", aggregate=each, name=name) for name, each in aggregates.items())
     )
     wrong, above = dict.fromkeys(truth, 0), dict.fromkeys(truth, 0)
-    for _ in range(60):
-        found = spreads(some_people(rates, rows, random), estimate="e", interval="auto", times=200)
-        assert set(found[".method"]) == {"bootstrap, simultaneous"}
-        for name, lower, upper in found.select(".metric", ".lower", ".upper").rows():
-            wrong[name] += not lower <= truth[name] <= upper
-            above[name] += lower > 0
+    people = some_people(rates, rows, random)
+    found = spreads(people, estimate="e", interval="auto", times=200, group_by="run")
+    assert len(found) == len(truth) * RUNS
+    assert set(found[".method"]) == {"bootstrap, simultaneous"}
+    for name, lower, upper in found.select(".metric", ".lower", ".upper").rows():
+        wrong[name] += not lower <= truth[name] <= upper
+        above[name] += lower > 0
     # five of a hundred, give or take what 60 samples do
     assert max(wrong.values()) <= 8
     # and it is seen that groups differ

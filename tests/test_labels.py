@@ -138,11 +138,12 @@ def test_a_negative_truth_that_nobody_predicts_is_no_third_label(
     ways: list[dict[str, Any]] = [
         {"estimate": "e"}, {"probs": "p", "threshold": 0.5}, {"estimate": "e", "case_weights": "p"}
     ]  # fmt: skip
+    given = engine(data)
     for way in ways:
         with pytest.raises(tf.LabelError, match=rf"holds {marker} in 1 rows.*`ignore_index={marker}` in `.arrays`"):
-            tf.accuracy(engine(data), "t", pos_label=pos_label, **way)
+            tf.accuracy(given, "t", pos_label=pos_label, **way)
     with pytest.raises(tf.LabelError, match="ignore_index"):
-        tf.roc_auc(engine(data), "t", probs="p", pos_label=pos_label)
+        tf.roc_auc(given, "t", probs="p", pos_label=pos_label)
     with pytest.raises(tf.LabelError, match="ignore_index"):
         tf.accuracy.arrays(data["t"], data["e"], pos_label=pos_label)
     # all of the truth may be marked
@@ -153,7 +154,7 @@ def test_a_negative_truth_that_nobody_predicts_is_no_third_label(
     assert expected == 2 / 3
     assert tf.accuracy.arrays(data["t"], data["e"], ignore_index=marker)[".estimate"].item() == expected
     # listed, it is meant
-    listed = tf.accuracy(engine(data), "t", "e", labels=[marker, 0, 1], pos_label=pos_label)
+    listed = tf.accuracy(given, "t", "e", labels=[marker, 0, 1], pos_label=pos_label)
     assert as_polars(listed)[".estimate"].item() == 0.5
 
 

@@ -31,7 +31,7 @@ from arithmetic import (
     used,
     value,
 )
-from conftest import records
+from conftest import examples, records
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -182,7 +182,7 @@ def cases(
 
 LAW = settings(
     deadline=None,
-    max_examples=40,
+    max_examples=examples(40),
     database=None,
     phases=[Phase.generate, Phase.shrink],  # explaining a failure takes longer than finding it
     suppress_health_check=[HealthCheck.too_slow],
@@ -271,7 +271,7 @@ def test_the_reference_knows_every_metric_and_no_other() -> None:
     assert DEFINITIONS.keys() <= FACTORIES.keys()
 
 
-@settings(LAW, max_examples=120)
+@settings(LAW, max_examples=examples(120))
 @given(cases(), st.sampled_from([{}, {"on_undefined": "null"}, {"na_rm": False}]))
 def test_equals_plain_arithmetic(case: Case, undefined_or_missing: dict[str, object]) -> None:
     assert_equals_reference(EVERY, case.but(**undefined_or_missing))

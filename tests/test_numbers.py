@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import polars as pl
 import pytest
-from conftest import as_polars
+from conftest import as_polars, examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LAW = settings(
     deadline=None,
-    max_examples=20,
+    max_examples=examples(20),
     database=None,
     phases=[Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow],

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Z = NormalDist().inv_cdf(0.975)
-LAW = settings(deadline=None, max_examples=150, database=None)
+LAW = settings(deadline=None, max_examples=examples(150), database=None)
 
 
 @st.composite

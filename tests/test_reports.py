@@ -19,6 +19,8 @@ from tidyfair.datasets import lending
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 HOSTILE = "<script>alert(1)</script> | `x` & *y*"
 LOANS = lending(3_000).with_columns(
     race=pl.col("race").cast(pl.String).replace({"Native": HOSTILE}),
@@ -51,6 +53,12 @@ class Page(HTMLParser):
 def audited() -> tf.Report:
     gate = tf.check(tf.demographic_parity("race"), below=0.1)
     return tf.report(LOANS, **SCORES, by=["sex", "race", ("sex", "race")], gate=gate, min_n=30, title=f"Of {HOSTILE}")
+
+
+@pytest.fixture(scope="module")
+def audit_page(audited: tf.Report) -> str:
+    """Its page, with pictures that take their time to be drawn."""
+    return audited.html()
 
 
 # Tables
@@ -198,8 +206,8 @@ def test_what_is_no_table_is_said(ask: Callable[[], Any], said: str) -> None:
 # Reports
 
 
-def test_the_page_says_what_was_found(audited: tf.Report) -> None:
-    text = Page(audited.html()).text.replace("\u00a0", " ")
+def test_the_page_says_what_was_found(audit_page: str) -> None:
+    text = Page(audit_page).text.replace("\u00a0", " ")
     results = tf.demographic_parity("race")(LOANS, **SCORES, interval="auto")
     value, low, high = results.select(".estimate", ".lower", ".upper").row(0)
     assert f"{value:.3f} ({low:.3f} to {high:.3f})" in text
@@ -428,18 +436,18 @@ def test_measurements_and_guesses_are_still_numbers(truth: str, estimate: str) -
     assert "residual bias" in tf.report(SCORED, truth, estimate, by="g", times=20).markdown()
 
 
-def test_the_page_needs_nothing_else(audited: tf.Report) -> None:
-    page = Page(audited.html())
+def test_the_page_needs_nothing_else(audit_page: str) -> None:
+    page = Page(audit_page)
     assert not page.all("script")
     assert not page.all("link")
     assert all(str(image["src"]).startswith("data:image/svg+xml;base64,") for image in page.all("img"))
-    assert "@import" not in audited.html()
-    assert "url(" not in audited.html()
+    assert "@import" not in audit_page
+    assert "url(" not in audit_page
     assert not [attributes for _, attributes in page.tags if any(name.startswith("on") for name in attributes)]
 
 
-def test_headings_are_in_order_and_pictures_have_words(audited: tf.Report) -> None:
-    page = Page(audited.html())
+def test_headings_are_in_order_and_pictures_have_words(audit_page: str) -> None:
+    page = Page(audit_page)
     levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h\d", tag)]
     assert levels[0] == 1
     assert set(levels[1:]) == {2}
@@ -451,8 +459,8 @@ def test_headings_are_in_order_and_pictures_have_words(audited: tf.Report) -> No
     assert len(parts) == len(set(parts))
 
 
-def test_names_of_groups_are_text_everywhere(audited: tf.Report) -> None:
-    html, markdown = audited.html(), audited.markdown()
+def test_names_of_groups_are_text_everywhere(audited: tf.Report, audit_page: str) -> None:
+    html, markdown = audit_page, audited.markdown()
     assert "<script" not in html
     assert "<script" not in markdown
     assert Page(html).text.count(HOSTILE) >= 5
@@ -579,8 +587,8 @@ def test_whatever_metrics_take_is_told(call: dict[str, Any]) -> None:
     assert "## Definitions" in told
 
 
-def test_reports_are_files(tmp_path: Path, audited: tf.Report) -> None:
-    assert audited.save(tmp_path / "audit.html").read_text("utf-8") == audited.html()
+def test_reports_are_files(tmp_path: Path, audited: tf.Report, audit_page: str) -> None:
+    assert audited.save(tmp_path / "audit.html").read_text("utf-8") == audit_page
     assert audited.save(str(tmp_path / "card.md")).read_text("utf-8") == audited.markdown()
     with pytest.raises(tf.ArgumentError, match=r"Unknown kind of report '\.pdf'"):
         audited.save("audit.pdf")
@@ -590,6 +598,7 @@ def test_reports_are_files(tmp_path: Path, audited: tf.Report) -> None:
         tf.report(LOANS, **LABELS, by=[])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_page_that_cannot_be_written_leaves_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, audited: tf.Report
 ) -> None:
@@ -618,8 +627,9 @@ def test_without_a_package_the_way_out_is_said(package: str, monkeypatch: pytest
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 @pytest.mark.parametrize("width", [1280, 390])
-def test_a_browser_without_a_network_opens_the_page(width: int, tmp_path: Path, audited: tf.Report) -> None:
-    page = audited.save(tmp_path / "audit.html")
+def test_a_browser_without_a_network_opens_the_page(width: int, tmp_path: Path, audit_page: str) -> None:
+    page = tmp_path / "audit.html"
+    page.write_text(audit_page, "utf-8")
     read = Page(in_a_browser(page, tmp_path / "audit.png", width))
     assert HOSTILE in read.text
     assert "How to do this again" in read.text

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -44,7 +45,7 @@ def distance(found: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
     return found.with_columns(off=(found[".estimate"] - exact[".estimate"]).abs())
 
 
-@settings(deadline=None, max_examples=80, database=None)
+@settings(deadline=None, max_examples=examples(80), database=None)
 @given(data=frames(), bins=st.sampled_from([2, 3, 10, 1000, 65536]), weighted=st.booleans())
 def test_no_value_is_farther_off_than_its_bound(data: pl.DataFrame, bins: int, *, weighted: bool) -> None:
     columns: dict[str, Any] = {**COLUMNS, "pos_label": 1, "case_weights": "w" if weighted and data["w"].sum() else None}

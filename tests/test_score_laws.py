@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import polars as pl
 import pytest
+from conftest import examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from tidyfair.metrics import fairness
 
 LAW = settings(
     deadline=None,
-    max_examples=15,
+    max_examples=examples(15),
     database=None,
     phases=[Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -166,9 +167,10 @@ def routed_pipeline() -> Any:
     return made
 
 
-def expected_scores(value: Callable[[pl.DataFrame], float]) -> list[float]:
-    """The values of the metric in each of three folds, in plain steps."""
-    found: list[float] = []
+@cache
+def rows_of_folds() -> list[pl.DataFrame]:
+    """The rows that are tested in each of three folds, with what is predicted of them."""
+    folds: list[pl.DataFrame] = []
     for train, test in KFold(3).split(X):
         fitted = pipeline().fit(X[train].to_pandas(), Y.to_numpy()[train])
         people = X[test].to_pandas()
@@ -176,8 +178,13 @@ def expected_scores(value: Callable[[pl.DataFrame], float]) -> list[float]:
             y=Y[test], guess=pl.Series(fitted.predict(people)), w=pl.Series(WEIGHTS[test]),
             score_of_1=pl.Series(fitted.predict_proba(people)[:, 1]),
         )  # fmt: skip
-        found.append(value(rows))
-    return found
+        folds.append(rows)
+    return folds
+
+
+def expected_scores(value: Callable[[pl.DataFrame], float]) -> list[float]:
+    """The values of the metric in each fold, in plain steps."""
+    return [value(rows) for rows in rows_of_folds()]
 
 
 @pytest.mark.parametrize("name", SCORERS)

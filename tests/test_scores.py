@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import polars as pl
 import pytest
-from conftest import as_polars
+from conftest import as_polars, examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LAW = settings(
     deadline=None,
-    max_examples=20,
+    max_examples=examples(20),
     database=None,
     phases=[Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow],
@@ -759,7 +759,7 @@ def area_between(one: Part, other: Part) -> float:
     return total
 
 
-@settings(LAW, max_examples=25)
+@settings(LAW, max_examples=examples(25))
 @given(cases(least=8))
 def test_abroca_is_the_area_between_roc_curves(case: Case) -> None:
     found = between(tf.abroca, case)
@@ -863,7 +863,7 @@ def test_what_is_to_be_expected_of_calibrated_scores(binning: str, kind: str) ->
     assert expected == pytest.approx(plain, rel=0.1)
 
 
-@settings(LAW, max_examples=15)
+@settings(LAW, max_examples=examples(15))
 @given(cases(least=8))
 def test_debiased_is_the_rest(case: Case) -> None:
     for name in ("kolmogorov_smirnov", "wasserstein_distance"):

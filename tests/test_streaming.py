@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from conftest import reference_data
+from conftest import examples, reference_data
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -60,7 +60,7 @@ def same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-@settings(deadline=None, max_examples=6, database=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(6), database=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cuts=st.lists(st.integers(0, 1000), max_size=6), order=st.randoms(use_true_random=False))
 def test_batches_in_any_order_give_the_same_as_one_call(name: str, cuts: list[int], order: Any) -> None:
     metrics, columns = CALLS[name]
@@ -260,7 +260,7 @@ def test_small_cells_are_left_out_with_what_gives_them_away(tmp_path: Path) -> N
     assert_frame_equal(kept, tally.cells.filter(pl.col("k0").is_in(kept["k0"].to_list())), check_row_order=False)
 
 
-@settings(deadline=None, max_examples=100, database=None)
+@settings(deadline=None, max_examples=examples(100), database=None)
 @given(
     counts=st.lists(st.sampled_from([0, 0, 1, 2, 4, 7, 30, 60, 90]), min_size=48, max_size=48),
     fewest=st.sampled_from([2, 5, 10]),

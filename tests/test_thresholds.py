@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from conftest import as_polars
+from conftest import as_polars, examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LAW = settings(
     deadline=None,
-    max_examples=15,
+    max_examples=examples(15),
     database=None,
     phases=[Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow],

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 import pytest
-from conftest import records, reference_data, script
+from conftest import check_every, records, reference_data, script
 
 import tidyfair as tf
 
@@ -311,11 +311,13 @@ def rule(record: dict[str, Any]) -> str:
 @pytest.mark.parametrize("function", sorted({record["function"] for record in RECORDS}))
 def test_records(function: str, name: str) -> None:
     found = rules(function, name)
-    asked = [record for record in RECORDS if (record["function"], record["data"]) == (function, name)]
-    assert asked
-    for record in asked:
+
+    def check_record(record: dict[str, Any]) -> None:
         of_ours = DEVIATIONS[found[record["id"]]][2](record) if record["id"] in found else ours(record)
-        assert same(of_ours, theirs(record)), record["id"]
+        assert same(of_ours, theirs(record))
+
+    asked = [record for record in RECORDS if (record["function"], record["data"]) == (function, name)]
+    check_every({record["id"]: record for record in asked}, check_record)
 
 
 def test_deviations_are_those_listed() -> None:

@@ -6,11 +6,12 @@ yardstick uses and which is always 0, one difference is left by design, which `t
 
 from __future__ import annotations
 
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import polars as pl
 import pytest
-from conftest import records, reference_data, script
+from conftest import check_every, records, reference_data, script
 
 import tidyfair as tf
 
@@ -27,22 +28,43 @@ RECORDS = records("yardstick")
 DATA = {name: reference_data(name) for name in {record["data"] for record in RECORDS}}
 
 
-def call(record: dict[str, Any], *, on_undefined: Any) -> list[dict[str, Any]]:
-    params, name = record["params"], record["metric"]
-    metric = OURS[name](params["by"]) if "by" in params else OURS[name]()
+@dataclass(frozen=True)
+class Call:
+    """One call of ours: everything but the metrics, which are asked for together."""
+
+    data: str
+    task: str
+    group: str
+    estimator: str | None
+    weights: bool
+
+
+def call_of(record: dict[str, Any]) -> Call:
+    params = record["params"]
+    own_form = params["task"] != "multiclass" or record["metric"] in OWN_MULTICLASS_FORM
+    estimator = None if own_form else params.get("estimator", "macro")
+    return Call(record["data"], params["task"], params["group"], estimator, params["weights"])
+
+
+def metric_of(record: dict[str, Any]) -> Any:
+    params, factory = record["params"], OURS[record["metric"]]
+    return factory(params["by"]) if "by" in params else factory()
+
+
+def answer(call: Call, metric: Any, *, on_undefined: Any = "null") -> list[dict[str, Any]]:
     options: dict[str, Any] = {"explain": True}
-    if params["task"] == "multiclass":
+    if call.task == "multiclass":
         # a level that does not occur in a subset is a level of yardstick's factor all the same
         options["labels"] = [0, 1, 2, 3]
-        if name not in OWN_MULTICLASS_FORM:
-            options["estimator"] = params.get("estimator", "macro")
-    if params["task"] == "binary_prob":
+    if call.estimator is not None:
+        options["estimator"] = call.estimator
+    if call.task == "binary_prob":
         options["probs"] = "score"
     result = metric(
-        DATA[record["data"]],
-        *COLUMNS[params["task"]],
-        group_by=None if params["group"] == "none" else params["group"],
-        case_weights="weight" if params["weights"] else None,
+        DATA[call.data],
+        *COLUMNS[call.task],
+        group_by=None if call.group == "none" else call.group,
+        case_weights="weight" if call.weights else None,
         on_undefined=on_undefined,
         **options,
     )
@@ -58,10 +80,13 @@ SOFTMAX = [record for record in RECORDS if record["metric"] == "brier_class" and
 """yardstick weighs cases of the Brier score by the softmax of their weights."""
 
 
-@pytest.mark.filterwarnings("ignore::tidyfair.ConstantWarning")
-@pytest.mark.parametrize("record", [each for each in RECORDS if each not in SOFTMAX], ids=lambda record: record["id"])
-def test_record(record: dict[str, Any]) -> None:
-    results = call(record, on_undefined="null")
+CALLS: dict[Call, list[dict[str, Any]]] = {}
+for each in RECORDS:
+    if each not in SOFTMAX:
+        CALLS.setdefault(call_of(each), []).append(each)
+
+
+def check_record(record: dict[str, Any], results: list[dict[str, Any]]) -> None:
     assert len(results) == len(record["values"])
     for expected, found in zip(record["values"], results, strict=True):
         for name, value in expected.items():
@@ -70,6 +95,19 @@ def test_record(record: dict[str, Any]) -> None:
         estimate = expected.get(".estimate")
         number = None if estimate is None else pytest.approx(float(estimate), rel=1e-9, abs=1e-12)
         assert found[".estimate"] == number
+
+
+@pytest.mark.filterwarnings("ignore::tidyfair.ConstantWarning")
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: "-".join(map(str, astuple(call))))
+def test_records_of_a_call(call: Call) -> None:
+    rows: dict[tuple[str, str | None], list[dict[str, Any]]] = {}
+    for row in answer(call, tf.metric_set(*map(metric_of, CALLS[call]))):
+        rows.setdefault((row[".metric"], row[".by"]), []).append(row)
+
+    def check(record: dict[str, Any]) -> None:
+        check_record(record, rows[metric_of(record).name, record["params"].get("by")])
+
+    check_every({f"{record['id']} {record['metric']}": record for record in CALLS[call]}, check)
 
 
 def test_undefined_groups_are_left_out_unless_asked_otherwise() -> None:
@@ -82,7 +120,7 @@ def test_undefined_groups_are_left_out_unless_asked_otherwise() -> None:
     )
     assert ".estimate" not in record["values"][0]
     with pytest.warns(tf.UndefinedWarning, match="sens has no value .zero denominator. in race 'rare'"):
-        (found,) = call(record, on_undefined="warn")
+        (found,) = answer(call_of(record), metric_of(record), on_undefined="warn")
     others = reference_data("c1000_nopos").filter(race="rare").height
     assert others > 0
     assert found[".estimate"] is not None
