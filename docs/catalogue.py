@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import re
 import sys
+from functools import cache
 from itertools import chain, pairwise
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -35,6 +36,8 @@ from tidyfair.specs.formulas import Statistic, unprefixed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    import polars as pl
 
 FOLDER = Path(__file__).parent / "pages"
 COMING_FROM = Path(__file__).parent / "coming_from"
@@ -260,7 +263,7 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
     match value:
         case Metric() if f"#{value.name}" in _link(value.name, ""):
             definition, name, function = value.definition, value.name, value.definition.function
-            aliases = ", ".join(f"`{each}`" for each in catalogue().filter(name=name)["aliases"].item())
+            aliases = ", ".join(f"`{each}`" for each in _everything().filter(name=name)["aliases"].item())
             reads = ", ".join(each for each in ("truth", "estimate", "probs") if each in definition.reads)
             facts = f"Direction: {value.direction}. Range: {_range(value)}. Reads: {reads or 'no column'}."
             options = ", ".join(f"`{option}={default!r}`" for option, default in definition.options)
@@ -354,9 +357,15 @@ def _table(factories: list[GroupwiseFactory]) -> str:
     return "\n".join(f"| {' | '.join(row[:shown])} |" for row in rows)
 
 
+@cache
+def _everything() -> pl.DataFrame:
+    """The catalogue, read once."""
+    return catalogue()
+
+
 def _link(name: str, page: str | None = None) -> str:
     """A link to where a metric or alias stands, on its page unless another is given."""
-    row = next(row for row in catalogue().iter_rows(named=True) if name in (row["name"], *row["aliases"]))
+    row = next(row for row in _everything().iter_rows(named=True) if name in (row["name"], *row["aliases"]))
     apart = (place for place, module in _PAGES_APART.items() if row["name"] in module.__all__)
     own = next(apart, None) or _PAGE_OF[row["kind"]]
     return f"[{name}]({own if page is None else page}#{row['name']})"
