@@ -171,17 +171,24 @@ def _binned_in_a_table(
     import numpy as np
 
     weights = [WEIGHT] if WEIGHT in schema else []
-    code = packing.code().cast(pl.UInt32) * bins + pl.col(score).cast(pl.UInt32)
+    # as wide as numpy counts them, so that it takes no copy
+    code = packing.code().cast(pl.Int64) * bins + pl.col(score).cast(pl.Int64)
     rows = frame.select(code.alias("code"), *weights).collect(engine=engine)
     codes: Any = rows["code"].to_numpy()
     values = rows[WEIGHT].to_numpy() if weights else None
-    table = np.bincount(codes, values)
-    there = np.bincount(codes) if weights else table
-    occurring = np.flatnonzero(there).astype(np.uint32)
+    size = packing.size * bins
+    table = np.bincount(codes, values, size)
+    there = np.bincount(codes, minlength=size) if weights else table
+    occurring = np.flatnonzero(there)
     total = pl.Series(WEIGHT, table[occurring])
     # a row counts once, and once squared
-    squares = total if values is None else np.bincount(codes, values.astype(float) ** 2)[occurring]
-    bin_of = pl.Series(score, (occurring % np.uint32(bins)).astype(np.uint16))
+    squares = total if values is None else np.bincount(codes, values.astype(float) ** 2, size)[occurring]
+    # places are sorted by their keys, which are looked up once for all bins
+    of_key = np.count_nonzero(there.reshape(packing.size, bins), axis=1)
+    known = np.flatnonzero(of_key)
+    first_bin = np.repeat(known * bins, of_key[known])
+    bin_of = pl.Series(score, (occurring - first_bin).astype(np.uint16))
+    keys = [key[np.repeat(np.arange(len(known)), of_key[known])] for key in packing.keys(known)]
     # weights that are missing are found later, by name
     total = total.fill_nan(None).cast(schema[WEIGHT]) if weights else total
-    return pl.DataFrame([*packing.keys(occurring // np.uint32(bins)), bin_of, total, pl.Series(SQUARED, squares)])
+    return pl.DataFrame([*keys, bin_of, total, pl.Series(SQUARED, squares)])
