@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,3 +99,35 @@ def test_what_is_wrong_is_said_by_the_counting() -> None:
     broken = (pl.col("sex") + 1).alias("broken")
     with pytest.raises(tf.TidyfairError, match="broken"):
         tf.metric_set(parity("user"), tf.demographic_parity(broken))(VISITS, **CALL)
+
+
+def queries_of(call: Callable[[], object]) -> int:
+    """How many queries polars runs in a call, those of single steps on frames and series included."""
+    count = 0
+
+    def seen(frame: object, event: str, function: object) -> None:
+        nonlocal count
+        del frame
+        count += event == "c_call" and getattr(function, "__name__", "") in {"collect", "collect_all"}
+
+    call()  # what is worked out once is no part of it
+    sys.setprofile(seen)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_a_call_on_few_rows_is_the_count_and_a_few_looks_at_keys() -> None:
+    few_rows = VISITS.head(1000).cast({"sex": pl.Enum(["f", "m"]), "race": pl.Enum(list("abcd"))})
+    one = tf.metric_set(tf.sens, tf.equal_opportunity("sex", "race"))
+    bys = [("sex",), ("race",), ("sex", "race")]
+    factories = (tf.demographic_parity, tf.equal_opportunity, tf.equalized_odds, tf.predictive_parity)
+    rates = (tf.sens, tf.spec, tf.precision, tf.selection_rate, tf.accuracy)
+    many = tf.metric_set(*rates, *(factory(*by) for by in bys for factory in factories))
+    of_one, of_many = (
+        queries_of(lambda metrics=each: metrics(few_rows, group_by="fold", **CALL)) for each in (one, many)
+    )
+    # the count, the labels that occur, and a look at each column of keys
+    assert of_many == of_one <= 8
