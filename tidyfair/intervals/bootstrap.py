@@ -167,20 +167,23 @@ def label_pairs(tally: Tally, reading: Reading) -> pl.DataFrame:
 
 
 def results_of(evaluated: Evaluated) -> pl.DataFrame:
-    """The results of replicates; which label is the worst is not what a row is about."""
-    return tidy_results(evaluated, undefined_is_null=False).drop(".level")
+    """The results of replicates, without what explains them."""
+    return tidy_results(evaluated, undefined_is_null=False, explain=False)
 
 
 def _counted(evaluated: Evaluated, table: pl.DataFrame) -> pl.DataFrame:
     """A tidy table of replicates with the number of groups that have a value in each."""
     if ".group" in table.columns:
         return table.with_columns(pl.lit(1, pl.UInt32).alias(_KNOWN))
-    counts = evaluated.rows.group_by("request", "outer").agg(pl.col("estimate").count().alias(_KNOWN))
-    size = len(evaluated.units.outer_keys)
-    place = pl.int_range(len(evaluated.requests) * size, dtype=pl.Int32, eager=True)
-    every = pl.DataFrame({"request": place // size, "outer": place % size}, schema_overrides=counts.schema)
-    every = every.select("request", "outer").join(counts, on=["request", "outer"], how="left", maintain_order="left")
-    return table.with_columns(every[_KNOWN])
+    import numpy as np
+
+    values, outers = evaluated.values, len(evaluated.units.outer_keys)
+    result = values.array("request").astype(np.int64) * outers + values.array("outer")
+    has_value = ~np.isnan(values.array("estimate"))
+    counts = np.bincount(result[has_value], minlength=len(table))
+    # what has no row has no number of groups
+    there = np.bincount(result, minlength=len(table)) > 0
+    return table.with_columns(pl.Series(_KNOWN, np.where(there, counts, np.nan), nan_to_null=True))
 
 
 def _tell_lost(found: pl.DataFrame, times: int) -> None:
