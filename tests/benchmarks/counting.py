@@ -52,7 +52,7 @@ def measure(rows: int, runs: int) -> Iterator[Row]:
     yield compared(
         first + "Enum", query,
         lambda: ONE(data, "repaid", "approved", pos_label="yes"), by_hand(data, "race"),
-        rows=rows, runs=runs, asked=Asked(0.6),
+        rows=rows, runs=runs, asked=Asked(0.2),
     )  # fmt: skip
     for kind, frame in (("Boolean labels", flags), ("Int64 labels", numbers)):
         yield compared(
@@ -68,7 +68,7 @@ def measure(rows: int, runs: int) -> Iterator[Row]:
     yield compared(
         "3 features and their intersection, 10 folds", "streaming `group_by` of six keys",
         lambda: AUDIT(data, "repaid", "approved", pos_label="yes", group_by="fold"),
-        by_hand(data, *FEATURES, "fold"), rows=rows, runs=runs, asked=Asked(0.5),
+        by_hand(data, *FEATURES, "fold"), rows=rows, runs=runs, asked=Asked(0.45),
     )  # fmt: skip
     small = data.head(_FEW)
     ten = tf.metric_set(
@@ -78,11 +78,11 @@ def measure(rows: int, runs: int) -> Iterator[Row]:
     yield compared(
         "10 metrics of few rows, 3 features, 10 folds: latency", "streaming `group_by` of six keys",
         lambda: ten(small, "repaid", "approved", pos_label="yes", group_by="fold", on_undefined="ignore"),
-        by_hand(small, *FEATURES, "fold"), rows=len(small), runs=10 * runs, reading="itself", asked=Asked(10, _FEW),
+        by_hand(small, *FEATURES, "fold"), rows=len(small), runs=10 * runs, reading="itself", asked=Asked(3, _FEW),
     )  # fmt: skip
     yield compared(
         "`import tidyfair`", "`import polars`", importing("tidyfair"), importing("polars"),
-        rows=None, runs=runs, asked=Asked(1.15),
+        rows=None, runs=runs, asked=Asked(1.1),
     )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ def measure(rows: int, runs: int) -> Iterator[Row]:
     )  # fmt: skip
     data = people(rows, 60)
     values = "the values alone"
-    for way, asked in (("auto", None), ("bootstrap", Asked(3))):
+    for way, asked in (("auto", None), ("bootstrap", Asked(5))):
         yield compared(
             f'3 disparities of 60 groups, `interval="{way}"`, {_TIMES:,} replicates', values,
             lambda way=way: call(data, interval=way, times=_TIMES), lambda: call(data),

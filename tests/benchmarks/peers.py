@@ -104,7 +104,7 @@ COMPARISONS = (
     # it divides in 32 bits
     Comparison("torchmetrics", "ratios", "torchmetrics: `BinaryFairness`", Asked(25), tolerance=1e-6),
     Comparison("torchmetrics", "batches", "torchmetrics: `BinaryFairness`", tolerance=1e-6),
-    Comparison("scikit-learn", "areas", "scikit-learn: `roc_auc_score` in a loop", Asked(5)),
+    Comparison("scikit-learn", "areas", "scikit-learn: `roc_auc_score` in a loop", Asked(8)),
 )
 BY_HAND = ("polars", "numpy", "duckdb")
 
