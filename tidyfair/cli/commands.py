@@ -71,7 +71,7 @@ def audit(options: Namespace) -> int:
     audited.results.check_occurs(tally, asked.reading)
     verdicts = gate and gate.compute(tally, on_undefined="ignore", **asked.reading)
     if pages:
-        settings = {"by": asked.features, "metrics": audited.results, "gate": gate, "min_n": options.min_n}
+        settings: Any = {"by": asked.features, "metrics": audited.results, "gate": gate, "min_n": options.min_n}
         _write_pages(pages, report(**call, **asked.reading, **settings), options.line)
     if len(places) > len(pages) or not pages:
         _look(audited, tally, asked.reading, places, options.min_n)
@@ -135,8 +135,10 @@ def _judged(verdicts: pl.DataFrame, confidence: float) -> int:
     show(title, _apart(verdicts, left_out), up_to=".by")
     if len(verdicts) > 1:
         print("Failures are judged together (Holm), so that one alone may look beyond its limit and still not fail.\n")
-    found = set(verdicts[".verdict"])
-    return 3 if "fail" in found else 0 if found == {"pass"} else 4
+    outcomes = set(verdicts[".verdict"])
+    if "fail" in outcomes:
+        return 3
+    return 0 if outcomes == {"pass"} else 4
 
 
 def _look(audited: Audit, tally: Tally, reading: dict[str, Any], places: Mapping[str, Path], min_n: int) -> None:
