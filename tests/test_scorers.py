@@ -520,6 +520,14 @@ def test_features_come_as_they_are(by: Any, people: Any) -> None:
     assert scorer.routed(TRUTH, np.array([1, 0, 1, 1]), sensitive_features=people) == 0.5
 
 
+@pytest.mark.parametrize("dtype", ["str", "string[pyarrow]", "string[python]", "object", "category"])
+def test_text_of_pandas_makes_the_same_groups_in_every_dtype(dtype: str) -> None:
+    people = pd.DataFrame({"sex": pd.Series(["f", "m", "f", None, "m", "m"], dtype=dtype)})[::-1]
+    scorer = tf.make_scorer(tf.demographic_parity_difference, by="sex")
+    # 1 of 2 women, 2 of 3 men, and the one who is neither
+    assert scorer(Known([1, 0, 0, 0, 1, 1]), people, [1] * 6) == pytest.approx(-2 / 3)
+
+
 NUMBERED = pd.DataFrame({1: ["f", "f", "m", "m"], 2: ["a", "b", "b", "b"], 0: ["x", "x", "x", "x"]})
 """Columns whose labels are numbers, and not their places."""
 

@@ -251,14 +251,12 @@ class GroupwiseFactory:
             ColumnError, AggregateError, ArgumentError: If the feature, the aggregate or an option does not fit.
         """
         name = self.name if name is None else name
-        of_call = {"data", "truth", "estimate", *CallOptions.__annotations__}
-        frames = [feature for feature in by if hasattr(feature, "columns") and not isinstance(feature, Privileged)]
-        if frames or not of_call.isdisjoint(options):
-            msg = f'{name} is a factory: write `{name}("column")(data, …)` with the sensitive feature first.'
-            raise ArgumentError(msg)
+        _check_is_feature(by, options, name)
         min_n = whole("min_n", min_n, 0, of=name)
-        chosen = self.aggregate if aggregate is None else as_aggregate(aggregate, name)
-        direction = self.direction if aggregate is None else None
+        chosen, direction, source = self.aggregate, self.direction, self.source
+        if aggregate is not None:
+            # no longer what was defined
+            chosen, direction, source = as_aggregate(aggregate, name), None, None
         if getattr(self.aggregate, "signed", None) and getattr(chosen, "signed", False) is None:
             chosen = replace(chosen, signed=True)  # a signed metric stays one, whatever it is compared with
         known = replace(self, aggregate=chosen).options
@@ -266,12 +264,12 @@ class GroupwiseFactory:
             if option not in known:
                 kind = f"option of {name}"
                 raise ArgumentError.unknown(kind, option, [*known, "aggregate", "min_n", "name"])
-        if own := {option: value for option, value in options.items() if option in chosen.options}:
+        own = {option: value for option, value in options.items() if option in chosen.options}
+        if own:
             chosen = replace(chosen, **own)
-        metrics, less = ([_with(metric, options) for metric in some] for some in (self.metrics, self.less))
-        # with another aggregate it is no longer what was defined
-        source = self.source if aggregate is None else None
-        return GroupwiseMetric(name, tuple(metrics), By.of(by, name), chosen, direction, min_n, tuple(less), source)
+        metrics = tuple(_with(metric, options) for metric in self.metrics)
+        less = tuple(_with(metric, options) for metric in self.less)
+        return GroupwiseMetric(name, metrics, By.of(by, name), chosen, direction, min_n, less, source)
 
     @property
     def options(self) -> dict[str, object]:
@@ -282,7 +280,7 @@ class GroupwiseFactory:
 
     @property
     def explained(self) -> str:
-        """What it makes, in words, and what that is made of."""
+        """The groupwise metric that it makes, in words, and the metrics of which that is made."""
         made = self.typical
         low, high = made.range
         about = f"{self.name}: {made.meaning} {low:g} to {high:g}, {made.direction}."
@@ -292,7 +290,7 @@ class GroupwiseFactory:
 
     @property
     def signature(self) -> inspect.Signature:
-        """What a call takes, with the options of its metrics and its aggregate by their names."""
+        """The arguments of a call, with the options of its metrics and its aggregate by their names."""
         own = inspect.signature(GroupwiseFactory.__call__)
         _, by, *others, _ = own.parameters.values()
         defaults = {"aggregate": self.aggregate, "name": self.name}
@@ -303,7 +301,7 @@ class GroupwiseFactory:
 
     @property
     def typical(self) -> GroupwiseMetric:
-        """What it makes of a column, or of two sides where a sign needs them."""
+        """The groupwise metric of a column, or of two sides where a sign needs them."""
         try:
             return self("a column")
         except AggregateError:
@@ -314,10 +312,20 @@ class GroupwiseFactory:
         return visible(f'<factory of groupwise metrics {self.name}: {made_of}; call {self.name}("column")>')
 
 
+def _check_is_feature(by: Sequence[object], options: Mapping[str, object], name: str) -> None:
+    """Refuse the arguments of a metric where a factory is given its feature."""
+    of_call = {"data", "truth", "estimate", *CallOptions.__annotations__}
+    has_frame = any(hasattr(feature, "columns") and not isinstance(feature, Privileged) for feature in by)
+    if has_frame or not of_call.isdisjoint(options):
+        msg = f'{name} is a factory: write `{name}("column")(data, …)` with the sensitive feature first.'
+        raise ArgumentError(msg)
+
+
 def _shown(metric: GroupwiseMetric | GroupwiseFactory) -> str:
-    """What is compared, in words."""
-    names = [", ".join(each.name for each in some) for some in (metric.metrics, metric.less)]
-    return " less that of ".join(filter(None, names))
+    """The metrics that are compared, in words."""
+    compared = ", ".join(each.name for each in metric.metrics)
+    less = ", ".join(each.name for each in metric.less)
+    return f"{compared} less that of {less}" if less else compared
 
 
 def _with(metric: Metric, options: Mapping[str, object]) -> Metric:
@@ -361,34 +369,53 @@ def metric_set(*metrics: Metric | GroupwiseMetric | MetricSet) -> MetricSet:
     >
     """
     members: list[Metric | GroupwiseMetric] = []
-    for each in metrics:
-        if isinstance(each, GroupwiseFactory):
-            msg = f'{each.name} compares the groups of a column: did you mean `{each.name}("col")`?'
-            raise ArgumentError(msg)
-        if not isinstance(each, Metric | GroupwiseMetric | MetricSet):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            listed_together = type(each) in (list, tuple)
-            way_out = " Write them one by one, without brackets." if listed_together else ""
-            msg = f"A metric set takes metrics, groupwise metrics and metric sets, not {each!r}.{way_out}"
-            raise ArgumentError(msg)
-        members += each.metrics if isinstance(each, MetricSet) else [each]
+    for metric in metrics:
+        if isinstance(metric, MetricSet):
+            members += metric.metrics
+        else:
+            _check_is_metric(metric)
+            members.append(metric)
     if not members:
         msg = "A metric set needs at least one metric, such as `metric_set(accuracy)`."
         raise ArgumentError(msg)
-    kinds = {member.kind for member in members}
-    if "numeric" in kinds and len(kinds) > 1:
-        names = [next(member.name for member in members if member.kind == kind) for kind in sorted(kinds)]
+    _check_kinds(members)
+    _check_names(members)
+    return MetricSet(tuple(members))
+
+
+def _check_is_metric(given: object) -> None:
+    """Refuse a member of a set that is no metric, or a factory without its feature."""
+    if isinstance(given, GroupwiseFactory):
+        msg = f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
+        raise ArgumentError(msg)
+    if not isinstance(given, Metric | GroupwiseMetric):
+        listed_together = type(given) in (list, tuple)
+        way_out = " Write them one by one, without brackets." if listed_together else ""
+        msg = f"A metric set takes metrics, groupwise metrics and metric sets, not {given!r}.{way_out}"
+        raise ArgumentError(msg)
+
+
+def _check_kinds(members: Sequence[Metric | GroupwiseMetric]) -> None:
+    """Refuse numeric and other metrics in one set."""
+    first_names: dict[str, str] = {}
+    for member in members:
+        first_names.setdefault(member.kind, member.name)
+    if "numeric" in first_names and len(first_names) > 1:
+        names = [first_names[kind] for kind in sorted(first_names)]
         msg = f"Numeric metrics do not mix with others in a set: {listed(names)} read different columns. Make two sets."
         raise ArgumentError(msg)
-    seen = set[tuple[str, str | None]]()
+
+
+def _check_names(members: Sequence[Metric | GroupwiseMetric]) -> None:
+    """Refuse two metrics of one name and `by`."""
+    seen: set[tuple[str, str | None]] = set()
     for member in members:
         by = member.by.text if isinstance(member, GroupwiseMetric) else None
         if (member.name, by) in seen:
-            what = f"{member.name} by {by}" if by else member.name
-            way_out = "name=" if by else '.alias("…")'
+            what, way_out = (f"{member.name} by {by}", "name=") if by else (member.name, '.alias("…")')
             msg = f"The set has two metrics {what}; give one of them another name with `{way_out}`."
             raise ArgumentError(msg)
         seen.add((member.name, by))
-    return MetricSet(tuple(members))
 
 
 def metric_tweak(metric: Metric, name: str, **options: object) -> Metric:

@@ -1,4 +1,4 @@
-"""Audits: what is looked at, of whom, where nothing more is said."""
+"""Audits: the usual metrics and disparities of a kind of predictions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tidyfair.specs.contrasts import difference
 from tidyfair.specs.groups import By
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tidyfair.metric_sets import GroupwiseFactory
     from tidyfair.specs.columns import ColumnLike
@@ -39,7 +39,7 @@ __all__: list[str] = []
 Feature: TypeAlias = "ColumnLike | Privileged | tuple[ColumnLike, ...]"
 """A column, several whose combinations are the groups, or two sides."""
 Predictions: TypeAlias = Literal["selections", "labels", "scores", "numbers"]
-"""What there is to look at: labels without a truth, with it, with scores too; or numbers."""
+"""Kinds of predictions: labels without a truth, with it, with scores too; or numbers."""
 
 _RATES = (base_rate, selection_rate, accuracy, sens, spec, precision)
 _PARITIES = (demographic_parity, equal_opportunity, equalized_odds, predictive_parity)
@@ -57,7 +57,7 @@ _USUAL: dict[Predictions, tuple[tuple[Metric, ...], tuple[GroupwiseFactory, ...]
 def kind_of(
     source: Source, truth: ColumnLike | None, estimate: ColumnLike | None, options: Mapping[str, Any]
 ) -> Predictions:
-    """What predictions are, as far as the call and the columns say.
+    """The kind of predictions, as far as the call and the columns say.
 
     Raises:
         ArgumentError: For whole numbers that may be labels or a measurement.
@@ -68,6 +68,51 @@ def kind_of(
     if options.get("probs") is not None:
         return "scores"
     return "numbers" if are_numbers(source, truth, estimate, options) else "labels"
+
+
+def _usual(
+    kind: Predictions, more: Sequence[GroupwiseFactory], bys: Sequence[By]
+) -> tuple[tuple[Metric, ...], list[GroupwiseMetric]]:
+    """The usual rates of a kind of predictions, and its usual disparities and `more` of each feature."""
+    rates, factories = _USUAL[kind]
+    # a later factory takes the place of an earlier one of its name
+    by_name = {factory.name: factory for factory in (*factories, *more)}
+    disparities: list[GroupwiseMetric] = []
+    for factory in by_name.values():
+        renamed = _renamed(factory, rates)
+        disparities += [renamed(*by.features) for by in bys]
+    return rates, disparities
+
+
+def _renamed(factory: GroupwiseFactory, rates: Sequence[Metric]) -> GroupwiseFactory:
+    """A factory whose metrics have the names that the same rates are shown by."""
+    shown = {rate.definition: rate for rate in rates}
+    return replace(factory, metrics=tuple(shown.get(metric.definition, metric) for metric in factory.metrics))
+
+
+def _rates_of_groups(rates: Sequence[Metric], parities: Sequence[GroupwiseMetric]) -> dict[Formula, Metric]:
+    """The rates that groups have values of, by definition: those of all rows, and those of which parities are made."""
+    every = list(rates)
+    for parity in parities:
+        every += parity.metrics
+    shown: dict[Formula, Metric] = {}
+    names: set[str] = set()
+    for rate in every:
+        # an alias is no other metric, and what compares groups is nothing of all rows
+        if rate.definition.compares or rate.definition in shown or rate.name in names:
+            continue
+        shown[rate.definition] = rate
+        names.add(rate.name)
+    return shown
+
+
+def _differences(rates: Iterable[Metric], bys: Iterable[By]) -> list[GroupwiseMetric]:
+    """The difference of each rate between the groups of each feature, under the name of the rate."""
+    factories = [new_groupwise_metric(rate, rate.name, difference()) for rate in rates]
+    differences: list[GroupwiseMetric] = []
+    for by in bys:
+        differences += [factory(*by.features) for factory in factories]
+    return differences
 
 
 @dataclass(frozen=True)
@@ -93,47 +138,33 @@ class Audit:
             raise ArgumentError(msg)
         bys = [By.of(feature if isinstance(feature, tuple) else (feature,), "audit") for feature in features]
         if metrics is None:
-            rates, factories = _USUAL[kind]
-            # under the names that the rates are shown by
-            names = {rate.definition: rate for rate in rates}
-            every = {each.name: each for each in (*factories, *more)}.values()
-            of_rates = [
-                replace(each, metrics=tuple(names.get(rate.definition, rate) for rate in each.metrics))
-                for each in every
-            ]
-            given = [factory(*by.features) for factory in of_rates for by in bys]
+            rates, disparities = _usual(kind, more, bys)
         else:
-            rates = tuple(each for each in metrics if isinstance(each, Metric))
-            given = [each for each in metrics if isinstance(each, GroupwiseMetric)]
-        parities = [each.of_at_least(min_n) for each in given]
-        shown: dict[Formula, Metric] = {}
-        for rate in (*rates, *(rate for each in parities for rate in each.metrics)):
-            # an alias is no other metric, and what compares groups is nothing of all rows
-            if not rate.definition.compares and rate.name not in {other.name for other in shown.values()}:
-                shown.setdefault(rate.definition, rate)
-        compared = [
-            new_groupwise_metric(rate, rate.name, difference())(*by.features)
-            for by in dict.fromkeys([*bys, *(each.by for each in parities)]) for rate in shown.values()
-        ]  # fmt: skip
-        alone = [each for each in parities if not {rate.definition for rate in each.metrics} <= set(shown)]
-        return cls(metric_set(*rates, *parities), metric_set(*shown.values(), *compared, *alone))
+            rates = tuple(metric for metric in metrics if isinstance(metric, Metric))
+            disparities = [metric for metric in metrics if isinstance(metric, GroupwiseMetric)]
+        parities = [disparity.of_at_least(min_n) for disparity in disparities]
+        shown = _rates_of_groups(rates, parities)
+        compared = _differences(shown.values(), dict.fromkeys([*bys, *(parity.by for parity in parities)]))
+        # made of more than these rates
+        others = [parity for parity in parities if any(rate.definition not in shown for rate in parity.metrics)]
+        return cls(metric_set(*rates, *parities), metric_set(*shown.values(), *compared, *others))
 
     def everything(self, *more: Metric | GroupwiseMetric) -> MetricSet:
         """All that is to be counted for, under names that no two share."""
         named: dict[tuple[str, str], Metric | GroupwiseMetric] = {}
-        for each in (*self.groups, *self.results, *more):
-            by = each.by.text if isinstance(each, GroupwiseMetric) else ""
-            if named.setdefault((each.name, by), each) != each:
-                other = replace(each, name=f"{each.name} {len(named)}")
+        for metric in (*self.groups, *self.results, *more):
+            by = metric.by.text if isinstance(metric, GroupwiseMetric) else ""
+            if named.setdefault((metric.name, by), metric) != metric:
+                other = replace(metric, name=f"{metric.name} {len(named)}")
                 named[other.name, by] = other
         return metric_set(*named.values())
 
     @property
     def bys(self) -> list[By]:
-        """What is compared."""
-        return list(dict.fromkeys(each.by for each in self.groups if isinstance(each, GroupwiseMetric)))
+        """The features whose groups are compared."""
+        return list(dict.fromkeys(metric.by for metric in self.groups if isinstance(metric, GroupwiseMetric)))
 
     @property
     def parities(self) -> tuple[GroupwiseMetric, ...]:
         """The disparities."""
-        return tuple(each for each in self.results if isinstance(each, GroupwiseMetric))
+        return tuple(metric for metric in self.results if isinstance(metric, GroupwiseMetric))

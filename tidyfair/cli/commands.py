@@ -1,4 +1,4 @@
-"""What each command of the command line does; each returns the code to exit with."""
+"""The commands of the command line; each returns the code to exit with."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from tidyfair.audits.usual_metrics import Feature, Predictions
     from tidyfair.inference.gates import Gate
+    from tidyfair.reports.page import Report
     from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
@@ -58,41 +59,53 @@ _MANY = 30
 def audit(options: Namespace) -> int:
     """Rates by group and disparities of a file of predictions; verdicts, pages and files where they are asked for."""
     places = _places(options)
-    pages = [place for flag, place in places.items() if flag in PAGES]
-    if pages and options.group_by:
-        msg = (
-            "A page is about one set of predictions, and `group_by` makes several: leave it out with `html` and "
-            "`markdown`, or write the values of each to a file with `output`."
-        )
-        raise ArgumentError(msg)
+    pages = _pages(places, options.group_by)
     asked = _asked(options, quiet=bool(places))
     more = [comparison_of(name, "metric") for name in options.metric or ()]
-    _check_kind("metric", [each.typical for each in more], asked.kind)
+    _check_kind("metric", [factory.typical for factory in more], asked.kind)
     audited = Audit.of(asked.features, asked.kind, min_n=options.min_n, more=more)
     gate = _gate(options, asked, [by.text for by in audited.bys])
-    call: Any = {"data": asked.data, "truth": asked.truth, "estimate": asked.estimate, **asked.counting}
-    tally = audited.everything(*(gate.metrics if gate else ())).tally(**call, parts=0)
+    call: dict[str, Any] = {"data": asked.data, "truth": asked.truth, "estimate": asked.estimate, **asked.counting}
+    judged = gate.metrics if gate else ()
+    tally = audited.everything(*judged).tally(**call, parts=0)
     audited.results.check_occurs(tally, asked.reading)
     verdicts = gate and gate.compute(tally, on_undefined="ignore", **asked.reading)
     if pages:
-        told = report(
-            **call, **asked.reading, by=asked.features, metrics=audited.results, gate=gate, min_n=options.min_n
-        )
-        told = replace(told, parts=(*told.parts[:-1], again(options.line)))
-        for page in pages:
-            told.save(page)
-            print(f"{visible(str(page))} is written.", file=sys.stderr)
+        settings: Any = {"by": asked.features, "metrics": audited.results, "gate": gate, "min_n": options.min_n}
+        _write_pages(pages, report(**call, **asked.reading, **settings), options.line)
     if len(places) > len(pages) or not pages:
         _look(audited, tally, asked.reading, places, options.min_n)
     _tell_of_missing(dict(missing_of(tally).select("column", "missing").rows()))
     # only where all decisions are the same it matters where the scores are
     if asked.counting["threshold"] is not None and tally.cells[ESTIMATE].drop_nulls().n_unique() == 1:
         _tell_of_threshold(asked.data, asked.counting["threshold"], [asked.counting["probs"]])
-    return _judged(verdicts, gate.confidence) if gate and verdicts is not None else 0
+    if gate is None or verdicts is None:
+        return 0
+    return _judged(verdicts, gate.confidence)
+
+
+def _pages(places: Mapping[str, Path], group_by: str | None) -> list[Path]:
+    """The files of pages, which are about a single set of predictions."""
+    pages = [path for flag, path in places.items() if flag in PAGES]
+    if pages and group_by:
+        msg = (
+            "A page is about one set of predictions, and `group_by` makes several: leave it out with `html` and "
+            "`markdown`, or write the values of each to a file with `output`."
+        )
+        raise ArgumentError(msg)
+    return pages
+
+
+def _write_pages(files: Iterable[Path], page: Report, line: str) -> None:
+    """Write a report, which the same line on the command line makes again."""
+    page = replace(page, parts=(*page.parts[:-1], again(line)))
+    for file in files:
+        page.save(file)
+        print(f"{visible(str(file))} is written.", file=sys.stderr)
 
 
 def _gate(options: Namespace, asked: _Asked, features: Sequence[str]) -> Gate | None:
-    """What `fail_if` asks of these predictions."""
+    """The limits that `fail_if` sets for these predictions."""
     if not options.fail_if:
         if options.confidence is not None:
             msg = "`confidence` is how sure a verdict must be, and there is none without `fail_if`: give both or none."
@@ -122,8 +135,10 @@ def _judged(verdicts: pl.DataFrame, confidence: float) -> int:
     show(title, _apart(verdicts, left_out), up_to=".by")
     if len(verdicts) > 1:
         print("Failures are judged together (Holm), so that one alone may look beyond its limit and still not fail.\n")
-    found = set(verdicts[".verdict"])
-    return 3 if "fail" in found else 0 if found == {"pass"} else 4
+    outcomes = set(verdicts[".verdict"])
+    if "fail" in outcomes:
+        return 3
+    return 0 if outcomes == {"pass"} else 4
 
 
 def _look(audited: Audit, tally: Tally, reading: dict[str, Any], places: Mapping[str, Path], min_n: int) -> None:
@@ -177,45 +192,77 @@ def _apart(frame: pl.DataFrame, *more: pl.Expr) -> pl.DataFrame:
 
 def compare(options: Namespace) -> int:
     """Two models that predict the same rows, side by side."""
-    places, asked = _places(options), _asked(options, quiet=True)
+    places = _places(options)
+    asked = _asked(options, quiet=True)
     one, other, threshold = options.one, options.other, options.threshold
-    for flag, column in (("one", one), ("other", other)):
-        if column == asked.truth:
-            msg = f"`{flag}`: {column!r} is the truth; name the column of a model's predictions."
-            raise ArgumentError(msg)
-    if one == other:
-        msg = f"`one` and `other` are both {one!r}: name the columns of two models."
-        raise ArgumentError(msg)
+    _check_models(one, other, asked.truth)
     data, reading = asked.data, asked.reading
     if threshold is not None:
-        data, reading = _decided(asked, threshold, {"one": one, "other": other}), {"pos_label": True}
+        data = _decided(asked, threshold, {"one": one, "other": other})
+        reading = {"pos_label": True}
     elif asked.kind != "numbers":
         _check_labels(asked, {"one": one, "other": other})
-    # without a feature there are metrics of all rows
-    metrics = Audit.of(asked.features or [one], asked.kind, min_n=options.min_n).results
-    of_models = [each for each in metrics if "estimate" in each.requests[0].formulas[0][1].reads]
-    compared = compare_models(*(each for each in of_models if asked.features or isinstance(each, Metric)))
-    call = {name: asked.counting[name] for name in ("group_by", "case_weights")} | reading
-    call |= {"times": _DRAWS} if asked.kind == "numbers" else {}
-    found: pl.DataFrame = compared(data, asked.truth, one=one, other=other, **call, on_undefined="ignore")
+    call = {"group_by": asked.counting["group_by"], "case_weights": asked.counting["case_weights"], **reading}
+    if asked.kind == "numbers":
+        call["times"] = _DRAWS
+    compared = compare_models(*_of_models(asked, one, options.min_n))
+    result: pl.DataFrame = compared(data, asked.truth, one=one, other=other, **call, on_undefined="ignore")
     if places:
-        write(found, places["output"])
+        write(result, places["output"])
     else:
-        named = {".one": one, ".other": other, ".change": ".difference"}
-        at = "" if threshold is None else f" at {threshold:g}"
-        title = f"{one} and {other}{at}, and the difference from one to the other"
-        show(title, one_below_the_other(found.rename(named)), up_to=".by" if asked.features else ".metric")
-        print(f"{_SURE}\n")
-    read = [column for column in (asked.truth, one, other) if column is not None]
-    known = [pl.col(column).fill_nan(None) if asked.schema[column].is_float() else pl.col(column) for column in read]
-    _tell_of_missing(asked.data.select(each.null_count() for each in known).collect().row(0, named=True))
+        _show_models(result, one, other, threshold, last_key=".by" if asked.features else ".metric")
+    _tell_of_missing(_count_missing(asked, [asked.truth, one, other]))
     if threshold is not None:
         _tell_of_threshold(asked.data, threshold, [one, other])
     return 0
 
 
+def _check_models(one: str, other: str, truth: str | None) -> None:
+    """Refuse columns that are not the predictions of two models."""
+    for flag, column in (("one", one), ("other", other)):
+        if column == truth:
+            msg = f"`{flag}`: {column!r} is the truth; name the column of a model's predictions."
+            raise ArgumentError(msg)
+    if one == other:
+        msg = f"`one` and `other` are both {one!r}: name the columns of two models."
+        raise ArgumentError(msg)
+
+
+def _of_models(asked: _Asked, one: str, min_n: int) -> list[Metric | GroupwiseMetric]:
+    """The metrics that can differ between models, which are those that read predictions."""
+    # without a feature there are metrics of all rows
+    results = Audit.of(asked.features or [one], asked.kind, min_n=min_n).results
+    of_models: list[Metric | GroupwiseMetric] = []
+    for metric in results:
+        _, formula = metric.requests[0].formulas[0]
+        if "estimate" in formula.reads and (asked.features or isinstance(metric, Metric)):
+            of_models.append(metric)
+    return of_models
+
+
+def _show_models(result: pl.DataFrame, one: str, other: str, threshold: float | None, *, last_key: str) -> None:
+    """Print two models and their difference."""
+    named = {".one": one, ".other": other, ".change": ".difference"}
+    at = "" if threshold is None else f" at {threshold:g}"
+    title = f"{one} and {other}{at}, and the difference from one to the other"
+    show(title, one_below_the_other(result.rename(named)), up_to=last_key)
+    print(f"{_SURE}\n")
+
+
+def _count_missing(asked: _Asked, columns: Iterable[str | None]) -> dict[str, int]:
+    """How many rows have neither a value nor a number, by column."""
+    missing: list[pl.Expr] = []
+    for column in columns:
+        if column is not None:
+            values = pl.col(column)
+            if asked.schema[column].is_float():
+                values = values.fill_nan(None)
+            missing.append(values.null_count())
+    return asked.data.select(missing).collect().row(0, named=True)
+
+
 def metrics(options: Namespace) -> int:
-    """What there is, or the definition of some of it."""
+    """The metrics that there are, or the definitions of some."""
     if options.name:
         for name in options.name:
             print(f"{definition_of(name)}\n")
@@ -263,38 +310,55 @@ class _Asked:
 
 
 def _asked(options: Namespace, *, quiet: bool) -> _Asked:
-    """What is asked of the file, or of the example where there is none; its columns are there."""
+    """The request to the file, or to the example where there is none; its columns are there."""
     whole("min_n", options.min_n, 0)
     given: dict[str, Any] = {flag: value for flag, value in vars(options).items() if value is not None}
     if options.file is None:
-        # decisions by a threshold take the place of the example's
-        own = {flag: value for flag, value in _EXAMPLE.items() if flag != "estimate" or "threshold" not in given}
-        given = own | given
+        given = _example_for(given) | given
         data = lending().lazy()
         if not quiet:
             print("Example data: 5,000 simulated decisions on loans, tidyfair.datasets.lending().\n")
     else:
         data = watched(scan(options.file))
     schema = _schema(data)
-    for flag in _COLUMNS:
-        columns = given.get(flag, ())
-        for column in (columns,) if isinstance(columns, str) else columns:
-            if column not in schema:
-                raise ColumnError.missing(column, flag, schema)
+    _check_columns(given, schema)
     if "probs" in given and given.keys().isdisjoint({"threshold", "estimate"}):
         msg = "`probs` needs `threshold`, at or above which the event is selected, or decisions as `estimate`."
         raise ArgumentError(msg)
     kind = _kind(data, given)
-    truth, estimate = given.get("truth"), given.get("estimate")
-    # of more than two labels, disparities of averages can hide those that cancel
-    reading: dict[str, Any] = {} if kind == "numbers" else {"estimator": "one_vs_rest"}
-    if "pos_label" in given:
-        labelled = truth or estimate
-        reading = {"pos_label": _as_label(given["pos_label"], schema[labelled] if labelled else pl.Boolean())}
     counting = {name: given.get(name) for name in ("group_by", "probs", "threshold")}
     counting["case_weights"] = given.get("weights")
     features: list[Feature] = [columns_of(text, schema.names(), "by") for text in dict.fromkeys(given.get("by", []))]
-    return _Asked(data, schema, truth, estimate, features, kind, counting, reading)
+    reading = _reading(given, kind, schema)
+    return _Asked(data, schema, given.get("truth"), given.get("estimate"), features, kind, counting, reading)
+
+
+def _example_for(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of the example; decisions by a threshold take the place of its own."""
+    example = dict(_EXAMPLE)
+    if "threshold" in given:
+        del example["estimate"]
+    return example
+
+
+def _check_columns(given: Mapping[str, Any], schema: pl.Schema) -> None:
+    """Refuse columns that the file does not have."""
+    for flag in _COLUMNS:
+        value = given.get(flag, ())
+        columns = [value] if isinstance(value, str) else value
+        for column in columns:
+            if column not in schema:
+                raise ColumnError.missing(column, flag, schema)
+
+
+def _reading(given: Mapping[str, Any], kind: Predictions, schema: pl.Schema) -> dict[str, Any]:
+    """The options by which labels are read."""
+    if "pos_label" in given:
+        column = given.get("truth") or given.get("estimate")
+        dtype = schema[column] if column else pl.Boolean()
+        return {"pos_label": _as_label(given["pos_label"], dtype)}
+    # of more than two labels, disparities of averages can hide those that cancel
+    return {} if kind == "numbers" else {"estimator": "one_vs_rest"}
 
 
 @telling("opened the file")
@@ -303,7 +367,7 @@ def _schema(data: pl.LazyFrame) -> pl.Schema:
 
 
 def _kind(data: pl.LazyFrame, given: dict[str, Any]) -> Predictions:
-    """What predictions are; whole numbers may be labels or a measurement, and `read_as` says which."""
+    """The kind of predictions; whole numbers may be labels or a measurement, and `read_as` says which."""
     read_as = given.get("read_as")
     if read_as == "numbers":
         if of_labels := [f"`{flag}`" for flag in ("probs", "threshold", "pos_label") if flag in given]:

@@ -71,7 +71,7 @@ def _warn_of_nan(why: str) -> None:
 
 @dataclass(frozen=True)
 class Response:
-    """What an estimator predicts: columns, and the arguments of a metric that name them."""
+    """Predictions of an estimator: columns, and the arguments of a metric that name them."""
 
     columns: dict[str, Any]
     arguments: dict[str, Any]
@@ -89,13 +89,14 @@ class Response:
     @classmethod
     def of_classes(cls, scores: Any, classes: Sequence[object]) -> Response:
         """Scores of each class, a column for each."""
-        names = {label: f"{_PREDICTED} {place}" for place, label in enumerate(classes)}
-        return cls({name: scores[:, place] for place, name in enumerate(names.values())}, {"probs": names})
+        names = {label: f"{_PREDICTED} {index}" for index, label in enumerate(classes)}
+        columns = {name: scores[:, index] for index, name in enumerate(names.values())}
+        return cls(columns, {"probs": names})
 
 
 @dataclass(frozen=True)
 class Scorer(ABC):
-    """What scikit-learn asks of a scorer beside the score: which metadata it wants to be given."""
+    """A scorer's answers to scikit-learn beside the score: which metadata it wants to be given."""
 
     requests: dict[str, bool | str | None] = field(
         default_factory=dict[str, "bool | str | None"], hash=False, kw_only=True, repr=False
@@ -143,7 +144,7 @@ class Scorer(ABC):
         return self
 
     def get_metadata_routing(self) -> Any:
-        """What scikit-learn asks for to route metadata: a `MetadataRequest`."""
+        """The `MetadataRequest` by which scikit-learn routes metadata."""
         from sklearn.utils.metadata_routing import MetadataRequest  # noqa: PLC0415 - whoever routes has it  # pyright: ignore[reportMissingTypeStubs]
 
         routing: Any = MetadataRequest(owner=self.call)
@@ -229,15 +230,18 @@ class FairnessScorer(Scorer):
 
     def rows(self, features: Mapping[str, Any], y_true: Any, response: Response, weight: Any) -> pl.DataFrame:
         """Features, truth, predictions and weights as one frame."""
-        ours = {_TRUTH: y_true, **response.columns, _WEIGHT: weight}
-        given = {name: values for name, values in ours.items() if values is not None}
-        if clash := [name for name in given if name in features]:
-            msg = f"A scorer adds a column {clash[0]!r}, and there is one; rename yours."
-            raise ColumnError(msg)
-        return from_arrays({**features, **given})
+        columns = dict(features)
+        for name, values in {_TRUTH: y_true, **response.columns, _WEIGHT: weight}.items():
+            if values is None:
+                continue
+            if name in features:
+                msg = f"A scorer adds a column {name!r}, and there is one; rename yours."
+                raise ColumnError(msg)
+            columns[name] = values
+        return from_arrays({name: _text_from_pandas(values) for name, values in columns.items()})
 
     def predicted(self, estimator: Any, X: Any) -> Response:  # noqa: N803 - scikit-learn's
-        """What an estimator predicts: labels, scores of the event, or scores of each of many labels."""
+        """Predictions of an estimator: labels, scores of the event, or scores of each of many labels."""
         if self.response == "labels":
             return Response.of_labels(estimator.predict(X))
         import numpy as np
@@ -260,7 +264,7 @@ class FairnessScorer(Scorer):
 
     @property
     def _by(self) -> tuple[Column, ...]:
-        """What is compared."""
+        """The columns whose groups are compared."""
         return self.metric.by.columns if isinstance(self.metric, GroupwiseMetric) else ()
 
     @property
@@ -290,21 +294,17 @@ class FairnessScorer(Scorer):
 
     def _of_frame(self, data: Any, roots: list[str]) -> dict[str, Any]:
         # labels of pandas can be numbers
-        by_label = type(data).__module__.partition(".")[0] == "pandas"
-        source = data if by_label else open_frame(data)
-        there, numbers = list(source.columns), dict(self.numbers)
+        is_pandas = type(data).__module__.partition(".")[0] == "pandas"
+        source = data if is_pandas else open_frame(data)
+        names = list(source.columns)
+        numbers = dict(self.numbers)
         labels = {root: numbers.get(root, root) for root in roots}
         for label in labels.values():
-            if label not in there:
-                error = ColumnError.missing(label, "by", there)
-                raise error if isinstance(label, str) else ColumnError(f"{error}{_ONLY_IN_ARRAYS}")
-            if there.count(label) > 1:
-                msg = f"X has several columns {label!r}; give them names of their own."
-                raise ColumnError(msg)
-        if by_label:
+            _check_label(label, names)
+        if is_pandas:
             return {root: data[label] for root, label in labels.items()}
-        found = source.read({root: ("by", Column(root)) for root in roots})
-        return {column.name: column for column in found}
+        columns = source.read({root: ("by", Column(root)) for root in roots})
+        return {column.name: column for column in columns}
 
     def _of_array(self, data: Any, roots: list[str]) -> dict[str, Any]:
         import numpy as np
@@ -322,6 +322,25 @@ class FairnessScorer(Scorer):
                 msg = f"`by={place}` is no column of X, which has {width}."
                 raise ColumnError(msg)
         return {root: array[:, numbers[root]] for root in roots}
+
+
+def _text_from_pandas(values: Any) -> Any:
+    """Text that pandas keeps in Arrow as a column of polars; all else as it is."""
+    array: Any = getattr(values, "array", None)
+    if type(array).__name__ != "ArrowStringArray":
+        return values
+    # the way by narwhals takes ten times as long
+    return pl.Series(array.__arrow_array__())
+
+
+def _check_label(label: str | int, names: list[Any]) -> None:
+    """Refuse a label that no column of a frame has, or more than one."""
+    if label not in names:
+        error = ColumnError.missing(label, "by", names)
+        raise error if isinstance(label, str) else ColumnError(f"{error}{_ONLY_IN_ARRAYS}")
+    if names.count(label) > 1:
+        msg = f"X has several columns {label!r}; give them names of their own."
+        raise ColumnError(msg)
 
 
 def make_scorer(
@@ -359,36 +378,57 @@ def make_scorer(
     """
     if response is not None:
         one_of("response", response, ["labels", "scores"])
-    given: object = metric
+    bound: object = metric
     numbers: tuple[tuple[str, int], ...] = ()
-    if isinstance(given, GroupwiseFactory):
-        if by is None:
-            msg = f'make_scorer(): {given.name} compares groups: give the sensitive feature, `by="column"`.'
-            raise ArgumentError(msg)
-        features: list[Any] = list(by) if isinstance(by, list | tuple) else [by]
-        named = [f"column {feature}" if _is_number(feature) else feature for feature in features]
-        numbers = tuple((name, int(number)) for name, number in zip(named, features, strict=True) if _is_number(number))
-        given = given(*named)
+    if isinstance(metric, GroupwiseFactory):
+        bound, numbers = _with_features(metric, by)
     elif by is not None:
         msg = "make_scorer(): `by` goes with a factory such as demographic_parity_ratio; other metrics have their own."
         raise ArgumentError(msg)
-    if not isinstance(given, Metric | GroupwiseMetric):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+    if not isinstance(bound, Metric | GroupwiseMetric):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"make_scorer() takes a metric, or a factory and `by=`, not {metric!r}."
         raise ArgumentError(msg)
-    if isinstance(given, GroupwiseMetric) and isinstance(given.bound, UserAggregate) and given.bound.good is None:
-        msg = (
-            f"make_scorer(): is more of {given.name} better? Nobody knows of an aggregate of your own; make the metric "
-            "by `new_groupwise_metric(…, direction=…)`, or the aggregate by `new_aggregate(…, equal=…)`."
-        )
-        raise ArgumentError(msg)
-    if taken := [name for name in options if name in _OURS]:
-        msg = f"make_scorer(): a scorer has no `{taken[0]}`: it scores the predictions for X, with `sample_weight`."
-        raise ArgumentError(msg)
-    given.check_options(options)
-    if (cut := Cut.of(options, {"probs"})) and cut.several:
+    _check_direction(bound)
+    for name in options:
+        if name in _OURS:
+            msg = f"make_scorer(): a scorer has no `{name}`: it scores the predictions for X, with `sample_weight`."
+            raise ArgumentError(msg)
+    bound.check_options(options)
+    cut = Cut.of(options, {"probs"})
+    if cut is not None and cut.several:
         msg = f"make_scorer(): a score is one number, so `{cut.way}` is one value, not a list."
         raise ArgumentError(msg)
-    return FairnessScorer(given, numbers, tuple(options.items()), _response(given, response, cut=cut is not None))
+    return FairnessScorer(bound, numbers, tuple(options.items()), _response(bound, response, cut=cut is not None))
+
+
+def _with_features(
+    factory: GroupwiseFactory, by: Features | Privileged | None
+) -> tuple[GroupwiseMetric, tuple[tuple[str, int], ...]]:
+    """The metric of a factory for some features, and the columns of it that stand for a number."""
+    if by is None:
+        msg = f'make_scorer(): {factory.name} compares groups: give the sensitive feature, `by="column"`.'
+        raise ArgumentError(msg)
+    features: list[Any] = list(by) if isinstance(by, list | tuple) else [by]
+    columns: list[Any] = []
+    numbers: list[tuple[str, int]] = []
+    for feature in features:
+        if _is_number(feature):
+            name = f"column {feature}"
+            columns.append(name)
+            numbers.append((name, int(feature)))
+        else:
+            columns.append(feature)
+    return factory(*columns), tuple(numbers)
+
+
+def _check_direction(metric: Metric | GroupwiseMetric) -> None:
+    """Refuse an aggregate of the user of which it is not known whether more is better."""
+    if isinstance(metric, GroupwiseMetric) and isinstance(metric.bound, UserAggregate) and metric.bound.good is None:
+        msg = (
+            f"make_scorer(): is more of {metric.name} better? Nobody knows of an aggregate of your own; make the "
+            "metric by `new_groupwise_metric(…, direction=…)`, or the aggregate by `new_aggregate(…, equal=…)`."
+        )
+        raise ArgumentError(msg)
 
 
 def _is_number(feature: object) -> bool:
@@ -398,7 +438,7 @@ def _is_number(feature: object) -> bool:
 def _response(
     metric: Metric | GroupwiseMetric, asked: Literal["labels", "scores"] | None, *, cut: bool
 ) -> Literal["labels", "scores"]:
-    """What is to be predicted, which is what the metric reads; labels that are cut from scores are made of these."""
+    """The kind of prediction that the metric reads; labels that are cut from scores are made of these."""
     kinds = {formula.kind for request in metric.requests for _, formula in request.formulas}
     read: Literal["labels", "scores"] = "scores" if cut or "prob" in kinds else "labels"
     if asked is not None and asked != read:
@@ -433,7 +473,7 @@ class CorrelationScorer(FairnessScorer):
     """Correlation of predictions with a feature as a scorer; made by `correlation_score`."""
 
     as_numbers: bool | None = None
-    """Whether a feature of numbers is a measurement; floats are, and few whole numbers are not, unless it says so."""
+    """True for a measurement; where nothing is said, floats are one, and few whole numbers are not."""
 
     def score(self, frame: pl.DataFrame, predicted: Mapping[str, Any]) -> float:
         """Minus the correlation of predictions and the feature, whatever is true."""
@@ -448,7 +488,7 @@ class CorrelationScorer(FairnessScorer):
         return -math.sqrt(value)
 
     def _is_measured(self, feature: pl.Series) -> bool:
-        """Whether the values of a feature are numbers to correlate with, not codes of groups."""
+        """True for numbers to correlate with, False for codes of groups."""
         if self.as_numbers is not None:
             return self.as_numbers
         if feature.dtype.is_integer() and (several := feature.n_unique()) > _MOST_CODES:

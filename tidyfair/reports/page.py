@@ -36,6 +36,8 @@ from tidyfair.tallies.files import save
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import polars as pl
 
     from tidyfair.audits.usual_metrics import Feature
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["Report", "report"]
 
 _OF_TESTS = {"pos_label", "labels", "na_rm"}
-"""What tests take; of the rest of a call they decide for themselves."""
+"""The options of tests; of the rest of a call they decide for themselves."""
 _UNTESTED = {"frequency_weights", "cluster", "score_bins", "keep_rows"}
 """With these rows are not each as good as another."""
 
@@ -59,7 +61,7 @@ class Report:
 
     def html(self) -> str:
         """One page that needs nothing else: no scripts, no network."""
-        body = "".join(part.html(place) for place, part in enumerate(self.parts))
+        body = "".join(part.html(index) for index, part in enumerate(self.parts))
         title = as_html(self.title)
         return (
             f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -155,31 +157,17 @@ def report(
     kind = "labels" if given else kind_of(source, truth, estimate, options)
     audit = Audit.of(by if isinstance(by, list) else [by], kind, metrics=given, min_n=min_n)
     audit.results.check_options(options)
-    for name in ("explain", "parts", "keep_rows"):
-        if name in options:
-            msg = f"report() decides `{name}` for itself; leave it out."
-            raise ArgumentError(msg)
-    own = {"interval": "auto", "on_undefined": "ignore"}
-    reading: Any = own | {name: value for name, value in options.items() if name in ReadOptions.__annotations__}
-    counting: Any = {name: value for name, value in options.items() if name not in ReadOptions.__annotations__}
-    parts: Any = {"parts": reading.get("seed", 0)} if counting.get("cluster") is None else {}
-    tally = audit.everything(*(judges.metrics if judges else ())).tally(data, truth, estimate, **parts, **counting)
-    if tally.cut is not None and tally.cut.several:
-        msg = f"report() is about one set of decisions: give one {tally.cut.way}, not a list."
-        raise ArgumentError(msg)
-    if not tally.cells["n"].sum():
-        msg = "report() has nothing to tell: there are no rows."
-        raise ArgumentError(msg)
+    reading, counting = _by_step(options)
+    judged = judges.metrics if judges else ()
+    tally = audit.everything(*judged).tally(data, truth, estimate, **counting)
+    _check_tally(tally)
     audit.results.check_occurs(tally, reading)
     results = audit.results.compute(tally, explain=True, **reading)
     groups = audit.groups.compute_by_group(tally, **reading)
     asked: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}
     tested = worst = None
-    if _is_plain(tally, results) and not _UNTESTED & set(options):
-        of_tests = {name: value for name, value in reading.items() if name in _OF_TESTS}
-        tested, worst = (
-            tests.compute(tally, **of_tests) if tests else None for tests in (_tests(audit), _search_of_worst(audit))
-        )
+    if _is_plain(tally, results) and _UNTESTED.isdisjoint(options):
+        tested, worst = _test(audit, tally, reading)
     of_gate = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
     verdicts = judges and judges.compute(tally, **of_gate)
     call = {"truth": truth, "estimate": estimate, "by": by, "metrics": metrics, "gate": gate, "min_n": min_n or None}
@@ -196,6 +184,32 @@ def report(
     return Report(title, tuple(sections))
 
 
+def _by_step(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options by which a tally is read, and those by which rows are counted."""
+    for name in ("explain", "parts", "keep_rows"):
+        if name in options:
+            msg = f"report() decides `{name}` for itself; leave it out."
+            raise ArgumentError(msg)
+    reading: dict[str, Any] = {"interval": "auto", "on_undefined": "ignore"}
+    counting: dict[str, Any] = {}
+    for name, value in options.items():
+        step = reading if name in ReadOptions.__annotations__ else counting
+        step[name] = value
+    if "cluster" not in counting:
+        counting["parts"] = reading.get("seed", 0)
+    return reading, counting
+
+
+def _check_tally(tally: Tally) -> None:
+    """Refuse several sets of decisions, and no rows."""
+    if tally.cut is not None and tally.cut.several:
+        msg = f"report() is about one set of decisions: give one {tally.cut.way}, not a list."
+        raise ArgumentError(msg)
+    if not tally.cells["n"].sum():
+        msg = "report() has nothing to tell: there are no rows."
+        raise ArgumentError(msg)
+
+
 def _limited(gate: object, min_n: int) -> Gate | None:
     """The gate, which does not judge what is not shown."""
     if gate is None:
@@ -208,33 +222,48 @@ def _limited(gate: object, min_n: int) -> Gate | None:
 
 
 def _is_plain(tally: Tally, results: pl.DataFrame) -> bool:
-    """Whether rows count alike and have two labels, so that rates can be tested exactly."""
+    """True where rows count alike and have two labels, so that rates can be tested exactly."""
     return set(results[".estimator"]) == {"binary"} and tally.weights is None and not tally.needs.numbers
 
 
+def _test(audit: Audit, tally: Tally, reading: Mapping[str, Any]) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
+    """The tests of disparities, and the search of the worst groups, as far as the audit has what they are about."""
+    options = {name: value for name, value in reading.items() if name in _OF_TESTS}
+    tests, search = _tests(audit), _search_of_worst(audit)
+    tested = None if tests is None else tests.compute(tally, **options)
+    worst = None if search is None else search.compute(tally, **options)
+    return tested, worst
+
+
 def _tests(audit: Audit) -> DisparityTest | None:
-    """What groups that are equal show, where that is worked out exactly."""
-    known = [each for each in audit.parities if not isinstance(each.bound, UserAggregate) or each.bound.good]
-    rates = [each for each in known if each.kind == "class"]
+    """The test of disparities against what equal groups show, where that is worked out exactly."""
+    rates: list[GroupwiseMetric] = []
+    for parity in audit.parities:
+        has_order = not isinstance(parity.bound, UserAggregate) or parity.bound.good
+        if has_order and parity.kind == "class":
+            rates.append(parity)
     return disparity_test(*rates, studentized=True) if rates else None
 
 
 def _search_of_worst(audit: Audit) -> WorstGroups | None:
     """How sure it is which groups are the worst, by the rates that have a good side."""
-    of_errors = frozenset({"truth", "estimate"})
-    known = {metric.name for metric in audit.results if isinstance(metric, Metric)}
-    judged = [
-        each for each in audit.groups
-        if isinstance(each, GroupwiseMetric) and all(
-            share_of(metric.definition) and metric.definition.reads == of_errors and metric.name in known
-            for metric in each.metrics
-        )
-    ]  # fmt: skip
+    of_all_rows = {metric.name for metric in audit.results if isinstance(metric, Metric)}
+    judged: list[GroupwiseMetric] = []
+    for parity in audit.groups:
+        if not isinstance(parity, GroupwiseMetric):
+            continue
+        if all(_is_error_rate(metric) and metric.name in of_all_rows for metric in parity.metrics):
+            judged.append(parity)
     return worst_groups(*judged) if judged else None
 
 
+def _is_error_rate(metric: Metric) -> bool:
+    """True for a share of rows that compares predictions with the truth."""
+    return share_of(metric.definition) is not None and metric.definition.reads == frozenset({"truth", "estimate"})
+
+
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-"""What a browser may do with the page: show it."""
+"""The one thing that a browser may do with the page: show it."""
 _STYLE = """
 :root { color-scheme: light; }
 body { margin: 0; background: #fff; color: #222; font: 16px/1.5 system-ui, sans-serif; }

@@ -77,28 +77,8 @@ def autoplot(
     _check_kind(kind)
     if title is not None:
         string("title", title)
-    # columns of curves have no dot, as those of outer groups
-    curved = ".metric" not in frame.columns
-    needed, drawn = next(
-        (
-            each for each in _PICTURES
-            if each[0] <= set(frame.columns) and (curved or all(name.startswith(".") for name in each[0]))
-        ),
-        (set[str](), None),
-    )  # fmt: skip
-    if drawn is None:
-        msg = (
-            "autoplot() draws results of tidyfair: values, groups, tests, gates, pairs, models, means, curves; and has "
-            f"no picture of the columns {listed(frame.columns)}."
-        )
-        raise ArgumentError(msg)
-    expected = None if beside is None else open_frame(beside).to_polars()
-    if expected is not None and not {".metric", ".by", ".expected_lower", ".expected_upper"} <= set(expected.columns):
-        msg = "`beside` is what `disparity_test(…)` has given for the same metrics."
-        raise ArgumentError(msg)
-    if expected is not None and drawn is not _results:
-        msg = "`beside` is drawn behind disparities, and `result` holds none."
-        raise ArgumentError(msg)
+    needed, drawn = _picture_of(frame)
+    expected = None if beside is None else _expected_of(beside, drawn)
     if kind == "heat map" and (drawn is not _groups or not _crossed(frame)):
         msg = (
             "A heat map is drawn of `by_group` values of two features that are crossed, as `demographic_parity(a, b)`."
@@ -111,9 +91,36 @@ def autoplot(
     return drawn(Asked.of(frame, expected, kind, marked, needed)).finished(title)
 
 
+def _picture_of(frame: pl.DataFrame) -> tuple[set[str], Callable[[Asked], Picture]]:
+    """The picture of a result, and the columns that it needs."""
+    # columns of curves have no dot, as those of outer groups
+    may_be_curve = ".metric" not in frame.columns
+    for needed, drawn in _PICTURES:
+        has_dots = all(name.startswith(".") for name in needed)
+        if needed <= set(frame.columns) and (has_dots or may_be_curve):
+            return needed, drawn
+    msg = (
+        "autoplot() draws results of tidyfair: values, groups, tests, gates, pairs, models, means, curves; and has "
+        f"no picture of the columns {listed(frame.columns)}."
+    )
+    raise ArgumentError(msg)
+
+
+def _expected_of(beside: Any, drawn: Callable[[Asked], Picture]) -> pl.DataFrame:
+    """The range that is expected if groups are equal, which is drawn behind disparities."""
+    expected = open_frame(beside).to_polars()
+    if not {".metric", ".by", ".expected_lower", ".expected_upper"} <= set(expected.columns):
+        msg = "`beside` is what `disparity_test(…)` has given for the same metrics."
+        raise ArgumentError(msg)
+    if drawn is not _results:
+        msg = "`beside` is drawn behind disparities, and `result` holds none."
+        raise ArgumentError(msg)
+    return expected
+
+
 @dataclass(frozen=True)
 class Asked:
-    """What is to be drawn."""
+    """The result to be drawn, and how."""
 
     frame: pl.DataFrame
     expected: pl.DataFrame | None
@@ -129,10 +136,11 @@ class Asked:
         """With the columns of the user, all but those that a picture needs, as one text."""
         outer = [name for name in frame.columns if not name.startswith(".") and name not in needed]
         if expected is not None:
-            there = [name for name in outer if name in expected.columns]
-            expected = expected.select(pl.col("^\\..*$"), *([_outer_text(expected, there)] if there else []))
-        told = [_outer_text(frame, outer)] if outer else []
-        return cls(frame.select(pl.exclude(outer), *told), expected, kind, at, outer)
+            common = [name for name in outer if name in expected.columns]
+            texts = [_outer_text(expected, common)] if common else []
+            expected = expected.select(pl.col("^\\..*$"), *texts)
+        texts = [_outer_text(frame, outer)] if outer else []
+        return cls(frame.select(pl.exclude(outer), *texts), expected, kind, at, outer)
 
 
 # What results hold, as tables of plain columns

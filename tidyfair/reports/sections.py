@@ -1,4 +1,4 @@
-"""What stands in each part of a report: words, tables and pictures of what was counted and worked out."""
+"""The parts of a report: words, tables and pictures of what was counted and worked out."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _MOST_LINES = 8
 
 
 def question(audit: Audit, tally: Tally, reading: Mapping[str, Any], results: pl.DataFrame) -> tuple[Any, ...]:
-    """What was asked, and the answer, in words."""
+    """The question, and the answer in words."""
     given = {"predictions": tally.estimate, "scores": tally.scores.columns[0] if tally.scores else None}
     what = " and ".join(f"the {kind} {column.name!r}" for kind, column in given.items() if column is not None)
     about = f" of {tally.truth.name!r}" if tally.truth else ""
@@ -207,38 +207,55 @@ def of_scores(audit: Audit, tally: Tally, data: Any, asked: dict[str, Any], min_
     if tally.scores is None or tally.scores.several or asked["truth"] is None:
         return []
     named = {name: asked[name] for name in _OF_CURVES if name in asked}
-    cut, blocks = tally.cut, list[Any]()
-    at = cut.values[0] if cut is not None and cut.way == "threshold" and not cut.groups else None
-    rates = new_groupwise_metric(metric_set(selection_rate, sens), "rates", difference())
     thresholds = _thresholds(tally)
-    every = threshold_curve(metric_set(*(rates(*by.features) for by in audit.bys)), thresholds)
-    of_decisions = {name: asked[name] for name in ("frequency_weights", "na_rm") if name in asked}
-    values = every.by_group(data, **named, **of_decisions, on_undefined="ignore")
-    curves = open_frame(values).to_polars().filter(pl.col(".n") >= min_n)
+    curves = _curves(audit, thresholds, data, asked, named).filter(pl.col(".n") >= min_n)
     if "frequency_weights" in asked:
         # values are the same, and curves show nothing else
         named["case_weights"] = asked["frequency_weights"]
+    cut, at = tally.cut, None
+    if cut is not None and cut.way == "threshold" and not cut.groups:
+        at = cut.values[0]
+    blocks: list[Any] = []
     for by in audit.bys:
-        mine = _largest(curves.filter(pl.col(".by") == by.text), [".group"])
-        title = f"Thresholds, by {by.text}"
-        blocks.append(_picture(mine, title, at=at, instead=_at_thresholds(mine, thresholds[10:100:10])))
-        if by.sides or asked.get("na_rm") is False:
-            continue  # a curve is of the groups of columns, and of rows that lack nothing
-        features: Any = list(by.features)
-        title, names = f"Calibration, by {by.text}", [column.name for column in by.columns]
-        try:
-            bins = open_frame(calibration_curve(data, **named, group_by=features, binning="count")).to_polars()
-        except ColumnError as error:
-            blocks.append(f"{title}, is not drawn: {error}")
-            continue
-        if "frequency_weights" in asked:
-            # each row stands for as many
-            bins = bins.with_columns(pl.col(".weight").cast(pl.Int64).alias(".n"))
-        bins = _largest(bins.filter(pl.col(".n") >= min_n), names)
-        blocks.append(_picture(bins, title, instead=_in_bins(bins, names)))
-    if any(mine[".group"].n_unique() > _MOST_LINES for mine in curves.partition_by(".by")):
+        of_feature = curves.filter(pl.col(".by") == by.text)
+        largest = _largest(of_feature, [".group"])
+        table = _at_thresholds(largest, thresholds[10:100:10])
+        blocks.append(_picture(largest, f"Thresholds, by {by.text}", at=at, instead=table))
+        # a curve is of the groups of columns, and of rows that lack nothing
+        if not by.sides and asked.get("na_rm") is not False:
+            blocks.append(_calibration(by, data, asked, named, min_n))
+    if any(of_feature[".group"].n_unique() > _MOST_LINES for of_feature in curves.partition_by(".by")):
         blocks.insert(0, f"Of features with more groups, the {_MOST_LINES} largest are shown.")
     return [Part("Thresholds and calibration", tuple(blocks))]
+
+
+def _curves(
+    audit: Audit, thresholds: list[float], data: Any, asked: Mapping[str, Any], named: Mapping[str, Any]
+) -> pl.DataFrame:
+    """The rates of each group at each threshold."""
+    rates = new_groupwise_metric(metric_set(selection_rate, sens), "rates", difference())
+    curve = threshold_curve(metric_set(*(rates(*by.features) for by in audit.bys)), thresholds)
+    of_decisions = {name: asked[name] for name in ("frequency_weights", "na_rm") if name in asked}
+    values = curve.by_group(data, **named, **of_decisions, on_undefined="ignore")
+    return open_frame(values).to_polars()
+
+
+def _calibration(
+    by: By, data: Any, asked: Mapping[str, Any], named: Mapping[str, Any], min_n: int
+) -> Drawn | Shown | str:
+    """The picture of calibration in each group of a feature, or why it is not drawn."""
+    features: Any = list(by.features)
+    title = f"Calibration, by {by.text}"
+    try:
+        bins = open_frame(calibration_curve(data, **named, group_by=features, binning="count")).to_polars()
+    except ColumnError as error:
+        return f"{title}, is not drawn: {error}"
+    if "frequency_weights" in asked:
+        # each row stands for as many
+        bins = bins.with_columns(pl.col(".weight").cast(pl.Int64).alias(".n"))
+    names = [column.name for column in by.columns]
+    bins = _largest(bins.filter(pl.col(".n") >= min_n), names)
+    return _picture(bins, title, instead=_in_bins(bins, names))
 
 
 def _thresholds(tally: Tally) -> list[float]:
@@ -302,25 +319,27 @@ def left_out(tally: Tally, results: pl.DataFrame, groups: pl.DataFrame, min_n: i
 
 
 def definitions(audit: Audit) -> Shown:
-    """What each number means, where it should go, and between what it lies."""
-    # what disparities are made of is defined too
-    shown = list(
-        {
-            each.name: each
-            for each in (*audit.groups, *audit.results)
-            if each in audit.results or isinstance(each, Metric)
-        }.values()
-    )
-    rows = [(each.name, _meaning(each)) for each in shown]
-    ends = [f"{low:g} to {high:g}" for low, high in (each.range for each in shown)]
-    wishes = {"maximize": "high", "minimize": "low", "zero": "near 0", "one": "near 1"}
-    # how many are selected, or have the event, is neither good nor bad
-    better = [
-        wishes[each.direction] if isinstance(each, GroupwiseMetric) or len(each.definition.reads) > 1 else None
-        for each in shown
-    ]
-    table = pl.DataFrame(rows, schema=["name", "meaning"], orient="row")
-    return Shown(table.with_columns(range=pl.Series(ends), better=pl.Series(better, dtype=pl.String)))
+    """The meaning of each number, where it should go, and between what it lies."""
+    shown: dict[str, Metric | GroupwiseMetric] = {}
+    for metric in (*audit.groups, *audit.results):
+        # rates of which disparities are made are defined too
+        if metric in audit.results or isinstance(metric, Metric):
+            shown[metric.name] = metric
+    rows = [(metric.name, _meaning(metric), _range(metric), _wish(metric)) for metric in shown.values()]
+    columns = ["name", "meaning", "range", "better"]
+    return Shown(pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row"))
+
+
+def _range(metric: Metric | GroupwiseMetric) -> str:
+    low, high = metric.range
+    return f"{low:g} to {high:g}"
+
+
+def _wish(metric: Metric | GroupwiseMetric) -> str | None:
+    """Where values should go."""
+    if isinstance(metric, Metric) and len(metric.definition.reads) <= 1:
+        return None  # how many are selected, or have the event, is neither good nor bad
+    return {"maximize": "high", "minimize": "low", "zero": "near 0", "one": "near 1"}[metric.direction]
 
 
 def _meaning(metric: Metric | GroupwiseMetric) -> str:
@@ -348,7 +367,7 @@ def call_of(call: Mapping[str, Any]) -> str:
 
 
 def _in_code(made: object) -> str | None:
-    """What makes a metric or a gate again; None where that is not known."""
+    """The code that makes a metric or a gate again; None where that is not known."""
     match made:
         case MetricSet():
             parts = [_in_code(each) for each in made]

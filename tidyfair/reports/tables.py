@@ -1,4 +1,4 @@
-"""What is shown to others: tables of results that can be published, pictures and code, as HTML and as Markdown."""
+"""Parts of a report: tables of results that can be published, pictures and code, as HTML and as Markdown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidyfair.specs.arguments import string, whole
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["as_table"]
 
@@ -79,7 +79,7 @@ def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n:
 
 
 def too_few(min_n: int) -> str:
-    """What is said of values that are not shown."""
+    """The remark on values that are not shown."""
     return f"{NOTHING}: of fewer than {min_n} rows, and not shown" if min_n > 0 else ""
 
 
@@ -88,47 +88,50 @@ _Note: TypeAlias = tuple[str, int, str]
 
 
 def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl.DataFrame, list[_Note]]:
-    """A row for each group, a column for each metric, and what is to be said of cells."""
+    """A row for each group, a column for each metric, and the notes on cells."""
     outer = [name for name in frame.columns if not name.startswith(".")]
-    by_label = ".level" in frame.columns and frame[".level"].null_count() < len(frame)
-    keys = [*outer, *(name for name in _KEYS if name in frame.columns and (name != ".level" or by_label))]
-    names = frame[".metric"].unique(maintain_order=True).to_list()
+    keys = [*outer, *(name for name in _KEYS if name in frame.columns)]
+    if ".level" in keys and frame[".level"].null_count() == len(frame):
+        keys.remove(".level")
+    metrics = frame[".metric"].unique(maintain_order=True).to_list()
     # a column of the user may be called as a metric is
-    places = {name: f"{name} " if name in outer else name for name in names}
-    enough = pl.col(".n") >= min_n
-    frame = frame.with_columns(
-        pl.when(enough).then(_valued(frame)).alias(_SHOWN), pl.when(enough).then(".n").alias(_COUNTED)
-    )
+    columns = {metric: f"{metric} " if metric in outer else metric for metric in metrics}
+    enough = pl.when(pl.col(".n") >= min_n)
+    frame = frame.with_columns(enough.then(_valued(frame)).alias(_SHOWN), enough.then(".n").alias(_COUNTED))
     # groups that read alike are not one
     frame = frame.with_columns(pl.int_range(pl.len()).over(*keys, ".metric").alias(_NTH))
     wide = frame.group_by(*keys, _NTH, maintain_order=True).agg(
         pl.col(_COUNTED).max().alias(".n"),
-        *(_cell(name).alias(place) for name, place in places.items()),
+        *(_cell(metric).alias(column) for metric, column in columns.items()),
     )
-    place = wide.select(*keys, _NTH).with_row_index(_ROW)
-    about = frame.join(place, on=[*keys, _NTH], how="left", nulls_equal=True, maintain_order="left")
-    status = pl.col(".status") if ".status" in frame.columns else pl.lit("ok")
-    notes: list[_Note] = [
-        (places[name], row, why.replace("_", " "))
-        for name, row, why, size in about.select(".metric", _ROW, status.alias("why"), ".n").rows()
-        if why not in {"ok", None} and size >= min_n
-    ]
+    index = wide.select(*keys, _NTH).with_row_index(_ROW)
+    about = frame.join(index, on=[*keys, _NTH], how="left", nulls_equal=True, maintain_order="left")
+    notes = _undefined(about, columns, min_n)
     if worst is not None:
-        told = _worse(open_frame(worst).to_polars(), frame, outer)
-        marked = told.join(place, on=[*outer, ".by", ".group"], how="inner", nulls_equal=True)
-        notes += [
-            (places[name], row, "worse than all rows together, however many groups are looked at")
-            for name, row in marked.select(".metric", _ROW).rows()
-            if name in places
-        ]
+        worse = _worse(open_frame(worst).to_polars(), frame, outer)
+        marked = worse.join(index, on=[*outer, ".by", ".group"], how="inner", nulls_equal=True)
+        for metric, row in marked.select(".metric", _ROW).rows():
+            if metric in columns:
+                notes.append((columns[metric], row, "worse than all rows together, however many groups are looked at"))
     wide = wide.with_columns(pl.col(".by").fill_null(_EVERYBODY), pl.col(".group").fill_null("all"))
     return wide.drop(_NTH), notes
 
 
+def _undefined(frame: pl.DataFrame, columns: Mapping[str, str], min_n: int) -> list[_Note]:
+    """Why cells that are shown have no value."""
+    if ".status" not in frame.columns:
+        return []
+    notes: list[_Note] = []
+    for metric, row, status, size in frame.select(".metric", _ROW, ".status", ".n").rows():
+        if status not in {"ok", None} and size >= min_n:
+            notes.append((columns[metric], row, status.replace("_", " ")))
+    return notes
+
+
 def _cell(name: str) -> pl.Expr:
     """The value of a metric, null where there is none, and empty where nobody asked for it."""
-    mine = pl.col(_SHOWN).filter(pl.col(".metric") == name)
-    return pl.when(mine.len() > 0).then(mine.first()).otherwise(pl.lit(""))
+    values = pl.col(_SHOWN).filter(pl.col(".metric") == name)
+    return pl.when(values.len() > 0).then(values.first()).otherwise(pl.lit(""))
 
 
 def _worse(worst: pl.DataFrame, frame: pl.DataFrame, outer: list[str]) -> pl.DataFrame:
@@ -142,9 +145,9 @@ def _worse(worst: pl.DataFrame, frame: pl.DataFrame, outer: list[str]) -> pl.Dat
         )
         raise ArgumentError(msg)
     overall = frame.filter(pl.col(".by").is_null()).select(*outer, ".metric", pl.col(".estimate").alias("overall"))
-    told = worst.drop_nulls(".by").join(overall, on=[*outer, ".metric"], how="inner", nulls_equal=True)
+    groups = worst.drop_nulls(".by").join(overall, on=[*outer, ".metric"], how="inner", nulls_equal=True)
     below, above = pl.col(".upper") < pl.col("overall"), pl.col(".lower") > pl.col("overall")
-    return told.filter(pl.when(pl.col(".worst") == "lowest").then(below).otherwise(above))
+    return groups.filter(pl.when(pl.col(".worst") == "lowest").then(below).otherwise(above))
 
 
 def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
