@@ -140,7 +140,7 @@ def read_labels(
 
 
 def _reads_all_labels(tally: Tally, values: list[Any], pos_label: object, estimator: str | None) -> bool:
-    """Check that arguments agree on one label or all of them, and say whether it is all."""
+    """Check that arguments agree on one label or all of them, and tell which."""
     many = len(values) > _PAIR
     all_labels = estimator in {*AVERAGES, HAND_TILL} or (many and estimator == "one_vs_rest")
     if all_labels and pos_label is not None:

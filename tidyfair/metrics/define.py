@@ -460,9 +460,8 @@ def _check_two_arrays(made: str, parameters: list[inspect.Parameter]) -> None:
     if any(parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD} for parameter in positional):
         return
     given = {*WEIGHTS, "labels"}
-    required = [each.name for each in parameters if each.default is each.empty and each.name not in given]
-    if len(positional) < len(("truth", "estimate")) or len(required) > len(("truth", "estimate")):
-        msg = (
-            f"{made}: a function of arrays takes two of them, the truth and what is predicted, not {listed(required)}."
-        )
+    required = [parameter for parameter in parameters if parameter.default is parameter.empty]
+    names = [parameter.name for parameter in required if parameter.name not in given]
+    if len(positional) < len(("truth", "estimate")) or len(names) > len(("truth", "estimate")):
+        msg = f"{made}: a function of arrays takes two of them, the truth and what is predicted, not {listed(names)}."
         raise ArgumentError(msg)

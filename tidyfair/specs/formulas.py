@@ -629,7 +629,7 @@ def _parts_of(
         if base in known and known[base].kind == kind:
             parts[name] = known[base]
         elif name not in rows:
-            vocabulary = [each for each in (*SUMS[kind], *terms, *rows) if each not in _OF_ORDER]
+            vocabulary = [word for word in (*SUMS[kind], *terms, *rows) if word not in _OF_ORDER]
             msg = (
                 f"{name_of(function)}(): the parameter {name!r} is no statistic, and its module knows no metric "
                 f"of that name; import it there.{nearest(name, [*vocabulary, *known])} "
