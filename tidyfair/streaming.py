@@ -296,30 +296,43 @@ def _suppressed(tally: Tally, fewest: int) -> Tally:
     every = groups.join(pairs, how="cross", maintain_order="left_right")
     every = every.join(tally.cells, on=[*keys, *LABELS], how="left", nulls_equal=True, maintain_order="left")
     counts = every["n"].fill_null(0).to_numpy().reshape(len(groups), len(pairs))
-    out: Any = ((counts > 0) & (counts < fewest)).any(axis=1)
+    hidden: Any = _are_small(counts, fewest).any(axis=1)
     if HIDDEN in every.columns:
-        out |= (every[HIDDEN].fill_null(0).to_numpy() > 0).reshape(counts.shape).any(axis=1)
-    # those that differ in one key only add up to what may be known
-    others = [[name for name in keys if name != key] for key in keys]
-    margins = [groups.select(pl.struct(*rest, _ONE).rank("dense")).to_series().to_numpy() for rest in others]
+        hidden |= (every[HIDDEN].fill_null(0).to_numpy() > 0).reshape(counts.shape).any(axis=1)
+    margins: list[Any] = []
+    for key in keys:
+        # those that differ in one key only add up to what may be known
+        others = [name for name in keys if name != key]
+        margins.append(groups.select(pl.struct(*others, _ONE).rank("dense")).to_series().to_numpy())
+    _hide_complements(hidden, counts, margins, fewest)
+    is_hidden = pl.Series(np.repeat(hidden, len(pairs)))
+    sums = [name for name in tally.cells.columns if name not in {*keys, *LABELS, HIDDEN}]
+    kept = [pl.when(~is_hidden).then(name).otherwise(0).alias(name) for name in sums]
+    cells = every.select(*keys, *LABELS, *kept, is_hidden.cast(pl.Int64).alias(HIDDEN))
+    return replace(tally, cells=cells.filter((pl.col("n") > 0) | (pl.col(HIDDEN) > 0)))
+
+
+def _hide_complements(hidden: Any, counts: Any, margins: list[Any], fewest: int) -> None:
+    """Hide groups until those hidden in any margin are several, and have no small count together."""
+    import numpy as np
+
     before = -1
-    while before < out.sum():
-        before = out.sum()
+    while before < hidden.sum():
+        before = hidden.sum()
         for margin in margins:
-            for place in np.unique(margin[out]):
-                inside = np.flatnonzero(margin == place)
-                for group in inside[np.argsort(counts[inside].sum(axis=1), kind="stable")]:
-                    hidden = inside[out[inside]]
-                    together = counts[hidden].sum(axis=0)
-                    if len(hidden) > 1 and not ((together > 0) & (together < fewest)).any():
+            for total in np.unique(margin[hidden]):
+                groups = np.flatnonzero(margin == total)
+                for group in groups[np.argsort(counts[groups].sum(axis=1), kind="stable")]:
+                    together = groups[hidden[groups]]
+                    if len(together) > 1 and not _are_small(counts[together].sum(axis=0), fewest).any():
                         break
                     # what is left of a sum would be small itself, so the next smallest group goes too
-                    out[group] = True
-    hidden = pl.Series(np.repeat(out, len(pairs)))
-    sums = [name for name in tally.cells.columns if name not in {*keys, *LABELS, HIDDEN}]
-    kept = [pl.when(~hidden).then(name).otherwise(0).alias(name) for name in sums]
-    cells = every.select(*keys, *LABELS, *kept, hidden.cast(pl.Int64).alias(HIDDEN))
-    return replace(tally, cells=cells.filter((pl.col("n") > 0) | (pl.col(HIDDEN) > 0)))
+                    hidden[group] = True
+
+
+def _are_small(counts: Any, fewest: int) -> Any:
+    """Say of each count whether it can identify people; none of nobody does."""
+    return (counts > 0) & (counts < fewest)
 
 
 def load_state(path: str | Path, like: Tally) -> Tally:

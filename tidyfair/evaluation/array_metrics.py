@@ -205,7 +205,7 @@ def _sides(rows: Rows, level: Level, levels: Sequence[Level]) -> tuple[list[str]
 def _answer(
     formula: Formula, arrays: Sequence[object], weight: Array | None, given: dict[str, object] | None = None
 ) -> tuple[float, str | None]:
-    """What a function answers, as a number, and a reason where it has none."""
+    """The answer of a function, as a number, and a reason where it has none."""
     first: Any = arrays[0]
     size = len(first.score) if isinstance(first, Sample) else len(first)
     if not size or (weight is not None and not weight.sum()):
@@ -225,11 +225,20 @@ def _answer(
         raise
     if answer is None:
         return math.nan, "no_value"
-    number = answer.item() if getattr(answer, "size", 0) == 1 and hasattr(answer, "item") else answer
-    if not isinstance(number, Real) or (isinstance(number, Integral) and abs(int(number)) > _LARGEST):
+    number = _number_of(formula, answer)
+    return number, "no_value" if math.isnan(number) else None
+
+
+def _number_of(formula: Formula, answer: Any) -> float:
+    """The number that a function answers, which may be an array of a single one."""
+    number = answer
+    if getattr(answer, "size", 0) == 1 and hasattr(answer, "item"):
+        number = answer.item()
+    too_large = isinstance(number, Integral) and abs(int(number)) > _LARGEST
+    if not isinstance(number, Real) or too_large:
         msg = f"{name_of(formula.function)} returned {answer!r}; a metric is one number."
         raise ArgumentError(msg)
-    return float(number), "no_value" if math.isnan(float(number)) else None
+    return float(number)
 
 
 def _weighing(formula: Formula, weight: Array | None) -> dict[str, object]:

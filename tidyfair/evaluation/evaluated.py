@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from tidyfair.evaluation.group_cells import Units
     from tidyfair.evaluation.labels import Labels
+    from tidyfair.specs.formulas import Formula
     from tidyfair.specs.options import Reading, Request
     from tidyfair.tallies.tally import Tally
 
@@ -186,19 +187,27 @@ def _asked(requests: Sequence[Request], estimator: str | None, *, one_event: boo
 
 def _check_order_of_labels(tally: Tally, labels: Labels, requests: Sequence[Request]) -> None:
     """Refuse labels without an order where formulas count steps between them, or sum up to each."""
-    formulas = [(name, formula) for request in requests for name, formula in request.formulas]
-    stepping = [name for name, formula in formulas if labels.event is None and formula.counts_steps]
-    ordered = [name for name, formula in formulas if formula.reads_label_order]
-    if not labels.in_order and (stepping or (ordered and len(labels.values) > _PAIR)):
-        what = "how many levels truth and estimate are apart" if stepping else "in steps from label to label"
-        msg = (
-            f"{(stepping or ordered)[0]} counts {what}, but {listed(labels.values)} have no "
-            "order: list them in order as `labels=[…]`, or make the columns Enums."
-        )
-        raise LabelError(msg)
-    cumulative = [name for name, formula in formulas if any(term.cumulative for term in formula.all_terms)]
-    if cumulative:
-        _check_order(tally, labels, cumulative[0])
+    formulas = [named for request in requests for named in request.formulas]
+    if not labels.in_order:
+        _check_steps(labels, formulas)
+    for name, formula in formulas:
+        if any(term.cumulative for term in formula.all_terms):
+            _check_order(tally, labels, name)
+
+
+def _check_steps(labels: Labels, formulas: Sequence[tuple[str, Formula]]) -> None:
+    """Refuse formulas that count steps between labels, which have no order."""
+    way_out = f"{listed(labels.values)} have no order: list them in order as `labels=[…]`, or make the columns Enums."
+    if labels.event is None:
+        for name, formula in formulas:
+            if formula.counts_steps:
+                msg = f"{name} counts how many levels truth and estimate are apart, but {way_out}"
+                raise LabelError(msg)
+    if len(labels.values) > _PAIR:
+        for name, formula in formulas:
+            if formula.reads_label_order:
+                msg = f"{name} counts in steps from label to label, but {way_out}"
+                raise LabelError(msg)
 
 
 def scores_of_levels(tally: Tally, labels: Labels) -> dict[int, str]:
@@ -220,30 +229,42 @@ def scores_of_levels(tally: Tally, labels: Labels) -> dict[int, str]:
             f"{listed(labels.values)}; give one for each, as `probs={{label: column}}`."
         )
         raise ColumnError(msg)
-    names = [column.name for column in scores.columns]
-    texts = [str(value) for value in labels.values]
-    if scores.labels is not None:
-        if unknown := [value for value in scores.labels if value not in labels.values]:
-            msg = f"`probs`: {listed(unknown)} is none of the labels {listed(labels.values)}."
-            raise ColumnError(msg)
-        places = [scores.labels.index(value) for value in labels.values]
+    if scores.labels is None:
+        columns = _columns_by_name([column.name for column in scores.columns], labels)
     else:
-        meant = [
-            next((place for place, text in enumerate(texts) if name in (text, f".pred_{text}")), None) for name in names
-        ]
-        known = [place for place in meant if place is not None]
-        if len(set(known)) == len(names) and not labels.in_order:
-            # labels have no order that columns could be in, but columns have their names
-            return {level: str(known.index(level)) for level in labels.levels}
-        if (len(known) < len(names) and not labels.in_order) or (len(known) == len(names) and known != sorted(known)):
-            pairs = ", ".join(f"{value!r}: …" for value in labels.values)
-            msg = (
-                f"`probs`: the columns {listed(names)} are not clearly in the order of the labels "
-                f"{listed(labels.values)}; write `probs={{{pairs}}}`."
-            )
-            raise ColumnError(msg)
-        places = list(range(len(names)))
-    return {level: str(places[level]) for level in labels.levels}
+        columns = _columns_by_mapping(scores.labels, labels)
+    return {level: str(columns[level]) for level in labels.levels}
+
+
+def _columns_by_mapping(mapped: Sequence[object], labels: Labels) -> list[int]:
+    """The index of the column of each label, from the labels that a mapping gives to columns."""
+    unknown = [value for value in mapped if value not in labels.values]
+    if unknown:
+        msg = f"`probs`: {listed(unknown)} is none of the labels {listed(labels.values)}."
+        raise ColumnError(msg)
+    return [mapped.index(value) for value in labels.values]
+
+
+def _columns_by_name(names: Sequence[str], labels: Labels) -> list[int]:
+    """The index of the column of each label: that of its name where labels have no order, else in their order."""
+    levels: dict[str, int] = {}
+    for level, text in enumerate(map(str, labels.values)):
+        levels.setdefault(text, level)
+        levels.setdefault(f".pred_{text}", level)
+    named = [levels[name] for name in names if name in levels]
+    if not labels.in_order and len(set(named)) == len(names):
+        return [named.index(level) for level in range(len(names))]
+    all_named = len(named) == len(names)
+    without_order = not all_named and not labels.in_order
+    in_other_order = all_named and named != sorted(named)
+    if without_order or in_other_order:
+        pairs = ", ".join(f"{value!r}: …" for value in labels.values)
+        msg = (
+            f"`probs`: the columns {listed(names)} are not clearly in the order of the labels "
+            f"{listed(labels.values)}; write `probs={{{pairs}}}`."
+        )
+        raise ColumnError(msg)
+    return list(range(len(names)))
 
 
 def _check_order(tally: Tally, labels: Labels, name: str) -> None:

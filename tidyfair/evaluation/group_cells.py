@@ -133,37 +133,54 @@ def group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -> tuple
 
 
 def rows_of(tally: Tally, labels: Labels, units: Units, by: By | None, reads: frozenset[str]) -> Rows:
-    """The rows that have what is read, each with the place of its unit among those of a `by`."""
-    import numpy as np
-
+    """The rows that have what is read, each with the index of its unit among those of a `by`."""
     if tally.rows is None:
         msg = "The tally has kept no rows; count again with the metrics that are to be computed."
         raise ArgumentError(msg)
-    present = {"truth": ACTUAL if tally.needs.numbers else TRUTH, "estimate": PREDICTED}
-    needed = [present[role] for role in sorted(reads) if role in present]
-    if "probs" in reads and tally.scores:
-        needed += [f"s{place}" for place in range(len(tally.scores.columns))]
     frame = tally.rows
     if by and by.sides:
         # sides go by all rows: a value that occurs only in rows that lack something is no slip
         frame = frame.with_columns(by.sides.side(frame[tally.names(by.columns)]).alias(_SIDE))
+    needed = _needed(tally, reads)
     if any(frame[name].null_count() for name in needed):
         frame = frame.filter(pl.all_horizontal(pl.col(needed).is_not_null()))
-    place = slice_of(units, by)
-    outer_of_unit = units.outer[place]
-    names = tally.names([key.column for key in tally.outer])
-    rows, distinct = list[pl.Series](), list[pl.Series]()
-    if names:
-        rows += [frame[name] for name in names]
-        distinct += units.outer_keys[outer_of_unit].get_columns()
+    weights = [name for name in (WEIGHT, SQUARED) if name in frame.columns]
+    span = slice_of(units, by)
+    return Rows(
+        frame=frame.select(*needed, *weights),
+        labels=() if tally.needs.numbers else labels.values,
+        unit=_unit_of_rows(tally, frame, units, by),
+        outer_of_unit=units.outer[span],
+        apart=units.apart[span],
+    )
+
+
+def _needed(tally: Tally, reads: frozenset[str]) -> list[str]:
+    """The columns of the rows of a tally that hold what is read."""
+    needed: list[str] = []
+    if "estimate" in reads:
+        needed.append(PREDICTED)
+    if "truth" in reads:
+        needed.append(ACTUAL if tally.needs.numbers else TRUTH)
+    if "probs" in reads and tally.scores:
+        needed += [f"s{index}" for index in range(len(tally.scores.columns))]
+    return needed
+
+
+def _unit_of_rows(tally: Tally, frame: pl.DataFrame, units: Units, by: By | None) -> np.ndarray[Any, Any]:
+    """The index of the unit of each row among those of a `by`."""
+    import numpy as np
+
+    keys, distinct = list[pl.Series](), list[pl.Series]()
+    outer = tally.names([key.column for key in tally.outer])
+    if outer:
+        keys += frame[outer].get_columns()
+        distinct += units.outer_keys[units.outer[slice_of(units, by)]].get_columns()
     if by:
-        rows += [frame[_SIDE]] if by.sides else frame[tally.names(by.columns)].get_columns()
+        own = [_SIDE] if by.sides else tally.names(by.columns)
+        keys += frame[own].get_columns()
         distinct += units.keys[by].get_columns()
-    counted = [*needed, *(name for name in (WEIGHT, SQUARED) if name in frame.columns)]
-    unit = _place(rows, distinct) if rows else np.zeros(len(frame), dtype=np.int8)
-    values = () if tally.needs.numbers else labels.values
-    columns = frame.select(list(dict.fromkeys(counted)))
-    return Rows(columns, values, unit, outer_of_unit, units.apart[place])
+    return _place(keys, distinct) if keys else np.zeros(len(frame), dtype=np.int8)
 
 
 def cells_of(tally: Tally, labels: Labels, units: Units, by: By | None) -> pl.DataFrame:

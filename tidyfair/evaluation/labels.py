@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
@@ -132,6 +133,14 @@ def read_labels(
         unseen = len(values) > 1
         every: list[Any] = [*values, pos_label]
         values = sorted(every)
+    if _reads_all_labels(tally, values, pos_label, estimator):
+        return Labels(tuple(values), None, in_order)
+    event = _event(tally, values, any_event=any_event) if pos_label is None else pos_label
+    return Labels(tuple(values), values.index(event), in_order, unseen)
+
+
+def _reads_all_labels(tally: Tally, values: list[Any], pos_label: object, estimator: str | None) -> bool:
+    """Check that arguments agree on one label or all of them, and tell which."""
     many = len(values) > _PAIR
     all_labels = estimator in {*AVERAGES, HAND_TILL} or (many and estimator == "one_vs_rest")
     if all_labels and pos_label is not None:
@@ -143,10 +152,7 @@ def read_labels(
     if all_labels and tally.cut is not None:
         msg = f"A threshold selects one label against the rest; estimator={estimator!r} reads all labels."
         raise ArgumentError(msg)
-    if all_labels or (many and pos_label is None and estimator != "binary"):
-        return Labels(tuple(values), None, in_order)
-    event = _event(tally, values, any_event=any_event) if pos_label is None else pos_label
-    return Labels(tuple(values), values.index(event), in_order, unseen)
+    return all_labels or (many and pos_label is None and estimator != "binary")
 
 
 def _refuse_slip(pos_label: object, values: list[Any], *, declared: bool, allow_unseen: bool) -> None:
@@ -220,40 +226,59 @@ def _seen_labels(tally: Tally, pos_label: object) -> list[Any]:
     columns = _columns(tally)
     seen = {name: tally.seen[name] for name in columns}
     holds = "; ".join(f"{column!r} holds {listed(seen[name])}" for name, column in columns.items())
-    every = sorted({value for values in seen.values() for value in values}, key=lambda value: (kind_of(value), value))
-    if len({kind_of(value) for value in every}) > 1:
+    values = sorted(set[Any]().union(*seen.values()), key=lambda value: (kind_of(value), value))
+    if len(set(map(kind_of, values))) > 1:
         msg = f"Truth and estimate hold different kinds of labels: {holds}. Cast one of them."
         raise LabelError(msg)
-    levels = [each for name in columns if (each := tally.levels(name))]
+    levels = [declared for declared in map(tally.levels, columns) if declared]
     if levels:
-        declared = max(levels, key=len)
-        if unknown := [
-            value for value in (*every, *(value for each in levels for value in each)) if value not in declared
-        ]:
-            msg = (
-                f"Truth and estimate do not have the same levels: {listed(unknown)} is none of {listed(declared)}. "
-                "If all of them are labels, list them as `labels=`."
-            )
-            raise LabelError(msg)
-        return declared
-    if len(every) > _MOST_LABELS and not isinstance(every[0], str):
-        name = max(columns, key=lambda name: len(seen[name]))
-        msg = (
-            f"`{name}`: the column {columns[name]!r} holds {len(seen[name])} different numbers, which looks like a "
-            "measurement; class metrics read labels. If these are labels, list them as `labels=`."
-        )
-        raise LabelError(msg)
-    _refuse_marker(tally, seen, every)
-    pairs = [pair for pair in _PAIRS if len(every) == 1 and every[0] in pair and pos_label in (None, *pair)]
-    if pairs:
-        return list(pairs[0])
-    common = len(seen) < len(LABELS) or not all(seen.values()) or set(seen[TRUTH]) & set(seen[ESTIMATE])
-    # an event that one of two labels is says that they belong together
-    stated = pos_label in every and len(every) <= _PAIR
-    if not (common or stated or any(set(every) == set(pair) for pair in _PAIRS)):
+        return _declared_labels(levels, values)
+    _refuse_measurement(columns, seen, values)
+    _refuse_marker(tally, seen, values)
+    if len(values) == 1:
+        for pair in _PAIRS:
+            if values[0] in pair and pos_label in (None, *pair):
+                return list(pair)
+    if not _belong_together(seen, values, pos_label):
         msg = f"Truth and estimate share no label: {holds}. If they belong together, list all of them as `labels=`."
         raise LabelError(msg)
-    return every
+    return values
+
+
+def _declared_labels(levels: list[list[Any]], values: list[Any]) -> list[Any]:
+    """The levels that the dtypes of truth and estimate declare, which must hold all values."""
+    declared = max(levels, key=len)
+    unknown = [value for value in itertools.chain(values, *levels) if value not in declared]
+    if unknown:
+        msg = (
+            f"Truth and estimate do not have the same levels: {listed(unknown)} is none of {listed(declared)}. "
+            "If all of them are labels, list them as `labels=`."
+        )
+        raise LabelError(msg)
+    return declared
+
+
+def _refuse_measurement(columns: dict[str, str], seen: dict[str, list[Any]], values: list[Any]) -> None:
+    """Refuse more different numbers than there are labels."""
+    if len(values) <= _MOST_LABELS or isinstance(values[0], str):
+        return
+    name = max(columns, key=lambda name: len(seen[name]))
+    msg = (
+        f"`{name}`: the column {columns[name]!r} holds {len(seen[name])} different numbers, which looks like a "
+        "measurement; class metrics read labels. If these are labels, list them as `labels=`."
+    )
+    raise LabelError(msg)
+
+
+def _belong_together(seen: dict[str, list[Any]], values: list[Any], pos_label: object) -> bool:
+    """Say whether truth and estimate hold labels of one kind: they share one, or are a pair."""
+    one_sided = len(seen) < len(LABELS) or not all(seen.values())
+    if one_sided or not set(seen[TRUTH]).isdisjoint(seen[ESTIMATE]):
+        return True
+    if len(values) > _PAIR:
+        return False
+    # an event that one of two labels is says that they belong together
+    return pos_label in values or any(set(values) == set(pair) for pair in _PAIRS)
 
 
 def _refuse_marker(tally: Tally, seen: dict[str, list[Any]], every: list[Any]) -> None:

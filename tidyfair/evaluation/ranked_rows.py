@@ -5,6 +5,7 @@ Rows are parted by unit once, and worked through some ten thousand at a time, so
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ Whose: TypeAlias = Literal["own", "overall", "rest"]
 
 _CHUNK = 2**16
 _UNIT = "unit"
+_COUNTS = {"score", "hits", "false_alarms"}
+_SQUARES = {"hit_squares", "false_alarm_squares"}
 _PACKABLE = 2.0
 """Doubles from zero to below this leave the highest bit free, so that the truth fits beside the score."""
 
@@ -256,68 +259,103 @@ class _Scores:
             needs = frozenset[str]().union(*(formula.statistics for formula in formulas))
         counts = None if level.other is None else event | rows.event(level.other)
         if rows.weight is not None and (rows.weight == 0).any():
-            counts = rows.weight > 0 if counts is None else counts & (rows.weight > 0)
+            has_weight = rows.weight > 0
+            counts = has_weight if counts is None else counts & has_weight
         place = _places(values, rows) if "place" in needs else None
-        squares = None if needs.isdisjoint({"hit_squares", "false_alarm_squares"}) else rows.squares
+        squares = None if needs.isdisjoint(_SQUARES) else rows.squares
         return cls(values, event, rows.weight, squares, counts, needs, place)
 
     def read(self, segment: Segment) -> pl.DataFrame:
+        """The distinct scores of each unit, and the columns that formulas read beside them."""
         import numpy as np
 
-        rows, ends = segment.rows, segment.ends
-        if self.counts is not None:
-            kept = self.counts[rows]
-            ends = np.concatenate([[0], np.cumsum(kept)])[ends]
-            rows = rows[kept]
-        sizes = np.diff(ends)
+        rows, ends = self._counted(segment)
         if not len(rows):
             return pl.DataFrame(schema={_UNIT: pl.Int64})
-        units = segment.units[sizes > 0]
-        starts = ends[:-1][sizes > 0]
-        spans = list(zip(starts, ends[1:][sizes > 0], strict=True))
-        score = self.score[rows]
-        if self.weight is None and self.place is None and score.min() >= 0 and score.max() < _PACKABLE:
-            # score and event as one integer, sorted at once, falling; adding zero makes a negative zero positive
-            key = ~(((score + 0.0).view(np.uint64) << np.uint64(1)) | self.event[rows])
-            for start, end in spans:
-                key[start:end].sort()
-            np.invert(key, out=key)
-            event = key & np.uint64(1)
-            key >>= np.uint64(1)
-            score, weight, taken = key.view(np.float64), None, None
-        elif score.dtype == np.uint16:
-            # sorting small integers takes one pass
-            falling = [start + np.argsort(~score[start:end], kind="stable") for start, end in spans]
-            taken = rows[np.concatenate(falling)]
-            score, event = self.score[taken], self.event[taken]
-            weight = None if self.weight is None else self.weight[taken]
-        else:
-            unit = np.repeat(np.arange(len(sizes)), sizes)
-            order = np.lexsort((-score, unit)) if len(units) > 1 else np.argsort(-score, kind="stable")
-            taken = rows[order]
-            score, event = score[order], self.event[taken]
-            weight = None if self.weight is None else self.weight[taken]
+        filled = np.diff(ends) > 0
+        starts: Array = ends[:-1][filled]
+        bounds: Array = np.append(starts, len(rows))
+        score, event, in_order = self._sorted(rows, bounds)
         new = np.empty(len(score), dtype=bool)
         np.not_equal(score[1:], score[:-1], out=new[1:])
         new[starts] = True
-        squares = {"hit_squares", "false_alarm_squares"}
-        if weight is None and self.place is None and self.needs.isdisjoint({*squares, "rows"}) and new.all():
+        if self.weight is None and self.needs <= _COUNTS and new.all():
+            length = np.diff(bounds)
             hits = event.astype(np.float64)
-            distinct, length = {"score": score, "hits": hits, "false_alarms": 1 - hits}, sizes[sizes > 0]
+            columns = {"score": score, "hits": hits, "false_alarms": 1 - hits}
         else:
-            first = np.flatnonzero(new)
             length = np.add.reduceat(new, starts, dtype=np.int64)
-            distinct = {"score": score[first]}
-            distinct["hits"], distinct["false_alarms"] = _at_each(first, event, weight)
-            if "rows" in self.needs:
-                distinct["rows"] = np.diff(first, append=len(event))
-            if not self.needs.isdisjoint(squares):
-                powered = None if self.squares is None or taken is None else self.squares[taken]
-                distinct["hit_squares"], distinct["false_alarm_squares"] = _at_each(first, event, powered)
-            if self.place is not None and taken is not None:
-                distinct["place"] = self.place[taken[first]]
-        read = {name: values for name, values in distinct.items() if name in self.needs}
-        return pl.DataFrame({_UNIT: np.repeat(units, length), **read})
+            first = np.flatnonzero(new)
+            columns = {"score": score[first], **self._summed(first, event, in_order)}
+        read = {name: values for name, values in columns.items() if name in self.needs}
+        return pl.DataFrame({_UNIT: np.repeat(segment.units[filled], length), **read})
+
+    def _counted(self, segment: Segment) -> tuple[Array, Array]:
+        """The rows of a segment that count, and where those of each unit begin and end."""
+        import numpy as np
+
+        if self.counts is None:
+            return segment.rows, segment.ends
+        kept = self.counts[segment.rows]
+        return segment.rows[kept], np.concatenate([[0], np.cumsum(kept)])[segment.ends]
+
+    def _sorted(self, rows: Array, bounds: Array) -> tuple[Array, Array, Array | None]:
+        """The scores of rows, falling in each unit, their events, and the rows in this order, None where not needed."""
+        score = self.score[rows]
+        if self.weight is None and self.place is None and score.min() >= 0 and score.max() < _PACKABLE:
+            return *_sorted_as_integers(score, self.event[rows], bounds), None
+        order = _falling(score, bounds)
+        in_order = rows[order]
+        return score[order], self.event[in_order], in_order
+
+    def _summed(self, first: Array, event: Array, in_order: Array | None) -> dict[str, Array]:
+        """The columns beside the distinct scores, from where each of these begins among the sorted rows."""
+        import numpy as np
+
+        columns: dict[str, Array] = {}
+        columns["hits"], columns["false_alarms"] = _at_each(first, event, _taken(self.weight, in_order))
+        if "rows" in self.needs:
+            columns["rows"] = np.diff(first, append=len(event))
+        if not self.needs.isdisjoint(_SQUARES):
+            squares = _taken(self.squares, in_order)
+            columns["hit_squares"], columns["false_alarm_squares"] = _at_each(first, event, squares)
+        if self.place is not None and in_order is not None:
+            columns["place"] = self.place[in_order[first]]
+        return columns
+
+
+def _sorted_as_integers(score: Array, event: Array, bounds: Array) -> tuple[Array, Array]:
+    """The scores, falling in each unit, and their events: score and event as one integer, sorted at once."""
+    import numpy as np
+
+    # adding zero makes a negative zero positive
+    key = ~(((score + 0.0).view(np.uint64) << np.uint64(1)) | event)
+    for start, end in itertools.pairwise(bounds):
+        key[start:end].sort()
+    np.invert(key, out=key)
+    event = key & np.uint64(1)
+    key >>= np.uint64(1)
+    return key.view(np.float64), event
+
+
+def _falling(score: Array, bounds: Array) -> Array:
+    """The order in which the scores of each unit fall."""
+    import numpy as np
+
+    if score.dtype == np.uint16:
+        # sorting small integers takes one pass
+        orders = [start + np.argsort(~score[start:end], kind="stable") for start, end in itertools.pairwise(bounds)]
+        return np.concatenate(orders)
+    sizes = np.diff(bounds)
+    if len(sizes) == 1:
+        return np.argsort(-score, kind="stable")
+    unit = np.repeat(np.arange(len(sizes)), sizes)
+    return np.lexsort((-score, unit))
+
+
+def _taken(values: Array | None, rows: Array | None) -> Array | None:
+    """The values of rows, if both are known."""
+    return None if values is None or rows is None else values[rows]
 
 
 def _at_each(first: Array, event: Array, weight: Array | None) -> tuple[Array, Array]:

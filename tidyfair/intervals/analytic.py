@@ -353,27 +353,37 @@ def _pair(family: Quantities, pair: tuple[Floats, Floats], aggregate: Contrast, 
     import numpy as np
 
     one, other = pair
-    error = float(np.hypot(family.widest[one], family.widest[other])[0])
+    error = math.nan
     if aggregate.kind == "difference":
+        error = float(np.hypot(family.widest[one], family.widest[other])[0])
         low, high = (float(end[0]) for end in _ends(family, one, other, z, logarithm=False))
         method = {"share": "newcombe", "area": "mover"}.get(family.kind, "bootstrap")
     elif family.kind == "share":
-        found = score_ratio(family.value[one], family.rows[one], family.value[other], family.rows[other], z)
-        low, high = (float(end[0]) for end in found)
-        method, error = "miettinen_nurminen", math.nan
+        ends = score_ratio(family.value[one], family.rows[one], family.value[other], family.rows[other], z)
+        low, high = (float(end[0]) for end in ends)
+        method = "miettinen_nurminen"
     else:
         low, high = (math.exp(float(end[0])) for end in _ends(family, one, other, z, logarithm=True))
-        method, error = "mover" if family.kind == "area" else "bootstrap", math.nan
+        method = "mover" if family.kind == "area" else "bootstrap"
     if aggregate.kind == "log_ratio":
         low, high = (math.log(end) if end > 0 else -math.inf for end in (low, high))
-    if aggregate.signed:
-        return Interval(low, high, error, method)
-    if aggregate.kind == "ratio":
-        # whichever is smaller over the other
-        turned = sorted((min(low, 1 / low if low else math.inf), min(high, 1 / high if high else 0.0)))
-        return Interval(turned[0], 1.0 if low <= 1 <= high else turned[1], error, method)
-    ends = sorted((abs(low), abs(high)))
-    return Interval(0.0 if low <= 0 <= high else ends[0], ends[1], error, method)
+    if not aggregate.signed:
+        low, high = _unsigned_ratio(low, high) if aggregate.kind == "ratio" else _unsigned(low, high)
+    return Interval(low, high, error, method)
+
+
+def _unsigned_ratio(low: float, high: float) -> tuple[float, float]:
+    """Limits of whichever is smaller over the other."""
+    inverse_low = 1 / low if low else math.inf
+    inverse_high = 1 / high if high else 0.0
+    lower, upper = sorted((min(low, inverse_low), min(high, inverse_high)))
+    return lower, 1.0 if low <= 1 <= high else upper
+
+
+def _unsigned(low: float, high: float) -> tuple[float, float]:
+    """Limits of a distance, whichever of the two is larger."""
+    lower, upper = sorted((abs(low), abs(high)))
+    return 0.0 if low <= 0 <= high else lower, upper
 
 
 def _largest_deviation(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -409,26 +408,46 @@ def _beside(
 
     It is `known` of each row whether something in it is `lone`, and how far empty cells may move it.
     """
-    columns: dict[str, list[Any]] = {name: [] for name in INTERVAL}
-    for each in found:
-        values = (each.lower, each.upper, each.error, each.method, None) if each else (None,) * len(INTERVAL)
-        for name, value in zip(INTERVAL, values, strict=True):
-            columns[name].append(None if isinstance(value, float) and math.isnan(value) else value)
-    made = pl.DataFrame(columns, schema=_SCHEMA)
+    made = _as_columns(found)
     if left:
-        if reading["interval"] in {"analytic", "exact"}:
-            names = dict.fromkeys(request.name for request in left)
-            msg = f'{listed(names)}: there is no interval in closed form; take `interval="auto"` or "bootstrap".'
-            raise ArgumentError(msg)
-        drawn = by_replicates(tally, left, reading, tidy)
-        keys = [name for name in drawn.columns if name not in INTERVAL]
-        joined = table.select(keys).join(drawn, on=keys, how="left", nulls_equal=True, maintain_order="left")
-        if reading["interval"] != "bayes":
-            # what nobody has seen vary is not sure; a prior varies
-            joined = joined.with_columns(pl.when(~known["lone"]).then(name).alias(name) for name in INTERVAL)
-            joined = _reaching(joined, table[".estimate"], known, z_value(reading["conf_level"]))
-        made = made.with_columns(pl.coalesce(made[name], joined[name]).alias(name) for name in INTERVAL)
+        drawn = _drawn_beside(table, tally, left, reading, tidy, known)
+        made = made.with_columns(pl.coalesce(made[name], drawn[name]).alias(name) for name in INTERVAL)
     made = made.with_columns(pl.when(table[".estimate"].is_not_null()).then(name).alias(name) for name in INTERVAL)
-    after = next(name for name in (".error_bound", ".estimate") if name in table.columns)
-    place = table.columns.index(after) + 1
-    return table[:, :place].hstack(made).hstack(table[:, place:])
+    after = ".error_bound" if ".error_bound" in table.columns else ".estimate"
+    end = table.columns.index(after) + 1
+    return table[:, :end].hstack(made).hstack(table[:, end:])
+
+
+def _as_columns(intervals: Sequence[Interval | None]) -> pl.DataFrame:
+    """Intervals as columns; null for none, and for what is unknown of one."""
+    rows: list[tuple[Any, ...]] = []
+    for interval in intervals:
+        if interval is None:
+            rows.append((None,) * len(INTERVAL))
+        else:
+            rows.append((interval.lower, interval.upper, interval.error, interval.method, None))
+    columns = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+    return columns.with_columns(pl.selectors.float().fill_nan(None))
+
+
+def _drawn_beside(
+    table: pl.DataFrame,
+    tally: Tally,
+    requests: Sequence[Request],
+    reading: Reading,
+    tidy: Callable[[Evaluated], pl.DataFrame],
+    known: pl.DataFrame,
+) -> pl.DataFrame:
+    """The intervals by replicates of each row of a table, null where these cannot tell."""
+    if reading["interval"] in {"analytic", "exact"}:
+        names = dict.fromkeys(request.name for request in requests)
+        msg = f'{listed(names)}: there is no interval in closed form; take `interval="auto"` or "bootstrap".'
+        raise ArgumentError(msg)
+    drawn = by_replicates(tally, requests, reading, tidy)
+    keys = [name for name in drawn.columns if name not in INTERVAL]
+    drawn = table.select(keys).join(drawn, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    if reading["interval"] == "bayes":
+        return drawn
+    # what nobody has seen vary is not sure; a prior varies
+    drawn = drawn.with_columns(pl.when(~known["lone"]).then(name).alias(name) for name in INTERVAL)
+    return _reaching(drawn, table[".estimate"], known, z_value(reading["conf_level"]))

@@ -108,41 +108,41 @@ def redrawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, random: 
     """
     import numpy as np
 
-    outer = tally.names([key.column for key in tally.outer])
-    kept = [*outer, *(name for name in tally.names(by) if name not in outer)]
-    labels = [*LABELS, *([SCORE] if SCORE in tally.cells.columns else [])]
-    of = tally.names([key.column for key in tally.clusters])
+    labels = [*LABELS, SCORE] if SCORE in tally.cells.columns else [*LABELS]
+    kept = tally.names([*(key.column for key in tally.outer), *by])
+    cell = list(dict.fromkeys([*kept, *labels]))
+    clusters = tally.names([key.column for key in tally.clusters])
     merges = merged(name for name in tally.cells.columns if name not in {*tally.counted_by, *labels})
-    together = [*kept, *labels, *of]
-    cells = centred(tally.cells).group_by(together).agg(merge(pl.col(name)) for name, merge in merges.items())
-    cells = cells.sort(together, nulls_last=True)
-    cluster = placed(cells, of)[0]
-    place, distinct = placed(cells, [*kept, *labels])
-    names = list(merges)
-    sums = [name for name in names if is_sum(name)]
+    columns = {name: merge(pl.col(name)) for name, merge in merges.items()}
+    sums = [name for name in columns if is_sum(name)]
+    cells = centred(tally.cells).group_by(*cell, *clusters).agg(columns.values())
+    cells = cells.sort(*cell, *clusters, nulls_last=True)
+    cluster = placed(cells, clusters)[0]
+    index, distinct = placed(cells, cell)
     count, size = int(cluster.max(initial=-1)) + 1, len(distinct)
     if count * size * len(sums) > _MOST_NUMBERS:
         msg = f"There are {count} clusters in {size} cells, which is too many to draw from; take coarser clusters."
         raise ArgumentError(msg)
-    every = np.zeros((count, size, len(sums)))
-    every[cluster, place] = cells.select(pl.col(sums).cast(pl.Float64)).to_numpy()
-    rest = [merge(pl.col(name)) for name, merge in merges.items() if name not in sums]
-    same = cells.group_by(*kept, *labels).agg(rest)
-    same = distinct.join(same, on=distinct.columns, how="left", nulls_equal=True, maintain_order="left")
+    sums_of_clusters = np.zeros((count, size, len(sums)))
+    sums_of_clusters[cluster, index] = cells.select(pl.col(sums).cast(pl.Float64)).to_numpy()
+    extremes = [column for name, column in columns.items() if name not in sums]
+    fixed = cells.group_by(cell).agg(extremes)
+    fixed = distinct.join(fixed, on=cell, how="left", nulls_equal=True, maintain_order="left")
     keys, renamed = kept_keys(tally, by)
-    order = [*(f"k{place}" for place in range(len(keys))), f"k{len(keys)}", *labels]
+    draw = f"k{len(keys)}"
+    order = [*renamed.values(), draw, *labels, *columns]
     step = max(1, min(MOST_CELLS // max(1, size), MOST_CELLS // max(1, count)))
     for start in range(0, times, step):
         draws = min(step, times - start)
         often = random.multinomial(count, np.full(count, 1 / count), draws).astype(float)
-        drawn = (often @ every.reshape(count, -1)).reshape(draws * size, len(sums))
-        frame = same[np.tile(np.arange(size), draws)].rename(renamed).with_columns(
-            pl.Series(f"k{len(keys)}", np.repeat(np.arange(start, start + draws), size)),
-            *(pl.Series(name, drawn[:, number]) for number, name in enumerate(sums)),
-        )  # fmt: skip
-        frame = frame.with_columns(pl.col("n").round().cast(pl.Int64)).filter(pl.col("n") > 0)
-        cells_of_draw = frame.select(*order, *names)
-        yield replace(tally, cells=cells_of_draw, keys=(*keys, Key(Column(DRAW), "outer")), rows=None)
+        drawn = (often @ sums_of_clusters.reshape(count, -1)).reshape(draws * size, len(sums))
+        frame = fixed[np.tile(np.arange(size), draws)].rename(renamed)
+        frame = frame.hstack(pl.DataFrame(drawn, schema=sums))
+        frame = frame.with_columns(
+            pl.Series(draw, np.repeat(np.arange(start, start + draws), size)), pl.col("n").round().cast(pl.Int64)
+        )
+        frame = frame.filter(pl.col("n") > 0).select(order)
+        yield replace(tally, cells=frame, keys=(*keys, Key(Column(DRAW), "outer")), rows=None)
 
 
 def redrawn_rows(

@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
+    from tidyfair.evaluation.labels import Labels
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.options import CountOptions
     from tidyfair.tallies.source import PolarsFrame
+    from tidyfair.tallies.tally import Tally
 
 __all__ = ["conf_mat", "conf_mat_summary"]
 
@@ -83,37 +85,50 @@ def conf_mat(
     [(0, 0, 0), (0, 1, 1), (1, 0, 0), (1, 1, 2)]
     """
     tally = instances.tally(data, truth, estimate, **counting)
-    cut = f".{tally.cut.way}" if tally.cut and tally.cut.several else None
-    for role, there in (("truth", tally.truth), ("estimate", tally.estimate or tally.cut is not None)):
-        if not there:
-            msg = f"conf_mat needs the labels of both sides: `{role}=` is missing."
-            raise ColumnError(msg)
-    # no label is the event of a table, unless a threshold selects one
-    estimator = "macro" if tally.cut is None else None
-    found = read_labels(tally, labels=labels, pos_label=None if tally.cut is None else pos_label, estimator=estimator)
-    check_label(pos_label)
-    if pos_label is not None and pos_label not in found.values:
-        hint = nearest(pos_label, found.values)
-        msg = f"`pos_label`: {pos_label!r} is not among the labels {listed(found.values)}.{hint}"
-        raise LabelError(msg)
+    cut = tally.cut
+    _check_sides(tally)
+    known = _labels_of_table(tally, labels, pos_label)
     tally = tally.on_sides().at_each_cut()
-    internal = tally.names([key.column for key in tally.outer])
-    shown = {name: key.column.name for name, key in zip(internal, tally.outer, strict=True)}
-    if cut is not None:
-        shown[internal[-1]] = cut
+    outer = tally.names([key.column for key in tally.outer])
+    shown = {name: key.column.name for name, key in zip(outer, tally.outer, strict=True)}
+    if cut and cut.several:
+        shown[outer[-1]] = f".{cut.way}"
     counts = {"n": ".n", "w": ".weight"} if tally.weights else {"n": ".n"}
-    cells = found.encode(tally).group_by(*internal, TRUTH, ESTIMATE).agg(pl.col(*counts).sum())
-    places = pl.DataFrame({"place": range(len(found.values))}, schema={"place": pl.Int32})
-    pairs = places.rename({"place": TRUTH}).join(places.rename({"place": ESTIMATE}), how="cross")
-    every = cells.select(internal).unique().join(pairs, how="cross") if internal else pairs
-    table = every.join(cells, on=[*internal, TRUTH, ESTIMATE], how="left", nulls_equal=True)
-    table = table.sort(*internal, TRUTH, ESTIMATE, nulls_last=True).with_columns(pl.col(*counts).fill_null(0))
-    values = from_arrays({"labels": list(found.values)})["labels"]
+    cells = known.encode(tally).group_by(*outer, TRUTH, ESTIMATE).agg(pl.col(*counts).sum())
+    levels = pl.DataFrame({TRUTH: range(len(known.values))}, schema={TRUTH: pl.Int32})
+    pairs = levels.join(levels.rename({TRUTH: ESTIMATE}), how="cross")
+    every = cells.select(outer).unique().join(pairs, how="cross") if outer else pairs
+    table = every.join(cells, on=[*outer, TRUTH, ESTIMATE], how="left", nulls_equal=True)
+    table = table.sort(*outer, TRUTH, ESTIMATE, nulls_last=True).with_columns(pl.col(*counts).fill_null(0))
+    values = from_arrays({"labels": list(known.values)})["labels"]
     result = pl.DataFrame(
         {
-            **{shown[name]: table[name] for name in internal},
+            **{shown[name]: table[name] for name in outer},
             ".truth": values[table[TRUTH]], ".predicted": values[table[ESTIMATE]],
             **{name: table[count] for count, name in counts.items()},
         }
     )  # fmt: skip
     return open_frame(data, counting.get("group_by")).restore(result)
+
+
+def _check_sides(tally: Tally) -> None:
+    """Refuse a table without true or without predicted labels."""
+    given = {"truth": tally.truth, "estimate": tally.estimate or tally.cut}
+    for role, column in given.items():
+        if column is None:
+            msg = f"conf_mat needs the labels of both sides: `{role}=` is missing."
+            raise ColumnError(msg)
+
+
+def _labels_of_table(tally: Tally, labels: Sequence[object] | None, pos_label: object) -> Labels:
+    """The labels of a table, none of which is the event, unless a threshold selects one."""
+    if tally.cut is None:
+        known = read_labels(tally, labels=labels, pos_label=None, estimator="macro")
+    else:
+        known = read_labels(tally, labels=labels, pos_label=pos_label, estimator=None)
+    check_label(pos_label)
+    if pos_label is not None and pos_label not in known.values:
+        hint = nearest(pos_label, known.values)
+        msg = f"`pos_label`: {pos_label!r} is not among the labels {listed(known.values)}.{hint}"
+        raise LabelError(msg)
+    return known

@@ -424,32 +424,44 @@ def _new(
 ) -> Metric:
     """A user's metric, fast where its parameters are statistics."""
     made = f"new_{kind}_metric()"
-    if not callable(function) or isinstance(function, Metric | GroupwiseMetric | GroupwiseFactory | MetricSet):
-        way_out = " Compare its groups with `new_groupwise_metric`." if isinstance(function, Metric) else ""
-        msg = f"{made} takes a function, not {function!r}.{way_out}"
-        raise ArgumentError(msg)
-    if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"{made} gives a metric a name in words, not {name!r}."
-        raise ArgumentError(msg)
+    _check_function(made, function, name)
     terms = _own_terms(made, kind, {} if statistics is None else statistics)
     parameters = _parameters(made, function)
-    asked = {each.name for each in parameters if each.kind is not each.KEYWORD_ONLY and each.default is each.empty}
+    required = [parameter for parameter in parameters if parameter.default is parameter.empty]
+    asked = {parameter.name for parameter in required if parameter.kind is not parameter.KEYWORD_ONLY}
     vocabulary = {*SUMS[kind], *ROW_COLUMNS[kind], *terms}
     # scores have a truth in arrays only; there `score` is one of the two
-    if asked & vocabulary and not (kind == "prob" and "truth" in asked):
-        is_rows = asked <= set(ROW_COLUMNS[kind])
+    of_scores_in_arrays = kind == "prob" and "truth" in asked
+    if asked & vocabulary and not of_scores_in_arrays:
         try:
             return defined(function, kind, direction, range, settings, name=name, terms=terms)
         except Exception:
             # `truth` and `estimate` may be arrays as well as columns
-            if not is_rows or kind != "numeric":
+            if kind != "numeric" or not asked <= {*ROW_COLUMNS[kind]}:
                 raise
-    places = [each for each in parameters if each.kind is not each.KEYWORD_ONLY]
-    given = (*WEIGHTS, "labels")
-    needed = [each for each in parameters if each.default is each.empty and each.name not in given]
-    several = {each.kind for each in places} & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
-    if not several and (len(places) < len(("truth", "estimate")) or len(needed) > len(("truth", "estimate"))):
-        names = listed(each.name for each in needed)
-        msg = f"{made}: a function of arrays takes two of them, the truth and what is predicted, not {names}."
-        raise ArgumentError(msg)
+    _check_two_arrays(made, parameters)
     return _arrayed(function, name, kind, direction, range, settings)
+
+
+def _check_function(made: str, function: object, name: object) -> None:
+    """Refuse what is no function, or has no name in words."""
+    if not callable(function) or isinstance(function, Metric | GroupwiseMetric | GroupwiseFactory | MetricSet):
+        way_out = " Compare its groups with `new_groupwise_metric`." if isinstance(function, Metric) else ""
+        msg = f"{made} takes a function, not {function!r}.{way_out}"
+        raise ArgumentError(msg)
+    if not isinstance(name, str) or not name:
+        msg = f"{made} gives a metric a name in words, not {name!r}."
+        raise ArgumentError(msg)
+
+
+def _check_two_arrays(made: str, parameters: list[inspect.Parameter]) -> None:
+    """Refuse parameters that do not take two arrays, truth and prediction."""
+    positional = [parameter for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
+    if any(parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD} for parameter in positional):
+        return
+    given = {*WEIGHTS, "labels"}
+    required = [parameter for parameter in parameters if parameter.default is parameter.empty]
+    names = [parameter.name for parameter in required if parameter.name not in given]
+    if len(positional) < len(("truth", "estimate")) or len(names) > len(("truth", "estimate")):
+        msg = f"{made}: a function of arrays takes two of them, the truth and what is predicted, not {listed(names)}."
+        raise ArgumentError(msg)

@@ -24,7 +24,7 @@ from tidyfair.specs.arguments import is_list, plain, whole
 from tidyfair.specs.columns import Column, fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
     from typing import Self
 
     import numpy as np
@@ -239,42 +239,23 @@ class Formula:
     ) -> Self:
         """Read the parameters of a function: statistics, metrics among `known`, and keyword-only options."""
         parameters = inspect.signature(function).parameters.values()
-        needs = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY]
-        sums, rows = SUMS[kind], ROW_COLUMNS[kind]
-        of_metrics = {name: unprefixed(name) for name in needs if unprefixed(name) not in {*sums, *terms}}
-        parts = {name: known[base] for name, base in of_metrics.items() if base in known and known[base].kind == kind}
-        if unknown := [
-            name for name in needs if name not in {*rows, *parts} and unprefixed(name) not in {*sums, *terms}
-        ]:
-            vocabulary = [name for name in (*sums, *terms, *rows) if name not in _OF_ORDER]
-            msg = (
-                f"{function.__name__}(): the parameter {unknown[0]!r} is no statistic, and its module knows no metric "
-                f"of that name; import it there.{nearest(unknown[0], [*vocabulary, *known])} "
-                f"Statistics: {listed(vocabulary, shown=30)}."
-            )
-            raise ArgumentError(msg)
+        needs = [parameter.name for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
+        options = {parameter.name: parameter.default for parameter in parameters if parameter.name not in needs}
+        parts = _parts_of(function, kind, needs, known, terms)
         _check_prefixes(function, {name: parts.get(name) for name in needs})
-        spread_out = {unprefixed(name) for name in needs}
-        of_labels = any(part.given is not None for part in parts.values())
-        if of_labels or (spread_out != {"count"} if settings.get("given") else "count" in spread_out):
-            msg = (
-                f"{function.__name__}(): the `count` of each label is read by formulas with `given=`, which read "
-                "nothing else, and are no part of others."
-            )
-            raise ArgumentError(msg)
+        _check_counts(function, needs, parts, given=settings.get("given"))
         # what sums over labels itself cannot be worked out label by label
-        settings["over_levels"] = settings.get("over_levels", False) or any(part.over_levels for part in parts.values())
-        ways = {"rows" if name in rows else parts[name].way if name in parts else "sums" for name in needs}
-        if len(ways) > 1:
-            msg = f"{function.__name__}(): a formula is over sums or over rows, not both: {listed(needs)}."
-            raise ArgumentError(msg)
-        options = tuple((each.name, each.default) for each in parameters if each.kind is each.KEYWORD_ONLY)
-        own = tuple(
-            (name, terms[unprefixed(name)].with_options(dict(options))) for name in needs if unprefixed(name) in terms
-        )
-        way: Any = ways.pop() if ways else "sums"
+        over_levels = settings.pop("over_levels", False) or any(part.over_levels for part in parts.values())
+        summed = [name for name in needs if unprefixed(name) in terms]
         return cls(
-            function, kind, way, parts=tuple(parts.items()), terms=own, options=_frozen(dict(options)), **settings
+            function,
+            kind,
+            way=_way_of(function, kind, needs, parts),
+            over_levels=over_levels,
+            parts=tuple(parts.items()),
+            terms=tuple((name, terms[unprefixed(name)].with_options(options)) for name in summed),
+            options=_frozen(options),
+            **settings,
         )
 
     def __hash__(self) -> int:
@@ -633,6 +614,56 @@ def _as_floats(name: str, value: object) -> float | list[float]:
 def unprefixed(name: str) -> str:
     """A statistic without what says whose it is."""
     return name.removeprefix(OVERALL if name.startswith(OVERALL) else THE_REST)
+
+
+def _parts_of(
+    function: object, kind: Kind, needs: Sequence[str], known: Mapping[str, Formula], terms: Mapping[str, Statistic]
+) -> dict[str, Formula]:
+    """The metrics that parameters name; what names neither a metric nor a statistic is refused."""
+    parts: dict[str, Formula] = {}
+    sums, rows = {*SUMS[kind], *terms}, ROW_COLUMNS[kind]
+    for name in needs:
+        base = unprefixed(name)
+        if base in sums:
+            continue
+        if base in known and known[base].kind == kind:
+            parts[name] = known[base]
+        elif name not in rows:
+            vocabulary = [word for word in (*SUMS[kind], *terms, *rows) if word not in _OF_ORDER]
+            msg = (
+                f"{name_of(function)}(): the parameter {name!r} is no statistic, and its module knows no metric "
+                f"of that name; import it there.{nearest(name, [*vocabulary, *known])} "
+                f"Statistics: {listed(vocabulary, shown=30)}."
+            )
+            raise ArgumentError(msg)
+    return parts
+
+
+def _way_of(function: object, kind: Kind, needs: Sequence[str], parts: Mapping[str, Formula]) -> Way:
+    """Sums or rows: what all parameters of a formula are."""
+    ways: list[Way] = []
+    for name in needs:
+        if name in ROW_COLUMNS[kind]:
+            ways.append("rows")
+        else:
+            ways.append(parts[name].way if name in parts else "sums")
+    if len(set(ways)) > 1:
+        msg = f"{name_of(function)}(): a formula is over sums or over rows, not both: {listed(needs)}."
+        raise ArgumentError(msg)
+    return ways[0] if ways else "sums"
+
+
+def _check_counts(function: object, needs: Sequence[str], parts: Mapping[str, Formula], *, given: object) -> None:
+    """Refuse the `count` of each label beside others, or in a formula without `given=`."""
+    bases = set(map(unprefixed, needs))
+    of_labels = any(part.given is not None for part in parts.values())
+    misread = bases != {"count"} if given else "count" in bases
+    if of_labels or misread:
+        msg = (
+            f"{name_of(function)}(): the `count` of each label is read by formulas with `given=`, which read "
+            "nothing else, and are no part of others."
+        )
+        raise ArgumentError(msg)
 
 
 def _check_prefixes(function: object, needs: Mapping[str, Formula | None]) -> None:
