@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.ranked_rows import Whose
     from tidyfair.evaluation.statistics import Cells, Reading, Statistics, Table
     from tidyfair.evaluation.values import Values
-    from tidyfair.specs.aggregates import Aggregate, Context
+    from tidyfair.specs.aggregates import Context
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.groups import By
     from tidyfair.specs.options import Request
@@ -71,19 +71,16 @@ class Evaluator:
         if self.tally.binned and ERROR not in values.extra:
             # what is not worked out from bins is exact
             values = values.beside(ERROR, values.estimate * 0)
-        # what compares a group with the others has no value for all of them
-        for context in CONTEXTS if not formula.compares else ():
-            if any(context in aggregate.contexts for aggregate in self._aggregates(formula)):
+        for context in CONTEXTS:
+            if any(self._compares_with(context, other) for other in self.tables if other.formula == formula):
                 values = values.beside(context, self._evaluate(formula, asked.estimator, table, context).estimate)
         return values
 
-    def _aggregates(self, formula: Formula) -> list[Aggregate]:
-        """The aggregates of the requests that ask for a formula."""
-        return [
-            request.aggregate
-            for request in self.requests
-            if request.aggregate is not None and formula in dict(request.formulas).values()
-        ]
+    def _compares_with(self, context: Context, asked: Asked) -> bool:
+        """Whether the aggregate of a request compares the values of groups with those of a context."""
+        aggregate = self.requests[asked.request].aggregate
+        # what compares a group with the others itself has no value for all of them
+        return aggregate is not None and context in aggregate.contexts and not asked.formula.compares
 
     def _evaluate(self, formula: Formula, estimator: str, table: Table, whose: Whose) -> Values:
         known = self._statistics(table, whose)
@@ -139,17 +136,17 @@ class Evaluator:
 
     def _formulas_of_rows(self, table: Table, whose: Whose, by: By | None) -> list[Formula]:
         """The formulas that read rows and are asked for by the requests of a `by`, with those of how sure they are."""
-        own = [
-            asked.formula
-            for asked, mine in self.tables.items()
-            if mine == table and asked.formula.way != "sums" and self.requests[asked.request].by == by
-        ]
-        if whose != "own":
-            return list(dict.fromkeys(formula for formula in own if not formula.compares))
-        about = [
-            other for formula in own for other in _about(formula, binned=self.tally.binned, sure=self.sure).values()
-        ]
-        return list(dict.fromkeys([*own, *about]))
+        formulas: list[Formula] = []
+        for asked, table_of_formula in self.tables.items():
+            reads_rows = table_of_formula == table and asked.formula.way != "sums"
+            if not reads_rows or self.requests[asked.request].by != by:
+                continue
+            if whose == "own":
+                about = _about(asked.formula, binned=self.tally.binned, sure=self.sure)
+                formulas += [asked.formula, *about.values()]
+            elif self._compares_with(whose, asked):
+                formulas.append(asked.formula)
+        return list(dict.fromkeys(formulas))
 
 
 _POOLS: dict[str, Context] = {OVERALL: "overall", THE_REST: "rest"}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+_FEW_CELLS = 1_000
 _LARGEST_TABLE = 2**22
 """Codes up to this are looked up in a table; larger ones are sorted."""
 
@@ -81,6 +82,11 @@ def _codes(key: pl.Series) -> tuple[Integers, int]:
         count, ranks = len(key.dtype.categories), key.to_physical()
     elif key.dtype == pl.Boolean:
         count, ranks = 2, key.cast(pl.UInt8)
+    elif key.dtype == pl.String and len(key) <= _FEW_CELLS:
+        # of few cells Python takes less time than a query
+        texts = key.to_list()
+        rank = {text: rank for rank, text in enumerate(sorted({text for text in texts if text is not None}))}
+        return np.array([rank.get(text, len(rank)) for text in texts], dtype=np.int64), len(rank) + 1
     elif (dense := _dense(key)) is not None:
         return dense, int(dense.max()) + 1
     else:

@@ -26,6 +26,7 @@ __all__: list[str] = []
 ESTIMATORS = ("binary", *AVERAGES, HAND_TILL, "one_vs_rest")
 
 _PAIR = 2
+_FEW_CELLS = 1_000
 _PAIRS = ((0, 1), (-1, 1))
 """Pairs of numbers that labels of two classes usually are; the first one is meant where both fit."""
 _MOST_LABELS = 1_000
@@ -78,6 +79,9 @@ class Labels:
         import numpy as np
 
         column, known = tally.cells[side], self._places(tally)[side]
+        if len(column) <= _FEW_CELLS:
+            # of few cells Python takes less time than a query
+            return np.array([known.get(label, -1) for label in column.to_list()], dtype=np.int64)
         if isinstance(column.dtype, pl.Enum):
             values, codes = column.dtype.categories.to_list(), column.to_physical()
         elif column.dtype == pl.Boolean:
