@@ -28,6 +28,7 @@ __all__: list[str] = []
 INTERVAL = (".lower", ".upper", ".std_error", ".method", LOST)
 _KEYS = (".metric", ".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction")
 _KNOWN = "\0known"
+_LEAST, _MOST = "\0least", "\0most"
 ALIKE = "alike"
 """The column that says whether the values of replicates are all the same."""
 _FEW_DRAWS = 100
@@ -59,16 +60,22 @@ def by_replicates(
 def alike(tally: Tally, requests: Sequence[Request], reading: Reading) -> pl.DataFrame:
     """Whether a few replicates of each group have the same value, by what its row is about."""
     few: Reading = {**reading, "times": min(reading["times"], _FEW_DRAWS)}
+
+    def ends(evaluated: Evaluated) -> pl.DataFrame:
+        """The least and the most of some replicates: of many groups, these take much less memory than the values."""
+        values = tidy_groups(evaluated).drop_nulls(".estimate")
+        value = pl.col(".estimate")
+        return values.group_by(group_keys(tally, values)).agg(
+            value.min().alias(_LEAST), value.max().alias(_MOST), value.first()
+        )
+
+    least, most = pl.col(_LEAST).min(), pl.col(_MOST).max()
+    # infinity less itself is no number
+    same = (least == most) | (most - least <= ROUNDED * pl.max_horizontal(least.abs(), most.abs()))
     tables = [
-        every.group_by(keys).agg(_are_alike(pl.col(".estimate")).alias(ALIKE))
-        for _, every, keys in replicates_of(tally, requests, few, tidy_groups)
+        every.group_by(keys).agg(same.alias(ALIKE)) for _, every, keys in replicates_of(tally, requests, few, ends)
     ]
     return _once(tables)
-
-
-def _are_alike(value: pl.Expr) -> pl.Expr:
-    """Whether values differ by no more than rounding."""
-    return (value.n_unique() == 1) | (value.max() - value.min() <= ROUNDED * value.abs().max())
 
 
 def _once(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
