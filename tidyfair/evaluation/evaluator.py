@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tidyfair.evaluation.array_metrics import class_values, row_values
@@ -71,10 +72,20 @@ class Evaluator:
         if self.tally.binned and ERROR not in values.extra:
             # what is not worked out from bins is exact
             values = values.beside(ERROR, values.estimate * 0)
-        for context in CONTEXTS:
-            if any(self._compares_with(context, other) for other in self.tables if other.formula == formula):
-                values = values.beside(context, self._evaluate(formula, asked.estimator, table, context).estimate)
+        for context in self._contexts.get(formula, ()):
+            values = values.beside(context, self._evaluate(formula, asked.estimator, table, context).estimate)
         return values
+
+    @cached_property
+    def _contexts(self) -> dict[Formula, list[Context]]:
+        """The contexts that the values of formulas are compared with."""
+        contexts: dict[Formula, list[Context]] = {}
+        for asked in self.tables:
+            for context in CONTEXTS:
+                known = contexts.setdefault(asked.formula, [])
+                if context not in known and self._compares_with(context, asked):
+                    known.append(context)
+        return contexts
 
     def _compares_with(self, context: Context, asked: Asked) -> bool:
         """Whether the aggregate of a request compares the values of groups with those of a context."""

@@ -92,9 +92,10 @@ def evaluate(formula: Formula, estimator: str, known: Statistics, of_rows: OfRow
 def _of_sums(formula: Formula, estimator: str, known: Statistics) -> Values:
     """The values of a formula over sums; of one over all labels, one for each that is read against the rest."""
     micro = estimator == "micro" and not formula.over_levels
-    sums, rows = (_as_read(formula, estimator, known, measure) for measure in ("weights", "rows"))
-    value, denominator = formula.on_sums(sums)
-    counted = denominator if known.rows is known.weights else formula.denominator(rows)
+    sums = _as_read(formula, estimator, known, "weights")
+    value, counted = formula.on_sums(sums)
+    if known.rows is not known.weights:
+        counted = formula.denominator(_as_read(formula, estimator, known, "rows"))
     values = _beside(formula, known, value, counted)
     if micro:
         # rows are the same for all labels, their weight is added up as that of labels is
