@@ -15,7 +15,7 @@ from tidyfair.inference.rate_tests import (
     FAMILIES,
     SAME,
     Case,
-    Counts,
+    CountedRate,
     Family,
     RateTest,
     groupwise,
@@ -107,12 +107,12 @@ class PeriodTest(RateTest):
 
 
 def _between(
-    one: Counts, other: Counts, texts: pl.Series, times: int, random: np.random.Generator
+    one: CountedRate, other: CountedRate, texts: pl.Series, times: int, random: np.random.Generator
 ) -> tuple[Array, Array]:
     """The hits of each group in both periods, its rows shuffled between them."""
     import numpy as np
 
-    first, second = ((each.rows.sum(axis=0), each.hits.sum(axis=0)) for each in (one, other))
+    first, second = ((each.of_groups.denominator, each.of_groups.numerator) for each in (one, other))
     drawn = [np.tile(hits, (times, 1)) for _, hits in (first, second)]
     places = {texts[int(unit)]: place for place, unit in enumerate(other.units)}
     for place, unit in enumerate(one.units):

@@ -82,7 +82,11 @@ class PairwiseTest(OuterGroupTest):
         for count in part.counts:
             if len(count.units) < len(("one", "other")):
                 continue
-            size, hits, names = count.rows.sum(axis=0), count.hits.sum(axis=0), part.texts.gather(count.units)
+            size, hits, names = (
+                count.of_groups.denominator,
+                count.of_groups.numerator,
+                part.texts.gather(count.units),
+            )
             shares = Quantities.of_counts(hits, size)
             low, high = shares.limits(z_value(self.conf_level))
             one, other = np.triu_indices(len(size), 1)
@@ -150,17 +154,17 @@ class StratifiedTest(OuterGroupTest):
         schema = {name: dtype for name, dtype in _STRATIFIED.items() if name != ".p_adjusted"}
         found = list[dict[str, Any]]()
         for count in part.counts:
-            size, hits = count.rows.sum(axis=0), count.hits.sum(axis=0)
+            size, hits = count.of_groups.denominator, count.of_groups.numerator
             named = rows.filter((pl.col("name") == count.name) & pl.col("is_reference"))[UNIT]
             at = [place for place, unit in enumerate(count.units.tolist()) if unit in set(named)]
             reference = at[0] if at else int(size.argmax())
             for group in range(len(size)):
                 if group != reference:
-                    both = (count.rows[:, [group, reference]] > 0).all(axis=1)
+                    both = (count.denominator[:, [group, reference]] > 0).all(axis=1)
                     tables = [
                         each[both][:, place].astype(float)
                         for place in (group, reference)
-                        for each in (count.hits, count.rows)
+                        for each in (count.numerator, count.denominator)
                     ]
                     crude = float(hits[group] / size[group] - hits[reference] / size[reference])
                     about = {
@@ -197,7 +201,7 @@ class WorstGroups(OuterGroupTest):
         metric, random = part.metric, part.random
         tables = [pl.DataFrame(schema=_WORST)]
         for count, base in zip(part.counts, (*metric.metrics, *metric.less), strict=False):
-            size, hits = count.rows.sum(axis=0), count.hits.sum(axis=0)
+            size, hits = count.of_groups.denominator, count.of_groups.numerator
             each = self.conf_level ** (1 / max(1, len(size)))
             shares = Quantities.of_counts(hits, size)
             low, high = shares.limits(z_value(each))

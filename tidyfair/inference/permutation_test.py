@@ -19,7 +19,7 @@ from tidyfair.inference.rate_tests import (
     FAMILIES,
     NOT_TAKEN,
     SAME,
-    Counts,
+    CountedRate,
     Family,
     OuterGroup,
     OuterGroupTest,
@@ -97,7 +97,7 @@ class DisparityTest(OuterGroupTest):
         bad, method = values["severity"].to_numpy(), "permutation"
         if self.studentized:
             bad, method = _farthest(rows, counts, drawn), "studentized permutation"
-        about = {count.among: int(count.rows.sum()) for count in counts}
+        about = {count.among: int(count.denominator.sum()) for count in counts}
         return self._row(metric, values["value"], bad, sum(about.values()), method)
 
     def _shuffled(self, case: Case) -> Iterator[pl.DataFrame]:
@@ -192,7 +192,7 @@ def _is_exact(case: Case) -> bool:
     return apart and case.tally.weights is None and not case.tally.clusters
 
 
-def _farthest(rows: pl.DataFrame, counts: Sequence[Counts], drawn: Sequence[Array]) -> Array:
+def _farthest(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence[Array]) -> Array:
     """How far the farthest groups of each draw are apart, in standard errors under equality; last of what was found."""
     import numpy as np
 
@@ -202,7 +202,7 @@ def _farthest(rows: pl.DataFrame, counts: Sequence[Counts], drawn: Sequence[Arra
         compared = mine.filter(pl.col("estimate").is_not_null())
         reference = compared.filter("is_reference")[UNIT].unique().to_list()
         kept = np.flatnonzero(np.isin(count.units, compared[UNIT].to_numpy()))
-        size, found = count.rows.sum(axis=0), count.hits.sum(axis=0)
+        size, found = count.of_groups.denominator, count.of_groups.numerator
         # nobody is far from nobody
         with np.errstate(divide="ignore", invalid="ignore"):
             every, share = np.concatenate([hits, found[None]])[:, kept] / size[kept], found.sum() / size.sum()
@@ -212,7 +212,7 @@ def _farthest(rows: pl.DataFrame, counts: Sequence[Counts], drawn: Sequence[Arra
     return largest
 
 
-def _drawn(counts: Sequence[Counts], times: int, random: np.random.Generator) -> list[Any]:
+def _drawn(counts: Sequence[CountedRate], times: int, random: np.random.Generator) -> list[Any]:
     """The shuffled hits of each rate; rates of the same rows are shuffled together."""
     found: list[Any] = []
     for place, count in enumerate(counts):
@@ -221,12 +221,12 @@ def _drawn(counts: Sequence[Counts], times: int, random: np.random.Generator) ->
             found.append(count.shuffled(times, random))
         else:
             alike = counts[same].holds == count.holds
-            found.append(found[same] if alike else count.rows.sum(axis=0) - found[same])
+            found.append(found[same] if alike else count.of_groups.denominator - found[same])
     return found
 
 
 def compared_draws(
-    evaluated: Evaluated, rows: pl.DataFrame, counts: Sequence[Counts], drawn: Sequence[Array]
+    evaluated: Evaluated, rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence[Array]
 ) -> pl.DataFrame:
     """The aggregate of each draw, and last of what was found: `value`, and its `severity`.
 
@@ -252,7 +252,7 @@ def compared_draws(
     return pl.DataFrame({"value": values, "severity": pl.Series(severity, nan_to_null=True)})
 
 
-def _as_drawn(rows: pl.DataFrame, counts: Sequence[Counts], drawn: Sequence[Array]) -> pl.DataFrame:
+def _as_drawn(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence[Array]) -> pl.DataFrame:
     """The rows of values once for each draw, which is their outer group, with what the draw makes of the values."""
     import numpy as np
 
@@ -262,7 +262,7 @@ def _as_drawn(rows: pl.DataFrame, counts: Sequence[Counts], drawn: Sequence[Arra
     for count, hits in zip(counts, drawn, strict=True):
         at = np.flatnonzero((rows["name"] == count.name).to_numpy() & np.isin(rows[UNIT].to_numpy(), count.units))
         group = np.searchsorted(count.units, rows[UNIT].to_numpy()[at])
-        size, total = count.rows.sum(axis=0), count.hits.sum()
+        size, total = count.of_groups.denominator, count.numerator.sum()
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = {
                 "estimate": hits[:, group] / size[group],

@@ -58,29 +58,41 @@ _OF_ROWS = dict.fromkeys(("case_weights", "cluster"), ": it counts rows; `dispar
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
-    """How many rows of each group a rate is about, and in how many of them it holds, in each stratum."""
+class RateCounts:
+    """In how many rows of each group a rate holds, of how many that it is about; by stratum where there are strata."""
+
+    numerator: Array
+    denominator: Array
+
+    @property
+    def of_groups(self) -> RateCounts:
+        """All strata together."""
+        return RateCounts(self.numerator.sum(axis=0), self.denominator.sum(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class CountedRate(RateCounts):
+    """A rate, and its counts by stratum and group."""
 
     name: str
     among: frozenset[str]
     holds: frozenset[str]
     units: Array
     """The units of the groups."""
-    rows: Array
-    """By stratum and group."""
-    hits: Array
 
     def shuffled(self, times: int, random: np.random.Generator) -> Array:
-        """The hits of each group with group labels shuffled within strata, `times` over."""
+        """The numerator of each group with group labels shuffled within strata, `times` over."""
         import numpy as np
 
-        if self.rows.sum() >= MOST_SHUFFLED:
+        if self.denominator.sum() >= MOST_SHUFFLED:
             msg = f"Fewer than {MOST_SHUFFLED} rows can be shuffled; test a part of them."
             raise ArgumentError(msg)
-        drawn = np.zeros((times, self.rows.shape[1]), dtype=np.int64)
-        for rows, hits in zip(self.rows, self.hits, strict=True):
-            if rows.sum():
-                drawn += random.multivariate_hypergeometric(rows, int(hits.sum()), times, method="marginals")
+        drawn = np.zeros((times, self.denominator.shape[1]), dtype=np.int64)
+        for denominator, numerator in zip(self.denominator, self.numerator, strict=True):
+            if denominator.sum():
+                drawn += random.multivariate_hypergeometric(
+                    denominator, int(numerator.sum()), times, method="marginals"
+                )
         return drawn
 
 
@@ -220,7 +232,7 @@ class RateTest(ABC):
         return table.with_columns(pl.lit(f"{self.adjust} over {self.family}").alias(".adjustment"))
 
     @staticmethod
-    def _counts(case: Case, outer: int) -> list[Counts]:
+    def _counts(case: Case, outer: int) -> list[CountedRate]:
         """What is counted of the groups of an outer group by each rate."""
         import numpy as np
 
@@ -228,7 +240,7 @@ class RateTest(ABC):
         (request,) = evaluated.requests
         source = crossed or evaluated
         rows = source.rows.filter((pl.col("outer") == outer) & pl.col("rate").is_not_null() & ~pl.col("apart"))
-        found = list[Counts]()
+        found = list[CountedRate]()
         for name, formula in request.formulas:
             share, mine = share_of(formula), rows.filter(name=name)
             if share is None or not reads_one_label(formula, mine):
@@ -245,7 +257,8 @@ class RateTest(ABC):
             counted = np.zeros((2, int(stratum.max(initial=-1)) + 1, len(units)), dtype=np.int64)
             np.add.at(counted[0], (stratum, of_group), size)
             np.add.at(counted[1], (stratum, of_group), hits)
-            found.append(Counts(name, share.among, share.holds, units, *counted))
+            denominator, numerator = counted
+            found.append(CountedRate(numerator, denominator, name, share.among, share.holds, units))
         return found
 
 
@@ -256,7 +269,7 @@ class OuterGroup:
     metric: GroupwiseMetric
     rows: pl.DataFrame
     evaluated: Evaluated
-    counts: list[Counts]
+    counts: list[CountedRate]
     random: np.random.Generator
 
     @property
@@ -310,14 +323,12 @@ def _places(
 
 
 @dataclass(frozen=True, eq=False)
-class RateTable:
+class RateTable(RateCounts):
     """A rate of the groups of an outer group."""
 
     metric: str
     by: str
     groups: list[str]
-    rows: Array
-    hits: Array
 
 
 @dataclass(frozen=True)
@@ -331,8 +342,8 @@ class _Rates(OuterGroupTest):
         tables = [
             self.make(
                 RateTable(
-                    count.name, part.metric.by.text, part.texts.gather(count.units).to_list(), count.rows.sum(axis=0),
-                    count.hits.sum(axis=0),
+                    count.of_groups.numerator, count.of_groups.denominator, count.name, part.metric.by.text,
+                    part.texts.gather(count.units).to_list(),
                 )
             )
             for count in part.counts

@@ -97,7 +97,7 @@ def shrunken_rates(
     def shrunken(table: RateTable) -> pl.DataFrame:
         import numpy as np
 
-        rows, hits = table.rows, table.hits
+        rows, hits = table.denominator, table.numerator
         middle = hits.sum() / rows.sum()
         strength = _concentration(hits, rows, middle)
         weight = np.zeros(len(rows)) if math.isinf(strength) else rows / (rows + strength)

@@ -13,6 +13,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import UNIT
+from tidyfair.inference.rate_tests import RateCounts
 from tidyfair.intervals.resampling import placed
 from tidyfair.metric_sets import Metric
 from tidyfair.metrics.fairness import new_groupwise_metric
@@ -68,16 +69,12 @@ class AuditOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class _Combinations:
+class _Combinations(RateCounts):
     """The combinations of features that occur in an outer group, and what is known of each."""
 
     keys: pl.DataFrame
     rows: Floats
-    """All rows."""
-    about: Floats
-    """The rows that the rate is about, its denominator."""
-    met: Floats
-    """Those of them for which it holds, its numerator."""
+    """All rows, those that the rate is not about included."""
 
 
 @dataclass(frozen=True)
@@ -143,13 +140,13 @@ class _Audit(ABC):
         met = rows["estimate"].fill_null(0.0).to_numpy() * about
         met = met.round() if self.metric.kind == "class" else met
         if outer.width and outer.is_empty():
-            nothing = self._audit(_Combinations(keys, about, about, met), outer).clear()
+            nothing = self._audit(_Combinations(met, about, keys, about), outer).clear()
             yield pl.concat([outer, nothing], how="horizontal")
         for place in range(len(units.outer_keys)):
             mine = (rows["outer"] == place).to_numpy().nonzero()[0]
             size = rows["rows"].to_numpy()[mine].astype(float)
             key = outer[place] if outer.width else outer
-            part = self._audit(_Combinations(keys[mine], size, about[mine], met[mine]), key)
+            part = self._audit(_Combinations(met[mine], about[mine], keys[mine], size), key)
             yield pl.concat([key[[0] * len(part)], part], how="horizontal") if outer.width else part
 
 
@@ -173,8 +170,8 @@ class SubgroupSearch(_Audit):
         import numpy as np
 
         conjunctions = _Conjunctions.of(there.keys, self.depth)
-        rows, about, met = conjunctions.sums(np.stack([there.rows, there.about, there.met]))
-        total, held = there.about.sum(), there.met.sum()
+        rows, about, met = conjunctions.sums(np.stack([there.rows, there.denominator, there.numerator]))
+        total, held = there.denominator.sum(), there.numerator.sum()
         searched = (about >= self.min_n) & (about < total)
         statistic = _standardised(met, about, total, held)
         p_value, p_adjusted = self._by_chance(there, conjunctions, np.where(searched, about, 0), statistic, key)
@@ -204,15 +201,15 @@ class SubgroupSearch(_Audit):
 
         # an outer group has its own numbers, whatever others there are
         random = np.random.default_rng([self.seed, zlib.crc32(repr(key.rows()).encode())])
-        total, held, needed = there.about.sum(), there.met.sum(), statistic * (1 - _SAME)
+        total, held, needed = there.denominator.sum(), there.numerator.sum(), statistic * (1 - _SAME)
         reached, largest = np.ones(len(about)), np.ones(len(about))
         step = max(1, _MOST_NUMBERS // max(conjunctions.numbers, 1))
         # both draw the same; one costs rows, the other combinations
-        method = "count" if total <= _FEW_ROWS * len(there.about) else "marginals"
+        method = "count" if total <= _FEW_ROWS * len(there.denominator) else "marginals"
         for start in range(0, self.times, step):
             size = min(step, self.times - start)
             drawn = random.multivariate_hypergeometric(
-                there.about.astype(np.int64), round(held), size=size, method=method
+                there.denominator.astype(np.int64), round(held), size=size, method=method
             )
             # of what is not searched nothing is expected, and so nothing is striking
             striking = _standardised(conjunctions.sums(drawn), about, total, held)
@@ -236,8 +233,8 @@ class LinearSubgroup(_Audit):
         del key
 
         check_features(there.keys, {name: name for name in there.keys.columns}, "a linear threshold needs")
-        known = there.about > 0
-        about, met = there.about[known], there.met[known]
+        known = there.denominator > 0
+        about, met = there.denominator[known], there.numerator[known]
         if not len(about):
             nobody = {".metric": self.metric.name, ".denominator": 0, ".share": 0.0, ".status": "zero_denominator"}
             return pl.DataFrame([nobody, nobody], schema=_SPLIT)
