@@ -1213,3 +1213,13 @@ def test_groups_may_be_drawn_in_several_ways_in_one_call() -> None:
     together = tf.metric_set(*gaps)(LOANS, **options)
     assert pl.concat([each(LOANS, **options) for each in gaps]).equals(together)
     assert len(tf.metric_set(*gaps).by_group(LOANS, **options)) == 2
+
+
+@pytest.mark.parametrize("group_by", [None, "o"])
+@pytest.mark.parametrize("interval", ["auto", "bootstrap"])
+def test_sums_of_no_rows_have_no_interval(interval: str, group_by: str | None) -> None:
+    schema = {"y": pl.Boolean, "s": pl.Float64, "g": pl.String, "o": pl.String}
+    nobody = pl.DataFrame(schema=schema)
+    metrics = tf.metric_set(tf.brier_class, tf.new_groupwise_metric(tf.brier_class, "gap", tf.difference())("g"))
+    found = metrics(nobody, "y", probs="s", interval=interval, times=20, group_by=group_by, on_undefined="ignore")
+    assert found.select(".estimate", ".lower", ".upper").null_count().rows() == [(len(found),) * 3]

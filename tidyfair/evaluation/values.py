@@ -104,7 +104,8 @@ def _of_sums(formula: Formula, estimator: str, known: Statistics) -> Values:
     if known.squares is not None:
         squares = _as_read(formula, estimator, known, "squares")
         effective = formula.effective(sums, squares)
-        values = values.beside("effective", _filled(effective, values.estimate))
+        if effective is not None:
+            values = values.beside("effective", effective.reshape(values.estimate.shape))
     return values
 
 
@@ -166,13 +167,6 @@ def _by_label(values: Array, shape: tuple[int, ...]) -> Array:
 def _in_columns(values: Array) -> Array:
     """One row for each group cell."""
     return values.reshape(len(values), math.prod(values.shape[1:]))
-
-
-def _filled(values: Array | None, like: Array) -> Array:
-    """Values, or nan where there are none."""
-    import numpy as np
-
-    return np.full(like.shape, np.nan) if values is None else values.reshape(like.shape)
 
 
 def _first_level(values: Values) -> Values:

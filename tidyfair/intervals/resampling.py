@@ -134,8 +134,8 @@ def redrawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, random: 
     step = max(1, min(MOST_CELLS // max(1, size), MOST_CELLS // max(1, count)))
     for start in range(0, times, step):
         draws = min(step, times - start)
-        often = random.multinomial(count, np.full(count, 1 / count), draws).astype(float)
-        drawn = (often @ sums_of_clusters.reshape(count, -1)).reshape(draws * size, len(sums))
+        often = _drawn_evenly(count, draws, random).astype(float)
+        drawn = (often @ sums_of_clusters.reshape(count, size * len(sums))).reshape(draws * size, len(sums))
         frame = fixed[np.tile(np.arange(size), draws)].rename(renamed)
         frame = frame.hstack(pl.DataFrame(drawn, schema=sums))
         frame = frame.with_columns(
@@ -143,6 +143,15 @@ def redrawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, random: 
         )
         frame = frame.filter(pl.col("n") > 0).select(order)
         yield replace(tally, cells=frame, keys=(*keys, Key(Column(DRAW), "outer")), rows=None)
+
+
+def _drawn_evenly(count: int, times: int, random: np.random.Generator) -> Array:
+    """How often each of some clusters is drawn, as many as there are; arrays of times by clusters."""
+    import numpy as np
+
+    if not count:
+        return np.zeros((times, 0), dtype=np.int64)
+    return random.multinomial(count, np.full(count, 1 / count), times)
 
 
 def redrawn_rows(
@@ -184,7 +193,7 @@ def drawn_rows(
         draws = min(step, times - first)
         if own and len(rows):
             count = int(cluster.max()) + 1
-            often = random.multinomial(count, np.full(count, 1 / count), draws)
+            often = _drawn_evenly(count, draws, random)
             taken = [np.repeat(np.arange(len(rows)), each[cluster]) for each in often]
             chosen, lengths = np.concatenate(taken), [len(each) for each in taken]
         else:
