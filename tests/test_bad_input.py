@@ -1267,6 +1267,15 @@ def test_a_formula_reads_nothing_but_its_parameters() -> None:
         "ArgumentError: <lambda>() returns a polars expression; a formula over sums is arithmetic on numpy arrays, as "
         "`np.where(tp > 0, tp / fn, np.nan)`."
     )
+
+    def in_place(tp: Any, fn: Any) -> Any:
+        tp += fn
+        return tp
+
+    assert message(lambda: tf.new_class_metric(in_place, "x")) == snapshot(
+        "ArgumentError: x: the formula failed: output array is read-only. It is arithmetic on numpy arrays, as "
+        "`np.sqrt(tp)` or `np.where(tp > 0, tp / fn, np.nan)`."
+    )
     summed: Any = lambda tp, fp: tp.sum() / fp  # noqa: E731 - as users may write them
     assert message(lambda: tf.new_class_metric(summed, "x", over_levels=True)) == snapshot(
         "ArgumentError: <lambda>() makes arrays of (3, 2) of arrays of (3, 2); sum over the labels, which are the last "

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, listed
+from tidyfair.errors import ArgumentError, TidyfairError, listed
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
 from tidyfair.specs.aggregates import DIRECTIONS
 from tidyfair.specs.arguments import flag, one_of
@@ -226,7 +226,9 @@ def _check_formula(name: str, definition: Formula) -> None:
     """Refuse what is no formula."""
     try:
         definition.check()
-    except (AttributeError, TypeError) as error:
+    except TidyfairError:
+        raise
+    except (AttributeError, TypeError, ValueError) as error:
         language = "polars expressions"
         if definition.way == "sums":
             language = "numpy arrays, as `np.sqrt(tp)` or `np.where(tp > 0, tp / fn, np.nan)`"

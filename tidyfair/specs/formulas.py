@@ -395,11 +395,11 @@ class Formula:
         base = unprefixed(name)
         prefix = whose or name.removesuffix(base)
         if prefix + base in sums:
-            return sums[prefix + base]
+            return _read_only(sums[prefix + base])
         parts = dict(self.parts)
         if name in parts:
             return parts[name].on_sums(sums, prefix)[0]
-        return sums[prefix + dict(self.terms)[name].column]
+        return _read_only(sums[prefix + dict(self.terms)[name].column])
 
     def effective(self, sums: Sums, squares: Sums) -> Number | None:
         """Of a rate with weights: how many rows of equal weight its value is worth (linearised); None of others."""
@@ -594,6 +594,13 @@ class Formula:
             msg = f"{name_of(self.function)} takes one number for each statistic: it is worked out label by label."
             raise ArgumentError(msg)
         return values.item()
+
+
+def _read_only(values: Number) -> Number:
+    """The same numbers, which a formula cannot change for others by `tp += 1`."""
+    shown = values.view()
+    shown.flags.writeable = False
+    return shown
 
 
 def _as_floats(name: str, value: object) -> float | list[float]:
