@@ -46,7 +46,7 @@ class Asked:
 
 @dataclass(eq=False, repr=False)
 class Evaluator:
-    """What formulas are worked out from: the cells of the tally, and what was worked out of them so far."""
+    """The values of formulas in the cells of a tally; sums and statistics that formulas share are worked out once."""
 
     tally: Tally
     labels: Labels
@@ -56,7 +56,7 @@ class Evaluator:
     requests: tuple[Request, ...]
     tables: Mapping[Asked, Table]
     sure: bool
-    """Whether it is asked how sure values are."""
+    """Whether intervals are asked for, so that variances are needed as well."""
 
     def __post_init__(self) -> None:
         self._sums: dict[Table, dict[str, Array]] = {}
