@@ -400,7 +400,7 @@ def test_what_is_said_of_an_aggregate_says_where_it_goes() -> None:
             direction, equality, is_distance, limits,
         )  # fmt: skip
     of_factory = tf.new_groupwise_metric(tf.sens, "own", largest_less_smallest, "maximize")("g")
-    assert (of_factory.direction, of_factory.bound) == (
+    assert (of_factory.direction, of_factory.aggregate) == (
         "maximize", tf.new_aggregate(largest_less_smallest, direction="maximize"),
     )  # fmt: skip
 

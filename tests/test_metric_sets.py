@@ -17,7 +17,7 @@ from polars.testing import assert_frame_equal
 
 import tidyfair as tf
 from tidyfair.datasets import lending
-from tidyfair.specs.options import RESERVED
+from tidyfair.specs.result_columns import RESERVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

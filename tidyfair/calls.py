@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from tidyfair.specs.options import CallOptions
+from tidyfair.specs.options import CallOptions, ComputeOptions, CountOptions, ReadOptions, show_keywords
 from tidyfair.tallies.forks import check_threads
 
 if TYPE_CHECKING:
@@ -15,46 +15,42 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.runner import Question
+    from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.options import Accepted, CountOptions, Reading, ReadOptions, Request
+    from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.tallies.source import PolarsFrame
     from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
 
-_KEPT = ("requests", "_asked")
-"""What is worked out again where a metric is copied or unpickled."""
+_CACHED = "_run"
+"""A property that is worked out again where a metric is copied or unpickled."""
 
 
 class Evaluable(ABC):
     """What can be called on a dataframe: a metric, a groupwise metric or a set of them."""
 
+    @property
     @abstractmethod
-    def ask(self) -> tuple[Request, ...]:
-        """What it asks of a tally, in the order in which it reports."""
+    def specs(self) -> tuple[MetricSpec, ...]:
+        """The metrics that it reports, in order."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in _KEPT}
+        return {name: value for name, value in self.__dict__.items() if name != _CACHED}
+
+    @property
+    def run(self) -> Run:
+        """The steps of a call, one by one, for tests, gates and intervals."""
+        check_threads()
+        return self._run
 
     # worked out once, so that many small calls stay cheap
     @cached_property
-    def requests(self) -> tuple[Request, ...]:
-        """What `ask` says."""
-        return self.ask()
-
-    @property
-    def _question(self) -> Question:
-        check_threads()
-        return self._asked
-
-    @cached_property
-    def _asked(self) -> Question:
+    def _run(self) -> Run:
         # what counts and reads is imported at the first call, so that the import of the library stays short
-        from tidyfair.runner import Question  # noqa: PLC0415 - at the first call
+        from tidyfair.runner import Run  # noqa: PLC0415 - at the first call
 
-        return Question(self.requests)
+        return Run(self.specs)
 
     @overload
     def __call__(
@@ -66,6 +62,7 @@ class Evaluable(ABC):
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[CallOptions],
     ) -> Any: ...  # fmt: skip
+    @show_keywords(CallOptions)
     def __call__(
         self, data: object = None, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[CallOptions],
@@ -123,7 +120,7 @@ class Evaluable(ABC):
         Raises:
             TidyfairError: For anything that cannot be read without guessing.
         """
-        return self._question.answer(data, truth, estimate, options)
+        return self.run.results(data, self.run.options(options, truth=truth, estimate=estimate))
 
     def arrays(
         self, truth: object = None, estimate: object = None, *, probs: object = None, case_weights: object = None,
@@ -148,9 +145,13 @@ class Evaluable(ABC):
         >>> parity.arrays(estimate=[1, 0, 1, 1], by={"sex": [0, 0, 1, 1]})[".estimate"].item()
         0.5
         """
-        given = {"truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights}
-        given["frequency_weights"] = frequency_weights
-        frame, named = self.framed(given, by, group_by, ignore_index)
+        frame, named = _framed(
+            {
+                "truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights,
+                "frequency_weights": frequency_weights,
+            },
+            by, group_by, ignore_index,
+        )  # fmt: skip
         return self(frame, **named, **options)
 
     def arrays_by_group(
@@ -165,9 +166,13 @@ class Evaluable(ABC):
         >>> parity.arrays_by_group(estimate=[1, 0, 1, 1], by={"sex": [0, 0, 1, 1]})[".estimate"].to_list()
         [0.5, 1.0]
         """
-        given = {"truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights}
-        given["frequency_weights"] = frequency_weights
-        frame, named = self.framed(given, by, group_by, ignore_index)
+        frame, named = _framed(
+            {
+                "truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights,
+                "frequency_weights": frequency_weights,
+            },
+            by, group_by, ignore_index,
+        )  # fmt: skip
         return self.by_group(frame, **named, **options)
 
     @overload
@@ -180,6 +185,7 @@ class Evaluable(ABC):
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[CallOptions],
     ) -> Any: ...  # fmt: skip
+    @show_keywords(CallOptions)
     def by_group(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[CallOptions],
@@ -195,42 +201,32 @@ class Evaluable(ABC):
         `left_out` …), or `ok`, `infinite`, `levels_left_out`. With weights and intervals `.effective_n` is how many
         rows of equal weight would tell as much as those of the denominator (after Kish, 1965; linearised).
         """
-        return self._question.by_group(data, truth, estimate, options)
+        return self.run.groups(data, self.run.options(options, truth=truth, estimate=estimate))
 
+    @show_keywords(CountOptions)
     def tally(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[CountOptions],
     ) -> Tally:  # fmt: skip
         """Count the rows, and leave the reading for `compute`; tallies of parts of the data add up to the whole's."""
-        return self._question.tally(data, truth, estimate, options)
+        return self.run.tally(data, self.run.options(options, CountOptions, truth=truth, estimate=estimate))
 
-    def compute(self, tally: Tally, *, explain: bool = False, **options: Unpack[ReadOptions]) -> pl.DataFrame:
+    @show_keywords(ComputeOptions)
+    def compute(self, tally: Tally, **options: Unpack[ComputeOptions]) -> pl.DataFrame:
         """Read a tally: `f.compute(f.tally(data, …), …)` is `f(data, …)`."""
-        return self._question.compute(tally, options, explain=explain)
+        return self.run.results_of(tally, self.run.options(options, ComputeOptions))
 
+    @show_keywords(ReadOptions)
     def compute_by_group(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
         """Read the values of the groups from a tally, as `by_group` does from data."""
-        return self._question.compute_by_group(tally, options)
+        return self.run.groups_of(tally, self.run.options(options, ReadOptions))
 
-    def framed(
-        self, given: Mapping[str, object], by: Mapping[str, object] | None, group_by: Mapping[str, object] | None,
-        ignore_index: object,
-    ) -> tuple[pl.DataFrame, dict[str, Any]]:  # fmt: skip
-        """Arrays, by what they are to a call, as a frame, and the arguments that name its columns."""
-        return self._question.framed(given, by, group_by, ignore_index)
 
-    def check_options(self, options: Mapping[str, Any], accepted: Accepted = CallOptions) -> None:
-        """Refuse options that no call knows, or that belong to another step."""
-        self._question.check_options(options, accepted)
+def _framed(
+    roles: Mapping[str, object], by: Mapping[str, object] | None, group_by: Mapping[str, object] | None,
+    ignore_index: object,
+) -> tuple[pl.DataFrame, dict[str, Any]]:  # fmt: skip
+    """Arrays, by what they are to a call, as a frame, and the arguments that name its columns."""
+    from tidyfair.tallies.arrays import frame_of_arrays  # noqa: PLC0415 - with what counts, at the first call
 
-    def check_counted(self, tally: Tally, truth: object, estimate: object, options: CountOptions) -> None:
-        """Refuse a tally that was counted for other columns or metrics than these."""
-        self._question.check_counted(tally, truth, estimate, options)
-
-    def check_occurs(self, tally: Tally, reading: Mapping[str, Any]) -> None:
-        """Refuse an event, or a value of a condition, that does not occur: what may be a slip is not to be judged."""
-        self._question.check_occurs(tally, reading)
-
-    def evaluate(self, tally: Tally, reading: Reading) -> list[Evaluated]:
-        """The values of all groups, after the checks that need the whole of the data."""
-        return self._question.evaluate(tally, reading)
+    return frame_of_arrays(roles, by, group_by, ignore_index)

@@ -72,7 +72,7 @@ def lending(rows: int = 5_000, seed: int = 1) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "repaid": labelled(repaid.astype(np.uint8), ["no", "yes"]).cast(answers),
-            "approved": labelled((score >= 0.5).astype(np.uint8), ["no", "yes"]),  # noqa: PLR2004 - the decision rule
+            "approved": labelled((score >= 0.5).astype(np.uint8), ["no", "yes"]),
             "score": score,
             "sex": labelled(sex, names["sex"]),
             "race": labelled(race, names["race"]),

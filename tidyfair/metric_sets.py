@@ -15,7 +15,7 @@ from tidyfair.escapes import visible
 from tidyfair.specs.aggregates import UserAggregate, as_aggregate
 from tidyfair.specs.arguments import text, whole
 from tidyfair.specs.groups import By, Privileged, privileged
-from tidyfair.specs.options import CallOptions, Request
+from tidyfair.specs.options import CallOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tidyfair.specs.aggregates import Aggregate, Direction
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.formulas import Formula, Kind
+    from tidyfair.specs.metric_specs import MetricSpec
 
 ConstantAverage: TypeAlias = 'bool | Literal["micro"]'
 
@@ -43,21 +44,64 @@ class Metric(Evaluable):
     """Whether its average over labels is the same whatever the data (shares that add up to 1), or the pooled one."""
     base: Metric | None = field(default=None, compare=False, repr=False)
     """The metric that it is an alias or a tweak of."""
+    formulas: tuple[tuple[str, Formula], ...] = field(init=False, repr=False, compare=False)
+    """Its formula by its name."""
 
     def __post_init__(self) -> None:
         text("name", self.name)
+        object.__setattr__(self, "formulas", ((self.name, self.definition),))
         function = self.definition.function
         object.__setattr__(self, "__doc__", function.__doc__)
         object.__setattr__(self, "__module__", getattr(function, "__module__", __name__))
 
-    def ask(self) -> tuple[Request]:
-        """What it asks of a tally."""
-        return (Request(self.name, ((self.name, self.definition),), constant=self.constant),)
+    @property
+    def specs(self) -> tuple[MetricSpec]:
+        """The metric itself."""
+        return (self,)
+
+    # what evaluation reads, beside name, kind and formulas: groups are not compared
 
     @property
-    def constant(self) -> tuple[str, ...]:
+    def by(self) -> None:
+        """None: groups are not compared."""
+        return
+
+    @property
+    def aggregate(self) -> None:
+        """None: groups are not compared."""
+        return
+
+    @property
+    def subtracted(self) -> int:
+        """0: nothing is subtracted."""
+        return 0
+
+    @property
+    def several(self) -> bool:
+        """False: it is one metric."""
+        return False
+
+    @property
+    def min_n(self) -> int:
+        """0: no group is left out."""
+        return 0
+
+    @property
+    def label_by_label(self) -> bool:
+        """False: labels are averaged."""
+        return False
+
+    @property
+    def of_distances(self) -> bool:
+        """False: groups are not compared."""
+        return False
+
+    @property
+    def constant_averages(self) -> tuple[str, ...]:
         """The averages over labels that are the same whatever the data."""
-        return ("macro", "micro") if self.constant_average is True else ("micro",) if self.constant_average else ()
+        if self.constant_average is True:
+            return ("macro", "micro")
+        return ("micro",) if self.constant_average else ()
 
     def formula(self, **numbers: float | Sequence[float] | Mapping[str, Sequence[float]]) -> float | None:
         """The formula on plain numbers, one for each statistic (or a list, one for each label); None is undefined.
@@ -99,7 +143,7 @@ class Metric(Evaluable):
             return self.name
         if self.base is None:
             # made of a user's function, which pickles if it can be found by its name
-            return Metric, tuple(getattr(self, each.name) for each in fields(self))
+            return Metric, tuple(getattr(self, argument.name) for argument in fields(self) if argument.init)
         return Metric.tweaked, (self.base, self.name, dict(self.definition.options))
 
     def __repr__(self) -> str:
@@ -115,14 +159,15 @@ class GroupwiseMetric(Evaluable):
     metrics: tuple[Metric, ...]
     by: By
     aggregate: Aggregate
+    """The aggregate as it applies to this `by` and these metrics."""
     own_direction: Direction | None = None
     min_n: int = 0
     less: tuple[Metric, ...] = ()
     """Metrics whose own disparity is subtracted."""
     source: str | None = field(default=None, repr=False, compare=False)
     """The paper or standard that defines it."""
-    bound: Aggregate = field(init=False, repr=False, compare=False)
-    """The aggregate as it applies to this `by` and these metrics."""
+    formulas: tuple[tuple[str, Formula], ...] = field(init=False, repr=False, compare=False)
+    """Its formulas by the names of their metrics; those that are subtracted come last."""
 
     def __post_init__(self) -> None:
         text("name", self.name)
@@ -134,7 +179,9 @@ class GroupwiseMetric(Evaluable):
             raise ArgumentError(msg)
         good = self.own_direction or self.metrics[0].direction
         bound = self.aggregate.bound(sides=self.by.sides is not None, negative=negative, direction=good)
-        object.__setattr__(self, "bound", bound)
+        object.__setattr__(self, "aggregate", bound)
+        formulas = tuple((metric.name, self._formula(metric)) for metric in every)
+        object.__setattr__(self, "formulas", formulas)
 
     @property
     def kind(self) -> Kind:
@@ -144,54 +191,77 @@ class GroupwiseMetric(Evaluable):
     @property
     def direction(self) -> Direction:
         """Where it should go."""
-        return self.own_direction or self.bound.direction or self.metrics[0].direction
+        return self.own_direction or self.aggregate.direction or self.metrics[0].direction
 
     @property
     def range(self) -> tuple[float, float]:
         """Smallest and largest possible value."""
         lower, upper = (end(metric.range[side] for metric in self.metrics) for side, end in ((0, min), (1, max)))
-        low, high = self.bound.range(lower, upper)
+        low, high = self.aggregate.range(lower, upper)
         return (low - high, high - low) if self.less else (low, high)
 
     @property
     def meaning(self) -> str:
         """What it says, in words."""
-        averaged = self.bound.across == "mean"
+        averaged = self.aggregate.across == "mean"
         of, less = (
             (" and " if averaged else " or ").join(each.name for each in some) for some in (self.metrics, self.less)
         )
         several = f" ({'their mean' if averaged else 'whichever is worse'})" if len(self.metrics) > 1 else ""
-        text = self.bound.in_words(of + several) + (less and f", less the same of {less}")
+        text = self.aggregate.in_words(of + several) + (less and f", less the same of {less}")
         return f"{text[0].upper()}{text[1:]}, of the groups."
 
     def of_at_least(self, rows: int) -> Self:
         """The same of groups of so many rows, or of as many as it needs anyway."""
         return replace(self, min_n=max(self.min_n, rows))
 
-    def ask(self) -> tuple[Request]:
-        """What it asks of a tally."""
-        formulas = tuple(
-            (
-                metric.name,
-                replace(metric.definition, min_n=self.min_n) if metric.definition.against else metric.definition,
-            )
-            for metric in (*self.metrics, *self.less)
-        )
-        label_by_label = any(metric.constant_average is True for metric in self.metrics)
-        # of several metrics one that can vary says something
-        constant = min((metric.constant for metric in (*self.metrics, *self.less)), key=len)
-        of_distances = any(
+    @property
+    def specs(self) -> tuple[MetricSpec]:
+        """The metric itself."""
+        return (self,)
+
+    # what evaluation reads, beside fields
+
+    def _formula(self, metric: Metric) -> Formula:
+        """The formula of a metric; one that compares groups itself leaves small ones out."""
+        formula = metric.definition
+        return replace(formula, min_n=self.min_n) if formula.against else formula
+
+    @property
+    def subtracted(self) -> int:
+        """The number of formulas whose disparity is subtracted from that of the others."""
+        return len(self.less)
+
+    @property
+    def several(self) -> bool:
+        """Whether it compares several metrics, of which one may be the worst."""
+        return len(self.metrics) > 1
+
+    @property
+    def label_by_label(self) -> bool:
+        """Whether more than two labels are compared one against the rest unless asked otherwise."""
+        return any(metric.constant_average is True for metric in self.metrics)
+
+    @property
+    def of_distances(self) -> bool:
+        """Whether the values of groups are distances from other groups, to which chance only adds."""
+        return any(
             metric.definition.compares and metric.direction == "minimize" and metric.range[0] == 0
             for metric in self.metrics
         )
-        less = len(self.less)
-        asked = Request(
-            self.name, formulas, self.by, self.bound, self.min_n, label_by_label, less, of_distances, constant
-        )
-        return (asked,)
+
+    @property
+    def constant_averages(self) -> tuple[str, ...]:
+        """The averages over labels that are the same whatever the data, of all of its metrics."""
+        # a disparity varies if one of its metrics does
+        return min((metric.constant_averages for metric in (*self.metrics, *self.less)), key=len)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # metrics pickle by their names, which the formulas worked out from them do not
+        return GroupwiseMetric, tuple(getattr(self, argument.name) for argument in fields(self) if argument.init)
 
     def __repr__(self) -> str:
-        made_of = f"{self.bound!r} of {_shown(self)}"
+        made_of = f"{self.aggregate!r} of {_shown(self)}"
         return visible(f"<groupwise metric {self.name}({self.by!r}): {made_of}, {self.direction}>")
 
 
@@ -340,9 +410,10 @@ class MetricSet(Evaluable):
 
     metrics: tuple[Metric | GroupwiseMetric, ...]
 
-    def ask(self) -> tuple[Request, ...]:
-        """What its metrics ask of a tally, in order."""
-        return tuple(request for metric in self.metrics for request in metric.requests)
+    @property
+    def specs(self) -> tuple[MetricSpec, ...]:
+        """Its metrics, in order."""
+        return self.metrics
 
     def __iter__(self) -> Iterator[Metric | GroupwiseMetric]:
         return iter(self.metrics)

@@ -18,6 +18,7 @@ from tidyfair.errors import ArgumentError, listed
 from tidyfair.metric_sets import GroupwiseFactory
 from tidyfair.specs.arguments import whole
 from tidyfair.specs.options import CountOptions
+from tidyfair.tallies.arrays import frame_of_arrays
 from tidyfair.tallies.files import save
 from tidyfair.tallies.forks import check_threads
 from tidyfair.tallies.tally import HIDDEN, LABELS, Tally, add_up
@@ -73,10 +74,8 @@ class Accumulator:
             way_out = f'; give the feature, `{metrics.name}("column")`' if factory else ""
             msg = f"An accumulator takes a metric, a groupwise metric or a metric set, not {metrics!r}{way_out}."
             raise ArgumentError(msg)
-        metrics.check_options(counting, CountOptions)
         self.metrics = metrics
-        self._columns: tuple[ColumnLike | None, ColumnLike | None] = (truth, estimate)
-        self._counting = counting
+        self._options = metrics.run.options(counting, CountOptions, truth=truth, estimate=estimate)
         self._pending = list[Tally]()
         self._lock = Lock()
 
@@ -121,13 +120,12 @@ class Accumulator:
             "frequency_weights": frequency_weights,
         }  # fmt: skip
         if all(each is None for each in (*given.values(), by, group_by, ignore_index)):
-            self._add(self.metrics.tally(batch, *self._columns, **self._counting))
+            self._add(self.metrics.run.tally(batch, self._options))
             return self
         self._check_arrays(batch, truth)
         given["truth"] = batch if truth is None else truth
-        frame, named = self.metrics.framed(given, by, group_by, ignore_index)
-        options: dict[str, Any] = {**self._counting, **named}
-        self._add(self.metrics.tally(frame, **options))
+        frame, named = frame_of_arrays(given, by, group_by, ignore_index)
+        self._add(self.metrics.run.tally(frame, replace(self._options, **named)))
         return self
 
     def merge(self, other: Accumulator | Tally) -> Self:
@@ -160,9 +158,8 @@ class Accumulator:
     @property
     def _named(self) -> dict[str, object]:
         """The arguments by which it names columns."""
-        truth, estimate = self._columns
-        roles = ("probs", "group_by", "case_weights", "frequency_weights")
-        given = {"truth": truth, "estimate": estimate, **{role: self._counting.get(role) for role in roles}}
+        roles = ("truth", "estimate", "probs", "group_by", "case_weights", "frequency_weights")
+        given = {role: getattr(self._options, role) for role in roles}
         return {role: column for role, column in given.items() if column is not None}
 
     def _check_arrays(self, batch: object, truth: object) -> None:
@@ -190,13 +187,11 @@ class Accumulator:
             return self._pending[0] if self._pending else None
 
     def _add(self, tally: Tally) -> None:
-        truth, estimate = self._columns
-        counting: Any = self._counting
+        options = self._options
         if not self._named:
             # it takes the columns, or arrays, of what comes first
-            truth, estimate, columns = _columns_of(tally)
-            counting = {**counting, **columns}
-        self.metrics.check_counted(tally, truth, estimate, counting)
+            options = replace(options, **_columns_of(tally))
+        self.metrics.run.check_counted(tally, options)
         with self._lock:
             several = False
             if self._pending:
@@ -230,16 +225,16 @@ class Accumulator:
         return f"<accumulator of {rows:,} rows for {self.metrics!r}>"
 
 
-def _columns_of(tally: Tally) -> tuple[ColumnLike | None, ColumnLike | None, CountOptions]:
-    """The arguments that name the columns which a tally was counted for: truth, estimate and the others."""
-    truth, estimate, weights = (each and each.source for each in (tally.truth, tally.estimate, tally.weights))
-    others: CountOptions = {"case_weights": weights}
+def _columns_of(tally: Tally) -> dict[str, Any]:
+    """The arguments that name the columns which a tally was counted for."""
+    columns = {"truth": tally.truth, "estimate": tally.estimate, "case_weights": tally.weights}
+    named: dict[str, Any] = {role: column and column.source for role, column in columns.items()}
     if scores := tally.scores:
-        columns = [column.source for column in scores.columns]
-        others["probs"] = columns if scores.several else columns[0]
+        of_scores = [column.source for column in scores.columns]
+        named["probs"] = of_scores if scores.several else of_scores[0]
         if scores.labels is not None:
-            others["probs"] = dict(zip(scores.labels, columns, strict=True))
-    return truth, estimate, others
+            named["probs"] = dict(zip(scores.labels, of_scores, strict=True))
+    return named
 
 
 def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = None) -> None:

@@ -27,6 +27,7 @@ from tidyfair.reports.sections import again, missing_of, percent
 from tidyfair.reports.tables import NOTHING, groups_side_by_side, one_below_the_other, too_few
 from tidyfair.specs.arguments import whole
 from tidyfair.specs.columns import telling
+from tidyfair.specs.options import Options
 from tidyfair.tallies.files import PAGES, check_places, scan, write
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import ESTIMATE
@@ -68,7 +69,7 @@ def audit(options: Namespace) -> int:
     call: dict[str, Any] = {"data": asked.data, "truth": asked.truth, "estimate": asked.estimate, **asked.counting}
     judged = gate.metrics if gate else ()
     tally = audited.everything(*judged).tally(**call, parts=0)
-    audited.results.check_occurs(tally, asked.reading)
+    audited.results.run.check_occurs(tally, Options(**asked.reading))
     verdicts = gate and gate.compute(tally, on_undefined="ignore", **asked.reading)
     if pages:
         settings: Any = {"by": asked.features, "metrics": audited.results, "gate": gate, "min_n": options.min_n}
@@ -234,7 +235,7 @@ def _of_models(asked: _Asked, one: str, min_n: int) -> list[Metric | GroupwiseMe
     results = Audit.of(asked.features or [one], asked.kind, min_n=min_n).results
     of_models: list[Metric | GroupwiseMetric] = []
     for metric in results:
-        _, formula = metric.requests[0].formulas[0]
+        _, formula = metric.formulas[0]
         if "estimate" in formula.reads and (asked.features or isinstance(metric, Metric)):
             of_models.append(metric)
     return of_models

@@ -31,7 +31,7 @@ __all__: list[str] = []
 _COMPARISON = "\0comparison"
 
 Tidy: TypeAlias = "Callable[[int, pl.DataFrame], tuple[str, pl.DataFrame]]"
-"""From a request and its rows to its name and the frame that a user's function sees."""
+"""From a spec and its rows to its name and the frame that a user's function sees."""
 
 
 class Reason(IntEnum):
@@ -59,13 +59,13 @@ class _Groups:
     """The rows that are compared, sorted so that those of a run stand together."""
 
     @classmethod
-    def of(cls, rows: ValueRows, requests: Sequence[int]) -> _Groups:
-        """Sort the rows of some requests, of which those of a metric stand in group order."""
+    def of(cls, rows: ValueRows, specs: Sequence[int]) -> _Groups:
+        """Sort the rows of some specs, of which those of a metric stand in group order."""
         import numpy as np
 
-        chosen = np.flatnonzero(np.isin(rows.array("request"), requests))
+        chosen = np.flatnonzero(np.isin(rows.array("spec"), specs))
         code = np.zeros(len(chosen), dtype=np.int64)
-        for name in ("request", "outer", PART, LEVEL):
+        for name in ("spec", "outer", PART, LEVEL):
             key = rows.array(name)[chosen].astype(np.int64)
             lowest = key.min(initial=0)
             code = code * (key.max(initial=0) - lowest + 1) + key - lowest
@@ -77,9 +77,9 @@ class _Groups:
         return self.rows.array(name)[self.order]
 
     @cached_property
-    def request(self) -> Integers:
-        """The request of each row."""
-        return self.column("request")
+    def spec(self) -> Integers:
+        """The spec of each row."""
+        return self.column("spec")
 
     @cached_property
     def state(self) -> Integers:
@@ -89,13 +89,13 @@ class _Groups:
     @cached_property
     def of_level(self) -> Segments:
         """The runs of rows whose metrics become one number."""
-        return Segments.of(*(self.column(name) for name in ("request", "outer", PART, LEVEL)))
+        return Segments.of(*(self.column(name) for name in ("spec", "outer", PART, LEVEL)))
 
     @cached_property
     def values(self) -> GroupValues:
         """What aggregates read."""
         return GroupValues(
-            segments=Segments.of(*(self.column(name) for name in ("request", "outer", PART, LEVEL, "metric"))),
+            segments=Segments.of(*(self.column(name) for name in ("spec", "outer", PART, LEVEL, "metric"))),
             estimate=self.column("estimate"),
             mass=self.column("mass"),
             size=self.column("size"),
@@ -113,7 +113,7 @@ class _Groups:
 class Disparities:
     """Numbers that are compared or combined, what they are about, and the rows of the groups that carry them."""
 
-    request: Integers
+    spec: Integers
     outer: Integers
     part: Integers
     level: Integers
@@ -142,7 +142,7 @@ class Disparities:
         import numpy as np
 
         return Disparities(
-            request=taken(self.request, rows, NO_ROW),
+            spec=taken(self.spec, rows, NO_ROW),
             outer=taken(self.outer, rows, NO_ROW),
             part=taken(self.part, rows, 0),
             level=taken(self.level, rows, NO_LEVEL),
@@ -189,19 +189,19 @@ def compare(
     undefined_is_null: bool,
     tidy: Tidy,
 ) -> list[Disparities]:
-    """The disparities of each request in each outer group, those of requests with an aggregate in common together.
+    """The disparities of each spec in each outer group, those of specs with an aggregate in common together.
 
-    `rows` hold the values of the groups: `request`, `outer`, `part`, `level`, `metric`, `name`, `unit`, `text`,
+    `rows` hold the values of the groups: `spec`, `outer`, `part`, `level`, `metric`, `name`, `unit`, `text`,
     `estimate`, `n`, `mass`, `size`, `status`, `is_reference`, and the contexts of the aggregates; those of other
-    requests do not count. Of requests that are `two_sided`, one side alone compares with nothing. `tidy` makes the
+    specs do not count. Of specs that are `two_sided`, one side alone compares with nothing. `tidy` makes the
     frame that a user's function sees.
     """
     together: dict[Aggregate, list[int]] = {}
-    for request, aggregate in aggregates.items():
-        together.setdefault(aggregate, []).append(request)
+    for spec, aggregate in aggregates.items():
+        together.setdefault(aggregate, []).append(spec)
     results: list[Disparities] = []
-    for aggregate, requests in together.items():
-        groups = _Groups.of(rows, requests)
+    for aggregate, specs in together.items():
+        groups = _Groups.of(rows, specs)
         numbers = _of_metrics(groups, aggregate, two_sided, undefined_is_null=undefined_is_null)
         numbers = _worst_metric(numbers, groups, aggregate, undefined_is_null=undefined_is_null)
         if isinstance(aggregate, UserAggregate):
@@ -225,8 +225,8 @@ def _of_metrics(
     segments, first = values.segments, values.segments.starts
     present, known = segments.sum(groups.state != STATES.index("left_out")), segments.sum(values.known)
     reduced = aggregate.reduce(values)
-    request = groups.request[first]
-    of_sides = np.isin(request, list(two_sided))
+    spec = groups.spec[first]
+    of_sides = np.isin(spec, list(two_sided))
     alone = (present == 1) & (known == 1) & reduced.referable & ~of_sides
     value = reduced.value
     if aggregate.equality is not None:
@@ -244,7 +244,7 @@ def _of_metrics(
     }
     reason = np.select(list(rules.values()), list(rules), Reason.OK)
     return Disparities(
-        request=request,
+        spec=spec,
         outer=groups.column("outer")[first],
         part=groups.column(PART)[first],
         level=groups.column(LEVEL)[first],
@@ -264,7 +264,7 @@ def _worst_metric(
     """The numbers of several metrics as one: the worst of those that can be compared, or the mean of all."""
     import numpy as np
 
-    segments = Segments.of(numbers.request, numbers.outer, numbers.part, numbers.level)
+    segments = Segments.of(numbers.spec, numbers.outer, numbers.part, numbers.level)
     # a mean of fewer metrics, and a user's function of fewer, would mean something else
     of_all = undefined_is_null or not aggregate.may_leave_metrics_out
     unusable = segments.any(np.isin(numbers.reason, [Reason.MISSING_VALUES, Reason.SUPPRESSED]))
@@ -282,7 +282,7 @@ def _worst_level(numbers: Disparities, aggregate: Aggregate, *, undefined_is_nul
     """The numbers of several labels as one: the worst of those that have one, or their mean."""
     import numpy as np
 
-    segments = Segments.of(numbers.request, numbers.outer, numbers.part)
+    segments = Segments.of(numbers.spec, numbers.outer, numbers.part)
     enough = segments.all(numbers.known) if undefined_is_null else segments.any(numbers.known)
     settled = _settle(numbers, segments, enough, aggregate)
     run = segments.spread(np.arange(len(segments.starts)))
@@ -319,7 +319,7 @@ def _settle(numbers: Disparities, segments: Segments, enough: Booleans, aggregat
     carrier = numbers.at(np.where(carried, worst, NO_ROW))
     about = numbers.at(first)
     return replace(
-        carrier, request=about.request, outer=about.outer, part=about.part, value=value, reason=reason,
+        carrier, spec=about.spec, outer=about.outer, part=about.part, value=value, reason=reason,
         n=segments.maximum(numbers.n), partly=np.zeros(len(first), dtype=bool),
     )  # fmt: skip
 
@@ -328,7 +328,7 @@ def _less(numbers: Disparities) -> Disparities:
     """Each disparity less the one that is subtracted from it; the groups are those of the first."""
     import numpy as np
 
-    segments = Segments.of(numbers.request, numbers.outer)
+    segments = Segments.of(numbers.spec, numbers.outer)
     first = numbers.at(segments.first_where(numbers.part == 0))
     subtracted = segments.first_where(numbers.part == 1)
     second = numbers.at(subtracted)
@@ -358,8 +358,8 @@ def _ask_user(numbers: Disparities, groups: _Groups, aggregate: UserAggregate, t
     asked = values.known & segments.spread(to_ask)
     value = numbers.value.copy()
     shown = groups.rows.frame[groups.order[asked]].with_columns(pl.Series(_COMPARISON, comparison[asked]))
-    for (request,), rows in shown.group_by("request", maintain_order=True):
-        name, frame = tidy(int(str(request)), rows)
+    for (spec,), rows in shown.group_by("spec", maintain_order=True):
+        name, frame = tidy(int(str(spec)), rows)
         for index, result in _answers(frame.with_columns(rows[_COMPARISON]), name, aggregate):
             answer = aggregate.number(result, name)
             value[index] = np.nan if answer is None else answer

@@ -12,11 +12,9 @@ from tidyfair.evaluation.evaluator import Asked, Evaluator
 from tidyfair.evaluation.group_cells import UNGROUPED, group_cells
 from tidyfair.evaluation.labels import NUMBERS, read_labels
 from tidyfair.evaluation.states import NO_LEVEL
-from tidyfair.evaluation.statistics import LEVEL, ONE_LABEL, Table
-from tidyfair.evaluation.statistics import Reading as LabelReading
+from tidyfair.evaluation.statistics import LEVEL, ONE_LABEL, LabelReading, Table
 from tidyfair.evaluation.value_rows import ValueRows, value_rows
-from tidyfair.specs.arguments import one_of
-from tidyfair.specs.options import ALL_LABELS, ON_UNDEFINED
+from tidyfair.specs.metric_specs import ALL_LABELS, estimator_of
 from tidyfair.tallies.tally import THRESHOLD
 
 if TYPE_CHECKING:
@@ -25,21 +23,20 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.group_cells import Units
     from tidyfair.evaluation.labels import Labels
     from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.options import Reading, Request
+    from tidyfair.specs.metric_specs import MetricSpec
+    from tidyfair.specs.options import Options
     from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
 
-_PAIR = 2
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluated:
-    """The values of all requests for each group: what tables, disparities and warnings are made from."""
+    """The values of all specs for each group: what tables, disparities and warnings are made from."""
 
     values: ValueRows
-    """One row for each request, metric, unit and, where labels are read one by one, level."""
-    requests: tuple[Request, ...]
+    """One row for each spec, metric, unit and, where labels are read one by one, level."""
+    specs: tuple[MetricSpec, ...]
     units: Units
     labels: Labels
     estimator: str | None
@@ -58,14 +55,14 @@ class Evaluated:
     def about(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
         """The columns that say what a row is about: outer keys, then `.metric`, `.by` and `.estimator`."""
         texts = {
-            ".metric": [request.name for request in self.requests],
-            ".by": [request.by.text if request.by else None for request in self.requests],
-            ".estimator": [self._shown_estimator(request) for request in self.requests],
+            ".metric": [spec.name for spec in self.specs],
+            ".by": [spec.by.text if spec.by else None for spec in self.specs],
+            ".estimator": [self._shown_estimator(spec) for spec in self.specs],
         }
         hidden = {UNGROUPED, THRESHOLD}
-        outer, request = rows["outer"].to_numpy(), rows["request"].to_numpy()
+        outer, spec = rows["outer"].to_numpy(), rows["spec"].to_numpy()
         keys = {key.name: key[outer] for key in self.units.outer_keys if key.name not in hidden}
-        named = {name: pl.Series(name, each, pl.String)[request] for name, each in texts.items()}
+        named = {name: pl.Series(name, each, pl.String)[spec] for name, each in texts.items()}
         return keys | named | self.threshold(rows)
 
     def threshold(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
@@ -87,43 +84,43 @@ class Evaluated:
         # the last one is that of no label
         return texts[level % len(texts)]
 
-    def estimator_of(self, request: Request) -> str:
-        """How labels are read by the first metric of a request."""
-        return request.estimator(request.formulas[0][1], self.estimator, one_event=self.labels.event is not None)
+    def estimator_of(self, spec: MetricSpec) -> str:
+        """How labels are read by the first metric of a spec."""
+        _, formula = spec.formulas[0]
+        return estimator_of(spec, formula, self.estimator, one_event=self.labels.event is not None)
 
-    def _shown_estimator(self, request: Request) -> str:
-        first, estimator = request.formulas[0][1], self.estimator_of(request)
+    def _shown_estimator(self, spec: MetricSpec) -> str:
+        first, estimator = spec.formulas[0][1], self.estimator_of(spec)
         return ALL_LABELS if first.over_levels and estimator not in ONE_LABEL else estimator
 
 
-def evaluate_requests(tally: Tally, requests: Sequence[Request], reading: Reading) -> list[Evaluated]:
+def evaluate_specs(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> list[Evaluated]:
     """Work out every metric of every group, in a number of queries that does not depend on the number of groups.
 
     With a list of cuts, class metrics are read at each of them, and the others once. Of an event that does not occur
     all values are null.
     """
-    one_of("on_undefined", reading["on_undefined"], ON_UNDEFINED)
     labels = NUMBERS
     if not tally.needs.numbers:
         labels = labels_with_scores(
             tally,
-            labels=reading["labels"],
-            pos_label=reading["pos_label"],
-            estimator=reading["estimator"],
-            any_event=all(formula.given is not None for request in requests for _, formula in request.formulas),
+            labels=options.labels,
+            pos_label=options.pos_label,
+            estimator=options.estimator,
+            any_event=all(formula.given is not None for spec in specs for _, formula in spec.formulas),
             allow_unseen=True,
         )
     if tally.cut is None or not tally.cut.several:
-        return [_evaluate(tally, tuple(requests), labels, reading)]
+        return [_evaluate(tally, tuple(specs), labels, options)]
     cut = f".{tally.cut.way}"
-    for request in requests:
-        if len({formula.kind for _, formula in request.formulas}) > 1:
-            msg = f"{request.name} compares metrics of labels and of scores, so it takes one {tally.cut.way} at a time."
+    for spec in specs:
+        if len({formula.kind for _, formula in spec.formulas}) > 1:
+            msg = f"{spec.name} compares metrics of labels and of scores, so it takes one {tally.cut.way} at a time."
             raise ArgumentError(msg)
-    of_labels = tuple(request for request in requests if request.kind == "class")
-    others = tuple(request for request in requests if request.kind != "class")
-    found = [_evaluate(tally.at_each_cut(), of_labels, labels, reading, cut)] if of_labels else []
-    return [*found, _evaluate(tally, others, labels, reading, cut)] if others else found
+    of_labels = tuple(spec for spec in specs if spec.kind == "class")
+    others = tuple(spec for spec in specs if spec.kind != "class")
+    found = [_evaluate(tally.at_each_cut(), of_labels, labels, options, cut)] if of_labels else []
+    return [*found, _evaluate(tally, others, labels, options, cut)] if others else found
 
 
 def labels_with_scores(
@@ -152,16 +149,16 @@ def labels_with_scores(
 
 
 def _evaluate(
-    tally: Tally, requests: tuple[Request, ...], labels: Labels, reading: Reading, cut: str | None = None
+    tally: Tally, specs: tuple[MetricSpec, ...], labels: Labels, options: Options, cut: str | None = None
 ) -> Evaluated:
-    _check_order_of_labels(tally, labels, requests)
+    _check_order_of_labels(tally, labels, specs)
     # what is not grouped comes first
-    bys = sorted(dict.fromkeys(request.by for request in requests), key=lambda by: by is not None)
+    bys = sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None)
     units, cells = group_cells(tally, labels, bys)
-    asked = list(_asked(requests, reading["estimator"], one_event=labels.event is not None))
+    asked = list(_asked(specs, options.estimator, one_event=labels.event is not None))
     tables = {each: Table.of(each.formula, each.estimator) for each in asked}
     of_scores = any(table.kind == "prob" for table in tables.values())
-    sure = reading["interval"] is not None
+    sure = options.interval is not None
     of_labels = LabelReading(
         levels=labels.levels,
         labels=len(labels.values),
@@ -169,25 +166,25 @@ def _evaluate(
         steps=labels.event is None and any(each.formula.counts_steps for each in asked),
         squares=sure and tally.weights is not None,
     )
-    evaluator = Evaluator(tally, labels, units, cells, of_labels, requests, tables, sure)
+    evaluator = Evaluator(tally, labels, units, cells, of_labels, specs, tables, sure)
     distinct = {(each.formula, each.estimator): each for each in asked}
     values = {key: evaluator.values(each) for key, each in distinct.items()}
-    rows = value_rows(asked, values, requests, units, labels, na_rm=reading["na_rm"])
-    return Evaluated(rows, requests, units, labels, reading["estimator"], cut)
+    rows = value_rows(asked, values, specs, units, labels, na_rm=options.na_rm)
+    return Evaluated(rows, specs, units, labels, options.estimator, cut)
 
 
-def _asked(requests: Sequence[Request], estimator: str | None, *, one_event: bool) -> Iterator[Asked]:
-    """The formulas of all requests, and how each reads labels."""
-    for number, request in enumerate(requests):
-        own = len(request.formulas) - request.less
-        for index, (name, formula) in enumerate(request.formulas):
-            reads = request.estimator(formula, estimator, one_event=one_event)
+def _asked(specs: Sequence[MetricSpec], estimator: str | None, *, one_event: bool) -> Iterator[Asked]:
+    """The formulas of all specs, and how each reads labels."""
+    for number, spec in enumerate(specs):
+        own = len(spec.formulas) - spec.subtracted
+        for index, (name, formula) in enumerate(spec.formulas):
+            reads = estimator_of(spec, formula, estimator, one_event=one_event)
             yield Asked(number, name, formula, reads, part=int(index >= own))
 
 
-def _check_order_of_labels(tally: Tally, labels: Labels, requests: Sequence[Request]) -> None:
+def _check_order_of_labels(tally: Tally, labels: Labels, specs: Sequence[MetricSpec]) -> None:
     """Refuse labels without an order where formulas count steps between them, or sum up to each."""
-    formulas = [named for request in requests for named in request.formulas]
+    formulas = [named for spec in specs for named in spec.formulas]
     if not labels.in_order:
         _check_steps(labels, formulas)
     for name, formula in formulas:
@@ -203,7 +200,7 @@ def _check_steps(labels: Labels, formulas: Sequence[tuple[str, Formula]]) -> Non
             if formula.counts_steps:
                 msg = f"{name} counts how many levels truth and estimate are apart, but {way_out}"
                 raise LabelError(msg)
-    if len(labels.values) > _PAIR:
+    if len(labels.values) > 2:
         for name, formula in formulas:
             if formula.reads_label_order:
                 msg = f"{name} counts in steps from label to label, but {way_out}"

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.group_cells import Units
     from tidyfair.evaluation.labels import Labels
     from tidyfair.evaluation.ranked_rows import Whose
-    from tidyfair.evaluation.statistics import Cells, Reading, Statistics, Table
+    from tidyfair.evaluation.statistics import Cells, LabelReading, Statistics, Table
     from tidyfair.evaluation.values import Values
     from tidyfair.specs.aggregates import Context
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.groups import By
-    from tidyfair.specs.options import Request
+    from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.segments import Array
     from tidyfair.tallies.tally import Tally
 
@@ -34,9 +34,9 @@ __all__: list[str] = []
 
 @dataclass(frozen=True)
 class Asked:
-    """A formula of a request, and how it reads labels."""
+    """A formula of a spec, and how it reads labels."""
 
-    request: int
+    spec: int
     name: str
     formula: Formula
     estimator: str
@@ -52,8 +52,8 @@ class Evaluator:
     labels: Labels
     units: Units
     cells: Cells
-    reading: Reading
-    requests: tuple[Request, ...]
+    reading: LabelReading
+    specs: tuple[MetricSpec, ...]
     tables: Mapping[Asked, Table]
     sure: bool
     """Whether intervals are asked for, so that variances are needed as well."""
@@ -88,8 +88,8 @@ class Evaluator:
         return contexts
 
     def _compares_with(self, context: Context, asked: Asked) -> bool:
-        """Whether the aggregate of a request compares the values of groups with those of a context."""
-        aggregate = self.requests[asked.request].aggregate
+        """Whether the aggregate of a spec compares the values of groups with those of a context."""
+        aggregate = self.specs[asked.spec].aggregate
         # what compares a group with the others itself has no value for all of them
         return aggregate is not None and context in aggregate.contexts and not asked.formula.compares
 
@@ -146,11 +146,11 @@ class Evaluator:
         return row_values(rows, formulas, levels, whose, pairs=table.pairs)
 
     def _formulas_of_rows(self, table: Table, whose: Whose, by: By | None) -> list[Formula]:
-        """The formulas that read rows and are asked for by the requests of a `by`, with those of how sure they are."""
+        """The formulas that read rows and are asked for by the specs of a `by`, with those of how sure they are."""
         formulas: list[Formula] = []
         for asked, table_of_formula in self.tables.items():
             reads_rows = table_of_formula == table and asked.formula.way != "sums"
-            if not reads_rows or self.requests[asked.request].by != by:
+            if not reads_rows or self.specs[asked.spec].by != by:
                 continue
             if whose == "own":
                 about = _about(asked.formula, binned=self.tally.binned, sure=self.sure)

@@ -92,7 +92,7 @@ class LabelCounts:
         """The sum over chosen cells that have a level in none of their labels: levels by groups."""
         import numpy as np
 
-        if len(self.levels) <= 2:  # noqa: PLR2004 - sums of the cells themselves cost no more than differences
+        if len(self.levels) <= 2:  # sums of the cells themselves cost no more than differences
             others = [np.logical_and.reduce([label != level for label in labels]) for level in self.levels]
             sums = [self._summed(measure[chosen & rest], self.group[chosen & rest], self.groups) for rest in others]
             return np.array(sums).reshape(len(self.levels), self.groups)

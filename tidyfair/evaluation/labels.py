@@ -25,7 +25,6 @@ __all__: list[str] = []
 
 ESTIMATORS = ("binary", *AVERAGES, HAND_TILL, "one_vs_rest")
 
-_PAIR = 2
 _FEW_CELLS = 1_000
 _PAIRS = ((0, 1), (-1, 1))
 """Pairs of numbers that labels of two classes usually are; the first one is meant where both fit."""
@@ -145,7 +144,7 @@ def read_labels(
 
 def _reads_all_labels(tally: Tally, values: list[Any], pos_label: object, estimator: str | None) -> bool:
     """Check that arguments agree on one label or all of them, and tell which."""
-    many = len(values) > _PAIR
+    many = len(values) > 2
     all_labels = estimator in {*AVERAGES, HAND_TILL} or (many and estimator == "one_vs_rest")
     if all_labels and pos_label is not None:
         msg = f"`pos_label` reads one label and estimator={estimator!r} reads all of them; give one of the two."
@@ -194,10 +193,10 @@ def _event(tally: Tally, values: list[Any], *, any_event: bool) -> Any:
     """The event, where the labels leave no doubt."""
     if any(set(values) == set(pair) for pair in _PAIRS):
         return 1
-    if any_event and len(values) <= _PAIR:
+    if any_event and len(values) <= 2:
         return values[-1]
     column = tally.truth or tally.estimate
-    several = len(values) > _PAIR
+    several = len(values) > 2
     choices = ["`pos_label=` one of them"] if several else [f"`pos_label={value!r}`" for value in reversed(values)]
     msg = (
         f"Which label of {column.name if column else 'the data'!r} is the event? The labels are {listed(values)}: "
@@ -279,7 +278,7 @@ def _belong_together(seen: dict[str, list[Any]], values: list[Any], pos_label: o
     one_sided = len(seen) < len(LABELS) or not all(seen.values())
     if one_sided or not set(seen[TRUTH]).isdisjoint(seen[ESTIMATE]):
         return True
-    if len(values) > _PAIR:
+    if len(values) > 2:
         return False
     # an event that one of two labels is says that they belong together
     return pos_label in values or any(set(values) == set(pair) for pair in _PAIRS)

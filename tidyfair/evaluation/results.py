@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tidyfair.evaluation.disparities import Tidy
     from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.specs.options import Request
+    from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.segments import Array, Floats, Integers
 
 __all__: list[str] = []
@@ -31,7 +31,7 @@ _REASONS_AS_TEXTS = [reason.name.lower() for reason in Reason]
 
 
 def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool, explain: bool = True) -> pl.DataFrame:
-    """One row for each request and outer group; unless asked to `explain`, without what tells of the groups."""
+    """One row for each spec and outer group; unless asked to `explain`, without what tells of the groups."""
     results = _Results.of(evaluated)
     results.add_ordinary_metrics()
     results.add_disparities(undefined_is_null=undefined_is_null)
@@ -40,10 +40,10 @@ def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool, explain: bool
 
 @dataclass(frozen=True, eq=False)
 class _Results:
-    """Results as arrays with one entry for each request and outer group, in this order."""
+    """Results as arrays with one entry for each spec and outer group, in this order."""
 
     evaluated: Evaluated
-    request: Integers
+    spec: Integers
     outer: Integers
     value: Floats
     state: Array
@@ -62,12 +62,12 @@ class _Results:
         """Without rows there is no group to compare, but there is an answer."""
         import numpy as np
 
-        requests, outers = len(evaluated.requests), len(evaluated.units.outer_keys)
-        size = requests * outers
+        specs, outers = len(evaluated.specs), len(evaluated.units.outer_keys)
+        size = specs * outers
         return cls(
             evaluated=evaluated,
-            request=np.repeat(np.arange(requests), outers),
-            outer=np.tile(np.arange(outers), requests),
+            spec=np.repeat(np.arange(specs), outers),
+            outer=np.tile(np.arange(outers), specs),
             value=np.full(size, np.nan),
             state=np.full(size, "no_groups", dtype=object),
             n=np.zeros(size, dtype=np.int64),
@@ -79,19 +79,19 @@ class _Results:
             metrics_left_out=[[] for _ in range(size)],
         )
 
-    def _index(self, request: Integers, outer: Integers) -> Integers:
-        """Where the results of requests in outer groups stand."""
-        return request.astype("int64") * len(self.evaluated.units.outer_keys) + outer
+    def _index(self, spec: Integers, outer: Integers) -> Integers:
+        """Where the results of specs in outer groups stand."""
+        return spec.astype("int64") * len(self.evaluated.units.outer_keys) + outer
 
     def add_ordinary_metrics(self) -> None:
         """Put the values of what is not compared."""
         import numpy as np
 
         values = self.evaluated.values
-        ordinary = [number for number, request in enumerate(self.evaluated.requests) if request.aggregate is None]
-        request = values.array("request")
-        chosen = np.flatnonzero(np.isin(request, ordinary))
-        index = self._index(request[chosen], values.array("outer")[chosen])
+        ordinary = [number for number, spec in enumerate(self.evaluated.specs) if spec.aggregate is None]
+        spec = values.array("spec")
+        chosen = np.flatnonzero(np.isin(spec, ordinary))
+        index = self._index(spec[chosen], values.array("outer")[chosen])
         self.value[index] = values.array("estimate")[chosen]
         self.n[index] = np.nan_to_num(values.array("n")[chosen])
         self.state[index] = "ok"
@@ -106,16 +106,14 @@ class _Results:
 
         evaluated = self.evaluated
         aggregates = {
-            number: request.aggregate
-            for number, request in enumerate(evaluated.requests)
-            if request.aggregate is not None
+            number: spec.aggregate for number, spec in enumerate(evaluated.specs) if spec.aggregate is not None
         }
-        two_sided = [number for number, request in enumerate(evaluated.requests) if request.by and request.by.sides]
+        two_sided = [number for number, spec in enumerate(evaluated.specs) if spec.by and spec.by.sides]
         tidy, texts = frames_of(evaluated), np.array(_REASONS_AS_TEXTS, dtype=object)
         for part in compare(
             evaluated.values, aggregates, two_sided=two_sided, undefined_is_null=undefined_is_null, tidy=tidy
         ):
-            index = self._index(part.request, part.outer)
+            index = self._index(part.spec, part.outer)
             self.value[index], self.n[index], self.level[index] = part.value, part.n, part.level
             self.low[index], self.high[index], self.metric[index] = part.low, part.high, part.metric
             self.state[index] = texts[part.states]
@@ -123,14 +121,14 @@ class _Results:
                 self.metrics_left_out[index[number]] = names
         if ERROR in evaluated.values:
             factors = {number: aggregate.error_factor for number, aggregate in aggregates.items()}
-            bounds = _error_bounds(evaluated.rows.lazy().filter(pl.col("request").is_in(list(aggregates))), factors)
+            bounds = _error_bounds(evaluated.rows.lazy().filter(pl.col("spec").is_in(list(aggregates))), factors)
             found = bounds.collect(engine="in-memory")
-            self.error[self._index(found["request"].to_numpy(), found["outer"].to_numpy())] = found[ERROR].to_numpy()
+            self.error[self._index(found["spec"].to_numpy(), found["outer"].to_numpy())] = found[ERROR].to_numpy()
 
     def frame(self, *, explain: bool) -> pl.DataFrame:
         """The tidy frame."""
         evaluated = self.evaluated
-        about = pl.DataFrame({"request": self.request, "outer": self.outer, LEVEL: self.level})
+        about = pl.DataFrame({"spec": self.spec, "outer": self.outer, LEVEL: self.level})
         nothing = pl.Series([[]], dtype=_NAMES).new_from_index(0, len(self.value))
         columns = {
             **evaluated.about(about),
@@ -158,8 +156,8 @@ class _Results:
         """The metric that carries a disparity of several."""
         import numpy as np
 
-        several = np.array([request.several for request in self.evaluated.requests], dtype=bool)
-        return _texts(self.evaluated.rows["name"], np.where(several[self.request], self.metric, NO_ROW))
+        several = np.array([spec.several for spec in self.evaluated.specs], dtype=bool)
+        return _texts(self.evaluated.rows["name"], np.where(several[self.spec], self.metric, NO_ROW))
 
     def _error_bound(self) -> dict[str, pl.Series]:
         """The column that shows how far off values can be, where scores were counted in bins."""
@@ -173,12 +171,12 @@ class _Results:
         if (self.evaluated.values.array(STATE) == STATES.index("ok")).all():
             return nothing
         rows = self.evaluated.rows
-        compared = [number for number, request in enumerate(self.evaluated.requests) if request.aggregate is not None]
-        excluded = rows.filter(pl.col("request").is_in(compared) & ~pl.col("status").is_in(VALUED))
+        compared = [number for number, spec in enumerate(self.evaluated.specs) if spec.aggregate is not None]
+        excluded = rows.filter(pl.col("spec").is_in(compared) & ~pl.col("status").is_in(VALUED))
         texts = pl.col("text").sort_by(UNIT).unique(maintain_order=True)
-        by_result = excluded.group_by("request", "outer").agg(texts)
+        by_result = excluded.group_by("spec", "outer").agg(texts)
         names: list[list[str]] = [[] for _ in self.value]
-        index = self._index(by_result["request"].to_numpy(), by_result["outer"].to_numpy())
+        index = self._index(by_result["spec"].to_numpy(), by_result["outer"].to_numpy())
         for number, groups in zip(index.tolist(), by_result["text"].to_list(), strict=True):
             names[number] = groups
         return pl.Series(names, dtype=_NAMES)
@@ -200,14 +198,14 @@ def _error_bound(rows: pl.DataFrame, value: str) -> dict[str, pl.Series]:
 
 def _error_bounds(groups: pl.LazyFrame, factors: Mapping[int, float | None]) -> pl.LazyFrame:
     """How far off comparisons can be, by how far off the values of the groups can be."""
-    factor = pl.col("request").replace_strict(factors, return_dtype=pl.Float64)
+    factor = pl.col("spec").replace_strict(factors, return_dtype=pl.Float64)
     valued = groups.filter(pl.col("estimate").is_not_null())
     largest = pl.col(ERROR).max()
     # what is made of exact values is exact, whatever it is
     bound = pl.when(largest == 0).then(0.0).otherwise(largest * factor.first()).alias(ERROR)
-    parts = valued.group_by("request", "outer", PART).agg(bound)
+    parts = valued.group_by("spec", "outer", PART).agg(bound)
     # what is subtracted is off by as much on top
-    return parts.group_by("request", "outer").agg(pl.when(pl.col(ERROR).is_not_null().all()).then(pl.col(ERROR).sum()))
+    return parts.group_by("spec", "outer").agg(pl.when(pl.col(ERROR).is_not_null().all()).then(pl.col(ERROR).sum()))
 
 
 LOST = ".replicates_lost"
@@ -236,22 +234,22 @@ def tidy_groups(evaluated: Evaluated) -> pl.DataFrame:
 
 
 def frames_of(evaluated: Evaluated) -> Tidy:
-    """What a user's aggregate is called, and sees, of each request."""
+    """What a user's aggregate is called, and sees, of each spec."""
 
     def tidy(number: int, rows: pl.DataFrame) -> tuple[str, pl.DataFrame]:
-        return evaluated.requests[number].name, _tidy_group_frame(evaluated, evaluated.requests[number], rows)
+        return evaluated.specs[number].name, _tidy_group_frame(evaluated, evaluated.specs[number], rows)
 
     return tidy
 
 
-def _tidy_group_frame(evaluated: Evaluated, request: Request, rows: pl.DataFrame) -> pl.DataFrame:
+def _tidy_group_frame(evaluated: Evaluated, spec: MetricSpec, rows: pl.DataFrame) -> pl.DataFrame:
     """What a user's aggregate sees: one row for each group and metric, its keys under their own names."""
     ours = {
         ".group": rows["text"], ".metric": rows["name"], ".estimator": rows["estimator"], ".estimate": rows["estimate"],
         ".n": rows["n"], ".denominator": rows["denominator"],
         ".overall": rows["overall"] if "overall" in rows.columns else None,
     }  # fmt: skip
-    by = request.by
+    by = spec.by
     if by is None or by.sides:
         return pl.DataFrame(ours)
     place = rows[UNIT] - evaluated.units.spans[by][0]
@@ -287,7 +285,7 @@ def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
 
 def _silent(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
     """Sides that have nobody to be compared with in an outer group, where no value of a group says so."""
-    two_sided = [(each.name, each.by.text) for each in evaluated.requests if each.by and each.by.sides]
+    two_sided = [(each.name, each.by.text) for each in evaluated.specs if each.by and each.by.sides]
     if not two_sided:
         return []
     lacking = results.filter(pl.col(".status").is_in(["too_few_groups", "no_reference"]))

@@ -131,7 +131,7 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class LabelReading:
     """How labels and scores of cells are read."""
 
     levels: Sequence[int]
@@ -147,7 +147,7 @@ class Reading:
 
 
 def sums_of(
-    table: Table, terms: frozenset[Statistic], cells: Cells, index: GroupIndex, reading: Reading
+    table: Table, terms: frozenset[Statistic], cells: Cells, index: GroupIndex, reading: LabelReading
 ) -> dict[str, Array]:
     """The sums of a table over the cells of each group cell: arrays of group cells by labels, by name."""
     if table.given is not None:
@@ -159,7 +159,9 @@ def sums_of(
     return _number_sums(table, cells, index)
 
 
-def _label_sums(terms: frozenset[Statistic], cells: Cells, index: GroupIndex, reading: Reading) -> dict[str, Array]:
+def _label_sums(
+    terms: frozenset[Statistic], cells: Cells, index: GroupIndex, reading: LabelReading
+) -> dict[str, Array]:
     """The table of each label against the rest, counted in rows and in weights."""
     counts = LabelCounts(cells.truth, cells.estimate, index.of_cell, len(index), reading.levels, cells.complete)
     measures: dict[str, Literal["n", "w", "w2"]] = {ROWS: "n"}
@@ -210,7 +212,7 @@ def _of_cells(measure: Array, index: GroupIndex, chosen: Booleans | None = None)
 
 
 def _score_sums(
-    table: Table, terms: frozenset[Statistic], cells: Cells, index: GroupIndex, reading: Reading
+    table: Table, terms: frozenset[Statistic], cells: Cells, index: GroupIndex, reading: LabelReading
 ) -> dict[str, Array]:
     """The sums of the score of each level; with sides, those of what is left to any other label before them."""
     import numpy as np
@@ -244,7 +246,7 @@ def _counts_of_events(cells: Cells, index: GroupIndex, events: Booleans, there: 
 
 
 def _of_score(
-    term: Statistic, cells: Cells, events: Booleans, level: int, side: str, reading: Reading, *, cumulative: bool
+    term: Statistic, cells: Cells, events: Booleans, level: int, side: str, reading: LabelReading, *, cumulative: bool
 ) -> Array:
     """The quantity of each cell, which was summed as if the event had happened, and as if it had not."""
     import numpy as np

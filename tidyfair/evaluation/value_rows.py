@@ -1,4 +1,4 @@
-"""The values of formulas as rows: one for each metric of a request, label and group cell, with its state."""
+"""The values of formulas as rows: one for each metric of a spec, label and group cell, with its state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidyfair.evaluation.states import NO_LEVEL, PART, STATES, UNDEFINED
 from tidyfair.evaluation.statistics import LEVEL, UNIT
 from tidyfair.evaluation.values import ZERO_DENOMINATOR
 from tidyfair.specs.aggregates import SUPPRESSED
-from tidyfair.specs.options import ALL_LABELS
+from tidyfair.specs.metric_specs import ALL_LABELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.labels import Labels
     from tidyfair.evaluation.values import Values
     from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.options import Request
+    from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.segments import Array, Booleans, Integers
 
 __all__: list[str] = []
@@ -32,7 +32,7 @@ UNSEEN = "unseen_event"
 STATE = "state"
 """The column of the state of each row as its index among `STATES`, or `UNDEFINED` for what has no value."""
 _INTEGERS = {
-    "request": pl.Int32, PART: pl.Int8, UNIT: pl.Int32, LEVEL: pl.Int32, "metric": pl.Int32, "outer": pl.Int32,
+    "spec": pl.Int32, PART: pl.Int8, UNIT: pl.Int32, LEVEL: pl.Int32, "metric": pl.Int32, "outer": pl.Int32,
 }  # fmt: skip
 _COLUMNS = ("estimate", "n", "denominator", "mass", "size", "rows", "reason", "levels_left_out")
 _BY_LABEL = ("one_vs_rest", ALL_LABELS)
@@ -40,7 +40,7 @@ _BY_LABEL = ("one_vs_rest", ALL_LABELS)
 
 
 class ValueRows:
-    """The values of all requests by column: as arrays for what only compares numbers, and as a frame."""
+    """The values of all specs by column: as arrays for what only compares numbers, and as a frame."""
 
     def __init__(self, arrays: Mapping[str, Array], frame: Callable[[], pl.DataFrame]) -> None:
         self._arrays = dict(arrays)
@@ -77,21 +77,21 @@ def _codes_of(status: pl.Series) -> Integers:
 def value_rows(
     asked: Sequence[Asked],
     values: Mapping[tuple[Formula, str], Values],
-    requests: Sequence[Request],
+    specs: Sequence[MetricSpec],
     units: Units,
     labels: Labels,
     *,
     na_rm: bool,
 ) -> ValueRows:
-    """One row for each metric of a request, label and group cell; values that are not compared are left out of it."""
-    runs = _Runs.of(asked, values, requests, units)
+    """One row for each metric of a spec, label and group cell; values that are not compared are left out of it."""
+    runs = _Runs.of(asked, values, specs, units)
     columns = _Columns(list(values.values()), runs.source)
-    min_n = runs.spread([requests[each.request].min_n for each in asked])
+    min_n = runs.spread([specs[each.spec].min_n for each in asked])
     states = _States.of(columns, units.apart[runs.unit], min_n, na_rm=na_rm, unseen=labels.unseen)
     formulas = {formula: number for number, formula in enumerate(dict.fromkeys(each.formula for each in asked))}
-    request = runs.spread([each.request for each in asked])
+    spec = runs.spread([each.spec for each in asked])
     numbers = {
-        "request": request,
+        "spec": spec,
         PART: runs.spread([each.part for each in asked]),
         UNIT: runs.unit,
         LEVEL: _levels(asked, values, labels, runs),
@@ -101,7 +101,7 @@ def value_rows(
         "estimate": states.compared,
         "mass": columns["mass"],
         "size": _without(columns["size"], states.apart),
-        "is_reference": _references(requests, units, request, runs.unit),
+        "is_reference": _references(specs, units, spec, runs.unit),
     }
     extra = {name: columns[name] for name in columns.extra}
 
@@ -134,7 +134,7 @@ def value_rows(
 
 @dataclass(frozen=True, eq=False)
 class _Runs:
-    """The rows of a metric of a request and label stand together, one for each group cell."""
+    """The rows of a metric of a spec and label stand together, one for each group cell."""
 
     unit: Integers
     """The group cell of each row."""
@@ -143,14 +143,14 @@ class _Runs:
     label: Integers
     """The index of its label among those of its formula."""
     sizes: list[int]
-    """The number of rows of each metric of a request."""
+    """The number of rows of each metric of a spec."""
 
     @classmethod
     def of(
         cls,
         asked: Sequence[Asked],
         values: Mapping[tuple[Formula, str], Values],
-        requests: Sequence[Request],
+        specs: Sequence[MetricSpec],
         units: Units,
     ) -> _Runs:
         import numpy as np
@@ -165,7 +165,7 @@ class _Runs:
         label: list[Integers] = []
         for each in asked:
             key = (each.formula, each.estimator)
-            first, size = units.spans[requests[each.request].by]
+            first, size = units.spans[specs[each.spec].by]
             labels = values[key].estimate.shape[1]
             # of distributions the labels of a group stand together, of everything else the groups of a label
             shape = (size, labels) if each.formula.given is not None else (labels, size)
@@ -178,13 +178,13 @@ class _Runs:
         return cls(np.concatenate(unit), np.concatenate(source), np.concatenate(label), sizes)
 
     def spread(self, numbers: Sequence[int]) -> Integers:
-        """A number for each metric of a request as one for each row."""
+        """A number for each metric of a spec as one for each row."""
         import numpy as np
 
         return np.repeat(np.array(numbers, dtype=np.int32), self.sizes)
 
     def spread_texts(self, texts: Sequence[str]) -> pl.Series:
-        """A text for each metric of a request as one for each row."""
+        """A text for each metric of a spec as one for each row."""
         return pl.Series(texts, dtype=pl.String)[self.spread(range(len(texts)))]
 
 
@@ -323,15 +323,15 @@ class _States:
         return pl.Series(texts, dtype=pl.String)
 
 
-def _references(requests: Sequence[Request], units: Units, request: Integers, unit: Integers) -> Booleans:
+def _references(specs: Sequence[MetricSpec], units: Units, spec: Integers, unit: Integers) -> Booleans:
     """Whether each row is of the group that the user named to be compared with."""
     import numpy as np
 
     is_reference = np.zeros(len(unit), dtype=bool)
-    for number, each in enumerate(requests):
+    for number, each in enumerate(specs):
         if each.by is not None and each.aggregate is not None and each.aggregate.reference is not None:
             named = units.find(each.by, each.aggregate.reference, each.name)
-            is_reference |= (request == number) & np.isin(unit, named)
+            is_reference |= (spec == number) & np.isin(unit, named)
     return is_reference
 
 

@@ -9,7 +9,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError, listed, nearest
 from tidyfair.specs.arguments import flag, is_list, text
 from tidyfair.specs.columns import stacked
-from tidyfair.specs.options import RESERVED
+from tidyfair.specs.result_columns import RESERVED
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import alike
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_resamples", "resamples", "summarize"]
 
-_PAIR = 2
 _ABOUT = (".metric", ".by", ".group", ".estimator", ".threshold", ".top_k", ".top_fraction")
 """The columns of results that say what a row is about, beside outer groups."""
 
@@ -104,7 +103,7 @@ def _pairs(parts: object) -> list[tuple[Any, Any]]:
     if not found:
         msg = "There are no resamples: `parts` are pairs of a name and a frame, or splits of `data`."
         raise ArgumentError(msg)
-    if not all(isinstance(part, tuple | list) and len(cast("Sequence[Any]", part)) == _PAIR for part in found):
+    if not all(isinstance(part, tuple | list) and len(cast("Sequence[Any]", part)) == 2 for part in found):
         msg = "`parts` are pairs: of a name and a frame, or, with `data`, of training and test rows."
         raise ArgumentError(msg)
     return [(first, second) for first, second in found]
@@ -244,7 +243,7 @@ def _summary(frame: pl.DataFrame, kept: list[str], value: pl.Expr, name: str, *,
     count = value.count()
     # of k folds each is tested on one part, and trained on the k - 1 others
     shared = (1 + count / (count - 1)).sqrt() if corrected else 1
-    error = pl.when(count >= _PAIR).then(value.std() / count.sqrt() * shared).fill_nan(None)
+    error = pl.when(count >= 2).then(value.std() / count.sqrt() * shared).fill_nan(None)
     return frame.group_by(kept, maintain_order=True).agg(
         value.mean().fill_nan(None).alias(name), count.cast(pl.Int64).alias(".n"), error.alias(".std_error")
     )

@@ -16,16 +16,16 @@ from tidyfair.metrics.fairness import demographic_parity_ratio
 from tidyfair.specs.aggregates import UserAggregate
 from tidyfair.specs.arguments import flag, number, proper_share, share_of_percent
 from tidyfair.specs.contrasts import Contrast
-from tidyfair.specs.options import in_two, refuse
+from tidyfair.specs.options import ReadOptions, refuse
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Unpack
 
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.groups import Privileged
-    from tidyfair.specs.options import ReadOptions
+    from tidyfair.specs.options import Options
     from tidyfair.tallies.tally import Tally
 
 __all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
@@ -61,19 +61,20 @@ class Gate:
     """Options of every call."""
 
     def __call__(
-        self, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, **options: Any
+        self, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, **keywords: Any
     ) -> Any:
         """Give a verdict on each metric of each outer group; it takes what a metric takes.
 
         Returns:
             What the metrics give, with one-sided limits `.lower` and `.upper`, the `.limit`, and the `.verdict`.
         """
-        refuse("A gate", options, _NOT_TAKEN)
-        source = open_frame(data, options.get("group_by"))
-        counting, reading = in_two(options, source.group_by)
-        counting.setdefault("parts", None if counting.get("cluster") is not None else options.get("seed", 0))
-        tally = self.metrics.tally(data, truth, estimate, **counting)
-        return source.restore(self.compute(tally, **reading))
+        refuse("A gate", keywords, _NOT_TAKEN)
+        run = self.metrics.run
+        options = self._with_own(run.options(keywords, truth=truth, estimate=estimate), keywords)
+        source = open_frame(data, options.group_by)
+        if options.cluster is None and options.parts is None:
+            options = replace(options, parts=options.seed)
+        return source.restore(self._judged(run.count(source, options), options))
 
     def compute(self, tally: Tally, **reading: Unpack[ReadOptions]) -> pl.DataFrame:
         """Judge by a tally that holds what the metrics count: what a call gives on data.
@@ -81,13 +82,20 @@ class Gate:
         Passes are judged one by one, because all must; failures after Holm, because any does.
         """
         refuse("A gate", reading, _NOT_TAKEN)
+        return self._judged(tally, self._with_own(self.metrics.run.options(reading, ReadOptions), reading))
+
+    def _with_own(self, options: Options, given: Mapping[str, Any]) -> Options:
+        """The options of a call with those that the gate was made with."""
         for name, own in self.options:
-            if (given := reading.get(name)) not in (None, own):
-                msg = f"`{name}` is given twice: {own!r} with the gate, and {given!r} here."
+            if (other := given.get(name)) not in (None, own):
+                msg = f"`{name}` is given twice: {own!r} with the gate, and {other!r} here."
                 raise ArgumentError(msg)
-        reading = reading | cast("ReadOptions", dict(self.options))
-        self.metrics.check_occurs(tally, reading)
-        found, place = self._at(tally, 1 - self.confidence, reading)
+        return replace(options, explain=True, interval="auto", **dict(self.options))
+
+    def _judged(self, tally: Tally, options: Options) -> pl.DataFrame:
+        """The results with their verdicts."""
+        self.metrics.run.check_occurs(tally, options)
+        found, place = self._at(tally, 1 - self.confidence, options)
         sides, limits = zip(*(self.limits[each] for each in place), strict=True) if place else ((), ())
         below = pl.Series([side == "below" for side in sides], dtype=pl.Boolean)
         signed = pl.Series(
@@ -107,9 +115,7 @@ class Gate:
         left = failed.not_() & found[".estimate"].is_not_null() & ~unknown
         while left.any():
             # the next one is judged by as many as are left
-            quiet: ReadOptions = {
-                **reading, "on_undefined": "null" if reading.get("on_undefined") == "null" else "ignore"
-            }  # fmt: skip
+            quiet = replace(options, on_undefined="null" if options.on_undefined == "null" else "ignore")
             each, _ = self._at(tally, (1 - self.confidence) / int(left.sum()), quiet)
             worse = each.with_columns(found[_LOW], found[_HIGH]).select(_fails())
             beyond = left & worse.to_series().fill_null(value=False)
@@ -118,10 +124,9 @@ class Gate:
             failed, left = failed | beyond, left & ~beyond
         return found.with_columns(_verdict(pl.lit(failed), passed)).drop(_LOW, _HIGH)
 
-    def _at(self, tally: Tally, error: float, reading: ReadOptions) -> tuple[pl.DataFrame, list[int]]:
+    def _at(self, tally: Tally, error: float, options: Options) -> tuple[pl.DataFrame, list[int]]:
         """Results with limits each of which is wrong so often, and the metric that each row is of."""
-        given: Any = {"interval": "auto", **reading, "conf_level": 1 - 2 * error}
-        found = self.metrics.compute(tally, explain=True, **given)
+        found = self.metrics.run.results_of(tally, replace(options, conf_level=1 - 2 * error))
         names = [(metric.name, getattr(getattr(metric, "by", None), "text", None)) for metric in self.metrics]
         return found, [names.index(pair) for pair in found.select(".metric", ".by").rows()]
 
@@ -132,7 +137,7 @@ def _two_sided(metric: Metric | GroupwiseMetric) -> bool:
 
 def _may_be_distance(metric: Metric | GroupwiseMetric) -> bool:
     """Whether nobody said what a user's aggregate gives where groups are equal."""
-    bound = metric.bound if isinstance(metric, GroupwiseMetric) else None
+    bound = metric.aggregate if isinstance(metric, GroupwiseMetric) else None
     return isinstance(bound, UserAggregate) and bound.equality is None
 
 
@@ -295,8 +300,8 @@ def _is_ours(metric: Metric) -> bool:
 
 def _unsigned(metric: Metric | GroupwiseMetric) -> Metric | GroupwiseMetric:
     """A comparison without its sign: too much is too much on either side."""
-    if isinstance(metric, GroupwiseMetric) and isinstance(metric.bound, Contrast) and metric.bound.signed:
-        return replace(metric, aggregate=replace(metric.bound, signed=False))
+    if isinstance(metric, GroupwiseMetric) and isinstance(metric.aggregate, Contrast) and metric.aggregate.signed:
+        return replace(metric, aggregate=replace(metric.aggregate, signed=False))
     return metric
 
 

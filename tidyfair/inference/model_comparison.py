@@ -13,24 +13,23 @@ from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.intervals.analytic import Share, share_of
 from tidyfair.intervals.bootstrap import interval_of, is_of_labels, is_stratified, lone_results
-from tidyfair.intervals.dispatch import check_reading
 from tidyfair.intervals.proportions import mcnemar
 from tidyfair.intervals.resampling import DRAW, drawn_rows, generator, redrawn
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.fairness import demographic_parity
 from tidyfair.specs.columns import Column
-from tidyfair.specs.options import DEFAULTS, in_two, refuse
+from tidyfair.specs.options import refuse
 from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import PREDICTED
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.options import Reading
+    from tidyfair.specs.options import Options
     from tidyfair.tallies.source import Source
     from tidyfair.tallies.tally import Tally
 
@@ -55,7 +54,7 @@ class ModelComparison:
     metrics: MetricSet
 
     def __call__(
-        self, data: Any, truth: ColumnLike | None = None, *, one: ColumnLike, other: ColumnLike, **options: Any
+        self, data: Any, truth: ColumnLike | None = None, *, one: ColumnLike, other: ColumnLike, **keywords: Any
     ) -> Any:
         """Compare the predictions `one` with those of `other`; the rest is what a metric takes.
 
@@ -64,19 +63,17 @@ class ModelComparison:
             with `.lower`, `.upper` and `.std_error`, and the `.p_value` (McNemar's, exact) of rates among rows that do
             not depend on the prediction, such as accuracy, sensitivity and the selection rate; null of all others.
         """
-        refuse("compare_models()", [name for name, value in options.items() if value is not None], _NOT_TAKEN)
-        source = open_frame(data, options.get("group_by"))
-        counting, given = in_two(options, source.group_by)
-        reading: Reading = {**DEFAULTS, **given, "on_undefined": "ignore"}
-        check_reading(reading)
+        refuse("compare_models()", [name for name, value in keywords.items() if value is not None], _NOT_TAKEN)
+        options = replace(self.metrics.run.options(keywords, truth=truth), on_undefined="ignore")
+        source = open_frame(data, options.group_by)
         self._check_other(other, source)
-        if counting.get("cluster") is not None or not all(map(is_of_labels, self.metrics.requests)):
-            pairs = self._rows(data, truth, one, other, counting)
+        if options.cluster is not None or not all(map(is_of_labels, self.metrics.specs)):
+            pairs = self._rows(source, one, other, options)
         else:
-            pairs = self._cells(data, truth, one, other, counting)
-        if reading["na_rm"]:
+            pairs = self._cells(source, one, other, options)
+        if options.na_rm:
             pairs = pairs.complete()
-        return source.restore(self._compared(pairs, reading))
+        return source.restore(self._compared(pairs, options))
 
     def _check_other(self, other: object, source: Source) -> None:
         """Refuse a second prediction that is no column, or one by which the data are grouped."""
@@ -84,40 +81,42 @@ class ModelComparison:
             return  # several columns of scores are checked where they are counted
         second = Column.of(other, "other")
         second.check(source.columns, "other")
-        features = [request.by.columns for request in self.metrics.requests if request.by]
+        features = [spec.by.columns for spec in self.metrics.specs if spec.by]
         if second in (*source.outer, *itertools.chain(*features)):
             msg = f"`other`: {second.name!r} is what the data are grouped by, and no prediction."
             raise ColumnError(msg)
 
-    def _rows(
-        self, data: Any, truth: ColumnLike | None, one: ColumnLike, other: ColumnLike, counting: Mapping[str, Any]
-    ) -> _Rows:
+    def _rows(self, source: Source, one: ColumnLike, other: ColumnLike, options: Options) -> _Rows:
         """Two tallies of the same rows, which are kept."""
-        role = "probs" if self.metrics.metrics[0].kind == "prob" else "estimate"
-        calls: list[Any] = [{**counting, role: prediction, "keep_rows": True} for prediction in (one, other)]
-        pairs = _Rows(*(self.metrics.tally(data, truth, **call).on_sides() for call in calls))
+        pairs = _Rows(self._kept(source, one, options), self._kept(source, other, options))
         scores = [len(side.scores.columns) if side.scores else 0 for side in pairs.sides]
         if scores[0] != scores[1]:
             msg = f"`one` has {scores[0]} columns of scores and `other` {scores[1]}; both need the same."
             raise ColumnError(msg)
         return pairs
 
-    def _cells(
-        self, data: Any, truth: ColumnLike | None, one: ColumnLike, other: ColumnLike, counting: Mapping[str, Any]
-    ) -> _Cells:
+    def _kept(self, source: Source, prediction: ColumnLike, options: Options) -> Tally:
+        """A tally of one of the predictions that keeps its rows."""
+        if self.metrics.metrics[0].kind == "prob":
+            options = replace(options, probs=prediction, keep_rows=True)
+        else:
+            options = replace(options, estimate=prediction, keep_rows=True)
+        return self.metrics.run.count(source, options).on_sides()
+
+    def _cells(self, source: Source, one: ColumnLike, other: ColumnLike, options: Options) -> _Cells:
         """Counts of which the second prediction is one more key."""
         second = Column.of(other, "other")
         paired = metric_set(*self.metrics, demographic_parity(other, name="\0other"))
-        return _Cells(paired.tally(data, truth, one, **counting).on_sides(), second)
+        return _Cells(paired.run.count(source, replace(options, estimate=one)).on_sides(), second)
 
-    def _compared(self, pairs: _Cells | _Rows, reading: Reading) -> pl.DataFrame:
+    def _compared(self, pairs: _Cells | _Rows, options: Options) -> pl.DataFrame:
         about = [*pairs.outer, ".metric", ".by"]
-        evaluated = [self.metrics.evaluate(side, reading)[0] for side in pairs.sides]
+        evaluated = [self.metrics.run.evaluate(side, options)[0] for side in pairs.sides]
         first, other = (tidy_results(each, undefined_is_null=False) for each in evaluated)
         values = first.select(*about, ".estimator", pl.col(".estimate").alias(".one")).with_columns(
             other[".estimate"].alias(".other")
         )
-        spread = pl.concat([self._spread(pairs, metric, reading) for metric in self.metrics])
+        spread = pl.concat([self._spread(pairs, metric, options) for metric in self.metrics])
         found = values.with_columns((pl.col(".other") - pl.col(".one")).alias(".change"))
         found = found.join(spread, on=about, how="left", nulls_equal=True, maintain_order="left")
         one, other = (lone_results(side, each) for side, each in zip(pairs.sides, evaluated, strict=True))
@@ -126,19 +125,20 @@ class ModelComparison:
         return found.with_columns(pl.Series(".p_value", p_values, dtype=pl.Float64))
 
     @staticmethod
-    def _spread(pairs: _Cells | _Rows, metric: Metric | GroupwiseMetric, reading: Reading) -> pl.DataFrame:
+    def _spread(pairs: _Cells | _Rows, metric: Metric | GroupwiseMetric, options: Options) -> pl.DataFrame:
         """The quantiles of the change when rows, with both predictions, are drawn again."""
-        (request,) = metric.requests
-        by = request.by.columns if request.by else ()
-        random = generator(reading["seed"], f"{request.name} {request.by and request.by.text}")
+        by = metric.by.columns if metric.by else ()
+        random = generator(options.seed, f"{metric.name} {metric.by and metric.by.text}")
         parts = list[pl.DataFrame]()
-        strata = by if is_stratified(request) else ()
+        strata = by if is_stratified(metric) else ()
         outer = pairs.outer
-        for sides in pairs.redrawn(by, strata=strata, times=reading["times"], random=random):
-            one, other = (tidy_results(metric.evaluate(side, reading)[0], undefined_is_null=False) for side in sides)
+        for sides in pairs.redrawn(by, strata=strata, times=options.times, random=random):
+            one, other = (
+                tidy_results(metric.run.evaluate(side, options)[0], undefined_is_null=False) for side in sides
+            )
             change = (other[".estimate"] - one[".estimate"]).alias("change")
             parts.append(one.select(*outer, DRAW, ".metric", ".by").with_columns(change).drop_nulls("change"))
-        told = interval_of(pl.col("change"), pairs.sides[0], reading["conf_level"])
+        told = interval_of(pl.col("change"), pairs.sides[0], options.conf_level)
         return pl.concat(parts).group_by(*outer, ".metric", ".by").agg(told)
 
     def _mcnemar(self, pairs: _Cells, evaluated: Evaluated) -> list[float | None]:
@@ -303,7 +303,7 @@ def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet) -> ModelCompa
     (0.5, 1.0, 0.5)
     """
     made: Sequence[Any] = list(metric_set(*metrics))
-    kinds = {formula.kind for metric in made for _, formula in metric.requests[0].formulas}
+    kinds = {formula.kind for metric in made for _, formula in metric.formulas}
     if len(kinds) > 1:
         msg = "compare_models() compares labels or scores, not both at once; call it for each."
         raise ArgumentError(msg)

@@ -35,7 +35,7 @@ from tidyfair.specs.aggregates import CONTEXTS, UserAggregate
 from tidyfair.specs.arguments import flag, how_often, one_of, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import TypeAlias
 
     import numpy as np
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.groups import By
+    from tidyfair.specs.options import Options
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -77,13 +78,13 @@ class DisparityTest(OuterGroupTest):
     studentized: bool = False
     """Whether rates too are tested by how many standard errors groups are apart."""
 
-    def _reads_rows(self, counting: Mapping[str, Any]) -> bool:
-        told = counting.get("case_weights") is not None or counting.get("cluster") is not None
-        return told or not all(is_of_labels(metric.requests[0]) for metric in self.metrics)
+    def _reads_rows(self, options: Options) -> bool:
+        if options.case_weights is not None or options.cluster is not None:
+            return True
+        return not all(map(is_of_labels, self.metrics))
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
-        (request,) = case.metric.requests
-        if not any(formula.reads for _, formula in request.formulas):
+        if not any(formula.reads for _, formula in case.metric.formulas):
             msg = f"{case.metric.name} is about how many rows groups have, which shuffling does not change."
             raise ArgumentError(msg)
         return super()._tables(case) if _is_exact(case) else self._shuffled(case)
@@ -121,12 +122,12 @@ class DisparityTest(OuterGroupTest):
 
     def _of_shuffles(self, case: Case, known: Families) -> list[tuple[list[Array], list[Array]]]:
         """The disparities of outer groups in each draw, and how bad they are, some draws after the other."""
-        metric, tally, reading = case.metric, case.tally.on_sides(), case.reading.copy()
-        of_rows = bool(tally.clusters) or tally.weights is not None or not is_of_labels(metric.requests[0])
+        metric, tally, options = case.metric, case.tally.on_sides(), case.options
+        of_rows = bool(tally.clusters) or tally.weights is not None or not is_of_labels(metric)
         # where formulas say how sure values are, nothing needs to be varied to see it
         varied = not (known.is_exact or known.has_variance(case.evaluated))
         if not varied:
-            reading["interval"] = "auto"
+            options = replace(options, interval="auto")
         times = self._draws_of(metric, of_rows=of_rows)
         random = generator(self.seed, f"{metric.name} {metric.by.text}")
         if of_rows:
@@ -139,11 +140,11 @@ class DisparityTest(OuterGroupTest):
             )
         # which groups are left out is decided by what was found
         every_group = replace(metric, min_n=0)
-        return [known.of_draws(every_group.evaluate(drawn, reading)[0]) for drawn in draws]
+        return [known.of_draws(every_group.run.evaluate(drawn, options)[0]) for drawn in draws]
 
     def _draws_of(self, metric: GroupwiseMetric, *, of_rows: bool = False) -> int:
         """How many shuffles there are, fewer unless it is said where each of them takes time."""
-        bound = metric.bound
+        bound = metric.aggregate
         one_by_one = of_rows or (isinstance(bound, UserAggregate) and not isinstance(bound.function, pl.Expr))
         return self.draws or (_FEWER if one_by_one else _MANY)
 
@@ -178,9 +179,9 @@ class DisparityTest(OuterGroupTest):
 
 def _is_exact(case: Case) -> bool:
     """Whether it compares rates of rows that count the same, and none of some of the rows of another."""
-    (request,) = case.evaluated.requests
+    (spec,) = case.evaluated.specs
     rows, shares = (case.crossed or case.evaluated).rows, list[Share]()
-    for name, formula in request.formulas:
+    for name, formula in spec.formulas:
         share = share_of(formula)
         if share is None or not reads_one_label(formula, rows.filter(name=name)):
             return False
@@ -234,8 +235,8 @@ def compared_draws(
     """
     import numpy as np
 
-    (request,), times = evaluated.requests, len(drawn[0])
-    by, aggregate = cast("By", request.by), cast("Aggregate", request.aggregate)
+    (spec,), times = evaluated.specs, len(drawn[0])
+    by, aggregate = cast("By", spec.by), cast("Aggregate", spec.aggregate)
     two_sided, tidy = [0] if by.sides else [], frames_of(evaluated)
 
     def compared(draws: pl.DataFrame) -> pl.Series:
@@ -244,7 +245,7 @@ def compared_draws(
         )
         return pl.Series(result.value, nan_to_null=True)
 
-    observed = rows.with_columns(pl.lit(0, pl.Int32).alias("request"), pl.lit(0, pl.Int32).alias("outer"))
+    observed = rows.with_columns(pl.lit(0, pl.Int32).alias("spec"), pl.lit(0, pl.Int32).alias("outer"))
     step = max(1, _MOST_VALUES // max(1, len(rows)))
     slices = ([hits[first : first + step] for hits in drawn] for first in range(0, times, step))
     values = pl.concat([*(compared(_as_drawn(observed, counts, hits)) for hits in slices), compared(observed)])
@@ -328,7 +329,7 @@ def disparity_test(
     """
     given = groupwise(metrics, "disparity_test")
     for each in given:
-        if isinstance(each.bound, UserAggregate) and each.bound.good is None:
+        if isinstance(each.aggregate, UserAggregate) and each.aggregate.good is None:
             msg = (
                 f"disparity_test(): is more of {each.name} worse? Nobody knows of an aggregate of your own; make it by "
                 "`new_aggregate(…, equal=…)`."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -12,7 +12,7 @@ from tidyfair.evaluation.results import tidy_results
 from tidyfair.inference.gates import judged_metrics, limited
 from tidyfair.intervals.bootstrap import is_of_labels, replicates_of, results_of
 from tidyfair.specs.arguments import how_often, whole
-from tidyfair.specs.options import DEFAULTS, in_two, refuse
+from tidyfair.specs.options import refuse
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tidyfair.inference.gates import Side
     from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet
     from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.options import Reading
+    from tidyfair.specs.options import Options
 
 __all__ = ["ProbabilityOf", "probability"]
 
@@ -42,38 +42,40 @@ class ProbabilityOf:
     seed: int
 
     def __call__(
-        self, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, **options: Any
+        self, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, **keywords: Any
     ) -> Any:
         """Evaluate on a dataframe; it takes what a metric takes, without weights and clusters."""
-        refuse("A probability", options, _NOT_TAKEN)
+        refuse("A probability", keywords, _NOT_TAKEN)
         for name in ("case_weights", "cluster"):
-            if options.get(name) is not None:
+            if keywords.get(name) is not None:
                 msg = f"A probability takes no `{name}`, of which there is no prior; take intervals, or a test."
                 raise ArgumentError(msg)
-        if more := [request.name for request in self.metrics.requests if not is_of_labels(request)]:
+        if more := [spec.name for spec in self.metrics.specs if not is_of_labels(spec)]:
             msg = f"{more[0]} reads more than labels, of which there is no prior; take intervals, or a test."
             raise ArgumentError(msg)
         if fixed := [
-            each.name for each in self.metrics.requests if not any(formula.reads for _, formula in each.formulas)
+            each.name for each in self.metrics.specs if not any(formula.reads for _, formula in each.formulas)
         ]:
             msg = f"{fixed[0]} is about how many rows groups have, of which there is no prior."
             raise ArgumentError(msg)
-        source = open_frame(data, options.get("group_by"))
-        counting, given = in_two(options, source.group_by)
-        reading: Reading = {**DEFAULTS, **given}
-        reading.update(interval="bayes", on_undefined="ignore", times=self.times, seed=self.seed)
-        tally = self.metrics.tally(data, truth, estimate, **counting)
-        plain: Reading = {**reading, "interval": None}
-        tables = [self._believed(tally, each, reading) for each in self.metrics.evaluate(tally, plain)]
+        run = self.metrics.run
+        options = run.options(keywords, truth=truth, estimate=estimate)
+        options = replace(options, interval="bayes", on_undefined="ignore", times=self.times, seed=self.seed)
+        source = open_frame(data, options.group_by)
+        tally = run.count(source, options)
+        tables = [
+            self._believed(tally, evaluated, options)
+            for evaluated in run.evaluate(tally, replace(options, interval=None))
+        ]
         return source.restore(pl.concat(tables, how="vertical_relaxed"))
 
-    def _believed(self, tally: Any, evaluated: Evaluated, reading: Reading) -> pl.DataFrame:
+    def _believed(self, tally: Any, evaluated: Evaluated, options: Options) -> pl.DataFrame:
         found = tidy_results(evaluated, undefined_is_null=False)
         value = pl.col(".estimate")
         there = value < self.limit if self.side == "below" else value > self.limit
         parts = [
             every.group_by(keys).agg(there.mean().alias(".probability"))
-            for _, every, keys in replicates_of(tally.on_sides(), evaluated.requests, reading, results_of)
+            for _, every, keys in replicates_of(tally.on_sides(), evaluated.specs, options, results_of)
         ]
         shares = pl.concat(parts, how="diagonal_relaxed")
         keys = [name for name in shares.columns if name != ".probability"]

@@ -23,7 +23,7 @@ from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, MetricSet, m
 from tidyfair.specs.columns import Column, are_columns
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.groups import By
-from tidyfair.specs.options import DEFAULTS, ReadOptions, in_two, refuse
+from tidyfair.specs.options import ReadOptions, refuse
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import HIDDEN, check_tally
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.options import Reading
+    from tidyfair.specs.options import Options
     from tidyfair.tallies.tally import Tally
 
     Array: TypeAlias = np.ndarray[Any, Any]
@@ -102,19 +102,19 @@ class Case:
 
     metric: GroupwiseMetric
     tally: Tally
-    reading: Reading
+    options: Options
     by_strata: GroupwiseMetric | None
     """The metric by groups and strata, where there are strata."""
 
     @cached_property
     def evaluated(self) -> Evaluated:
         """The values of the groups."""
-        return self.metric.evaluate(self.tally, self.reading)[0]
+        return self.metric.run.evaluate(self.tally, self.options)[0]
 
     @cached_property
     def crossed(self) -> Evaluated | None:
         """The values of the groups in each stratum."""
-        return self.by_strata.evaluate(self.tally, self.reading)[0] if self.by_strata else None
+        return self.by_strata.run.evaluate(self.tally, self.options)[0] if self.by_strata else None
 
     @property
     def outer_keys(self) -> pl.DataFrame:
@@ -142,27 +142,30 @@ class RateTest(ABC):
     conf_level: float = 0.95
 
     def __call__(
-        self, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, **options: Any
+        self, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, **keywords: Any
     ) -> Any:
         """Test on a dataframe; it takes what a metric takes, with one threshold at most."""
         if len({(metric.name, metric.by) for metric in self.metrics}) == len(self.metrics):
             metric_set(*self.metrics)  # what does not go together is told by its own name
-        refuse("This", options, self.not_taken)
-        self._asked.check_options(options)
-        source = open_frame(data, options.get("group_by"))
-        counting, reading = in_two(options, source.group_by)
+        refuse("This", keywords, self.not_taken)
+        run = self._all.run
+        options = run.options(keywords, truth=truth, estimate=estimate)
+        source = open_frame(data, options.group_by)
         for column in self.within:
             column.check(source.columns, "within")
             if column in source.outer:
                 msg = f"`within`: the data are grouped by {column.name!r} already, each group of which is tested alone."
                 raise ArgumentError(msg)
-        counting["keep_rows"] = self._reads_rows(counting)
-        return source.restore(self.compute(self._asked.tally(data, truth, estimate, **counting), **reading))
+        tally = run.count(source, replace(options, keep_rows=self._reads_rows(options)))
+        return source.restore(self._results(tally, options))
 
     def compute(self, tally: Tally, **reading: Unpack[ReadOptions]) -> pl.DataFrame:
         """Test on a tally that holds what the metrics count, and the strata: what a call gives on data."""
         refuse("This", reading, self.not_taken)
-        self._asked.check_options(reading, ReadOptions)
+        return self._results(tally, self._all.run.options(reading, ReadOptions))
+
+    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
+        """The tests of all metrics, with p-values adjusted for their number."""
         check_tally(tally)
         if tally.cut is not None and tally.cut.several:
             msg = f"A test is about one selection, not a list of them: give one {tally.cut.way}."
@@ -170,12 +173,11 @@ class RateTest(ABC):
         if HIDDEN in tally.cells.columns:
             msg = "There is no test of groups that are suppressed: test the data, or a tally of all cells."
             raise ArgumentError(msg)
-        read: Reading = {**DEFAULTS, **reading, "on_undefined": "ignore"}
-        tables = [
-            table
-            for place, metric in enumerate(self.metrics)
-            for table in self._tables(Case(metric, tally, read, self._strata[place] if self.within else None))
-        ]
+        options = replace(options, on_undefined="ignore")
+        tables: list[pl.DataFrame] = []
+        for index, metric in enumerate(self.metrics):
+            by_strata = self._strata[index] if self.within else None
+            tables += self._tables(Case(metric, tally, options, by_strata))
         return self._adjusted(pl.concat(tables, how="diagonal_relaxed"))
 
     @cached_property
@@ -184,13 +186,13 @@ class RateTest(ABC):
         return self._named([self._crossed(metric) for metric in self.metrics], "\0crossed ") if self.within else ()
 
     @property
-    def _asked(self) -> MetricSet:
-        """All that is to be counted, under names that no two share."""
+    def _all(self) -> MetricSet:
+        """All metrics that are counted, under names that no two share."""
         return metric_set(*self._named(self.metrics), *self._strata)
 
-    def _reads_rows(self, counting: Mapping[str, Any]) -> bool:
+    def _reads_rows(self, options: Options) -> bool:
         """Whether counts are not enough for it."""
-        del counting
+        del options
         return False
 
     @staticmethod
@@ -237,11 +239,11 @@ class RateTest(ABC):
         import numpy as np
 
         metric, evaluated, crossed = case.metric, case.evaluated, case.crossed
-        (request,) = evaluated.requests
+        (spec,) = evaluated.specs
         source = crossed or evaluated
         rows = source.rows.filter((pl.col("outer") == outer) & pl.col("rate").is_not_null() & ~pl.col("apart"))
         found = list[CountedRate]()
-        for name, formula in request.formulas:
+        for name, formula in spec.formulas:
             share, mine = share_of(formula), rows.filter(name=name)
             if share is None or not reads_one_label(formula, mine):
                 several = f"{metric.name} reads several labels in {name}; read one, `pos_label=`."

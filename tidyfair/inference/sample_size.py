@@ -12,7 +12,7 @@ from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.inference.rate_tests import SAME
 from tidyfair.intervals.resampling import MOST_SHUFFLED
 from tidyfair.specs.arguments import flag, how_often, number, proper_share, whole
-from tidyfair.specs.options import RESERVED
+from tidyfair.specs.result_columns import RESERVED
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def rows_needed(
     """
     study = _study("rows_needed", power, confidence, times, seed, mid_p=mid_p)
     middle, apart = proper_share("share", share), proper_share("difference", difference)
-    groups = whole("groups", groups, len(("one", "other")), _MOST_GROUPS)
+    groups = whole("groups", groups, 2, _MOST_GROUPS)
     if not 0 <= _moved(middle, apart) <= 1:
         msg = f"No rate is {apart:g} from {middle:g}."
         raise ArgumentError(msg)

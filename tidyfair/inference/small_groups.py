@@ -14,7 +14,7 @@ from tidyfair.intervals.analytic import Quantities
 from tidyfair.intervals.proportions import adjusted, apart, fisher, z_value
 from tidyfair.specs.arguments import is_value, text, whole
 from tidyfair.specs.columns import Column
-from tidyfair.specs.options import refuse_reserved
+from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _concentration(hits: np.ndarray[Any, Any], rows: np.ndarray[Any, Any], middl
     """How narrow the beta distribution of the rates of groups is; infinite if they vary no more than by chance."""
     import numpy as np
 
-    if middle in (0, 1) or len(rows) < len(("one", "other")):
+    if middle in (0, 1) or len(rows) < 2:
         return math.inf
     strengths = np.geomspace(0.05, 1e6, _CONCENTRATIONS)
     log_gamma = np.vectorize(math.lgamma)

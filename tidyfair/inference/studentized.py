@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.inference.rate_tests import Case
     from tidyfair.specs.groups import By
-    from tidyfair.specs.options import Request
+    from tidyfair.specs.metric_specs import MetricSpec
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -36,7 +36,7 @@ _PLACE = "\0place"
 class Families:
     """The values whose groups are compared: of each metric and label, and of which groups in each outer group."""
 
-    request: Request
+    spec: MetricSpec
     by: By
     outer_keys: pl.DataFrame
     clustered: bool
@@ -51,10 +51,10 @@ class Families:
     def of(cls, case: Case) -> Families:
         evaluated, by = case.evaluated, case.metric.by
         groups = _renamed(evaluated.units.keys[by]).unique(maintain_order=True)
-        (request,) = evaluated.requests
-        known = cls(request, by, case.outer_keys, bool(case.tally.clusters), _odds_among(case), groups, pl.DataFrame())
+        (spec,) = evaluated.specs
+        known = cls(spec, by, case.outer_keys, bool(case.tally.clusters), _odds_among(case), groups, pl.DataFrame())
         rows = known.numbered(evaluated).filter(pl.col("estimate").is_not_null())
-        if isinstance(request.aggregate, Contrast) and request.aggregate.to == "majority":
+        if isinstance(spec.aggregate, Contrast) and spec.aggregate.to == "majority":
             largest = pl.col("size") == pl.col("size").max().over("outer", "name", LEVEL)
             rows = rows.with_columns(is_reference=largest)
         return replace(known, there=rows.select("outer", "name", LEVEL, "group", "is_reference"))
@@ -62,17 +62,17 @@ class Families:
     @property
     def is_exact(self) -> bool:
         """Whether the disparity itself is tested: of odds, and of values that compare a group with the others."""
-        compared = any(formula.compares or formula.beyond for _, formula in self.request.formulas)
+        compared = any(formula.compares or formula.beyond for _, formula in self.spec.formulas)
         return compared or self.among is not None
 
     @property
     def of_sums(self) -> bool:
         """Whether sums are all that is read, so that parts of the rows are left out of these."""
-        return all(formula.way == "sums" for _, formula in self.request.formulas)
+        return all(formula.way == "sums" for _, formula in self.spec.formulas)
 
     def has_variance(self, evaluated: Evaluated) -> bool:
         """Whether formulas say themselves how sure values are, of rows that know nothing of each other."""
-        said = all(formula.deviations or share_of(formula) for _, formula in self.request.formulas)
+        said = all(formula.deviations or share_of(formula) for _, formula in self.spec.formulas)
         return said and set(evaluated.rows["estimator"]) <= set(ONE_LABEL) and not self.clustered
 
     def numbered(self, evaluated: Evaluated) -> pl.DataFrame:
@@ -87,7 +87,7 @@ class Families:
         """For each outer group the disparity of each draw, and how bad it is."""
         import numpy as np
 
-        aggregate = self.request.aggregate
+        aggregate = self.spec.aggregate
         of_outer = evaluated.units.outer_keys
         place = self._places(of_outer)
         draw, variant = (of_outer[name].to_numpy() for name in (DRAW, VARIANT))
@@ -149,7 +149,7 @@ class Families:
 def _odds_among(case: Case) -> pl.DataFrame | None:
     """The labels of rows among which a metric is about odds, such as the errors; None if it is about something else."""
     labels, tally = case.evaluated.labels, case.tally
-    shares = {odds_of(formula) for _, formula in case.evaluated.requests[0].formulas}
+    shares = {odds_of(formula) for _, formula in case.evaluated.specs[0].formulas}
     (share,) = shares if len(shares) == 1 else (None,)
     if share is None or labels.event is None or tally.weights is not None or tally.clusters:
         return None

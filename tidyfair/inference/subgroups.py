@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import zlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 import polars as pl
@@ -20,7 +20,6 @@ from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.specs.arguments import how_often, whole
 from tidyfair.specs.columns import Column, are_columns, check_features
 from tidyfair.specs.contrasts import difference
-from tidyfair.specs.options import DEFAULTS
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.groups import Privileged
-    from tidyfair.specs.options import Reading, Threshold
-    from tidyfair.tallies.source import PolarsFrame
+    from tidyfair.specs.options import Threshold
+    from tidyfair.tallies.source import PolarsFrame, Source
 
     Floats: TypeAlias = np.ndarray[Any, Any]
 
@@ -102,36 +101,32 @@ class _Audit(ABC):
 
         It takes `probs`, one `threshold`, `group_by`, `pos_label` and `labels`, as a metric does, and no weights.
         """
-        found = pl.concat(self._parts(data, truth, estimate, options))
-        return open_frame(data, options.get("group_by")).restore(found)
+        source = open_frame(data, options.get("group_by"))
+        return source.restore(pl.concat(self._parts(source, truth, estimate, options)))
 
     @abstractmethod
     def _audit(self, there: _Combinations, key: pl.DataFrame) -> pl.DataFrame:
         """What is found in the outer group of some key."""
 
     def _parts(
-        self, data: object, truth: ColumnLike | None, estimate: ColumnLike | None, options: AuditOptions
+        self, source: Source, truth: ColumnLike | None, estimate: ColumnLike | None, keywords: AuditOptions
     ) -> Iterator[pl.DataFrame]:
         """What is found in each outer group, beside its keys."""
-        counting: Any = dict(options)
-        for name in options:
+        for name in keywords:
             if name not in AuditOptions.__annotations__:
                 known = ["data", "truth", "estimate", *AuditOptions.__annotations__]
                 raise ArgumentError.unknown("argument", name, known)
-        labels, pos_label = counting.pop("labels", None), counting.pop("pos_label", None)
-        reading: Reading = {
-            **DEFAULTS, "pos_label": pos_label, "labels": labels, "estimator": "binary", "on_undefined": "ignore",
-        }  # fmt: skip
-        there = open_frame(data, options.get("group_by")).columns
         for column in self.features:
-            column.check(there, "features")
+            column.check(source.columns, "features")
         features = [column.source for column in self.features]
         compared = new_groupwise_metric(self.metric, self.metric.name, difference())(*features)
-        tally = compared.tally(data, truth, estimate, **counting)
+        options = compared.run.options(keywords, truth=truth, estimate=estimate)
+        options = replace(options, estimator="binary", on_undefined="ignore")
+        tally = compared.run.count(source, options)
         if tally.cut is not None and tally.cut.several:
             msg = f"An audit looks at one selection, not at a list of them: give one {tally.cut.way}."
             raise ArgumentError(msg)
-        (evaluated,) = compared.evaluate(tally, reading)
+        (evaluated,) = compared.run.evaluate(tally, options)
         units, rows = evaluated.units, evaluated.rows.sort(UNIT)
         outer = units.outer_keys.drop(UNGROUPED, strict=False)
         names = [column.name for column in compared.by.columns]

@@ -250,7 +250,7 @@ class FairnessScorer(Scorer):
             msg = f"{self.metric.name} reads scores, but a {type(estimator).__name__} has no `predict_proba`."
             raise ArgumentError(msg)
         scores, classes = np.asarray(estimator.predict_proba(X)), np.asarray(estimator.classes_).tolist()
-        event = dict(self.options).get("pos_label", classes[-1] if len(classes) == len(("no", "yes")) else None)
+        event = dict(self.options).get("pos_label", classes[-1] if len(classes) == 2 else None)
         if event is None:
             return Response.of_classes(scores, classes)
         if event not in classes:
@@ -273,8 +273,7 @@ class FairnessScorer(Scorer):
         cut = Cut.of(dict(self.options), {"probs"})
         features = [
             feature
-            for request in self.metric.requests
-            for _, formula in request.formulas
+            for _, formula in self.metric.formulas
             for term in formula.all_terms
             if term.neighborhood
             for feature in term.neighborhood.features
@@ -393,7 +392,7 @@ def make_scorer(
         if name in _OURS:
             msg = f"make_scorer(): a scorer has no `{name}`: it scores the predictions for X, with `sample_weight`."
             raise ArgumentError(msg)
-    bound.check_options(options)
+    bound.run.options(options)
     cut = Cut.of(options, {"probs"})
     if cut is not None and cut.several:
         msg = f"make_scorer(): a score is one number, so `{cut.way}` is one value, not a list."
@@ -423,7 +422,11 @@ def _with_features(
 
 def _check_direction(metric: Metric | GroupwiseMetric) -> None:
     """Refuse an aggregate of the user of which it is not known whether more is better."""
-    if isinstance(metric, GroupwiseMetric) and isinstance(metric.bound, UserAggregate) and metric.bound.good is None:
+    if (
+        isinstance(metric, GroupwiseMetric)
+        and isinstance(metric.aggregate, UserAggregate)
+        and metric.aggregate.good is None
+    ):
         msg = (
             f"make_scorer(): is more of {metric.name} better? Nobody knows of an aggregate of your own; make the "
             "metric by `new_groupwise_metric(…, direction=…)`, or the aggregate by `new_aggregate(…, equal=…)`."
@@ -439,7 +442,7 @@ def _response(
     metric: Metric | GroupwiseMetric, asked: Literal["labels", "scores"] | None, *, cut: bool
 ) -> Literal["labels", "scores"]:
     """The kind of prediction that the metric reads; labels that are cut from scores are made of these."""
-    kinds = {formula.kind for request in metric.requests for _, formula in request.formulas}
+    kinds = {formula.kind for _, formula in metric.formulas}
     read: Literal["labels", "scores"] = "scores" if cut or "prob" in kinds else "labels"
     if asked is not None and asked != read:
         way_out = "leave `response` out"

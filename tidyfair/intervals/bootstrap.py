@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ClusterWarning, UndefinedWarning, warn
-from tidyfair.evaluation.evaluated import evaluate_requests, labels_with_scores
+from tidyfair.evaluation.evaluated import evaluate_specs, labels_with_scores
 from tidyfair.evaluation.group_cells import unit_of_cells
 from tidyfair.evaluation.results import LOST, tidy_groups, tidy_results
 from tidyfair.evaluation.statistics import UNIT
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.specs.options import Reading, Request
+    from tidyfair.specs.metric_specs import MetricSpec
+    from tidyfair.specs.options import Options
     from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
@@ -40,26 +42,26 @@ _FEW_CLUSTERS = 30
 
 
 def by_replicates(
-    tally: Tally, requests: Sequence[Request], reading: Reading, tidy: Callable[[Evaluated], pl.DataFrame]
+    tally: Tally, specs: Sequence[MetricSpec], options: Options, tidy: Callable[[Evaluated], pl.DataFrame]
 ) -> pl.DataFrame:
     """The quantiles of replicates by what the rows of a tidy table are about."""
-    _check_drawn(tally, requests, reading)
-    summary = interval_of(pl.col(".estimate"), tally, reading["conf_level"])
+    _check_drawn(tally, specs, options)
+    summary = interval_of(pl.col(".estimate"), tally, options.conf_level)
     tables: list[pl.DataFrame] = []
-    for method, every, keys in replicates_of(tally, requests, reading, tidy):
+    for method, every, keys in replicates_of(tally, specs, options, tidy):
         complete = every.filter(pl.col(_KNOWN) == pl.col(_KNOWN).max().over(keys))
-        lost = reading["times"] - pl.len().cast(pl.Int64)
+        lost = options.times - pl.len().cast(pl.Int64)
         told = [*summary, pl.lit(method).alias(".method"), lost.alias(LOST)]
         tables.append(complete.group_by(keys).agg(told))
     found = _once(tables)
-    if reading["on_undefined"] == "warn":
-        _tell_lost(found, reading["times"])
-    return _without_false_ends(found, requests) if reading["interval"] in {"auto", "bayes"} else found
+    if options.on_undefined == "warn":
+        _tell_lost(found, options.times)
+    return _without_false_ends(found, specs) if options.interval in {"auto", "bayes"} else found
 
 
-def alike(tally: Tally, requests: Sequence[Request], reading: Reading) -> pl.DataFrame:
+def alike(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> pl.DataFrame:
     """Whether a few replicates of each group have the same value, by what its row is about."""
-    few: Reading = {**reading, "times": min(reading["times"], _FEW_DRAWS)}
+    few = replace(options, times=min(options.times, _FEW_DRAWS))
 
     def ends(evaluated: Evaluated) -> pl.DataFrame:
         """The least and the most of some replicates: of many groups, these take much less memory than the values."""
@@ -72,9 +74,7 @@ def alike(tally: Tally, requests: Sequence[Request], reading: Reading) -> pl.Dat
     least, most = pl.col(_LEAST).min(), pl.col(_MOST).max()
     # infinity less itself is no number
     same = (least == most) | (most - least <= ROUNDED * pl.max_horizontal(least.abs(), most.abs()))
-    tables = [
-        every.group_by(keys).agg(same.alias(ALIKE)) for _, every, keys in replicates_of(tally, requests, few, ends)
-    ]
+    tables = [every.group_by(keys).agg(same.alias(ALIKE)) for _, every, keys in replicates_of(tally, specs, few, ends)]
     return _once(tables)
 
 
@@ -102,46 +102,46 @@ def interval_of(value: pl.Expr, tally: Tally, level: float) -> list[pl.Expr]:
 
 
 def replicates_of(
-    tally: Tally, requests: Sequence[Request], reading: Reading, tidy: Callable[[Evaluated], pl.DataFrame]
+    tally: Tally, specs: Sequence[MetricSpec], options: Options, tidy: Callable[[Evaluated], pl.DataFrame]
 ) -> Iterator[tuple[str, pl.DataFrame, list[str]]]:
     """How replicates were drawn, their tidy table, and the columns that say what a row is about.
 
     Those of the same groups come together.
     """
     clustered = bool(tally.clusters)
-    _check_drawn(tally, requests, reading)
-    way: Any = "bayes" if reading["interval"] == "bayes" else "bootstrap"
+    _check_drawn(tally, specs, options)
+    way: Any = "bayes" if options.interval == "bayes" else "bootstrap"
     method = "cluster bootstrap" if _clusters(tally) is not None else "dirichlet" if way == "bayes" else way
-    quiet = quietly(reading)
-    together: dict[tuple[object, bool, bool], list[Request]] = {}
-    for request in requests:
-        together.setdefault((request.by, is_stratified(request), _of_rows(request)), []).append(request)
+    quiet = quietly(options)
+    together: dict[tuple[object, bool, bool], list[MetricSpec]] = {}
+    for spec in specs:
+        together.setdefault((spec.by, is_stratified(spec), _of_rows(spec)), []).append(spec)
     for (_, stratified, of_rows), mine in together.items():
         by = mine[0].by
-        random = generator(reading["seed"], f"{by and by.text} {stratified}")
+        random = generator(options.seed, f"{by and by.text} {stratified}")
         columns = by.columns if by else ()
         # what is believed of one group says nothing of another
         fixed = columns if stratified or way == "bayes" else ()
-        sized: Any = {"times": reading["times"], "random": random}
+        sized: Any = {"times": options.times, "random": random}
         if of_rows:
             drawn = redrawn_rows(tally, columns, strata=fixed, **sized)
         elif clustered:
             drawn = redrawn_clusters(tally, columns, **sized)
         else:
-            possible = _possible(tally, reading) if way == "bayes" else None
+            possible = _possible(tally, options) if way == "bayes" else None
             drawn = redrawn(tally, columns, strata=fixed, way=way, possible=possible, **sized)
         parts = [
             _counted(evaluated, tidy(evaluated)).drop_nulls(".estimate")
             for each in drawn
-            for evaluated in evaluate_requests(each, mine, quiet)
+            for evaluated in evaluate_specs(each, mine, quiet)
         ]
         every = pl.concat(parts, how="diagonal_relaxed")
         yield method, every, group_keys(tally, every)
 
 
-def quietly(reading: Reading) -> Reading:
+def quietly(options: Options) -> Options:
     """How replicates are read: without intervals and remarks of their own."""
-    return {**reading, "interval": None, "on_undefined": "ignore"}
+    return replace(options, interval=None, on_undefined="ignore")
 
 
 def group_keys(tally: Tally, table: pl.DataFrame) -> list[str]:
@@ -150,15 +150,15 @@ def group_keys(tally: Tally, table: pl.DataFrame) -> list[str]:
     return [*outer, *(name for name in _KEYS if name in table.columns)]
 
 
-def _possible(tally: Tally, reading: Reading) -> pl.DataFrame:
+def _possible(tally: Tally, options: Options) -> pl.DataFrame:
     """The pairs of true and predicted label that there can be, and those that there are."""
-    return pl.concat([label_pairs(tally, reading), tally.cells.select(LABELS)], how="vertical_relaxed").unique()
+    return pl.concat([label_pairs(tally, options), tally.cells.select(LABELS)], how="vertical_relaxed").unique()
 
 
-def label_pairs(tally: Tally, reading: Reading) -> pl.DataFrame:
+def label_pairs(tally: Tally, options: Options) -> pl.DataFrame:
     """All pairs of true and predicted label, whether somebody has them or not."""
     labels = labels_with_scores(
-        tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=reading["estimator"],
+        tally, labels=options.labels, pos_label=options.pos_label, estimator=options.estimator,
         allow_unseen=True,
     )  # fmt: skip
     sides: list[pl.DataFrame] = []
@@ -185,7 +185,7 @@ def _counted(evaluated: Evaluated, table: pl.DataFrame) -> pl.DataFrame:
     import numpy as np
 
     values, outers = evaluated.values, len(evaluated.units.outer_keys)
-    result = values.array("request").astype(np.int64) * outers + values.array("outer")
+    result = values.array("spec").astype(np.int64) * outers + values.array("outer")
     has_value = ~np.isnan(values.array("estimate"))
     counts = np.bincount(result[has_value], minlength=len(table))
     # what has no row has no number of groups
@@ -206,7 +206,7 @@ def _tell_lost(found: pl.DataFrame, times: int) -> None:
         warn("; ".join(said) + '. (on_undefined="ignore" silences this.)', UndefinedWarning)
 
 
-def _without_false_ends(found: pl.DataFrame, requests: Sequence[Request]) -> pl.DataFrame:
+def _without_false_ends(found: pl.DataFrame, specs: Sequence[MetricSpec]) -> pl.DataFrame:
     """Intervals without the end at which groups are equal: chance alone moves distances away from there.
 
     Replicates have chance twice, so that this end would leave out equality even where it is true.
@@ -214,10 +214,10 @@ def _without_false_ends(found: pl.DataFrame, requests: Sequence[Request]) -> pl.
     if ".group" in found.columns:
         return found
     ends = {".lower": pl.lit(value=False), ".upper": pl.lit(value=False)}
-    for request in requests:
-        if request.by and request.aggregate and request.aggregate.is_distance:
-            is_it = (pl.col(".metric") == request.name) & (pl.col(".by") == request.by.text)
-            end = ".upper" if request.aggregate.direction == "maximize" else ".lower"
+    for spec in specs:
+        if spec.by and spec.aggregate and spec.aggregate.is_distance:
+            is_it = (pl.col(".metric") == spec.name) & (pl.col(".by") == spec.by.text)
+            end = ".upper" if spec.aggregate.direction == "maximize" else ".lower"
             ends[end] = ends[end] | is_it
     other = {end: pl.col(".method") + text for end, text in ((".lower", ", upper end"), (".upper", ", lower end"))}
     return found.with_columns(
@@ -227,23 +227,23 @@ def _without_false_ends(found: pl.DataFrame, requests: Sequence[Request]) -> pl.
     )  # fmt: skip
 
 
-def _check_drawn(tally: Tally, requests: Sequence[Request], reading: Reading) -> None:
+def _check_drawn(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> None:
     """Refuse what has no replicates."""
-    for request in requests:
-        of_rows = _of_rows(request)
+    for spec in specs:
+        of_rows = _of_rows(spec)
         prior_of = "rows" if of_rows else "clusters" if tally.clusters else "weights" if tally.weights else None
         reasons = {
             "groups of which are suppressed": HIDDEN in tally.cells.columns,
             "which reads rows in the order in which they stand": tally.needs.order and of_rows,
             "of which only bins of scores were counted": tally.binned and of_rows,
             "of which the tally does not say how it varies: count with `parts=0`, or call the metric itself":
-                not is_of_labels(request) and not of_rows and not tally.clusters,
-            f"whose {prior_of} have no prior": reading["interval"] == "bayes" and prior_of,
-            "which is about how many rows groups have": reading["interval"] == "bayes"
-                and not any(formula.reads for _, formula in request.formulas),
+                not is_of_labels(spec) and not of_rows and not tally.clusters,
+            f"whose {prior_of} have no prior": options.interval == "bayes" and prior_of,
+            "which is about how many rows groups have": options.interval == "bayes"
+                and not any(formula.reads for _, formula in spec.formulas),
         }  # fmt: skip
         for why in (why for why, there in reasons.items() if there):
-            msg = f"There is no interval of {request.name}, {why}; leave `interval=` out, or ask for the others alone."
+            msg = f"There is no interval of {spec.name}, {why}; leave `interval=` out, or ask for the others alone."
             raise ArgumentError(msg)
 
 
@@ -251,30 +251,30 @@ def with_lone(tally: Tally, evaluated: Evaluated) -> pl.DataFrame:
     """The rows of values, and whether each is `lone`: of one row or cluster, and so the same in all replicates."""
     units, found = evaluated.units, [pl.lit(value=False)]
     tally = tally.at_each_cut() if THRESHOLD in units.outer_keys.columns else tally
-    for number, request in enumerate(evaluated.requests):
-        of_rows, (first, _) = _of_rows(request), units.spans[request.by]
+    for number, spec in enumerate(evaluated.specs):
+        of_rows, (first, _) = _of_rows(spec), units.spans[spec.by]
         drawn = tally.names([key.column for key in tally.clusters if not of_rows or key.column.name != BLOCK])
-        for name, formula in request.formulas:
+        for name, formula in spec.formulas:
             lone = pl.col("n") == 1
             if drawn:
-                unit = unit_of_cells(tally, units, request.by).cast(pl.Int32) + first
+                unit = unit_of_cells(tally, units, spec.by).cast(pl.Int32) + first
                 cells = tally.cells.with_columns(unit).drop_nulls([role for role in LABELS if role in formula.reads])
                 clusters = cells.group_by(UNIT).agg(pl.struct(drawn).n_unique().alias("clusters"))
                 lone |= pl.col(UNIT).is_in(clusters.filter(clusters=1)[UNIT].implode())
             # how many rows there are is no value of theirs
             if formula.reads:
-                found.append(lone & (pl.col("request") == number) & (pl.col("name") == name))
+                found.append(lone & (pl.col("spec") == number) & (pl.col("name") == name))
     return evaluated.rows.with_columns(pl.any_horizontal(found).fill_null(value=False).alias("lone"))
 
 
 def lone_results(tally: Tally, evaluated: Evaluated) -> pl.Series:
     """Whether such a value is part of each result, or fewer groups are compared than there must be."""
-    groups = with_lone(tally, evaluated).filter(pl.col("estimate").is_not_null()).group_by("request", "outer")
+    groups = with_lone(tally, evaluated).filter(pl.col("estimate").is_not_null()).group_by("spec", "outer")
     counted = groups.agg(pl.col("lone").any(), pl.col(UNIT).n_unique().alias("groups"))
     told = {(number, outer): (lone, count) for number, outer, lone, count in counted.rows()}
     found = list[bool]()
-    for number, request in enumerate(evaluated.requests):
-        needed = request.aggregate.groups_needed if request.aggregate else 1
+    for number, spec in enumerate(evaluated.specs):
+        needed = spec.aggregate.groups_needed if spec.aggregate else 1
         each = (told.get((number, outer), (True, 0)) for outer in range(len(evaluated.units.outer_keys)))
         found += [lone or count < needed for lone, count in each]
     return pl.Series(found, dtype=pl.Boolean)
@@ -286,18 +286,18 @@ def _clusters(tally: Tally) -> int | None:
     return tally.cells.select(names).n_unique() if names else None
 
 
-def _of_rows(request: Request) -> bool:
+def _of_rows(spec: MetricSpec) -> bool:
     """Whether replicates need the rows: counts and sums are not enough."""
-    return any(formula.way != "sums" and formula.kind != "class" for _, formula in request.formulas)
+    return any(formula.way != "sums" and formula.kind != "class" for _, formula in spec.formulas)
 
 
-def is_of_labels(request: Request) -> bool:
+def is_of_labels(spec: MetricSpec) -> bool:
     """Whether counts of labels are enough for it."""
-    return all(formula.kind == "class" and not formula.all_terms for _, formula in request.formulas)
+    return all(formula.kind == "class" and not formula.all_terms for _, formula in spec.formulas)
 
 
-def is_stratified(request: Request) -> bool:
+def is_stratified(spec: MetricSpec) -> bool:
     """Whether the sizes of groups are fixed: not where it matters how large they are."""
-    aggregate = request.aggregate
+    aggregate = spec.aggregate
     shares = aggregate is not None and (aggregate.contexts or aggregate.reads_mass)
-    return request.by is not None and not shares and not any(formula.compares for _, formula in request.formulas)
+    return spec.by is not None and not shares and not any(formula.compares for _, formula in spec.formulas)

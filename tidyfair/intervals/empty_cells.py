@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.evaluation.evaluated import evaluate_requests
+from tidyfair.evaluation.evaluated import evaluate_specs
 from tidyfair.evaluation.group_cells import unit_of_cells
 from tidyfair.evaluation.results import tidy_groups
 from tidyfair.evaluation.statistics import UNIT
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.evaluation.group_cells import Units
     from tidyfair.specs.groups import By
-    from tidyfair.specs.options import Reading, Request
+    from tidyfair.specs.metric_specs import MetricSpec
+    from tidyfair.specs.options import Options
     from tidyfair.tallies.tally import Tally
 
     Floats: TypeAlias = np.ndarray[Any, Any]
@@ -47,22 +48,22 @@ _MOST_FILLED = 10_000
 _NONE = pl.Schema({".metric": pl.String, ".by": pl.String, LOW: pl.Float64, HIGH: pl.Float64})
 
 
-def filled_groups(tally: Tally, requests: Sequence[Request], reading: Reading, z: float) -> pl.DataFrame:
+def filled_groups(tally: Tally, specs: Sequence[MetricSpec], options: Options, z: float) -> pl.DataFrame:
     """The smallest and the largest value of each group, at so many standard errors, by what its row is about.
 
     There are none of metrics that read more than labels.
     """
-    together: dict[tuple[By | None, bool], list[Request]] = {}
-    for request in filter(is_of_labels, requests):
-        compares = any(formula.compares for _, formula in request.formulas)
-        together.setdefault((request.by, compares), []).append(request)
-    tally, asked = tally.at_each_cut(), quietly(reading)
+    together: dict[tuple[By | None, bool], list[MetricSpec]] = {}
+    for spec in filter(is_of_labels, specs):
+        compares = any(formula.compares for _, formula in spec.formulas)
+        together.setdefault((spec.by, compares), []).append(spec)
+    tally, asked = tally.at_each_cut(), quietly(options)
     tables = list[pl.DataFrame]()
     for (by, compares), mine in together.items():
-        (evaluated,) = evaluate_requests(tally, mine, asked)
-        pairs = label_pairs(tally, reading)
+        (evaluated,) = evaluate_specs(tally, mine, asked)
+        pairs = label_pairs(tally, options)
         drawn = _filled(tally, by, evaluated.units, pairs, z, apart=compares)
-        tables += [tidy_groups(each) for filled in drawn for each in evaluate_requests(filled, mine, asked)]
+        tables += [tidy_groups(each) for filled in drawn for each in evaluate_specs(filled, mine, asked)]
     if not tables:
         return pl.DataFrame(schema=_NONE)
     every, value = pl.concat(tables, how="diagonal_relaxed"), pl.col(".estimate")
@@ -74,7 +75,7 @@ def filled_result(evaluated: Evaluated, part: pl.DataFrame) -> tuple[float | Non
     """The smallest and the largest value of a comparison if one group, or all of them, have those of filled cells."""
     import numpy as np
 
-    if evaluated.requests[int(part["request"][0])].aggregate is None:
+    if evaluated.specs[int(part["spec"][0])].aggregate is None:
         return part[LOW][0], part[HIGH][0]
     value, ends = part["estimate"].to_numpy(), [part[name].to_numpy() for name in (LOW, HIGH)]
     unit = part[UNIT].to_numpy()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.intervals.analytic import Quantities
-    from tidyfair.specs.options import Request
+    from tidyfair.specs.metric_specs import MetricSpec
 
     Floats: TypeAlias = np.ndarray[Any, Any]
 
@@ -35,11 +35,11 @@ _STEPS = 65
 """Values that groups are drawn towards."""
 
 
-def has_bands(request: Request) -> bool:
+def has_bands(spec: MetricSpec) -> bool:
     """Whether a metric is a distance of groups whose values are independent of each other."""
-    if len(request.formulas) > 1 or request.aggregate is None or not request.aggregate.is_distance:
+    if len(spec.formulas) > 1 or spec.aggregate is None or not spec.aggregate.is_distance:
         return False
-    return all(formula.reads and not formula.compares for _, formula in request.formulas)
+    return all(formula.reads and not formula.compares for _, formula in spec.formulas)
 
 
 def band_limits(evaluated: Evaluated, part: pl.DataFrame, family: Quantities, level: float) -> list[float] | None:
@@ -50,9 +50,9 @@ def band_limits(evaluated: Evaluated, part: pl.DataFrame, family: Quantities, le
     import numpy as np
 
     low, high = family.limits(z_value(((1 + level) / 2) ** (1 / len(family))))
-    number = int(part["request"][0])
-    request = evaluated.requests[number]
-    if request.aggregate is None or not np.isfinite([low, high]).all():
+    number = int(part["spec"][0])
+    spec = evaluated.specs[number]
+    if spec.aggregate is None or not np.isfinite([low, high]).all():
         return None
     towards = np.linspace(float(high.min()), float(low.max()), _STEPS)[:, None]
     alone = np.eye(len(family), dtype=bool)
@@ -70,7 +70,7 @@ def band_limits(evaluated: Evaluated, part: pl.DataFrame, family: Quantities, le
     nearer, farther = (side.drop_nulls().sort() for side in (found[:_STEPS], found[_STEPS:]))
     if nearer.is_empty() or farther.is_empty():
         return None
-    near, far = (-1, 0) if request.aggregate.direction == "maximize" else (0, -1)
+    near, far = (-1, 0) if spec.aggregate.direction == "maximize" else (0, -1)
     return [nearer[near], farther[far]]
 
 
@@ -83,15 +83,15 @@ def compared_values(
     """
     import numpy as np
 
-    number = int(part["request"][0])
-    request = evaluated.requests[number]
+    number = int(part["spec"][0])
+    spec = evaluated.specs[number]
     others = {"estimate": values, **(contexts or {})}
     tiled = part[np.tile(np.arange(len(part)), len(values))].with_columns(
         pl.Series("outer", np.repeat(np.arange(len(values), dtype=np.int32), len(part))),
         *(pl.Series(name, each.ravel()) for name, each in others.items()),
     )
-    two_sided = [number] if request.by and request.by.sides else []
-    aggregates = {} if request.aggregate is None else {number: request.aggregate}
+    two_sided = [number] if spec.by and spec.by.sides else []
+    aggregates = {} if spec.aggregate is None else {number: spec.aggregate}
     tidy = frames_of(evaluated)
     (compared,) = compare(ValueRows.of(tiled), aggregates, two_sided=two_sided, undefined_is_null=False, tidy=tidy)
     return pl.Series(compared.value, nan_to_null=True)

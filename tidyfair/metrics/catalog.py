@@ -98,7 +98,7 @@ def definition_of(name: str) -> str:
     if isinstance(factory := factories.get(name), GroupwiseFactory):
         made = factory.typical
         low, high = made.range
-        about = f"{name}: {made.bound!r}, {made.direction}, {low:g} to {high:g}\n{made.meaning}"
+        about = f"{name}: {made.aggregate!r}, {made.direction}, {low:g} to {high:g}\n{made.meaning}"
         source = f"\n{factory.source}." if factory.source else ""
         every = (*factory.metrics, *factory.less)
         return "\n\n".join(

@@ -18,7 +18,7 @@ from tidyfair.evaluation.evaluated import labels_with_scores, scores_of_levels
 from tidyfair.evaluation.group_cells import UNGROUPED, group_cells, rows_of
 from tidyfair.evaluation.ranked_rows import Level, sorted_scores
 from tidyfair.metrics.probability import bin_of, check_bins, roc_auc
-from tidyfair.runner import check_weights
+from tidyfair.requirements import check_weights
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.formulas import Expr  # noqa: TC001 - part of what a reader of a formula sees
 from tidyfair.tallies.source import open_frame

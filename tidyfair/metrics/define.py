@@ -259,7 +259,7 @@ def _arrayed(
     """A metric from a function of arrays."""
     _check_ends(function, direction, range)
     parameters = _parameters(name, function)
-    if settings.get("against") and len(parameters) < len(("one", "other")):
+    if settings.get("against") and len(parameters) < 2:
         msg = f"{name}: a function of two samples takes two of them, not {inspect.signature(function)}."
         raise ArgumentError(msg)
     given = {"labels", *WEIGHTS}
@@ -276,7 +276,7 @@ def _check_ends(function: object, direction: object, ends: object) -> None:
     """Refuse directions and ranges that are none."""
     one_of("direction", direction, DIRECTIONS)
     pair: list[Any] = list(cast("tuple[Any, ...]", ends)) if isinstance(ends, tuple | list) else []
-    numbers = len(pair) == len(("lower", "upper")) and all(isinstance(end, Real) for end in pair)
+    numbers = len(pair) == 2 and all(isinstance(end, Real) for end in pair)
     if not numbers or not pair[0] < pair[1]:
         msg = f"{name_of(function)}: a range is its lower and its upper end, such as (0, 1), not {ends!r}."
         raise ArgumentError(msg)
@@ -464,6 +464,6 @@ def _check_two_arrays(made: str, parameters: list[inspect.Parameter]) -> None:
     given = {*WEIGHTS, "labels"}
     required = [parameter for parameter in parameters if parameter.default is parameter.empty]
     names = [parameter.name for parameter in required if parameter.name not in given]
-    if len(positional) < len(("truth", "estimate")) or len(names) > len(("truth", "estimate")):
+    if len(positional) < 2 or len(names) > 2:
         msg = f"{made}: a function of arrays takes two of them, the truth and what is predicted, not {listed(names)}."
         raise ArgumentError(msg)

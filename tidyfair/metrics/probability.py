@@ -202,7 +202,7 @@ def _pairs(costs: Any) -> dict[tuple[Any, Any], float]:
 
 def _is_cost(item: tuple[Any, Any]) -> bool:
     pair, cost = item
-    paired = type(pair) is tuple and len(cast("tuple[object, ...]", pair)) == len(("truth", "estimate"))
+    paired = type(pair) is tuple and len(cast("tuple[object, ...]", pair)) == 2
     return paired and isinstance(cost, Real) and math.isfinite(cost)
 
 

@@ -31,7 +31,7 @@ from tidyfair.reports.sections import (
 from tidyfair.reports.tables import Part, as_html, as_text, need_packages
 from tidyfair.specs.aggregates import UserAggregate
 from tidyfair.specs.arguments import string, whole
-from tidyfair.specs.options import ReadOptions
+from tidyfair.specs.options import Options, ReadOptions
 from tidyfair.tallies.files import save
 from tidyfair.tallies.source import open_frame
 
@@ -156,12 +156,12 @@ def report(
     judges = _limited(gate, min_n)
     kind = "labels" if given else kind_of(source, truth, estimate, options)
     audit = Audit.of(by if isinstance(by, list) else [by], kind, metrics=given, min_n=min_n)
-    audit.results.check_options(options)
+    audit.results.run.options(options)
     reading, counting = _by_step(options)
     judged = judges.metrics if judges else ()
     tally = audit.everything(*judged).tally(data, truth, estimate, **counting)
     _check_tally(tally)
-    audit.results.check_occurs(tally, reading)
+    audit.results.run.check_occurs(tally, Options(**reading))
     results = audit.results.compute(tally, explain=True, **reading)
     groups = audit.groups.compute_by_group(tally, **reading)
     asked: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}
@@ -239,7 +239,7 @@ def _tests(audit: Audit) -> DisparityTest | None:
     """The test of disparities against what equal groups show, where that is worked out exactly."""
     rates: list[GroupwiseMetric] = []
     for parity in audit.parities:
-        has_order = not isinstance(parity.bound, UserAggregate) or parity.bound.good
+        has_order = not isinstance(parity.aggregate, UserAggregate) or parity.aggregate.good
         if has_order and parity.kind == "class":
             rates.append(parity)
     return disparity_test(*rates, studentized=True) if rates else None

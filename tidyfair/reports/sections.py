@@ -84,7 +84,9 @@ def percent(share: float) -> str:
 def _in_short(audit: Audit, results: pl.DataFrame) -> list[str]:
     """For each feature whether differences are sure, and which is the largest of these."""
     said = list[str]()
-    parities = [each for each in audit.parities if isinstance(each.bound, Contrast) and each.bound.kind == "difference"]
+    parities = [
+        each for each in audit.parities if isinstance(each.aggregate, Contrast) and each.aggregate.kind == "difference"
+    ]
     for by in dict.fromkeys(each.by.text for each in parities):
         names = {each.name: " or ".join(rate.name for rate in each.metrics) for each in parities if each.by.text == by}
         mine = results.filter((pl.col(".by") == by) & pl.col(".metric").is_in(list(names)))

@@ -63,7 +63,7 @@ STATISTICS: dict[str, frozenset[str]] = {
     "instances": _NOTHING, "rank": _NOTHING, "label_count": _NOTHING, "count": _NOTHING,
 }  # fmt: skip
 """The statistics of one label against the rest, and the columns without which a row does not count in them."""
-_TRIED_GROUPS, _PAIR = 3, 2
+_TRIED_GROUPS = 3
 _COUNTS_OF_ROWS = ("positives", "negatives", "instances")
 _OF_ORDER = {"absolute_steps", "squared_steps", "rank"}
 """Statistics of labels in an order, for weighted kappa."""
@@ -372,7 +372,7 @@ class Formula:
         with np.errstate(all="ignore"):
             result: object = self.function(**arguments, **dict[str, Any](self.options))
             match result:
-                case tuple() if len(pair := cast("tuple[Any, ...]", result)) == _PAIR:
+                case tuple() if len(pair := cast("tuple[Any, ...]", result)) == 2:
                     numerator, denominator = (np.asarray(part, dtype=np.float64) for part in pair)
                     return np.where(denominator == 0, np.nan, numerator / denominator), denominator
                 case np.ndarray() | np.floating():

@@ -472,7 +472,7 @@ def _named_table(pair: tuple[Any, ...]) -> object:
     """The table that a connection has under a name."""
     if not any(hasattr(each, "table") or isinstance(each, str) for each in pair):
         return pair  # something else, such as an array
-    if len(pair) != len(("connection", "name")) or not hasattr(pair[0], "table") or not isinstance(pair[1], str):
+    if len(pair) != 2 or not hasattr(pair[0], "table") or not isinstance(pair[1], str):
         msg = "A pair is a connection, of DuckDB, Spark or Ibis, and the name of a table."
         raise ArgumentError(msg)
     return pair[0].table(pair[1])

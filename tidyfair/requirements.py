@@ -1,0 +1,299 @@
+"""What metrics need of the columns and counts of a call, and the errors that say what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
+from tidyfair.specs.arguments import whole
+from tidyfair.specs.columns import Column, are_columns
+from tidyfair.specs.formulas import Statistic, unprefixed
+from tidyfair.tallies.moments import Needs
+from tidyfair.tallies.tally import Scores, check_tally
+from tidyfair.tallies.thresholds import Cut
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
+
+    from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.metric_specs import MetricSpec
+    from tidyfair.specs.options import Options
+    from tidyfair.tallies.source import Source
+    from tidyfair.tallies.tally import Tally
+
+__all__: list[str] = []
+
+_MOST_BINS = 2**16
+_ROUNDED = 0.01
+_NO_SCORES = "`probs`: the mapping from labels to columns is empty."
+_FROM_SCORES = "scores as `probs=` with `threshold=`"
+_OF_LABELS = ("pos_label", "labels", "estimator")
+"""The options that are about labels."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns that a call names, by what they are to it."""
+
+    truth: Column | None
+    estimate: Column | None
+    weights: Column | None
+    frequencies: Column | None
+    cluster: Column | None
+    scores: Scores | None
+    cut: Cut | None
+
+    @property
+    def given(self) -> set[str]:
+        """The roles for which there is a column."""
+        there = {
+            "truth": self.truth, "estimate": self.estimate or self.cut, "case_weights": self.weights,
+            "probs": self.scores,
+        }  # fmt: skip
+        return {role for role, column in there.items() if column is not None}
+
+
+@dataclass(frozen=True, eq=False)
+class Requirements:
+    """What some metrics need, worked out once."""
+
+    specs: tuple[MetricSpec, ...]
+
+    @cached_property
+    def formulas(self) -> list[tuple[str, Formula]]:
+        """The formulas of all metrics by their names."""
+        return [named for spec in self.specs for named in spec.formulas]
+
+    @cached_property
+    def needs(self) -> Needs:
+        """What formulas read beside counts of labels."""
+        formulas = [formula for _, formula in self.formulas]
+        scored = [formula for formula in formulas if formula.kind == "prob"]
+        statistics = frozenset[str]().union(*(formula.statistics for formula in formulas))
+        return Needs(
+            terms=frozenset[Statistic]().union(*(formula.all_terms for formula in formulas)),
+            numbers=any(formula.kind == "numeric" for formula in formulas),
+            scores=bool(scored),
+            sides=any(formula.over_levels and formula.way == "sums" for formula in scored),
+            moments=any(
+                unprefixed(name).startswith(("truth_mean", "truth_var", "estimate_", "covar")) for name in statistics
+            ),
+            rows=any(formula.way != "sums" and formula.kind != "class" for formula in formulas),
+            order=any(formula.reads_row_order for formula in formulas),
+        )
+
+    @cached_property
+    def sums_vary(self) -> bool:
+        """Whether counts do not show how much the sums of formulas vary."""
+        return any(formula.kind != "class" and formula.way == "sums" for _, formula in self.formulas)
+
+    def roles(self, options: Options) -> Roles:
+        """The columns that options name, if the metrics can use them."""
+        columns = {
+            role: None if (name := getattr(options, role)) is None else Column.of(name, role)
+            for role in ("truth", "estimate", "case_weights", "frequency_weights", "cluster")
+        }
+        scores = _scores(options.probs)
+        if options.score_bins is not None:
+            scores = self._in_bins(scores, options.score_bins)
+        given = {role for role, column in columns.items() if column is not None}
+        if scores is not None:
+            given.add("probs")
+        return Roles(
+            truth=columns["truth"],
+            estimate=columns["estimate"],
+            weights=columns["case_weights"],
+            frequencies=columns["frequency_weights"],
+            cluster=columns["cluster"],
+            scores=scores,
+            cut=Cut.of(vars(options), given),
+        )
+
+    def _in_bins(self, scores: Scores | None, bins: object) -> Scores:
+        """The scores to be counted in bins, if that is enough for all metrics."""
+        number_of = whole("score_bins", bins, 2, _MOST_BINS)
+        of_order = [(name, formula) for name, formula in self.formulas if _reads_order_of_scores(formula)]
+        if scores is None or not of_order:
+            msg = (
+                "`score_bins` is for metrics of the order of scores, such as roc_auc, with `probs=`; "
+                "leave it out where there is none."
+            )
+            raise ArgumentError(msg)
+        for name, formula in of_order:
+            if formula.error_of_bins is None:
+                msg = f"{name} needs the scores themselves: call it without `score_bins`."
+                raise ArgumentError(msg)
+        return replace(scores, bins=number_of)
+
+    # Before rows are counted
+
+    def check_roles(self, roles: Roles, source: Source) -> None:
+        """Refuse columns that these metrics, or the outer groups, cannot have."""
+        for column in roles.scores.columns if roles.scores else ():
+            column.check(source.columns, "probs")
+        if roles.cut is not None:
+            self._check_cut(roles.cut, roles.scores, source)
+        self._check_given(roles.given)
+        self._check_numbers(roles)
+
+    def _check_cut(self, cut: Cut, scores: Scores | None, source: Source) -> None:
+        """Refuse a cut of scores that these metrics, or the outer groups, cannot have."""
+        if scores is not None and scores.several:
+            msg = f"`{cut.way}` cuts one column of scores, that of the event; give `probs=` one column."
+            raise ArgumentError(msg)
+        if cut.several and self.needs.compared:
+            of_one = self.needs.compared[0]
+            name = next(name for name, formula in self.formulas if of_one in formula.all_terms)
+            msg = f"{name} is about one selection, not a list of them: give one {cut.way}."
+            raise ArgumentError(msg)
+        if cut.way != "threshold" and source.sides is not None:
+            msg = f"`{cut.way}` ranks rows within outer groups, and sides are made later; group by a column instead."
+            raise ArgumentError(msg)
+
+    def _check_given(self, given: AbstractSet[str]) -> None:
+        """Refuse a call without the columns that a metric reads."""
+        for name, formula in self.formulas:
+            for role in sorted(formula.reads - given):
+                raise ColumnError(_missing(name, formula, role, given))
+
+    def _check_numbers(self, roles: Roles) -> None:
+        """Refuse a threshold for numbers, and weights that a formula would not see."""
+        formulas = [named for named in self.formulas if named[1].kind == "numeric"]
+        if formulas and roles.cut is not None:
+            msg = f"`{roles.cut.way}` makes labels of scores, but {formulas[0][0]} reads numbers."
+            raise ArgumentError(msg)
+        for name, formula in formulas:
+            if roles.weights is not None and formula.way == "rows" and "weight" not in formula.statistics:
+                msg = f"{name} takes no weights; leave out `case_weights=`, or give its function a parameter `weight`."
+                raise ArgumentError(msg)
+
+    # Before a tally is read
+
+    def check_counted(self, tally: Tally, options: Options) -> None:
+        """Refuse a tally that was counted for other columns or metrics than these."""
+        roles = self.roles(options)
+        own = (roles.truth, roles.estimate, roles.cut, roles.weights, roles.scores, self.needs)
+        theirs = (tally.truth, tally.estimate, tally.cut, tally.weights, tally.scores, tally.needs)
+        about = ("truth", "estimate", "threshold", "case_weights", "probs and score_bins", "metrics")
+        if other := [name for name, wanted, counted in zip(about, own, theirs, strict=True) if wanted != counted]:
+            msg = f"The tally was counted for other {listed(other)} than these."
+            raise ArgumentError(msg)
+
+    def check_tally(self, tally: Tally, options: Options) -> None:
+        """Refuse a tally that does not hold what the metrics read, or holds values that they cannot."""
+        check_tally(tally)
+        check_weights(tally)
+        if tally.needs.numbers:
+            for name in _OF_LABELS:
+                if getattr(options, name):
+                    msg = f"`{name}` is about labels, but {self.specs[0].name} reads numbers."
+                    raise ArgumentError(msg)
+        given = {"truth": tally.truth, "estimate": tally.estimate or tally.cut, "probs": tally.scores}
+        self._check_given({role for role, column in given.items() if column is not None})
+        self._check_probabilities(tally)
+        if not tally.needs.covers(self.needs):
+            msg = "The tally was not counted for all of these metrics; count again with what is to be computed."
+            raise ArgumentError(msg)
+
+    def _check_probabilities(self, tally: Tally) -> None:
+        """Refuse scores that are no probabilities where a metric needs them to be."""
+        of_probabilities = [name for name, formula in self.formulas if formula.probabilities]
+        if not of_probabilities:
+            return
+        # bins lie between 0 and 1
+        if tally.scores is not None and not tally.binned:
+            for index, column in enumerate(tally.scores.columns):
+                low, high = _ends(tally, f"s{index}")
+                if low is not None and (low < 0 or high > 1):
+                    msg = (
+                        f"`probs`: {column.name!r} holds values from {low:g} to {high:g}, but {of_probabilities[0]} "
+                        "needs probabilities, between 0 and 1. Make these of logits by `probs=sigmoid(…)`, or take "
+                        "metrics of their order, such as roc_auc."
+                    )
+                    raise ColumnError(msg)
+        if "least total" in tally.cells.columns:
+            low, high = _ends(tally, "total")
+            if low is not None and not 1 - _ROUNDED <= low <= high <= 1 + _ROUNDED:
+                msg = (
+                    f"`probs`: the columns add up to {low:.3g} to {high:.3g} in a row, but {of_probabilities[0]} "
+                    "needs the probabilities of all labels, which add up to 1."
+                )
+                raise ColumnError(msg)
+
+
+def _reads_order_of_scores(formula: Formula) -> bool:
+    return formula.kind == "prob" and formula.way != "sums"
+
+
+def _missing(name: str, formula: Formula, role: str, given: AbstractSet[str]) -> str:
+    """The message for a metric without a column that it reads."""
+    content = {"truth": "true labels", "probs": "scores"}.get(role, "predicted labels")
+    way_out = f"`{role}=`"
+    if formula.kind == "numeric":
+        content = f"{'true' if role == 'truth' else 'predicted'} numbers"
+    elif role == "estimate":
+        from_scores = "`threshold=` to make labels of `probs`" if "probs" in given else _FROM_SCORES
+        way_out += f", or {from_scores}"
+    return f"{name} needs the column of {content}: {way_out}."
+
+
+def _ends(tally: Tally, quantity: str) -> tuple[Any, Any]:
+    """The smallest and the largest value of a quantity in all rows of a tally."""
+    return tally.cells.select(pl.col(f"least {quantity}").min(), pl.col(f"most {quantity}").max()).row(0)
+
+
+def check_weights(tally: Tally) -> None:
+    """Refuse weights that are all zero."""
+    if tally.weights is not None and tally.cells["n"].sum() and not tally.cells["w"].sum():
+        msg = f"`case_weights`: all values of {tally.weights.name!r} are zero."
+        raise WeightError(msg)
+
+
+def check_features(spec: MetricSpec, outer: Sequence[Column]) -> None:
+    """Refuse to compare what is no value of a group, or groups of which each outer group holds one."""
+    if spec.by is None and any(formula.given in {"truth", "estimate"} for _, formula in spec.formulas):
+        msg = f"{spec.name} is that of groups: compare them, as by `separation(…)` or `new_groupwise_metric`."
+        raise ArgumentError(msg)
+    for column in spec.by.columns if spec.by else ():
+        if column in outer:
+            msg = (
+                f"{spec.name}: the data are grouped by {column.name!r}, so that each part holds a single group of "
+                "it; group by another column, or compare another one."
+            )
+            raise ColumnError(msg)
+
+
+def check_parts(options: Options) -> None:
+    """Refuse parts that are no seed, or beside clusters, which vary instead."""
+    if options.parts is None:
+        return
+    whole("parts", options.parts, 0)
+    if options.cluster is not None:
+        msg = "`parts` and `cluster` both say what varies; give one of them."
+        raise ArgumentError(msg)
+
+
+def _scores(probs: object) -> Scores | None:
+    """The columns of scores as they were given: one, a list in the order of the labels, or a mapping from labels."""
+    if probs is None:
+        return None
+    if isinstance(probs, Mapping):
+        mapping = cast("Mapping[Any, object]", probs)
+        columns = tuple(Column.of(value, "probs") for value in mapping.values())
+        if not columns:
+            raise ColumnError(_NO_SCORES)
+        return Scores(columns, tuple(mapping), several=True)
+    if are_columns(probs):
+        columns = tuple(Column.of(value, "probs") for value in probs)
+        names = [column.name for column in columns]
+        if len(columns) < 2 or len(set(names)) < len(names):
+            msg = f"`probs` lists one column for each label, not {listed(names)}; one column stands without brackets."
+            raise ColumnError(msg)
+        return Scores(columns, several=True)
+    return Scores((Column.of(probs, "probs"),))

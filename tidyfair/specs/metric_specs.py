@@ -1,0 +1,95 @@
+"""What evaluation reads of a metric: its formulas and, where groups are compared, by what and how."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from tidyfair.errors import ArgumentError
+from tidyfair.specs.formulas import AVERAGES, HAND_TILL
+
+if TYPE_CHECKING:
+    from tidyfair.specs.aggregates import Aggregate
+    from tidyfair.specs.formulas import Formula, Kind
+    from tidyfair.specs.groups import By
+
+__all__: list[str] = []
+
+ALL_LABELS = "multiclass"
+"""How metrics are read that have a form of their own for many labels."""
+
+
+class MetricSpec(Protocol):
+    """A metric, or a groupwise metric, as evaluation sees it."""
+
+    @property
+    def name(self) -> str:
+        """The name in `.metric`."""
+        ...
+
+    @property
+    def kind(self) -> Kind:
+        """The columns that it reads: labels, scores or numbers."""
+        ...
+
+    @property
+    def formulas(self) -> tuple[tuple[str, Formula], ...]:
+        """Its formulas by the names of their metrics; those that are subtracted come last."""
+        ...
+
+    @property
+    def subtracted(self) -> int:
+        """The number of formulas whose disparity is subtracted from that of the others."""
+        ...
+
+    @property
+    def several(self) -> bool:
+        """Whether it compares several metrics, of which one may be the worst."""
+        ...
+
+    @property
+    def by(self) -> By | None:
+        """The features whose groups are compared; None if none are."""
+        ...
+
+    @property
+    def aggregate(self) -> Aggregate | None:
+        """The function of the values of groups; None if groups are not compared."""
+        ...
+
+    @property
+    def min_n(self) -> int:
+        """The rows that the denominator of a group needs for the group to be compared."""
+        ...
+
+    @property
+    def label_by_label(self) -> bool:
+        """Whether more than two labels are compared one against the rest unless asked otherwise."""
+        ...
+
+    @property
+    def of_distances(self) -> bool:
+        """Whether the values of groups are distances from other groups, to which chance only adds."""
+        ...
+
+    @property
+    def constant_averages(self) -> tuple[str, ...]:
+        """The averages over labels that are the same whatever the data."""
+        ...
+
+
+def estimator_of(spec: MetricSpec, formula: Formula, asked: str | None, *, one_event: bool) -> str:
+    """The reading of labels by one of its formulas: one event against the rest, or an average over all of them."""
+    if formula.kind == "numeric" or formula.given is not None:
+        return "standard" if formula.given is None else ALL_LABELS
+    if one_event:
+        return "binary"
+    if spec.by is not None and (asked == "one_vs_rest" or (asked is None and spec.label_by_label)):
+        return "one_vs_rest"
+    if formula.average not in (None, HAND_TILL):
+        return formula.average  # it is an average of its own
+    if asked == "micro" and formula.way != "sums":
+        msg = f'{spec.name} is no sum over labels, so it has no micro average: take "macro".'
+        raise ArgumentError(msg)
+    if asked in AVERAGES:
+        return asked
+    return formula.average or "macro"

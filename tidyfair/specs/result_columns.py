@@ -1,0 +1,43 @@
+"""The names of the columns of results, which keys of the data cannot have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidyfair.errors import ColumnError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tidyfair.specs.columns import Column
+
+__all__: list[str] = []
+
+RESERVED = frozenset({
+    # what a row of a result is about
+    ".metric", ".by", ".group", ".other", ".level", ".estimator", ".threshold", ".top_k", ".top_fraction",
+    ".period", ".before", ".subgroup", ".depth", ".bin", ".truth", ".predicted",
+    # values
+    ".estimate", ".overall", ".rest", ".one", ".raw", ".mean", ".difference", ".change", ".probability",
+    ".estimate_other", ".estimate_before", ".crude", ".adjusted", ".violation", ".smallest", ".mean_score",
+    ".event_rate", ".lift", ".percent_tested", ".percent_found", ".missing_if_positive", ".missing_if_negative",
+    # how sure they are
+    ".lower", ".upper", ".std_error", ".method", ".replicates_lost", ".error_bound", ".expected",
+    ".expected_lower", ".expected_upper", ".hypothesis", ".p_value", ".p_adjusted", ".p_homogeneity", ".p_worst",
+    ".adjustment", ".power", ".confidence", ".limit", ".verdict",
+    # how many rows they are of
+    ".n", ".n_other", ".n_events", ".denominator", ".effective_n", ".rows", ".groups", ".strata", ".share",
+    ".weight",
+    # what explains them
+    ".status", ".pattern", ".worst", ".group_min", ".group_max", ".base_metric", ".metrics_left_out",
+    ".groups_left_out",
+})  # fmt: skip
+"""Names of the columns of results, of metrics as of tests, gates, curves and comparisons."""
+
+
+def refuse_reserved(role: str, columns: Iterable[Column]) -> None:
+    """Refuse keys that results would show under the name of a column of their own."""
+    for column in columns:
+        if column.name in RESERVED:
+            msg = f"`{role}`: results have a column {column.name!r} of their own; rename yours first."
+            raise ColumnError(msg)
