@@ -1,4 +1,7 @@
-"""Pictures of results: each says what the frame says; `python tests/test_plots.py` writes the specifications again."""
+"""Charts show what the frames of results say.
+
+`PYTHONPATH=tests python tests/reports/test_plots.py` writes their specifications, `charts.json`, again.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from tidyfair.datasets import lending
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SPECIFICATIONS = Path(__file__).parent / "references" / "charts.json"
+SPECIFICATIONS = Path(__file__).with_name("charts.json")
 LOANS = lending(2_000)
 DECIDED: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
 LABELS: dict[str, Any] = {**DECIDED, "on_undefined": "ignore"}
