@@ -36,7 +36,7 @@ def message(call: Callable[[], object]) -> str:
     return f"{type(caught.value).__name__}: {caught.value}"
 
 
-def test_missing_column(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_unknown_column_suggests_a_name(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     data = engine(loans)
     assert message(lambda: FAIR(data, "truht", "estimate")) == snapshot(
         "ColumnError: `truth`: there is no column 'truht'. Did you mean 'truth'? Columns: 'truth', 'estimate', 'score', 'sex', 'race', 'fold', 'weight'."
@@ -52,7 +52,7 @@ def test_missing_column(loans: DataFrame, engine: Callable[[DataFrame], Any]) ->
     )
 
 
-def test_no_estimate(loans: DataFrame) -> None:
+def test_missing_estimate_truth_or_scores(loans: DataFrame) -> None:
     assert message(lambda: FAIR(loans, "truth")) == snapshot(
         "ColumnError: accuracy needs the column of predicted labels: `estimate=`, or scores as `probs=` with `threshold=`."
     )
@@ -74,7 +74,7 @@ def test_no_estimate(loans: DataFrame) -> None:
     )
 
 
-def test_scores_and_threshold_come_together(loans: DataFrame) -> None:
+def test_scores_need_a_threshold_for_class_metrics(loans: DataFrame) -> None:
     assert message(lambda: FAIR(loans, "truth", probs="score")) == snapshot(
         "ColumnError: accuracy needs the column of predicted labels: `estimate=`, or `threshold=` to make labels of `probs`."
     )
@@ -88,7 +88,7 @@ def test_scores_and_threshold_come_together(loans: DataFrame) -> None:
     )
 
 
-def test_arguments_of_the_wrong_kind(loans: DataFrame) -> None:
+def test_arguments_of_the_wrong_type(loans: DataFrame) -> None:
     loose: Any = FAIR
     assert message(lambda: loose(loans, "truth", "estimate", group_by=0)) == snapshot(
         "ColumnError: `group_by` takes a column name or a polars expression, not a int."
@@ -114,7 +114,7 @@ def test_arguments_of_the_wrong_kind(loans: DataFrame) -> None:
     )
 
 
-def test_a_factory_is_called_with_its_feature_first(loans: DataFrame) -> None:
+def test_factory_called_without_feature(loans: DataFrame) -> None:
     call: Any = tf.demographic_parity
     assert message(lambda: call(loans, "truth", "estimate")) == snapshot(
         'ArgumentError: demographic_parity is a factory: write `demographic_parity("column")(data, …)` with the sensitive feature first.'
@@ -129,7 +129,7 @@ def test_a_factory_is_called_with_its_feature_first(loans: DataFrame) -> None:
     assert message(lambda: tf.metric_set(together)).endswith("Write them one by one, without brackets.")
 
 
-def test_counting_and_reading_take_their_own_options(loans: DataFrame) -> None:
+def test_options_of_the_wrong_step(loans: DataFrame) -> None:
     tally: Any = tf.sens.tally
     compute: Any = tf.sens.compute
     counted = tf.sens.tally(loans, "truth", "estimate")
@@ -148,7 +148,7 @@ def test_counting_and_reading_take_their_own_options(loans: DataFrame) -> None:
     )
 
 
-def test_conf_mat_needs_both_sides(loans: DataFrame) -> None:
+def test_conf_mat_needs_truth_and_estimate(loans: DataFrame) -> None:
     table: Any = tf.conf_mat
     assert message(lambda: table(loans, "truth")) == snapshot(
         "ColumnError: conf_mat needs the labels of both sides: `estimate=` is missing."
@@ -158,7 +158,7 @@ def test_conf_mat_needs_both_sides(loans: DataFrame) -> None:
     )
 
 
-def test_aggregates_that_fail(loans: DataFrame) -> None:
+def test_failing_aggregates(loans: DataFrame) -> None:
     odd = tf.demographic_parity("sex", aggregate=pl.col("estimate").max())
     assert message(lambda: odd(loans, estimate="estimate")) == snapshot(
         "AggregateError: demographic_parity: the aggregate col(\"estimate\").max() failed: unable to find column \"estimate\". Its columns: 'sex', '.group', '.metric', '.estimator', '.estimate', '.n', '.denominator', '.overall'."
@@ -186,14 +186,14 @@ def test_aggregates_that_fail(loans: DataFrame) -> None:
         assert isinstance(caught_too.value.__cause__, AttributeError)
 
 
-def test_expressions_that_do_not_fit(loans: DataFrame) -> None:
+def test_expressions_not_fitting_the_data(loans: DataFrame) -> None:
     odd = tf.demographic_parity((pl.col("sex") + 1).alias("odd"))
     assert message(lambda: odd(loans, estimate="estimate")).startswith(
         "ColumnError: An expression does not fit the data (`by`: "
     )
 
 
-def test_which_label_is_the_event(loans: DataFrame) -> None:
+def test_ambiguous_or_unknown_pos_label(loans: DataFrame) -> None:
     words = loans.with_columns(pl.col("truth", "estimate").replace_strict({0: "no", 1: "yes"}))
     assert message(lambda: FAIR(words, "truth", "estimate")) == snapshot(
         "LabelError: Which label of 'truth' is the event? The labels are 'no', 'yes': write `pos_label='yes'` or `pos_label='no'`."
@@ -216,7 +216,7 @@ def test_which_label_is_the_event(loans: DataFrame) -> None:
     )
 
 
-def test_labels_that_do_not_belong_together(loans: DataFrame) -> None:
+def test_disjoint_labels_of_truth_and_estimate(loans: DataFrame) -> None:
     apart = loans.with_columns(
         truth=pl.col("truth").replace_strict({0: "no", 1: "yes"}),
         estimate=pl.col("estimate").replace_strict({0: "deny", 1: "grant"}),
@@ -239,9 +239,7 @@ def test_labels_that_do_not_belong_together(loans: DataFrame) -> None:
     )
 
 
-def test_continuous_columns_are_found_before_they_are_counted(
-    loans: DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_continuous_columns_raise_before_counting(loans: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     def counted(*_: object) -> None:
         pytest.fail("rows were counted")
 
@@ -258,7 +256,7 @@ LARGE = 2**53
 
 
 @pytest.mark.parametrize("floats", ["y", "p"])
-def test_labels_that_floats_cannot_tell_apart(floats: str) -> None:
+def test_large_integer_labels_with_floats(floats: str) -> None:
     labels = pl.DataFrame({"y": [LARGE, LARGE + 1, 0], "p": [LARGE, LARGE, 0]}).cast({floats: pl.Float64})
     # as floats both predictions of the first two rows are right
     for listed in (None, [0, LARGE, LARGE + 1]):
@@ -269,7 +267,7 @@ def test_labels_that_floats_cannot_tell_apart(floats: str) -> None:
     assert tf.accuracy(small, "y", "p", pos_label=LARGE - 1)[".estimate"].item() == 0.5
 
 
-def test_models_whose_labels_floats_cannot_tell_apart() -> None:
+def test_compare_models_with_large_integer_labels_and_floats() -> None:
     two = pl.DataFrame({"y": [LARGE, LARGE + 1] * 4, "a": [LARGE, LARGE + 1] * 4, "b": [float(LARGE)] * 8})
     compared = tf.compare_models(tf.accuracy)
     told = message(lambda: compared(two, "y", one="a", other="b", pos_label=LARGE, times=20))
@@ -277,7 +275,7 @@ def test_models_whose_labels_floats_cannot_tell_apart() -> None:
 
 
 @pytest.mark.parametrize("values", [[LARGE + 1, 0.5], [0.5, LARGE + 1]])
-def test_arrays_that_floats_cannot_hold(values: list[float]) -> None:
+def test_arrays_mixing_floats_and_large_integers(values: list[float]) -> None:
     assert message(lambda: tf.demographic_parity("g").arrays(estimate=[1, 0], by={"g": values})) == snapshot(
         "ColumnError: `g` holds floats, and whole numbers that floats cannot tell apart; bring them to one kind."
     )
@@ -285,12 +283,12 @@ def test_arrays_that_floats_cannot_hold(values: list[float]) -> None:
     assert tf.rmse.arrays([1e17, 5, LARGE], [1e17, 5.5, LARGE])[".estimate"].item() == pytest.approx(math.sqrt(1 / 12))
 
 
-def test_a_value_that_is_left_out_is_no_neighbour_of_it() -> None:
+def test_ignore_index_is_exact_for_large_integers() -> None:
     left = tf.accuracy.arrays([LARGE + 1, LARGE, 0], [LARGE + 1, 0, 0], ignore_index=float(LARGE), pos_label=LARGE + 1)
     assert left[".estimate"].item() == 1.0
 
 
-def test_many_numbers_are_no_labels() -> None:
+def test_many_different_numbers_as_labels() -> None:
     amounts = pl.DataFrame({"truth": range(2_000), "estimate": range(2_000)})
     assert message(lambda: tf.accuracy(amounts, "truth", "estimate")) == snapshot(
         "LabelError: `truth`: the column 'truth' holds 2000 different numbers, which looks like a measurement; class metrics read labels. If these are labels, list them as `labels=`."
@@ -299,7 +297,7 @@ def test_many_numbers_are_no_labels() -> None:
     assert declared[".estimate"].to_list() == [1.0]
 
 
-def test_what_a_set_takes() -> None:
+def test_bad_members_of_a_metric_set() -> None:
     odd: Any = tf.demographic_parity
     assert message(lambda: tf.metric_set(odd)) == snapshot(
         'ArgumentError: demographic_parity compares the groups of a column: did you mean `demographic_parity("col")`?'
@@ -321,14 +319,14 @@ def test_what_a_set_takes() -> None:
     tf.metric_set(tf.equalized_odds("sex"), tf.equalized_odds("race"), tf.equalized_odds("sex", name="again"))
 
 
-def test_numeric_metrics_do_not_mix_with_others() -> None:
+def test_numeric_metrics_in_a_set_with_others() -> None:
     rmse = replace(tf.accuracy, name="rmse", kind="numeric")
     assert message(lambda: tf.metric_set(tf.sens, rmse)) == snapshot(
         "ArgumentError: Numeric metrics do not mix with others in a set: 'sens', 'rmse' read different columns. Make two sets."
     )
 
 
-def test_what_a_factory_takes(loans: DataFrame) -> None:
+def test_bad_arguments_of_a_factory(loans: DataFrame) -> None:
     odd: Any = tf.demographic_parity("sex")
     assert message(lambda: tf.new_groupwise_metric(odd, "gap", tf.difference())) == snapshot(
         "ArgumentError: gap: a groupwise metric is made of a metric or a set of ordinary metrics, not <groupwise metric demographic_parity('sex'): difference(to='range') of detection_prevalence, minimize>."
@@ -378,7 +376,7 @@ def test_what_a_factory_takes(loans: DataFrame) -> None:
     )
 
 
-def test_by_and_group_by_are_not_the_same(loans: DataFrame) -> None:
+def test_group_by_the_compared_feature(loans: DataFrame) -> None:
     assert message(lambda: FAIR(loans, "truth", "estimate", group_by="sex")) == snapshot(
         "ColumnError: demographic_parity: the data are grouped by 'sex', so that each part holds a single group of it; group by another column, or compare another one."
     )
@@ -399,7 +397,9 @@ def test_by_and_group_by_are_not_the_same(loans: DataFrame) -> None:
     [(-1.0, "negative"), (math.nan, "NaN or infinite"), (math.inf, "NaN or infinite"), (None, "missing")],
     ids=str,
 )
-def test_weights(loans: DataFrame, bad: float | None, said: str, engine: Callable[[DataFrame], Any]) -> None:
+def test_negative_missing_and_infinite_weights(
+    loans: DataFrame, bad: float | None, said: str, engine: Callable[[DataFrame], Any]
+) -> None:
     weighted = loans.with_columns(weight=pl.Series([bad, *loans["weight"][1:]], dtype=pl.Float64))
     data = engine(weighted)
     if engine in (EAGER["pandas"], ELSEWHERE["dask"]) and math.isnan(bad or 0):
@@ -412,7 +412,7 @@ def test_weights(loans: DataFrame, bad: float | None, said: str, engine: Callabl
 
 
 @pytest.mark.parametrize("weight", [2**62, 1e200, 1e-90], ids=str)
-def test_weights_that_cannot_be_summed(loans: DataFrame, weight: float, engine: Callable[[DataFrame], Any]) -> None:
+def test_weights_too_large_to_sum(loans: DataFrame, weight: float, engine: Callable[[DataFrame], Any]) -> None:
     # sums of integers would wrap around, products of floats leave what a float can hold
     heavy = loans.with_columns(weight=pl.lit(weight))
     data = engine(heavy)
@@ -424,7 +424,7 @@ def test_weights_that_cannot_be_summed(loans: DataFrame, weight: float, engine: 
         FAIR(data, "truth", "estimate", case_weights="weight")
 
 
-def test_weights_without_weight(loans: DataFrame) -> None:
+def test_zero_and_text_weights(loans: DataFrame) -> None:
     nothing = loans.with_columns(weight=pl.lit(0))
     assert message(lambda: FAIR(nothing, "truth", "estimate", case_weights="weight")) == snapshot(
         "WeightError: `case_weights`: all values of 'weight' are zero."
@@ -450,14 +450,14 @@ def test_weights_without_weight(loans: DataFrame) -> None:
     ],
     ids=["vector", "text", "None", "Boolean", "expression-vector", "expression-text", "expression-Boolean"],
 )
-def test_an_aggregate_returns_one_number(loans: DataFrame, aggregate: Any) -> None:
+def test_aggregate_not_returning_one_number(loans: DataFrame, aggregate: Any) -> None:
     odd = tf.new_groupwise_metric(tf.sens, "odd", aggregate)("sex")
     said = message(lambda: odd(loans, "truth", "estimate"))
     assert said.startswith("AggregateError: odd: the aggregate ")
     assert said.endswith("it must return one number.")
 
 
-def test_references(loans: DataFrame) -> None:
+def test_unknown_reference_group(loans: DataFrame) -> None:
     gap = tf.new_groupwise_metric(tf.sens, "gap", tf.difference(to="B"))
     assert message(lambda: gap("race")(loans, "truth", "estimate")) == snapshot(
         "AggregateError: gap: `to='B'` is no group. Did you mean 'b'? The groups: 'a', 'b', 'rare'."
@@ -516,7 +516,7 @@ def test_unknown_arguments_and_options(loans: DataFrame) -> None:
     )
 
 
-def test_frames_that_cannot_be_opened(loans: DataFrame) -> None:
+def test_data_that_is_no_frame(loans: DataFrame) -> None:
     odd: Any = {"truth": [1]}
     assert message(lambda: FAIR(odd, "truth", "estimate")) == snapshot(
         "ArgumentError: `data` is a dict: make it a frame first, `pl.DataFrame(data)`."
@@ -549,7 +549,7 @@ def test_frames_that_cannot_be_opened(loans: DataFrame) -> None:
     )
 
 
-def test_privileged_conditions(loans: DataFrame) -> None:
+def test_bad_privileged_conditions(loans: DataFrame) -> None:
     def gap(*conditions: Any, **values: Any) -> str:
         return message(lambda: tf.equal_opportunity(tf.privileged(*conditions, **values))(loans, "truth", "estimate"))
 
@@ -591,7 +591,7 @@ def test_privileged_conditions(loans: DataFrame) -> None:
     )
 
 
-def test_nobody_is_judged_by_sides_that_may_be_a_slip(loans: DataFrame) -> None:
+def test_verdicts_on_sides_that_never_occur(loans: DataFrame) -> None:
     def gap(*conditions: Any, **sides: Any) -> str:
         parity = tf.equal_opportunity(tf.privileged(*conditions, **sides))
         judged = [tf.check(parity, below=0.1), tf.disparity_test(parity)]
@@ -609,7 +609,7 @@ def test_nobody_is_judged_by_sides_that_may_be_a_slip(loans: DataFrame) -> None:
     )
 
 
-def test_sides_are_named_once(loans: DataFrame) -> None:
+def test_side_column_given_twice(loans: DataFrame) -> None:
     sides = tf.privileged({"sex": "m", "race": "rare"})
     assert message(lambda: tf.accuracy(loans, "truth", "estimate", group_by=[sides, sides])) == snapshot(
         "ColumnError: `group_by`: ['side'] are given more than once; privileged(…) makes a column 'side', so rename yours or give one condition."
@@ -625,7 +625,7 @@ def test_sides_are_named_once(loans: DataFrame) -> None:
     )
 
 
-def test_references_that_are_none(loans: DataFrame) -> None:
+def test_bad_references_of_sides(loans: DataFrame) -> None:
     def gap(to: Any) -> str:
         parity = tf.demographic_parity(tf.privileged(sex="m"), aggregate=tf.difference(to=to))
         return message(lambda: parity(loans, estimate="estimate"))
@@ -654,7 +654,7 @@ def test_references_that_are_none(loans: DataFrame) -> None:
     assert tf.conf_mat(loans, "truth", "estimate", pos_label=1).equals(tf.conf_mat(loans, "truth", "estimate"))
 
 
-def test_options_of_inequality_and_smoothing(loans: DataFrame) -> None:
+def test_bad_options_of_inequality_and_smoothing(loans: DataFrame) -> None:
     def index(alpha: Any) -> str:
         return message(lambda: tf.metric_tweak(tf.generalized_entropy_index, "index", alpha=alpha))
 
@@ -709,7 +709,7 @@ def test_options_of_inequality_and_smoothing(loans: DataFrame) -> None:
     )
 
 
-def test_neighbours(loans: DataFrame) -> None:
+def test_bad_features_and_neighbors_of_consistency(loans: DataFrame) -> None:
     def alike(*features: str, **options: Any) -> str:
         metric = tf.consistency([*features], **options)
         return message(lambda: metric(loans.with_columns(gap=pl.lit(None, pl.Float64)), estimate="estimate"))
@@ -743,7 +743,7 @@ def test_neighbours(loans: DataFrame) -> None:
     )
 
 
-def test_audits_for_subgroups(loans: DataFrame) -> None:
+def test_bad_arguments_of_subgroup_audits(loans: DataFrame) -> None:
     search, split = tf.subgroup_search(tf.fall_out, ["sex"]), tf.linear_subgroup(tf.fall_out, ["weight"])
     assert message(lambda: tf.subgroup_search(tf.f1, ["sex"])) == snapshot(
         "ArgumentError: subgroup_search() takes a rate of labels, such as fall_out, miss_rate, selection_rate or accuracy; f1 is no share of rows."
@@ -783,19 +783,19 @@ def test_audits_for_subgroups(loans: DataFrame) -> None:
     )
 
 
-def test_undefined_raises_when_asked(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_on_undefined_raise(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     call, data = tf.equal_opportunity("race"), engine(loans)
     assert message(lambda: call(data, "truth", "estimate", on_undefined="raise")) == snapshot(
         "UndefinedError: sens has no value (zero denominator) in race 'rare'."
     )
 
 
-def test_formulas_on_plain_numbers() -> None:
+def test_formula_with_missing_numbers() -> None:
     assert message(lambda: tf.sens.formula(tp=1)) == snapshot("ArgumentError: sens needs the number 'fn'.")
     assert message(lambda: tf.sens.formula(tp=1, fm=1)) == snapshot("ArgumentError: sens needs the number 'fn'.")
 
 
-def test_formulas_of_ones_own() -> None:
+def test_bad_custom_formulas() -> None:
     def hits(tpp: Number) -> Number:
         return tpp
 
@@ -821,7 +821,7 @@ def test_formulas_of_ones_own() -> None:
     )
 
 
-def test_tallies_that_do_not_fit(loans: DataFrame) -> None:
+def test_incompatible_tallies(loans: DataFrame) -> None:
     tally = tf.accuracy.tally(loans, "truth", "estimate")
     other = tf.accuracy.tally(loans, "truth", "estimate", group_by="fold")
     assert message(lambda: tally + other) == snapshot(
@@ -838,7 +838,7 @@ def test_tallies_that_do_not_fit(loans: DataFrame) -> None:
 SCORED = tf.metric_set(tf.roc_auc, tf.brier_class)
 
 
-def test_scores_that_are_no_probabilities(loans: pl.DataFrame) -> None:
+def test_scores_outside_0_to_1(loans: pl.DataFrame) -> None:
     odds = loans.with_columns(score=pl.col("score") * 2)
     assert message(lambda: SCORED(odds, "truth", probs="score")) == snapshot(
         "ColumnError: `probs`: 'score' holds values from 0.1 to 1.8, but brier_class needs probabilities, between 0 and 1. Make these of logits by `probs=sigmoid(…)`, or take metrics of their order, such as roc_auc."
@@ -850,7 +850,7 @@ def test_scores_that_are_no_probabilities(loans: pl.DataFrame) -> None:
     assert tf.roc_auc(odds, "truth", probs="score").equals(tf.roc_auc(loans, "truth", probs="score"))
 
 
-def test_scores_that_are_no_numbers(loans: pl.DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_infinite_and_text_scores(loans: pl.DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     infinite = loans.with_columns(score=pl.when(pl.col("fold") == 1).then(float("inf")).otherwise("score"))
     data, unbounded = engine(loans), engine(infinite)
     assert message(lambda: SCORED(unbounded, "truth", probs="score")) == snapshot(
@@ -867,7 +867,7 @@ def test_scores_that_are_no_numbers(loans: pl.DataFrame, engine: Callable[[DataF
     )
 
 
-def test_missing_scores_are_left_out_and_said(loans: pl.DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_missing_scores_are_dropped_or_reported(loans: pl.DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     holes = loans.with_columns(score=pl.when(pl.col("fold") == 1).then(float("nan")).otherwise("score"))
     filtered = loans.filter(pl.col("fold") != 1)
     assert SCORED(holes, "truth", probs="score").equals(SCORED(filtered, "truth", probs="score"))
@@ -875,7 +875,7 @@ def test_missing_scores_are_left_out_and_said(loans: pl.DataFrame, engine: Calla
     assert strict.select(".estimate", ".status").rows() == [(None, "missing_values")] * 2
 
 
-def test_columns_of_scores_in_doubt() -> None:
+def test_ambiguous_score_columns() -> None:
     frame = pl.DataFrame(
         {"sky": ["sun", "rain", "snow"], "p1": [0.5, 0.2, 0.1], "p2": [0.3, 0.6, 0.1], "p3": [0.2, 0.2, 0.8]}
     )
@@ -909,7 +909,7 @@ def test_columns_of_scores_in_doubt() -> None:
     )
 
 
-def test_numbers_that_are_none(loans: pl.DataFrame) -> None:
+def test_text_and_infinite_numbers(loans: pl.DataFrame) -> None:
     assert message(lambda: tf.rmse(loans, "sex", "score")) == snapshot(
         "ColumnError: `truth`: the column 'sex' is String; regression metrics read numbers."
     )
@@ -930,7 +930,7 @@ def test_numbers_that_are_none(loans: pl.DataFrame) -> None:
     )
 
 
-def test_thresholds_that_do_not_fit(loans: pl.DataFrame) -> None:
+def test_bad_thresholds(loans: pl.DataFrame) -> None:
     def call(**cut: Any) -> str:
         return message(lambda: FAIR(loans, "truth", probs="score", **cut))
 
@@ -952,7 +952,7 @@ def test_thresholds_that_do_not_fit(loans: pl.DataFrame) -> None:
     )
 
 
-def test_options_of_scores_and_numbers() -> None:
+def test_bad_options_of_score_and_numeric_metrics() -> None:
     assert message(lambda: tf.metric_tweak(tf.huber_loss, "huber", delta=-1)) == snapshot(
         "ArgumentError: `delta` is a finite number above 0, not -1."
     )
@@ -970,7 +970,7 @@ def test_options_of_scores_and_numbers() -> None:
     )
 
 
-def test_metrics_of_ones_own_that_do_not_fit(loans: pl.DataFrame) -> None:
+def test_bad_custom_metrics(loans: pl.DataFrame) -> None:
     def first(truth: Any, estimate: Any) -> Any:
         return truth[0] if len(estimate) else None
 
@@ -994,7 +994,7 @@ def test_metrics_of_ones_own_that_do_not_fit(loans: pl.DataFrame) -> None:
     )
 
 
-def test_a_metric_of_ones_own_that_fails_does_not_sink_the_others(loans: pl.DataFrame) -> None:
+def test_failing_custom_metric_leaves_the_others(loans: pl.DataFrame) -> None:
     def fails(truth: Any, score: Any) -> float:
         if len(set(truth)) == 1:
             reason = "one class only"
@@ -1008,7 +1008,7 @@ def test_a_metric_of_ones_own_that_fails_does_not_sink_the_others(loans: pl.Data
     assert rare[".status"].to_list() == ["ok", "failed: one class only"]
 
 
-def test_what_compares_a_group_with_others_needs_others(loans: pl.DataFrame) -> None:
+def test_between_group_metric_without_other_groups(loans: pl.DataFrame) -> None:
     assert message(lambda: tf.abroca("sex", aggregate=tf.difference(to="overall"))) == snapshot(
         "ArgumentError: abroca compares a group with the others already; aggregate it without `to=`."
     )
@@ -1017,7 +1017,7 @@ def test_what_compares_a_group_with_others_needs_others(loans: pl.DataFrame) -> 
     assert alone[".estimate"].to_list() == [None]
 
 
-def test_curves_that_do_not_fit(loans: pl.DataFrame) -> None:
+def test_bad_arguments_of_curves(loans: pl.DataFrame) -> None:
     assert message(lambda: tf.roc_curve(loans, "truth")) == snapshot(
         "ColumnError: roc_curve needs the column of scores: `probs=`."
     )
@@ -1075,12 +1075,12 @@ def test_arrays_in_place_of_a_column(role: str) -> None:
         ([{"y": 1}], "a list: make it a frame first, `pl.DataFrame(data)`."),
     ],
 )
-def test_what_becomes_a_frame(given: Any, told: str) -> None:
+def test_objects_to_convert_to_a_frame_first(given: Any, told: str) -> None:
     assert told in message(lambda: tf.accuracy(given, "y", "p")).replace("WindowsPath", "PosixPath")
 
 
 @pytest.mark.parametrize("frame", [pa.table, pd.DataFrame, pl.DataFrame], ids=["pyarrow", "pandas", "polars"])
-def test_a_column_may_have_an_empty_name(frame: Any) -> None:
+def test_column_name_may_be_empty(frame: Any) -> None:
     data = frame({"": [1, 0, 1, 1], "p": [1, 1, 0, 1], "other": list("abab")})
     assert as_polars(tf.accuracy(data, "", "p"))[".estimate"].item() == 0.5
 
@@ -1089,7 +1089,7 @@ WIDE = pa.array([Decimal(1), Decimal(0)], type=pa.decimal256(60, 2))
 
 
 @pytest.mark.parametrize("engine", ["pyarrow", "pandas"])
-def test_decimals_that_polars_cannot_hold_are_named(engine: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_decimal256_columns(engine: str, capfd: pytest.CaptureFixture[str]) -> None:
     table = pa.table({"wide": WIDE, "y": [1, 0]})
     data = table if engine == "pyarrow" else table.to_pandas(types_mapper=pd.ArrowDtype)
     for call in (lambda: tf.accuracy(data, "y", "wide"), lambda: tf.demographic_parity("wide")(data, "y", "y")):
@@ -1127,13 +1127,13 @@ HALVES: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("name", HALVES)
-def test_halves_of_characters_are_refused(name: str) -> None:
+def test_lone_surrogates(name: str) -> None:
     # in words that can be printed
     assert r"\ud800" in message(HALVES[name]).encode().decode()
 
 
 @pytest.mark.parametrize("rows", [2**63, 2**200])
-def test_numbers_of_rows_beyond_64_bits(rows: int) -> None:
+def test_row_numbers_beyond_64_bits(rows: int) -> None:
     for call in (
         lambda: tf.demographic_parity("g", min_n=rows)(PEOPLE, "y", "p"),
         lambda: tf.lump_rare(PEOPLE, "g", min_n=rows),
@@ -1232,7 +1232,7 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", CALLED)
 @pytest.mark.filterwarnings("ignore")
-def test_odd_values_of_arguments_are_errors_of_ours_or_mean_something(name: str) -> None:
+def test_odd_argument_values_raise_own_errors_or_work(name: str) -> None:
     call, arguments = CALLED[name]
     call(**arguments)
     told = list[str]()
@@ -1247,7 +1247,7 @@ def test_odd_values_of_arguments_are_errors_of_ours_or_mean_something(name: str)
     assert "".join(told).encode()
 
 
-def test_numbers_of_numpy_are_numbers() -> None:
+def test_numpy_integers_are_accepted() -> None:
     two = np.int64(2)
     assert tf.metric_tweak(tf.f_meas, "f", beta=two)(**LABELLED).equals(
         tf.metric_tweak(tf.f_meas, "f", beta=2)(**LABELLED)
@@ -1257,7 +1257,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
     assert drawn.equals(GOOD(**LABELLED, interval="bootstrap", times=20, seed=3))
 
 
-def test_a_formula_reads_nothing_but_its_parameters() -> None:
+def test_formula_reading_more_than_its_parameters() -> None:
     strange: Any = lambda hits: (pl.col("nope") + hits).sum()  # noqa: E731 - as users write them
     assert message(lambda: tf.new_prob_metric(strange, "x")) == snapshot(
         'ArgumentError: x: a formula reads its parameters, \'hits\', and not [(col("nope")) + (col("hits"))].sum().'
@@ -1283,7 +1283,7 @@ def test_a_formula_reads_nothing_but_its_parameters() -> None:
     )
 
 
-def test_tables_of_labels_of_two_kinds_of_numbers() -> None:
+def test_conf_mat_of_mixed_number_types() -> None:
     counts = tf.conf_mat(PEOPLE.cast({"p": pl.Float64}).to_pandas(), "y", "p")
     assert counts[".n"].tolist() == [0, 1, 1, 2]
     wide = pl.DataFrame({"y": [1, 2**100], "p": [1, 1]}, schema={"y": pl.Int128, "p": pl.Int128})
@@ -1296,7 +1296,7 @@ def test_default_metrics_of_decimals() -> None:
     assert found.equals(tf.default_metrics(decimals.cast(pl.Float64), "y", "p"))
 
 
-def test_rare_groups_of_spans_of_time_are_told_as_elsewhere() -> None:
+def test_lump_rare_of_durations_and_lists() -> None:
     spans = pl.DataFrame({"span": [timedelta(days=1), timedelta(days=2), None]})
     assert tf.lump_rare(spans, "span", 1)["span_lumped"].to_list() == ["1d", "2d", None]
     lists = pl.DataFrame({"span": [[1], [2]]})

@@ -20,6 +20,6 @@ AT_MOST, AT_LEAST = Asked(0.5), Asked(25)
         (Row("w", "a", None, 3, 2, asked=Asked(1.15)), "| w | a |  | ≤ 1.15x | **1.50x, missed** |", True),
     ],
 )
-def test_a_row_says_what_was_asked_and_whether_it_is_missed(row: Row, text: str, missed: bool) -> None:  # noqa: FBT001 - a case
+def test_row_shows_target_and_whether_it_was_missed(row: Row, text: str, missed: bool) -> None:  # noqa: FBT001 - a case
     assert text in str(row)
     assert row.missed is missed

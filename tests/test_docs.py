@@ -50,18 +50,18 @@ def names_on(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", WRITTEN)
-def test_pages_are_what_the_script_writes(page: str, written: dict[str, str]) -> None:
+def test_generated_pages_are_up_to_date(page: str, written: dict[str, str]) -> None:
     assert committed(page) == written[page], "run `python docs/catalogue.py`"
 
 
-def test_there_are_no_other_pages(written: dict[str, str]) -> None:
+def test_generated_folders_hold_no_other_pages(written: dict[str, str]) -> None:
     there = [
         str(path.relative_to(PAGES)) for folder in ("coming-from", "metrics") for path in (PAGES / folder).iterdir()
     ]
     assert sorted(written) == sorted(there) == WRITTEN
 
 
-def test_every_metric_factory_and_curve_is_on_one_page() -> None:
+def test_every_metric_factory_and_curve_is_on_exactly_one_page() -> None:
     kinds = (tf.Metric, tf.GroupwiseFactory, tf.Curve)
     public = {name for name in tf.__all__ if isinstance(getattr(tf, name), kinds) or name.endswith("_curve")}
     public.add("consistency")
@@ -95,7 +95,7 @@ def links(page: Path) -> Iterator[tuple[Path, str]]:
 
 
 @pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere_and_nothing_is_left_to_do(page: Path) -> None:
+def test_links_resolve_and_no_todo_is_left(page: Path) -> None:
     assert "TODO" not in page.read_text("utf-8")
     lost = [
         f"{file.name}#{heading}"
@@ -105,12 +105,12 @@ def test_links_lead_somewhere_and_nothing_is_left_to_do(page: Path) -> None:
     assert lost == []
 
 
-def test_pages_of_the_site_link_to_the_site_only() -> None:
+def test_site_pages_link_within_the_site() -> None:
     out = {file for page in PAGES.rglob("*.md") for file, _ in links(page) if not file.is_relative_to(PAGES)}
     assert out == set()
 
 
-def test_every_page_has_one_place_in_the_navigation() -> None:
+def test_every_page_is_in_the_navigation_once() -> None:
     site = tomllib.loads((DOCS / "zensical.toml").read_text("utf-8"))
 
     def placed(entries: list[dict[str, Any]]) -> Iterator[str]:
@@ -122,7 +122,7 @@ def test_every_page_has_one_place_in_the_navigation() -> None:
     assert sorted(placed(site["project"]["nav"])) == sorted(there)
 
 
-def test_the_reference_has_every_other_public_name_once() -> None:
+def test_reference_lists_every_other_public_name_once() -> None:
     pages = "\n".join(path.read_text("utf-8") for path in (PAGES / "reference").glob("*.md"))
     in_catalogue = {name for page in METRICS for name in names_on(committed(page))}
     public = {name for name in dir(tf) if not isinstance(getattr(tf, name), ModuleType)}
@@ -131,7 +131,7 @@ def test_the_reference_has_every_other_public_name_once() -> None:
     assert set(referred.values()) == {1}
 
 
-def test_the_page_about_the_design_lists_the_modules_of_every_room() -> None:
+def test_design_page_lists_the_modules_of_every_room() -> None:
     package = Path(tf.__file__).parent
     listed = {
         room: re.findall(r"`(\w+)`", modules)
@@ -145,7 +145,7 @@ def test_the_page_about_the_design_lists_the_modules_of_every_room() -> None:
     assert all(f"`{name}.py`" in committed("design.md") for name in alone)
 
 
-def test_pictures_are_drawn_by_the_script_and_shown_with_words() -> None:
+def test_pictures_match_the_script_and_have_alt_text() -> None:
     pictures, text = script("pictures.py"), committed("inference.md")
     shown = dict(re.findall(r"!\[([^\]]+)\]\(pictures/(\w+)\.svg\)", text))
     assert (

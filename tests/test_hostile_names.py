@@ -132,7 +132,7 @@ def shown(text: str) -> str:
     return " ".join(visible(text).split())
 
 
-def test_reports_show_names_and_nothing_else(name: str) -> None:
+def test_reports_escape_names(name: str) -> None:
     # few metrics, because each is a panel that takes its time to be drawn
     few = tf.metric_set(tf.accuracy, tf.demographic_parity(name), tf.equal_opportunity("g", "h"))
     call: dict[str, Any] = {"truth": "truth", "estimate": "guess", "pos_label": name, "times": 20}
@@ -167,7 +167,7 @@ def check_card(markdown: str) -> None:
         assert len({len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in table.strip().split("\n")}) == 1
 
 
-def test_a_report_of_scores_and_of_a_gate_shows_names(name: str) -> None:
+def test_reports_of_scores_and_gates_escape_names(name: str) -> None:
     gate = asked(lambda: tf.check(tf.demographic_parity(name), below=0.1))
     few = tf.metric_set(tf.accuracy, tf.auc_parity(name))
     made = tf.report(people(name), "y", probs="s", threshold=0.5, by=name, metrics=few, gate=gate, times=20)
@@ -175,7 +175,7 @@ def test_a_report_of_scores_and_of_a_gate_shows_names(name: str) -> None:
     check_card(made.markdown())
 
 
-def test_tables_show_names_and_nothing_else(name: str) -> None:
+def test_tables_escape_names(name: str) -> None:
     data = people(name)
     named = tf.new_groupwise_metric(tf.accuracy, name or "empty", tf.difference())
     every = tf.metric_set(tf.accuracy, tf.demographic_parity(name), named("h"), tf.demographic_parity("g", "h"))
@@ -251,7 +251,7 @@ def texts_of(part: Any) -> Iterator[str]:
             yield from texts_of(value)
 
 
-def test_charts_hold_nothing_that_ends_a_picture_or_a_script(name: str) -> None:
+def test_charts_escape_names(name: str) -> None:
     kinds: set[str] = set()
     for kind, chart in pictures(name):
         kinds.add(kind)
@@ -297,7 +297,7 @@ print("all were drawn")
 """
 
 
-def test_no_name_ends_the_interpreter() -> None:
+def test_drawing_survives_characters_that_xml_forbids() -> None:
     """What draws pictures ends the process at a character that XML forbids, so another process tries.
 
     Reports of all names are drawn above, but for the name that no frame can hold.
@@ -326,7 +326,9 @@ def called(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, st
     return code, written.out + written.err
 
 
-def test_terminals_obey_no_name(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_terminal_output_has_no_control_characters(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = str(tmp_path / "people.parquet")
     people(name).write_parquet(file)
     call = [file, f"--truth={'truth'}", f"--pos-label={name}", "--by=g", "--by=h"]
@@ -354,7 +356,7 @@ def test_terminals_obey_no_name(name: str, tmp_path: Path, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "json"])
-def test_files_keep_names_but_for_formulas(name: str, suffix: str, tmp_path: Path) -> None:
+def test_output_files_keep_names_except_formulas(name: str, suffix: str, tmp_path: Path) -> None:
     file, output = tmp_path / "people.parquet", tmp_path / f"groups.{suffix}"
     people(name).write_parquet(file)
     call = ["audit", str(file), "--truth=y", "--estimate=p", "--by=g", f"--output-groups={output}"]
@@ -370,7 +372,7 @@ def test_files_keep_names_but_for_formulas(name: str, suffix: str, tmp_path: Pat
 # Messages
 
 
-def test_messages_and_names_of_things_are_visible(name: str) -> None:
+def test_messages_and_reprs_show_names_visibly(name: str) -> None:
     data, odd = people(name), cast("Any", f"{name}?")
     aggregate = tf.new_aggregate(pl.col(name or "empty").sum(), name or "empty")
     made = [

@@ -49,7 +49,9 @@ def test_result_is_tidy(loans: DataFrame) -> None:
     assert result[".estimate"][:3].to_list() == pytest.approx([8 / 12, 4 / 5, 1 / 6])
 
 
-def test_every_engine_gives_the_same_in_its_own_kind(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_every_engine_gives_the_same_result_in_its_own_kind(
+    loans: DataFrame, engine: Callable[[DataFrame], Any]
+) -> None:
     data = engine(loans)
     expected = FAIR(loans, "truth", "estimate", group_by="fold", case_weights="weight", on_undefined="ignore")
     result = FAIR(data, "truth", "estimate", group_by="fold", case_weights="weight", on_undefined="ignore")
@@ -59,7 +61,7 @@ def test_every_engine_gives_the_same_in_its_own_kind(loans: DataFrame, engine: C
     assert_frame_equal(as_polars(by_group), FAIR.by_group(loans, "truth", "estimate"), check_dtypes=False)
 
 
-def test_grouped_frames(loans: DataFrame) -> None:
+def test_grouped_frames_equal_group_by(loans: DataFrame) -> None:
     expected = FAIR(loans, "truth", "estimate", group_by="fold", on_undefined="ignore")
     assert_frame_equal(FAIR(loans.group_by("fold"), "truth", "estimate", on_undefined="ignore"), expected)
     pandas: Any = loans.to_pandas()
@@ -73,23 +75,21 @@ def test_grouped_frames(loans: DataFrame) -> None:
     assert several.columns[:2] == ["fold", "race"]
 
 
-def test_rows_are_metric_major_and_outer_groups_sorted_nulls_last(
-    loans: DataFrame, engine: Callable[[DataFrame], Any]
-) -> None:
+def test_rows_are_ordered_by_metric_and_outer_group(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     loans = loans.with_columns(fold=pl.Series([2, None, 1] * 4))
     result = as_polars(tf.metric_set(tf.spec, tf.accuracy)(engine(loans), "truth", "estimate", group_by="fold"))
     assert result[".metric"].to_list() == ["spec"] * 3 + ["accuracy"] * 3
     assert result["fold"].to_list() == [1, 2, None] * 2
 
 
-def test_pipes_and_single_metrics(loans: DataFrame) -> None:
+def test_metrics_and_sets_work_in_pipe(loans: DataFrame) -> None:
     assert value(loans.pipe(tf.accuracy, "truth", "estimate")) == pytest.approx(8 / 12)
     pandas: Any = loans.to_pandas()
     assert pandas.pipe(tf.accuracy, "truth", "estimate")[".estimate"][0] == pytest.approx(8 / 12)
     assert loans.pipe(FAIR, "truth", "estimate", on_undefined="ignore").filter(pl.col(".by").is_null()).height == 2
 
 
-def test_the_users_frame_is_unchanged(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_input_frame_is_unchanged(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     data, untouched = engine(loans), engine(loans.clone())
     FAIR(data, "truth", "estimate", group_by="fold", case_weights="weight", on_undefined="ignore")
     if isinstance(data, pd.DataFrame):
@@ -97,7 +97,7 @@ def test_the_users_frame_is_unchanged(loans: DataFrame, engine: Callable[[DataFr
     assert_frame_equal(as_polars(data), loans, check_row_order=False)
 
 
-def test_expressions_name_columns(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_expressions_may_replace_columns(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     metric = tf.demographic_parity((pl.col("weight") > 1).alias("heavy"))
     expected = tf.demographic_parity("heavy")(loans.with_columns(heavy=pl.col("weight") > 1), estimate="estimate")
     found = metric(engine(loans), estimate=pl.col("estimate"))
@@ -106,7 +106,7 @@ def test_expressions_name_columns(loans: DataFrame, engine: Callable[[DataFrame]
     assert as_polars(late)["tenfold"].to_list() == [10, 20]
 
 
-def test_explain_says_which_groups(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_explain_names_groups_and_status(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     result = as_polars(FAIR(engine(loans), "truth", "estimate", explain=True, on_undefined="ignore"))
     explained = [".n", ".status", ".group_min", ".group_max", ".level", ".base_metric"]
     explained += [".metrics_left_out", ".groups_left_out"]
@@ -116,7 +116,7 @@ def test_explain_says_which_groups(loans: DataFrame, engine: Callable[[DataFrame
     assert result[".groups_left_out"].to_list()[-1] == ["f:b", "f:rare", "m:rare"]
 
 
-def test_by_group(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_by_group_columns_and_rows(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     groups = as_polars(FAIR.by_group(engine(loans), "truth", "estimate"))
     assert groups.columns == [
         ".metric", ".by", ".group", ".level", ".estimator", ".estimate", ".n", ".denominator", ".status"
@@ -127,7 +127,7 @@ def test_by_group(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     assert (rare[".estimate"], rare[".n"], rare[".denominator"], rare[".status"]) == (None, 1, 0, "zero_denominator")
 
 
-def test_compute_of_tally_is_the_call(loans: DataFrame) -> None:
+def test_compute_of_tally_equals_the_call(loans: DataFrame) -> None:
     tally = FAIR.tally(loans, "truth", "estimate", group_by="fold", case_weights="weight")
     with pytest.warns(tf.UndefinedWarning):
         found = FAIR.compute(tally)
@@ -142,7 +142,7 @@ def test_compute_of_tally_is_the_call(loans: DataFrame) -> None:
 # Thresholds, missing values, truth not needed
 
 
-def test_threshold_makes_labels(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_threshold_equals_labels_by_hand(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     cut = tf.metric_set(tf.sens, tf.selection_rate, tf.demographic_parity("sex"))
     by_hand = loans.with_columns(estimate=(pl.col("score") >= 0.55).cast(pl.Int64))
     expected = cut(by_hand, "truth", "estimate")
@@ -159,9 +159,7 @@ def test_threshold_makes_labels(loans: DataFrame, engine: Callable[[DataFrame], 
     assert value(tf.selection_rate(loans, probs="score", threshold=0)) == 1.0
 
 
-def test_scores_that_are_missing_select_nobody_and_leave_out_the_row(
-    loans: DataFrame, engine: Callable[[DataFrame], Any]
-) -> None:
+def test_missing_scores_are_dropped(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     holes = loans.with_columns(score=pl.Series([None, float("nan"), *loans["score"][2:]]))
     data, rest = engine(holes), loans[2:]
     assert value(as_polars(tf.selection_rate(data, probs="score", threshold=0.5))) == value(
@@ -170,7 +168,7 @@ def test_scores_that_are_missing_select_nobody_and_leave_out_the_row(
     assert value(as_polars(tf.selection_rate(data, probs="score", threshold=0.5, na_rm=False))) is None
 
 
-def test_metrics_use_the_rows_they_can_read(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_each_metric_drops_only_rows_it_cannot_read(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     holes = loans.with_columns(
         truth=pl.Series([None, *loans["truth"][1:]]), estimate=pl.Series([*loans["estimate"][:-1], None])
     )
@@ -185,7 +183,7 @@ def test_metrics_use_the_rows_they_can_read(loans: DataFrame, engine: Callable[[
     assert strict[".estimate"].to_list() == [12.0, None, None, None, None]
 
 
-def test_missing_values_make_a_disparity_null_when_asked(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_na_rm_false_makes_disparity_null(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     holes = loans.with_columns(estimate=pl.Series([None, *loans["estimate"][1:]]))
     parity = tf.demographic_parity("sex")
     assert value(parity(holes, estimate="estimate")) is not None
@@ -206,7 +204,7 @@ def test_zero_rows(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None
     assert as_polars(FAIR.by_group(nobody, "truth", "estimate"))[".by"].to_list() == [None, None]
 
 
-def test_zero_rows_of_words() -> None:
+def test_zero_rows_of_text() -> None:
     nobody = pl.DataFrame(schema={"t": pl.String, "e": pl.String, "g": pl.String})
     result = tf.metric_set(tf.sens, tf.demographic_parity("g"))(
         nobody, "t", "e", pos_label="yes", on_undefined="ignore"
@@ -228,7 +226,7 @@ def test_one_row_and_one_group(loans: DataFrame) -> None:
     assert found.select(".estimate", ".status").row(0) == (None, "too_few_groups")
 
 
-def test_a_null_group_is_a_group(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_null_is_a_group(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     loans = loans.with_columns(sex=pl.when(pl.col("race") == "rare").then(None).otherwise("sex"))
     groups = as_polars(tf.demographic_parity("sex").by_group(engine(loans), estimate="estimate"))
     assert groups[".group"].to_list() == ["f", "m", "null"]
@@ -238,7 +236,7 @@ def test_a_null_group_is_a_group(loans: DataFrame, engine: Callable[[DataFrame],
     assert groups[".group"].to_list().count("null") == 2
 
 
-def test_nan_keys_are_null_keys() -> None:
+def test_nan_keys_are_null() -> None:
     data = pl.DataFrame({"t": [1, 0, 1, 1], "e": [1, 1, 0, 1], "g": [1.5, float("nan"), None, 1.5]})
     assert tf.accuracy(data, "t", "e", group_by="g")["g"].to_list() == [1.5, None]
     assert tf.demographic_parity("g").by_group(data, estimate="e")[".group"].to_list() == ["1.5", "null"]
@@ -262,7 +260,7 @@ def test_all_null_estimate(loans: DataFrame) -> None:
     ],
     ids=lambda each: str(each.dtype.base_type()),
 )
-def test_keys_of_any_kind(loans: DataFrame, keys: pl.Series) -> None:
+def test_keys_of_any_type(loans: DataFrame, keys: pl.Series) -> None:
     loans = loans.with_columns(keys.alias("key"))
     metric = tf.metric_set(tf.accuracy, tf.demographic_parity("key"))
     result = tf.accuracy(loans, "truth", "estimate", group_by="key")
@@ -277,13 +275,13 @@ def test_keys_of_any_kind(loans: DataFrame, keys: pl.Series) -> None:
     assert metric(loans, "truth", "estimate")[".estimate"].null_count() == 0
 
 
-def test_durations_are_groups(loans: DataFrame) -> None:
+def test_durations_may_be_groups(loans: DataFrame) -> None:
     waits = loans.with_columns(wait=pl.duration(days=pl.col("fold")))
     groups = tf.demographic_parity("wait").by_group(waits, estimate="estimate")
     assert groups[".group"].to_list() == ["1d", "2d"]
 
 
-def test_age_bands_of_pandas_are_groups_in_order() -> None:
+def test_pandas_intervals_are_groups_in_order() -> None:
     data: Any = pd.DataFrame({"t": [1, 0, 1, 0], "e": [1, 0, 0, 1], "age": [9, 70, 25, 30]})
     data["band"] = pd.cut(data["age"], [0, 10, 40, 100])
     groups: Any = tf.demographic_parity("band").by_group(data, estimate="e")
@@ -299,11 +297,11 @@ def test_expressions_with_python_functions(loans: DataFrame) -> None:
     assert found[".estimate"].to_list() == quiet[".estimate"].to_list()
 
 
-def test_an_outer_key_without_a_name(loans: DataFrame) -> None:
+def test_outer_key_may_have_an_empty_name(loans: DataFrame) -> None:
     assert tf.accuracy(loans.rename({"fold": ""}), "truth", "estimate", group_by="").columns[0] == ""
 
 
-def test_columns_may_be_called_anything(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_columns_may_have_internal_names(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     names = {"truth": "n", "estimate": "tp", "sex": ".metric", "race": "truth", "weight": "w", "fold": "k0"}
     odd = loans.rename(names)
     fair = tf.metric_set(tf.accuracy, tf.demographic_parity(".metric"), tf.demographic_parity("truth", ".metric"))
@@ -328,7 +326,7 @@ def test_a_hundred_thousand_groups() -> None:
     assert tf.accuracy(data, "t", "e", group_by="g").height == size // 2
 
 
-def test_large_totals_do_not_wrap_around(engine: Callable[[DataFrame], Any]) -> None:
+def test_large_totals_do_not_overflow(engine: Callable[[DataFrame], Any]) -> None:
     weight = 2_500_000_000
     data = pl.DataFrame({"t": [1, 1, 0, 0], "e": [1, 0, 1, 0], "w": pl.Series([weight] * 4, dtype=pl.UInt32)})
     several = tf.metric_set(tf.instances, tf.mcc, tf.kap, tf.sens)
@@ -342,7 +340,7 @@ def test_large_totals_do_not_wrap_around(engine: Callable[[DataFrame], Any]) -> 
     assert value(as_polars(tf.j_index(engine(wrong), "t", "e"))) == -1.0
 
 
-def test_zero_weight_is_no_denominator(engine: Callable[[DataFrame], Any]) -> None:
+def test_zero_weight_gives_zero_denominator(engine: Callable[[DataFrame], Any]) -> None:
     data = pl.DataFrame({"t": [1, 1, 1, 0], "e": [1, 0, 1, 1], "g": ["a", "a", "b", "b"], "w": [0.1, 0.2, 0.0, 0.3]})
     gap = tf.equal_opportunity("g")
     groups = as_polars(gap.by_group(engine(data), "t", "e", case_weights="w"))
@@ -352,7 +350,7 @@ def test_zero_weight_is_no_denominator(engine: Callable[[DataFrame], Any]) -> No
     assert value(rest(data, "t", "e", case_weights="w", on_undefined="ignore")) is None
 
 
-def test_shuffled_rows_and_columns(loans: DataFrame) -> None:
+def test_row_and_column_order_do_not_matter(loans: DataFrame) -> None:
     expected = FAIR(loans, "truth", "estimate", group_by="fold", explain=True, on_undefined="ignore")
     for seed in range(5):
         shuffled = loans.sample(fraction=1, shuffle=True, seed=seed).select(reversed(loans.columns))
@@ -374,7 +372,7 @@ def test_shuffled_rows_and_columns(loans: DataFrame) -> None:
     ],
     ids=repr,
 )  # fmt: skip
-def test_things_pickle_compare_and_hash(thing: Any) -> None:
+def test_objects_pickle_compare_and_hash(thing: Any) -> None:
     again = pickle.loads(pickle.dumps(thing))  # noqa: S301 - our own
     assert again == thing
     assert hash(again) == hash(thing)
@@ -382,7 +380,7 @@ def test_things_pickle_compare_and_hash(thing: Any) -> None:
     assert repr(again) == repr(thing)
 
 
-def test_a_set_that_was_called_pickles_as_before(loans: DataFrame) -> None:
+def test_calling_a_set_does_not_change_its_pickle(loans: DataFrame) -> None:
     fair = tf.metric_set(tf.accuracy, tf.demographic_parity("sex"))
     before = pickle.dumps(fair)
     called = fair(loans, "truth", "estimate")
@@ -395,7 +393,7 @@ def test_catalogue_metrics_pickle_by_name() -> None:
     assert pickle.loads(pickle.dumps(tf.recall)) is tf.recall  # noqa: S301 - our own
 
 
-def test_what_is_different_is_unequal() -> None:
+def test_different_objects_are_unequal() -> None:
     assert tf.sens != tf.recall
     assert tf.equalized_odds("sex") != tf.equalized_odds("race")
     assert tf.equalized_odds("sex") != tf.equalized_odds("sex", min_n=10)
@@ -404,13 +402,13 @@ def test_what_is_different_is_unequal() -> None:
     assert tf.equalized_odds(old) != tf.equalized_odds("old")
 
 
-def test_things_are_frozen() -> None:
+def test_metrics_are_frozen() -> None:
     thing: Any = tf.sens
     with pytest.raises(AttributeError):
         thing.name = "other"
 
 
-def test_two_threads_may_use_one_set(loans: DataFrame) -> None:
+def test_threads_may_share_a_set(loans: DataFrame) -> None:
     expected = FAIR(loans, "truth", "estimate", group_by="fold", on_undefined="ignore")
 
     def call(_: int) -> DataFrame:
@@ -421,7 +419,7 @@ def test_two_threads_may_use_one_set(loans: DataFrame) -> None:
             assert_frame_equal(found, expected)
 
 
-def test_reprs_say_what_things_are() -> None:
+def test_reprs() -> None:
     assert repr(tf.sens) == "<class metric sens: maximize, 0 to 1>"
     assert repr(tf.demographic_parity) == (
         "<factory of groupwise metrics demographic_parity: difference() of detection_prevalence; "
@@ -446,7 +444,7 @@ def test_sets_are_flat_and_sized() -> None:
 # Undefined values
 
 
-def test_one_warning_names_the_metric_and_the_groups(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_one_warning_names_metric_and_groups(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     data = engine(loans)
     with pytest.warns(tf.UndefinedWarning) as caught:
         FAIR(data, "truth", "estimate")
@@ -460,13 +458,13 @@ def test_one_warning_names_the_metric_and_the_groups(loans: DataFrame, engine: C
     assert caught[0].filename == __file__
 
 
-def test_the_warning_names_ten_groups_at_most() -> None:
+def test_warning_names_at_most_ten_groups() -> None:
     data = pl.DataFrame({"t": [0] * 12 + [1, 1], "e": [0, 1] * 7, "g": range(14)})
     with pytest.warns(tf.UndefinedWarning, match="g '9' and 2 more"):
         tf.equal_opportunity("g")(data, "t", "e")
 
 
-def test_what_undefined_groups_do(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_on_undefined_options(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     gap = tf.equal_opportunity("race")
     data = engine(loans)
     ignored = as_polars(gap(data, "truth", "estimate", on_undefined="ignore", explain=True))
@@ -491,7 +489,7 @@ COLUMNS_OF = {
 @pytest.mark.parametrize(
     "options", [{}, {"explain": True}, {"interval": "auto", "explain": True, "times": 20}], ids=str
 )
-def test_columns_of_a_result_follow_from_the_call_and_not_from_the_data(which: str, options: dict[str, Any]) -> None:
+def test_result_columns_depend_on_the_call_and_not_on_the_data(which: str, options: dict[str, Any]) -> None:
     metrics = tf.metric_set(tf.f_meas, tf.equalized_odds("g"), tf.demographic_parity("g"), tf.f1_group_minimum("g"))
     given: Any = {"pos_label": 1, "group_by": "f", "on_undefined": "ignore", **options}
     for call in (metrics, metrics.by_group):
@@ -500,7 +498,7 @@ def test_columns_of_a_result_follow_from_the_call_and_not_from_the_data(which: s
         assert call(COLUMNS_OF[which], "t", "e", **by_group_options).schema == expected.schema
 
 
-def test_groups_have_a_level_column_for_two_labels_as_for_three() -> None:
+def test_by_group_always_has_a_level_column() -> None:
     three = pl.DataFrame({"t": [0, 1, 2, 0], "e": [0, 1, 1, 2], "g": [*"aabb"]})
     two = three.filter(pl.col("t") < 2, pl.col("e") < 2)
     tables = [tf.equal_opportunity("g").by_group(data, "t", "e", on_undefined="ignore") for data in (three, two)]
@@ -557,7 +555,7 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_outer_keys_named_like_a_column_of_the_result_are_refused(name: str) -> None:
+def test_outer_keys_named_like_result_columns_raise(name: str) -> None:
     data = LENT.with_columns(part=pl.int_range(pl.len()) % 2, other=pl.col("approved").reverse())
     table = TABLES[name]
     own = set(table(data, ["part"]).columns) - {"part", "age_band"}
@@ -567,13 +565,13 @@ def test_outer_keys_named_like_a_column_of_the_result_are_refused(name: str) -> 
             table(data.rename({"part": column}), [column])
 
 
-def test_nothing_is_reserved_without_need() -> None:
+def test_every_reserved_name_is_used() -> None:
     data = LENT.with_columns(part=pl.int_range(pl.len()) % 2, other=pl.col("approved").reverse())
     columns = {column for table in TABLES.values() for column in table(data, ["part"]).columns}
     assert columns >= RESERVED
 
 
-def test_infinite_is_not_undefined() -> None:
+def test_infinite_value_is_not_undefined() -> None:
     data = pl.DataFrame({"t": [1, 1, 0, 0], "e": [1, 0, 0, 0]})
     result = tf.positive_likelihood_ratio(data, "t", "e", explain=True)
     assert result.select(".estimate", ".status").row(0) == (float("inf"), "infinite")
@@ -581,14 +579,14 @@ def test_infinite_is_not_undefined() -> None:
     assert value(never) is None
 
 
-def test_labels_in_numpy_backed_pandas_with_holes() -> None:
+def test_pandas_float_labels_with_nan() -> None:
     # missing integers are floats in pandas
     data = pd.DataFrame({"t": [1.0, 0.0, np.nan, 1.0], "e": [1, 0, 1, 0], "g": ["a", None, "b", "a"]})
     result = tf.metric_set(tf.accuracy, tf.demographic_parity("g"))(data, "t", "e")
     assert result[".estimate"].tolist() == pytest.approx([2 / 3, 1.0])
 
 
-def test_ordered_categoricals_of_pandas_keep_their_levels() -> None:
+def test_pandas_ordered_categoricals_keep_their_levels() -> None:
     levels = pd.CategoricalDtype(["low", "middle", "high"], ordered=True)
     data = pd.DataFrame({"t": ["low", "high", "low"], "e": ["low", "high", "high"]}).astype(levels)
     # three levels, one of which does not occur: still three labels
@@ -608,7 +606,7 @@ def _cannot_vary(call: Callable[[], pl.DataFrame]) -> list[str]:
     return [str(each.message).partition(" cannot vary")[0] for each in found if each.category is tf.ConstantWarning]
 
 
-def test_averages_that_cannot_vary_are_told_once() -> None:
+def test_constant_averages_warn_once() -> None:
     both = tf.metric_set(tf.selection_rate, tf.sens, tf.prevalence, tf.demographic_parity("g"))
     assert _cannot_vary(lambda: both(THREE, "t", "e")) == ["selection_rate, prevalence"]
     alone = tf.metric_set(tf.selection_rate, tf.sens, tf.prevalence)
@@ -631,7 +629,7 @@ def test_averages_that_cannot_vary_are_told_once() -> None:
 
 @pytest.mark.parametrize("kind", ["class", "prob"])
 @pytest.mark.filterwarnings("ignore::tidyfair.UndefinedWarning")
-def test_those_that_are_told_are_those_that_cannot_vary(kind: Any) -> None:
+def test_constant_warning_names_exactly_the_constant_averages(kind: Any) -> None:
     random = np.random.default_rng(1)
     frames: list[pl.DataFrame] = []
     for rows in (37, 64, 101):
@@ -655,7 +653,7 @@ def test_those_that_are_told_are_those_that_cannot_vary(kind: Any) -> None:
             assert len(told) == (3 if same else 0), (metric.name, estimator, values)
 
 
-def test_inequality_between_groups_is_not_lost_in_an_average() -> None:
+def test_between_group_inequality_of_multiclass_is_one_vs_rest() -> None:
     # mean benefits of all labels add up to their number, in every group
     index = tf.between_group_theil_index("g")
     found = index(THREE, "t", "e", explain=True).row(0, named=True)

@@ -24,12 +24,12 @@ def shown(notebook: Any) -> list[list[str]]:
 
 @pytest.mark.filterwarnings("default")  # of the machinery of notebooks
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_shows_what_it_gives(path: Path) -> None:
+def test_notebook_outputs_are_up_to_date(path: Path) -> None:
     notebook: Any = nbformat.read(path, as_version=4)
     again = copy.deepcopy(notebook)
     NotebookClient(again, timeout=300).execute()
     assert shown(again) == shown(notebook)
 
 
-def test_there_are_notebooks() -> None:
+def test_notebooks_exist() -> None:
     assert NOTEBOOKS

@@ -62,7 +62,7 @@ def same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
 @pytest.mark.parametrize("name", CALLS)
 @settings(deadline=None, max_examples=examples(6), database=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cuts=st.lists(st.integers(0, 1000), max_size=6), order=st.randoms(use_true_random=False))
-def test_batches_in_any_order_give_the_same_as_one_call(name: str, cuts: list[int], order: Any) -> None:
+def test_batches_in_any_order_equal_one_call(name: str, cuts: list[int], order: Any) -> None:
     metrics, columns = CALLS[name]
     parts = batches(cuts)
     order.shuffle(parts)
@@ -72,7 +72,7 @@ def test_batches_in_any_order_give_the_same_as_one_call(name: str, cuts: list[in
     same(seen.compute(on_undefined="ignore"), metrics(DATA, **columns, on_undefined="ignore"))
 
 
-def test_many_batches_are_merged_on_the_way() -> None:
+def test_many_small_batches_equal_one_call() -> None:
     seen = tf.Accumulator(OF_LABELS, "y_true", "y_pred")
     for start in range(0, 1000, 5):
         seen.update(DATA[start : start + 5])
@@ -80,7 +80,7 @@ def test_many_batches_are_merged_on_the_way() -> None:
     assert repr(seen).startswith("<accumulator of 1,000 rows for <metric set of")
 
 
-def test_batches_of_few_combinations_wait_without_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_batches_are_added_without_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = pl.DataFrame({"y": [0, 1, 1, 0], "p": [0, 1, 0, 1], "sex": pl.Series(["f", "m"] * 2, dtype=pl.Enum("fm"))})
     seen = tf.Accumulator(tf.metric_set(tf.accuracy, tf.demographic_parity("sex")), "y", "p").update(batch)
 
@@ -95,7 +95,7 @@ def test_batches_of_few_combinations_wait_without_a_query(monkeypatch: pytest.Mo
     assert seen.compute()[".estimate"].to_list() == [0.5, 1.0]
 
 
-def test_accumulators_merge_and_forget(engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_accumulators_merge_and_reset(engine: Callable[[pl.DataFrame], Any]) -> None:
     one, other = (tf.Accumulator(OF_LABELS, "y_true", "y_pred").update(engine(part)) for part in batches([300]))
     whole = OF_LABELS(DATA, "y_true", "y_pred", on_undefined="ignore")
     assert one.merge(other).compute(on_undefined="ignore").equals(whole)
@@ -136,7 +136,7 @@ def at_once(work: Callable[[int], object], threads: int = 16) -> None:
 
 
 @pytest.mark.usefixtures("hasty_threads")
-def test_threads_lose_no_batch() -> None:
+def test_concurrent_updates_lose_no_batch() -> None:
     batch = pl.DataFrame({"y": [1, 0, 1, 1], "p": [1, 1, 0, 1]})
     seen = tf.Accumulator(tf.accuracy, "y", "p")
     at_once(lambda _: [seen.update(batch) for _ in range(100)])
@@ -148,7 +148,7 @@ def test_threads_lose_no_batch() -> None:
 
 
 @pytest.mark.usefixtures("hasty_threads")
-def test_what_is_computed_meanwhile_is_of_whole_batches() -> None:
+def test_concurrent_compute_sees_whole_batches() -> None:
     counted = tf.accuracy.tally(pl.DataFrame({"y": [1, 0, 1, 1], "p": [1, 1, 0, 1]}), "y", "p")
     seen = tf.Accumulator(tf.accuracy, "y", "p").merge(counted)
     rows = list[int]()
@@ -167,21 +167,21 @@ def test_what_is_computed_meanwhile_is_of_whole_batches() -> None:
 
 
 @pytest.mark.usefixtures("hasty_threads")
-def test_accumulators_that_merge_with_each_other_do_not_wait_for_ever() -> None:
+def test_mutual_merges_do_not_deadlock() -> None:
     batch = pl.DataFrame({"y": [1, 0, 1, 1], "p": [1, 1, 0, 1]})
     both = [tf.Accumulator(tf.accuracy, "y", "p").update(batch) for _ in range(2)]
     at_once(lambda number: [both[number].merge(both[1 - number]) for _ in range(20)], 2)
     assert all(each.compute()[".estimate"].item() == 0.5 for each in both)
 
 
-def test_an_accumulator_does_not_merge_with_itself() -> None:
+def test_merge_with_itself_raises() -> None:
     seen = tf.Accumulator(tf.sens, "y", "p").update(PEOPLE)
     with pytest.raises(tf.ArgumentError, match="every row would count twice"):
         seen.merge(seen)
     assert seen.state.cells["n"].sum() == 4
 
 
-def test_copies_of_an_accumulator_go_their_own_way() -> None:
+def test_copies_of_an_accumulator_are_independent() -> None:
     seen = tf.Accumulator(tf.sens, "y", "p").update(PEOPLE)
     for other in (copy.copy(seen), copy.deepcopy(seen), pickle.loads(pickle.dumps(seen))):  # noqa: S301 - our own
         other.update(PEOPLE)
@@ -190,7 +190,7 @@ def test_copies_of_an_accumulator_go_their_own_way() -> None:
         assert other.compute().equals(seen.compute())
 
 
-def test_what_does_not_fit_an_accumulator_leaves_it_as_it_was() -> None:
+def test_failed_merge_leaves_accumulator_unchanged() -> None:
     seen, other = (tf.Accumulator(tf.equal_opportunity("g"), "y", "p").update(NUMBERS) for _ in range(2))
     other = tf.Accumulator(tf.equal_opportunity("g"), "y", "p")
     other.update(NUMBERS.with_columns(g=pl.lit(None))).update(NUMBERS.with_columns(TEXTS["g"]))
@@ -200,7 +200,7 @@ def test_what_does_not_fit_an_accumulator_leaves_it_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_states_travel_as_files(name: str, tmp_path: Path) -> None:
+def test_states_are_saved_and_loaded(name: str, tmp_path: Path) -> None:
     metrics, columns = CALLS[name]
     like = metrics.tally(DATA[:0], **columns)
     states: list[tf.Tally] = []
@@ -211,12 +211,12 @@ def test_states_travel_as_files(name: str, tmp_path: Path) -> None:
     same(metrics.compute(sum(states), on_undefined="ignore"), metrics(DATA, **columns, on_undefined="ignore"))
 
 
-def test_a_state_of_labels_holds_no_rows(tmp_path: Path) -> None:
+def test_state_of_labels_holds_no_rows(tmp_path: Path) -> None:
     tf.save_state(OF_LABELS.tally(DATA, "y_true", "y_pred"), tmp_path / "state.parquet")
     assert len(pl.read_parquet(tmp_path / "state.parquet")) < 40
 
 
-def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+def test_incompatible_state_files_raise(tmp_path: Path) -> None:
     path = tmp_path / "state.parquet"
     like = OF_LABELS.tally(DATA, "y_true", "y_pred")
     tf.save_state(like, path)
@@ -243,7 +243,7 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 # States that are shown to others
 
 
-def test_small_cells_are_left_out_with_what_gives_them_away(tmp_path: Path) -> None:
+def test_suppression_hides_small_cells_and_their_complements(tmp_path: Path) -> None:
     rare = tf.metric_set(tf.sens, tf.demographic_parity("race"))
     tally = rare.tally(DATA, "y_true", "y_pred")
     path = tmp_path / "state.parquet"
@@ -265,7 +265,7 @@ def test_small_cells_are_left_out_with_what_gives_them_away(tmp_path: Path) -> N
     counts=st.lists(st.sampled_from([0, 0, 1, 2, 4, 7, 30, 60, 90]), min_size=48, max_size=48),
     fewest=st.sampled_from([2, 5, 10]),
 )
-def test_who_knows_a_total_learns_no_small_count(
+def test_suppressed_counts_cannot_be_derived_from_totals(
     counts: list[int], fewest: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     cells = itertools.product("abcd", "xyz", [0, 1], [0, 1])
@@ -292,7 +292,7 @@ def test_who_knows_a_total_learns_no_small_count(
                 assert together == 0 or together >= fewest
 
 
-def test_what_touches_them_has_no_value(tmp_path: Path) -> None:
+def test_metrics_of_suppressed_groups_are_null(tmp_path: Path) -> None:
     rare = tf.metric_set(tf.sens, tf.demographic_parity("race"), tf.theil_index, tf.independence("race"))
     tally = rare.tally(DATA, "y_true", "y_pred")
     path = tmp_path / "state.parquet"
@@ -320,7 +320,7 @@ def test_what_touches_them_has_no_value(tmp_path: Path) -> None:
     assert set(again[".status"]) == {"suppressed"}
 
 
-def test_what_is_left_out_stays_so_at_every_threshold(tmp_path: Path) -> None:
+def test_suppression_covers_every_threshold(tmp_path: Path) -> None:
     fair = tf.metric_set(tf.demographic_parity("race"))
     tally = fair.tally(DATA, "y_true", probs="score", threshold=[0.2, 0.5])
     tf.save_state(tally, tmp_path / "state.parquet", suppress_below=4)
@@ -330,7 +330,7 @@ def test_what_is_left_out_stays_so_at_every_threshold(tmp_path: Path) -> None:
     assert "ok" in groups[".status"].to_list()
 
 
-def test_a_comparison_without_values_says_that_they_are_suppressed(tmp_path: Path) -> None:
+def test_comparison_of_suppressed_groups_has_status_suppressed(tmp_path: Path) -> None:
     people = pl.DataFrame({"y": [1, 0, 1], "p": [1, 1, 0], "g": list("aab")})
     metric = tf.demographic_parity("g")
     tally = metric.tally(people, "y", "p")
@@ -339,7 +339,7 @@ def test_a_comparison_without_values_says_that_they_are_suppressed(tmp_path: Pat
     assert found.select(".estimate", ".status").row(0) == (None, "suppressed")
 
 
-def test_nobody_is_the_majority_among_groups_of_unknown_size(tmp_path: Path) -> None:
+def test_majority_of_suppressed_groups_has_no_reference(tmp_path: Path) -> None:
     sizes = {"big": (3, 200, 0, 190), "tiny": (20, 20, 25, 25), "b": (50, 60, 70, 80), "c": (30, 40, 90, 50)}
     pairs = list(itertools.product([0, 1], [0, 1]))
     rows = [(g, *pair) for g, counts in sizes.items() for pair, n in zip(pairs, counts, strict=True) for _ in range(n)]
@@ -355,7 +355,7 @@ def test_nobody_is_the_majority_among_groups_of_unknown_size(tmp_path: Path) -> 
     assert dict(states.select(".group", ".status").rows())["big"] == "suppressed"
 
 
-def test_only_counts_of_labels_are_suppressed(tmp_path: Path) -> None:
+def test_suppression_of_scores_raises(tmp_path: Path) -> None:
     path = tmp_path / "state.parquet"
     scored = OF_SCORES.tally(DATA, "y_true", probs="score")
     with pytest.raises(tf.ArgumentError, match="Only counts of labels can be suppressed"):
@@ -373,7 +373,7 @@ def within(distance: float) -> tf.Metric:
     )
 
 
-def test_statistics_of_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_statistics_of_the_same_name_are_kept_separate(tmp_path: Path) -> None:
     rents, path = pl.DataFrame({"y": [1.0, 2, 3], "p": [1.0, 12, 13]}), tmp_path / "state.parquet"
     both = tf.metric_set(within(50), within(1))
     tf.save_state(both.tally(rents, "y", "p"), path)
@@ -404,7 +404,7 @@ def by_age(edge: int) -> pl.Expr:
         ({"threshold": 0.3}, {"threshold": [0.3]}),
     ],
 )
-def test_a_file_is_read_for_what_it_was_counted_for(one: Any, other: Any, tmp_path: Path) -> None:
+def test_state_of_other_columns_raises(one: Any, other: Any, tmp_path: Path) -> None:
     path, columns = tmp_path / "state.parquet", {"truth": "y", "probs": "s"}
     one, other = ({"threshold": 0.5} | each for each in (one, other))
     fair: Any = tf.metric_set(tf.sens)
@@ -414,7 +414,7 @@ def test_a_file_is_read_for_what_it_was_counted_for(one: Any, other: Any, tmp_pa
         tf.load_state(path, fair.tally(PEOPLE.head(0), **columns, **other))
 
 
-def test_what_has_no_words_is_not_written(tmp_path: Path) -> None:
+def test_unserializable_states_raise(tmp_path: Path) -> None:
     doubled = pl.col("age").map_batches(lambda age: age * 2, return_dtype=pl.Int64, is_elementwise=True).alias("x")
     tally = tf.sens.tally(PEOPLE, "y", "p", group_by=doubled)
     with pytest.raises(tf.ArgumentError, match="holds a Python function"):
@@ -459,7 +459,7 @@ print("kept", kept)
 """
 
 
-def test_damaged_files_are_refused_before_they_are_parsed(tmp_path: Path) -> None:
+def test_damaged_files_raise_before_parsing(tmp_path: Path) -> None:
     # in a process of its own, because a parser that panics ends it, or writes to stderr
     path = tmp_path / "state.parquet"
     tf.save_state(OF_LABELS.tally(DATA, "y_true", "y_pred"), path)
@@ -469,7 +469,7 @@ def test_damaged_files_are_refused_before_they_are_parsed(tmp_path: Path) -> Non
     assert done.stdout.startswith("kept ")
 
 
-def test_a_file_of_an_older_form_is_refused(tmp_path: Path) -> None:
+def test_file_without_digest_raises(tmp_path: Path) -> None:
     path, tally = tmp_path / "state.parquet", OF_LABELS.tally(DATA, "y_true", "y_pred")
     tf.save_state(tally, path)
     # the same parquet file, without the digest
@@ -514,7 +514,7 @@ FORGED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_forged_files_are_refused(name: str, tmp_path: Path) -> None:
+def test_forged_files_raise(name: str, tmp_path: Path) -> None:
     path, tally = tmp_path / "state.parquet", OF_LABELS.tally(DATA, "y_true", "y_pred")
     tf.save_state(tally, path)
     forged(path, **FORGED[name])
@@ -523,7 +523,7 @@ def test_forged_files_are_refused(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("weight", [-1.0, math.nan, math.inf, None, "heavy"])
-def test_forged_weights_are_refused(weight: Any, tmp_path: Path) -> None:
+def test_forged_weights_raise(weight: Any, tmp_path: Path) -> None:
     path, tally = tmp_path / "state.parquet", OF_LABELS.tally(DATA, "y_true", "y_pred", case_weights="weight")
     tf.save_state(tally, path)
     forged(path, w=pl.lit(weight))
@@ -532,7 +532,7 @@ def test_forged_weights_are_refused(weight: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", [2.0, math.nan, None])
-def test_forged_ends_of_scores_are_refused(end: float | None, tmp_path: Path) -> None:
+def test_forged_score_bounds_raise(end: float | None, tmp_path: Path) -> None:
     path, tally = tmp_path / "state.parquet", OF_SCORES.tally(DATA, "y_true", probs="score")
     tf.save_state(tally, path)
     columns: dict[str, Any] = {"least s0": pl.lit(end, pl.Float64)}
@@ -542,7 +542,7 @@ def test_forged_ends_of_scores_are_refused(end: float | None, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("odd", ["a[1].parquet", "a*.parquet", "a?.parquet", "~a", "{a}.parquet", "a%20b"])
-def test_names_of_files_are_taken_literally(odd: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_names_are_literal(odd: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a1.parquet").write_bytes(b"another file")
     tally = OF_LABELS.tally(DATA, "y_true", "y_pred")
     monkeypatch.chdir(tmp_path)
@@ -566,7 +566,7 @@ KEYS: dict[str, pl.Series] = {
 
 
 @pytest.mark.parametrize("kind", KEYS)
-def test_keys_keep_their_kind_in_a_file(kind: str, tmp_path: Path) -> None:
+def test_keys_keep_their_type_in_a_file(kind: str, tmp_path: Path) -> None:
     people = PEOPLE.with_columns(g=KEYS[kind])
     metrics = tf.metric_set(tf.accuracy, tf.demographic_parity("g"))
     tally = metrics.tally(people, "y", "p")
@@ -577,9 +577,7 @@ def test_keys_keep_their_kind_in_a_file(kind: str, tmp_path: Path) -> None:
     assert metrics.compute(loaded).equals(metrics(people, "y", "p"))
 
 
-def test_a_full_disk_is_an_error_of_ours_and_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_raises_and_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, tally = tmp_path / "state.parquet", OF_LABELS.tally(DATA, "y_true", "y_pred")
     tf.save_state(tally, path)
     before = path.read_bytes()
@@ -599,14 +597,14 @@ def test_a_full_disk_is_an_error_of_ours_and_leaves_the_old_file(
 
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="this system has no device that is always full")
-def test_a_device_is_written_to_and_not_replaced() -> None:
+def test_device_is_not_replaced() -> None:
     with pytest.raises(tf.ArgumentError, match=r"'/dev/full'.*No space left on device"):
         tf.save_state(OF_LABELS.tally(DATA, "y_true", "y_pred"), "/dev/full")
     assert Path("/dev/full").is_char_device()
 
 
 @pytest.mark.parametrize("odd", [5, None, b"state", True, 2.5, pl.col("a"), "", "a\0b", "\ud800"])
-def test_what_is_no_path_is_refused(odd: Any) -> None:
+def test_bad_paths_raise(odd: Any) -> None:
     tally = OF_LABELS.tally(DATA, "y_true", "y_pred")
     with pytest.raises(tf.ArgumentError, match="The state cannot be written to"):
         tf.save_state(tally, odd)
@@ -629,9 +627,7 @@ NUMBERS = PEOPLE.with_columns(g=pl.Series([1, 1, 2, 2]))
         (NUMBERS, NUMBERS.with_columns(g=pl.date(2020, 1, pl.col("g"))), "g"),
     ],
 )  # fmt: skip
-def test_batches_of_other_kinds_are_refused_when_they_come(
-    first: pl.DataFrame, second: pl.DataFrame, column: str
-) -> None:
+def test_batches_of_other_types_raise(first: pl.DataFrame, second: pl.DataFrame, column: str) -> None:
     seen = tf.Accumulator(tf.equal_opportunity("g"), "y", "p").update(first)
     with pytest.raises(tf.ArgumentError, match=f"The column '{column}' is .* cast it to one kind"):
         seen.update(second)
@@ -649,7 +645,7 @@ SAME_AS_FLOATS: dict[str, tuple[pl.Series, pl.Series]] = {
 
 
 @pytest.mark.parametrize("name", SAME_AS_FLOATS)
-def test_keys_that_one_kind_cannot_tell_apart_are_refused(name: str, tmp_path: Path) -> None:
+def test_keys_that_collide_as_floats_raise(name: str, tmp_path: Path) -> None:
     first, second = (PEOPLE.with_columns(g=keys) for keys in SAME_AS_FLOATS[name])
     metric = tf.demographic_parity("g")
     seen = tf.Accumulator(metric, "y", "p").update(first)
@@ -664,7 +660,7 @@ def test_keys_that_one_kind_cannot_tell_apart_are_refused(name: str, tmp_path: P
         _ = one + tf.load_state(tmp_path / "state.parquet", one)
 
 
-def test_keys_of_two_kinds_of_numbers_merge_by_value() -> None:
+def test_number_keys_of_different_types_merge_by_value() -> None:
     metric = tf.demographic_parity("g")
     kinds = [pl.Int64, pl.Float64, pl.UInt8, pl.Float32, pl.Decimal(10, 2)]
     seen = tf.Accumulator(metric, "y", "p")
@@ -674,7 +670,7 @@ def test_keys_of_two_kinds_of_numbers_merge_by_value() -> None:
     assert groups[".n"].to_list() == [10, 10]
 
 
-def test_a_key_that_was_missing_first_is_held_to_what_came_then() -> None:
+def test_null_key_takes_the_type_of_later_batches() -> None:
     seen = tf.Accumulator(tf.equal_opportunity("g"), "y", "p")
     seen.update(PEOPLE.with_columns(g=pl.lit(None))).update(NUMBERS)
     with pytest.raises(tf.ArgumentError, match="The column 'g' is Int64 in one part and String in another"):
@@ -682,14 +678,14 @@ def test_a_key_that_was_missing_first_is_held_to_what_came_then() -> None:
     assert seen.state.cells["n"].sum() == 8
 
 
-def test_numbers_and_truth_values_are_one_kind() -> None:
+def test_numbers_and_booleans_are_compatible_labels() -> None:
     seen = tf.Accumulator(tf.accuracy, "y", "p").update(PEOPLE).update(PEOPLE.cast({"y": pl.Boolean, "p": pl.Float64}))
     assert seen.compute()[".estimate"].item() == 0.5
     nobody = PEOPLE.with_columns(p=pl.lit(None))
     assert seen.update(nobody).compute()[".estimate"].item() == 0.5
 
 
-def test_an_accumulator_takes_what_it_was_made_for() -> None:
+def test_accumulator_rejects_states_of_other_columns_and_metrics() -> None:
     other = tf.Accumulator(tf.sens, "y", "g").update(PEOPLE.with_columns(g=pl.lit(1)))
     seen = tf.Accumulator(tf.sens, "y", "p")
     for strange in (other, tf.accuracy.tally(PEOPLE, "y", "g"), tf.brier_class.tally(PEOPLE, "y", probs="s")):
@@ -700,7 +696,7 @@ def test_an_accumulator_takes_what_it_was_made_for() -> None:
         tf.Accumulator(odd, "y", "p")
 
 
-def test_what_reads_rows_in_order_is_counted_at_once() -> None:
+def test_tallies_of_ordered_rows_do_not_add_up() -> None:
     parts = [tf.mase.tally(each, "y", "p") for each in (PEOPLE[:2], PEOPLE[2:])]
     with pytest.raises(tf.ArgumentError, match="reads rows in their order"):
         _ = parts[0] + parts[1]

@@ -34,7 +34,7 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(path)
 
 
-def test_example_audit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_audit_of_example_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit"]) == 0
     shown = capsys.readouterr().out
     assert "Example data: 5,000 simulated decisions" in shown
@@ -59,7 +59,7 @@ def test_audit_of_a_file(file: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert row[".estimate"][0] == pytest.approx(expected[".estimate"][0])
 
 
-def test_group_by_and_every_output(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_group_by_with_every_output_format(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows: list[int] = []
     for suffix in (".csv", ".json", ".parquet"):
         output = tmp_path / f"result{suffix}"
@@ -75,7 +75,7 @@ def test_group_by_and_every_output(file: str, tmp_path: Path, capsys: pytest.Cap
     assert "note: " in capsys.readouterr().err  # small groups without positives
 
 
-def test_scores_and_labels_of_the_columns_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pos_label_is_read_as_the_type_of_the_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "numbers.csv"
     lending(500).with_columns(repaid=(pl.col("repaid") == "yes").cast(pl.Int8)).write_csv(path)
     call = ["audit", str(path), "--truth", "repaid", "--probs", "score", "--threshold", "0.6", "--by", "sex"]
@@ -87,7 +87,7 @@ def test_scores_and_labels_of_the_columns_type(tmp_path: Path, capsys: pytest.Ca
     assert capsys.readouterr().out != one
 
 
-def test_without_truth_only_who_is_selected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_audit_without_truth_shows_selection_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "decisions.parquet"
     lending(500).write_parquet(path)
     assert main(["audit", str(path), "--estimate", "approved", "--pos-label", "yes", "--by", "sex"]) == 0
@@ -96,7 +96,7 @@ def test_without_truth_only_who_is_selected(tmp_path: Path, capsys: pytest.Captu
     assert "equalized_odds" not in shown
 
 
-def test_a_column_may_have_a_colon(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_column_name_may_have_a_colon(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "colon.parquet"
     lending(500).rename({"sex": "applicant:sex"}).write_parquet(path)
     assert main(["audit", str(path), "--estimate", "approved", "--pos-label", "yes", "--by", "applicant:sex"]) == 0
@@ -115,12 +115,12 @@ def test_a_column_may_have_a_colon(tmp_path: Path, capsys: pytest.CaptureFixture
     ],
     ids=["no-file", "no-reader", "no-writer", "no-column", "no-label", "no-scores"],
 )
-def test_bad_usage(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_usage_exits_with_2(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", *arguments]) == 2
     assert said in capsys.readouterr().err
 
 
-def test_a_file_that_cannot_be_read_leaves_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_file_leaves_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, output = tmp_path / "half.parquet", tmp_path / "result.parquet"
     lending(2_000).write_parquet(path)
     whole = path.read_bytes()
@@ -140,7 +140,7 @@ def test_a_file_that_cannot_be_read_leaves_no_output(tmp_path: Path, capsys: pyt
     assert sorted(each.name for each in tmp_path.iterdir()) == ["half.parquet", "late.csv"]
 
 
-def test_half_an_output_is_no_output(
+def test_failed_write_keeps_the_old_output(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = tmp_path / "result.json"
@@ -158,12 +158,12 @@ def test_half_an_output_is_no_output(
     assert output.read_text() == "before"
 
 
-def test_messages_speak_of_flags(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_name_flags(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", file, "--truth", "repaid", "--estimate", "approved", "--by", "sex"]) == 2
     assert "write `--pos-label 'yes'` or `--pos-label 'no'`" in capsys.readouterr().err
 
 
-def test_more_than_two_labels_are_compared_one_by_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_multiclass_audit_uses_one_vs_rest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "three.parquet"
     lending(300).select("sex", truth="age_band", estimate="age_band").write_parquet(path)
     output = tmp_path / "result.parquet"
@@ -174,17 +174,17 @@ def test_more_than_two_labels_are_compared_one_by_one(tmp_path: Path, capsys: py
     assert capsys.readouterr().out == ""
 
 
-def test_a_file_needs_a_feature(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_audit_of_a_file_needs_by(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", file, "--truth", "repaid", "--estimate", "approved"]) == 2
     assert "--by" in capsys.readouterr().err
 
 
-def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_arguments_show_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "audit" in capsys.readouterr().out
 
 
-def test_the_installed_command_runs() -> None:
+def test_module_runs_as_a_command() -> None:
     command = [sys.executable, "-m", "tidyfair", "audit", "--by", "sex"]
     result = subprocess.run(command, capture_output=True, check=True, encoding="utf-8")  # noqa: S603 - our own command
     assert "demographic_parity" in result.stdout
@@ -199,7 +199,7 @@ def test_the_installed_command_runs() -> None:
     ],
     ids=["fails", "passes", "one-of-two-fails"],
 )
-def test_an_exit_code_says_the_worst_verdict(
+def test_exit_code_is_that_of_the_worst_verdict(
     conditions: list[str], code: int, verdicts: set[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     flags = [argument for condition in conditions for argument in ("--fail-if", condition)]
@@ -209,7 +209,7 @@ def test_an_exit_code_says_the_worst_verdict(
     assert {verdict for verdict in ("pass", "fail", "not enough") if verdict in shown} == verdicts
 
 
-def test_too_few_people_to_tell_has_its_own_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_not_enough_evidence_exits_with_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "few.parquet"
     lending(60).write_parquet(path)
     gate = tf.check(tf.equalized_odds("race"), below=0.1)
@@ -236,12 +236,14 @@ def test_too_few_people_to_tell_has_its_own_exit_code(tmp_path: Path, capsys: py
         ("__import__('os').getcwd(race) > 0", "is no condition such as"),
     ],
 )
-def test_conditions_are_read_not_run(condition: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fail_if_conditions_are_parsed_and_not_executed(
+    condition: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["audit", "--fail-if", condition]) == 2
     assert said in capsys.readouterr().err
 
 
-def test_a_disparity_has_one_limit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_second_limit_of_a_disparity_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     twice = ["--fail-if", "disparate_impact(race) < 0.8", "--fail-if", "disparate_impact( race ) > 1.25"]
     assert main(["audit", *twice]) == 2
     assert "`--fail-if`: 'disparate_impact( race ) > 1.25' is a second limit of disparate_impact(race)" in (
@@ -250,7 +252,7 @@ def test_a_disparity_has_one_limit(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_terminal_is_told_of_rows_that_take_long(
+def test_progress_is_shown_on_terminals_only(
     file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, terminal: bool
 ) -> None:
     monkeypatch.setattr(screen, "_PATIENCE", -1)
@@ -264,7 +266,7 @@ def test_a_terminal_is_told_of_rows_that_take_long(
     assert "rows read" not in capsys.readouterr().err
 
 
-def test_metrics_are_listed_with_their_formulas(capsys: pytest.CaptureFixture[str]) -> None:
+def test_metrics_command_lists_formulas(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["metrics"]) == 0
     told = capsys.readouterr().out
     assert "tp / (tp + fn)" in told
@@ -281,7 +283,7 @@ def test_metrics_are_listed_with_their_formulas(capsys: pytest.CaptureFixture[st
     assert "Did you mean 'recall'?" in capsys.readouterr().err
 
 
-def test_example_data_are_shown_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_datasets_command_shows_and_writes_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["datasets"]) == 0
     assert "lending" in capsys.readouterr().out
     assert main(["datasets", "lending", "--rows", "3"]) == 0
@@ -293,7 +295,7 @@ def test_example_data_are_shown_and_written(tmp_path: Path, capsys: pytest.Captu
     assert "Did you mean 'lending'?" in capsys.readouterr().err
 
 
-def test_two_models_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     newer = pl.when(pl.col("score") > 0.4).then(pl.lit("yes")).otherwise(pl.lit("no"))
     data = lending(500).with_columns(pl.col("approved").cast(pl.String), newer=newer)
     data.write_parquet(tmp_path / "both.parquet")
@@ -308,7 +310,7 @@ def test_two_models_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_pages_are_written(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_audit_and_report_write_pages(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     html, card = tmp_path / "audit.html", tmp_path / "card.md"
     assert main(["audit", file, *ARGUMENTS, "--html", str(html), "--markdown", str(card)]) == 0
     assert capsys.readouterr().out == ""
@@ -324,7 +326,7 @@ def test_pages_are_written(file: str, tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("quiet", [True, False])
-def test_verdicts_have_colours_on_terminals(
+def test_verdicts_are_colored_on_terminals(
     file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, quiet: bool
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
@@ -336,7 +338,7 @@ def test_verdicts_have_colours_on_terminals(
     assert " fail " in told.replace("\x1b[31m", "").replace("\x1b[0m", "")
 
 
-def test_every_command_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_of_every_command_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("audit", "report", "compare", "metrics", "datasets"):
         with pytest.raises(SystemExit) as left:
             main([command, "--help"])
@@ -344,7 +346,7 @@ def test_every_command_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"  tidyfair {command}" in capsys.readouterr().out
 
 
-def test_files_are_not_written_where_they_do_harm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_output_paths_and_conditions_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "people.CSV"
     lending(300).rename({"sex": "a:b"}).write_csv(data)
     call = ["audit", str(data), *ARGUMENTS[:-4], "--by", "a:b"]
@@ -382,7 +384,7 @@ def test_files_are_not_written_where_they_do_harm(tmp_path: Path, capsys: pytest
         ("keys.parquet", "--output", "hard.parquet"),
     ],
 )
-def test_the_data_are_not_written_over_by_any_name(
+def test_outputs_never_overwrite_the_data(
     data: str,
     flag: str,
     place: str,
@@ -407,7 +409,7 @@ def test_the_data_are_not_written_over_by_any_name(
     assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
 
 
-def test_outputs_are_files_of_their_own_by_any_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_outputs_to_one_file_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one, other = tmp_path / "one.csv", tmp_path / "other.csv"
     one.write_text("before")
     other.hardlink_to(one)
@@ -419,7 +421,7 @@ def test_outputs_are_files_of_their_own_by_any_name(tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "ndjson"])
-def test_a_name_that_is_there_means_itself_and_else_is_a_pattern(
+def test_existing_file_name_is_literal_and_otherwise_a_pattern(
     suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = lending(300)
@@ -443,7 +445,7 @@ def test_a_name_that_is_there_means_itself_and_else_is_a_pattern(
     assert "No file fits" in err
 
 
-def test_folders_keep_their_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hive_folders_keep_their_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "rows[1].parquet"
     for place, half in enumerate((lending(300).head(150), lending(300).tail(150))):
         (folder / f"half={place}").mkdir(parents=True)
@@ -453,7 +455,7 @@ def test_folders_keep_their_keys(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "half" in out
 
 
-def test_what_is_written_beside_a_place_follows_no_link(tmp_path: Path) -> None:
+def test_temporary_file_does_not_follow_links(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("before")
     (tmp_path / ".part-of-result.csv").symlink_to(precious)
@@ -483,7 +485,7 @@ PLAIN = ["a=1", "a", "", "-1", "+1.5", "-.5e-3", "1", "'a", "\u22121"]
 
 
 @pytest.mark.parametrize("dtype", [pl.String, pl.Categorical, pl.List(pl.String)])
-def test_texts_in_csv_are_no_formulas(dtype: Any, tmp_path: Path) -> None:
+def test_csv_texts_are_escaped_from_formulas(dtype: Any, tmp_path: Path) -> None:
     place = tmp_path / "result.csv"
     texts = pl.Series("=texts", [*FORMULAS, *PLAIN])
     column = texts.reshape((-1, 1)).cast(pl.List(pl.String)) if dtype == pl.List else texts.cast(dtype)
@@ -495,14 +497,14 @@ def test_texts_in_csv_are_no_formulas(dtype: Any, tmp_path: Path) -> None:
     assert set(found["number"]) == {"-1.5"}
 
 
-def test_lists_in_csv_hold_no_formulas(tmp_path: Path) -> None:
+def test_csv_lists_are_escaped_from_formulas(tmp_path: Path) -> None:
     place = tmp_path / "result.csv"
     write(pl.DataFrame({"left": [["a", "=1+1"], [], ["-1"]]}), place)
     assert place.read_text() == 'left\na;\'=1+1\n""\n-1\n'
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".json"])
-def test_other_files_keep_texts_as_they_are(suffix: str, tmp_path: Path) -> None:
+def test_parquet_and_json_keep_texts(suffix: str, tmp_path: Path) -> None:
     place = tmp_path / f"result{suffix}"
     table = pl.DataFrame({"=a": FORMULAS})
     write(table, place)
@@ -510,7 +512,7 @@ def test_other_files_keep_texts_as_they_are(suffix: str, tmp_path: Path) -> None
     assert found.equals(table)
 
 
-def test_a_terminal_without_a_character_gets_its_escape(tmp_path: Path) -> None:
+def test_unencodable_characters_are_escaped(tmp_path: Path) -> None:
     file = tmp_path / "people.parquet"
     lending(200).with_columns(race=pl.lit("\u65e5\u672c")).write_parquet(file)
     command = [sys.executable, "-m", "tidyfair", "audit", str(file), *ARGUMENTS[:-2]]
@@ -521,7 +523,7 @@ def test_a_terminal_without_a_character_gets_its_escape(tmp_path: Path) -> None:
     assert b"\\u65e5\\u672c" in ended.stdout
 
 
-def test_names_that_are_no_text_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_undecodable_arguments_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = _written(lending(200), tmp_path)
     lone = "\udcff"
     for arguments in (
@@ -550,9 +552,7 @@ def _written(data: pl.DataFrame, folder: Path) -> str:
     return str(path)
 
 
-def test_values_and_disparities_have_the_intervals_of_the_library(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_intervals_equal_those_of_the_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = lending(500)
     file = _written(data, tmp_path)
     call: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes", "interval": "auto"}
@@ -572,7 +572,7 @@ def test_values_and_disparities_have_the_intervals_of_the_library(
     assert black.select(wanted).row(0) == pytest.approx(alone.select(wanted).row(0))
 
 
-def test_what_is_printed_is_what_the_page_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed_values_equal_those_of_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, card = _written(lending(60), tmp_path), tmp_path / "card.md"
     call = ["audit", file, *ARGUMENTS[:-2], "--probs", "score"]
     _, out, _ = _called(capsys, *call)
@@ -583,7 +583,7 @@ def test_what_is_printed_is_what_the_page_says(tmp_path: Path, capsys: pytest.Ca
     assert "[1] zero denominator" in out
 
 
-def test_scores_are_looked_at_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_audit_of_scores_shows_roc_auc(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = lending(500)
     file = _written(data, tmp_path)
     area = tf.roc_auc(data, "repaid", probs="score", pos_label="yes")[".estimate"].item()
@@ -594,7 +594,7 @@ def test_scores_are_looked_at_too(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "`--probs` needs `--threshold`" in _called(capsys, *call)[2]
 
 
-def test_numbers_are_looked_at_as_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_audit_of_numbers_shows_regression_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scores, weights = lending(500)["score"], lending(500)["weight"]
     data = pl.DataFrame({"sex": lending(500)["sex"], "hours": scores * 10, "guess": scores * 10 + weights})
     call = ["audit", "--truth", "hours", "--estimate", "guess", "--by", "sex"]
@@ -614,9 +614,7 @@ def test_numbers_are_looked_at_as_numbers(tmp_path: Path, capsys: pytest.Capture
     assert "goes without `--pos-label`" in _called(capsys, *call, file, "--read-as", "numbers", "--pos-label", "1")[2]
 
 
-def test_scores_given_as_the_estimate_are_refused_with_the_flag_to_write(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_scores_as_estimate_are_rejected_with_the_flag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scored = {"y": [0, 1] * 30, "score": [each / 60 for each in range(60)], "g": ["a", "b", "b"] * 20}
     file = _written(pl.DataFrame(scored), tmp_path)
     call = [file, "--truth", "y", "--by", "g"]
@@ -635,7 +633,7 @@ def test_scores_given_as_the_estimate_are_refused_with_the_flag_to_write(
     assert "mae_difference" in out
 
 
-def test_a_page_says_how_to_write_it_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_page_shows_its_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, card = _written(lending(300), tmp_path), tmp_path / "a card.md"
     call = ["audit", file, *ARGUMENTS[:-2], "--fail-if", "demographic_parity(race) > 0.5", "--markdown", str(card)]
     _called(capsys, *call)
@@ -643,7 +641,7 @@ def test_a_page_says_how_to_write_it_again(tmp_path: Path, capsys: pytest.Captur
     assert shlex.split(line) == ["tidyfair", *call]
 
 
-def test_what_cannot_be_is_refused_before_anything_is_counted(
+def test_bad_flags_are_rejected_before_counting(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = _written(lending(60), tmp_path)
@@ -684,7 +682,7 @@ def test_what_cannot_be_is_refused_before_anything_is_counted(
         assert said in err
 
 
-def test_a_threshold_on_one_side_of_all_scores_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_threshold_outside_the_scores_gives_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, scores = _written(lending(300), tmp_path), lending(300)["score"]
     ends = f"the scores 'score' are from {scores.min():.3g} to {scores.max():.3g}"
     for threshold, who in {"80": "nobody", "0": "everybody", "0.5": ""}.items():
@@ -696,7 +694,7 @@ def test_a_threshold_on_one_side_of_all_scores_is_told(tmp_path: Path, capsys: p
 
 
 @pytest.mark.parametrize("kind", ["class", "prob", "numeric"])
-def test_limits_of_metrics_are_told_which_comparison_to_write(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fail_if_of_a_plain_metric_suggests_a_comparison(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # each message looks through all metrics, whose sources are then read once only
     monkeypatch.setattr(catalog, "source_of", cache(catalog.source_of))
     for metric in tf.get_metrics(kind):
@@ -712,7 +710,7 @@ def test_limits_of_metrics_are_told_which_comparison_to_write(kind: Any, monkeyp
             assert f"of {metric.name} there are none" in str(told.value)
 
 
-def test_the_worst_group_has_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_fail_if_of_group_minimum_and_maximum(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = _called(capsys, "audit", "--fail-if", "accuracy < 0.8")
     assert (code, out.count("Each group")) == (2, 0)
     assert "write such as 'accuracy_group_minimum(sex) < 0.8'" in err
@@ -747,7 +745,7 @@ def test_the_worst_group_has_a_limit(capsys: pytest.CaptureFixture[str]) -> None
         ("the column 'by' is no `bye`", "the column 'by' is no `bye`"),
     ],
 )
-def test_messages_are_in_the_words_of_the_command_line(
+def test_library_messages_are_translated_to_flags(
     message: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(_: object) -> int:
@@ -767,7 +765,7 @@ def _two_models(folder: Path) -> tuple[pl.DataFrame, str]:
     return data, _written(data, folder)
 
 
-def test_models_are_compared_at_a_threshold_of_their_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_with_threshold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, file = _two_models(tmp_path)
     call = ["compare", file, "--truth", "repaid", "--one", "score", "--other", "again", "--threshold", "0.5"]
     output = tmp_path / "found.parquet"
@@ -797,7 +795,7 @@ def test_models_are_compared_at_a_threshold_of_their_scores(tmp_path: Path, caps
     assert "`--one`: 'score' holds numbers that are not whole" in without
 
 
-def test_models_are_compared_with_weights_and_in_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_with_weights_and_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, file = _two_models(tmp_path)
     call = ["compare", file, "--truth", "repaid", "--one", "approved", "--other", "newer", "--pos-label", "yes"]
     output = tmp_path / "found.csv"
@@ -820,7 +818,7 @@ def test_models_are_compared_with_weights_and_in_groups(tmp_path: Path, capsys: 
     assert "are both 'newer'" in _called(capsys, *call[:5], "newer", *call[6:])[2]
 
 
-def test_models_of_numbers_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_models_of_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = lending(100).with_columns(pl.col("score") * 10, hours=pl.col("score") * 10 + pl.col("weight"))
     call = ["compare", _written(data, tmp_path), "--truth", "score", "--one", "hours", "--other", "weight"]
     _, out, _ = _called(capsys, *call)
@@ -828,7 +826,7 @@ def test_models_of_numbers_are_compared(tmp_path: Path, capsys: pytest.CaptureFi
         assert f"{tf.rmse(data, 'score', name)['.estimate'].item():.3f}" in out
 
 
-def test_a_wide_table_comes_in_parts_and_an_empty_one_says_so(
+def test_wide_tables_are_split_and_empty_ones_explained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = lending(300)
@@ -852,7 +850,7 @@ def _cells(shown: str, *starts: str) -> list[str]:
     return [cell for line in lines if tuple(line[: len(starts)]) == starts for cell in line[len(starts) :]]
 
 
-def test_groups_of_few_rows_are_neither_shown_nor_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_min_n_hides_groups_and_leaves_them_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = lending(500).with_columns(model=pl.col("repaid"))
     file, groups, card = _written(data, tmp_path), tmp_path / "groups.csv", tmp_path / "card.md"
     sizes = dict(data["race"].value_counts().rows())
@@ -884,7 +882,7 @@ def test_groups_of_few_rows_are_neither_shown_nor_compared(tmp_path: Path, capsy
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_comparison_is_added_to_the_usual_ones(
+def test_metric_flag_adds_a_comparison(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "160")  # one table for all columns
@@ -916,12 +914,12 @@ def test_a_comparison_is_added_to_the_usual_ones(
         ("auc_parity", "roc_auc needs the column of scores: `--probs`"),
     ],
 )
-def test_what_is_no_comparison_is_not_added(name: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_metric_flag_rejects_non_comparisons(name: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = _called(capsys, "audit", "--metric", name)
     assert (code, said in err) == (2, True)
 
 
-def test_rows_that_lack_something_are_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_values_give_one_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = lending(500).with_columns(
         pl.when(pl.col("fold") == 1).then(None).otherwise("repaid").alias("repaid"),
         pl.when(pl.col("fold") < 3).then(float("nan")).otherwise("score").alias("score"),
@@ -939,7 +937,7 @@ def test_rows_that_lack_something_are_told_once(tmp_path: Path, capsys: pytest.C
     assert "they lack" not in _called(capsys, "audit", "--by", "sex")[2]
 
 
-def test_a_feature_of_very_many_groups_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_feature_with_many_groups_gives_one_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ages = lending(570).with_columns(age=pl.int_range(570) % 57 + 18)
     call = ["audit", _written(ages, tmp_path), *ARGUMENTS[:-4], "--by", "sex", "--by", "age"]
     err = _called(capsys, *call)[2]
@@ -958,7 +956,7 @@ def test_a_feature_of_very_many_groups_is_told_in_one_line(tmp_path: Path, capsy
         (["--one", "repaid", "--other", "approved"], "`--one`: 'repaid' is the truth"),
     ],
 )
-def test_the_truth_is_no_model_to_compare(
+def test_compare_rejects_the_truth_as_model(
     arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lending(100).write_parquet(tmp_path / "loans.parquet")
@@ -978,14 +976,12 @@ def test_the_truth_is_no_model_to_compare(
         (["audit", "--min-n", str(2**63)], f"`--min-n` is a whole number, 0 to {2**63 - 1}, not {2**63}"),
     ],
 )
-def test_numbers_beyond_what_can_be_are_refused(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_out_of_range_numbers_are_rejected(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert said in capsys.readouterr().err
 
 
-def test_labels_of_many_digits_keep_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_large_integer_pos_label_is_exact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     large = 2**53
     labels = pl.DataFrame(
         {"y": [large, large + 1] * 4, "p": [large, large + 1, large, large] * 2, "g": list("abab") * 2}

@@ -36,12 +36,14 @@ LEVELS = pl.Enum(["no", "yes"])
     ],
     ids=["Boolean", "zero-one", "float-int", "Boolean-int", "minus-plus", "lone-truth", "unsigned"],
 )
-def test_the_event_is_plain(truth: Any, estimate: Any, engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_event_of_numbers_and_booleans_is_inferred(
+    truth: Any, estimate: Any, engine: Callable[[pl.DataFrame], Any]
+) -> None:
     expected = 2 / 3 if list(truth) == [1, 1, 1] else 0.5
     assert sens(truth, estimate, engine) == ("binary", pytest.approx(expected))
 
 
-def test_a_lone_label_is_one_of_a_pair() -> None:
+def test_single_label_is_completed_to_a_pair() -> None:
     assert sens([0, 0], [0, 0]) == ("binary", None)
     assert sens([1, 1], [1, 1]) == ("binary", 1.0)
     assert sens([0, 0], [1, 1]) == ("binary", None)
@@ -52,7 +54,7 @@ def test_a_lone_label_is_one_of_a_pair() -> None:
         sens(["no", "no"], ["no", "no"], pos_label=1)
 
 
-def test_minus_one_alone_is_half_of_minus_one_and_one(engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_minus_one_alone_is_paired_with_one(engine: Callable[[pl.DataFrame], Any]) -> None:
     data = pl.DataFrame({"t": [-1, -1], "e": [-1, -1]})
     both = tf.metric_set(tf.sens, tf.spec, tf.accuracy)
     found = as_polars(both(engine(data), "t", "e", on_undefined="ignore"))
@@ -62,7 +64,7 @@ def test_minus_one_alone_is_half_of_minus_one_and_one(engine: Callable[[pl.DataF
     assert sens([1, 1], [1, 1], pos_label=-1) == ("binary", None)
 
 
-def test_an_event_that_one_of_two_labels_is_says_that_they_belong_together(
+def test_pos_label_joins_disjoint_labels_of_truth_and_estimate(
     engine: Callable[[pl.DataFrame], Any],
 ) -> None:
     data = pl.DataFrame({"t": ["no"] * 3, "e": ["yes"] * 3})
@@ -80,7 +82,7 @@ def test_an_event_that_one_of_two_labels_is_says_that_they_belong_together(
             sens(["no", "no"], ["yes", estimate], pos_label=pos_label)
 
 
-def test_a_fold_without_the_target_of_many_labels_has_no_value(engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_multiclass_fold_without_pos_label_is_null(engine: Callable[[pl.DataFrame], Any]) -> None:
     whole = pl.DataFrame({"t": list("abcab"), "e": list("abcbb"), "g": list("xyxyy"), "fold": [1, 1, 1, 2, 2]})
     fold = engine(whole.filter(fold=2))
     fair = tf.metric_set(tf.sens, tf.selection_rate, tf.demographic_parity("g"))
@@ -97,7 +99,7 @@ def test_a_fold_without_the_target_of_many_labels_has_no_value(engine: Callable[
         fair(fold, "t", "e", pos_label="c", on_undefined="raise")
 
 
-def test_an_event_that_does_not_occur_gives_no_number_anywhere() -> None:
+def test_absent_pos_label_gives_null_everywhere() -> None:
     data = pl.DataFrame(
         {"t": list("aab") * 20, "e": list("abb") * 20, "p": [0.2, 0.4, 0.7] * 20, "g": list("xyxy") * 15}
     )
@@ -123,7 +125,7 @@ def test_an_event_that_does_not_occur_gives_no_number_anywhere() -> None:
 
 
 @pytest.mark.parametrize("slip", ["YES", " yes", "Yes"])
-def test_an_event_in_other_letters_is_a_slip(slip: str) -> None:
+def test_pos_label_in_another_case_raises(slip: str) -> None:
     for estimate in (["yes", "no"], ["yes", "yes"]):
         with pytest.raises(tf.LabelError, match="Did you mean 'yes'"):
             sens(["yes", "yes"], estimate, pos_label=slip)
@@ -131,7 +133,7 @@ def test_an_event_in_other_letters_is_a_slip(slip: str) -> None:
 
 @pytest.mark.parametrize("marker", [-1, -100.0])
 @pytest.mark.parametrize("pos_label", [None, 1])
-def test_a_negative_truth_that_nobody_predicts_is_no_third_label(
+def test_negative_marker_in_truth_raises_with_ignore_index(
     marker: float, pos_label: int | None, engine: Callable[[pl.DataFrame], Any]
 ) -> None:
     data = pl.DataFrame({"t": [1, 0, marker, 1], "e": [1, 0, 1, 0], "p": [0.9, 0.2, 0.8, 0.4]}, strict=False)
@@ -158,7 +160,7 @@ def test_a_negative_truth_that_nobody_predicts_is_no_third_label(
     assert as_polars(listed)[".estimate"].item() == 0.5
 
 
-def test_negative_labels_that_are_plain_are_labels() -> None:
+def test_negative_numbers_may_be_labels() -> None:
     # -1 and 1, also where 1 alone is predicted; predicted too; several; without predictions
     assert sens([-1, 1], [1, 1]) == ("binary", 1.0)
     assert sens([-1, 0, 1], [-1, 0, 0])[0] == "macro"
@@ -167,7 +169,7 @@ def test_negative_labels_that_are_plain_are_labels() -> None:
     assert shares[".estimate"].item() == pytest.approx(1 / 3)
 
 
-def test_level_order_never_decides() -> None:
+def test_enum_order_does_not_choose_the_event() -> None:
     truth, estimate = ["yes", "yes", "no"], ["yes", "no", "no"]
     for levels in (["no", "yes"], ["yes", "no"]):
         dtype = pl.Enum(levels)
@@ -177,14 +179,14 @@ def test_level_order_never_decides() -> None:
             sens(*columns)
 
 
-def test_enum_against_text() -> None:
+def test_enum_truth_with_text_estimate() -> None:
     truth = pl.Series(["yes", "yes", "no"], dtype=LEVELS)
     assert sens(truth, ["yes", "no", "no"], pos_label="yes")[1] == 0.5
     with pytest.raises(tf.LabelError, match="'Yes' is none of 'no', 'yes'"):
         sens(truth, ["Yes", "no", "no"], pos_label="yes")
 
 
-def test_more_than_two_labels() -> None:
+def test_multiclass_estimators() -> None:
     truth, estimate = list("aabbc"), list("abbbc")
     assert sens(truth, estimate) == ("macro", pytest.approx((1 / 2 + 1 + 1) / 3))
     assert sens(truth, estimate, pos_label="a") == ("binary", 0.5)
@@ -194,7 +196,7 @@ def test_more_than_two_labels() -> None:
     assert sens(["x", "y"], ["x", "x"], estimator="macro") == ("macro", 0.5)
 
 
-def test_listed_labels_count_also_where_they_do_not_occur() -> None:
+def test_listed_labels_count_when_absent() -> None:
     truth, estimate = ["a", "b"], ["b", "b"]
     three = pl.DataFrame({"t": truth, "e": estimate})
     with pytest.warns(tf.ConstantWarning, match="detection_prevalence cannot vary"):
@@ -206,7 +208,7 @@ def test_listed_labels_count_also_where_they_do_not_occur() -> None:
     assert sens(["a"], ["b"], labels=["a", "b"], pos_label="a") == ("binary", 0.0)
 
 
-def test_label_order_matters_to_weighted_kappa_only() -> None:
+def test_label_order_matters_only_to_weighted_kappa() -> None:
     data = pl.DataFrame({"t": ["low", "mid", "high", "high"], "e": ["mid", "mid", "high", "low"]})
     linear = tf.metric_tweak(tf.kap, "linear", weighting="linear")
     in_order = linear(data, "t", "e", labels=["low", "mid", "high"])[".estimate"][0]
@@ -227,7 +229,7 @@ def test_one_vs_rest_on_two_labels_is_binary() -> None:
     assert several(data, "t", "e", estimator="one_vs_rest").equals(several(data, "t", "e"))
 
 
-def test_rest_of_many_labels_keeps_its_digits_beside_heavy_labels() -> None:
+def test_one_vs_rest_keeps_precision_beside_large_weights() -> None:
     # of the rows that are not a, 0.4 of 0.6 are not taken for a; the label a weighs 10^16 times as much
     data = pl.DataFrame({"t": list("aabbc"), "e": list("aabba"), "w": [1e15, 2e15, 0.1, 0.3, 0.2], "g": ["x"] * 5})
     by_label = tf.new_groupwise_metric(tf.spec, "x", tf.group_minimum())("g").by_group(

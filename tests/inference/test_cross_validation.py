@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 FAIR = tf.metric_set(tf.accuracy, tf.demographic_parity("sex"))
 
 
-def test_splits_are_the_test_rows_of_each_fold(loans: pl.DataFrame) -> None:
+def test_resamples_of_splits_hold_the_test_rows(loans: pl.DataFrame) -> None:
     folds = tf.resamples(KFold(3).split(loans), loans.drop("fold"))
     assert folds["fold"].to_list() == [0] * 4 + [1] * 4 + [2] * 4
     assert folds.drop("fold").equals(loans.drop("fold"))
 
 
-def test_named_frames_are_put_together(loans: pl.DataFrame, engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_resamples_of_named_frames(loans: pl.DataFrame, engine: Callable[[pl.DataFrame], Any]) -> None:
     parts = [(f"month {fold}", engine(part)) for (fold,), part in loans.group_by("fold", maintain_order=True)]
     folds = tf.resamples(parts, name="month")
     found = as_polars(FAIR(folds, "truth", "estimate", group_by="month"))
@@ -35,7 +35,7 @@ def test_named_frames_are_put_together(loans: pl.DataFrame, engine: Callable[[pl
     assert found["month"].unique().sort().to_list() == ["month 1", "month 2"]
 
 
-def test_a_summary_is_mean_number_and_standard_error(
+def test_summarize_gives_mean_number_and_standard_error(
     loans: pl.DataFrame, engine: Callable[[pl.DataFrame], Any]
 ) -> None:
     result = FAIR(engine(loans), "truth", "estimate", group_by="fold")
@@ -46,7 +46,7 @@ def test_a_summary_is_mean_number_and_standard_error(
     assert found.row(0) == ("accuracy", None, "binary", statistics.mean(values), 2, pytest.approx(error))
 
 
-def test_folds_share_their_training_rows() -> None:
+def test_corrected_standard_error_of_folds() -> None:
     values = [0.5, 0.7, 0.6, 0.9, 0.8]
     result = pl.DataFrame({"fold": range(5), ".metric": ["sens"] * 5, ".estimate": values})
     # of five folds, four parts train for each that tests
@@ -58,19 +58,19 @@ def test_folds_share_their_training_rows() -> None:
     assert found == pytest.approx(statistics.stdev(changes) * math.sqrt(1 / 5 + 1 / 4))
 
 
-def test_what_has_no_value_is_not_counted() -> None:
+def test_summarize_skips_null_values() -> None:
     result = pl.DataFrame({"fold": [1, 2, 3], ".metric": ["sens"] * 3, ".estimate": [0.5, None, 0.7]})
     assert tf.summarize(result).row(0) == ("sens", pytest.approx(0.6), 2, pytest.approx(0.1))
     assert tf.summarize(result[:1]).row(0) == ("sens", 0.5, 1, None)
 
 
-def test_other_outer_groups_are_kept_apart(loans: pl.DataFrame) -> None:
+def test_summarize_keeps_other_outer_groups(loans: pl.DataFrame) -> None:
     result = tf.accuracy(loans, "truth", "estimate", group_by=["fold", "sex"])
     assert tf.summarize(result, over="fold")["sex"].to_list() == ["f", "m"]
     assert len(tf.summarize(result)) == 1
 
 
-def test_models_are_compared_resample_by_resample(loans: pl.DataFrame) -> None:
+def test_compare_resamples_pairs_resamples(loans: pl.DataFrame) -> None:
     better = loans.with_columns(estimate="truth")
     one, other = (FAIR(each, "truth", "estimate", group_by="fold") for each in (loans, better))
     found = tf.compare_resamples(one, other)
@@ -80,7 +80,7 @@ def test_models_are_compared_resample_by_resample(loans: pl.DataFrame) -> None:
     assert tf.compare_resamples(one, other.sample(fraction=1, shuffle=True, seed=1)).equals(found)
 
 
-def test_what_is_none_of_it_is_refused(loans: pl.DataFrame) -> None:
+def test_bad_results_raise(loans: pl.DataFrame) -> None:
     result = FAIR(loans, "truth", "estimate", group_by="fold")
     with pytest.raises(tf.ArgumentError, match="not of the same metrics and resamples"):
         tf.compare_resamples(result, result.filter(fold=1))
@@ -99,7 +99,7 @@ def test_what_is_none_of_it_is_refused(loans: pl.DataFrame) -> None:
         tf.resamples([])
 
 
-def test_the_values_of_groups_are_summarised_by_group(loans: pl.DataFrame) -> None:
+def test_summarize_of_group_values(loans: pl.DataFrame) -> None:
     groups = tf.equal_opportunity("sex").by_group(loans, "truth", "estimate", group_by="fold")
     found = tf.summarize(groups)
     assert found.select(".group", ".n").rows() == [("f", 2), ("m", 2)]
@@ -109,12 +109,12 @@ def test_the_values_of_groups_are_summarised_by_group(loans: pl.DataFrame) -> No
     assert tf.summarize(explained).equals(tf.summarize(FAIR(loans, "truth", "estimate", group_by="fold")))
 
 
-def test_an_outer_group_may_begin_with_a_dot() -> None:
+def test_outer_group_name_may_begin_with_a_dot() -> None:
     result = pl.DataFrame({".month": [1, 2], ".metric": ["rmse"] * 2, ".estimate": [1.0, 3.0]})
     assert tf.summarize(result).rows() == [("rmse", 2.0, 2, 1.0)]
 
 
-def test_what_is_infinite_or_no_number() -> None:
+def test_summarize_with_infinite_and_nan_values() -> None:
     result = pl.DataFrame({"fold": [1, 2, 3], ".metric": ["r"] * 3, ".estimate": [1.0, math.inf, 2.0]})
     assert tf.summarize(result).row(0) == ("r", math.inf, 3, None)
     assert tf.compare_resamples(result, result).row(0) == ("r", 0.0, 2, 0.0)
@@ -123,7 +123,7 @@ def test_what_is_infinite_or_no_number() -> None:
     assert tf.summarize(broken.to_pandas()).iloc[0].tolist() == ["r", 2.0, 2, 1.0]
 
 
-def test_test_rows_are_places_or_truth_values(loans: pl.DataFrame) -> None:
+def test_resamples_take_indices_or_masks(loans: pl.DataFrame) -> None:
     rows, data = [False] * 9 + [True] * 3, loans.drop("fold")
     assert tf.resamples([(None, rows)], data).drop("fold").equals(data[9:])
     assert tf.resamples([(None, []), (None, range(3))], data)["fold"].to_list() == [1] * 3
@@ -172,16 +172,16 @@ ODD: dict[str, tuple[Callable[[], object], str]] = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_what_does_not_fit_says_so(name: str) -> None:
+def test_bad_splits_raise(name: str) -> None:
     call, message = ODD[name]
     with pytest.raises(tf.TidyfairError, match=message):
         call()
 
 
-def test_folds_are_compared_by_value_whatever_kind_of_number_they_are() -> None:
+def test_compare_resamples_matches_folds_of_other_number_types() -> None:
     found = tf.compare_resamples(RESULT, RESULT.cast({"fold": pl.Float64}).reverse())
     assert found.rows() == [("rmse", 0.0, 2, 0.0)]
 
 
-def test_columns_may_come_in_another_order() -> None:
+def test_resamples_take_columns_in_any_order() -> None:
     assert tf.resamples([(1, GOOD), (2, GOOD.select("g", "y"))])["y"].to_list() == [1, 0, 1, 0]

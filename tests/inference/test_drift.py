@@ -26,7 +26,7 @@ PARITY = tf.compare_periods(tf.demographic_parity("g"), period="month", adjust="
 CALL: dict[str, Any] = {"estimate": "p", "group_by": "month"}
 
 
-def test_fewer_rows_make_a_range_larger_without_any_change() -> None:
+def test_expected_change_equals_hand_made_shuffles() -> None:
     data = people((1000, EQUAL), (100, EQUAL))
     found = PARITY(data, **CALL).row(0, named=True)
     # shuffled by hand
@@ -49,7 +49,7 @@ def test_fewer_rows_make_a_range_larger_without_any_change() -> None:
     assert [found[".estimate_before"], found[".estimate"]] == pytest.approx(values)
 
 
-def test_what_changes_is_found_and_what_does_not_is_not() -> None:
+def test_drift_is_detected_and_no_drift_is_rarely_rejected() -> None:
     drifted = people((500, {"a": 0.5, "b": 0.5}), (500, {"a": 0.5, "b": 0.5}), (500, {"a": 0.5, "b": 0.2}))
     found = PARITY(drifted, **CALL)
     assert found.select(".before", ".period").rows() == [(1, 2), (2, 3)]
@@ -61,7 +61,7 @@ def test_what_changes_is_found_and_what_does_not_is_not() -> None:
     assert rejected <= 8
 
 
-def test_equal_opportunity_is_shuffled_among_those_with_the_event() -> None:
+def test_equal_opportunity_drift_ignores_negatives() -> None:
     data = people((200, {"a": 0.5, "b": 0.6}), (150, {"a": 0.4, "b": 0.6}))
     doubled = pl.concat([data, data.with_columns(y=pl.lit(0), p=pl.lit(1, pl.Int64))])
     metric = tf.compare_periods(tf.equal_opportunity("g"), period="month", times=500)
@@ -76,7 +76,7 @@ def test_equal_opportunity_is_shuffled_among_those_with_the_event() -> None:
     )
 
 
-def test_outer_groups_have_periods_of_their_own() -> None:
+def test_outer_groups_have_their_own_periods() -> None:
     data = pl.concat(
         people((100, {"a": 0.5, "b": 0.4}), (100, {"a": 0.5, "b": 0.3}), seed=seed).with_columns(model=pl.lit(name))
         for seed, name in enumerate(("one", "two"))
@@ -87,7 +87,7 @@ def test_outer_groups_have_periods_of_their_own() -> None:
     assert found.filter(pl.col("model") == "two")[".estimate"].item() == alone[".estimate"].item()
 
 
-def test_bad_input() -> None:
+def test_bad_periods_and_metrics_raise() -> None:
     data = people((20, {"a": 0.5, "b": 0.5}), (20, {"a": 0.5, "b": 0.5}))
     with pytest.raises(tf.ArgumentError, match="group_by='month'"):
         PARITY(data, estimate="p")

@@ -66,7 +66,7 @@ def random_people(rows: int = 600) -> pl.DataFrame:
 # Verdicts
 
 
-def test_a_gate_reads_tallies_of_parts() -> None:
+def test_check_computes_from_added_tallies() -> None:
     parities = tf.metric_set(tf.equalized_odds("g"), tf.demographic_parity("h"))
     frame, gate = random_people(), tf.check(parities, below=0.2)
     one, other = (gate.metrics.tally(part, "t", "e") for part in (frame[:200], frame[200:]))
@@ -76,7 +76,7 @@ def test_a_gate_reads_tallies_of_parts() -> None:
         wanted.compute(wanted.metrics.tally(frame, estimate="e"), pos_label=0)
 
 
-def test_there_are_three_verdicts() -> None:
+def test_check_has_three_verdicts() -> None:
     gate = tf.check(tf.demographic_parity("g"), below=0.1)
     verdicts = [verdict(gate(data, estimate="e")) for data in (FAIR, UNFAIR, UNKNOWN)]
     assert verdicts == [PASS, FAIL, UNSURE]
@@ -84,7 +84,7 @@ def test_there_are_three_verdicts() -> None:
 
 @pytest.mark.parametrize("confidence", [0.8, 0.99])
 @pytest.mark.parametrize("limit", [0.02, 0.15, 0.4, 0.6])
-def test_a_verdict_is_that_of_one_sided_limits(limit: float, confidence: float) -> None:
+def test_verdict_equals_one_sided_limits(limit: float, confidence: float) -> None:
     data = random_people()
     level = 2 * confidence - 1
     for metric in (tf.demographic_parity("g"), tf.equalized_odds("h"), tf.accuracy_difference("h")):
@@ -100,14 +100,14 @@ def test_a_verdict_is_that_of_one_sided_limits(limit: float, confidence: float) 
 
 
 @pytest.mark.parametrize("limit", [0.3, 0.6, 0.8, 0.95])
-def test_ratios_are_to_be_above(limit: float) -> None:
+def test_ratio_verdict_equals_one_sided_limits(limit: float) -> None:
     data = random_people()
     for metric in (tf.demographic_parity_ratio("g"), tf.equalized_odds_ratio("h"), tf.accuracy_ratio("h")):
         expected = metric(data, "t", "e", interval="auto", conf_level=0.9, explain=True).row(0, named=True)
         assert verdict(tf.check(metric, above=limit)(data, "t", "e")) == by_hand(expected, "above", limit)
 
 
-def test_metrics_that_compare_no_groups_have_limits_too() -> None:
+def test_ordinary_metrics_have_verdicts() -> None:
     data = random_people()
     expected = tf.accuracy(data, "t", "e", interval="auto", conf_level=0.9).row(0, named=True)
     for limit in (expected[".lower"] - 0.01, expected[".estimate"], expected[".upper"] + 0.01):
@@ -115,7 +115,7 @@ def test_metrics_that_compare_no_groups_have_limits_too() -> None:
         assert verdict(tf.check(tf.accuracy, above=limit)(data, "t", "e")) == by_hand(row, "above", limit)
 
 
-def test_too_much_is_too_much_on_either_side() -> None:
+def test_signed_disparity_fails_on_either_side() -> None:
     for side in ("a", "b"):
         difference = tf.demographic_parity(tf.privileged(g=side))
         assert verdict(tf.check(difference, below=0.1)(UNFAIR, estimate="e")) == FAIL
@@ -128,7 +128,7 @@ def test_too_much_is_too_much_on_either_side() -> None:
 
 
 @pytest.mark.parametrize("side", ["a", "b"])
-def test_nor_does_the_sign_of_a_result_make_it_pass(side: str) -> None:
+def test_sign_of_a_stored_result_does_not_make_it_pass(side: str) -> None:
     metric = tf.demographic_parity(tf.privileged(g=side))
     found = metric(UNFAIR, estimate="e", interval="auto", conf_level=0.9, explain=True).pipe(tf.check, below=0.1)
     assert verdict(found) != PASS
@@ -137,7 +137,7 @@ def test_nor_does_the_sign_of_a_result_make_it_pass(side: str) -> None:
     assert verdict(found) != PASS
 
 
-def test_what_may_exceed_1_is_above_its_limit() -> None:
+def test_metric_beyond_1_is_checked_above_its_limit() -> None:
     data = pl.DataFrame({"t": [1] * 300 + [0] * 300, "e": [1] * 240 + [0] * 60 + [1] * 45 + [0] * 255})
     found = tf.check(tf.positive_likelihood_ratio, above=2)(data, "t", "e")
     assert found[".lower"].item() > 4
@@ -154,14 +154,14 @@ def test_what_may_exceed_1_is_above_its_limit() -> None:
     assert verdict(tf.check(compared, above=2.5)) == PASS
 
 
-def test_what_is_to_be_small_may_be_far_below_0() -> None:
+def test_minimized_metric_may_be_far_below_zero() -> None:
     counts = pl.DataFrame({"t": [9.0, 11.0] * 200, "e": [10.0] * 400})
     negative = tf.new_numeric_metric(lambda truth_mean: -truth_mean, "negative", "minimize", (-math.inf, math.inf))
     assert verdict(tf.check(negative, below=0.5)(counts, "t", "e", times=200)) == PASS
     assert verdict(tf.check(tf.msd, below=0.5)(counts.with_columns(e=13.0), "t", "e", times=200)) == FAIL
 
 
-def test_what_should_be_1_is_not_to_be_far_above_it() -> None:
+def test_metric_with_direction_one_fails_on_either_side() -> None:
     def last_over_first(groups: pl.DataFrame) -> float:
         return groups[".estimate"][-1] / groups[".estimate"][0]
 
@@ -171,7 +171,7 @@ def test_what_should_be_1_is_not_to_be_far_above_it() -> None:
         assert verdict(tf.check(signed, above=0.8)(data, estimate="e", times=200)) == expected
 
 
-def test_a_limit_is_on_the_side_that_the_metric_goes() -> None:
+def test_limit_on_the_wrong_side_raises() -> None:
     """A ratio of 0.6 is below 0.8, and no reason to pass."""
     for metric, limit in (
         (tf.demographic_parity_ratio("g"), {"below": 0.8}),
@@ -181,7 +181,7 @@ def test_a_limit_is_on_the_side_that_the_metric_goes() -> None:
             tf.check(metric, **limit)
 
 
-def test_who_was_left_out_may_differ_from_all() -> None:
+def test_left_out_group_prevents_a_pass() -> None:
     data = pl.concat([FAIR, people(c=(2, 4))])
     gate = tf.check(tf.demographic_parity("g", min_n=10), below=0.1)
     found = gate(data, estimate="e")
@@ -195,7 +195,7 @@ def test_who_was_left_out_may_differ_from_all() -> None:
     assert (verdict(undefined), undefined[".groups_left_out"].to_list()) == (UNSURE, [["c"]])
 
 
-def test_metrics_of_numbers_have_gates_too() -> None:
+def test_numeric_metrics_have_verdicts() -> None:
     random = np.random.default_rng(3)
     data = pl.DataFrame({"y": random.normal(size=2000), "p": 0.0, "g": ["a", "b"] * 1000})
     gate = tf.check(tf.mae_difference("g"), below=0.2)
@@ -207,13 +207,13 @@ def test_metrics_of_numbers_have_gates_too() -> None:
     assert found[".lower"].item() < found[".estimate"].item() < found[".upper"].item()
 
 
-def test_who_is_on_neither_side_was_not_asked_about() -> None:
+def test_rows_on_neither_side_do_not_prevent_a_pass() -> None:
     sides = tf.privileged({"g": "a"}, unprivileged={"g": "b"})
     data = pl.concat([FAIR, people(c=(2, 4))])
     assert verdict(tf.check(tf.demographic_parity(sides), below=0.1)(data, estimate="e")) == PASS
 
 
-def test_what_has_no_value_is_no_evidence() -> None:
+def test_undefined_metric_gives_not_enough_evidence() -> None:
     data = FAIR.with_columns(t=0)
     for metric in (tf.equal_opportunity("g"), tf.metric_set(tf.equal_opportunity("g"))):
         gate = tf.check(metric, below=0.1)
@@ -225,7 +225,7 @@ def test_what_has_no_value_is_no_evidence() -> None:
     assert verdict(empty(FAIR.filter(pl.col("g") == "a"), estimate="e")) != FAIL
 
 
-def test_what_is_infinite_fails() -> None:
+def test_infinite_disparity_fails() -> None:
     data = people(a=(0, 4), b=(2, 4))
     metric = tf.demographic_parity("g", aggregate=tf.log_ratio())
     found = tf.check(metric, below=1)(data, estimate="e")
@@ -261,7 +261,7 @@ def holm(metrics: tf.MetricSet, data: pl.DataFrame, limit: float, confidence: fl
     return verdicts
 
 
-def test_failures_of_several_are_judged_after_holm() -> None:
+def test_verdicts_of_several_metrics_use_holm() -> None:
     data = random_people()
     metrics = tf.metric_set(
         tf.demographic_parity("g"), tf.demographic_parity("h"), tf.accuracy_difference("h"), tf.equal_opportunity("h"),
@@ -275,7 +275,7 @@ def test_failures_of_several_are_judged_after_holm() -> None:
     assert seen == {PASS, FAIL, UNSURE}
 
 
-def test_many_metrics_do_not_fail_by_chance() -> None:
+def test_holm_keeps_repeated_metrics_from_failing() -> None:
     # limits of which one alone is crossed
     data = people(a=(550, 1000), b=(500, 1000)).with_columns(t=1)
     metric = tf.demographic_parity("g")
@@ -291,7 +291,7 @@ def test_many_metrics_do_not_fail_by_chance() -> None:
     assert two[".verdict"].to_list() == [FAIL, FAIL]
 
 
-def test_each_outer_group_has_a_verdict() -> None:
+def test_outer_groups_have_verdicts() -> None:
     data = pl.concat([FAIR.with_columns(f=1), UNFAIR.with_columns(f=2), UNKNOWN.with_columns(f=3)])
     gate = tf.check(tf.demographic_parity("g"), below=0.1)
     found = gate(data, estimate="e", group_by="f")
@@ -301,7 +301,7 @@ def test_each_outer_group_has_a_verdict() -> None:
     assert gate(data, estimate="e", group_by=iter(["f"])).equals(found)
 
 
-def test_outer_groups_are_judged_together() -> None:
+def test_holm_covers_outer_groups() -> None:
     data = random_people()
     metrics = tf.metric_set(tf.demographic_parity("h"), tf.accuracy_difference("h"))
     for limit in (0.1, 0.3, 0.35, 0.4):
@@ -310,7 +310,7 @@ def test_outer_groups_are_judged_together() -> None:
         assert found[".verdict"].to_list() == expected
 
 
-def test_each_threshold_has_a_verdict() -> None:
+def test_thresholds_have_verdicts() -> None:
     data = random_people()
     metric = tf.demographic_parity("g")
     expected = metric(data, probs="score", threshold=[0.3, 0.6], interval="auto", conf_level=0.9, explain=True)
@@ -320,7 +320,7 @@ def test_each_threshold_has_a_verdict() -> None:
     assert found[".verdict"].to_list() == [by_hand(row, "below", 0.2) for row in expected.to_dicts()]
 
 
-def test_what_has_no_closed_form_is_drawn() -> None:
+def test_metric_without_closed_form_uses_replicates() -> None:
     data = random_people()
     metric = tf.new_groupwise_metric(tf.mcc, "mcc_difference", tf.difference())("h")
     expected = metric(data, "t", "e", interval="auto", conf_level=0.9, times=300, seed=2, explain=True)
@@ -330,7 +330,7 @@ def test_what_has_no_closed_form_is_drawn() -> None:
         assert verdict(found) == by_hand(expected.row(0, named=True), "below", limit)
 
 
-def test_a_gate_warns_as_often_as_its_metric() -> None:
+def test_check_warns_once_as_its_metrics_do() -> None:
     data = random_people().with_columns(t=pl.when(pl.col("g") == "c").then(0).otherwise("t"))
     metrics = tf.metric_set(tf.equal_opportunity("g"), tf.accuracy_difference("h"), tf.demographic_parity("h"))
     for call in (metrics, tf.check(metrics, below=0.3)):
@@ -343,7 +343,7 @@ def test_a_gate_warns_as_often_as_its_metric() -> None:
 # Results
 
 
-def test_results_are_judged_by_their_limits() -> None:
+def test_check_of_a_result_uses_its_limits() -> None:
     data = random_people()
     metrics = tf.metric_set(tf.demographic_parity("g"), tf.accuracy_difference("h"), tf.equalized_odds("h"))
     result = metrics(data, "t", "e", interval="auto", conf_level=0.9, explain=True, group_by="fold")
@@ -356,14 +356,14 @@ def test_results_are_judged_by_their_limits() -> None:
     assert seen == {PASS, FAIL, UNSURE}
 
 
-def test_results_of_ratios_are_judged_too() -> None:
+def test_check_of_a_ratio_result() -> None:
     ratio = tf.demographic_parity_ratio("g")
     for data, expected in ((FAIR, PASS), (UNFAIR, FAIL), (UNKNOWN, UNSURE)):
         result = ratio(data, estimate="e", interval="auto", conf_level=0.9, explain=True)
         assert verdict(result.pipe(tf.check, above=0.8)) == expected
 
 
-def test_a_stored_result_does_not_pass_with_a_group_left_out() -> None:
+def test_check_of_a_result_with_a_left_out_group_does_not_pass() -> None:
     data = pl.concat([FAIR, people(c=(2, 4))])
     gap = tf.demographic_parity("g", min_n=10)
     result = gap(data, estimate="e", interval="auto", conf_level=0.9, explain=True)
@@ -389,7 +389,7 @@ def rows_of_polars() -> list[dict[str, Any]]:
     return SOME_METRICS(SOME, **SOME_CALL, **SURE).to_dicts()
 
 
-def test_gates_and_results_are_of_the_callers_kind(engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_check_returns_the_kind_of_frame_given(engine: Callable[[pl.DataFrame], Any]) -> None:
     given = engine(SOME)
     kind = answer_kind(given)
     result = SOME_METRICS(given, **SOME_CALL, **SURE)
@@ -402,20 +402,20 @@ def test_gates_and_results_are_of_the_callers_kind(engine: Callable[[pl.DataFram
         assert as_polars(piped)[".verdict"].to_list() == [by_hand(row, "below", limit) for row in rows_of_polars()]
 
 
-def test_a_result_takes_no_confidence_beside_its_intervals() -> None:
+def test_check_of_a_result_rejects_confidence() -> None:
     result = tf.demographic_parity("g")(FAIR, estimate="e", interval="auto", conf_level=0.2, explain=True)
     with pytest.raises(tf.ArgumentError, match="judges a result by the intervals that it has"):
         tf.check(result, below=0.15, confidence=0.99)
 
 
-def test_a_result_read_from_csv_is_refused() -> None:
+def test_check_of_a_result_from_csv_raises() -> None:
     result = tf.demographic_parity("g")(FAIR, estimate="e", interval="auto", explain=True)
     as_text = result.with_columns(pl.lit("").alias(".groups_left_out"))
     with pytest.raises(tf.ColumnError, match=r"'\.groups_left_out' of the result holds String in place of lists"):
         tf.check(as_text, below=0.1)
 
 
-def test_a_result_without_limits_is_refused() -> None:
+def test_check_of_a_result_without_limits_raises() -> None:
     result = tf.demographic_parity("g")(FAIR, estimate="e")
     with pytest.raises(
         tf.ColumnError, match=r"no '.lower', '.upper', .*; evaluate with `interval=\"auto\", explain=True`"
@@ -450,7 +450,7 @@ AT_THE_LIMIT = {
 
 
 @pytest.mark.parametrize("name", AT_THE_LIMIT)
-def test_at_the_limit_one_verdict_in_twenty_is_wrong(name: str) -> None:
+def test_error_rate_at_the_limit_of_a_difference(name: str) -> None:
     count = 300
     data = worlds(AT_THE_LIMIT[name], 150, count, seed=len(name))
     result = tf.demographic_parity("g")(
@@ -466,7 +466,7 @@ def test_at_the_limit_one_verdict_in_twenty_is_wrong(name: str) -> None:
         assert (verdicts == FAIL).any()
 
 
-def test_so_it_is_at_four_fifths() -> None:
+def test_error_rate_at_the_limit_of_a_ratio() -> None:
     count = 300
     data = worlds({"a": 0.5, "b": 0.4}, 300, count, seed=2)
     ratio = tf.demographic_parity_ratio("g")
@@ -477,7 +477,7 @@ def test_so_it_is_at_four_fifths() -> None:
         assert 0 < float((verdicts == word).mean()) <= often
 
 
-def test_where_all_are_at_the_limit_few_sets_have_a_failure() -> None:
+def test_familywise_error_rate_at_the_limit() -> None:
     random = np.random.default_rng(9)
     count, rows, failing = 40, 300, 0
     gate = tf.check(tf.demographic_parity("g"), below=0.1)
@@ -494,7 +494,7 @@ def test_where_all_are_at_the_limit_few_sets_have_a_failure() -> None:
 # Four fifths
 
 
-def test_four_fifths_is_a_ratio_above_0_8() -> None:
+def test_four_fifths_equals_check_of_the_ratio_above_0_8() -> None:
     for data in (FAIR, UNFAIR, UNKNOWN):
         found = tf.four_fifths("g")(data, estimate="e")
         expected = tf.check(tf.demographic_parity_ratio("g", name="four_fifths"), above=0.8)(data, estimate="e")
@@ -504,7 +504,7 @@ def test_four_fifths_is_a_ratio_above_0_8() -> None:
     assert confident[".upper"].item() > tf.four_fifths("g")(UNFAIR, estimate="e")[".upper"].item()
 
 
-def test_what_is_favourable_is_said() -> None:
+def test_four_fifths_takes_the_favourable_label() -> None:
     words = UNFAIR.with_columns(pl.col("e").replace_strict({0: "no", 1: "yes"}, return_dtype=pl.String))
     gate = tf.four_fifths("g", favourable="yes")
     assert gate(words, estimate="e").equals(tf.four_fifths("g")(UNFAIR, estimate="e"))
@@ -519,7 +519,7 @@ def test_what_is_favourable_is_said() -> None:
         tf.four_fifths()
 
 
-def test_nobody_selected_is_no_evidence() -> None:
+def test_four_fifths_without_selections_is_not_enough_evidence() -> None:
     data = people(a=(0, 50), b=(0, 50))
     gate = tf.four_fifths("g", favourable=1)
     assert verdict(gate(data, estimate="e", labels=[0, 1], on_undefined="ignore")) == UNSURE
@@ -528,7 +528,7 @@ def test_nobody_selected_is_no_evidence() -> None:
 # Assertions
 
 
-def test_what_fails_raises_with_a_table() -> None:
+def test_assert_fair_raises_with_a_table() -> None:
     metrics = tf.metric_set(tf.demographic_parity("g"), tf.accuracy_difference("g"))
     data = UNFAIR.with_columns(t="e")
     with pytest.raises(tf.UnfairError) as caught:
@@ -543,14 +543,14 @@ def test_what_fails_raises_with_a_table() -> None:
     assert max(map(len, text.splitlines())) <= 160
 
 
-def test_what_is_fair_says_nothing() -> None:
+def test_assert_fair_returns_none_when_fair() -> None:
     assert_fair: Callable[..., object] = tf.assert_fair
     assert assert_fair(tf.demographic_parity("g"), FAIR, estimate="e", below=0.1) is None
     assert assert_fair(tf.demographic_parity_ratio("g"), FAIR, estimate="e", above=0.8) is None
     assert assert_fair(tf.demographic_parity("g"), FAIR.to_pandas(), estimate="e", below=0.1) is None
 
 
-def test_who_is_strict_asks_for_evidence() -> None:
+def test_strict_assert_fair_needs_evidence() -> None:
     parity = tf.demographic_parity("g")
     tf.assert_fair(parity, UNKNOWN, estimate="e", below=0.1)
     said = "^1 of 1 disparities fail their limit, or there is not enough evidence:\n"
@@ -564,7 +564,7 @@ def test_who_is_strict_asks_for_evidence() -> None:
         tf.assert_fair(parity, UNFAIR, estimate="e", below=0.2, confidence=0.501, strict=True)
 
 
-def test_the_table_says_what_each_row_is_about() -> None:
+def test_assert_fair_table_describes_its_rows() -> None:
     data = pl.concat([UNFAIR.with_columns(month=pl.lit("May")), FAIR.with_columns(month=pl.lit("June"))])
     with pytest.raises(tf.UnfairError, match="May") as caught:
         tf.assert_fair(tf.demographic_parity("g"), data.to_pandas(), estimate="e", below=0.1, group_by="month")
@@ -588,7 +588,7 @@ ODD_LIMITS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("limits", ODD_LIMITS, ids=str)
-def test_odd_limits_are_refused(limits: dict[str, Any]) -> None:
+def test_bad_limits_raise(limits: dict[str, Any]) -> None:
     result = tf.demographic_parity("g")(FAIR, estimate="e", interval="auto", explain=True)
     for given in (tf.demographic_parity("g"), result):
         with pytest.raises(tf.ArgumentError):
@@ -617,7 +617,7 @@ WILD_LIMITS: list[tuple[Any, dict[str, float], str]] = [
 
 
 @pytest.mark.parametrize(("metric", "limit", "told"), WILD_LIMITS, ids=repr)
-def test_a_limit_that_the_metric_cannot_reach_is_refused(metric: Any, limit: dict[str, Any], told: str) -> None:
+def test_unreachable_limit_raises(metric: Any, limit: dict[str, Any], told: str) -> None:
     for gate in (
         lambda: tf.check(metric, **limit),
         lambda: tf.assert_fair(metric, FAIR, estimate="e", **limit),
@@ -645,12 +645,12 @@ BOUNDLESS: list[tuple[Any, dict[str, float]]] = [
 ]  # fmt: skip
 
 
-def test_a_limit_that_can_be_reached_is_taken() -> None:
+def test_reachable_limit_is_accepted() -> None:
     for metric, limit in BOUNDLESS:
         assert tf.check(metric, **limit).limits == (next(iter(limit.items())),)
 
 
-def test_a_range_that_was_said_of_a_metric_of_ones_own_counts() -> None:
+def test_range_of_a_custom_metric_bounds_the_limit() -> None:
     share = tf.new_class_metric(lambda fn, instances: (fn, instances), "missed", "minimize", (0, 0.5))
     with pytest.raises(tf.ArgumentError, match=r"between 0 and 0\.5"):
         tf.check(share, below=0.7)
@@ -658,7 +658,7 @@ def test_a_range_that_was_said_of_a_metric_of_ones_own_counts() -> None:
 
 
 @pytest.mark.parametrize("options", [{"interval": "auto"}, {"conf_level": 0.9}, {"explain": True}], ids=str)
-def test_a_gate_has_its_own_limits(options: dict[str, Any]) -> None:
+def test_gate_rejects_interval_options(options: dict[str, Any]) -> None:
     with pytest.raises(tf.ArgumentError, match=f"A gate takes no `{next(iter(options))}`"):
         tf.check(tf.demographic_parity("g"), below=0.1)(FAIR, estimate="e", **options)
 
@@ -667,12 +667,12 @@ def test_a_gate_has_its_own_limits(options: dict[str, Any]) -> None:
         gate.compute(gate.metrics.tally(FAIR, estimate="e"), **options)
 
 
-def test_what_is_left_to_the_default_is_not_given_twice() -> None:
+def test_pos_label_none_is_not_given_twice() -> None:
     gate: Any = tf.four_fifths("g", favourable=1)
     assert gate(UNFAIR, estimate="e", pos_label=None).equals(gate(UNFAIR, estimate="e"))
 
 
-def test_odd_options_of_a_gate_are_refused() -> None:
+def test_gate_rejects_bad_options() -> None:
     gate = tf.check(tf.demographic_parity("g"), below=0.1)
     for options in ({"nonsense": 1}, {"times": 0}, {"seed": -1}, {"na_rm": 2}, {"on_undefined": "cry"}):
         with pytest.raises(tf.TidyfairError):
@@ -685,7 +685,7 @@ def test_odd_options_of_a_gate_are_refused() -> None:
         gate(FAIR, estimate="nowhere")
 
 
-def test_what_is_no_metric_is_refused() -> None:
+def test_check_of_a_non_metric_raises() -> None:
     with pytest.raises(tf.ArgumentError, match=r'did you mean `demographic_parity\("col"\)`'):
         tf.check(tf.demographic_parity, below=0.1)
     for odd in (None, 3, "demographic_parity", [tf.demographic_parity("g")]):
@@ -696,7 +696,7 @@ def test_what_is_no_metric_is_refused() -> None:
         tf.assert_fair(result, FAIR, estimate="e", below=0.1)
 
 
-def test_what_has_no_interval_cannot_be_judged() -> None:
+def test_check_of_a_metric_without_interval_raises() -> None:
     precision = tf.new_groupwise_metric(tf.average_precision, "precision_parity", tf.difference())
     with pytest.raises(tf.ArgumentError, match="no interval of precision_parity"):
         tf.check(precision("g"), below=0.1)(random_people(), "t", probs="score", score_bins=64)
@@ -709,7 +709,7 @@ def largest_less_smallest(groups: pl.DataFrame) -> float:
     return max(values) - min(values)
 
 
-def test_an_aggregate_of_ones_own_passes_or_is_not_known_well_enough() -> None:
+def test_custom_aggregate_without_equality_does_not_fail_equal_groups() -> None:
     own = tf.new_groupwise_metric(tf.selection_rate, "own", largest_less_smallest)("g")
     random = np.random.default_rng(3)
     for _ in range(5):
@@ -731,14 +731,14 @@ OWN_DISTANCES: list[tuple[Any, dict[str, float]]] = [
 
 
 @pytest.mark.parametrize(("aggregate", "limit"), OWN_DISTANCES, ids=lambda each: repr(each)[:30])
-def test_distances_that_are_no_matter_of_pairs_have_three_verdicts(aggregate: Any, limit: dict[str, float]) -> None:
+def test_spread_aggregates_have_three_verdicts(aggregate: Any, limit: dict[str, float]) -> None:
     gate = tf.check(tf.demographic_parity("g", aggregate=aggregate), **limit)
     assert [verdict(gate(data, estimate="e", times=200)) for data in (FAIR, UNFAIR, UNKNOWN)] == [PASS, FAIL, UNSURE]
     # replicates of groups in which all are alike are alike
     assert verdict(gate(people(a=(4, 4), b=(4, 4), c=(4, 4)), estimate="e", times=200)) == UNSURE
 
 
-def test_a_signed_aggregate_of_ones_own_fails_on_either_side() -> None:
+def test_custom_signed_aggregate_fails_on_either_side() -> None:
     def last_less_first(groups: pl.DataFrame) -> float:
         return groups[".estimate"][-1] - groups[".estimate"][0]
 
@@ -748,7 +748,7 @@ def test_a_signed_aggregate_of_ones_own_fails_on_either_side() -> None:
         assert verdict(gate(data, estimate="e", times=200)) == FAIL
 
 
-def test_what_has_no_end_at_equality_passes_by_the_other() -> None:
+def test_interval_without_lower_end_may_pass() -> None:
     # of two metrics at once there is no lower end
     spread = tf.equalized_odds("g", aggregate=tf.standard_deviation())
     data = pl.concat([FAIR.with_columns(t=1), FAIR.with_columns(t=0)])
@@ -756,7 +756,7 @@ def test_what_has_no_end_at_equality_passes_by_the_other() -> None:
     assert (found[".lower"].item(), verdict(found)) == (None, PASS)
 
 
-def test_groups_of_one_row_are_no_evidence() -> None:
+def test_groups_of_one_row_give_not_enough_evidence() -> None:
     rows = pl.DataFrame({"y": [1.0, 2.0, 3.0], "p": [1.1, 2.1, 3.1], "g": list("abc")})
     for limit in (0.1, 0.001):
         found = tf.check(tf.mae_difference("g"), below=limit)(rows, "y", "p", times=200, on_undefined="ignore")

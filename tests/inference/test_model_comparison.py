@@ -25,7 +25,7 @@ FAIR = tf.metric_set(
 CALL: dict[str, Any] = {"truth": "y", "one": "one", "other": "other", "times": 300}
 
 
-def test_both_values_are_those_of_the_models() -> None:
+def test_values_of_both_models_equal_separate_calls() -> None:
     kinds: list[dict[str, Any]] = [{}, {"group_by": "fold"}, {"case_weights": "weight"}]
     for options in kinds:
         call: dict[str, Any] = {**CALL, **options}
@@ -37,7 +37,7 @@ def test_both_values_are_those_of_the_models() -> None:
         assert (found[".lower"] <= found[".upper"]).all()
 
 
-def test_rows_are_drawn_with_both_predictions() -> None:
+def test_paired_bootstrap_equals_drawing_rows() -> None:
     part = LOANS.head(300)
     found = tf.compare_models(tf.mcc)(part, "y", one="one", other="other", times=20_000)
     truth, first, second = (part[name].to_numpy() for name in ("y", "one", "other"))
@@ -55,13 +55,13 @@ def test_rows_are_drawn_with_both_predictions() -> None:
     assert found[".std_error"].item() == pytest.approx(np.std(changes), rel=0.03)
 
 
-def test_a_model_does_not_differ_from_itself() -> None:
+def test_model_compared_with_itself_has_no_change() -> None:
     found = tf.compare_models(FAIR)(LOANS.with_columns(again="one"), "y", one="one", other="again", times=100)
     assert found.select(".change", ".lower", ".upper").unique().rows() == [(0.0, 0.0, 0.0)]
     assert found[".p_value"].drop_nulls().unique().to_list() == [1.0]
 
 
-def test_mcnemars_test() -> None:
+def test_p_values_equal_mcnemar() -> None:
     fair = tf.metric_set(*FAIR.metrics[:6])
     found = tf.compare_models(fair)(LOANS, **CALL, group_by="sex")
     right = [(pl.col(name) == pl.col("y")).alias(name) for name in ("one", "other")]
@@ -78,7 +78,7 @@ def test_mcnemars_test() -> None:
 
 
 @pytest.mark.parametrize("truth", [None, "y", "part"])
-def test_who_is_selected_by_one_model_only_is_as_likely_by_either(truth: str | None) -> None:
+def test_selection_rate_p_value_is_a_sign_test(truth: str | None) -> None:
     data = LOANS.with_columns(part=pl.when(pl.int_range(pl.len()) % 3 > 0).then("y"))
     rates = tf.metric_set(tf.selection_rate, tf.detection_prevalence)
     found = tf.compare_models(rates)(data, truth, one="one", other="other", times=20, group_by="sex")
@@ -94,7 +94,7 @@ def test_who_is_selected_by_one_model_only_is_as_likely_by_either(truth: str | N
     assert tf.compare_models(fixed)(data, "y", one="one", other="other", times=20)[".p_value"].is_null().all()
 
 
-def test_the_same_seed_gives_the_same_answer() -> None:
+def test_same_seed_gives_same_result() -> None:
     found = tf.compare_models(FAIR)(LOANS, **CALL)
     shuffled = LOANS.sample(fraction=1, shuffle=True, seed=1)
     assert tf.compare_models(FAIR)(shuffled, **CALL).equals(found)
@@ -102,7 +102,7 @@ def test_the_same_seed_gives_the_same_answer() -> None:
     assert tf.compare_models(FAIR)(LOANS.to_pandas(), **CALL)[".change"].tolist() == found[".change"].to_list()
 
 
-def test_what_cannot_be_compared() -> None:
+def test_bad_comparisons_raise() -> None:
     with pytest.raises(tf.ArgumentError, match="compares labels or scores, not both at once"):
         tf.compare_models(tf.roc_auc, tf.sens)
     with pytest.raises(tf.ArgumentError, match="takes no `probs`: predictions are `one=` and `other=`"):
@@ -126,7 +126,7 @@ def places(truth: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return wins.mean(axis=1), wins.mean(axis=0)
 
 
-def test_areas_of_the_same_rows_share_their_luck() -> None:
+def test_paired_auc_error_equals_delong() -> None:
     truth = SCORES["y"].to_numpy()
     both = [places(truth, SCORES[name].to_numpy()) for name in ("score", "second")]
     # DeLong et al. (1988): the variance of the difference of the places, in each class
@@ -141,7 +141,7 @@ def test_areas_of_the_same_rows_share_their_luck() -> None:
     assert found[".p_value"] is None
 
 
-def test_areas_of_groups_change_too() -> None:
+def test_auc_parity_of_two_models() -> None:
     test = tf.compare_models(tf.auc_parity("sex"))
     found = test(SCORES, "y", one="score", other="second", times=50, group_by="fold")
     for name, side in ((".one", "score"), (".other", "second")):
@@ -151,7 +151,7 @@ def test_areas_of_groups_change_too() -> None:
     assert test(mixed, "y", one="score", other="second", times=50, group_by="fold").equals(found)
 
 
-def test_errors_of_numbers_change_by_pairs() -> None:
+def test_paired_mae_error_equals_plain_arithmetic() -> None:
     data = SCORES.with_columns(target=pl.col("weight"))
     found = tf.compare_models(tf.mae)(data, "target", one="score", other="second", times=1_000).row(0, named=True)
     away = [(data["target"] - data[name]).abs().to_numpy() for name in ("score", "second")]
@@ -160,7 +160,7 @@ def test_errors_of_numbers_change_by_pairs() -> None:
     assert found[".std_error"] == pytest.approx(change.std() / math.sqrt(len(change)), rel=0.1)
 
 
-def test_clusters_of_both_models_are_drawn_together() -> None:
+def test_clusters_are_drawn_together() -> None:
     people = LOANS.head(150).with_row_index("person")
     copies = pl.concat([people] * 4)
     call: dict[str, Any] = {"truth": "y", "one": "one", "other": "other", "times": 1_000}
@@ -171,7 +171,7 @@ def test_clusters_of_both_models_are_drawn_together() -> None:
     assert together[".p_value"].item() is None
 
 
-def test_sides_of_outer_groups_are_compared_too() -> None:
+def test_sides_in_group_by_are_compared() -> None:
     sides = tf.privileged(race="White")
     calls: tuple[tuple[tf.Metric, dict[str, Any]], ...] = (
         (tf.accuracy, CALL),
@@ -182,7 +182,7 @@ def test_sides_of_outer_groups_are_compared_too() -> None:
         assert found["side"].to_list()[:2] == ["privileged", "unprivileged"]
 
 
-def test_rows_without_one_of_the_predictions_are_left_out_of_both() -> None:
+def test_rows_lacking_a_prediction_are_dropped_for_both_models() -> None:
     lacking = SCORES.with_columns(second=pl.when(pl.col("y") & (pl.col("score") < 0.4)).then(None).otherwise("score"))
     change = tf.compare_models(tf.roc_auc)(lacking, "y", one="score", other="second", times=50)
     assert change.select(".change", ".lower", ".upper").row(0) == (0.0, 0.0, 0.0)
@@ -193,7 +193,7 @@ def test_rows_without_one_of_the_predictions_are_left_out_of_both() -> None:
     assert change[".one"].item() == tf.accuracy(kept, "y", "one")[".estimate"].item()
 
 
-def test_a_change_of_a_group_of_one_row_is_not_sure() -> None:
+def test_single_row_group_has_change_without_interval() -> None:
     rows = pl.DataFrame(
         {"y": [1, 0] * 10 + [1], "one": [1, 0, 0, 1] * 5 + [0], "other": [1] * 21, "g": ["a"] * 20 + ["b"]}
     )
@@ -203,13 +203,13 @@ def test_a_change_of_a_group_of_one_row_is_not_sure() -> None:
     assert found.select(pl.col(".lower", ".upper", ".std_error").is_null()).rows() == [(False,) * 3, (True,) * 3]
 
 
-def test_few_clusters_of_two_models_are_few_too() -> None:
+def test_few_clusters_of_two_models_warn() -> None:
     people = pl.DataFrame({"person": list(range(6)) * 2, "y": [1, 0, 1] * 4, "one": [1, 0] * 6, "other": [0, 1, 1] * 4})
     with pytest.warns(tf.ClusterWarning, match="There are 6 clusters"):
         tf.compare_models(tf.accuracy)(people, "y", one="one", other="other", cluster="person", times=100)
 
 
-def test_what_is_no_second_prediction() -> None:
+def test_bad_second_prediction_raises() -> None:
     compare: Any = tf.compare_models(tf.demographic_parity("sex"))
     with pytest.raises(tf.ColumnError, match="`other`: 'sex' is what the data are grouped by"):
         compare(LOANS, "y", one="one", other="sex")
@@ -229,7 +229,7 @@ def test_what_is_no_second_prediction() -> None:
 # The worst group
 
 
-def test_how_sure_it_is_which_group_is_the_worst() -> None:
+def test_worst_groups_equals_wilson_and_grid() -> None:
     found = tf.worst_groups(tf.equal_opportunity("race"), times=40_000)(LOANS, "y", "one")
     positives = LOANS.filter("y").group_by("race", maintain_order=True).agg(pl.col("one").sum(), pl.len())
     counts = {race: (hits, rows) for race, hits, rows in positives.rows()}
@@ -248,7 +248,7 @@ def test_how_sure_it_is_which_group_is_the_worst() -> None:
     assert found[".p_worst"].sum() == pytest.approx(1)
 
 
-def test_the_worst_is_the_highest_where_less_is_better() -> None:
+def test_worst_group_is_the_highest_when_minimized() -> None:
     people = pl.DataFrame(
         {"y": [0] * 200, "p": [1] * 80 + [0] * 20 + [1] * 20 + [0] * 80, "g": ["a"] * 100 + ["b"] * 100}
     )
@@ -257,7 +257,7 @@ def test_the_worst_is_the_highest_where_less_is_better() -> None:
     assert found.filter(pl.col(".group") == "a")[".p_worst"].item() > 0.99
 
 
-def test_of_equal_groups_none_is_the_worst_for_sure() -> None:
+def test_equal_groups_have_no_certain_worst() -> None:
     random, seen = np.random.default_rng(4), []
     for _ in range(30):
         people = pl.DataFrame({"g": np.repeat(np.arange(6), 33), "p": random.random(198) < 0.7})

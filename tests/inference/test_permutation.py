@@ -78,7 +78,7 @@ def assert_same(found: dict[str, Any], plain: dict[str, float], rows: int) -> No
 
 @pytest.mark.parametrize("within", [None, "age_band"])
 @pytest.mark.parametrize("group", ["sex", "race"])
-def test_f1_is_shuffled_as_rows_are(group: str, within: str | None) -> None:
+def test_f1_test_equals_shuffled_rows(group: str, within: str | None) -> None:
     large = [name for name, size in LOANS[group].value_counts().rows() if size >= 60]
     data = LOANS.filter(pl.col(group).cast(pl.String).is_in(large))
     truth, guess, _, groups = columns(data, group)
@@ -114,7 +114,7 @@ def delong(truth: np.ndarray, score: np.ndarray) -> float:
     return math.sqrt(sum(parts))
 
 
-def test_areas_are_shuffled_with_delongs_errors() -> None:
+def test_auc_test_equals_shuffles_with_delong_errors() -> None:
     data = LOANS.head(400)
     truth, _, score, group = columns(data, "sex")
     for name in np.unique(group):
@@ -128,7 +128,7 @@ def test_areas_are_shuffled_with_delongs_errors() -> None:
     assert_same(outcome(tf.auc_parity("sex"), data, SCORED), plain, len(data))
 
 
-def test_weighted_shares_are_shuffled_with_their_weights() -> None:
+def test_weighted_rate_test_shuffles_weights() -> None:
     data = LOANS.head(600)
     _, guess, _, group = columns(data, "sex")
     weight = data["weight"].to_numpy()
@@ -148,7 +148,7 @@ def test_weighted_shares_are_shuffled_with_their_weights() -> None:
     assert times_hundred == {name: pytest.approx(value) if ".p" not in name else value for name, value in found.items()}
 
 
-def test_means_of_numbers_have_tests_too() -> None:
+def test_numeric_metrics_have_permutation_tests() -> None:
     data = LOANS.with_columns(guess=pl.lit(0.5) + pl.when(pl.col("sex") == LOANS["sex"][0]).then(1.0).otherwise(0.0))
     far = outcome(tf.mae_difference("sex"), data, {"truth": "score", "estimate": "guess"}, times=199)
     assert far[".p_value"] == pytest.approx(1 / 200)
@@ -158,7 +158,7 @@ def test_means_of_numbers_have_tests_too() -> None:
 
 
 @pytest.mark.parametrize("within", [None, "age_band"])
-def test_rates_can_be_tested_by_standard_errors_too(within: str | None) -> None:
+def test_studentized_test_of_rates(within: str | None) -> None:
     truth, guess, _, groups = columns(LOANS, "race")
     data = LOANS.filter(pl.Series(truth))
     guess, groups, pooled = guess[truth], groups[truth], guess[truth].mean()
@@ -180,7 +180,7 @@ def test_rates_can_be_tested_by_standard_errors_too(within: str | None) -> None:
         assert found[name] == by_range[name]
 
 
-def test_a_rare_group_does_not_drown_the_others() -> None:
+def test_studentized_test_is_not_dominated_by_a_rare_group() -> None:
     sizes, hits = {"a": 1000, "b": 1000, "rare": 8}, {"a": 400, "b": 500, "rare": 4}
     data = pl.concat(
         pl.DataFrame({"group": [name] * size, "e": [1] * hits[name] + [0] * (size - hits[name])})
@@ -200,7 +200,7 @@ def test_a_rare_group_does_not_drown_the_others() -> None:
 # Among whom
 
 
-def test_treatment_is_shuffled_among_the_errors() -> None:
+def test_treatment_equality_shuffles_errors() -> None:
     data = LOANS.head(500)
     truth, guess, _, group = columns(data, "sex")
     wrong = truth != guess
@@ -219,7 +219,7 @@ def test_treatment_is_shuffled_among_the_errors() -> None:
     assert found[".p_value"] == pytest.approx((draws <= observed + 1e-9).mean(), abs=0.08)
 
 
-def test_what_compares_groups_already_is_tested_as_it_is() -> None:
+def test_between_group_metrics_are_tested_unstudentized() -> None:
     small = LOANS.head(300)
     *_, group = columns(small, "race")
     random, draws = np.random.default_rng(6), list[float]()
@@ -233,7 +233,7 @@ def test_what_compares_groups_already_is_tested_as_it_is() -> None:
     assert 0 < outcome(tf.abroca("sex"), small, SCORED, times=50)[".p_value"] <= 1
 
 
-def test_groups_that_are_too_small_are_shuffled_but_not_compared() -> None:
+def test_groups_below_min_n_are_not_compared() -> None:
     found = outcome(gap(tf.f_meas)("race", min_n=100), LOANS, DECIDED, times=200)
     names = LOANS["race"].value_counts().filter(pl.col("count") >= 100)["race"].to_list()
     kept = LOANS.filter(pl.col("race").is_in(names))
@@ -241,7 +241,7 @@ def test_groups_that_are_too_small_are_shuffled_but_not_compared() -> None:
     assert found[".estimate"] == pytest.approx(gap(tf.f_meas)("race")(kept, **DECIDED)[".estimate"].item())
 
 
-def test_a_reference_is_what_others_are_compared_with() -> None:
+def test_test_compares_with_the_reference() -> None:
     data = LOANS.with_columns(group=pl.when(pl.int_range(pl.len()) % 3 == 0).then(pl.lit("a")).otherwise(pl.lit("b")))
     data = data.with_columns(group=pl.when(pl.int_range(pl.len()) % 11 == 0).then(pl.lit("c")).otherwise("group"))
     of_c = pl.when(pl.col("group") == "c").then(pl.col("repaid").cast(pl.String)).otherwise(pl.lit("yes"))
@@ -252,7 +252,7 @@ def test_a_reference_is_what_others_are_compared_with() -> None:
     assert to_a[".p_value"] == pytest.approx(1 / 201)
 
 
-def test_two_sides_leave_out_who_is_on_neither() -> None:
+def test_test_of_two_sides_drops_rows_on_neither() -> None:
     names = LOANS["race"].value_counts(sort=True)["race"].cast(pl.String).to_list()
     sides = tf.privileged({"race": names[0]}, unprivileged={"race": names[1]})
     kept = LOANS.filter(pl.col("race").cast(pl.String).is_in(names[:2])).with_columns(pl.col("race").cast(pl.String))
@@ -263,7 +263,7 @@ def test_two_sides_leave_out_who_is_on_neither() -> None:
     assert found[".p_value"] == pytest.approx(alone[".p_value"], abs=0.06)
 
 
-def test_each_outer_group_is_shuffled_by_itself() -> None:
+def test_outer_groups_are_shuffled_separately() -> None:
     test = tf.disparity_test(gap(tf.f_meas)("sex"), tf.auc_parity("sex"), times=300, adjust="none")
     call: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "probs": "score", "pos_label": "yes"}
     found = test(LOANS, **call, group_by="fold")
@@ -278,7 +278,7 @@ def test_each_outer_group_is_shuffled_by_itself() -> None:
 # Clusters
 
 
-def test_whole_clusters_are_shuffled() -> None:
+def test_clusters_are_shuffled_whole() -> None:
     # every row four times knows no more than once
     people = LOANS.head(200).with_row_index("person")
     copies = pl.concat([people] * 4)
@@ -292,7 +292,7 @@ def test_whole_clusters_are_shuffled() -> None:
     assert naive[".expected"] < 0.7 * alone[".expected"]
 
 
-def test_torn_clusters_are_refused() -> None:
+def test_clusters_across_groups_raise() -> None:
     with pytest.raises(
         tf.ArgumentError, match=r"clusters of 'fold' hold rows of several groups of 'sex'.*`within='fold'`"
     ):
@@ -301,7 +301,7 @@ def test_torn_clusters_are_refused() -> None:
     assert inside[".method"] == "permutation"
 
 
-def test_clusters_may_come_again_in_another_outer_group() -> None:
+def test_clusters_may_recur_in_outer_groups() -> None:
     people = LOANS.head(400).with_row_index("person")
     both = pl.concat([people.with_columns(model=pl.lit(name)) for name in ("one", "two")])
     found = tf.disparity_test(tf.demographic_parity("sex"), times=50)(
@@ -310,7 +310,7 @@ def test_clusters_may_come_again_in_another_outer_group() -> None:
     assert found[".p_value"].null_count() == 0
 
 
-def test_no_other_metric_changes_a_test_nor_does_the_partition_of_rows_matter_much() -> None:
+def test_p_value_depends_on_neither_other_metrics_nor_row_blocks() -> None:
     call = {"truth": "score", "estimate": "weight"}
     sexes, races = tf.mae_difference("sex"), tf.mae_difference("race")
     both, alone = (tf.disparity_test(*some, times=100, adjust="none") for some in ((sexes, races), (sexes,)))
@@ -321,7 +321,7 @@ def test_no_other_metric_changes_a_test_nor_does_the_partition_of_rows_matter_mu
     assert max(abs(each - p_value) for each in seeds) < 5 * math.sqrt(p_value * (1 - p_value) / 500) + 0.02
 
 
-def test_what_is_wrong_is_told_by_its_own_name() -> None:
+def test_bad_options_are_named() -> None:
     parity: Any = tf.demographic_parity("sex")
     cases: list[tuple[str, Any, dict[str, Any]]] = [
         ("takes no `parts`", {}, {"parts": 3}),
@@ -344,7 +344,7 @@ def test_what_is_wrong_is_told_by_its_own_name() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak of memory cannot be measured")
 @pytest.mark.parametrize(("metric", "call", "times"), [(tf.f_meas, DECIDED, 4_000), (tf.brier_class, SCORED, 200)])
-def test_draws_of_many_groups_take_little_memory(metric: tf.Metric, call: dict[str, Any], times: int) -> None:
+def test_shuffles_of_many_groups_use_little_memory(metric: tf.Metric, call: dict[str, Any], times: int) -> None:
     data = LOANS.with_columns(group=pl.int_range(pl.len()) % 50)
     test = tf.disparity_test(gap(metric)("group"), times=times)
     forget_peak()
@@ -373,20 +373,20 @@ def decisions(random: np.random.Generator, sizes: tuple[int, ...], base: tuple[f
     return pl.DataFrame({"group": group, "truth": truth, "estimate": truth == right})
 
 
-def test_equal_groups_are_called_unequal_no_more_often_than_said() -> None:
+def test_error_rate_of_equal_groups() -> None:
     runs = 400
     share = rejections(gap(tf.f_meas)("group"), lambda random: decisions(random, (40, 40, 20), (0.5,) * 3), runs)
     assert share <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
-def test_groups_that_differ_in_another_way_are_not_called_unequal() -> None:
+def test_error_rate_with_different_base_rates() -> None:
     # balanced accuracy is the same, base rates and sizes are not: what is shuffled is not alike
     runs, metric = 300, gap(tf.bal_accuracy)("group")
     share = rejections(metric, lambda random: decisions(random, (150, 450), (0.5, 0.1)), runs)
     assert share <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
-def test_unequal_groups_are_called_so() -> None:
+def test_power_against_unequal_groups() -> None:
     def sample(random: np.random.Generator) -> pl.DataFrame:
         good, bad = decisions(random, (200,), (0.5,)), decisions(random, (200,), (0.5,))
         bad = bad.with_columns(group=pl.lit(1, pl.Int64), estimate=pl.Series(random.random(200) < 0.5))
@@ -395,7 +395,7 @@ def test_unequal_groups_are_called_so() -> None:
     assert rejections(gap(tf.f_meas)("group"), sample, 60) > 0.8
 
 
-def test_the_same_seed_gives_the_same_answer_whatever_the_order_of_rows() -> None:
+def test_same_seed_gives_same_p_value_in_any_row_order() -> None:
     mixed = LOANS.sample(fraction=1.0, shuffle=True, seed=1)
     for metric, call in ((gap(tf.f_meas)("race"), DECIDED), (tf.auc_parity("sex"), SCORED)):
         one, other = (outcome(metric, data, call, times=60) for data in (LOANS, mixed))
@@ -404,7 +404,7 @@ def test_the_same_seed_gives_the_same_answer_whatever_the_order_of_rows() -> Non
         }
 
 
-def test_nobody_is_no_surprise() -> None:
+def test_empty_and_single_group_data() -> None:
     empty = tf.disparity_test(gap(tf.f_meas)("sex"), tf.auc_parity("sex"), times=20)(
         LOANS.clear(), "repaid", "approved", probs="score", labels=["no", "yes"], pos_label="yes"
     )

@@ -189,7 +189,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("data", [PEOPLE, THREE], ids=["two groups", "three groups"])
-def test_it_is_what_all_ways_to_shuffle_give(data: pl.DataFrame, name: str) -> None:
+def test_p_value_equals_full_enumeration(data: pl.DataFrame, name: str) -> None:
     found = shuffled_test(CASES[name].metric)(data, "t", "e").row(0, named=True)
     assert_exact(found, CASES[name], data.to_dicts())
 
@@ -198,7 +198,7 @@ def signed(rates: Rates) -> float:
     return rates[0]["b"] - rates[0]["a"]
 
 
-def test_two_sides_are_tested_on_both() -> None:
+def test_two_sides_have_a_two_sided_test() -> None:
     sides = Exact(tf.demographic_parity(tf.privileged(g="a")), (SELECTION,), signed, abs)
     data = frame("0" * 9, "111010000", "aaaabbbbb")
     found = shuffled_test(sides.metric)(data, "t", "e").row(0, named=True)
@@ -208,7 +208,7 @@ def test_two_sides_are_tested_on_both() -> None:
     assert found[".p_value"] == pytest.approx(stats.fisher_exact([[3, 1], [1, 4]])[1], abs=error(0.2))
 
 
-def test_of_two_groups_it_is_hypergeometric() -> None:
+def test_two_group_test_equals_hypergeometric() -> None:
     data = pl.DataFrame({"e": [1] * 14 + [0] * 26 + [1] * 21 + [0] * 9, "g": ["a"] * 40 + ["b"] * 30})
     draws: Any = stats.hypergeom(70, 35, 40)
     there = np.arange(5, 36)
@@ -220,7 +220,7 @@ def test_of_two_groups_it_is_hypergeometric() -> None:
     assert (found[".n"], found[".method"]) == (70, "permutation")
 
 
-def test_what_is_as_bad_counts_half_for_a_mid_p() -> None:
+def test_mid_p_counts_ties_half() -> None:
     for name in ("demographic_parity", "ratio", "equalized_odds"):
         _, expected = CASES[name].p_values(THREE.to_dicts())
         found = shuffled_test(CASES[name].metric, mid_p=True)(THREE, "t", "e").row(0, named=True)
@@ -228,14 +228,14 @@ def test_what_is_as_bad_counts_half_for_a_mid_p() -> None:
         assert found[".method"] == "permutation, mid-p"
 
 
-def test_draws_never_tell_a_p_value_of_zero() -> None:
+def test_smallest_p_value_is_one_over_draws() -> None:
     data = pl.DataFrame({"e": [1] * 60 + [0] * 60, "g": ["a"] * 60 + ["b"] * 60})
     for mid_p, least in ((False, 1 / 100), (True, 0.5 / 100)):
         found = shuffled_test(tf.demographic_parity("g"), times=99, mid_p=mid_p)(data, estimate="e")
         assert found[".p_value"].item() == pytest.approx(least)
 
 
-def test_large_tables_agree_with_a_chi_squared_test() -> None:
+def test_large_tables_agree_with_chi_squared() -> None:
     counts = {"a": (480, 520), "b": (505, 495), "c": (440, 560)}
     data = pl.concat(pl.DataFrame({"e": [1] * hits + [0] * rest, "g": g}) for g, (hits, rest) in counts.items())
     tested: Any = stats.chi2_contingency(np.array(list(counts.values())))
@@ -248,7 +248,7 @@ def test_large_tables_agree_with_a_chi_squared_test() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak of memory cannot be measured")
-def test_draws_of_many_groups_take_little_memory() -> None:
+def test_permutation_of_many_groups_uses_little_memory() -> None:
     random, rows, groups = np.random.default_rng(20), 20_000, 100
     data = pl.DataFrame({"estimate": random.random(rows) < 0.5, "group": random.integers(0, groups, rows)})
     test = tf.disparity_test(tf.demographic_parity("group"), times=TIMES)
@@ -265,14 +265,14 @@ STRATA = frame("1100110010", "1101100011", "aabbbaabbb").with_columns(s=pl.Serie
 
 
 @pytest.mark.parametrize("name", ["demographic_parity", "equal_opportunity", "accuracy", "ratio", "minimum"])
-def test_shuffling_stays_within_strata(name: str) -> None:
+def test_within_shuffles_inside_strata(name: str) -> None:
     rows = STRATA.to_dicts()
     found = shuffled_test(CASES[name].metric, within="s")(STRATA, "t", "e").row(0, named=True)
     assert_exact(found, CASES[name], rows, "s")
     assert "within s" in found[".hypothesis"]
 
 
-def test_missing_strata_are_one_of_them() -> None:
+def test_missing_stratum_is_a_stratum() -> None:
     data = STRATA.with_columns(s=pl.when(pl.col("s") != "y").then("s"))
     ways = (shuffled_test(tf.demographic_parity("g"), within="s")(each, "t", "e") for each in (data, STRATA))
     one, other = (way[".p_value"].item() for way in ways)
@@ -288,7 +288,7 @@ def test_strata_may_be_several_columns_and_expressions() -> None:
         assert_exact(found, case, pasted.to_dicts(), "both")
 
 
-def test_departments_explain_what_groups_differ_in() -> None:
+def test_within_strata_removes_simpsons_paradox() -> None:
     """As in Berkeley: nobody is treated differently where they apply, but they apply elsewhere."""
     shares = {("f", "hard"): (16, 80), ("m", "hard"): (4, 20), ("f", "easy"): (14, 20), ("m", "easy"): (56, 80)}
     data = pl.concat(
@@ -304,20 +304,20 @@ def test_departments_explain_what_groups_differ_in() -> None:
     assert inside[".expected"] == pytest.approx(0.3, abs=0.01)
 
 
-def test_a_minimum_of_rows_is_one_of_groups_not_of_strata() -> None:
+def test_min_n_applies_to_groups_and_not_to_strata() -> None:
     metric = tf.demographic_parity("g", min_n=4)
     found = shuffled_test(metric, within="s")(STRATA, "t", "e")
     assert found[".estimate"].item() == pytest.approx(metric(STRATA, "t", "e")[".estimate"].item())
 
 
-def test_a_reference_is_a_group_not_a_group_of_a_stratum() -> None:
+def test_reference_is_a_group_across_strata() -> None:
     case = CASES["to_a"]
     found = shuffled_test(case.metric, within="s")(STRATA, "t", "e").row(0, named=True)
     assert_exact(found, case, STRATA.to_dicts(), "s")
 
 
 @pytest.mark.parametrize("within", ["g", ["s", "s"], "nowhere", 3])
-def test_what_is_no_stratum_is_said(within: Any) -> None:
+def test_within_rejects_bad_strata(within: Any) -> None:
     with pytest.raises(tf.TidyfairError):
         shuffled_test(tf.demographic_parity("g"), within=within)(STRATA, "t", "e")
     with pytest.raises(tf.ArgumentError, match="privileged"):
@@ -327,7 +327,7 @@ def test_what_is_no_stratum_is_said(within: Any) -> None:
 # Who is tested
 
 
-def test_who_lacks_what_is_read_is_not_shuffled() -> None:
+def test_incomplete_rows_are_not_shuffled() -> None:
     data = frame("11-0011-00110", "1101-01101001", "aaaabbbbbbbaa")
     for name in ("demographic_parity", "equal_opportunity", "accuracy", "equalized_odds"):
         found = shuffled_test(CASES[name].metric)(data, "t", "e").row(0, named=True)
@@ -337,13 +337,13 @@ def test_who_lacks_what_is_read_is_not_shuffled() -> None:
     assert shuffled_test(tf.equalized_odds("g"))(data, "t", "e")[".n"].item() == 10
 
 
-def test_missing_values_leave_no_test_where_they_count() -> None:
+def test_na_rm_false_with_missing_values_gives_null() -> None:
     data = frame("1-001100", "11010010", "aaaabbbb")
     assert shuffled_test(tf.accuracy_difference("g"))(data, "t", "e", na_rm=False)[".p_value"].item() is None
     assert shuffled_test(tf.demographic_parity("g"))(data, "t", "e", na_rm=False)[".p_value"].item() is not None
 
 
-def test_small_groups_are_left_out() -> None:
+def test_groups_below_min_n_are_left_out() -> None:
     metric = tf.equal_opportunity("g", min_n=3)
     data = frame("1111111100", "1100101010", "aaaabbbccc")
     found = shuffled_test(metric)(data, "t", "e").row(0, named=True)
@@ -351,13 +351,13 @@ def test_small_groups_are_left_out() -> None:
     assert_exact(found, Exact(metric, (SENS,), largest_range), big.to_dicts())
 
 
-def test_groups_without_a_denominator_are_not_shuffled() -> None:
+def test_groups_without_denominator_are_left_out() -> None:
     data = frame("111100100", "110001100", "aabbccbac")
     found = shuffled_test(tf.equal_opportunity("g"))(data, "t", "e").row(0, named=True)
     assert_exact(found, CASES["equal_opportunity"], data.filter(pl.col("t") == 1).to_dicts())
 
 
-def test_one_group_differs_from_nobody() -> None:
+def test_single_group_has_p_value_1() -> None:
     data = frame("1100", "1010", "aaaa")
     found = shuffled_test(tf.demographic_parity("g"), tf.demographic_parity_ratio("g"))(data, "t", "e")
     assert found.select(".estimate", ".expected", ".p_value").rows() == [(0.0, 0.0, 1.0), (1.0, 1.0, 1.0)]
@@ -404,7 +404,7 @@ SAME_AS: dict[str, tuple[tf.GroupwiseMetric, pl.DataFrame]] = {
 
 
 @pytest.mark.parametrize("name", SAME_AS)
-def test_what_is_tested_is_what_the_metric_says(name: str) -> None:
+def test_tested_estimate_equals_the_metric(name: str) -> None:
     metric, data = SAME_AS[name]
     expected = metric(data, "t", "e", on_undefined="ignore")[".estimate"].item()
     try:
@@ -417,7 +417,7 @@ def test_what_is_tested_is_what_the_metric_says(name: str) -> None:
     assert (found[".p_value"].item() is None) == (expected is None)
 
 
-def test_labels_are_read_as_by_the_metric() -> None:
+def test_multiclass_estimate_equals_the_metric() -> None:
     for metric in (tf.equal_opportunity("g"), tf.predictive_parity("g"), tf.accuracy_difference("g")):
         expected = metric(SMALL, "many", "guess", on_undefined="ignore")[".estimate"].item()
         try:
@@ -427,7 +427,7 @@ def test_labels_are_read_as_by_the_metric() -> None:
         assert found[".estimate"].item() == pytest.approx(expected), metric.name
 
 
-def test_an_infinite_ratio_is_no_surprise_in_small_groups() -> None:
+def test_infinite_ratio_in_small_groups_has_large_p_value() -> None:
     data = pl.DataFrame({"e": [0, 0, 0, 0, 1, 0, 1, 0], "g": list("aaaabbbb")})
     found = shuffled_test(tf.demographic_parity("g", aggregate=tf.log_ratio()))(data, estimate="e").row(0, named=True)
     # either group has both of those selected in 6 of 28 ways
@@ -452,7 +452,7 @@ OWN: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("own", "known"), OWN, ids=lambda each: repr(each)[:30])
 @pytest.mark.parametrize("factory", [tf.equal_opportunity, tf.new_groupwise_metric(tf.f_meas, "f", tf.difference())])
-def test_aggregates_of_ones_own_are_tested_as_those_of_the_library(factory: Any, own: Any, known: Any) -> None:
+def test_custom_aggregates_are_tested_as_library_ones(factory: Any, own: Any, known: Any) -> None:
     found, expected = (
         tf.disparity_test(factory("g", aggregate=each), times=300)(random_people(300), "t", "e").row(0, named=True)
         for each in (own, known)
@@ -460,7 +460,7 @@ def test_aggregates_of_ones_own_are_tested_as_those_of_the_library(factory: Any,
     assert found == pytest.approx(expected)
 
 
-def test_a_function_is_asked_of_fewer_draws_unless_said_otherwise() -> None:
+def test_function_aggregates_use_fewer_draws_by_default() -> None:
     asked = list[int]()
 
     def counting(groups: pl.DataFrame) -> float:
@@ -474,7 +474,7 @@ def test_a_function_is_asked_of_fewer_draws_unless_said_otherwise() -> None:
         assert least < len(asked) <= least + 5
 
 
-def test_complements_are_the_same_rows() -> None:
+def test_complementary_rates_give_the_same_test() -> None:
     both = tf.new_groupwise_metric(tf.metric_set(tf.sens, tf.miss_rate), "both", tf.difference())
     one, other = (shuffled_test(metric("g"), seed=1)(SMALL, "t", "e") for metric in (both, tf.equal_opportunity))
     assert one[".estimate"].item() == pytest.approx(other[".estimate"].item())
@@ -503,7 +503,7 @@ BY_CHANCE = [".expected", ".p_value"]
 @pytest.mark.parametrize(
     "test", [tf.disparity_test, tf.pairwise, tf.worst_groups], ids=["disparity_test", "pairwise", "worst_groups"]
 )
-def test_tallies_of_parts_are_tested_as_their_rows_are(test: Any, tmp_path: Path) -> None:
+def test_added_tallies_give_the_same_test(test: Any, tmp_path: Path) -> None:
     loans, metric = lending(3_000), tf.equal_opportunity("race")
     one, other = (metric.tally(part, "repaid", "approved") for part in (loans[:500], loans[500:]))
     assert (
@@ -516,7 +516,7 @@ def test_tallies_of_parts_are_tested_as_their_rows_are(test: Any, tmp_path: Path
         test(metric).compute(tf.load_state(tmp_path / "state.parquet", one), pos_label="yes")
 
 
-def test_what_is_tested_by_its_rows_says_so_of_a_tally() -> None:
+def test_tally_without_rows_raises_with_keep_rows() -> None:
     loans, metric = lending(500), tf.mae_difference("sex")
     test = tf.disparity_test(metric, times=20)
     with pytest.raises(tf.ArgumentError, match="count with `keep_rows=True`"):
@@ -526,7 +526,7 @@ def test_what_is_tested_by_its_rows_says_so_of_a_tally() -> None:
     assert_frame_equal(test.compute(kept), test(loans, "weight", "score"), rel_tol=1e-12, abs_tol=0)
 
 
-def test_each_outer_group_is_tested_as_if_alone() -> None:
+def test_outer_groups_are_tested_separately() -> None:
     people = random_people()
     test = shuffled_test(tf.equal_opportunity("g"), tf.demographic_parity("h"))
     found = test(people, "t", "e", group_by="fold")
@@ -539,7 +539,7 @@ def test_each_outer_group_is_tested_as_if_alone() -> None:
             assert mine[name].to_list() == pytest.approx(alone[name].to_list(), abs=2 * error(0.5)), name
 
 
-def test_keys_of_outer_groups_are_those_of_the_data() -> None:
+def test_outer_keys_keep_their_type() -> None:
     people = random_people().with_columns(
         pl.when(pl.col("fold") > 1).then("fold").alias("some"),
         pl.col("h").cast(pl.Enum(["y", "x"])).alias("level"),
@@ -552,7 +552,7 @@ def test_keys_of_outer_groups_are_those_of_the_data() -> None:
         ), key
 
 
-def test_it_takes_frames_of_all_kinds(engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_tests_on_every_engine(engine: Callable[[pl.DataFrame], Any]) -> None:
     people = random_people(60)
     test = tf.disparity_test(tf.demographic_parity("g"), times=100)
     given = engine(people)
@@ -564,7 +564,7 @@ def test_it_takes_frames_of_all_kinds(engine: Callable[[pl.DataFrame], Any]) -> 
     assert test(grouped, "t", "e").equals(expected)
 
 
-def test_selections_are_made_at_a_threshold() -> None:
+def test_test_with_threshold() -> None:
     people = random_people()
     made = people.with_columns(e=(pl.col("score") >= 0.3).cast(pl.Int64))
     test = shuffled_test(tf.equalized_odds("g"))
@@ -573,13 +573,13 @@ def test_selections_are_made_at_a_threshold() -> None:
         test(people, "t", probs="score", threshold=[0.3, 0.4])
 
 
-def test_the_event_is_the_label_that_is_named() -> None:
+def test_test_with_pos_label() -> None:
     words = SMALL.with_columns(pl.col("t", "e").replace_strict({0: "no", 1: "yes"}, return_dtype=pl.String))
     test = shuffled_test(tf.equal_opportunity("g"))
     assert test(words, "t", "e", pos_label="yes").equals(test(SMALL, "t", "e"))
 
 
-def test_the_same_seed_is_the_same_answer() -> None:
+def test_same_seed_gives_same_p_value() -> None:
     people = random_people()
     one, other = tf.equal_opportunity("g"), tf.demographic_parity_ratio("h")
     options: dict[str, Any] = {"times": 500, "seed": 8, "adjust": "none"}
@@ -594,7 +594,7 @@ def test_the_same_seed_is_the_same_answer() -> None:
     assert not another[".expected"].equals(expected[".expected"])
 
 
-def test_equal_groups_are_seldom_told_apart() -> None:
+def test_error_rate_of_equal_groups_within_strata() -> None:
     random = np.random.default_rng(12)
     worlds, rows = 120, 60
     people = pl.DataFrame(
@@ -632,7 +632,7 @@ def assert_adjusted(found: pl.DataFrame, way: str, family: str) -> None:
 @pytest.mark.parametrize(
     ("way", "family"), [("holm", "metric"), ("holm", "by"), ("holm", "all"), ("bh", "metric"), ("by", "all")]
 )
-def test_many_tests_are_adjusted_together(way: Any, family: Any) -> None:
+def test_p_values_are_adjusted_per_family(way: Any, family: Any) -> None:
     people = random_people().with_columns(e=pl.when(pl.col("g") == "c").then(1).otherwise("e"))
     metrics = [tf.demographic_parity("g"), tf.demographic_parity("h"), tf.equal_opportunity("g")]
     found = tf.disparity_test(*metrics, times=50, adjust=way, family=family)(people, "t", "e", group_by="fold")
@@ -645,21 +645,21 @@ def test_many_tests_are_adjusted_together(way: Any, family: Any) -> None:
 
 
 @pytest.mark.parametrize("way", ["holm", "bh", "by", "none"])
-def test_rounding_takes_no_adjusted_p_below_the_raw_one(way: str) -> None:
+def test_adjusted_p_value_is_never_below_the_raw_one(way: str) -> None:
     random = np.random.default_rng(2)
     for count in range(1, 60):
         p_values = np.full(count, random.uniform())
         assert (adjusted(p_values, way) >= p_values).all()
 
 
-def test_without_adjustment_p_values_stay() -> None:
+def test_adjust_none_keeps_p_values() -> None:
     test = tf.disparity_test(tf.demographic_parity("g"), tf.equal_opportunity("g"), times=100, adjust="none")
     found = test(random_people(), "t", "e")
     assert found[".p_adjusted"].equals(found[".p_value"], check_names=False)
     assert found[".adjustment"].to_list() == ["none over all"] * 2
 
 
-def test_what_has_no_test_takes_no_part() -> None:
+def test_undefined_tests_are_not_adjusted() -> None:
     nobody = NOBODY.with_columns(t=pl.lit(0))
     metrics = (tf.equal_opportunity("g"), tf.demographic_parity("g"))
     found = tf.disparity_test(*metrics, times=100)(nobody, "t", "e", pos_label=1, labels=[0, 1])
@@ -670,7 +670,7 @@ def test_what_has_no_test_takes_no_part() -> None:
 
 @pytest.mark.parametrize("within", [None, "s"])
 @pytest.mark.parametrize("group_by", [None, "u"])
-def test_without_rows_there_is_no_test(within: str | None, group_by: str | None) -> None:
+def test_no_rows_give_null_p_value(within: str | None, group_by: str | None) -> None:
     nothing = STRATA.with_columns(u="s").head(0)
     found = tf.disparity_test(tf.demographic_parity("g"), within=within, times=10)(nothing, "t", "e", group_by=group_by)
     assert found[".p_value"].to_list() == [None] * (group_by is None)
@@ -687,18 +687,18 @@ NO_RATES: list[Any] = [
 
 
 @pytest.mark.parametrize("metric", NO_RATES, ids=lambda each: each.name)
-def test_pairs_are_of_rates(metric: Any) -> None:
+def test_pairwise_rejects_metrics_other_than_rates(metric: Any) -> None:
     with pytest.raises(tf.ArgumentError):
         tf.pairwise(metric)(SMALL, "t", "e")
 
 
-def test_how_many_rows_there_are_is_no_matter_of_chance() -> None:
+def test_class_imbalance_has_no_test() -> None:
     with pytest.raises(tf.ArgumentError, match="which shuffling does not change"):
         tf.disparity_test(tf.class_imbalance("g"))(SMALL)
 
 
 @pytest.mark.parametrize("make", [tf.disparity_test, tf.pairwise])
-def test_what_is_no_comparison_is_refused(make: Any) -> None:
+def test_tests_reject_non_comparisons(make: Any) -> None:
     with pytest.raises(tf.ArgumentError, match=r'did you mean `demographic_parity\("col"\)`'):
         make(tf.demographic_parity)
     user = tf.new_groupwise_metric(tf.sens, "mine", pl.col(".estimate").max())("g")
@@ -720,12 +720,12 @@ ODD_OPTIONS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("options", ODD_OPTIONS, ids=str)
 @pytest.mark.parametrize("make", [tf.disparity_test, tf.pairwise])
-def test_odd_options_are_refused(make: Any, options: dict[str, Any]) -> None:
+def test_bad_test_options_raise(make: Any, options: dict[str, Any]) -> None:
     with pytest.raises(tf.ArgumentError):
         make(tf.demographic_parity("g"), **options)
 
 
-def test_so_are_those_of_one_of_them() -> None:
+def test_bad_options_of_one_test_raise() -> None:
     make: Any = tf.disparity_test
     with pytest.raises(tf.ArgumentError, match="max_t"):
         make(tf.demographic_parity("g"), adjust="max_t")
@@ -745,7 +745,7 @@ ODD_CALLS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("options", ODD_CALLS, ids=lambda each: next(iter(each)))
 @pytest.mark.parametrize("make", [tf.disparity_test, tf.pairwise])
-def test_odd_calls_are_refused(make: Any, options: dict[str, Any]) -> None:
+def test_bad_calls_raise_alike_for_data_and_tallies(make: Any, options: dict[str, Any]) -> None:
     data = random_people(40).with_columns(w=pl.lit(2.0))
     test = make(tf.demographic_parity("g"))
     with pytest.raises(tf.TidyfairError) as in_call:
@@ -755,7 +755,7 @@ def test_odd_calls_are_refused(make: Any, options: dict[str, Any]) -> None:
     assert str(of_tally.value).split(" Known:")[0] == str(in_call.value).split(" Known:")[0]
 
 
-def test_what_was_not_counted_is_not_tested() -> None:
+def test_compute_rejects_data_and_counting_options() -> None:
     test: Any = tf.disparity_test(tf.demographic_parity("g"))
     data = random_people(40)
     with pytest.raises(tf.ArgumentError, match="what `tally` has counted"):
@@ -765,7 +765,7 @@ def test_what_was_not_counted_is_not_tested() -> None:
         test.compute(tally, group_by="h")
 
 
-def test_pairs_count_rows_that_know_nothing_of_each_other() -> None:
+def test_pairwise_rejects_weights_and_clusters() -> None:
     data = random_people(40).with_columns(w=pl.lit(2.0))
     for name in ("case_weights", "cluster"):
         with pytest.raises(tf.ArgumentError, match=f"takes no `{name}`: it counts rows; `disparity_test`"):
@@ -786,7 +786,7 @@ def pairs_of() -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
-def test_pairs_have_newcombes_limits_and_fishers_p(pairs_of: pl.DataFrame, level: float) -> None:
+def test_pairwise_equals_newcombe_and_fisher(pairs_of: pl.DataFrame, level: float) -> None:
     found = tf.pairwise(tf.demographic_parity("g"), conf_level=level)(pairs_of, estimate="e")
     assert found.select(".group", ".other").rows() == list(itertools.combinations(GROUPS, 2))
     for row in found.to_dicts():
@@ -801,7 +801,7 @@ def test_pairs_have_newcombes_limits_and_fishers_p(pairs_of: pl.DataFrame, level
         assert row[".p_value"] == pytest.approx(expected)
 
 
-def test_pairs_of_many_tables_have_fishers_p() -> None:
+def test_pairwise_p_values_of_many_tables_equal_fisher() -> None:
     random = np.random.default_rng(6)
     sizes = random.integers(1, 40, (40, 2))
     hits = random.binomial(sizes, random.uniform(size=(40, 1)))
@@ -817,7 +817,7 @@ def test_pairs_of_many_tables_have_fishers_p() -> None:
         assert p_value == pytest.approx(stats.fisher_exact(counts)[1]), counts
 
 
-def test_pairs_are_tested_as_asked(pairs_of: pl.DataFrame) -> None:
+def test_pairwise_with_another_test(pairs_of: pl.DataFrame) -> None:
     pair = pairs_of.filter(pl.col("g").is_in(list(GROUPS)[:2]))
     (one, rows), (other, other_rows) = list(GROUPS.values())[:2]
     table = [[one, rows - one], [other, other_rows - other]]
@@ -832,7 +832,7 @@ def test_pairs_are_tested_as_asked(pairs_of: pl.DataFrame) -> None:
         tf.pairwise(tf.demographic_parity("g"), test=odd)
 
 
-def test_pairs_are_of_those_that_the_rate_is_about() -> None:
+def test_pairwise_uses_the_denominator_of_the_rate() -> None:
     found = tf.pairwise(tf.equal_opportunity("g"), tf.predictive_parity("g"))(SMALL, "t", "e")
     for name, about, holds in (("sens", "t", "e"), ("precision", "e", "t")):
         rates = SMALL.filter(pl.col(about) == 1).group_by("g").agg(pl.col(holds).mean().alias("rate"), pl.len())
@@ -844,7 +844,7 @@ def test_pairs_are_of_those_that_the_rate_is_about() -> None:
             assert (row[".estimate_other"], row[".n_other"]) == expected[row[".other"]]
 
 
-def test_pairs_go_by_the_names_of_groups() -> None:
+def test_pairwise_names_groups() -> None:
     crossed = tf.pairwise(tf.demographic_parity("g", "h"))(SMALL, "t", "e")
     assert set(crossed[".by"]) == {"g:h"}
     assert set(crossed[".group"]) | set(crossed[".other"]) == {f"{one}:{other}" for one in "abc" for other in "xy"}
@@ -855,7 +855,7 @@ def test_pairs_go_by_the_names_of_groups() -> None:
     assert set(missing[".group"]) | set(missing[".other"]) == {"u", "v", "null"}
 
 
-def test_pairs_of_outer_groups_are_those_of_each_alone() -> None:
+def test_pairwise_tests_outer_groups_separately() -> None:
     people = random_people()
     test = tf.pairwise(tf.equal_opportunity("g"), adjust="none")
     found = test(people, "t", "e", group_by="fold")
@@ -902,7 +902,7 @@ def by_largest(test: Any = "fisher", times: int = TIMES, seed: int = 0) -> Any:
 
 
 @pytest.mark.parametrize("test", ["fisher", "chi_squared", "g"])
-def test_pairs_are_adjusted_by_the_largest_distance_step_by_step(test: str) -> None:
+def test_max_t_equals_step_down_of_the_largest_distance(test: str) -> None:
     for hits, rows in (([20, 9, 4, 11], [40, 30, 20, 20]), ([300, 5, 9], [900, 20, 60])):
         found = by_largest(test)(decisions(hits, rows), estimate="e")
         expected = step_down(found[".p_value"].to_list(), rows)
@@ -910,7 +910,7 @@ def test_pairs_are_adjusted_by_the_largest_distance_step_by_step(test: str) -> N
         assert found[".adjustment"].unique().to_list() == ["max_t over the pairs of each comparison"]
 
 
-def test_the_first_pair_of_groups_of_one_size_has_tukeys_p() -> None:
+def test_max_t_of_equal_sizes_equals_tukey() -> None:
     found = by_largest("chi_squared")(decisions([45, 55, 50, 63, 58], [150] * 5), estimate="e")
     distance = -statistics.NormalDist().inv_cdf(found[".p_value"].min() / 2)
     expected = float(stats.studentized_range.sf(distance * math.sqrt(2), 5, np.inf))
@@ -929,9 +929,7 @@ NOT_ALL_EQUAL = [
 
 
 @pytest.mark.parametrize(("sizes", "rates"), NOT_ALL_EQUAL, ids=str)
-def test_equal_groups_are_rarely_told_apart_whoever_else_differs(
-    sizes: tuple[int, ...], rates: tuple[float, ...]
-) -> None:
+def test_max_t_familywise_error_rate(sizes: tuple[int, ...], rates: tuple[float, ...]) -> None:
     runs, random = 400, np.random.default_rng(5)
     group = np.tile(np.repeat(np.arange(len(sizes)), sizes), runs)
     data = pl.DataFrame(
@@ -947,7 +945,7 @@ def test_equal_groups_are_rarely_told_apart_whoever_else_differs(
     assert told["run"].n_unique() / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
-def test_an_adjusted_p_lies_between_the_raw_one_and_holms() -> None:
+def test_max_t_p_value_lies_between_raw_and_holm() -> None:
     random, tables = np.random.default_rng(8), list[pl.DataFrame]()
     for run in range(12):
         rows = random.integers(1, 400, random.integers(2, 7))
@@ -964,19 +962,19 @@ def test_an_adjusted_p_lies_between_the_raw_one_and_holms() -> None:
         assert (np.diff(made) >= 0).all()
 
 
-def test_pairs_that_cannot_be_more_different_keep_a_p_of_zero() -> None:
+def test_max_t_keeps_p_value_0() -> None:
     found = by_largest(times=100)(decisions([0, 4000], [4000, 4000]), estimate="e")
     assert found.select(".p_value", ".p_adjusted").row(0) == (0.0, 0.0)
 
 
-def test_draws_of_adjusted_pairs_are_those_of_the_seed() -> None:
+def test_max_t_same_seed_gives_same_p_values() -> None:
     data = decisions([20, 9, 4, 11], [40, 30, 20, 20])
     assert_frame_equal(by_largest(seed=3)(data, estimate="e"), by_largest(seed=3)(data, estimate="e"))
     other = by_largest(seed=4)(data, estimate="e")[".p_adjusted"].to_list()
     assert by_largest(seed=3)(data, estimate="e")[".p_adjusted"].to_list() != other
 
 
-def test_each_outer_group_takes_its_own_largest_distance() -> None:
+def test_max_t_by_outer_group() -> None:
     tables = [([20, 9, 4], [40, 30, 20]), ([10, 12, 3], [30, 25, 20])]
     data = pl.concat(decisions(*table).with_columns(fold=pl.lit(fold)) for fold, table in enumerate(tables))
     found = by_largest()(data, estimate="e", group_by="fold")
@@ -986,7 +984,7 @@ def test_each_outer_group_takes_its_own_largest_distance() -> None:
         assert pairs[".p_adjusted"].to_list() == pytest.approx(expected, abs=error(0.3))
 
 
-def test_pairs_that_are_all_equal_are_no_surprise() -> None:
+def test_max_t_of_equal_pairs_is_1() -> None:
     for hits in ([0, 0, 0], [5, 6, 7]):
         found = tf.pairwise(tf.demographic_parity("g"), adjust="max_t", times=100)(
             decisions(hits, [5, 6, 7]), estimate="e", pos_label=1, labels=[0, 1]
@@ -995,7 +993,7 @@ def test_pairs_that_are_all_equal_are_no_surprise() -> None:
 
 
 @pytest.mark.parametrize("adjust", ["holm", "max_t"])
-def test_metrics_and_folds_without_pairs_leave_the_others(adjust: Any) -> None:
+def test_pairwise_skips_outer_groups_without_pairs(adjust: Any) -> None:
     data = pl.DataFrame(
         {"t": [0, 0, 0, 0, 1, 1, 1, 1], "e": [1, 0, 1, 0] * 2, "g": list("abbaaabb"), "fold": [1] * 4 + [2] * 4}
     )
@@ -1012,7 +1010,7 @@ def test_metrics_and_folds_without_pairs_leave_the_others(adjust: Any) -> None:
     assert alone.schema == test(data, "t", "e").schema
 
 
-def test_pairs_of_each_label_say_which_label() -> None:
+def test_multiclass_pairwise_rows_are_unique() -> None:
     try:
         found = tf.pairwise(tf.demographic_parity("g"))(SMALL, estimate="guess")
     except tf.ArgumentError:
@@ -1020,6 +1018,6 @@ def test_pairs_of_each_label_say_which_label() -> None:
     assert found.select(pl.exclude(r"^\.(p_|lower|upper|difference|estimate).*$")).is_unique().all()
 
 
-def test_pairs_are_of_one_rate() -> None:
+def test_pairwise_rejects_several_rates() -> None:
     with pytest.raises(tf.ArgumentError, match="equalized_odds compares several rates"):
         tf.pairwise(tf.equalized_odds("g"))(SMALL, "t", "e")

@@ -61,20 +61,20 @@ def needed_rows(difference: float, share: float, *, mid_p: bool) -> int:
 
 @pytest.mark.parametrize(("difference", "share"), DIFFERENCES)
 @pytest.mark.parametrize("mid_p", [False, True])
-def test_rows_needed_find_a_difference_as_often_as_asked(difference: float, share: float, mid_p: bool) -> None:  # noqa: FBT001 - a case
+def test_rows_needed_reach_the_power_asked_for(difference: float, share: float, mid_p: bool) -> None:  # noqa: FBT001 - a case
     needed = needed_rows(difference, share, mid_p=mid_p)
     found = power((share, moved(share, difference)), (needed, needed), mid_p=mid_p)
     assert found == pytest.approx(0.8, abs=0.025)
 
 
 @pytest.mark.parametrize(("difference", "share"), DIFFERENCES)
-def test_rows_needed_are_nearly_those_of_the_usual_formula(difference: float, share: float) -> None:
+def test_rows_needed_are_close_to_the_closed_form(difference: float, share: float) -> None:
     large, exact = usual_rows(difference, share)
     assert needed_rows(difference, share, mid_p=False) == pytest.approx(exact, rel=0.1)
     assert needed_rows(difference, share, mid_p=True) == pytest.approx(large, rel=0.1)
 
 
-def test_rows_needed_grow_with_what_is_asked() -> None:
+def test_rows_needed_grow_with_power_and_confidence() -> None:
     needed = tf.rows_needed(0.1, 0.4)
     assert tf.rows_needed(0.05, 0.4) > 3 * needed
     more_often = tf.rows_needed(0.1, 0.4, power=0.9)
@@ -88,7 +88,7 @@ def test_rows_needed_grow_with_what_is_asked() -> None:
     [((500, 500), 0.5), ((2000, 300), 0.3), ((400, 1000), 0.8), ((3000, 60), 0.02), ((1000, 250), 0.01)],
 )
 @pytest.mark.parametrize("mid_p", [False, True])
-def test_a_difference_of_two_groups_is_found_as_often_as_asked(
+def test_smallest_difference_reaches_the_power_asked_for(
     rows: tuple[int, int], share: float, mid_p: bool  # noqa: FBT001 - a case
 ) -> None:  # fmt: skip
     found = tf.smallest_difference({"a": rows[0], "b": rows[1]}, share, mid_p=mid_p)
@@ -113,7 +113,7 @@ def share_found(rates: list[float], rows: list[int], test: Any, runs: int = 400)
     return float((found.group_by("run").agg(pl.col(".p_value").min())[".p_value"] <= 0.05).mean())
 
 
-def test_of_several_groups_disparity_test_finds_it_as_often() -> None:
+def test_disparity_test_of_several_groups_has_the_power_promised() -> None:
     test = tf.disparity_test(tf.demographic_parity("group"), times=199, adjust="none")
     sizes = {"a": 300, "b": 300, "c": 300, "d": 80}
     apart = tf.smallest_difference(sizes, 0.05)[".difference"].item()
@@ -122,25 +122,25 @@ def test_of_several_groups_disparity_test_finds_it_as_often() -> None:
     assert share_found([0.1] * 3 + [0.25], [needed] * 4, test) == pytest.approx(0.8, abs=0.05)
 
 
-def test_of_two_groups_fishers_test_finds_it_as_often() -> None:
+def test_fisher_test_of_two_groups_has_the_power_promised() -> None:
     needed = tf.rows_needed(0.1, 0.1)
     test = tf.pairwise(tf.demographic_parity("group"), adjust="none")
     assert share_found([0.1, 0.2], [needed] * 2, test) == pytest.approx(0.8, abs=0.05)
 
 
-def test_equal_rates_of_nobody_take_rows_too() -> None:
+def test_smallest_difference_at_rate_0() -> None:
     rows = (1600, 450)
     apart = tf.smallest_difference(dict(zip("ab", rows, strict=True)), 0)[".difference"].item()
     assert power((0.0, apart), rows) == pytest.approx(0.8, abs=0.03)
 
 
-def test_billions_of_rows_are_as_good_as_independent() -> None:
+def test_smallest_difference_with_billions_of_rows() -> None:
     apart = tf.smallest_difference({"a": 10**9, "b": 450_000}, 0.7)[".difference"].item()
     error = math.sqrt(0.7 * 0.3 / 450_000)
     assert apart == pytest.approx((1.96 + 0.84) * error, rel=0.03)
 
 
-def test_a_result_says_how_many_rows_there_are() -> None:
+def test_smallest_difference_reads_a_result() -> None:
     loans = lending(3000)
     groups = tf.equalized_odds("race").by_group(loans, "repaid", "approved", pos_label="yes", group_by="sex")
     found = tf.smallest_difference(groups, times=500)
@@ -155,7 +155,7 @@ def test_a_result_says_how_many_rows_there_are() -> None:
     assert found[".rows"][3] == min(sizes.values())
 
 
-def test_where_no_difference_is_large_enough() -> None:
+def test_smallest_difference_is_null_when_unreachable() -> None:
     assert tf.smallest_difference({"a": 500, "b": 1}, 0.5)[".difference"].item() is None
     assert tf.smallest_difference({"a": 500}, 0.5)[".difference"].item() is None
 
@@ -176,11 +176,11 @@ def test_where_no_difference_is_large_enough() -> None:
         (lambda: tf.rows_needed(0.1, 0.5, mid_p=cast("Any", "no")), "`mid_p` is True or False, not 'no'"),
     ],
 )  # fmt: skip
-def test_bad_input(call: Any, message: str) -> None:
+def test_bad_sample_size_arguments_raise(call: Any, message: str) -> None:
     with pytest.raises(tf.TidyfairError, match=message):
         call()
 
 
-def test_a_difference_may_be_too_small_for_any_data() -> None:
+def test_too_small_difference_raises() -> None:
     with pytest.raises(tf.ArgumentError, match="More than 10,000,000 rows a group"):
         tf.rows_needed(1e-5, 0.5, times=200)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def test_rare_groups_are_put_together_beside_what_they_were(engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_lump_rare_adds_a_column(engine: Callable[[pl.DataFrame], Any]) -> None:
     people = pl.DataFrame({"race": ["a"] * 5 + ["b"] * 2 + ["c", None, None], "p": [1, 0] * 5})
     found = as_polars(tf.lump_rare(engine(people), "race", 3, other="rare"))
     assert found["race_lumped"].to_list() == ["a"] * 5 + ["rare"] * 3 + [None] * 2
@@ -32,7 +32,7 @@ def test_rare_groups_are_put_together_beside_what_they_were(engine: Callable[[pl
         tf.lump_rare(people, "rice", 3)
 
 
-def test_rates_are_drawn_to_the_mean_by_their_likeliest_spread() -> None:
+def test_shrunken_rates_maximize_the_beta_binomial_likelihood() -> None:
     hits, rows = np.array([40, 12, 3, 70, 0]), np.array([60, 30, 4, 160, 2])
     people = pl.concat(
         pl.DataFrame({"g": [name] * n, "p": [1] * k + [0] * (n - k)})
@@ -53,7 +53,7 @@ def test_rates_are_drawn_to_the_mean_by_their_likeliest_spread() -> None:
     assert found[".raw"].to_list() == pytest.approx(list(hits / rows))
 
 
-def test_groups_that_vary_by_chance_alone_are_all_the_same() -> None:
+def test_groups_without_variation_shrink_to_the_mean() -> None:
     people = pl.DataFrame({"g": list("ab") * 20, "p": [1, 1, 0, 0] * 10})
     found = tf.shrunken_rates(tf.demographic_parity("g"), people, estimate="p")
     assert found[".estimate"].to_list() == [0.5, 0.5]
@@ -64,7 +64,7 @@ def test_groups_that_vary_by_chance_alone_are_all_the_same() -> None:
     assert by_fold.columns[:2] == ["sex", ".metric"]
 
 
-def test_a_truth_that_is_missing_where_nobody_is_selected() -> None:
+def test_missing_truth_by_decision() -> None:
     random = np.random.default_rng(1)
     lent = random.random(400) < 0.5
     known = np.where(lent, random.random(400) < 0.95, random.random(400) < 0.5)

@@ -30,7 +30,7 @@ def strata(metric: str = "selection", group: str = "Black", other: str = "White"
 
 
 @pytest.mark.parametrize("metric", ["selection", "sens"])
-def test_what_is_left_within_strata(metric: str) -> None:
+def test_adjusted_difference_and_tests_equal_statsmodels(metric: str) -> None:
     made = tf.equal_opportunity("race") if metric == "sens" else tf.demographic_parity("race")
     found = tf.stratified(made, within="age_band")(LOANS, "y", "p")
     hits, rows, other, others = strata(metric)
@@ -53,7 +53,7 @@ def test_what_is_left_within_strata(metric: str) -> None:
 
 
 @pytest.mark.parametrize(("count", "size"), [(4, 80), (40, 6)])
-def test_the_interval_holds_what_is_true_in_few_large_and_many_small_strata(count: int, size: int) -> None:
+def test_mantel_haenszel_interval_coverage(count: int, size: int) -> None:
     random, held, runs = np.random.default_rng(3), 0, 1500
     base = np.linspace(0.2, 0.6, count)
     rows, others = np.full(count, size), np.full(count, 2 * size)
@@ -64,7 +64,7 @@ def test_the_interval_holds_what_is_true_in_few_large_and_many_small_strata(coun
     assert held / runs == pytest.approx(0.95, abs=0.02)
 
 
-def test_equal_groups_are_seldom_told_apart() -> None:
+def test_error_rate_of_equal_groups() -> None:
     random, rejected, varied, runs = np.random.default_rng(4), 0, 0, 1500
     base, rows, others = np.array([0.1, 0.3, 0.5, 0.8]), np.array([60, 30, 80, 50]), np.array([200, 100, 90, 300])
     for _ in range(runs):
@@ -89,7 +89,7 @@ def people(**strata: tuple[tuple[int, int], tuple[int, int]]) -> pl.DataFrame:
 PARITY = tf.stratified(tf.demographic_parity("g"), within="s")
 
 
-def test_patterns() -> None:
+def test_pattern_names_simpson_and_heterogeneity() -> None:
     turned = PARITY(people(x=((18, 20), (72, 90)), y=((27, 90), (4, 20))), estimate="p").row(0, named=True)
     assert turned[".crude"] > 0 > turned[".adjusted"]
     assert turned[".pattern"] == "simpson"
@@ -102,7 +102,7 @@ def test_patterns() -> None:
     assert (none[".pattern"], none[".adjusted"], none[".strata"]) == ("no common stratum", None, 0)
 
 
-def test_the_reference_and_outer_groups() -> None:
+def test_reference_and_outer_groups() -> None:
     to = tf.demographic_parity("race", aggregate=tf.difference(to="Asian"))
     found = tf.stratified(to, within="age_band")(LOANS, estimate="p")
     assert found[".other"].unique().to_list() == ["Asian"]
@@ -114,7 +114,7 @@ def test_the_reference_and_outer_groups() -> None:
     assert male.equals(alone.drop(".p_adjusted", ".adjustment"))
 
 
-def test_bad_input() -> None:
+def test_stratified_rejects_bad_metrics_and_strata() -> None:
     with pytest.raises(tf.ArgumentError, match="compares several rates"):
         tf.stratified(tf.equalized_odds("race"), within="age_band")(LOANS, "y", "p")
     with pytest.raises(tf.ArgumentError, match="is a feature or a stratum"):

@@ -102,13 +102,13 @@ def assert_brute_force(found: pl.DataFrame, data: pl.DataFrame, name: str, featu
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("name", RATES)
-def test_every_conjunction_is_what_its_rows_say(people: pl.DataFrame, name: str, depth: int) -> None:
+def test_conjunctions_equal_brute_force(people: pl.DataFrame, name: str, depth: int) -> None:
     features = ["sex", "race", "age"]
     search = tf.subgroup_search(RATES[name][0], features, depth=depth, times=20)
     assert_brute_force(search(people, "truth", "estimate"), people, name, features, depth)
 
 
-def test_its_rate_is_that_of_the_metric_on_its_rows(people: pl.DataFrame) -> None:
+def test_subgroup_rate_equals_the_metric_on_its_rows(people: pl.DataFrame) -> None:
     found = tf.subgroup_search(tf.fall_out, ["sex", "race"], times=20)(people, "truth", "estimate")
     rates = dict(found.select(".subgroup", ".estimate").rows())
     for text, (_, rows) in conjunctions(people, ["sex", "race"], 2).items():
@@ -117,7 +117,7 @@ def test_its_rate_is_that_of_the_metric_on_its_rows(people: pl.DataFrame) -> Non
 
 
 @pytest.mark.parametrize("name", ["fall_out", "selection_rate"])
-def test_each_fold_is_searched_on_its_own(people: pl.DataFrame, name: str) -> None:
+def test_outer_groups_are_searched_separately(people: pl.DataFrame, name: str) -> None:
     features = ["sex", "race"]
     found = tf.subgroup_search(RATES[name][0], features, times=20)(people, "truth", "estimate", group_by="fold")
     assert found.columns[:2] == ["fold", ".metric"]
@@ -125,7 +125,7 @@ def test_each_fold_is_searched_on_its_own(people: pl.DataFrame, name: str) -> No
         assert_brute_force(found.filter(fold=fold), part, name, features, 2)
 
 
-def test_so_are_sides_and_grouped_frames(people: pl.DataFrame) -> None:
+def test_sides_and_grouped_frames_are_searched_separately(people: pl.DataFrame) -> None:
     search = tf.subgroup_search(tf.accuracy, ["race"], times=20)
     by_side = search(people, "truth", "estimate", group_by=tf.privileged(sex="m"))
     for side, sex in (("privileged", "m"), ("unprivileged", "f")):
@@ -134,20 +134,20 @@ def test_so_are_sides_and_grouped_frames(people: pl.DataFrame) -> None:
     assert search(grouped, "truth", "estimate").equals(search(people, "truth", "estimate", group_by="fold"))
 
 
-def test_rows_on_neither_side_are_searched_too(people: pl.DataFrame) -> None:
+def test_rows_on_neither_side_are_searched(people: pl.DataFrame) -> None:
     sides = tf.privileged({"age": 20}, unprivileged={"age": 30})
     found = tf.subgroup_search(tf.accuracy, ["sex"], times=20)(people, "truth", "estimate", group_by=sides)
     neither = people.filter(pl.col("age") > 30)
     assert_brute_force(found.filter(side="neither"), neither, "accuracy", ["sex"], 1)
 
 
-def test_selections_are_made_at_a_threshold(people: pl.DataFrame) -> None:
+def test_search_with_threshold(people: pl.DataFrame) -> None:
     made = people.with_columns(estimate=(pl.col("score") >= 0.7).cast(pl.Int64))
     found = tf.subgroup_search(tf.fall_out, ["sex", "age"], times=20)(people, "truth", probs="score", threshold=0.7)
     assert_brute_force(found, made, "fall_out", ["sex", "age"], 2)
 
 
-def test_the_event_is_the_label_that_is_named(people: pl.DataFrame) -> None:
+def test_search_with_pos_label(people: pl.DataFrame) -> None:
     words = people.with_columns(pl.col("truth", "estimate").replace_strict({0: "no", 1: "yes"}, return_dtype=pl.String))
     search = tf.subgroup_search(tf.fall_out, ["sex", "race"], times=20)
     assert search(words, "truth", "estimate", pos_label="yes").equals(search(people, "truth", "estimate"))
@@ -156,20 +156,20 @@ def test_the_event_is_the_label_that_is_named(people: pl.DataFrame) -> None:
     assert_brute_force(other, upside_down, "fall_out", ["sex", "race"], 2)
 
 
-def test_features_may_be_numbers_booleans_and_expressions(people: pl.DataFrame) -> None:
+def test_search_takes_numbers_booleans_and_expressions(people: pl.DataFrame) -> None:
     made = people.with_columns(rich=pl.col("income") > 1)
     rich: Any = (pl.col("income") > 1).alias("rich")
     found = tf.subgroup_search(tf.accuracy, ["age", rich], times=20)(people, "truth", "estimate")
     assert_brute_force(found, made, "accuracy", ["age", "rich"], 2)
 
 
-def test_more_depth_than_features_adds_nothing(people: pl.DataFrame) -> None:
+def test_depth_beyond_the_features_adds_nothing(people: pl.DataFrame) -> None:
     two, nine = (tf.subgroup_search(tf.accuracy, ["sex", "race"], depth=depth, times=20) for depth in (2, 9))
     assert nine(people, "truth", "estimate").equals(two(people, "truth", "estimate"))
 
 
 @pytest.mark.parametrize("min_n", [1, 20, 60, 1_000])
-def test_small_subgroups_are_not_searched_and_say_so(people: pl.DataFrame, min_n: int) -> None:
+def test_subgroups_below_min_n_have_no_p_value(people: pl.DataFrame, min_n: int) -> None:
     search = tf.subgroup_search(tf.fall_out, ["sex", "race", "age"], min_n=min_n, times=50)
     found = search(people, "truth", "estimate")
     assert_brute_force(found, people, "fall_out", ["sex", "race", "age"], 2)
@@ -182,7 +182,7 @@ def test_small_subgroups_are_not_searched_and_say_so(people: pl.DataFrame, min_n
     assert searched == sorted(searched, reverse=True)
 
 
-def test_the_searched_come_in_the_order_of_how_striking_they_are(people: pl.DataFrame) -> None:
+def test_subgroups_are_sorted_by_standardized_distance(people: pl.DataFrame) -> None:
     found = tf.subgroup_search(tf.accuracy, ["sex", "race", "age"], times=50)(people, "truth", "estimate")
     held, total = counts(people, "accuracy")
     share = held / total
@@ -198,14 +198,14 @@ def test_the_searched_come_in_the_order_of_how_striking_they_are(people: pl.Data
     assert adjusted == sorted(adjusted)
 
 
-def test_a_subgroup_of_everybody_has_no_other() -> None:
+def test_subgroup_of_all_rows_has_no_other_group() -> None:
     data = pl.DataFrame({"estimate": [0, 1, 1], "sex": ["f", "f", "f"]})
     found = tf.subgroup_search(tf.selection_rate, ["sex"])(data, estimate="estimate")
     row = found.select(".estimate", ".rest", ".p_value", ".p_adjusted", ".status").row(0)
     assert row == (pytest.approx(2 / 3, rel=1e-12), None, None, None, "no_other_group")
 
 
-def test_nobody_to_be_about_has_no_rate() -> None:
+def test_search_with_zero_denominator_gives_null() -> None:
     data = pl.DataFrame({"truth": [1, 1, 1], "estimate": [0, 1, 1], "sex": [*"ffm"]})
     found = tf.subgroup_search(tf.fall_out, ["sex"])(data, "truth", "estimate")
     assert found[".status"].to_list() == ["zero_denominator"] * 2
@@ -214,7 +214,7 @@ def test_nobody_to_be_about_has_no_rate() -> None:
 
 
 @pytest.mark.parametrize("constant", [0, 1])
-def test_equal_outcomes_strike_nobody(constant: int) -> None:
+def test_equal_outcomes_have_p_value_1(constant: int) -> None:
     data = pl.DataFrame({"estimate": [constant] * 6, "sex": [*"ffmmmm"], "race": [*"ababab"]})
     found = tf.subgroup_search(tf.selection_rate, ["sex", "race"], times=50)(
         data, estimate="estimate", pos_label=1, labels=[0, 1]
@@ -226,7 +226,7 @@ def test_equal_outcomes_strike_nobody(constant: int) -> None:
 # The same again
 
 
-def test_one_seed_gives_the_same_whatever_the_order_of_rows(people: pl.DataFrame) -> None:
+def test_same_seed_gives_same_search_in_any_row_order(people: pl.DataFrame) -> None:
     options: list[dict[str, Any]] = [{}, {"group_by": "fold"}, {"group_by": ["fold", "sex"]}]
     for seed, each in itertools.product((0, 7), options):
         search = tf.subgroup_search(tf.fall_out, ["race", "age"], times=100, seed=seed)
@@ -236,7 +236,7 @@ def test_one_seed_gives_the_same_whatever_the_order_of_rows(people: pl.DataFrame
         assert search(shuffled, "truth", "estimate", **each).equals(found)
 
 
-def test_another_seed_gives_other_p_values_of_the_same_rates(people: pl.DataFrame) -> None:
+def test_another_seed_changes_only_p_values(people: pl.DataFrame) -> None:
     one, other = (
         tf.subgroup_search(tf.fall_out, ["race", "age"], times=100, seed=seed)(people, "truth", "estimate")
         for seed in (0, 1)
@@ -247,7 +247,7 @@ def test_another_seed_gives_other_p_values_of_the_same_rates(people: pl.DataFram
 
 
 @pytest.mark.parametrize("group_by", [None, "fold"])
-def test_every_engine_gives_the_same(
+def test_audits_on_every_engine(
     people: pl.DataFrame, engine: Callable[[pl.DataFrame], Any], group_by: str | None
 ) -> None:
     # pandas turns whole numbers with gaps into floats
@@ -270,14 +270,14 @@ def test_every_engine_gives_the_same(
 
 @pytest.mark.parametrize("dtype", [pl.Int8, pl.Int32, pl.Int64, pl.String, pl.Categorical, pl.Enum(["1", "2", "3"])])
 @pytest.mark.parametrize("kind", ["search", "linear"])
-def test_folds_keep_their_type(people: pl.DataFrame, dtype: Any, kind: str) -> None:
+def test_outer_keys_keep_their_type(people: pl.DataFrame, dtype: Any, kind: str) -> None:
     typed = people.with_columns(pl.col("fold").cast(pl.String).cast(dtype))
     searched, split = tf.subgroup_search(tf.accuracy, ["sex"], times=5), tf.linear_subgroup(tf.accuracy, ["age"])
     found = (searched if kind == "search" else split)(typed, "truth", "estimate", group_by="fold")
     assert found.schema["fold"] == dtype
 
 
-def test_sides_keep_theirs(people: pl.DataFrame) -> None:
+def test_side_column_keeps_its_type(people: pl.DataFrame) -> None:
     sides = tf.privileged(sex="m")
     metric = tf.accuracy(people, "truth", "estimate", group_by=sides)
     found = tf.subgroup_search(tf.accuracy, ["race"], times=5)(people, "truth", "estimate", group_by=sides)
@@ -285,7 +285,7 @@ def test_sides_keep_theirs(people: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("group_by", [None, "fold"])
-def test_no_rows_have_no_subgroups(people: pl.DataFrame, group_by: str | None) -> None:
+def test_no_rows_give_an_empty_result(people: pl.DataFrame, group_by: str | None) -> None:
     found = tf.subgroup_search(tf.accuracy, ["sex"], times=5)(people[:0], "truth", "estimate", group_by=group_by)
     assert found.is_empty()
 
@@ -299,9 +299,7 @@ def drawn(probability: float, times: int) -> float:
 
 
 @pytest.mark.parametrize(("held", "size", "others_held", "others"), [(9, 20, 7, 40), (2, 30, 9, 30), (5, 6, 40, 90)])
-def test_the_p_value_of_one_of_two_groups_is_hypergeometric(
-    held: int, size: int, others_held: int, others: int
-) -> None:
+def test_p_value_of_two_groups_equals_hypergeometric(held: int, size: int, others_held: int, others: int) -> None:
     data = pl.DataFrame(
         {
             "estimate": [1] * held + [0] * (size - held) + [1] * others_held + [0] * (others - others_held),
@@ -321,7 +319,7 @@ def test_the_p_value_of_one_of_two_groups_is_hypergeometric(
     assert found[".p_adjusted"].to_list() == found[".p_value"].to_list()
 
 
-def test_p_values_are_those_of_all_ways_to_deal_outcomes_out() -> None:
+def test_p_values_equal_full_enumeration() -> None:
     features = {"sex": [*"ffffmmmmm"], "race": [*"aabbabbcc"]}
     data = pl.DataFrame({**features, "estimate": [1, 1, 1, 0, 0, 0, 0, 1, 0]})
     members = {
@@ -346,7 +344,7 @@ def test_p_values_are_those_of_all_ways_to_deal_outcomes_out() -> None:
         assert p_adjusted == pytest.approx(all_of_them, abs=drawn(all_of_them, times))
 
 
-def test_only_rows_that_the_rate_is_about_are_dealt() -> None:
+def test_only_denominator_rows_are_permuted() -> None:
     table = {("f", 0, 1): 6, ("f", 0, 0): 4, ("m", 0, 1): 5, ("m", 0, 0): 20, ("f", 1, 1): 300, ("m", 1, 0): 200}
     rows = [key for key, count in table.items() for _ in range(count)]
     data = pl.DataFrame(rows, schema=["sex", "truth", "estimate"], orient="row")
@@ -358,7 +356,7 @@ def test_only_rows_that_the_rate_is_about_are_dealt() -> None:
     assert found[".p_value"].to_list() == [pytest.approx(exact, abs=drawn(exact, 20_000))] * 2
 
 
-def test_the_adjusted_is_never_the_smaller(people: pl.DataFrame) -> None:
+def test_adjusted_p_value_is_never_below_the_raw_one(people: pl.DataFrame) -> None:
     found = tf.subgroup_search(tf.fall_out, ["sex", "race", "age"], depth=3, times=200)(people, "truth", "estimate")
     known = found.drop_nulls(".p_value")
     assert (known[".p_adjusted"] >= known[".p_value"]).all()
@@ -367,7 +365,7 @@ def test_the_adjusted_is_never_the_smaller(people: pl.DataFrame) -> None:
     assert known[".p_adjusted"].max() <= 1  # pyright: ignore[reportOperatorIssue, reportOptionalOperand] - they are numbers
 
 
-def test_it_is_adjusted_for_what_is_searched_only() -> None:
+def test_adjustment_covers_only_searched_subgroups() -> None:
     random = np.random.default_rng(4)
     data = pl.DataFrame({"estimate": random.integers(0, 2, 60), "race": ["a"] * 35 + [*"bcdef"] * 5})
     one_only = tf.subgroup_search(tf.selection_rate, ["race"], min_n=6, times=500)(data, estimate="estimate")
@@ -376,7 +374,7 @@ def test_it_is_adjusted_for_what_is_searched_only() -> None:
     assert searched[".p_adjusted"].to_list() == searched[".p_value"].to_list()
 
 
-def test_without_disparity_only_the_adjusted_p_value_keeps_its_word() -> None:
+def test_familywise_error_rate_without_disparity() -> None:
     random = np.random.default_rng(12)
     runs, rows, times, level = 240, 300, 400, 0.05
     features = ["a", "b", "c", "d"]
@@ -395,7 +393,7 @@ def test_without_disparity_only_the_adjusted_p_value_keeps_its_word() -> None:
     assert low <= adjusted <= high
 
 
-def test_a_deal_costs_little_more_than_a_shuffle_of_the_rows() -> None:
+def test_permutation_costs_little_more_than_shuffling_rows() -> None:
     random, rows, times = np.random.default_rng(14), 100_000, 100
     features = [f"x{place}" for place in range(8)]
     data = pl.DataFrame({name: random.integers(0, 4, rows) for name in features})
@@ -412,7 +410,7 @@ def test_a_deal_costs_little_more_than_a_shuffle_of_the_rows() -> None:
     assert time.process_time() - start < 6 * shuffles
 
 
-def test_a_disparity_is_found() -> None:
+def test_planted_disparity_is_ranked_first() -> None:
     random = np.random.default_rng(13)
     rows = 1_000
     data = pl.DataFrame({"sex": random.choice(["f", "m"], rows), "race": random.choice(["a", "b", "c"], rows)})
@@ -453,7 +451,7 @@ def assert_split(found: pl.DataFrame, expected: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize("features", [["age"], ["income"], ["age", "income"], ["age", "income", "score"]])
 @pytest.mark.parametrize("name", RATES)
-def test_it_is_least_squares_on_the_rows(people: pl.DataFrame, name: str, features: list[str]) -> None:
+def test_linear_subgroup_equals_least_squares(people: pl.DataFrame, name: str, features: list[str]) -> None:
     metric, about, met = RATES[name]
     rows = people.with_columns(met=met).filter(about)
     found = tf.linear_subgroup(metric, features)(people, "truth", "estimate")
@@ -461,7 +459,7 @@ def test_it_is_least_squares_on_the_rows(people: pl.DataFrame, name: str, featur
     assert_split(found, split_by_hand(rows, features, "met", len(people)))
 
 
-def test_so_it_is_in_each_fold(people: pl.DataFrame) -> None:
+def test_linear_subgroup_by_outer_group_equals_least_squares(people: pl.DataFrame) -> None:
     metric, about, met = RATES["miss_rate"]
     found = tf.linear_subgroup(metric, ["age", "income"])(people, "truth", "estimate", group_by="fold")
     assert found["fold"].to_list() == [1, 1, 2, 2, 3, 3]
@@ -479,27 +477,27 @@ SCORED: dict[str, tuple[tf.Metric, pl.Expr, pl.Expr]] = {
 
 
 @pytest.mark.parametrize("name", SCORED)
-def test_rates_of_scores_are_means_of_scores(people: pl.DataFrame, name: str) -> None:
+def test_linear_subgroup_of_scores(people: pl.DataFrame, name: str) -> None:
     metric, about, score = SCORED[name]
     rows = people.with_columns(met=score).filter(about)
     found = tf.linear_subgroup(metric, ["age", "income"])(people, "truth", probs="score")
     assert_split(found, split_by_hand(rows, ["age", "income"], "met", len(people)))
 
 
-def test_booleans_are_numbers(people: pl.DataFrame) -> None:
+def test_linear_subgroup_takes_booleans(people: pl.DataFrame) -> None:
     made = people.with_columns(woman=pl.col("sex") == "f")
     rows = made.with_columns(met=YES).filter(YES | NO)
     found = tf.linear_subgroup(tf.selection_rate, ["woman"])(made, estimate="estimate")
     assert_split(found, split_by_hand(rows, ["woman"], "met", len(people)))
 
 
-def test_selections_of_a_split_are_made_at_a_threshold(people: pl.DataFrame) -> None:
+def test_linear_subgroup_with_threshold(people: pl.DataFrame) -> None:
     rows = people.with_columns(met=pl.col("score") >= 0.7).filter(FALSE)
     found = tf.linear_subgroup(tf.fall_out, ["age", "income"])(people, "truth", probs="score", threshold=0.7)
     assert_split(found, split_by_hand(rows, ["age", "income"], "met", len(people)))
 
 
-def test_conditions_are_those_that_split_the_rows() -> None:
+def test_linear_subgroup_conditions_describe_the_split() -> None:
     data = pl.DataFrame({"age": [20, 30, 40, 50], "rank": [0, 1, 1, 0], "estimate": [1, 1, 0, 0]})
     found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
     assert found[".subgroup"].to_list() == ["-0.04 (age - 35) < 0", "-0.04 (age - 35) > 0"]
@@ -510,7 +508,7 @@ def test_conditions_are_those_that_split_the_rows() -> None:
     assert found[".denominator"].to_list() == [2, 2]
 
 
-def test_what_is_fitted_at_the_rate_of_all_is_in_neither_half() -> None:
+def test_rows_fitted_at_the_overall_rate_are_in_neither_half() -> None:
     data = pl.DataFrame({"age": [1, 2, 2, 3], "estimate": [0, 1, 0, 1]})
     found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
     assert found.select(".estimate", ".denominator", ".share", ".violation").rows() == [
@@ -519,7 +517,7 @@ def test_what_is_fitted_at_the_rate_of_all_is_in_neither_half() -> None:
     ]
 
 
-def test_the_order_of_rows_does_not_matter(people: pl.DataFrame) -> None:
+def test_linear_subgroup_does_not_depend_on_row_order(people: pl.DataFrame) -> None:
     audit = tf.linear_subgroup(tf.fall_out, ["age", "income"])
     found = audit(people, "truth", "estimate", group_by="fold")
     for seed in range(3):
@@ -527,27 +525,27 @@ def test_the_order_of_rows_does_not_matter(people: pl.DataFrame) -> None:
         assert audit(shuffled, "truth", "estimate", group_by="fold").equals(found)
 
 
-def test_a_rate_about_nobody_has_no_halves() -> None:
+def test_linear_subgroup_with_zero_denominator() -> None:
     data = pl.DataFrame({"truth": [1, 1, 0, 0], "estimate": [0, 1, 0, 1], "age": [1, 2, 3, 4], "fold": [1, 1, 2, 2]})
     found = tf.linear_subgroup(tf.fall_out, ["age"])(data, "truth", "estimate", group_by="fold")
     assert found.select("fold", ".status").rows() == [(1, "zero_denominator")] * 2 + [(2, "ok")] * 2
     assert found.row(0, named=True)[".estimate"] is None
 
 
-def test_equal_outcomes_have_no_halves() -> None:
+def test_linear_subgroup_of_equal_outcomes_is_empty() -> None:
     data = pl.DataFrame({"age": [1, 2, 1, 2], "estimate": [1, 1, 1, 1]})
     found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate", pos_label=1, labels=[0, 1])
     for row in found.select(".overall", ".violation", ".denominator", ".status").rows():
         assert row == (1.0, 0.0, 0, "nobody")
 
 
-def test_what_differs_in_nothing_has_none_either() -> None:
+def test_linear_subgroup_without_correlation_is_empty() -> None:
     data = pl.DataFrame({"age": [1, 2, 1, 2], "estimate": [0, 0, 1, 1]})
     found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
     assert found.select(".estimate", ".violation", ".denominator", ".status").rows() == [(None, 0.0, 0, "nobody")] * 2
 
 
-def test_nor_has_a_constant_feature() -> None:
+def test_linear_subgroup_of_a_constant_feature_is_empty() -> None:
     for selected in range(1, 13):
         data = pl.DataFrame({"age": [1] * 13, "estimate": [1] * selected + [0] * (13 - selected)})
         found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
@@ -555,7 +553,7 @@ def test_nor_has_a_constant_feature() -> None:
 
 
 @pytest.mark.parametrize("far", [-1e5, 1e5, 1e9, -1e9])
-def test_a_feature_that_is_moved_or_mirrored_splits_the_same_rows(people: pl.DataFrame, far: float) -> None:
+def test_shifted_or_mirrored_feature_gives_the_same_split(people: pl.DataFrame, far: float) -> None:
     columns = [".estimate", ".overall", ".violation", ".denominator", ".share", ".status"]
     audit = tf.linear_subgroup(tf.accuracy, ["age"])
     here = audit(people, "truth", "estimate").select(columns)
@@ -565,7 +563,7 @@ def test_a_feature_that_is_moved_or_mirrored_splits_the_same_rows(people: pl.Dat
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(1.0, 1e10), (1.0, 1.7e15), (1e200, 0.0), (1e-200, 0.0)])
-def test_scales_mean_nothing(people: pl.DataFrame, scale: float, shift: float) -> None:
+def test_scaled_feature_gives_the_same_split(people: pl.DataFrame, scale: float, shift: float) -> None:
     columns = [".estimate", ".overall", ".violation", ".denominator", ".status"]
     audit = tf.linear_subgroup(tf.accuracy, ["age"])
     moved = people.with_columns(age=pl.col("age") * scale + shift)
@@ -582,7 +580,7 @@ AUDITS: list[Callable[[Any, Any], Any]] = [tf.subgroup_search, tf.linear_subgrou
 @pytest.mark.parametrize(
     "name", ["f_meas", "rmse", "bal_accuracy", "mcc", "share_of_rows", "mean_benefit", "true_positives"]
 )
-def test_audits_take_rates(audit: Callable[[Any, Any], Any], name: str) -> None:
+def test_audits_reject_other_metrics(audit: Callable[[Any, Any], Any], name: str) -> None:
     with pytest.raises(
         tf.ArgumentError, match=f"takes a rate of labels, such as fall_out.*; {name} is no share of rows"
     ):
@@ -597,20 +595,20 @@ def test_audits_take_rates(audit: Callable[[Any, Any], Any], name: str) -> None:
         (tf.subgroup_search, tf.consistency(["age"])),
     ],
 )  # fmt: skip
-def test_but_not_what_is_no_share_of_rows(audit: Callable[[Any, Any], Any], metric: Any) -> None:
+def test_audits_reject_custom_non_rates(audit: Callable[[Any, Any], Any], metric: Any) -> None:
     with pytest.raises(tf.ArgumentError, match="is no share of rows"):
         audit(metric, ["sex"])
 
 
 @pytest.mark.parametrize("audit", AUDITS)
 @pytest.mark.parametrize("metric", ["fall_out", tf.demographic_parity, tf.equal_opportunity("sex"), None])
-def test_nor_what_is_no_metric(audit: Callable[[Any, Any], Any], metric: Any) -> None:
+def test_audits_reject_non_metrics(audit: Callable[[Any, Any], Any], metric: Any) -> None:
     with pytest.raises(tf.ArgumentError, match="takes a metric, such as fall_out, not"):
         audit(metric, ["age"])
 
 
 @pytest.mark.parametrize("audit", AUDITS)
-def test_features_are_a_list(audit: Callable[[Any, Any], Any]) -> None:
+def test_audits_reject_features_not_in_a_list(audit: Callable[[Any, Any], Any]) -> None:
     for features in ("age", 3, None):
         with pytest.raises(tf.ArgumentError, match="takes a list of features, such as"):
             audit(tf.fall_out, features)
@@ -619,7 +617,7 @@ def test_features_are_a_list(audit: Callable[[Any, Any], Any]) -> None:
 
 
 @pytest.mark.parametrize("audit", AUDITS)
-def test_features_are_columns(people: pl.DataFrame, audit: Callable[[Any, Any], Any]) -> None:
+def test_audits_reject_bad_feature_columns(people: pl.DataFrame, audit: Callable[[Any, Any], Any]) -> None:
     with pytest.raises(tf.ColumnError, match="there is no column 'aeg'"):
         audit(tf.fall_out, ["aeg"])(people, "truth", "estimate")
     with pytest.raises(tf.ArgumentError, match="two columns of the same name"):
@@ -628,7 +626,7 @@ def test_features_are_columns(people: pl.DataFrame, audit: Callable[[Any, Any], 
         audit(tf.fall_out, ["age"])(people, "truth", "estimate", group_by="age")
 
 
-def test_a_linear_threshold_needs_numbers(people: pl.DataFrame) -> None:
+def test_linear_subgroup_rejects_text_and_missing_values(people: pl.DataFrame) -> None:
     with pytest.raises(tf.ColumnError, match="the column 'sex' is String; a linear threshold needs numbers"):
         tf.linear_subgroup(tf.fall_out, ["age", "sex"])(people, "truth", "estimate")
     gaps = people.with_columns(pl.when(pl.col("age") > 20).then("age").alias("age"))
@@ -637,13 +635,13 @@ def test_a_linear_threshold_needs_numbers(people: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("audit", AUDITS)
-def test_there_are_no_weights(people: pl.DataFrame, audit: Callable[[Any, Any], Any]) -> None:
+def test_audits_reject_weights(people: pl.DataFrame, audit: Callable[[Any, Any], Any]) -> None:
     with pytest.raises(tf.ArgumentError, match=r"Unknown argument 'case_weights'\. Known: 'data', 'truth', 'estimate'"):
         audit(tf.fall_out, ["age"])(people, "truth", "estimate", case_weights="income")
 
 
 @pytest.mark.parametrize("audit", AUDITS)
-def test_there_is_one_selection(people: pl.DataFrame, audit: Callable[[Any, Any], Any]) -> None:
+def test_audits_reject_lists_of_thresholds(people: pl.DataFrame, audit: Callable[[Any, Any], Any]) -> None:
     with pytest.raises(
         tf.ArgumentError, match="An audit looks at one selection, not at a list of them: give one threshold"
     ):
@@ -651,7 +649,7 @@ def test_there_is_one_selection(people: pl.DataFrame, audit: Callable[[Any, Any]
 
 
 @pytest.mark.parametrize("audit", AUDITS)
-def test_one_of_several_labels_is_the_event(people: pl.DataFrame, audit: Callable[[Any, Any], Any]) -> None:
+def test_audits_of_several_labels_need_pos_label(people: pl.DataFrame, audit: Callable[[Any, Any], Any]) -> None:
     graded = people.with_columns(grade=pl.Series([*"xyz", "x"] * 100))
     with pytest.raises(tf.LabelError, match=r"Which label of 'grade' is the event\? .* write `pos_label=` one of them"):
         audit(tf.selection_rate, ["age"])(graded, estimate="grade")
@@ -659,22 +657,20 @@ def test_one_of_several_labels_is_the_event(people: pl.DataFrame, audit: Callabl
 
 
 @pytest.mark.parametrize("audit", AUDITS)
-def test_the_columns_of_a_rate_are_needed(people: pl.DataFrame, audit: Callable[[Any, Any], Any]) -> None:
+def test_audits_need_the_columns_of_the_rate(people: pl.DataFrame, audit: Callable[[Any, Any], Any]) -> None:
     with pytest.raises(tf.ColumnError, match="fall_out needs the column of predicted labels"):
         audit(tf.fall_out, ["age"])(people, "truth")
 
 
 @pytest.mark.parametrize("audit", AUDITS)
 @pytest.mark.parametrize("own", [".subgroup", ".share", ".metric"])
-def test_folds_do_not_take_the_names_of_results(
-    people: pl.DataFrame, audit: Callable[[Any, Any], Any], own: str
-) -> None:
+def test_audits_reject_reserved_outer_keys(people: pl.DataFrame, audit: Callable[[Any, Any], Any], own: str) -> None:
     with pytest.raises(tf.ColumnError, match=f"results have a column '{own}' of their own"):
         audit(tf.fall_out, ["age"])(people.rename({"fold": own}), "truth", "estimate", group_by=own)
 
 
 @pytest.mark.parametrize(("name", "least"), [("depth", 1), ("min_n", 1), ("times", 1), ("seed", 0)])
-def test_numbers_of_a_search_are_whole(name: str, least: int) -> None:
+def test_search_rejects_bad_numbers(name: str, least: int) -> None:
     wrong: list[Any] = [least - 1, 2.5, True, "3", None]
     for value in wrong:
         options: dict[str, Any] = {name: value}
@@ -682,13 +678,13 @@ def test_numbers_of_a_search_are_whole(name: str, least: int) -> None:
             tf.subgroup_search(tf.fall_out, ["age"], **options)
 
 
-def test_features_of_a_split_are_finite() -> None:
+def test_linear_subgroup_rejects_infinite_features() -> None:
     data = pl.DataFrame({"age": [1.0, math.inf, 3.0, 4.0], "estimate": [1, 0, 1, 0]})
     with pytest.raises(tf.ColumnError, match="'age'"):
         tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
 
 
-def test_audits_are_compared_and_pickled_by_what_they_are() -> None:
+def test_audits_compare_and_hash_by_value() -> None:
     older = (pl.col("age") > 40).alias("older")
     for audit in AUDITS:
         assert audit(tf.fall_out, [older]) == audit(tf.fall_out, [older])
@@ -697,6 +693,6 @@ def test_audits_are_compared_and_pickled_by_what_they_are() -> None:
             audit(tf.fall_out, [tf.privileged(sex="m")])
 
 
-def test_scores_that_are_no_probabilities_are_refused(people: pl.DataFrame) -> None:
+def test_linear_subgroup_rejects_scores_that_are_no_probabilities(people: pl.DataFrame) -> None:
     with pytest.raises(tf.ColumnError, match="needs probabilities"):
         tf.linear_subgroup(tf.generalized_false_positive_rate, ["age"])(people, "truth", probs="income")

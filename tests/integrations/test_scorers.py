@@ -51,7 +51,7 @@ def pipeline(*, sees_sex: bool = False) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
-def test_a_grid_search_reports_fairness_beside_accuracy(kind: str) -> None:
+def test_grid_search_reports_fairness_beside_accuracy(kind: str) -> None:
     people: Any = X.to_pandas() if kind == "pandas" else X
     scoring: Any = {
         "accuracy": "accuracy", "parity": tf.make_scorer(tf.demographic_parity_ratio, by="race"),
@@ -67,7 +67,7 @@ def test_a_grid_search_reports_fairness_beside_accuracy(kind: str) -> None:
     assert found.best_index_ == int(np.argmax(scores["mean_test_parity"]))
 
 
-def test_a_search_over_arrests_with_two_scorers() -> None:
+def test_grid_search_with_two_scorers() -> None:
     load: Any = sklego.datasets.load_arrests
     arrests = pl.from_pandas(load(as_frame=True)).with_columns(black=(pl.col("colour") == "Black").cast(pl.Int64))
     truth = (arrests["released"] == "Yes").cast(pl.Int64).to_numpy()
@@ -94,7 +94,7 @@ def test_a_search_over_arrests_with_two_scorers() -> None:
     assert scores["mean_test_ours"] == pytest.approx(scores["mean_test_theirs"], abs=1e-12)
 
 
-def test_a_score_is_the_metric_of_the_fold() -> None:
+def test_score_equals_the_metric_of_the_fold() -> None:
     model = pipeline()
     scorer = tf.make_scorer(tf.equalized_odds_difference, by="sex")
     scores = cross_validate(model, X.to_pandas(), Y.to_numpy(), cv=KFold(4), scoring=scorer)["test_score"]
@@ -105,7 +105,7 @@ def test_a_score_is_the_metric_of_the_fold() -> None:
         assert score == pytest.approx(-expected, abs=1e-12)
 
 
-def test_scores_of_probabilities() -> None:
+def test_scorers_of_probabilities() -> None:
     scorer = tf.make_scorer(tf.auc_parity, by="sex", response="scores")
     plain = tf.make_scorer(tf.roc_auc, response="scores")
     scoring: Any = {"gap": scorer, "auc": plain, "theirs": "roc_auc"}
@@ -114,7 +114,7 @@ def test_scores_of_probabilities() -> None:
     assert all(-1 <= score <= 0 for score in found["test_gap"])
 
 
-def test_a_pipeline_that_does_not_see_the_feature() -> None:
+def test_sensitive_feature_is_routed_to_a_blind_pipeline() -> None:
     scorer = tf.make_scorer(tf.demographic_parity_ratio, by="sex")
     with sklearn.config_context(enable_metadata_routing=True):
         routed: Any = sklearn_scorer(scorer.routed).set_score_request(sensitive_features=True)
@@ -188,7 +188,7 @@ def expected_scores(value: Callable[[pl.DataFrame], float]) -> list[float]:
 
 
 @pytest.mark.parametrize("name", SCORERS)
-def test_a_routed_sample_weight_is_used(name: str) -> None:
+def test_routed_sample_weight_is_used(name: str) -> None:
     make, value = SCORERS[name]
     params: Any = {"sample_weight": WEIGHTS}
     expected = expected_scores(value)
@@ -211,7 +211,7 @@ def test_a_routed_sample_weight_is_used(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCORERS)
-def test_a_sample_weight_that_nobody_asked_for_is_an_error(name: str) -> None:
+def test_unrequested_sample_weight_raises(name: str) -> None:
     params: Any = {"sample_weight": WEIGHTS}
     with sklearn.config_context(enable_metadata_routing=True):
         scorer = SCORERS[name][0]()
@@ -228,7 +228,7 @@ def test_a_sample_weight_that_nobody_asked_for_is_an_error(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCORERS)
-def test_a_search_with_weights_and_without_routing_scores_with_them(name: str) -> None:
+def test_weights_without_routing_are_used(name: str) -> None:
     # as scikit-learn's own scorers do there
     make, value = SCORERS[name]
     search: Any = GridSearchCV
@@ -259,7 +259,7 @@ class Unweighted(BaseEstimator):
         return self.model_.predict_proba(people)
 
 
-def test_metadata_go_by_the_names_that_are_asked_for() -> None:
+def test_metadata_may_be_requested_by_alias() -> None:
     expected = expected_scores(SCORERS["an ordinary metric"][1])
     params: Any = {"importance": WEIGHTS}
     with sklearn.config_context(enable_metadata_routing=True):
@@ -271,7 +271,7 @@ def test_metadata_go_by_the_names_that_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize("kind", ["polars", "pandas"])
-def test_sensitive_features_are_routed_beside_data_that_do_not_hold_them(kind: str) -> None:
+def test_sensitive_features_are_routed_as_frames(kind: str) -> None:
     beside: Any = X.select("sex", "race") if kind == "polars" else X.select("sex", "race").to_pandas()
     blind = X.drop("sex").to_pandas()
     params: Any = {"sensitive_features": beside, "sample_weight": WEIGHTS}
@@ -285,7 +285,7 @@ def test_sensitive_features_are_routed_beside_data_that_do_not_hold_them(kind: s
         assert found[key] == pytest.approx(expected_scores(SCORERS[name][1]), abs=1e-12)
 
 
-def test_a_request_that_cannot_be_met_is_refused() -> None:
+def test_bad_requests_raise() -> None:
     scorer: Any = tf.make_scorer(tf.accuracy)
     with pytest.raises(tf.ArgumentError, match=r"sklearn\.set_config\(enable_metadata_routing=True\)"):
         scorer.set_score_request(sample_weight=True)
@@ -303,7 +303,7 @@ def test_a_request_that_cannot_be_met_is_refused() -> None:
             unweighted.set_score_request(sample_weight=True)
 
 
-def test_requests_travel_with_the_scorer() -> None:
+def test_requests_survive_pickle_copy_and_clone() -> None:
     with sklearn.config_context(enable_metadata_routing=True):
         scorer = tf.make_scorer(tf.accuracy).set_score_request(sample_weight=True)
         others: list[Any] = [pickle.loads(pickle.dumps(scorer)), copy.deepcopy(scorer), clone(scorer, safe=False)]  # noqa: S301 - our own
@@ -317,7 +317,7 @@ def test_requests_travel_with_the_scorer() -> None:
             assert other != scorer
 
 
-def test_an_ordinary_metric_is_a_function_of_truth_and_prediction() -> None:
+def test_routed_function_of_truth_and_prediction() -> None:
     guess, weights = np.array([1, 0, 1, 1]), np.array([3, 1, 1, 1])
     assert tf.make_scorer(tf.accuracy).routed(TRUTH, guess) == 0.75
     assert tf.make_scorer(tf.accuracy).routed(TRUTH, guess, sample_weight=weights) == pytest.approx(5 / 6)
@@ -327,7 +327,7 @@ def test_an_ordinary_metric_is_a_function_of_truth_and_prediction() -> None:
         tf.make_scorer(tf.demographic_parity_ratio, by="sex").routed(TRUTH, guess)
 
 
-def test_scikit_learns_own_scorers_take_the_functions() -> None:
+def test_sklearn_make_scorer_takes_routed_functions() -> None:
     model, people = pipeline().fit(X.to_pandas(), Y.to_numpy()), X.to_pandas()
     plain: Any = sklearn_scorer(tf.make_scorer(tf.accuracy).routed)
     assert plain(model, people, Y.to_numpy()) == accuracy_score(Y, model.predict(people))
@@ -356,7 +356,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         return self.known.predict_proba(people)
 
 
-def test_functions_of_truth_and_scores_of_many_classes() -> None:
+def test_routed_function_of_multiclass_scores() -> None:
     scores = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
     truth, model = np.array(["a", "b", "c", "a"]), Probable(list("abc"), scores)
     scorer: Any = sklearn_scorer(tf.make_scorer(tf.mn_log_loss).routed, response_method="predict_proba")
@@ -372,7 +372,7 @@ def test_functions_of_truth_and_scores_of_many_classes() -> None:
 # Scores that there are not
 
 
-def test_a_score_that_is_none_is_nan_with_a_warning() -> None:
+def test_undefined_score_is_nan_with_a_warning() -> None:
     everybody = PEOPLE.with_columns(one=pl.lit("all"))
     nobody: Any = np.zeros(4, dtype=int)
     calls: list[Callable[[], float]] = [
@@ -394,7 +394,7 @@ def test_a_score_that_is_none_is_nan_with_a_warning() -> None:
         tf.make_scorer(tf.sens, on_undefined="raise")(Known([1, 0, 1, 1]), PEOPLE, nobody)
 
 
-def test_groups_that_a_score_is_without_are_named() -> None:
+def test_undefined_groups_of_a_score_are_named() -> None:
     three = pl.DataFrame({"sex": ["f", "f", "m", "m", "x", "x"]})
     scorer = tf.make_scorer(tf.equal_opportunity_ratio, by="sex")
     with pytest.warns(tf.UndefinedWarning, match="in sex 'x'"):
@@ -410,7 +410,7 @@ class Known:
         return np.array(self.predicted)
 
 
-def test_more_is_better() -> None:
+def test_scores_are_signed_so_that_greater_is_better() -> None:
     people = pl.DataFrame({"sex": ["f", "f", "m", "m"]})
     known, truth = Known([1, 0, 1, 1]), np.array([1, 0, 1, 0])
     sides = tf.privileged(sex="m")
@@ -421,7 +421,7 @@ def test_more_is_better() -> None:
     assert tf.make_scorer(tf.sens)(known, people, truth) == 1
 
 
-def test_arrays_and_weights() -> None:
+def test_scorers_take_arrays_and_weights() -> None:
     known, array = Known([1, 0, 1, 1]), np.array([[0, 5], [0, 6], [1, 7], [1, 8]])
     scorer = tf.make_scorer(tf.demographic_parity_ratio, by=0)
     assert scorer(known, array, np.array([1, 0, 1, 0])) == 0.5
@@ -442,7 +442,7 @@ PEOPLE = pl.DataFrame({"sex": ["f", "f", "m", "m"], "age": [20, 30, 40, 50]})
 TRUTH = np.array([1, 0, 1, 0])
 
 
-def test_scores_are_those_of_the_event() -> None:
+def test_scores_of_the_pos_label_are_used() -> None:
     model = Probable(["no", "yes"], [[0.1, 0.9], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
     truth = np.array(["yes", "no", "yes", "no"])
     for event in ("yes", "no"):
@@ -454,7 +454,7 @@ def test_scores_are_those_of_the_event() -> None:
     assert some(model, PEOPLE, truth) == 0.75
 
 
-def test_the_response_is_what_the_metric_reads() -> None:
+def test_response_defaults_to_what_the_metric_reads() -> None:
     model = Probable([0, 1], [[0.7, 0.3], [0.6, 0.4], [0.4, 0.6], [0.3, 0.7]])
     assert tf.make_scorer(tf.roc_auc)(model, PEOPLE, TRUTH) == roc_auc_score(TRUTH, model.scores[:, 1])
     assert tf.make_scorer(tf.brier_class)(model, PEOPLE, TRUTH) == -brier_score_loss(TRUTH, model.scores[:, 1])
@@ -467,7 +467,7 @@ def test_the_response_is_what_the_metric_reads() -> None:
     assert tf.subset_score(everybody, tf.roc_auc)(model, PEOPLE, TRUTH) == roc_auc_score(TRUTH, model.scores[:, 1])
 
 
-def test_a_response_that_the_metric_does_not_read_is_refused() -> None:
+def test_wrong_response_raises() -> None:
     with pytest.raises(tf.ArgumentError, match="roc_auc reads scores, not labels; leave `response` out"):
         tf.make_scorer(tf.roc_auc, response="labels")
     with pytest.raises(tf.ArgumentError, match=r"accuracy reads labels, not scores; .*`threshold=`"):
@@ -476,20 +476,20 @@ def test_a_response_that_the_metric_does_not_read_is_refused() -> None:
         tf.make_scorer(tf.roc_auc)(Known([1, 0, 1, 1]), PEOPLE, TRUTH)
 
 
-def test_scores_of_classes_that_are_numbers() -> None:
+def test_multiclass_scores_of_numeric_classes() -> None:
     scores = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
     truth = np.array([0, 1, 2, 0])
     found = tf.make_scorer(tf.mn_log_loss)(Probable([0, 1, 2], scores), PEOPLE, truth)
     assert found == pytest.approx(-log_loss(truth, scores), rel=1e-12)
 
 
-def test_a_feature_may_be_called_like_a_prediction() -> None:
+def test_feature_may_be_named_predictions() -> None:
     people = PEOPLE.rename({"sex": "predictions"})
     model = Probable([0, 1], [[0.7, 0.3], [0.6, 0.4], [0.4, 0.6], [0.3, 0.7]])
     assert tf.make_scorer(tf.auc_parity, by="predictions")(model, people, TRUTH) == 0
 
 
-def test_scores_of_many_classes_are_all_read() -> None:
+def test_multiclass_scores_are_all_read() -> None:
     scores = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
     truth = np.array(["a", "b", "c", "a"])
     found = tf.make_scorer(tf.roc_auc, response="scores")(Probable(list("abc"), scores), PEOPLE, truth)
@@ -497,7 +497,7 @@ def test_scores_of_many_classes_are_all_read() -> None:
     assert found == tf.roc_auc.arrays(truth, probs=by_label)[".estimate"].item()
 
 
-def test_whether_more_is_better_is_not_guessed() -> None:
+def test_custom_aggregate_without_direction_raises() -> None:
     def spread(groups: Any) -> float:
         return groups[".estimate"].min() / groups[".estimate"].max()
 
@@ -515,13 +515,13 @@ def test_whether_more_is_better_is_not_guessed() -> None:
         (np.int64(0), PEOPLE.to_numpy()), (7, PEOPLE.to_pandas().set_axis([7, 0], axis=1)), ("sex", PEOPLE.to_arrow()),
     ],
 )  # fmt: skip
-def test_features_come_as_they_are(by: Any, people: Any) -> None:
+def test_routed_sensitive_features_of_any_kind(by: Any, people: Any) -> None:
     scorer = tf.make_scorer(tf.demographic_parity_ratio, by=by)
     assert scorer.routed(TRUTH, np.array([1, 0, 1, 1]), sensitive_features=people) == 0.5
 
 
 @pytest.mark.parametrize("dtype", ["str", "string[pyarrow]", "string[python]", "object", "category"])
-def test_text_of_pandas_makes_the_same_groups_in_every_dtype(dtype: str) -> None:
+def test_pandas_text_dtypes_give_the_same_groups(dtype: str) -> None:
     people = pd.DataFrame({"sex": pd.Series(["f", "m", "f", None, "m", "m"], dtype=dtype)})[::-1]
     scorer = tf.make_scorer(tf.demographic_parity_difference, by="sex")
     # 1 of 2 women, 2 of 3 men, and the one who is neither
@@ -533,7 +533,7 @@ NUMBERED = pd.DataFrame({1: ["f", "f", "m", "m"], 2: ["a", "b", "b", "b"], 0: ["
 
 
 @pytest.mark.parametrize(("label", "expected"), [(1, 0.5), (2, 2 / 3), (0, 1.0)])
-def test_integer_column_labels_of_a_frame_are_labels(label: int, expected: float) -> None:
+def test_integer_column_labels_are_read_as_labels(label: int, expected: float) -> None:
     known = Known([1, 0, 1, 1])
     shares = [known.predict(None)[NUMBERED[label] == value].mean() for value in NUMBERED[label].unique()]
     assert min(shares) / max(shares) == pytest.approx(expected)
@@ -543,25 +543,25 @@ def test_integer_column_labels_of_a_frame_are_labels(label: int, expected: float
 
 
 @pytest.mark.parametrize("people", [PEOPLE, PEOPLE.to_pandas(), PEOPLE.to_arrow(), NUMBERED[[1, 2]]])
-def test_a_number_is_no_place_in_a_frame(people: Any) -> None:
+def test_integer_by_of_a_frame_raises(people: Any) -> None:
     with pytest.raises(tf.ColumnError, match=r"`by`: there is no column 0.* A number is a place in an array only"):
         tf.p_percent_score(0)(Known([1, 0, 1, 1]), people, TRUTH)
 
 
-def test_a_label_that_two_columns_have_is_refused() -> None:
+def test_duplicate_column_label_raises() -> None:
     doubled = pd.concat([NUMBERED[[1]], NUMBERED[[1]]], axis=1)
     with pytest.raises(tf.ColumnError, match="X has several columns 1"):
         tf.p_percent_score(1)(Known([1, 0, 1, 1]), doubled, TRUTH)
 
 
 @pytest.mark.parametrize("by", [True, False])
-def test_a_truth_value_is_no_column(by: Any) -> None:
+def test_boolean_by_raises(by: Any) -> None:
     with pytest.raises(tf.ColumnError, match="not a bool"):
         tf.p_percent_score(by)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "array", "numbered"])
-def test_several_features_make_intersections(kind: str) -> None:
+def test_scorer_by_several_features(kind: str) -> None:
     people = PEOPLE.with_columns(race=pl.Series(["a", "b", "b", "b"]))
     guess = np.array([1, 0, 1, 1])
     by: Any = (0, 2) if kind == "array" else [3, 5] if kind == "numbered" else ("sex", "race")
@@ -574,7 +574,7 @@ def test_several_features_make_intersections(kind: str) -> None:
     assert tf.make_scorer(tf.demographic_parity_ratio, by=by)(Known([1, 1, 1, 0]), frames[kind], TRUTH) == 0.5
 
 
-def test_features_beside_the_groups_come_along_from_a_frame_with_numbers() -> None:
+def test_other_columns_of_a_frame_with_integer_labels_are_kept() -> None:
     people = PEOPLE.to_pandas().rename(columns={"age": 4}).assign(race=["a", "b", "a", "b"])
     model = Probable([0, 1], [[0.7, 0.3], [0.6, 0.4], [0.4, 0.6], [0.3, 0.7]])
     cuts: Any = {"race": {"a": 0.2, "b": 0.6}}
@@ -582,7 +582,7 @@ def test_features_beside_the_groups_come_along_from_a_frame_with_numbers() -> No
     assert scorer(model, people, TRUTH) == -1
 
 
-def test_what_else_is_read_comes_along() -> None:
+def test_columns_read_by_thresholds_and_metrics_are_kept() -> None:
     model = Probable([0, 1], [[0.7, 0.3], [0.6, 0.4], [0.4, 0.6], [0.3, 0.7]])
     cut: Any = {"sex": {"f": 0.35, "m": 0.65}}
     assert tf.make_scorer(tf.selection_rate, response="scores", threshold=cut)(model, PEOPLE, TRUTH) == 0.5
@@ -595,12 +595,12 @@ def test_what_else_is_read_comes_along() -> None:
     )
 
 
-def test_what_is_missing_does_not_count() -> None:
+def test_masked_truth_is_dropped() -> None:
     truth = np.ma.masked_array([1, 0, 1, 0], mask=[True, False, False, False])
     assert tf.make_scorer(tf.accuracy)(Known([1, 0, 1, 1]), PEOPLE, truth) == pytest.approx(2 / 3)
 
 
-def test_a_function_sees_the_rows_as_they_are() -> None:
+def test_subset_score_passes_rows_to_functions() -> None:
     def everybody(people: Any) -> list[bool]:
         return [True] * len(people)
 
@@ -612,7 +612,7 @@ def test_a_function_sees_the_rows_as_they_are() -> None:
         tf.subset_score(everybody, f1_score, average="nope")(guess, PEOPLE, truth)
 
 
-def test_whole_numbers_are_codes_or_a_measurement_as_it_is_said() -> None:
+def test_correlation_score_of_integers_needs_as_numbers() -> None:
     ages = np.arange(20, 44)
     guess = ages**2 + 10 * (ages % 2)
     people = pl.DataFrame({"age": ages})
@@ -665,13 +665,13 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_cannot_be_scored_says_so(name: str) -> None:
+def test_bad_scoring_calls_raise(name: str) -> None:
     call, message = WRONG[name]
     with pytest.raises(tf.TidyfairError, match=message):
         call()
 
 
-def test_correlation_with_an_expression_is_with_what_it_makes() -> None:
+def test_correlation_score_of_an_expression() -> None:
     people = PEOPLE.with_columns(pl.col("age").cast(pl.Float64), old=pl.col("age") >= 35)
     known = Known([1, 0, 1, 1])
     made = tf.correlation_score((pl.col("age") >= 35).alias("over_35"))(known, people, TRUTH)
@@ -690,7 +690,7 @@ def test_scorers_pickle_and_compare() -> None:
         assert pickle.loads(pickle.dumps(scorer)) == scorer  # noqa: S301 - our own
 
 
-def test_what_is_no_scorer() -> None:
+def test_bad_scorers_raise() -> None:
     odd: Any = "accuracy"
     with pytest.raises(tf.ArgumentError, match='`by="column"`'):
         tf.make_scorer(tf.demographic_parity_ratio)

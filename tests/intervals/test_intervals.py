@@ -50,7 +50,7 @@ def counts(metric: tf.Metric, by: str | None = None, frame: pl.DataFrame = LOANS
 
 
 @pytest.mark.parametrize("metric", [tf.sens, tf.spec, tf.precision, tf.accuracy, tf.detection_prevalence])
-def test_a_rate_has_wilsons_interval(metric: tf.Metric) -> None:
+def test_rate_has_wilson_interval(metric: tf.Metric) -> None:
     ((hits, rows),) = counts(metric).values()
     found = metric(LOANS, **CALL, interval="auto")
     assert found.columns[-4:] == [".lower", ".upper", ".std_error", ".method"]
@@ -62,7 +62,7 @@ def test_a_rate_has_wilsons_interval(metric: tf.Metric) -> None:
     assert ends(exact) == pytest.approx(proportion_confint(hits, rows, alpha=0.1, method="beta"))
 
 
-def test_the_values_of_groups_have_intervals_too() -> None:
+def test_group_values_have_wilson_intervals() -> None:
     groups = tf.equalized_odds("race").by_group(LOANS, **CALL, interval="auto")
     for metric in (tf.sens, tf.spec):
         for race, (hits, rows) in counts(metric, "race").items():
@@ -70,7 +70,7 @@ def test_the_values_of_groups_have_intervals_too() -> None:
             assert ends(mine) == pytest.approx(proportion_confint(hits, rows, method="wilson"))
 
 
-def test_two_sides_have_newcombes_and_miettinen_and_nurminens_interval() -> None:
+def test_two_sides_have_newcombe_and_miettinen_nurminen_intervals() -> None:
     groups = counts(tf.sens, "sex")
     one, other = groups["female"], groups["male"]
     difference = tf.equal_opportunity(tf.privileged(sex="male"))(LOANS, **CALL, interval="auto")
@@ -93,7 +93,7 @@ def two_rates(one: tuple[int, int], other: tuple[int, int]) -> pl.DataFrame:
 @pytest.mark.parametrize(
     ("one", "other"), [((2, 6), (28, 100)), ((0, 8), (30, 60)), ((5, 5), (40, 80)), ((300, 900), (410, 1000))]
 )
-def test_a_signed_difference_of_two_rates_has_newcombes_interval_whichever_way_it_is_asked(
+def test_signed_difference_of_two_rates_has_newcombe_interval_for_any_reference(
     one: tuple[int, int], other: tuple[int, int]
 ) -> None:
     data = two_rates(one, other)
@@ -113,7 +113,7 @@ def test_a_signed_difference_of_two_rates_has_newcombes_interval_whichever_way_i
         assert metric(data, estimate="e", interval="analytic").equals(found)
 
 
-def test_a_signed_ratio_of_two_rates_has_the_interval_that_it_has_without_a_sign() -> None:
+def test_signed_ratio_and_log_ratio_have_miettinen_nurminen_interval() -> None:
     data = two_rates((2, 6), (28, 100))
     expected = confint_proportions_2indep(2, 6, 28, 100, method="score", compare="ratio")
     ratio = tf.demographic_parity("g", aggregate=tf.ratio(to="large", signed=True))(data, estimate="e", interval="auto")
@@ -124,7 +124,7 @@ def test_a_signed_ratio_of_two_rates_has_the_interval_that_it_has_without_a_sign
     assert ends(found) == pytest.approx(tuple(map(math.log, expected)))
 
 
-def test_of_several_others_only_outer_groups_with_a_single_pair_have_newcombes_interval() -> None:
+def test_newcombe_interval_needs_a_single_pair_in_the_outer_group() -> None:
     two = two_rates((2, 6), (28, 100)).with_columns(fold=1)
     third = pl.DataFrame({"e": [1, 0] * 20, "g": "third", "fold": 2}, schema=two.schema)
     data = pl.concat([two, two.with_columns(fold=2), third])
@@ -136,7 +136,7 @@ def test_of_several_others_only_outer_groups_with_a_single_pair_have_newcombes_i
         metric(data, estimate="e", group_by="fold", interval="analytic")
 
 
-def test_a_signed_difference_of_several_rates_has_an_interval_with_both_signs() -> None:
+def test_signed_difference_across_rates_may_cross_zero() -> None:
     data = two_rates((20, 60), (28, 100)).with_columns(t=pl.int_range(pl.len()) % 2)
     metric = tf.equalized_odds(tf.privileged(g="large"), aggregate=tf.difference(signed=True))
     found = metric(data, "t", "e", interval="auto", times=400).row(0, named=True)
@@ -144,7 +144,7 @@ def test_a_signed_difference_of_several_rates_has_an_interval_with_both_signs() 
     assert found[".lower"] <= found[".estimate"] <= found[".upper"]
 
 
-def test_without_a_sign_an_interval_is_folded_at_equality() -> None:
+def test_unsigned_interval_is_folded_at_equality() -> None:
     signed = ends(tf.equal_opportunity(tf.privileged(sex="male"))(LOANS, **CALL, interval="auto"))
     unsigned = ends(tf.equal_opportunity("sex")(LOANS, **CALL, interval="auto"))
     crosses = signed[0] < 0 < signed[1]
@@ -178,7 +178,7 @@ def deviations(groups: list[tuple[int, int]], times: int, random: Any, *, logari
     return np.quantile(largest, 0.975)
 
 
-def test_a_range_is_that_of_all_pairs() -> None:
+def test_range_interval_equals_simultaneous_pairs() -> None:
     groups = list(counts(tf.sens, "race").values())
     q = deviations(groups, 4000, np.random.default_rng(5), logarithm=False)
 
@@ -200,7 +200,7 @@ def test_a_range_is_that_of_all_pairs() -> None:
     assert found[".std_error"].item() is None
 
 
-def test_equalized_odds_is_the_range_of_the_pairs_of_both_rates() -> None:
+def test_equalized_odds_interval_covers_pairs_of_both_rates() -> None:
     both = tf.equalized_odds("race")(LOANS, **CALL, interval="auto")
     one = tf.equal_opportunity("race")(LOANS, **CALL, interval="auto")
     assert both[".upper"].item() >= one[".upper"].item()
@@ -223,7 +223,7 @@ def equal_sizes(shares: Sequence[float], rows: int, runs: int, random: np.random
     )
 
 
-def test_intervals_of_ranges_hold_what_is_true() -> None:
+def test_range_intervals_cover_the_truth() -> None:
     runs = 120
     frame = equal_sizes([0.4] * 5 + [0.5], 100, runs, np.random.default_rng(1))
     for metric, true in ((tf.demographic_parity("g"), 0.1), (tf.demographic_parity_ratio("g"), 0.8)):
@@ -233,7 +233,7 @@ def test_intervals_of_ranges_hold_what_is_true() -> None:
         assert held.sum() >= 0.92 * runs
 
 
-def test_of_equal_groups_a_range_holds_zero() -> None:
+def test_range_interval_of_equal_groups_covers_zero() -> None:
     runs = 150
     frame = equal_sizes([0.4] * 6, 100, runs, np.random.default_rng(2))
     found = tf.demographic_parity("g")(frame, estimate="p", interval="auto", times=500, group_by="run")
@@ -243,7 +243,7 @@ def test_of_equal_groups_a_range_holds_zero() -> None:
 
 
 @pytest.mark.parametrize("groups", [201, 20_000])
-def test_of_very_many_groups_bands_of_all_are_enough(groups: int) -> None:
+def test_range_of_many_groups_uses_simultaneous_bands(groups: int) -> None:
     rows, random = 12, np.random.default_rng(7)
     hits = random.binomial(rows, 0.4, groups)
     chosen = (np.arange(rows) < hits[:, None]).ravel()
@@ -260,7 +260,7 @@ def test_of_very_many_groups_bands_of_all_are_enough(groups: int) -> None:
 
 
 @pytest.mark.parametrize("metric", [tf.group_minimum(), tf.group_maximum()])
-def test_the_worst_group_has_a_simultaneous_interval(metric: Any) -> None:
+def test_group_minimum_and_maximum_have_simultaneous_interval(metric: Any) -> None:
     groups = list(counts(tf.sens, "race").values())
     level = 0.95 ** (1 / len(groups))
     each = [proportion_confint(hits, rows, alpha=1 - level, method="wilson") for hits, rows in groups]
@@ -285,7 +285,7 @@ def ct_ratings() -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["abnormal", "rating"], orient="row")
 
 
-def test_delongs_error_on_hanley_and_mcneils_ratings() -> None:
+def test_delong_error_on_hanley_mcneil_ratings() -> None:
     found = tf.roc_auc(ct_ratings(), "abnormal", probs="rating", interval="auto")
     assert found[".estimate"].item() == pytest.approx(0.8932, abs=5e-5)
     assert found[".std_error"].item() == pytest.approx(0.0307, abs=5e-5)
@@ -295,7 +295,7 @@ def test_delongs_error_on_hanley_and_mcneils_ratings() -> None:
     assert ends(found) == pytest.approx((1 / (1 + math.exp(half - logit)), 1 / (1 + math.exp(-half - logit))))
 
 
-def test_delongs_variance_by_its_definition() -> None:
+def test_delong_variance_equals_its_definition() -> None:
     part = LOANS.head(200)
     positive = part.filter(pl.col("repaid") == "yes")["score"].to_numpy()
     negative = part.filter(pl.col("repaid") == "no")["score"].to_numpy()
@@ -305,7 +305,7 @@ def test_delongs_variance_by_its_definition() -> None:
     assert found[".std_error"].item() == pytest.approx(math.sqrt(variance))
 
 
-def test_few_of_a_class_have_newcombes_interval_and_perfect_areas_one_too() -> None:
+def test_small_class_and_perfect_auc_have_newcombe_interval() -> None:
     few = pl.DataFrame({"y": [1, 1, 1, 0, 0], "p": [0.9, 0.8, 0.7, 0.2, 0.1]})
     found = tf.roc_auc(few, "y", probs="p", interval="auto")
     assert found[".method"].item() == "newcombe"
@@ -313,7 +313,7 @@ def test_few_of_a_class_have_newcombes_interval_and_perfect_areas_one_too() -> N
     assert 0.3 < found[".lower"].item() < 1
 
 
-def test_each_group_says_how_its_own_interval_was_found() -> None:
+def test_method_is_reported_per_group() -> None:
     data = pl.DataFrame(
         {"y": [0, 1] * 20 + [0, 1, 1], "p": [0.2, 0.6, 0.7, 0.4] * 10 + [0.1, 0.5, 0.3], "g": ["a"] * 40 + ["b"] * 3}
     )
@@ -321,7 +321,7 @@ def test_each_group_says_how_its_own_interval_was_found() -> None:
     assert groups.select(".group", ".method").rows() == [("a", "delong"), ("b", "newcombe")]
 
 
-def test_two_areas_are_compared_by_their_limits() -> None:
+def test_difference_of_two_aucs_uses_mover() -> None:
     groups = tf.auc_parity("sex").by_group(LOANS, **SCORED, interval="auto")
     female, male = (groups.row(place, named=True) for place in (0, 1))
     below = math.hypot(female[".estimate"] - female[".lower"], male[".upper"] - male[".estimate"])
@@ -336,7 +336,7 @@ def test_two_areas_are_compared_by_their_limits() -> None:
 # Weights
 
 
-def test_the_scale_of_weights_changes_nothing() -> None:
+def test_intervals_do_not_depend_on_weight_scale() -> None:
     fair = tf.metric_set(tf.sens, tf.accuracy, tf.demographic_parity("race"), tf.roc_auc, tf.auc_parity("sex"))
     call: dict[str, Any] = {**CALL, "probs": "score", "case_weights": "weight", "interval": "auto"}
     once = fair(LOANS, **call)
@@ -346,7 +346,7 @@ def test_the_scale_of_weights_changes_nothing() -> None:
         assert again[name].drop_nulls().to_list() == pytest.approx(once[name].drop_nulls().to_list(), rel=1e-9)
 
 
-def test_weights_make_the_error_of_a_weighted_mean() -> None:
+def test_weighted_rate_has_the_error_of_a_weighted_mean() -> None:
     rows = LOANS.filter(pl.col("repaid") == "yes")
     hit, weight = (rows["approved"] == "yes").cast(pl.Float64).to_numpy(), rows["weight"].to_numpy()
     share = (weight * hit).sum() / weight.sum()
@@ -357,7 +357,7 @@ def test_weights_make_the_error_of_a_weighted_mean() -> None:
     assert ends(found) == pytest.approx(proportion_confint(share * size, size, method="wilson"))
 
 
-def test_groups_say_how_many_rows_of_equal_weight_tell_as_much() -> None:
+def test_effective_n_of_groups() -> None:
     parity = tf.demographic_parity("sex")
     groups = parity.by_group(LOANS, **CALL, case_weights="weight", interval="auto")
     for sex, effective, error, share in groups.select(".group", ".effective_n", ".std_error", ".estimate").rows():
@@ -372,7 +372,7 @@ def test_groups_say_how_many_rows_of_equal_weight_tell_as_much() -> None:
     assert ".effective_n" not in tf.selection_rate.by_group(LOANS, **CALL, case_weights="weight").columns
 
 
-def test_weights_of_one_are_none() -> None:
+def test_intervals_with_unit_weights_equal_unweighted() -> None:
     fair = tf.metric_set(tf.sens, tf.demographic_parity("race"), tf.roc_auc)
     call: dict[str, Any] = {**CALL, "probs": "score", "interval": "auto"}
     plain = fair(LOANS, **call)
@@ -384,7 +384,7 @@ def test_weights_of_one_are_none() -> None:
 # Replicates
 
 
-def test_cells_are_drawn_as_rows_are() -> None:
+def test_bootstrap_of_cells_equals_bootstrap_of_rows() -> None:
     part = LOANS.head(400).with_columns(pl.col("repaid", "approved") == "yes")
     found = tf.mcc(part, "repaid", "approved", interval="bootstrap", times=20_000)
     truth, guess = part["repaid"].to_numpy(), part["approved"].to_numpy()
@@ -399,7 +399,7 @@ def test_cells_are_drawn_as_rows_are() -> None:
     assert found[".method"].item() == "bootstrap"
 
 
-def test_shares_of_cells_are_jeffreys() -> None:
+def test_bayes_interval_of_a_rate_is_jeffreys() -> None:
     ((hits, rows),) = counts(tf.sens).values()
     found = tf.sens(LOANS, **CALL, interval="bayes", times=40_000)
     expected = tuple(float(beta.ppf(end, hits + 0.5, rows - hits + 0.5)) for end in (0.025, 0.975))
@@ -407,7 +407,7 @@ def test_shares_of_cells_are_jeffreys() -> None:
     assert found[".method"].item() == "dirichlet"
 
 
-def test_groups_keep_their_size_but_where_it_matters() -> None:
+def test_bootstrap_fixes_group_sizes_unless_they_matter() -> None:
     # of groups without variation only their size could vary, beside what their empty cells may hold
     frame = pl.DataFrame({"g": ["a"] * 50 + ["b"] * 50, "p": [1] * 50 + [0] * 50})
     fixed = tf.demographic_parity("g", aggregate=tf.group_mean())(frame, estimate="p", interval="bootstrap")
@@ -418,7 +418,7 @@ def test_groups_keep_their_size_but_where_it_matters() -> None:
     assert ends(free) == pytest.approx((0.4, 0.6), abs=0.011)
 
 
-def test_the_same_seed_gives_the_same_answer_whatever_else() -> None:
+def test_same_seed_gives_same_interval_in_any_set_and_row_order() -> None:
     fair = tf.metric_set(tf.mcc, tf.demographic_parity("race"), tf.bal_accuracy_group_minimum("sex"))
     call: dict[str, Any] = {**CALL, "interval": "auto", "times": 500}
     found = fair(LOANS, **call)
@@ -431,7 +431,7 @@ def test_the_same_seed_gives_the_same_answer_whatever_else() -> None:
 # Calls
 
 
-def test_outer_groups_thresholds_and_levels() -> None:
+def test_intervals_by_outer_group_threshold_and_label() -> None:
     by_fold = tf.demographic_parity("sex")(LOANS, **CALL, group_by="fold", interval="auto")
     one = tf.demographic_parity("sex")(LOANS.filter(pl.col("fold") == 3), **CALL, interval="auto")
     assert ends(by_fold.filter(pl.col("fold") == 3)) == pytest.approx(ends(one))
@@ -448,12 +448,12 @@ def test_outer_groups_thresholds_and_levels() -> None:
     assert (many[".upper"] >= many[".estimate"]).all()
 
 
-def test_the_callers_kind_comes_back(engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_intervals_on_every_engine(engine: Callable[[pl.DataFrame], Any]) -> None:
     found = as_polars(tf.sens(engine(LOANS), **CALL, interval="auto"))
     assert ends(found) == ends(tf.sens(LOANS, **CALL, interval="auto"))
 
 
-def test_what_has_no_value_has_no_interval() -> None:
+def test_undefined_value_has_null_interval() -> None:
     frame = pl.DataFrame({"y": [0, 0, 1, 1], "p": [0, 1, 1, 1], "g": list("aabb")})
     groups = tf.equal_opportunity("g").by_group(frame, "y", "p", interval="auto")
     assert groups.select(".lower", ".upper", ".method").row(0) == (None, None, None)
@@ -464,7 +464,7 @@ def test_what_has_no_value_has_no_interval() -> None:
     assert one.select(".estimate", ".lower").row(0) == (0.0, None)
 
 
-def test_metrics_say_what_shares_they_are() -> None:
+def test_share_of_recognizes_rates() -> None:
     share = share_of(tf.false_discovery_rate.definition)
     assert share is not None
     assert (share.holds, share.among) == (frozenset({"fp"}), frozenset({"tp", "fp"}))
@@ -529,7 +529,7 @@ def test_metrics_say_what_shares_they_are() -> None:
         ),
     ],
 )
-def test_bad_input(metric: Any, options: dict[str, Any], expected: str) -> None:
+def test_bad_interval_options_raise(metric: Any, options: dict[str, Any], expected: str) -> None:
     call = {**CALL, **options}
     if "probs" in options:
         del call["estimate"]
@@ -544,7 +544,7 @@ def test_bad_input(metric: Any, options: dict[str, Any], expected: str) -> None:
 NUMBERS = LOANS.with_columns(actual=pl.col("score") * 10 + pl.col("weight"), predicted=pl.col("weight") * 3)
 
 
-def test_metrics_of_numbers_vary_as_rows_do() -> None:
+def test_regression_intervals_equal_bootstrap_of_rows() -> None:
     part = NUMBERS.head(300)
     fair = tf.metric_set(tf.mae, tf.rmse, tf.rsq)
     found = fair(part, "actual", "predicted", interval="auto")
@@ -560,7 +560,7 @@ def test_metrics_of_numbers_vary_as_rows_do() -> None:
     assert set(found[".method"]) == {"bootstrap"}
 
 
-def test_parts_of_many_rows_tell_the_same() -> None:
+def test_block_bootstrap_of_many_rows_matches_plain_error() -> None:
     found = tf.mae(NUMBERS, "actual", "predicted", interval="auto")
     distance = (NUMBERS["actual"] - NUMBERS["predicted"]).abs()
     error: Any = distance.std()
@@ -572,7 +572,7 @@ def test_parts_of_many_rows_tell_the_same() -> None:
     assert ends(shuffled) == pytest.approx(ends(found), rel=1e-9)
 
 
-def test_a_range_of_means_is_that_of_all_pairs() -> None:
+def test_range_of_means_covers_the_truth() -> None:
     runs, random = 60, np.random.default_rng(7)
     frame = pl.DataFrame(
         {
@@ -588,7 +588,7 @@ def test_a_range_of_means_is_that_of_all_pairs() -> None:
     assert (found[".lower"] == 0).sum() >= 0.88 * runs
 
 
-def test_what_belongs_together_is_drawn_together() -> None:
+def test_cluster_bootstrap_error_matches_between_cluster_error() -> None:
     random = np.random.default_rng(8)
     share = np.repeat(random.beta(2, 2, 80), 10)
     people = pl.DataFrame(
@@ -610,7 +610,7 @@ def test_what_belongs_together_is_drawn_together() -> None:
     assert single[".std_error"].item() == pytest.approx(plain[".std_error"].item(), rel=0.05)
 
 
-def test_a_tally_of_sums_says_how_they_vary_if_asked() -> None:
+def test_tally_with_parts_has_intervals() -> None:
     tally = tf.mae.tally(NUMBERS, "actual", "predicted", parts=0)
     called = tf.mae(NUMBERS, "actual", "predicted", interval="auto")
     # sums of floats depend on the order of threads in their last bits
@@ -624,7 +624,7 @@ def test_a_tally_of_sums_says_how_they_vary_if_asked() -> None:
         tf.mae.tally(NUMBERS, "actual", "predicted", parts=1, cluster="fold")
 
 
-def test_means_of_few_clusters_are_covered() -> None:
+def test_few_cluster_intervals_cover_the_mean() -> None:
     # t of 5 degrees of freedom, on normal means of 6 clusters: a plain percentile bootstrap covers 87 % of these
     runs, random = 200, np.random.default_rng(4)
     mae = tf.new_numeric_metric(
@@ -645,7 +645,7 @@ def test_means_of_few_clusters_are_covered() -> None:
     assert covered.sum() >= 0.9 * runs
 
 
-def test_few_clusters_are_too_few_to_tell() -> None:
+def test_few_clusters_warn() -> None:
     people = pl.DataFrame({"person": list("abcde") * 4, "y": [1, 0] * 10, "p": [1, 0, 0, 1] * 5})
     with pytest.warns(tf.ClusterWarning, match="There are 5 clusters"):
         tf.accuracy(people, "y", "p", interval="auto", cluster="person")
@@ -664,7 +664,7 @@ def drawn_again(values: Callable[[np.ndarray], float], rows: int, times: int, se
     return np.array([values(random.integers(0, rows, rows)) for _ in range(times)])
 
 
-def test_what_reads_rows_varies_as_rows_do() -> None:
+def test_ranking_metric_interval_equals_bootstrap_of_rows() -> None:
     frame, times = LOANS.head(600), 1_000
     truth, score = (frame["repaid"] == "yes").to_numpy(), frame["score"].to_numpy()
     found = tf.average_precision(frame, **SCORED, interval="auto", times=times)
@@ -679,7 +679,7 @@ def test_what_reads_rows_varies_as_rows_do() -> None:
     assert ends(shuffled) == ends(tf.average_precision(frame, **SCORED, interval="auto", times=50))
 
 
-def test_medians_of_groups_vary_within_their_groups() -> None:
+def test_group_medians_are_drawn_within_groups() -> None:
     frame, times = LOANS.head(400).with_columns(guess=pl.col("score") * 2), 1_000
     parity = tf.new_groupwise_metric(tf.median_absolute_error, "medians", tf.difference())("sex")
     groups = parity.by_group(frame, "score", "guess", interval="auto", times=times)
@@ -693,7 +693,7 @@ def test_medians_of_groups_vary_within_their_groups() -> None:
     assert made[".lower"].item() <= made[".estimate"].item() <= made[".upper"].item()
 
 
-def test_rows_of_a_cluster_are_drawn_together_where_rows_are_read() -> None:
+def test_cluster_bootstrap_of_ranking_metrics() -> None:
     # every row five times: clusters of copies know no more than one row each
     frame = LOANS.head(120).with_row_index("person")
     copies = pl.concat([frame] * 5)
@@ -705,7 +705,7 @@ def test_rows_of_a_cluster_are_drawn_together_where_rows_are_read() -> None:
     assert naive[".std_error"].item() < 0.6 * alone[".std_error"].item()
 
 
-def test_functions_of_labels_are_drawn_from_cells() -> None:
+def test_bootstrap_of_custom_label_function_equals_library_metric() -> None:
     def hits(truth: Any, estimate: Any) -> float:
         return float((truth & estimate).sum() / truth.sum())
 
@@ -717,7 +717,7 @@ def test_functions_of_labels_are_drawn_from_cells() -> None:
 # Replicates that lose a group
 
 
-def test_replicates_without_a_group_are_counted_and_told() -> None:
+def test_lost_replicates_are_counted_and_warned() -> None:
     # of 4 rows with the event in b none is told in (1 - 1/4) ** 4 of the draws; precision of b is then undefined
     few = pl.DataFrame(
         {"t": [1, 0] * 100 + [1, 0, 1, 0], "e": [1, 0, 0, 1] * 50 + [1, 0, 0, 0], "g": ["a"] * 200 + ["b"] * 4}
@@ -739,7 +739,7 @@ def test_replicates_without_a_group_are_counted_and_told() -> None:
     assert both[".replicates_lost"].to_list() == [None, 0]
 
 
-def test_the_worst_label_is_chosen_anew_in_each_replicate() -> None:
+def test_worst_label_is_chosen_in_each_replicate() -> None:
     random = np.random.default_rng(8)
     data = pl.DataFrame({"e": random.choice(list("pqr"), 600), "g": random.choice(["a", "b"], 600)})
     parity = tf.demographic_parity("g")
@@ -758,7 +758,7 @@ def test_the_worst_label_is_chosen_anew_in_each_replicate() -> None:
 # What is believed
 
 
-def test_of_a_range_what_is_believed_has_no_end_at_equality() -> None:
+def test_bayes_interval_of_a_range_has_no_lower_end() -> None:
     found = tf.demographic_parity("race")(LOANS, **CALL, interval="bayes", times=500).row(0, named=True)
     assert found[".lower"] is None
     assert found[".upper"] > found[".estimate"]
@@ -766,7 +766,7 @@ def test_of_a_range_what_is_believed_has_no_end_at_equality() -> None:
 
 
 @pytest.mark.parametrize("limit", [0.01, 0.03, 0.06])
-def test_how_probable_it_is_that_a_disparity_is_small(limit: float) -> None:
+def test_probability_equals_beta_draws(limit: float) -> None:
     times, random = 20_000, np.random.default_rng(2)
     told = tf.probability(tf.equal_opportunity("sex"), below=limit, times=times)(LOANS, **CALL).row(0, named=True)
     assert told[".limit"] == limit
@@ -776,7 +776,7 @@ def test_how_probable_it_is_that_a_disparity_is_small(limit: float) -> None:
     assert told[".probability"] == pytest.approx(expected, abs=5 * math.sqrt(0.5 / times))
 
 
-def test_what_is_believed_of_a_group_says_nothing_of_another() -> None:
+def test_probability_uses_independent_priors_per_group() -> None:
     # distances to the whole are drawn within groups too, never over all cells together
     whole = tf.demographic_parity("sex", aggregate=tf.difference(to="overall"))
     told = tf.probability(whole, below=0.02, times=20_000)
@@ -788,7 +788,7 @@ def test_what_is_believed_of_a_group_says_nothing_of_another() -> None:
     assert found[".probability"] == pytest.approx(float((away < 0.02).mean()), abs=0.02)
 
 
-def test_probabilities_of_outer_groups_and_ratios() -> None:
+def test_probability_by_outer_group_and_of_ratios() -> None:
     told = tf.probability(tf.demographic_parity_ratio("sex"), above=0.8, times=500)
     found = told(LOANS, estimate="approved", pos_label="yes", group_by="fold")
     assert found.columns == ["fold", ".metric", ".by", ".estimator", ".estimate", ".limit", ".probability"]
@@ -804,7 +804,7 @@ def test_probabilities_of_outer_groups_and_ratios() -> None:
             told(LOANS, estimate="approved", pos_label="yes", **options)
 
 
-def test_cells_that_nobody_fell_into_are_possible_too() -> None:
+def test_bayes_prior_covers_empty_cells() -> None:
     # 10 rows without the event in each group, none of them selected: Beta(1/2, 10 + 1/2)
     nobody = pl.DataFrame({"g": ["a"] * 20 + ["b"] * 20, "y": ([1] * 10 + [0] * 10) * 2, "p": ([1] * 5 + [0] * 15) * 2})
     times, random = 40_000, np.random.default_rng(1)
@@ -823,7 +823,7 @@ def test_cells_that_nobody_fell_into_are_possible_too() -> None:
         tf.probability(tf.auc_parity("g"), below=0.1)(none, "p", probs="p")
 
 
-def test_an_interval_is_of_the_replicates_that_have_all_groups() -> None:
+def test_interval_uses_replicates_with_all_groups() -> None:
     # where c has a value at all, it is far from the others, which are near each other
     scores = ([0.9, 0.1] * 45 + [0.4, 0.6] * 5) * 2
     sure = pl.DataFrame({"g": ["a"] * 100 + ["b"] * 100, "y": [1, 0] * 100, "s": scores})
@@ -855,7 +855,7 @@ def some_people(rates: Sequence[float], rows: Sequence[int], random: np.random.G
 
 
 @pytest.mark.parametrize("rows", [[160] * 6, [10, 20, 100, 300, 300, 300]], ids=["even", "rare"])
-def test_equal_groups_are_within_the_interval_of_ones_own_distance(rows: list[int]) -> None:
+def test_custom_distance_intervals_of_equal_groups_cover_equality(rows: list[int]) -> None:
     random, out = np.random.default_rng(1), dict.fromkeys(["own", "difference", "own ratio", "ratio"], 0)
     compared = dict(zip(out, [RANGE, tf.difference(), QUOTIENT, tf.ratio()], strict=True))
     of_all = tf.metric_set(*(tf.demographic_parity("g", aggregate=each, name=name) for name, each in compared.items()))
@@ -869,7 +869,7 @@ def test_equal_groups_are_within_the_interval_of_ones_own_distance(rows: list[in
 
 
 @pytest.mark.parametrize("rates", [[0.3, 0.3, 0.3, 0.5, 0.5, 0.5], [0.2, 0.3, 0.5, 0.6]], ids=["tied", "apart"])
-def test_intervals_of_spreads_hold_what_is_true(rates: list[float]) -> None:
+def test_spread_intervals_cover_the_truth(rates: list[float]) -> None:
     random, rows = np.random.default_rng(2), [200] * len(rates)
     middle = float(np.mean(rates))
     truth = {"range": max(rates) - min(rates), "sd": float(np.std(rates)), "far": max(abs(p - middle) for p in rates)}
@@ -891,7 +891,7 @@ def test_intervals_of_spreads_hold_what_is_true(rates: list[float]) -> None:
     assert min(above.values()) >= 30
 
 
-def test_the_lower_end_of_a_range_is_that_of_bands_of_all_groups() -> None:
+def test_custom_range_lower_end_equals_simultaneous_bands() -> None:
     found = tf.demographic_parity("race", aggregate=RANGE)(LOANS, **CALL, interval="auto", times=200)
     counts = LOANS.group_by("race").agg((pl.col("approved") == "yes").sum(), pl.len()).rows()
     bands = [
@@ -903,7 +903,7 @@ def test_the_lower_end_of_a_range_is_that_of_bands_of_all_groups() -> None:
     assert found[".estimate"].item() == pytest.approx(plain[".estimate"].item())
 
 
-def test_distances_of_means_have_bands_too() -> None:
+def test_standard_deviation_of_means_has_lower_end() -> None:
     random = np.random.default_rng(5)
     data = pl.DataFrame({"p": random.normal(size=1_200) + [0, 0, 1] * 400, "g": ["a", "b", "c"] * 400})
     spread = tf.mean_prediction_difference("g", aggregate=tf.standard_deviation())
@@ -914,7 +914,7 @@ def test_distances_of_means_have_bands_too() -> None:
 @pytest.mark.parametrize(
     "name", ["independence", "separation", "kl_divergence", "mutual_information", "kolmogorov_smirnov", "abroca"]
 )
-def test_what_is_a_distance_of_groups_has_no_end_towards_equality(name: str) -> None:
+def test_between_group_distances_have_no_end_at_equality(name: str) -> None:
     random, metric = np.random.default_rng(4), getattr(tf, name)("g")
     rows = 300
     people = pl.DataFrame(
@@ -948,7 +948,7 @@ def no_interval(result: pl.DataFrame) -> list[bool]:
 
 
 @pytest.mark.parametrize("metric", [tf.mae, tf.median_absolute_error], ids=["of sums", "of rows"])
-def test_a_single_row_does_not_say_how_much_it_varies(metric: tf.Metric) -> None:
+def test_single_row_group_has_no_interval(metric: tf.Metric) -> None:
     random = np.random.default_rng(11)
     rows = pl.DataFrame(
         {"y": random.normal(size=61), "p": random.normal(size=61), "g": ["a"] * 30 + ["b"] * 30 + ["c"]}
@@ -969,7 +969,7 @@ def test_a_single_row_does_not_say_how_much_it_varies(metric: tf.Metric) -> None
     assert no_interval(gap("g")(folds, "y", "p", group_by="fold", **options)) == [True, False]
 
 
-def test_what_is_made_of_counts_needs_two_rows_too_but_rates_do_not() -> None:
+def test_single_row_group_has_interval_only_for_rates() -> None:
     rows = pl.DataFrame({"t": [1, 0] * 20 + [1], "e": [1, 0, 0, 1] * 10 + [1], "g": ["a"] * 40 + ["b"]})
     gap = tf.new_groupwise_metric(tf.f_meas, "gap", tf.difference())("g")
     options: dict[str, Any] = {"interval": "auto", "times": 200, "on_undefined": "ignore"}
@@ -984,7 +984,7 @@ def test_what_is_made_of_counts_needs_two_rows_too_but_rates_do_not() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::tidyfair.ClusterWarning")
-def test_a_single_cluster_does_not_say_how_much_it_varies() -> None:
+def test_single_cluster_has_no_interval() -> None:
     random = np.random.default_rng(12)
     rows = pl.DataFrame({
         "y": random.normal(size=60), "p": random.normal(size=60), "t": random.integers(0, 2, 60),
@@ -1005,7 +1005,7 @@ def test_a_single_cluster_does_not_say_how_much_it_varies() -> None:
     tf.difference(), tf.standard_deviation(), tf.difference(to="overall"),
     tf.new_aggregate(pl.col(".estimate").max() - pl.col(".estimate").min(), equal=0),
 ], ids=repr)  # fmt: skip
-def test_one_group_has_nothing_to_compare_with(aggregate: Any) -> None:
+def test_single_group_has_no_interval(aggregate: Any) -> None:
     rows = pl.DataFrame({"e": [1, 0] * 50, "g": ["a"] * 100})
     metric = tf.demographic_parity("g", aggregate=aggregate)
     found = metric(rows, estimate="e", interval="auto", times=200)
@@ -1035,7 +1035,7 @@ def wilson_of_all(rows: int, level: float = 0.95) -> float:
     return wilson(rows, rows, level)[0]
 
 
-def test_a_group_that_is_all_right_is_known_as_well_as_its_accuracy() -> None:
+def test_error_free_group_has_interval_of_its_accuracy() -> None:
     for rows in (4, 8, 40, 1000):
         people = labelled(tp=rows // 2, tn=rows // 2)
         for found in (
@@ -1050,7 +1050,7 @@ def test_a_group_that_is_all_right_is_known_as_well_as_its_accuracy() -> None:
 
 
 @pytest.mark.parametrize("metric", OF_LABELS, ids=lambda each: each.name)
-def test_a_small_group_that_is_all_right_may_be_as_wrong_as_others(metric: tf.Metric) -> None:
+def test_small_error_free_group_gives_not_enough_evidence(metric: tf.Metric) -> None:
     people = pl.concat([labelled(tp=2, tn=2), MANY])
     value = metric(MANY, "t", "e")[".estimate"].item()
     assert (
@@ -1064,7 +1064,7 @@ def test_a_small_group_that_is_all_right_may_be_as_wrong_as_others(metric: tf.Me
         assert found[".lower"] < low - 0.1
 
 
-def test_four_rows_that_are_all_right_pass_no_gate() -> None:
+def test_four_error_free_rows_pass_no_check() -> None:
     people = labelled(tp=2, tn=2)
     quiet: dict[str, Any] = {"times": 200, "on_undefined": "ignore"}
     for limit in (0.6, 0.7, 0.8, 0.9, 0.99):
@@ -1075,7 +1075,7 @@ def test_four_rows_that_are_all_right_pass_no_gate() -> None:
     assert tf.check(tf.f1, above=0.9)(labelled(tp=500, tn=500), "t", "e", **quiet)[".verdict"].item() == "pass"
 
 
-def test_a_part_that_is_all_right_is_not_known_exactly_either() -> None:
+def test_empty_cell_widens_only_its_own_end() -> None:
     # of 8 rows without the event none is wrong, and of 400 with it a quarter
     people, half = labelled(tp=300, fn=100, tn=8), Z**2
     low = (300 / 400 + 8 / (8 + half)) / 2
@@ -1085,7 +1085,7 @@ def test_a_part_that_is_all_right_is_not_known_exactly_either() -> None:
     assert found[".upper"].item() < 0.91
 
 
-def test_intervals_of_groups_without_empty_cells_are_those_of_replicates() -> None:
+def test_intervals_without_empty_cells_are_unchanged() -> None:
     # as they were before empty cells were filled
     known = {
         tf.difference(): (0.0, 0.04937113292945618), tf.ratio(): (0.9323140556392042, 1.0),
@@ -1099,7 +1099,7 @@ def test_intervals_of_groups_without_empty_cells_are_those_of_replicates() -> No
     assert ends(alone) == pytest.approx((0.6856267171409676, 0.7215409477653054), rel=1e-12)
 
 
-def test_only_the_fold_with_an_empty_cell_is_known_less_well() -> None:
+def test_empty_cells_widen_only_their_outer_group() -> None:
     folds = pl.concat([MANY.with_columns(fold=1), labelled(tp=4, tn=4, group="b").with_columns(fold=2)])
     options: dict[str, Any] = {"interval": "auto", "times": 400, "on_undefined": "ignore"}
     found = tf.f_meas(folds, "t", "e", group_by="fold", **options)
@@ -1107,7 +1107,7 @@ def test_only_the_fold_with_an_empty_cell_is_known_less_well() -> None:
     assert ends(found, 1) == pytest.approx((wilson_of_all(8), 1.0))
 
 
-def test_weights_and_clusters_leave_fewer_rows_to_be_sure_by() -> None:
+def test_empty_cells_use_effective_rows_of_weights_and_clusters() -> None:
     people = labelled(tp=10, tn=10)
     options: dict[str, Any] = {"interval": "auto", "times": 200, "on_undefined": "ignore"}
     weights = np.tile([1.0, 3.0], 10)
@@ -1127,7 +1127,7 @@ def test_weights_and_clusters_leave_fewer_rows_to_be_sure_by() -> None:
     assert ends(rate) == pytest.approx((wilson_of_all(5), 1.0))
 
 
-def test_lists_of_thresholds_and_many_labels_have_empty_cells_too() -> None:
+def test_empty_cells_with_thresholds_and_multiclass() -> None:
     scored = labelled(tp=6, tn=6).with_columns(s=pl.when(pl.col("e") == 1).then(0.8).otherwise(0.2))
     options: dict[str, Any] = {"interval": "auto", "times": 200, "on_undefined": "ignore"}
     listed = tf.f_meas(scored, "t", probs="s", threshold=[0.5, 0.1], **options).filter(pl.col(".threshold") == 0.5)
@@ -1144,7 +1144,7 @@ def test_lists_of_thresholds_and_many_labels_have_empty_cells_too() -> None:
 
 @pytest.mark.parametrize("rates", [(0.4, 0.1), (0.45, 0.05)], ids=["0.8", "0.9"])
 @pytest.mark.parametrize("rows", [(8, 400, 400), (4, 400, 400)], ids=str)
-def test_a_rare_group_does_not_make_a_fair_model_fail(rows: tuple[int, ...], rates: tuple[float, float]) -> None:
+def test_rare_group_does_not_fail_a_fair_model(rows: tuple[int, ...], rates: tuple[float, float]) -> None:
     right, wrong = rates
     random, worlds = np.random.default_rng(3), 300
     drawn = np.stack([random.multinomial(size, (right, wrong, wrong, right), worlds) for size in rows])
@@ -1163,7 +1163,7 @@ def test_a_rare_group_does_not_make_a_fair_model_fail(rows: tuple[int, ...], rat
 
 
 @pytest.mark.parametrize("metric", [tf.mae, tf.rmse, tf.median_absolute_error], ids=lambda each: each.name)
-def test_a_group_with_constant_errors_does_not_say_how_much_it_varies(metric: tf.Metric) -> None:
+def test_constant_errors_have_no_interval(metric: tf.Metric) -> None:
     random = np.random.default_rng(11)
     constant = pl.DataFrame({"y": random.normal(size=12), "g": "a"}).with_columns(p=pl.col("y") + 0.1)
     rows = pl.concat([constant, pl.DataFrame({"y": random.normal(size=80), "g": "b", "p": random.normal(size=80)})])
@@ -1177,7 +1177,7 @@ def test_a_group_with_constant_errors_does_not_say_how_much_it_varies(metric: tf
 
 
 @pytest.mark.parametrize("metric", [tf.brier_class, tf.average_precision], ids=lambda each: each.name)
-def test_scores_that_are_all_alike_do_not_say_how_much_they_vary(metric: tf.Metric) -> None:
+def test_constant_scores_have_no_interval(metric: tf.Metric) -> None:
     random = np.random.default_rng(12)
     perfect = pl.DataFrame({"t": [1, 0] * 6, "s": [1.0, 0.0] * 6, "g": "a"})
     rows = pl.concat([perfect, pl.DataFrame({"t": [1, 0] * 40, "s": random.random(80), "g": "b"})])
@@ -1186,7 +1186,7 @@ def test_scores_that_are_all_alike_do_not_say_how_much_they_vary(metric: tf.Metr
     assert no_interval(gap_of(metric)(rows, "t", probs="s", **options)) == [True]
 
 
-def test_infinite_values_have_no_interval_and_pass_no_gate() -> None:
+def test_infinite_values_have_no_interval_and_pass_no_check() -> None:
     # nobody without the event is selected in a, so that its positive likelihood ratio is infinite
     people = pl.concat([labelled(tp=20, fn=20, tn=10), MANY])
     quiet: dict[str, Any] = {"times": 200, "on_undefined": "ignore"}
@@ -1197,14 +1197,14 @@ def test_infinite_values_have_no_interval_and_pass_no_gate() -> None:
     assert ratio(people, "t", "e", **quiet)[".verdict"].item() == "not enough evidence"
 
 
-def test_a_value_of_zero_has_a_ratio_that_is_known_on_one_side() -> None:
+def test_zero_value_has_one_sided_ratio_interval() -> None:
     people = pl.concat([labelled(fn=2, fp=2, tn=4), MANY])
     found = gap_of(tf.f_meas, tf.ratio())(people, "t", "e", interval="auto", times=200, on_undefined="ignore")
     assert found[".estimate"].item() == found[".lower"].item() == 0
     assert 0.5 < found[".upper"].item() <= 1
 
 
-def test_groups_may_be_drawn_in_several_ways_in_one_call() -> None:
+def test_metrics_with_different_draws_in_one_set() -> None:
     # the sizes of groups are fixed for the one, and not for the other
     gaps = [tf.new_groupwise_metric(tf.f_meas, name, each)("sex") for name, each in (
         ("spread", tf.standard_deviation()), ("to all", tf.difference(to="overall")),

@@ -57,7 +57,7 @@ def same(found: Any, expected: Any, *, tolerance: float = 1e-9) -> None:
 
 @LAW
 @given(samples())
-def test_intervals_of_a_share(sample: tuple[int, int]) -> None:
+def test_wilson_and_clopper_pearson_equal_statsmodels(sample: tuple[int, int]) -> None:
     hits, rows = sample
     share, size = arrays(sample)
     same(wilson(share, size, Z), proportion_confint(hits, rows, method="wilson"))
@@ -66,7 +66,7 @@ def test_intervals_of_a_share(sample: tuple[int, int]) -> None:
 
 @LAW
 @given(samples(), samples())
-def test_newcombes_interval_of_a_difference(one: tuple[int, int], other: tuple[int, int]) -> None:
+def test_newcombe_interval_equals_statsmodels(one: tuple[int, int], other: tuple[int, int]) -> None:
     (first, rows), (second, other_rows) = np.split(np.array(arrays(one, other)).ravel(), 2)
     found = apart(
         np.array([first]), wilson(np.array([first]), np.array([rows]), Z),
@@ -77,7 +77,7 @@ def test_newcombes_interval_of_a_difference(one: tuple[int, int], other: tuple[i
 
 @LAW
 @given(samples(), samples())
-def test_katz_interval_of_a_ratio(one: tuple[int, int], other: tuple[int, int]) -> None:
+def test_katz_interval_equals_statsmodels(one: tuple[int, int], other: tuple[int, int]) -> None:
     if one[0] and other[0]:
         expected = confint_proportions_2indep(*one, *other, method="log", compare="ratio")
         first, rows, second, others = arrays(one, other)
@@ -105,7 +105,7 @@ PAIRS = [((3, 20), (9, 25)), ((0, 14), (32, 42)), ((1, 6), (5, 6)), ((40, 100), 
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_the_ends_of_a_score_interval_are_where_the_test_turns(one: tuple[int, int], other: tuple[int, int]) -> None:
+def test_score_interval_ends_invert_the_score_test(one: tuple[int, int], other: tuple[int, int]) -> None:
     total = one[1] + other[1]
     first, second = one[0] / one[1], other[0] / other[1]
     share_one, rows_one, share_other, rows_other = arrays(one, other)
@@ -123,7 +123,7 @@ def test_the_ends_of_a_score_interval_are_where_the_test_turns(one: tuple[int, i
         assert reached == pytest.approx(Z**2, rel=1e-4)
 
 
-def test_what_is_none_or_all_has_an_interval_too() -> None:
+def test_shares_of_0_and_1_have_intervals() -> None:
     for hits, rows in ((0, 1), (1, 1), (0, 50), (50, 50)):
         low, high = wilson(np.array([hits / rows]), np.array([rows]), Z)
         assert 0 <= low[0] < high[0] <= 1
@@ -134,7 +134,7 @@ def test_what_is_none_or_all_has_an_interval_too() -> None:
     assert score_ratio(half, ten, none, ten, Z)[1][0] == math.inf
 
 
-def test_the_interval_of_an_area_is_where_the_test_turns() -> None:
+def test_auc_interval_ends_invert_the_test() -> None:
     for value, events, others in ((0.8, 12.0, 9.0), (1.0, 5.0, 7.0), (0.3, 4.0, 30.0)):
         for (true,) in area(np.array([value]), np.array([events]), np.array([others]), Z):
             middle = (events + others) / 2 - 1
@@ -143,7 +143,7 @@ def test_the_interval_of_an_area_is_where_the_test_turns() -> None:
             assert abs(value - true) == pytest.approx(Z * error, rel=1e-6) or true in (0, 1)
 
 
-def test_limits_on_logits() -> None:
+def test_logit_limits_equal_the_formula() -> None:
     (low,), (high,) = on_logits(np.array([0.9]), np.array([0.02]), Z)
     logit, half = math.log(9), Z * 0.02 / 0.09
     assert low == pytest.approx(1 / (1 + math.exp(half - logit)))
@@ -152,7 +152,7 @@ def test_limits_on_logits() -> None:
 
 @LAW
 @given(samples(), samples())
-def test_tests_of_many_rows(one: tuple[int, int], other: tuple[int, int]) -> None:
+def test_chi_squared_and_likelihood_ratio_equal_scipy(one: tuple[int, int], other: tuple[int, int]) -> None:
     table = [[one[0], one[1] - one[0]], [other[0], other[1] - other[0]]]
     for test, power in ((chi_squared, "pearson"), (likelihood_ratio, "log-likelihood")):
         if one[0] + other[0] in {0, one[1] + other[1]}:
@@ -165,14 +165,14 @@ def test_tests_of_many_rows(one: tuple[int, int], other: tuple[int, int]) -> Non
 
 @LAW
 @given(samples(), samples())
-def test_fishers_test(one: tuple[int, int], other: tuple[int, int]) -> None:
+def test_fisher_equals_scipy(one: tuple[int, int], other: tuple[int, int]) -> None:
     table = [[one[0], one[1] - one[0]], [other[0], other[1] - other[0]]]
     expected: Any = fisher_exact(table)
     assert fisher(*one, *other) == pytest.approx(float(expected[1]), rel=1e-6)
 
 
 @pytest.mark.parametrize(("way", "theirs"), [("holm", "holm"), ("bh", "fdr_bh"), ("by", "fdr_by")])
-def test_adjustments(way: str, theirs: str) -> None:
+def test_p_value_adjustments_equal_statsmodels(way: str, theirs: str) -> None:
     for seed, size in itertools.product(range(5), (1, 2, 9)):
         p_values = np.random.default_rng(seed).random(size) ** 3
         expected: Any = multipletests(p_values, method=theirs)
@@ -182,6 +182,6 @@ def test_adjustments(way: str, theirs: str) -> None:
 
 @pytest.mark.parametrize("freedom", [5, 9, 29, 200])
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
-def test_students_quantiles(level: float, freedom: int) -> None:
+def test_student_quantiles_equal_scipy(level: float, freedom: int) -> None:
     # the expansion is one for many degrees of freedom
     assert student(level, freedom) == pytest.approx(float(t.ppf((1 + level) / 2, freedom)), rel=0.3 / freedom**2)

@@ -29,24 +29,24 @@ def test_every_metric_is_in_the_catalogue() -> None:
     assert table.filter(pl.col("lower") >= pl.col("upper")).is_empty()
 
 
-def test_aliases_share_the_formula_and_keep_the_name_that_was_asked(loans: pl.DataFrame) -> None:
+def test_aliases_share_the_formula_and_keep_their_own_name(loans: pl.DataFrame) -> None:
     assert tf.true_positive_rate.definition == tf.sens.definition
     assert tf.true_positive_rate(loans, "truth", "estimate")[".metric"].to_list() == ["true_positive_rate"]
 
 
-def test_get_metrics_is_a_set_of_everything(loans: pl.DataFrame) -> None:
+def test_get_metrics_returns_all_metrics_of_a_kind(loans: pl.DataFrame) -> None:
     every = tf.get_metrics("class")
     result = every(loans, "truth", "estimate")
     assert result[".metric"].to_list() == [metric.name for metric in every]
     assert result[".estimate"].null_count() == 0
 
 
-def test_public_names_are_those_of_the_modules() -> None:
+def test_metric_names_are_public() -> None:
     for name in (*classification.__all__, *fairness.__all__, "metric_set", "difference", "conf_mat", "TidyfairError"):
         assert hasattr(tf, name)
 
 
-def test_the_import_reads_nothing_and_every_public_name_is_where_the_list_says() -> None:
+def test_import_is_lazy_and_public_names_match_their_modules() -> None:
     code = """
 import sys, tidyfair
 read = {name for name in sys.modules if name.split(".")[0] in {"tidyfair", "polars", "narwhals", "numpy", "pandas"}}
@@ -66,7 +66,7 @@ assert set(every) <= set(dir(tidyfair))
         getattr(tf, "accurracy")  # noqa: B009 - it is not there, as type checkers would say
 
 
-def test_every_module_with_public_names_is_in_the_list() -> None:
+def test_every_module_with_public_names_is_listed() -> None:
     root = Path(tf.__file__).parent
     with_names = {
         ".".join(path.relative_to(root).with_suffix("").parts)
@@ -78,7 +78,7 @@ def test_every_module_with_public_names_is_in_the_list() -> None:
     assert with_names - elsewhere == {*vars(tf)["_NAMES"]}
 
 
-def test_conf_mat(loans: pl.DataFrame) -> None:
+def test_conf_mat_counts_by_outer_group(loans: pl.DataFrame) -> None:
     table = tf.conf_mat(loans, "truth", "estimate", group_by="sex", case_weights="weight")
     assert table.columns == ["sex", ".truth", ".predicted", ".n", ".weight"]
     assert table.filter(sex="f").select(".truth", ".predicted", ".n").rows() == [
@@ -98,7 +98,7 @@ def test_conf_mat(loans: pl.DataFrame) -> None:
     assert cut.equals(expected)
 
 
-def test_the_summary_of_a_table_has_the_rows_of_yardstick(loans: pl.DataFrame) -> None:
+def test_conf_mat_summary_has_the_rows_of_yardstick(loans: pl.DataFrame) -> None:
     summary = tf.conf_mat_summary(loans, "truth", "estimate")
     assert summary[".metric"].to_list() == [
         "accuracy", "kap", "sens", "spec", "ppv", "npv", "mcc", "j_index", "bal_accuracy", "detection_prevalence",
@@ -108,7 +108,7 @@ def test_the_summary_of_a_table_has_the_rows_of_yardstick(loans: pl.DataFrame) -
     assert summary[".estimate"].to_list() == alone
 
 
-def test_conf_mat_in_pandas(loans: pl.DataFrame) -> None:
+def test_conf_mat_of_pandas(loans: pl.DataFrame) -> None:
     table = tf.conf_mat(loans.to_pandas(), "truth", "estimate")
     assert table[".n"].tolist() == [4, 3, 1, 4]
 
@@ -131,7 +131,7 @@ def test_lending_is_reproducible_and_plausible() -> None:
 # What a reader is told of names
 
 
-def test_the_version_is_that_of_the_package() -> None:
+def test_version_equals_package_metadata() -> None:
     code = """
 import sys, tidyfair
 assert "__version__" not in vars(tidyfair)
@@ -144,7 +144,7 @@ assert "__version__" not in tidyfair.__all__
     assert tf.__version__ == version("tidyfair")
 
 
-def test_help_on_a_factory_says_what_it_makes() -> None:
+def test_help_of_a_factory_describes_its_metrics() -> None:
     shown = re.sub(".\x08", "", pydoc.render_doc(tf.demographic_parity))  # without what printers print twice
     assert "demographic_parity: Largest less smallest detection_prevalence, of the groups." in shown
     assert "detection_prevalence: Share of rows that were predicted positive" in shown
@@ -160,7 +160,7 @@ def test_help_on_a_factory_says_what_it_makes() -> None:
     assert str(tf.GroupwiseFactory.__doc__).startswith("Makes groupwise metrics")
 
 
-def test_the_signature_of_a_factory_has_its_options() -> None:
+def test_signature_of_a_factory_shows_its_options() -> None:
     plain = inspect.signature(tf.demographic_parity)
     assert list(plain.parameters) == ["by", "aggregate", "name", "min_n"]
     assert plain.parameters["aggregate"].default == tf.difference()
@@ -175,7 +175,7 @@ def test_the_signature_of_a_factory_has_its_options() -> None:
     assert "metrics" in inspect.signature(tf.GroupwiseFactory).parameters
 
 
-def test_yardsticks_event_level_points_to_the_event(loans: pl.DataFrame) -> None:
+def test_event_level_argument_points_to_pos_label(loans: pl.DataFrame) -> None:
     calls: list[Any] = [tf.sens, tf.metric_set(tf.sens, tf.spec), tf.conf_mat, tf.demographic_parity("sex")]
     for call in calls:
         with pytest.raises(tf.ArgumentError, match='write `pos_label="yes"` in the call') as caught:

@@ -166,7 +166,7 @@ KINDS = pytest.mark.parametrize("kind", LABELS)
 @KINDS
 @EACH
 @EVERY
-def test_each_group_and_the_worst_are_the_definition(name: str, distance: str, kind: str, *, weighted: bool) -> None:
+def test_group_values_and_maximum_equal_the_definition(name: str, distance: str, kind: str, *, weighted: bool) -> None:
     data, call = people(kind, weighted=weighted), options(kind, weighted=weighted)
     metric, expected = factory(name)("group", distance=distance), values(data, name, distance, LABELS[kind])
     by_group = metric.by_group(data, **call)
@@ -185,7 +185,7 @@ def test_each_group_and_the_worst_are_the_definition(name: str, distance: str, k
 
 @EACH
 @EVERY
-def test_each_fold_is_compared_with_its_own_people(name: str, distance: str) -> None:
+def test_outer_groups_are_compared_within_themselves(name: str, distance: str) -> None:
     data, call = people("enum", weighted=True), options("enum", weighted=True)
     metric = factory(name)("group", distance=distance)
     by_group, found = (each(data, group_by="fold", **call) for each in (metric.by_group, metric))
@@ -198,7 +198,7 @@ def test_each_fold_is_compared_with_its_own_people(name: str, distance: str) -> 
 
 @EACH
 @EVERY
-def test_sides_are_compared_with_both_and_not_with_the_rest(name: str, distance: str) -> None:
+def test_sides_are_compared_with_both_sides_only(name: str, distance: str) -> None:
     data, call = people("text", weighted=True), options("text", weighted=True)
     metric = factory(name)(tf.privileged(group="a", unprivileged={"group": ["b", "rare"]}), distance=distance)
     sides = pl.col("group").replace_strict({"a": "privileged", "b": "unprivileged", "rare": "unprivileged"}, default="")
@@ -214,7 +214,7 @@ def test_sides_are_compared_with_both_and_not_with_the_rest(name: str, distance:
 
 
 @EVERY
-def test_several_columns_make_intersections(name: str) -> None:
+def test_several_features_make_intersections_of_distances(name: str) -> None:
     data, call = people("numbers"), options("numbers")
     both = data.with_columns(both=pl.format("{}:{}", pl.col("group").fill_null("null"), "fold"))
     one, other = (factory(name)(*by)(both, **call) for by in (["group", "fold"], ["both"]))
@@ -223,7 +223,7 @@ def test_several_columns_make_intersections(name: str) -> None:
 
 @pytest.mark.parametrize("undefined", ["ignore", "null"])
 @EVERY
-def test_a_label_that_is_never_seen(name: str, undefined: str) -> None:
+def test_unseen_label(name: str, undefined: str) -> None:
     data, labels = people("numbers", gaps=False), [0, 1, 2]
     call: Any = {**COLUMNS, "labels": labels, "pos_label": 1, "on_undefined": undefined}
     metric = factory(name)("group")
@@ -237,7 +237,7 @@ def test_a_label_that_is_never_seen(name: str, undefined: str) -> None:
 
 
 @EVERY
-def test_a_label_in_between_that_is_never_seen_is_a_step_for_wasserstein_alone(name: str) -> None:
+def test_unseen_middle_label_matters_only_to_wasserstein(name: str) -> None:
     data = people("numbers").filter(pl.col("group").is_in(["a", "c"]))
     shared: dict[str, Any] = {**options("numbers"), "pos_label": 1}
     for distance in DISTANCES:
@@ -248,7 +248,7 @@ def test_a_label_in_between_that_is_never_seen_is_a_step_for_wasserstein_alone(n
 
 
 @pytest.mark.parametrize("undefined", ["ignore", "null"])
-def test_a_group_without_predictions_has_no_distance(undefined: Any) -> None:
+def test_group_without_predictions_has_null_distance(undefined: Any) -> None:
     data = pl.DataFrame({"truth": [0, 1, 1, 0], "estimate": [0, 1, 1, None], "group": ["a", "a", "b", "c"]})
     metrics = tf.metric_set(tf.independence("group"), tf.mutual_information("group"))
     found = metrics(data, **COLUMNS, on_undefined=undefined, explain=True)
@@ -263,7 +263,7 @@ def test_a_group_without_predictions_has_no_distance(undefined: Any) -> None:
         tf.independence("group")(data, **COLUMNS, on_undefined="raise")
 
 
-def test_a_group_whose_rows_weigh_nothing_has_no_distance() -> None:
+def test_group_with_zero_weight_has_null_distance() -> None:
     data = pl.DataFrame({"estimate": [0, 1, 1, 0], "group": ["a", "a", "b", "c"], "weight": [1, 1, 2, 0]})
     call: Any = {"estimate": "estimate", "case_weights": "weight", "on_undefined": "ignore"}
     assert tf.independence("group").by_group(data, **call)[".status"].to_list() == ["ok", "ok", "zero_denominator"]
@@ -273,7 +273,7 @@ def test_a_group_whose_rows_weigh_nothing_has_no_distance() -> None:
 
 
 @EVERY
-def test_small_groups_are_left_out_label_by_label(name: str) -> None:
+def test_min_n_applies_per_label(name: str) -> None:
     data, call = people("text"), options("text")
     expected = values(data, name, "kl", LABELS["text"])
     found = factory(name)("group", min_n=8).by_group(data, **call)
@@ -283,7 +283,7 @@ def test_small_groups_are_left_out_label_by_label(name: str) -> None:
     assert close(number(factory(name)("group", min_n=8)(data, **call)), worst(large))
 
 
-def test_predictions_are_enough_for_independence() -> None:
+def test_independence_needs_no_truth() -> None:
     data = people("enum")
     alone = tf.independence("group")(data, estimate="estimate")
     assert close(number(alone), worst(values(data, "independence", "kl", LABELS["enum"])))
@@ -297,7 +297,7 @@ def test_predictions_are_enough_for_independence() -> None:
 
 @EACH
 @EVERY
-def test_scores_are_cut_into_labels_once_or_often(name: str, distance: str) -> None:
+def test_lists_of_thresholds_equal_labels_cut_by_hand(name: str, distance: str) -> None:
     data = people("numbers").with_columns(score=pl.int_range(pl.len()) * 7 % 20 / 20)
     metric, cuts = factory(name)("group", distance=distance), [0.2, 0.5, 0.9]
     several = metric(data, "truth", probs="score", threshold=cuts, on_undefined="ignore")
@@ -317,7 +317,7 @@ def test_scores_are_cut_into_labels_once_or_often(name: str, distance: str) -> N
 
 @pytest.mark.parametrize("weighted", [False, True])
 @KINDS
-def test_mutual_information_is_that_of_prediction_and_group(kind: str, *, weighted: bool) -> None:
+def test_mutual_information_equals_g_statistic(kind: str, *, weighted: bool) -> None:
     data = people(kind, weighted=weighted).with_columns(pl.col("group").fill_null("null"))
     found = number(tf.mutual_information("group")(data, **options(kind, weighted=weighted)))
     known = data.drop_nulls("estimate")
@@ -334,7 +334,7 @@ def test_mutual_information_is_that_of_prediction_and_group(kind: str, *, weight
 
 
 @EACH
-def test_it_is_a_mean_of_groups_that_other_distances_have_too(distance: str) -> None:
+def test_weighted_group_mean_of_any_distance(distance: str) -> None:
     data, call = people("enum", weighted=True), options("enum", weighted=True)
     each = values(data, "independence", distance, LABELS["enum"])
     masses = data.drop_nulls("estimate").group_by("group").agg(pl.col("weight").sum())
@@ -372,7 +372,7 @@ def all_distances(data: pl.DataFrame) -> dict[str, float | None]:
 
 @LAW
 @given(ROWS)
-def test_all_distances_of_all_data_are_the_definition_and_in_range(rows: list[tuple[object, ...]]) -> None:
+def test_distances_equal_the_definition_and_are_in_range(rows: list[tuple[object, ...]]) -> None:
     data = frame(rows)
     highest = {"kl": math.inf, "total_variation": 1, "jensen_shannon": math.log(2), "wasserstein": 2}
     for key, found in all_distances(data).items():
@@ -383,7 +383,7 @@ def test_all_distances_of_all_data_are_the_definition_and_in_range(rows: list[tu
 
 @LAW
 @given(ROWS, st.integers(0, 25))
-def test_tallies_of_parts_add_up_to_the_whole(rows: list[tuple[object, ...]], cut: int) -> None:
+def test_tallies_of_parts_give_the_distances_of_the_whole(rows: list[tuple[object, ...]], cut: int) -> None:
     parts = (ALL.tally(frame(part), **COLUMNS, case_weights="weight") for part in (rows[:cut], rows[cut:]))
     merged = ALL.compute(sum(parts, start=next(parts)), labels=[0, 1, 2], on_undefined="ignore")
     for found, expected in zip(merged[".estimate"], all_distances(frame(rows)).values(), strict=True):
@@ -392,7 +392,7 @@ def test_tallies_of_parts_add_up_to_the_whole(rows: list[tuple[object, ...]], cu
 
 @given(st.lists(st.integers(0, 4), min_size=3, max_size=3).filter(any), st.integers(1, 3), st.integers(0, 2))
 @settings(LAW, max_examples=examples(25))
-def test_no_distance_is_that_of_equal_distributions(counts: list[int], times: int, other: int) -> None:
+def test_distance_is_zero_only_for_equal_distributions(counts: list[int], times: int, other: int) -> None:
     estimate = [label for label, count in enumerate(counts) for _ in range(count)]
     equal = [(0, label, "a", 1.0) for label in estimate] + [(0, label, "b", 1.0) for label in estimate * times]
     for key, found in all_distances(frame(equal)).items():
@@ -405,7 +405,7 @@ def test_no_distance_is_that_of_equal_distributions(counts: list[int], times: in
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
-def test_groups_that_share_no_label_are_farthest(distance: str) -> None:
+def test_distance_of_groups_without_shared_labels(distance: str) -> None:
     data = pl.DataFrame({"estimate": [0] * 3 + [2], "group": list("aaab")})
     found = number(tf.independence("group", distance=distance)(data, estimate="estimate", labels=[0, 1, 2]))
     p, q = np.array([0, 0, 1.0]), np.array([0.75, 0, 0.25])
@@ -416,7 +416,7 @@ def test_groups_that_share_no_label_are_farthest(distance: str) -> None:
 # How it is asked for
 
 
-def test_in_a_set_each_is_what_it_is_alone() -> None:
+def test_metrics_in_a_set_equal_separate_calls() -> None:
     data = people("text", weighted=True).with_columns(band=pl.int_range(pl.len()) % 3)
     call: dict[str, Any] = {**options("text", weighted=True), "group_by": "fold"}
     members = [
@@ -440,7 +440,7 @@ def test_in_a_set_each_is_what_it_is_alone() -> None:
 
 
 @pytest.mark.parametrize(("name", "distance"), [*itertools.product(SIDES, DISTANCES), ("mutual_information", None)])
-def test_whichever_label_is_the_event_all_are_read(name: str, distance: str | None) -> None:
+def test_pos_label_does_not_matter(name: str, distance: str | None) -> None:
     given: dict[str, Any] = {} if distance is None else {"distance": distance}
     metric = factory(name)("group", **given)
     no_levels = [] if name in {"separation", "sufficiency"} else [".level"]
@@ -454,7 +454,7 @@ def test_whichever_label_is_the_event_all_are_read(name: str, distance: str | No
         assert all(one.equals(other) for one, other in itertools.pairwise(groups))
 
 
-def test_metrics_of_their_own_are_tweaked_as_factories_are() -> None:
+def test_metric_tweak_sets_the_distance() -> None:
     data, call = people("text"), options("text")
     for name, metric in METRIC.items():
         tweaked = tf.metric_tweak(getattr(tf, metric), "mine", distance="wasserstein")
@@ -468,7 +468,7 @@ def test_metrics_of_their_own_are_tweaked_as_factories_are() -> None:
 
 @pytest.mark.parametrize("compared", [tf.difference(), tf.group_minimum(), tf.group_mean()])
 @EVERY
-def test_other_aggregates_are_of_each_given_label(name: str, compared: Any) -> None:
+def test_other_aggregates_apply_per_truth_label(name: str, compared: Any) -> None:
     data, call = people("numbers", gaps=False), options("numbers")
     found = values(data, name, "kl", [0, 1])
     known = {
@@ -485,7 +485,7 @@ def test_other_aggregates_are_of_each_given_label(name: str, compared: Any) -> N
     assert close(number(factory(name)("group", aggregate=compared)(data, **call)), expected)
 
 
-def test_ungrouped_all_are_as_all_are() -> None:
+def test_distance_to_all_without_groups_is_zero() -> None:
     data = people("enum")
     found = tf.distance_to_all(data, **COLUMNS, group_by="fold")
     assert found.select("fold", ".estimator", ".estimate").rows() == [(fold, "multiclass", 0.0) for fold in (1, 2, 3)]
@@ -493,7 +493,7 @@ def test_ungrouped_all_are_as_all_are() -> None:
     assert nobody[".estimate"].to_list() == [None]
 
 
-def test_the_formula_on_plain_numbers() -> None:
+def test_formula_on_plain_numbers() -> None:
     found = tf.distance_to_all.formula(count=[3, 1], overall_count=[4, 4])
     assert close(found, 0.75 * math.log(1.5) + 0.25 * math.log(0.5))
     for distance, expected in DISTANCES.items():
@@ -507,7 +507,7 @@ def test_the_formula_on_plain_numbers() -> None:
 # What is refused
 
 
-def test_an_unknown_distance_is_named_with_those_that_there_are() -> None:
+def test_unknown_distance_raises_with_known_ones() -> None:
     known = "Known: 'kl', 'total_variation', 'jensen_shannon', 'wasserstein'"
     for name, metric in METRIC.items():
         with pytest.raises(tf.ArgumentError, match=f"Unknown distance 'hellinger'.*{known}"):
@@ -516,7 +516,7 @@ def test_an_unknown_distance_is_named_with_those_that_there_are() -> None:
             tf.metric_tweak(getattr(tf, metric), "mine", distance="wassersten")
 
 
-def test_an_unknown_option_is_named_with_those_that_there_are() -> None:
+def test_unknown_option_raises_with_known_ones() -> None:
     for name, metric in METRIC.items():
         with pytest.raises(tf.ArgumentError, match=f"Unknown option of {name} 'distanse'. Did you mean 'distance'"):
             factory(name)("group", distanse="kl")
@@ -525,7 +525,7 @@ def test_an_unknown_option_is_named_with_those_that_there_are() -> None:
 
 
 @EVERY
-def test_what_compares_with_all_is_not_compared_with_them_again(name: str) -> None:
+def test_comparison_with_overall_raises(name: str) -> None:
     with pytest.raises(tf.ArgumentError, match=f"{name} compares a group with the others already"):
         factory(name)("group", aggregate=tf.difference(to="overall"))(people("numbers"), **options("numbers"))
 
@@ -534,25 +534,25 @@ def test_what_compares_with_all_is_not_compared_with_them_again(name: str) -> No
 
 
 @pytest.mark.parametrize("name", ["separation", "sufficiency"])
-def test_complete_rows_lack_nothing(name: str) -> None:
+def test_na_rm_false_on_complete_rows_changes_nothing(name: str) -> None:
     data, call = people("numbers", gaps=False), options("numbers")
     kept = factory(name)("group")(data, **call, na_rm=False)
     assert close(number(kept), number(factory(name)("group")(data, **call)))
 
 
 @pytest.mark.parametrize("name", [*SIDES, "mutual_information"])
-def test_missing_values_are_said_to_be_missing(name: str) -> None:
+def test_na_rm_false_gives_status_missing_values(name: str) -> None:
     found = factory(name)("group")(people("numbers"), **options("numbers"), na_rm=False, explain=True)
     assert found.select(".estimate", ".status").row(0) == (None, "missing_values")
 
 
 @pytest.mark.parametrize("metric", [tf.distance_given_truth, tf.distance_given_estimate], ids=lambda each: each.name)
-def test_of_all_together_there_is_no_distance_of_groups(metric: tf.Metric) -> None:
+def test_group_distance_without_groups_raises(metric: tf.Metric) -> None:
     with pytest.raises(tf.ArgumentError, match="is that of groups"):
         metric(people("text"), **options("text"), group_by="fold")
 
 
-def test_a_count_without_distributions_is_refused() -> None:
+def test_formula_reducing_over_labels_raises() -> None:
     def most(count: Number) -> Number:
         return count.max(axis=-1)
 
@@ -563,7 +563,7 @@ def test_a_count_without_distributions_is_refused() -> None:
 distance_to_all = tf.distance_to_all
 
 
-def test_a_distance_is_no_part_of_other_formulas() -> None:
+def test_distance_in_another_formula_raises() -> None:
     def doubled(distance_to_all: Number) -> Number:
         return 2 * distance_to_all
 
@@ -571,12 +571,12 @@ def test_a_distance_is_no_part_of_other_formulas() -> None:
         tf.class_metric(range=(0, math.inf))(doubled)
 
 
-def test_mutual_information_is_of_one_distance() -> None:
+def test_mutual_information_has_no_distance_option() -> None:
     with pytest.raises(tf.ArgumentError, match="Unknown option of mutual_information 'distance'"):
         tf.mutual_information("group", distance="total_variation")
 
 
-def test_of_two_labels_none_needs_to_be_the_event() -> None:
+def test_binary_labels_need_no_event() -> None:
     people = pl.DataFrame(
         {"p": ["yes", "no", "no", "yes", "yes"], "y": ["yes", "yes", "no", "no", "yes"], "g": list("aabbb")}
     )
@@ -589,7 +589,7 @@ def test_of_two_labels_none_needs_to_be_the_event() -> None:
         tf.metric_set(tf.independence("g"), tf.sens)(people, "y", "p")
 
 
-def test_steps_between_labels_need_an_order() -> None:
+def test_wasserstein_needs_ordered_labels() -> None:
     moods = pl.DataFrame({"p": ["low"] * 4 + ["mid"] * 2 + ["high"] * 4 + ["mid"] * 2, "g": ["a"] * 6 + ["b"] * 6})
     metric = tf.independence("g", distance="wasserstein")
     with pytest.raises(tf.LabelError, match="counts in steps from label to label, but 'high', 'low', 'mid' have no"):

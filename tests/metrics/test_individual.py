@@ -85,38 +85,38 @@ CONTINUOUS, DISCRETE = ["x", "y"], ["age", "score"]
 @pytest.mark.parametrize(
     "features", [CONTINUOUS, DISCRETE, ["age"], ["member"], ["age", "x"], ["member", "score", "age"]]
 )
-def test_it_is_brute_force(people: pl.DataFrame, features: list[str], n_neighbors: int) -> None:
+def test_consistency_equals_brute_force(people: pl.DataFrame, features: list[str], n_neighbors: int) -> None:
     found = tf.consistency(features, n_neighbors=n_neighbors)(people, estimate="estimate")
     assert value(found) == exactly(mean(brute_force(people, features, n_neighbors)))
 
 
 @pytest.mark.parametrize("n_neighbors", [1, 3, 8])
 @pytest.mark.parametrize("features", [CONTINUOUS, DISCRETE])
-def test_so_it_is_with_several_labels(people: pl.DataFrame, features: list[str], n_neighbors: int) -> None:
+def test_multiclass_consistency_equals_brute_force(people: pl.DataFrame, features: list[str], n_neighbors: int) -> None:
     found = tf.consistency(features, n_neighbors=n_neighbors)(people, estimate="grade")
     assert value(found) == exactly(mean(brute_force(people, features, n_neighbors, "grade")))
 
 
 @pytest.mark.parametrize("n_neighbors", [1, 4, 9])
-def test_duplicated_rows_are_as_near_as_a_row_to_itself(people: pl.DataFrame, n_neighbors: int) -> None:
+def test_duplicated_rows_share_distance_zero(people: pl.DataFrame, n_neighbors: int) -> None:
     doubled = pl.concat([people, people.with_columns(estimate=1 - pl.col("estimate")), people[:60]])
     found = tf.consistency(CONTINUOUS, n_neighbors=n_neighbors)(doubled, estimate="estimate")
     assert value(found) == exactly(mean(brute_force(doubled, CONTINUOUS, n_neighbors)))
 
 
-def test_a_row_and_its_opposite_share_the_only_place() -> None:
+def test_duplicates_share_a_single_neighbor() -> None:
     data = pl.DataFrame({"x": [1, 1, 9], "estimate": [0, 1, 1]})
     assert value(tf.consistency(["x"], n_neighbors=1)(data, estimate="estimate")) == exactly((0.5 + 0.5 + 1) / 3)
 
 
-def test_the_first_neighbour_is_the_row_itself() -> None:
+def test_row_is_its_own_first_neighbor() -> None:
     data = pl.DataFrame({"x": [1.0, 2.0, 4.0, 8.0], "estimate": [0, 1, 0, 1]})
     assert value(tf.consistency(["x"], n_neighbors=1)(data, estimate="estimate")) == 1.0
     assert value(tf.consistency(["x"], n_neighbors=2)(data, estimate="estimate")) == 0.5
 
 
 @pytest.mark.parametrize("n_neighbors", [2, 5, 6, 20])
-def test_the_last_places_are_shared_by_all_that_tie_for_them(n_neighbors: int) -> None:
+def test_rows_tied_for_the_last_neighbor_share_it(n_neighbors: int) -> None:
     squares = [(x, y) for x in range(-34, 35) for y in range(-34, 35) if x * x + y * y in (0, 1105)]
     grid = [(x, y) for x in range(100, 112) for y in range(12)]
     random = np.random.default_rng(3)
@@ -127,7 +127,7 @@ def test_the_last_places_are_shared_by_all_that_tie_for_them(n_neighbors: int) -
     assert value(found) == exactly(mean(brute_force(data, ["x", "y"], n_neighbors)))
 
 
-def test_half_of_many_rows_may_be_neighbours() -> None:
+def test_n_neighbors_may_be_half_of_the_rows() -> None:
     random = np.random.default_rng(8)
     rows = 3_000
     data = pl.DataFrame({"x": random.normal(size=rows), "estimate": random.integers(0, 2, rows)})
@@ -136,16 +136,14 @@ def test_half_of_many_rows_may_be_neighbours() -> None:
 
 
 @pytest.mark.parametrize("factor", [0.1, 1 / 3, 1e-9, 1e12])
-def test_ties_stay_ties_where_a_grid_has_no_exact_floats(people: pl.DataFrame, factor: float) -> None:
+def test_ties_survive_float_rounding(people: pl.DataFrame, factor: float) -> None:
     grid = people.with_columns(pl.col(DISCRETE).cast(pl.Float64) * factor)
     found = tf.consistency(DISCRETE, n_neighbors=7)(grid, estimate="estimate")
     assert value(found) == exactly(mean(brute_force(people, DISCRETE, 7)))
 
 
 @pytest.mark.parametrize("n_neighbors", [1, 5, 10])
-def test_of_two_labels_it_is_one_less_the_distance_to_the_mean_of_neighbours(
-    people: pl.DataFrame, n_neighbors: int
-) -> None:
+def test_binary_consistency_equals_one_minus_distance_to_neighbor_mean(people: pl.DataFrame, n_neighbors: int) -> None:
     points, label = people.select(CONTINUOUS).to_numpy(), people["estimate"].to_numpy()
     near = NearestNeighbors(n_neighbors=n_neighbors).fit(points).kneighbors(points, return_distance=False)
     expected = 1 - np.abs(label - label[near].mean(axis=1)).mean()
@@ -153,19 +151,19 @@ def test_of_two_labels_it_is_one_less_the_distance_to_the_mean_of_neighbours(
     assert value(found) == exactly(float(expected))
 
 
-def test_five_neighbours_are_asked_unless_said_otherwise(people: pl.DataFrame) -> None:
+def test_n_neighbors_defaults_to_5(people: pl.DataFrame) -> None:
     assert value(tf.consistency(DISCRETE)(people, estimate="estimate")) == exactly(
         mean(brute_force(people, DISCRETE, 5))
     )
 
 
-def test_features_may_be_expressions(people: pl.DataFrame) -> None:
+def test_consistency_takes_expressions_as_features(people: pl.DataFrame) -> None:
     scaled = people.with_columns(z=pl.col("x") * 3)
     found = tf.consistency([(pl.col("x") * 3).alias("z"), "y"])(people, estimate="estimate")
     assert value(found) == exactly(mean(brute_force(scaled, ["z", "y"], 5)))
 
 
-def test_the_order_of_rows_does_not_matter(people: pl.DataFrame) -> None:
+def test_consistency_does_not_depend_on_row_order(people: pl.DataFrame) -> None:
     metric = tf.consistency(DISCRETE, n_neighbors=4)
     expected = value(metric(people, estimate="estimate"))
     for seed in range(5):
@@ -177,7 +175,7 @@ def test_the_order_of_rows_does_not_matter(people: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("features", [CONTINUOUS, DISCRETE])
-def test_neighbours_are_sought_in_each_fold(people: pl.DataFrame, features: list[str]) -> None:
+def test_neighbors_are_searched_within_outer_groups(people: pl.DataFrame, features: list[str]) -> None:
     found = tf.consistency(features, n_neighbors=6)(people, estimate="estimate", group_by="fold")
     rows = brute_force(people, features, 6, within="fold")
     for fold, number in found.select("fold", ".estimate").rows():
@@ -185,7 +183,7 @@ def test_neighbours_are_sought_in_each_fold(people: pl.DataFrame, features: list
 
 
 @pytest.mark.parametrize("features", [CONTINUOUS, DISCRETE])
-def test_groups_that_are_compared_seek_theirs_among_all(people: pl.DataFrame, features: list[str]) -> None:
+def test_neighbors_of_compared_groups_are_searched_among_all_rows(people: pl.DataFrame, features: list[str]) -> None:
     gap = tf.new_groupwise_metric(tf.consistency(features, n_neighbors=6), "gap", tf.difference())("race")
     rows = brute_force(people, features, 6, within="fold")
     groups = gap.by_group(people, estimate="estimate", group_by="fold")
@@ -198,7 +196,7 @@ def test_groups_that_are_compared_seek_theirs_among_all(people: pl.DataFrame, fe
         assert number == exactly(max(values) - min(values))
 
 
-def test_sides_seek_theirs_on_their_side(people: pl.DataFrame) -> None:
+def test_neighbors_are_searched_within_sides_in_group_by(people: pl.DataFrame) -> None:
     sides = tf.privileged({"race": "a"}, unprivileged={"race": "b"})
     found = tf.consistency(DISCRETE, n_neighbors=6)(people, estimate="estimate", group_by=sides)
     side = {"privileged": "a", "unprivileged": "b", "neither": "c"}
@@ -207,7 +205,7 @@ def test_sides_seek_theirs_on_their_side(people: pl.DataFrame) -> None:
         assert number == exactly(mean(brute_force(people.filter(race=side[name]), DISCRETE, 6)))
 
 
-def test_sides_that_are_compared_seek_theirs_among_all(people: pl.DataFrame) -> None:
+def test_neighbors_of_compared_sides_are_searched_among_all_rows(people: pl.DataFrame) -> None:
     gap = tf.new_groupwise_metric(tf.consistency(DISCRETE, n_neighbors=6), "gap", tf.difference())
     rows = brute_force(people, DISCRETE, 6)
     expected = mean(rows.filter(pl.col("race") != "a")) - mean(rows.filter(race="a"))
@@ -215,7 +213,7 @@ def test_sides_that_are_compared_seek_theirs_among_all(people: pl.DataFrame) -> 
 
 
 @pytest.mark.parametrize("features", [CONTINUOUS, DISCRETE])
-def test_weights_weigh_rows_but_not_neighbours(people: pl.DataFrame, features: list[str]) -> None:
+def test_weights_apply_to_rows_but_not_to_neighbors(people: pl.DataFrame, features: list[str]) -> None:
     metric = tf.consistency(features, n_neighbors=6)
     rows = brute_force(people, features, 6)
     found = metric(people, estimate="estimate", case_weights="weight")
@@ -224,7 +222,7 @@ def test_weights_weigh_rows_but_not_neighbours(people: pl.DataFrame, features: l
 
 
 @pytest.mark.parametrize("label", ["estimate", "grade"])
-def test_rows_without_a_label_are_nobodys_neighbours(people: pl.DataFrame, label: str) -> None:
+def test_rows_without_label_are_no_neighbors(people: pl.DataFrame, label: str) -> None:
     gaps = people.with_columns(pl.when(pl.int_range(pl.len()) % 3 != 0).then(label).alias(label))
     found = tf.consistency(DISCRETE, n_neighbors=6)(gaps, estimate=label, explain=True)
     rows = brute_force(gaps, DISCRETE, 6, label)
@@ -234,7 +232,7 @@ def test_rows_without_a_label_are_nobodys_neighbours(people: pl.DataFrame, label
     assert strict.select(".estimate", ".status").row(0) == (None, "missing_values")
 
 
-def test_the_truth_does_not_matter(people: pl.DataFrame) -> None:
+def test_missing_truth_does_not_drop_rows(people: pl.DataFrame) -> None:
     gaps = people.with_columns(pl.when(pl.int_range(pl.len()) % 3 != 0).then("truth").alias("truth"))
     both = tf.metric_set(tf.consistency(DISCRETE), tf.accuracy)(gaps, "truth", "estimate")
     known = gaps.filter(pl.col("truth").is_not_null())
@@ -242,19 +240,19 @@ def test_the_truth_does_not_matter(people: pl.DataFrame) -> None:
     assert both[".estimate"].to_list() == [exactly(mean(brute_force(people, DISCRETE, 5))), exactly(right)]
 
 
-def test_of_true_labels_their_column_is_the_estimate(people: pl.DataFrame) -> None:
+def test_consistency_of_true_labels(people: pl.DataFrame) -> None:
     found = tf.consistency(DISCRETE)(people, estimate="truth")
     assert value(found) == exactly(mean(brute_force(people, DISCRETE, 5, "truth")))
 
 
-def test_labels_are_made_at_a_threshold(people: pl.DataFrame) -> None:
+def test_consistency_with_threshold(people: pl.DataFrame) -> None:
     people = people.with_columns(p=tf.sigmoid("x"))
     found = tf.consistency(DISCRETE)(people, probs="p", threshold=0.6)
     made = people.with_columns(made=(pl.col("p") >= 0.6).cast(pl.Int64))
     assert value(found) == exactly(mean(brute_force(made, DISCRETE, 5, "made")))
 
 
-def test_it_stands_beside_others_in_a_set(people: pl.DataFrame) -> None:
+def test_consistency_in_a_metric_set(people: pl.DataFrame) -> None:
     many = tf.metric_set(
         tf.consistency(DISCRETE, name="five"), tf.consistency(DISCRETE, n_neighbors=9, name="nine"),
         tf.consistency(CONTINUOUS, name="elsewhere"), tf.accuracy, tf.demographic_parity("race"), tf.roc_auc,
@@ -273,19 +271,19 @@ def test_it_stands_beside_others_in_a_set(people: pl.DataFrame) -> None:
             assert number == exactly(mean(rows.filter(fold=fold), "weight"))
 
 
-def test_every_engine_gives_the_same(people: pl.DataFrame, engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_consistency_on_every_engine(people: pl.DataFrame, engine: Callable[[pl.DataFrame], Any]) -> None:
     found = tf.consistency(DISCRETE)(engine(people), estimate="estimate", group_by="fold")
     rows = brute_force(people, DISCRETE, 5, within="fold")
     for fold, number in as_polars(found).select("fold", ".estimate").rows():
         assert number == exactly(mean(rows.filter(fold=fold)))
 
 
-def test_equal_labels_are_consistent(people: pl.DataFrame) -> None:
+def test_equal_labels_have_consistency_1(people: pl.DataFrame) -> None:
     same = people.with_columns(estimate=pl.lit(1))
     assert value(tf.consistency(DISCRETE)(same, estimate="estimate")) == 1.0
 
 
-def test_it_goes_from_zero_to_one_upwards() -> None:
+def test_consistency_name_direction_and_range() -> None:
     metric = tf.consistency(["x"], name="alike")
     assert (metric.name, metric.direction, metric.range) == ("alike", "maximize", (0, 1))
 
@@ -293,7 +291,7 @@ def test_it_goes_from_zero_to_one_upwards() -> None:
 # Without a value
 
 
-def test_fewer_rows_than_neighbours_have_none() -> None:
+def test_outer_group_with_fewer_rows_than_neighbors_is_null() -> None:
     data = pl.DataFrame({"x": [1, 2, 3, 4, 5], "estimate": [1, 0, 1, 0, None], "fold": [1, 1, 1, 2, 2]})
     metric = tf.consistency(["x"], n_neighbors=3)
     with pytest.warns(tf.UndefinedWarning, match=r"consistency has no value \(too few rows\) in \(fold=2\)") as said:
@@ -310,7 +308,7 @@ def test_fewer_rows_than_neighbours_have_none() -> None:
     )
 
 
-def test_groups_of_a_fold_with_too_few_rows_have_none() -> None:
+def test_groups_with_too_few_rows_in_total_are_null() -> None:
     data = pl.DataFrame({"x": [1, 2, 3], "estimate": [1, 0, 1], "race": [*"aab"]})
     gap = tf.new_groupwise_metric(tf.consistency(["x"]), "gap", tf.difference())("race")
     groups = gap.by_group(data, estimate="estimate", on_undefined="ignore")
@@ -322,12 +320,12 @@ def test_groups_of_a_fold_with_too_few_rows_have_none() -> None:
 
 
 @pytest.mark.parametrize("number", [0, -1, True, 2.5, "5", None])
-def test_neighbours_are_a_number_of_rows(number: Any) -> None:
+def test_bad_n_neighbors_raises(number: Any) -> None:
     with pytest.raises(tf.ArgumentError, match="`n_neighbors` is a whole number, 1 or more, not"):
         tf.consistency(["x"], n_neighbors=number)
 
 
-def test_features_are_a_list() -> None:
+def test_features_not_a_list_raise() -> None:
     with pytest.raises(tf.ArgumentError, match=r"takes a list of features, such as `consistency\(\['x'\]\)`"):
         tf.consistency("x")
     number: Any = 3
@@ -338,30 +336,30 @@ def test_features_are_a_list() -> None:
             tf.consistency(features)
 
 
-def test_features_are_numbers(people: pl.DataFrame) -> None:
+def test_text_feature_raises(people: pl.DataFrame) -> None:
     with pytest.raises(tf.ColumnError, match="the column 'grade' is String; distances need numbers"):
         tf.consistency(["x", "grade"])(people, estimate="estimate")
 
 
 @pytest.mark.parametrize("absent", [None, float("nan"), float("inf")])
-def test_features_are_known(absent: float | None) -> None:
+def test_missing_or_infinite_feature_values_raise(absent: float | None) -> None:
     data = pl.DataFrame({"x": [1.0, absent, 3.0], "estimate": [1, 0, 1]})
     with pytest.raises(tf.ColumnError, match="some values of 'x' are missing or not finite"):
         tf.consistency(["x"], n_neighbors=1)(data, estimate="estimate")
 
 
-def test_features_are_columns(people: pl.DataFrame) -> None:
+def test_unknown_feature_raises(people: pl.DataFrame) -> None:
     with pytest.raises(tf.ColumnError, match=r"`features`: there is no column 'agee'\. Did you mean 'age'\?"):
         tf.consistency(["agee"])(people, estimate="estimate")
 
 
-def test_labels_are_needed(people: pl.DataFrame) -> None:
+def test_missing_estimate_raises(people: pl.DataFrame) -> None:
     with pytest.raises(tf.ColumnError, match="consistency needs the column of predicted labels"):
         tf.consistency(["x"])(people, "truth")
 
 
 @pytest.mark.parametrize(("way", "cuts"), [("threshold", [0.1, 0.2]), ("top_k", [5, 9]), ("top_fraction", [0.1, 0.2])])
-def test_it_is_about_one_selection(people: pl.DataFrame, way: str, cuts: list[float]) -> None:
+def test_list_of_selections_raises(people: pl.DataFrame, way: str, cuts: list[float]) -> None:
     options: dict[str, Any] = {way: cuts}
     with pytest.raises(
         tf.ArgumentError, match=f"consistency is about one selection, not a list of them: give one {way}"
@@ -369,7 +367,7 @@ def test_it_is_about_one_selection(people: pl.DataFrame, way: str, cuts: list[fl
         tf.metric_set(tf.accuracy, tf.consistency(["x"]))(people, "truth", probs="x", **options)
 
 
-def test_tallies_of_parts_do_not_add_up(people: pl.DataFrame) -> None:
+def test_adding_tallies_raises(people: pl.DataFrame) -> None:
     metric = tf.consistency(DISCRETE)
     one, other = (metric.tally(part, estimate="estimate") for part in (people[:90], people[90:]))
     with pytest.raises(
@@ -380,7 +378,7 @@ def test_tallies_of_parts_do_not_add_up(people: pl.DataFrame) -> None:
     assert value(whole) == exactly(mean(brute_force(people, DISCRETE, 5)))
 
 
-def test_a_set_cannot_hold_two_of_a_name() -> None:
+def test_two_consistencies_in_a_set_need_names() -> None:
     with pytest.raises(tf.ArgumentError, match=r"two metrics consistency; give one .* `\.alias"):
         tf.metric_set(tf.consistency(["x"]), tf.consistency(["y"]))
     two = tf.metric_set(tf.consistency(["x"]), tf.consistency(["y"]).alias("other"))
@@ -388,13 +386,13 @@ def test_a_set_cannot_hold_two_of_a_name() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-160, 1e-90, 1e90])
-def test_small_and_large_numbers_have_the_same_neighbours(people: pl.DataFrame, scale: float) -> None:
+def test_feature_scale_does_not_change_neighbors(people: pl.DataFrame, scale: float) -> None:
     near = tf.consistency(["x", "y"])
     scaled = people.with_columns(pl.col("x", "y") * scale)
     assert value(near(scaled, estimate="estimate")) == value(near(people, estimate="estimate"))
 
 
-def test_what_is_too_far_is_refused() -> None:
+def test_distances_beyond_floats_raise() -> None:
     data = pl.DataFrame({"x": [0.0, 1.0, 10.0, 12.0, 1e200], "estimate": [1, 0, 1, 0, 1]})
     with pytest.raises(tf.ColumnError, match="too far for distances"):
         tf.consistency(["x"], n_neighbors=2)(data, estimate="estimate")

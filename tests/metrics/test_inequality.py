@@ -127,7 +127,7 @@ def index(kind: str, alpha: float) -> tf.Metric:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_index_is_the_formula(people: pl.DataFrame, kind: str, alpha: float, *, weighted: bool) -> None:
+def test_index_equals_the_formula(people: pl.DataFrame, kind: str, alpha: float, *, weighted: bool) -> None:
     benefit, columns, *_ = KINDS[kind]
     mass, options = counting(weighted=weighted)
     found = number(index(kind, alpha)(people, **columns, **options))
@@ -137,7 +137,9 @@ def test_the_index_is_the_formula(people: pl.DataFrame, kind: str, alpha: float,
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_so_it_is_in_each_fold_and_group(people: pl.DataFrame, kind: str, alpha: float, *, weighted: bool) -> None:
+def test_index_by_outer_group_and_group_equals_the_formula(
+    people: pl.DataFrame, kind: str, alpha: float, *, weighted: bool
+) -> None:
     benefit, columns, *_ = KINDS[kind]
     mass, options = counting(weighted=weighted)
     metric = index(kind, alpha)
@@ -150,7 +152,7 @@ def test_so_it_is_in_each_fold_and_group(people: pl.DataFrame, kind: str, alpha:
             assert close(found[name], entropy(benefit(part), alpha, mass(part)))
 
 
-def test_named_indices_are_those_of_their_alpha(people: pl.DataFrame) -> None:
+def test_named_indices_have_their_alpha(people: pl.DataFrame) -> None:
     known = {
         tf.generalized_entropy_index: 2, tf.theil_index: 1, tf.mean_log_deviation: 0,
         tf.generalized_entropy_index_of_scores: 2, tf.theil_index_of_scores: 1,
@@ -166,7 +168,7 @@ def test_named_indices_are_those_of_their_alpha(people: pl.DataFrame) -> None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_mean_benefit_is_a_mean(people: pl.DataFrame, kind: str, *, weighted: bool) -> None:
+def test_mean_benefit_equals_numpy_average(people: pl.DataFrame, kind: str, *, weighted: bool) -> None:
     benefit, columns, suffix, own = KINDS[kind]
     mass, options = counting(weighted=weighted)
     metric = tf.metric_tweak(getattr(tf, f"mean_benefit{suffix}"), "mean", **own)
@@ -175,7 +177,7 @@ def test_the_mean_benefit_is_a_mean(people: pl.DataFrame, kind: str, *, weighted
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_variation_of_benefits_is_their_deviation_over_their_mean(people: pl.DataFrame, *, weighted: bool) -> None:
+def test_benefit_variation_equals_deviation_over_mean(people: pl.DataFrame, *, weighted: bool) -> None:
     mass, options = counting(weighted=weighted)
     b, w = of_labels(people), mass(people)
     mean = np.average(b, weights=w)
@@ -184,14 +186,14 @@ def test_the_variation_of_benefits_is_their_deviation_over_their_mean(people: pl
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_equal_benefits_are_equal(alpha: float) -> None:
+def test_equal_benefits_have_index_0(alpha: float) -> None:
     data = pl.DataFrame({"truth": [1, 0, 1], "estimate": [1, 0, 1], "score": [0.7, 0.7, 0.7], "sure": [0, 0, 0]})
     assert number(index("labels", alpha)(data, **LABELS)) == 0.0
     found = number(index("scores", alpha)(data, "sure", probs="score", pos_label=1, labels=[0, 1]))
     assert found == pytest.approx(0, abs=1e-15)
 
 
-def test_rows_without_truth_or_estimate_do_not_count(people: pl.DataFrame) -> None:
+def test_incomplete_rows_are_dropped(people: pl.DataFrame) -> None:
     row = pl.int_range(pl.len())
     gaps = people.with_columns(
         pl.when(row % 7 != 0).then("truth").alias("truth"), pl.when(row % 5 != 0).then("estimate").alias("estimate"),
@@ -205,7 +207,7 @@ def test_rows_without_truth_or_estimate_do_not_count(people: pl.DataFrame) -> No
 
 
 @pytest.mark.parametrize("kind", ["labels", "scores", *BENEFITS])
-def test_a_set_may_hold_alpha_as_a_whole_number_and_as_a_float(people: pl.DataFrame, kind: str) -> None:
+def test_set_may_hold_integer_and_float_alpha(people: pl.DataFrame, kind: str) -> None:
     benefit, columns, suffix, own = KINDS[kind]
     metric: tf.Metric = getattr(tf, f"generalized_entropy_index{suffix}")
     both = tf.metric_set(*(tf.metric_tweak(metric, f"{alpha!r}", alpha=alpha, **own) for alpha in (1, 1.0)))
@@ -213,7 +215,7 @@ def test_a_set_may_hold_alpha_as_a_whole_number_and_as_a_float(people: pl.DataFr
     assert all(close(value, expected) for value in both(people, **columns)[".estimate"])
 
 
-def test_a_large_mean_costs_no_more_than_rounding() -> None:
+def test_index_keeps_precision_with_a_large_mean() -> None:
     data = pl.DataFrame({"pay": [1.0] * 1000, "guess": [1e6 + step / 1000 for step in range(1000)]})
     expected = entropy(of_numbers("amount")(data), 2, ones(data))
     # the index is what is left of a ratio to 1
@@ -232,7 +234,7 @@ def explained(metric: Any, data: pl.DataFrame, **columns: Any) -> tuple[Any, ...
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_where_nobody_gets_anything_there_is_no_index(alpha: float) -> None:
+def test_index_without_positive_benefits_is_null(alpha: float) -> None:
     nothing = (None, "no_positive_benefits")
     labels: dict[str, Any] = {"pos_label": 1, "labels": [0, 1]}
     assert explained(index("labels", alpha), NOBODY, **LABELS, **labels) == nothing
@@ -244,7 +246,7 @@ def test_where_nobody_gets_anything_there_is_no_index(alpha: float) -> None:
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_where_somebody_gets_nothing_it_is_infinite_unless_alpha_is_positive(alpha: float) -> None:
+def test_zero_benefit_gives_infinity_unless_alpha_is_positive(alpha: float) -> None:
     expected = entropy([0.0, 1.0, 2.0], alpha, [1, 1, 1])
     assert (expected == math.inf) == (alpha <= 0)
     for kind, columns in (("labels", LABELS), ("scores", SCORES)):
@@ -262,7 +264,7 @@ def test_where_somebody_gets_nothing_it_is_infinite_unless_alpha_is_positive(alp
     ("kind", "pay", "guess"),
     [("ratio", 0.0, 1.0), ("ratio", -1.0, -1.0), ("ratio", 1.0, -1.0), ("difference", 5.0, 1.0), ("amount", 1.0, -1.0)],
 )
-def test_what_is_no_benefit_makes_it_null(kind: str, pay: float, guess: float, alpha: float) -> None:
+def test_invalid_benefit_gives_null(kind: str, pay: float, guess: float, alpha: float) -> None:
     data = pl.DataFrame({"pay": [2.0, pay], "guess": [3.0, guess]})
     nothing = (None, "no_positive_benefits")
     assert explained(index(kind, alpha), data, **NUMBERS) == nothing
@@ -270,7 +272,7 @@ def test_what_is_no_benefit_makes_it_null(kind: str, pay: float, guess: float, a
     assert explained(mean, data, **NUMBERS) == nothing
 
 
-def test_no_rows_have_no_inequality() -> None:
+def test_no_rows_give_null() -> None:
     data = pl.DataFrame({"pay": [None, 1.0], "guess": [1.0, None]})
     assert explained(tf.theil_index_of_numbers, data, **NUMBERS) == (None, "zero_denominator")
 
@@ -294,7 +296,7 @@ def compared(what: str, kind: str, alpha: float) -> tf.GroupwiseMetric:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_between_groups_everybody_gets_the_mean(
+def test_between_group_index_replaces_benefits_by_group_means(
     people: pl.DataFrame, kind: str, alpha: float, *, weighted: bool
 ) -> None:
     benefit, columns, *_ = KINDS[kind]
@@ -308,7 +310,9 @@ def test_between_groups_everybody_gets_the_mean(
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_within_groups_is_the_rest(people: pl.DataFrame, kind: str, alpha: float, *, weighted: bool) -> None:
+def test_within_group_index_is_total_minus_between(
+    people: pl.DataFrame, kind: str, alpha: float, *, weighted: bool
+) -> None:
     benefit, columns, *_ = KINDS[kind]
     mass, options = counting(weighted=weighted)
     three = tf.metric_set(index(kind, alpha), compared("between", kind, alpha), compared("within", kind, alpha))
@@ -330,7 +334,7 @@ def test_within_groups_is_the_rest(people: pl.DataFrame, kind: str, alpha: float
         assert math.isclose(found[0], found[1] + found[2], rel_tol=1e-9)
 
 
-def test_a_group_without_benefits_is_between_groups_and_not_within() -> None:
+def test_group_without_benefits_counts_only_between_groups() -> None:
     data = pl.DataFrame({"truth": [1, 1, 0, 1], "estimate": [0, 0, 1, 1], "race": [*"aabb"]})
     for alpha in (0.5, 1, 2, 3):
         total, between, within = tf.metric_set(
@@ -341,7 +345,7 @@ def test_a_group_without_benefits_is_between_groups_and_not_within() -> None:
         assert close(total, between + within)
 
 
-def test_named_indices_between_groups(people: pl.DataFrame) -> None:
+def test_named_between_group_indices_equal_the_formula(people: pl.DataFrame) -> None:
     means, sizes = group_means(people, of_labels(people), ones(people))
     second = entropy(means, 2, sizes)
     assert second is not None
@@ -392,7 +396,7 @@ RATES = {"estimate": tf.selection_rate, "truth": tf.base_rate}
 @pytest.mark.parametrize(
     "name", ["group_mean", "standard_deviation", "coefficient_of_variation", "mean_absolute_deviation"]
 )
-def test_weighted_spreads_weigh_the_rows_that_a_metric_reads(
+def test_weighted_spreads_use_rows_of_the_denominator(
     people: pl.DataFrame, name: str, measure: str, *, weighted: bool
 ) -> None:
     data = gappy(people)
@@ -411,7 +415,7 @@ def test_weighted_spreads_weigh_the_rows_that_a_metric_reads(
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("measure", RATES)
-def test_the_entropy_of_rates_weighs_the_rows_that_they_read(
+def test_entropy_of_rates_uses_rows_of_the_denominator(
     people: pl.DataFrame, measure: str, alpha: float, *, weighted: bool
 ) -> None:
     data = gappy(people)
@@ -421,7 +425,7 @@ def test_the_entropy_of_rates_weighs_the_rows_that_they_read(
     assert close(number(made(data, **LABELS, **options)), entropy(values, alpha, sizes))
 
 
-def test_the_weighted_mean_of_accuracies_is_the_accuracy(people: pl.DataFrame) -> None:
+def test_weighted_group_mean_of_accuracy_equals_accuracy(people: pl.DataFrame) -> None:
     data = gappy(people)
     mean = tf.new_groupwise_metric(tf.accuracy, "mean", tf.group_mean(weighted=True))("race")
     found = tf.metric_set(tf.accuracy, mean)(data, **LABELS, case_weights="weight")[".estimate"]
@@ -432,7 +436,7 @@ def test_the_weighted_mean_of_accuracies_is_the_accuracy(people: pl.DataFrame) -
     assert close(found[1], expected)
 
 
-def test_groups_without_a_value_weigh_nothing() -> None:
+def test_undefined_groups_have_no_weight_in_entropy_and_mean() -> None:
     data = pl.DataFrame(
         {"truth": [0, 0, 0, 1, 1, 1, 1, 0], "estimate": [1, 1, 1, 1, 0, 1, 1, 0], "race": [*"aaabbccc"]}
     )
@@ -443,7 +447,7 @@ def test_groups_without_a_value_weigh_nothing() -> None:
     assert close(number(mean), (0.5 * 2 + 1.0 * 3) / 5)
 
 
-def test_the_entropy_of_a_zero_is_infinite_and_of_zeros_is_null() -> None:
+def test_entropy_of_one_zero_rate_is_infinite_and_of_all_zeros_null() -> None:
     data = pl.DataFrame({"truth": [0, 0, 1, 1], "estimate": [0, 0, 1, 1], "race": [*"aabb"]})
     zero = tf.new_groupwise_metric(tf.selection_rate, "inequality", tf.generalized_entropy(0))("race")
     assert explained(zero, data, **LABELS) == (math.inf, "infinite")
@@ -470,17 +474,17 @@ def log_gap(**options: Any) -> Any:
     return tf.new_groupwise_metric(tf.selection_rate, "log_gap", tf.log_ratio(**options))("race")
 
 
-def test_the_log_ratio_is_that_of_the_largest_over_the_smallest() -> None:
+def test_log_ratio_compares_largest_and_smallest() -> None:
     assert close(number(log_gap()(selections("b", "c"), estimate="estimate")), math.log(3))
 
 
-def test_over_zero_it_is_infinite_and_zeros_are_nothing_apart() -> None:
+def test_log_ratio_of_zero_is_infinite_and_of_zeros_is_0() -> None:
     assert explained(log_gap(), selections("a", "c"), estimate="estimate") == (math.inf, "infinite")
     nobody = selections("a", "none")
     assert explained(log_gap(), nobody, estimate="estimate", pos_label=1, labels=[0, 1]) == (0.0, "ok")
 
 
-def test_against_a_reference_it_has_a_sign_if_asked() -> None:
+def test_log_ratio_to_a_reference_may_be_signed() -> None:
     data = selections("b", "c")
     for to, expected in (("b", math.log(3)), ("c", -math.log(3))):
         assert close(number(log_gap(to=to, signed=True)(data, estimate="estimate")), expected)
@@ -491,12 +495,12 @@ def test_against_a_reference_it_has_a_sign_if_asked() -> None:
     assert close(number(overall), max((math.log(0.25 / 0.5), math.log(0.75 / 0.5)), key=abs))
 
 
-def test_between_two_sides_it_is_that_of_the_unprivileged() -> None:
+def test_log_ratio_of_two_sides_is_signed() -> None:
     made = tf.new_groupwise_metric(tf.selection_rate, "log_gap", tf.log_ratio())(tf.privileged(race="c"))
     assert close(number(made(selections("b", "c"), estimate="estimate")), -math.log(3))
 
 
-def test_without_a_sign_a_range_has_no_reference() -> None:
+def test_signed_log_ratio_without_reference_raises() -> None:
     with pytest.raises(tf.AggregateError, match="a range has no sign"):
         tf.new_groupwise_metric(tf.selection_rate, "log_gap", tf.log_ratio(signed=True))("race")
 
@@ -550,7 +554,9 @@ def outcomes(count: int) -> pl.DataFrame:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("concentration", [0, 0.5, 1, 4])
 @pytest.mark.parametrize("count", [2, 3, 4])
-def test_differential_fairness_is_the_largest_log_ratio(count: int, concentration: float, *, weighted: bool) -> None:
+def test_differential_fairness_equals_the_largest_log_ratio(
+    count: int, concentration: float, *, weighted: bool
+) -> None:
     data = outcomes(count)
     mass, options = counting(weighted=weighted)
     if count == 2:
@@ -567,7 +573,7 @@ def test_differential_fairness_is_the_largest_log_ratio(count: int, concentratio
         assert close(value, expected)
 
 
-def test_it_is_so_in_each_fold() -> None:
+def test_differential_fairness_by_outer_group() -> None:
     data = outcomes(3)
     ours = tf.metric_set(tf.differential_fairness("race"), tf.bias_amplification("race"))
     found = ours(data, **LABELS, group_by="fold")
@@ -578,7 +584,7 @@ def test_it_is_so_in_each_fold() -> None:
         assert close(values[1], predicted - true)
 
 
-def test_it_says_which_label_and_groups_it_is() -> None:
+def test_differential_fairness_names_label_and_groups() -> None:
     data = pl.DataFrame({"truth": [0] * 8, "estimate": [*"xxyzxyyy"], "race": [*"aaaabbbb"]})
     found = tf.differential_fairness("race")(data, estimate="estimate", explain=True)
     share = {"x": (7 / 15, 4 / 15), "y": (4 / 15, 10 / 15), "z": (4 / 15, 1 / 15)}
@@ -587,18 +593,18 @@ def test_it_says_which_label_and_groups_it_is() -> None:
     assert close(number(found), math.log(4))
 
 
-def test_with_two_labels_rejections_count_as_selections_do() -> None:
+def test_differential_fairness_counts_both_of_two_labels() -> None:
     data = pl.DataFrame({"estimate": [1] * 9 + [0] + [1] * 6 + [0] * 4, "race": ["a"] * 10 + ["b"] * 10})
     found = number(tf.differential_fairness("race", concentration=0)(data, estimate="estimate"))
     assert close(found, math.log(0.4 / 0.1))
 
 
-def test_a_single_group_is_not_unfair() -> None:
+def test_differential_fairness_of_a_single_group_is_0() -> None:
     data = pl.DataFrame({"truth": [0, 1], "estimate": [1, 1], "race": ["a", "a"]})
     assert number(tf.differential_fairness("race")(data, **LABELS)) == 0.0
 
 
-def test_infinite_amplification_of_infinite_bias_is_unknown() -> None:
+def test_infinite_less_infinite_amplification_is_null() -> None:
     data = pl.DataFrame({"truth": [0, 0, 1, 1], "estimate": [1, 1, 0, 0], "race": [*"aabb"]})
     value, status = explained(tf.bias_amplification("race", concentration=0), data, **LABELS)
     assert (value, status) == (None, "infinite_less_infinite")
@@ -607,7 +613,7 @@ def test_infinite_amplification_of_infinite_bias_is_unknown() -> None:
 # What predictions add
 
 
-def test_less_subtracts_a_disparity_of_its_own(people: pl.DataFrame) -> None:
+def test_less_subtracts_a_disparity(people: pl.DataFrame) -> None:
     added = tf.new_groupwise_metric(tf.selection_rate, "added", tf.difference(), "zero", less=tf.base_rate)("race")
     predicted, true = (
         [float(part[column].mean()) for part in parts(people, "race").values()]  # pyright: ignore[reportArgumentType] - numbers
@@ -619,7 +625,7 @@ def test_less_subtracts_a_disparity_of_its_own(people: pl.DataFrame) -> None:
     assert (added.direction, added.range) == ("zero", (-1, 1))
 
 
-def test_less_takes_sets_whose_worst_counts(people: pl.DataFrame) -> None:
+def test_less_takes_the_worst_of_a_set(people: pl.DataFrame) -> None:
     def gap(rates: list[float]) -> float:
         return max(rates) - min(rates)
 
@@ -639,7 +645,7 @@ def test_less_takes_sets_whose_worst_counts(people: pl.DataFrame) -> None:
     assert close(found, max(gap(tpr), gap(fpr)) - max(gap(ppv), gap(npv)))
 
 
-def test_less_of_an_undefined_disparity_is_undefined() -> None:
+def test_less_with_undefined_disparity_is_null() -> None:
     data = pl.DataFrame({"truth": [0, 0, 0, 0], "estimate": [1, 0, 1, 1], "race": [*"aabb"]})
     more = tf.new_groupwise_metric(tf.selection_rate, "more", tf.difference(), less=tf.sens)("race")
     value, status = explained(more, data, **LABELS)
@@ -647,7 +653,7 @@ def test_less_of_an_undefined_disparity_is_undefined() -> None:
     assert status == "too_few_groups"
 
 
-def test_less_reads_the_same_columns() -> None:
+def test_less_rejects_metrics_of_other_columns() -> None:
     with pytest.raises(tf.ArgumentError, match="numeric metrics do not mix with others"):
         tf.new_groupwise_metric(tf.selection_rate, "more", tf.difference(), less=tf.mae)
     parity: Any = tf.demographic_parity("race")
@@ -659,7 +665,7 @@ def test_less_reads_the_same_columns() -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_conditional_disparity_is_the_mean_over_strata(people: pl.DataFrame, *, weighted: bool) -> None:
+def test_conditional_demographic_disparity_equals_mean_over_strata(people: pl.DataFrame, *, weighted: bool) -> None:
     mass, options = counting(weighted=weighted)
     made = tf.conditional_demographic_disparity("race")
     e, w, race = people["estimate"].to_numpy(), mass(people), people["race"].to_numpy()
@@ -675,7 +681,7 @@ def test_conditional_disparity_is_the_mean_over_strata(people: pl.DataFrame, *, 
     assert close(number(made(people, estimate="estimate", **options)), float(np.average(disparity, weights=sizes)))
 
 
-def test_everybody_selected_has_no_disparity() -> None:
+def test_conditional_disparity_is_null_when_all_are_selected() -> None:
     data = pl.DataFrame({"estimate": [1, 1, 1], "race": [*"aab"]})
     found = tf.conditional_demographic_disparity("race")(
         data, estimate="estimate", pos_label=1, labels=[0, 1], on_undefined="ignore"
@@ -685,7 +691,7 @@ def test_everybody_selected_has_no_disparity() -> None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("count", [2, 3])
-def test_divergence_is_of_the_labels_of_a_group_from_the_others(count: int, *, weighted: bool) -> None:
+def test_divergence_compares_labels_of_a_group_with_the_rest(count: int, *, weighted: bool) -> None:
     data = outcomes(count)
     mass, options = counting(weighted=weighted)
     if count == 2:
@@ -709,14 +715,14 @@ def test_divergence_is_of_the_labels_of_a_group_from_the_others(count: int, *, w
     assert close(number(made(data, truth="truth", **options)), max(expected.values()))
 
 
-def test_divergence_is_infinite_where_others_lack_a_label() -> None:
+def test_divergence_is_infinite_when_the_rest_lacks_a_label() -> None:
     data = pl.DataFrame({"truth": [0, 1, 1, 1], "race": [*"aabb"]})
     found = tf.kl_divergence("race").by_group(data, truth="truth", on_undefined="ignore")
     assert by_key(found, ".group") == {"a": math.inf, "b": pytest.approx(math.log(2), rel=1e-12)}
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_class_imbalance_is_the_difference_of_shares_of_rows(people: pl.DataFrame, *, weighted: bool) -> None:
+def test_class_imbalance_equals_difference_of_row_shares(people: pl.DataFrame, *, weighted: bool) -> None:
     mass, options = counting(weighted=weighted)
     w, race = mass(people), people["race"].to_numpy()
     shares = {name: float(w[race == name].sum() / w.sum()) for name in "abc"}
@@ -737,7 +743,7 @@ def rates(data: pl.DataFrame) -> dict[str, tuple[float, float]]:
     return {race: (fpr, tpr) for race, fpr, tpr in counts.rows()}
 
 
-def test_average_odds_compare_the_mean_of_two_rates_with_a_reference(people: pl.DataFrame) -> None:
+def test_average_odds_difference_to_a_reference(people: pl.DataFrame) -> None:
     mean = {race: (fpr + tpr) / 2 for race, (fpr, tpr) in rates(people).items()}
     for to in "abc":
         expected = max((value - mean[to] for race, value in mean.items() if race != to), key=abs)
@@ -745,7 +751,7 @@ def test_average_odds_compare_the_mean_of_two_rates_with_a_reference(people: pl.
         assert close(number(made(people, **LABELS)), expected)
 
 
-def test_between_two_sides_it_is_unprivileged_minus_privileged(people: pl.DataFrame) -> None:
+def test_odds_differences_of_two_sides_are_unprivileged_minus_privileged(people: pl.DataFrame) -> None:
     two = people.with_columns(race=pl.when(race="a").then(pl.lit("a")).otherwise(pl.lit("other")))
     (f0, t0), (f1, t1) = (rates(two)[race] for race in ("a", "other"))
     sides = tf.privileged(race="a")
@@ -756,7 +762,7 @@ def test_between_two_sides_it_is_unprivileged_minus_privileged(people: pl.DataFr
     assert all(map(close, found, expected))
 
 
-def test_average_predictive_values_do_likewise(people: pl.DataFrame) -> None:
+def test_average_predictive_value_difference_of_two_sides(people: pl.DataFrame) -> None:
     def mean(part: pl.DataFrame) -> float:
         precision, omission = (float(np.mean(part.filter(estimate=value)["truth"].to_numpy())) for value in (1, 0))
         return (precision + omission) / 2
@@ -767,12 +773,12 @@ def test_average_predictive_values_do_likewise(people: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("name", ["average_odds_difference", "average_predictive_value_difference"])
-def test_a_column_gives_them_no_sign(name: str) -> None:
+def test_signed_averages_need_two_sides(name: str) -> None:
     with pytest.raises(tf.AggregateError, match="a range has no sign; compare two sides"):
         getattr(tf, name)("race")
 
 
-def test_average_odds_of_zero_are_not_equal_odds() -> None:
+def test_average_odds_difference_of_0_with_unequal_odds() -> None:
     table = {("a", 1, 1): 8, ("a", 1, 0): 2, ("a", 0, 1): 2, ("a", 0, 0): 8}
     table |= {("b", 1, 1): 4, ("b", 1, 0): 6, ("b", 0, 1): 6, ("b", 0, 0): 4}
     rows = [key for key, count in table.items() for _ in range(count)]
@@ -792,7 +798,7 @@ NO_ALPHA: list[Any] = ["x", math.nan, math.inf, True, None]
 
 
 @pytest.mark.parametrize("alpha", NO_ALPHA)
-def test_alpha_is_a_finite_number(alpha: Any) -> None:
+def test_bad_alpha_raises(alpha: Any) -> None:
     for make in (
         lambda: tf.between_group_generalized_entropy_index("race", alpha=alpha),
         lambda: tf.within_group_generalized_entropy_index("race", alpha=alpha),
@@ -807,7 +813,7 @@ STARTS = ["generalized_entropy_index", "inequality_within"]
 
 @pytest.mark.parametrize("alpha", [math.nan, math.inf, True])
 @pytest.mark.parametrize("start", STARTS)
-def test_alpha_of_scores_and_numbers_is_a_finite_number(people: pl.DataFrame, start: str, alpha: Any) -> None:
+def test_bad_alpha_of_scores_and_numbers_raises_in_calls(people: pl.DataFrame, start: str, alpha: Any) -> None:
     for kind, columns in (("scores", SCORES), ("numbers", NUMBERS)):
         with pytest.raises(tf.ArgumentError, match="`alpha` is a finite number"):
             tf.metric_tweak(getattr(tf, f"{start}_of_{kind}"), "index", alpha=alpha)(people, **columns)
@@ -816,7 +822,7 @@ def test_alpha_of_scores_and_numbers_is_a_finite_number(people: pl.DataFrame, st
 @pytest.mark.parametrize("alpha", [math.nan, math.inf, True, "x", None])
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("kind", ["scores", "numbers"])
-def test_which_is_said_when_it_is_given(start: str, kind: str, alpha: Any) -> None:
+def test_bad_alpha_of_scores_and_numbers_raises_in_metric_tweak(start: str, kind: str, alpha: Any) -> None:
     with pytest.raises(tf.ArgumentError, match="`alpha` is a finite number"):
         tf.metric_tweak(getattr(tf, f"{start}_of_{kind}"), "index", alpha=alpha)
 
@@ -825,26 +831,26 @@ NO_BENEFIT: dict[str, Any] = {"benefit": "ratios"}
 
 
 @pytest.mark.parametrize("start", ["mean_benefit", *STARTS])
-def test_there_are_three_kinds_of_benefit(people: pl.DataFrame, start: str) -> None:
+def test_unknown_benefit_raises_in_calls(people: pl.DataFrame, start: str) -> None:
     metric: tf.Metric = getattr(tf, f"{start}_of_numbers")
     with pytest.raises(tf.ArgumentError, match=r"Unknown benefit 'ratios'\. Did you mean 'ratio'\?"):
         tf.metric_tweak(metric, "index", **NO_BENEFIT)(people, **NUMBERS)
 
 
 @pytest.mark.parametrize("start", ["mean_benefit", *STARTS])
-def test_which_is_said_when_one_is_given(start: str) -> None:
+def test_unknown_benefit_raises_in_metric_tweak(start: str) -> None:
     with pytest.raises(tf.ArgumentError, match="Unknown benefit 'ratios'"):
         tf.metric_tweak(getattr(tf, f"{start}_of_numbers"), "index", **NO_BENEFIT)
 
 
 @pytest.mark.parametrize("concentration", [-1, math.nan, math.inf, "x", True])
-def test_concentration_is_zero_or_more(concentration: Any) -> None:
+def test_bad_concentration_raises(concentration: Any) -> None:
     for factory in (tf.differential_fairness, tf.differential_fairness_of_labels, tf.bias_amplification):
         with pytest.raises(tf.ArgumentError, match="`concentration` is a number from 0"):
             factory("race", concentration=concentration)
 
 
-def test_unknown_options_are_named_with_those_that_there_are() -> None:
+def test_unknown_options_raise_with_known_ones() -> None:
     with pytest.raises(tf.ArgumentError) as said:
         tf.differential_fairness("race", concentraton=1)
     assert "Did you mean 'concentration'?" in str(said.value)
@@ -858,14 +864,14 @@ def test_unknown_options_are_named_with_those_that_there_are() -> None:
         tf.differential_fairness("race", aggregate=tf.difference(), alpha=1)
 
 
-def test_options_reach_an_aggregate_that_is_given_later(people: pl.DataFrame) -> None:
+def test_options_reach_a_given_aggregate(people: pl.DataFrame) -> None:
     made = tf.differential_fairness("race", aggregate=tf.generalized_entropy(), alpha=1, concentration=0)
     values, sizes = rate_and_rows(people, "estimate", weighted=False)
     either = [entropy(shares, 1, sizes) for shares in (values, [1 - value for value in values])]
     assert close(number(made(people, **LABELS)), max(value for value in either if value is not None))
 
 
-def test_what_can_be_negative_has_no_inequality() -> None:
+def test_inequality_of_negative_metrics_raises() -> None:
     for aggregate in (tf.generalized_entropy(), tf.log_ratio(), tf.coefficient_of_variation(weighted=True)):
         with pytest.raises(tf.AggregateError, match="means nothing for mcc, which can be negative"):
             tf.new_groupwise_metric(tf.mcc, "spread", aggregate)("race")
@@ -889,13 +895,13 @@ def plain(accuracy: Number) -> Number:
     return accuracy
 
 
-def test_what_reads_all_labels_is_read_so_by_other_formulas() -> None:
+def test_formula_may_read_overall_and_rest_of_another_metric() -> None:
     rows = tf.new_groupwise_metric(gain, "it", tf.group_maximum())("g").by_group(TALL, "t", "e")
     assert rows[".estimate"].to_list() == [pytest.approx(0.5 - 5 / 8), pytest.approx(4 / 6 - 5 / 8)]
     assert plain(TALL, "t", "e")[".estimate"].to_list() == [5 / 8]
 
 
-def test_a_mean_of_infinities_with_both_signs_is_none() -> None:
+def test_mean_of_opposite_infinities_is_null() -> None:
     data = pl.DataFrame({"t": [1] * 8, "e": [1] * 4 + [0] * 4, "g": list("aaaabbbb")})
     both = tf.metric_set(tf.smoothed_selection_rate, tf.smoothed_rejection_rate)
     signed = tf.new_groupwise_metric(both, "signed", tf.log_ratio(to="b", signed=True, across="mean"))
@@ -904,12 +910,12 @@ def test_a_mean_of_infinities_with_both_signs_is_none() -> None:
 
 
 @pytest.mark.parametrize("alpha", [1e-15, 1 + 1e-14, 1e-12, 1 + 1e-12])
-def test_next_to_a_limit_alpha_is_the_limit(people: pl.DataFrame, alpha: float) -> None:
+def test_alpha_next_to_0_or_1_equals_the_limit(people: pl.DataFrame, alpha: float) -> None:
     near, limit = (tf.metric_tweak(tf.generalized_entropy_index, "index", alpha=each) for each in (alpha, round(alpha)))
     assert near(people, **LABELS)[".estimate"].equals(limit(people, **LABELS)[".estimate"])
 
 
-def test_what_is_no_sum_is_not_asked_of_other_groups() -> None:
+def test_overall_of_a_statistic_that_is_no_sum_raises() -> None:
     def ranked(overall_rank: Number) -> Number:
         return overall_rank.sum(axis=-1)
 

@@ -263,7 +263,7 @@ def assert_equals_reference(every: tf.MetricSet, case: Case) -> None:
 # Laws
 
 
-def test_the_reference_knows_every_metric_and_no_other() -> None:
+def test_plain_arithmetic_covers_every_metric() -> None:
     known = {*ONE_LABEL, *SMOOTHED, *BESIDE_ALL, *ALL_LABELS, *OF_ROWS, *DISTANCES, *SYNONYMS}
     known -= {each.name for each in TWEAKS}
     assert {metric.name for metric in CLASS} == known
@@ -273,7 +273,7 @@ def test_the_reference_knows_every_metric_and_no_other() -> None:
 
 @settings(LAW, max_examples=examples(120))
 @given(cases(), st.sampled_from([{}, {"on_undefined": "null"}, {"na_rm": False}]))
-def test_equals_plain_arithmetic(case: Case, undefined_or_missing: dict[str, object]) -> None:
+def test_every_metric_equals_plain_arithmetic(case: Case, undefined_or_missing: dict[str, object]) -> None:
     assert_equals_reference(EVERY, case.but(**undefined_or_missing))
 
 
@@ -307,13 +307,13 @@ CORNERS = {
 
 
 @pytest.mark.parametrize("name", CORNERS)
-def test_corners_equal_plain_arithmetic(name: str) -> None:
+def test_corner_cases_equal_plain_arithmetic(name: str) -> None:
     assert_equals_reference(EVERY, CORNERS[name])
 
 
 @LAW
 @given(cases())
-def test_in_range_or_null(case: Case) -> None:
+def test_values_are_in_range_or_null(case: Case) -> None:
     ranges = {member.name: member.range for member in EVERY}
     for (*_, name, _), number in numbers(case.call(EVERY)).items():
         low, high = ranges[str(name)]
@@ -323,7 +323,7 @@ def test_in_range_or_null(case: Case) -> None:
 
 @LAW
 @given(cases(weights=["whole", "broken"]), st.sampled_from([0.1, 3, 1e6]))
-def test_the_scale_of_weights_means_nothing_but_for_counts(case: Case, factor: float) -> None:
+def test_weight_scale_changes_only_counts(case: Case, factor: float) -> None:
     once = numbers(case.call(EVERY))
     # the rows that smooth rates grow with the others
     scaled = numbers(case.call(all_of_them(times=factor), case.frame.with_columns(pl.col("weight") * factor)))
@@ -334,7 +334,7 @@ def test_the_scale_of_weights_means_nothing_but_for_counts(case: Case, factor: f
 
 @LAW
 @given(cases(), st.integers(0, 30))
-def test_tallies_of_parts_add_up_to_the_whole(case: Case, cut: int) -> None:
+def test_tallies_of_parts_equal_the_whole(case: Case, cut: int) -> None:
     parts = case.frame[:cut], case.frame[cut:]
     first, second = (EVERY.tally(part, "truth", "estimate", **case.counting) for part in parts)
     assert_same_frames(EVERY.compute(first + second, **case.reading), case.call(EVERY), case)
@@ -342,7 +342,7 @@ def test_tallies_of_parts_add_up_to_the_whole(case: Case, cut: int) -> None:
 
 @LAW
 @given(cases(), st.data())
-def test_the_order_of_rows_and_columns_means_nothing(case: Case, data: st.DataObject) -> None:
+def test_row_and_column_order_do_not_matter(case: Case, data: st.DataObject) -> None:
     rows = data.draw(st.permutations(range(len(case.rows))))
     columns = data.draw(st.permutations(case.frame.columns))
     assert_same(numbers(case.call(EVERY, case.frame[rows].select(columns))), numbers(case.call(EVERY)))
@@ -350,14 +350,14 @@ def test_the_order_of_rows_and_columns_means_nothing(case: Case, data: st.DataOb
 
 @LAW
 @given(cases())
-def test_the_order_of_groups_means_nothing(case: Case) -> None:
+def test_group_order_does_not_matter(case: Case) -> None:
     reversed_names = pl.col("group").replace({"a": "z", "b": "y", "c": "x", None: "w"})
     assert_same(numbers(case.call(EVERY, case.frame.with_columns(reversed_names))), numbers(case.call(EVERY)))
 
 
 @LAW
 @given(cases())
-def test_grouped_equals_filtered(case: Case) -> None:
+def test_group_by_equals_filtering(case: Case) -> None:
     grouped = case.but(group_by="outer").call(EVERY)
     for place in {row["outer"] for row in case.rows}:
         if weighs_something([row for row in case.rows if row["outer"] == place]):
@@ -368,20 +368,20 @@ def test_grouped_equals_filtered(case: Case) -> None:
 
 @LAW
 @given(cases(weights=["whole"], zeros=False))  # rows of weight zero would leave their group behind
-def test_whole_weights_are_repeated_rows(case: Case) -> None:
+def test_integer_weights_equal_repeated_rows(case: Case) -> None:
     repeated = case.frame[[place for place, row in enumerate(case.rows) for _ in range(int(row["weight"]))]]
     assert_same_frames(case.but(case_weights=None).call(EVERY, repeated), case.call(EVERY), case)
 
 
 @LAW
 @given(cases(weights=["none"]))
-def test_weights_of_one_are_no_weights(case: Case) -> None:
+def test_unit_weights_equal_no_weights(case: Case) -> None:
     assert_same_frames(case.but(case_weights="weight").call(EVERY), case.call(EVERY), case)
 
 
 @LAW
 @given(cases(most_labels=2), st.sampled_from(["no", "yes"]))
-def test_one_of_two_labels_against_the_rest_is_binary(case: Case, event: str) -> None:
+def test_one_vs_rest_of_two_labels_equals_binary(case: Case, event: str) -> None:
     against_the_rest = case.but(pos_label=event, estimator="one_vs_rest").call(EVERY)
     assert_same_frames(against_the_rest, case.but(pos_label=event, estimator="binary").call(EVERY), case)
 
@@ -410,7 +410,7 @@ EXCHANGED = {
 
 @LAW
 @given(cases(most_labels=2))
-def test_the_other_label_as_the_event_exchanges_metrics(case: Case) -> None:
+def test_swapping_the_event_swaps_paired_metrics(case: Case) -> None:
     one, other = (numbers(case.but(pos_label=label, estimator=None).call(EVERY)) for label in case.labels)
     pairs = {key: (*key[:-2], EXCHANGED[str(key[-2])], key[-1]) for key in one if key[-2] in EXCHANGED}
     assert_same({key: one[key] for key in pairs}, {key: other[there] for key, there in pairs.items()})
@@ -419,7 +419,7 @@ def test_the_other_label_as_the_event_exchanges_metrics(case: Case) -> None:
 
 @LAW
 @given(cases(), st.sampled_from([0.5, 1, 2, -0.5]), st.booleans())
-def test_inequality_is_that_within_and_that_between_groups(
+def test_inequality_splits_into_within_and_between_groups(
     case: Case,
     alpha: float,
     pooled: bool,  # noqa: FBT001 - drawn
@@ -484,7 +484,7 @@ PLAIN: dict[str, float] = {
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_the_example_of_its_docstring_is_true(name: str) -> None:
+def test_docstring_example_of_metric_runs(name: str) -> None:
     metric, module = METRICS[name]
     example = doctest.DocTestParser().get_doctest(metric.__doc__ or "", dict(vars(module)), name, module.__file__, None)
     assert example.examples
@@ -492,7 +492,7 @@ def test_the_example_of_its_docstring_is_true(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [metric.name for metric in CLASS])
-def test_it_or_what_it_is_made_of_has_a_reference(name: str) -> None:
+def test_every_metric_has_a_reference_value(name: str) -> None:
     # those of scores and of numbers have theirs in test_scores and test_numbers
     metric, _ = METRICS[name]
     of_groups = {each for factory in PLAIN_OF_GROUPS for each in made_of(factory)}
@@ -500,7 +500,7 @@ def test_it_or_what_it_is_made_of_has_a_reference(name: str) -> None:
 
 
 @pytest.mark.parametrize("curve", [tf.roc_curve, tf.pr_curve, tf.gain_curve, tf.lift_curve], ids=repr)
-def test_the_example_of_a_curve_is_true(curve: tf.Curve) -> None:
+def test_docstring_example_of_curve_runs(curve: tf.Curve) -> None:
     example = doctest.DocTestParser().get_doctest(
         curve.__doc__ or "", {name: getattr(tf, name) for name in tf.__all__}, curve.name, None, None
     )
@@ -508,7 +508,7 @@ def test_the_example_of_a_curve_is_true(curve: tf.Curve) -> None:
     assert not doctest.DocTestRunner().run(example).failed
 
 
-def test_plain_numbers() -> None:
+def test_metrics_on_plain_numbers() -> None:
     truth, estimate = [1] * 6 + [0] * 2 + [1] * 3 + [0] * 4, [1] * 6 + [1] * 2 + [0] * 3 + [0] * 4
     found = tf.metric_set(*(METRICS[name][0] for name in PLAIN))(pl.DataFrame({"t": truth, "e": estimate}), "t", "e")
     assert_same(numbers(found), {(name, None): number for name, number in PLAIN.items()})
@@ -540,7 +540,7 @@ PLAIN_OF_GROUPS: dict[str, float] = {
 """On 2 true positives, 2 false negatives and 2 true negatives beside a true positive and 2 false positives."""
 
 
-def test_plain_numbers_of_groups() -> None:
+def test_disparities_on_plain_numbers() -> None:
     pairs = [(1, 1)] * 2 + [(1, 0)] * 2 + [(0, 0)] * 2 + [(1, 1)] + [(0, 1)] * 2
     people = pl.DataFrame(pairs, schema=["t", "e"], orient="row").with_columns(group=pl.Series(["a"] * 6 + ["b"] * 3))
     every = tf.metric_set(*(FACTORIES[name]("group") for name in PLAIN_OF_GROUPS))
@@ -643,7 +643,7 @@ TELLING = Case(
 
 
 @pytest.mark.parametrize("mutant", mutants(), ids=lambda member: member.name)
-def test_the_reference_tells_wrong_metrics(mutant: Member) -> None:
+def test_plain_arithmetic_detects_wrong_metrics(mutant: Member) -> None:
     def disagreements(member: Member) -> list[object]:
         every, found = tf.metric_set(member), list[object]()
         for case in (TELLING.but(pos_label="yes"), TELLING.but(estimator=None)):

@@ -199,7 +199,7 @@ AGAINST_SKLEARN: dict[str, tuple[tf.Metric, Callable[[Part], float | None], str]
 @pytest.mark.parametrize("name", AGAINST_SKLEARN)
 @LAW
 @given(case=cases())
-def test_equals_scikit_learn_in_each_group(name: str, case: Case) -> None:
+def test_group_values_equal_scikit_learn(name: str, case: Case) -> None:
     assert_equals(AGAINST_SKLEARN[name][0], case, *AGAINST_SKLEARN[name][1:])
 
 
@@ -224,7 +224,7 @@ ONE_CLASS = pl.DataFrame(
     ],
     ids=lambda each: each.name if isinstance(each, tf.Metric) else None,
 )
-def test_a_group_of_one_class_has_no_value_and_is_named(metric: tf.Metric, status: str, without: list[str]) -> None:
+def test_one_class_group_is_null_and_named_in_the_warning(metric: tf.Metric, status: str, without: list[str]) -> None:
     gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("group")
     found = values(gap.by_group(ONE_CLASS, "truth", probs="score"), ".group")
     assert {group for group, (value, _) in found.items() if value is None} == {*without}
@@ -327,7 +327,7 @@ def hand_till(part: Many) -> float:
 
 @LAW
 @given(many())
-def test_hand_and_till(drawn: tuple[pl.DataFrame, bool]) -> None:
+def test_multiclass_roc_auc_equals_hand_till(drawn: tuple[pl.DataFrame, bool]) -> None:
     def sklearn(part: Many) -> float:
         return metrics.roc_auc_score(part.truth, part.probs, multi_class="ovo", average="macro")
 
@@ -340,7 +340,9 @@ def test_hand_and_till(drawn: tuple[pl.DataFrame, bool]) -> None:
 @pytest.mark.parametrize(("estimator", "average"), [("macro", "macro"), ("macro_weighted", "weighted")])
 @LAW
 @given(drawn=many())
-def test_each_label_against_the_rest(estimator: str, average: str, drawn: tuple[pl.DataFrame, bool]) -> None:
+def test_one_vs_rest_roc_auc_equals_scikit_learn(
+    estimator: str, average: str, drawn: tuple[pl.DataFrame, bool]
+) -> None:
     def sklearn(part: Many) -> float:
         return metrics.roc_auc_score(
             part.truth, part.probs, multi_class="ovr", average=average, sample_weight=part.weight
@@ -357,7 +359,7 @@ def one_hot(part: Many) -> np.ndarray[Any, Any]:
 
 @LAW
 @given(many())
-def test_probabilities_of_three_labels(drawn: tuple[pl.DataFrame, bool]) -> None:
+def test_multiclass_probability_metrics_equal_formulas(drawn: tuple[pl.DataFrame, bool]) -> None:
     def average(rows: np.ndarray[Any, Any], part: Many) -> float:
         return float((rows * part.weight).sum() / part.weight.sum())
 
@@ -408,7 +410,7 @@ ARITHMETIC: dict[str, Callable[[float, float, float, float, float], float | None
 }
 
 
-def test_biases_of_scores_and_of_numbers_have_one_sign() -> None:
+def test_calibration_in_the_large_and_residual_bias_have_one_sign() -> None:
     data = pl.DataFrame({"y": [1, 0, 0, 0], "p": [0.9, 0.5, 0.4, 0.2]})
     too_high = tf.calibration_in_the_large(data, "y", probs="p")[".estimate"].item()
     assert too_high == pytest.approx(0.25)
@@ -419,13 +421,13 @@ def test_biases_of_scores_and_of_numbers_have_one_sign() -> None:
 @pytest.mark.parametrize("name", ARITHMETIC)
 @LAW
 @given(case=cases())
-def test_equals_plain_arithmetic(name: str, case: Case) -> None:
+def test_score_metrics_equal_plain_arithmetic(name: str, case: Case) -> None:
     assert_equals(getattr(tf, name), case, lambda part: ARITHMETIC[name](*sums(part)), "zero_denominator")
 
 
 @LAW
 @given(cases())
-def test_the_mean_score_needs_no_truth(case: Case) -> None:
+def test_mean_score_needs_no_truth(case: Case) -> None:
     found = tf.mean_score.by_group(case.frame, group_by="group", **case.counting, pos_label=1)
     without = Case([{**row, "truth": 1} for row in case.rows], case.weighted)
     for group, (value, _) in values(found, "group").items():
@@ -435,7 +437,7 @@ def test_the_mean_score_needs_no_truth(case: Case) -> None:
 
 @LAW
 @given(cases(), st.sampled_from([None, {(1, 0): 5.0, (0, 1): 0.5}, {(1, 1): -0.25, (0, 1): 2.0}]))
-def test_expected_costs(case: Case, costs: dict[tuple[int, int], float] | None) -> None:
+def test_classification_cost_equals_plain_arithmetic(case: Case, costs: dict[tuple[int, int], float] | None) -> None:
     table = {(1, 0): 1.0, (0, 1): 1.0} if costs is None else costs
 
     def expected(part: Part) -> float | None:
@@ -488,7 +490,7 @@ def binned_error(bins: dict[int, Part]) -> float | None:
 @pytest.mark.parametrize("edges", ["common", "own"])
 @LAW
 @given(case=cases(scores=TWENTIETHS), bins=st.sampled_from([1, 3, 5, 10, 20]))
-def test_expected_calibration_error(binning: str, edges: str, case: Case, bins: int) -> None:
+def test_expected_calibration_error_equals_plain_arithmetic(binning: str, edges: str, case: Case, bins: int) -> None:
     metric = tf.metric_tweak(tf.ece, "error", bins=bins, binning=binning, edges=edges)
     gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("group")
     everybody = case.part(*case.groups)
@@ -509,7 +511,7 @@ def test_expected_calibration_error(binning: str, edges: str, case: Case, bins: 
 
 @LAW
 @given(cases(scores=TWENTIETHS), st.sampled_from([1, 4, 10]), st.sampled_from(["width", "count"]))
-def test_calibration_curve(case: Case, bins: int, binning: Any) -> None:
+def test_calibration_curve_equals_plain_arithmetic(case: Case, bins: int, binning: Any) -> None:
     curve = tf.calibration_curve(case.frame, "truth", group_by="group", bins=bins, binning=binning, **case.counting)
     expected: list[tuple[Any, ...]] = []
     for group in case.groups:
@@ -549,7 +551,7 @@ def why_no_line(part: Part) -> str | None:
 
 @LAW
 @given(cases(scores=st.one_of(INNER, INNER, st.sampled_from([0.0, 1.0])), most=60, least=10))
-def test_where_there_is_no_line_the_status_says_why(case: Case) -> None:
+def test_status_of_undefined_calibration_slope_gives_the_reason(case: Case) -> None:
     for metric in (tf.calibration_slope, tf.calibration_intercept):
         for group, (value, status) in compared_and_parted(metric, case).items():
             reason = why_no_line(case.part(group))
@@ -558,7 +560,7 @@ def test_where_there_is_no_line_the_status_says_why(case: Case) -> None:
 
 
 @pytest.mark.parametrize("reason", ["scores_of_0_or_1", "one_class", "constant", "separation"])
-def test_reasons_why_there_is_no_line(reason: str) -> None:
+def test_reasons_for_undefined_calibration_slope(reason: str) -> None:
     y, p = {
         "scores_of_0_or_1": ([1, 0, 1, 0], [1.0, 0.5, 0.2, 0.3]),
         "one_class": ([1, 1, 1], [0.2, 0.5, 0.9]),
@@ -573,7 +575,7 @@ def test_reasons_why_there_is_no_line(reason: str) -> None:
 
 @LAW
 @given(cases(scores=INNER, most=60, least=20))
-def test_the_line_is_that_of_the_logistic_regression(case: Case) -> None:
+def test_calibration_slope_and_intercept_equal_logistic_regression(case: Case) -> None:
     slopes = compared_and_parted(tf.calibration_slope, case)
     intercepts = compared_and_parted(tf.calibration_intercept, case)
     for group in case.groups:
@@ -599,7 +601,7 @@ def test_the_line_is_that_of_the_logistic_regression(case: Case) -> None:
 
 @LAW
 @given(cases(scores=INNER))
-def test_the_intercept_given_a_slope_of_one_balances_the_mean(case: Case) -> None:
+def test_intercept_with_unit_slope_balances_the_mean(case: Case) -> None:
     given_slope = tf.metric_tweak(tf.calibration_intercept, "given_slope", slope="one")
     for group, (value, _) in compared_and_parted(given_slope, case).items():
         part = case.part(group)
@@ -627,7 +629,7 @@ def columns(found: pl.DataFrame) -> list[list[float]]:
 
 @LAW
 @given(cases())
-def test_roc_curve_is_that_of_scikit_learn(case: Case) -> None:
+def test_roc_curve_equals_scikit_learn(case: Case) -> None:
     for group in case.groups:
         part = case.part(group)
         if not both_classes(part):
@@ -644,7 +646,7 @@ def test_roc_curve_is_that_of_scikit_learn(case: Case) -> None:
 
 @LAW
 @given(cases())
-def test_pr_curve_is_that_of_scikit_learn(case: Case) -> None:
+def test_pr_curve_equals_scikit_learn(case: Case) -> None:
     for group in case.groups:
         part = case.part(group)
         if 1 not in part.y:
@@ -659,7 +661,7 @@ def test_pr_curve_is_that_of_scikit_learn(case: Case) -> None:
 
 @LAW
 @given(cases())
-def test_gain_and_lift(case: Case) -> None:
+def test_gain_and_lift_curves_equal_plain_arithmetic(case: Case) -> None:
     for group in case.groups:
         rows = list(zip(*(part := case.part(group)), strict=True))
         if 1 not in part.y:
@@ -679,7 +681,7 @@ def test_gain_and_lift(case: Case) -> None:
             assert close(other[".lift"], lifted)
 
 
-def test_a_curve_of_one_class_is_null_where_it_has_no_rate_and_says_so() -> None:
+def test_curve_of_one_class_is_null_and_warns() -> None:
     with pytest.warns(tf.UndefinedWarning, match="roc_curve of group='events'; group='none' has one class only"):
         found = tf.roc_curve(ONE_CLASS, "truth", probs="score", group_by="group")
     for group, lacking in (("events", "specificity"), ("none", "sensitivity")):
@@ -688,7 +690,7 @@ def test_a_curve_of_one_class_is_null_where_it_has_no_rate_and_says_so() -> None
         assert not curve.drop(lacking).null_count().pipe(lambda nulls: any(nulls.row(0)))
 
 
-def test_a_curve_of_one_class_goes_without_a_warning_or_is_an_error_if_asked() -> None:
+def test_curve_of_one_class_respects_on_undefined() -> None:
     with pytest.raises(tf.UndefinedError, match="has one class only"):
         tf.roc_curve(ONE_CLASS, "truth", probs="score", group_by="group", on_undefined="raise")
     quiet = tf.roc_curve(ONE_CLASS, "truth", probs="score", group_by="group", on_undefined="ignore")
@@ -697,7 +699,7 @@ def test_a_curve_of_one_class_goes_without_a_warning_or_is_an_error_if_asked() -
 
 @LAW
 @given(cases(), st.lists(st.floats(-0.5, 1.5), min_size=1, max_size=5, unique=True))
-def test_curves_at_thresholds(case: Case, thresholds: list[float]) -> None:
+def test_curves_at_given_thresholds(case: Case, thresholds: list[float]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tf.UndefinedWarning)
         found = tf.roc_curve(case.frame, "truth", group_by="group", thresholds=thresholds, **case.counting)
@@ -727,7 +729,7 @@ def between(factory: tf.GroupwiseFactory, case: Case) -> Values:
 
 @LAW
 @given(cases())
-def test_distances_of_scores_are_those_of_scipy(case: Case) -> None:
+def test_score_distances_equal_scipy(case: Case) -> None:
     distances, transports = between(tf.kolmogorov_smirnov, case), between(tf.wasserstein_distance, case)
     for group in case.groups:
         # they read no truth, and so need none
@@ -761,7 +763,7 @@ def area_between(one: Part, other: Part) -> float:
 
 @settings(LAW, max_examples=examples(25))
 @given(cases(least=8))
-def test_abroca_is_the_area_between_roc_curves(case: Case) -> None:
+def test_abroca_equals_area_between_roc_curves(case: Case) -> None:
     found = between(tf.abroca, case)
     valued = [group for group in case.groups if both_classes(case.part(group))]
     areas = {pair: area_between(case.part(pair[0]), case.part(pair[1])) for pair in itertools.combinations(valued, 2)}
@@ -782,12 +784,12 @@ def test_abroca_is_the_area_between_roc_curves(case: Case) -> None:
         ([0.5, 0.5], [0.5, 0.5], 0.0),
     ],
 )
-def test_abroca_by_hand(one: list[float], other: list[float], area: float) -> None:
+def test_abroca_on_plain_numbers(one: list[float], other: list[float], area: float) -> None:
     data = pl.DataFrame({"truth": [1, 0, 1, 0], "score": one + other, "group": [*"aabb"]})
     assert tf.abroca("group")(data, "truth", probs="score")[".estimate"].item() == area
 
 
-def test_abroca_of_curves_that_cross_by_hand() -> None:
+def test_abroca_of_crossing_curves_on_plain_numbers() -> None:
     # one is half way up at once, and stays there; the other is the diagonal
     data = pl.DataFrame(
         {"truth": [1, 0, 1, 1, 0], "score": [0.9, 0.5, 0.1, 0.5, 0.5], "group": [*"aaabb"]},
@@ -797,7 +799,7 @@ def test_abroca_of_curves_that_cross_by_hand() -> None:
 
 @LAW
 @given(cases())
-def test_aucs_against_the_background(case: Case) -> None:
+def test_bnsp_and_bpsn_auc_equal_plain_arithmetic(case: Case) -> None:
     found = {1: between(tf.bnsp_auc, case), 0: between(tf.bpsn_auc, case)}
     for group in case.groups:
         inside, outside = case.part(group), others(case, group)
@@ -837,7 +839,7 @@ def simulated(kind: str) -> pl.DataFrame:
 
 @pytest.mark.parametrize("kind", ["free", "coarse", "weighted"])
 @pytest.mark.parametrize("name", ["kolmogorov_smirnov", "wasserstein_distance", "abroca"])
-def test_what_is_to_be_expected_of_equal_groups(name: str, kind: str) -> None:
+def test_if_equal_metrics_match_simulation(name: str, kind: str) -> None:
     data = simulated(kind)
     plain, if_equal = getattr(tf, name)("group"), getattr(tf, f"{name}_if_equal")("group")
     options: dict[str, Any] = {"probs": "score", "group_by": "data"}
@@ -851,7 +853,7 @@ def test_what_is_to_be_expected_of_equal_groups(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["free", "coarse", "weighted"])
 @pytest.mark.parametrize("binning", ["width", "count"])
-def test_what_is_to_be_expected_of_calibrated_scores(binning: str, kind: str) -> None:
+def test_if_calibrated_metrics_match_simulation(binning: str, kind: str) -> None:
     data = simulated(kind)
     options: dict[str, Any] = {"probs": "score", "group_by": ["data", "group"]}
     if kind == "weighted":
@@ -865,7 +867,7 @@ def test_what_is_to_be_expected_of_calibrated_scores(binning: str, kind: str) ->
 
 @settings(LAW, max_examples=examples(15))
 @given(cases(least=8))
-def test_debiased_is_the_rest(case: Case) -> None:
+def test_debiased_equals_plain_minus_expected(case: Case) -> None:
     for name in ("kolmogorov_smirnov", "wasserstein_distance"):
         plain, if_equal, debiased = (
             between(getattr(tf, name + suffix), case) for suffix in ("", "_if_equal", "_debiased")
@@ -889,7 +891,7 @@ def test_debiased_is_the_rest(case: Case) -> None:
         assert close(rest, None if one is None or chance is None else one - chance)
 
 
-def test_there_is_a_reference_for_every_metric() -> None:
+def test_every_score_metric_has_a_test_in_this_file() -> None:
     text = Path(__file__).read_text()
     here = [metric.name for metric in tf.get_metrics("prob") if metric.name not in inequality.__all__]
     assert [name for name in here if not re.search(rf"\b{name}\b", text)] == []
@@ -909,7 +911,7 @@ SKY = {"sun": "sun", "rain": "rain", "snow": "snow"}
 
 
 @pytest.mark.parametrize("metric", [tf.classification_cost, tf.brier_class, tf.mn_log_loss, tf.roc_auc], ids=repr)
-def test_one_label_of_several_is_read_against_the_rest(metric: tf.Metric) -> None:
+def test_pos_label_of_several_is_read_against_the_rest(metric: tf.Metric) -> None:
     for label in SKY:
         alone = metric(THREE, "sky", probs=label, pos_label=label)
         assert metric(THREE, "sky", probs=SKY, pos_label=label).equals(alone)
@@ -930,7 +932,7 @@ PERFECT = pl.DataFrame(
 
 
 @pytest.mark.parametrize("order", [["b", "a", "c"], ["a", "b", "c"], ["c", "b", "a"]], ids="".join)
-def test_expected_cost_of_perfect_scores_is_0_in_whatever_order_columns_are_given(order: list[str]) -> None:
+def test_cost_of_perfect_scores_is_0_for_any_column_order(order: list[str]) -> None:
     mapping = {label: label for label in order}
     as_enum = PERFECT.with_columns(pl.col("y").cast(pl.Enum(["c", "a", "b"])))
     for metric in (tf.classification_cost, OWN):
@@ -941,7 +943,7 @@ def test_expected_cost_of_perfect_scores_is_0_in_whatever_order_columns_are_give
 
 
 @pytest.mark.parametrize("metric", OF_ALL_LABELS, ids=repr)
-def test_the_order_of_score_columns_does_not_matter(metric: tf.Metric) -> None:
+def test_score_column_order_does_not_matter(metric: tf.Metric) -> None:
     expected = metric(THREE, "sky", probs=SKY)[".estimate"].item()
     gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("city")
     for labels in itertools.permutations(SKY):
@@ -955,7 +957,7 @@ def test_the_order_of_score_columns_does_not_matter(metric: tf.Metric) -> None:
 
 
 @pytest.mark.parametrize("metric", [tf.classification_cost, tf.brier_class], ids=repr)
-def test_label_by_label_a_disparity_is_that_of_the_worst_label(metric: tf.Metric) -> None:
+def test_one_vs_rest_disparity_reports_the_worst_label(metric: tf.Metric) -> None:
     gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("city")
     worst = gap(THREE, "sky", probs=SKY, estimator="one_vs_rest", explain=True)
     each = {label: gap(THREE, "sky", probs=label, pos_label=label)[".estimate"].item() for label in SKY}
@@ -963,7 +965,7 @@ def test_label_by_label_a_disparity_is_that_of_the_worst_label(metric: tf.Metric
     assert each[worst[".level"].item()] == pytest.approx(max(each.values()))
 
 
-def test_what_averages_to_nothing_is_compared_label_by_label() -> None:
+def test_disparities_that_average_to_zero_use_one_vs_rest() -> None:
     # probabilities add up to 1, so that their average over labels is the same whatever they are
     bad = THREE.with_columns(
         pl.when(city="a").then(value).otherwise(label).alias(label)
@@ -976,7 +978,7 @@ def test_what_averages_to_nothing_is_compared_label_by_label() -> None:
 
 @pytest.mark.parametrize("to", ["overall", "rest"])
 @pytest.mark.parametrize("metric", [tf.rmse, tf.rsq, tf.median_absolute_error], ids=repr)
-def test_two_sides_of_numbers_against_the_others(metric: tf.Metric, to: str) -> None:
+def test_two_sides_compared_with_overall_or_rest(metric: tf.Metric, to: str) -> None:
     frame = pl.DataFrame(
         {"t": [1.0, 2, 4, 3, 7, 6, 9], "e": [1.0, 3, 2, 5, 6, 8, 9], "g": ["x", "x", "x", "z", "z", "z", "q"]}
     )
@@ -991,7 +993,7 @@ def test_two_sides_of_numbers_against_the_others(metric: tf.Metric, to: str) -> 
     assert gap(frame, "t", "e")[".estimate"].item() == pytest.approx(max(distances))
 
 
-def test_what_compares_groups_stands_beside_what_is_compared_with_all(loans: pl.DataFrame) -> None:
+def test_between_group_metric_beside_comparison_with_overall(loans: pl.DataFrame) -> None:
     gap = tf.new_groupwise_metric(tf.roc_auc, "gap", tf.difference(to="overall"))("sex")
     both = tf.metric_set(gap, tf.abroca("sex"))(loans, "truth", probs="score")
     assert both[".estimate"].to_list() == [
@@ -1001,7 +1003,7 @@ def test_what_compares_groups_stands_beside_what_is_compared_with_all(loans: pl.
     assert least[".estimate"].item() == both[".estimate"][1]
 
 
-def test_comparing_groups_of_many_folds_takes_as_long_per_fold_as_of_few() -> None:
+def test_time_per_outer_group_does_not_grow() -> None:
     random, few, many, size = np.random.default_rng(5), 400, 8_000, 60
     rows = many * size
     data = pl.DataFrame(
@@ -1023,16 +1025,14 @@ def test_comparing_groups_of_many_folds_takes_as_long_per_fold_as_of_few() -> No
     assert seconds(many) / many < 2.5 * seconds(few) / few
 
 
-def test_both_groups_of_a_pair_are_named() -> None:
+def test_pairwise_distances_name_both_groups() -> None:
     data = simulated("free").filter(pl.col("data") == 0)
     for metric in (tf.abroca("group"), tf.abroca_if_equal("group"), tf.abroca_debiased("group")):
         told = metric(data, "truth", probs="score", explain=True)
         assert {told[".group_min"].item(), told[".group_max"].item()} == set(data["group"])
 
 
-def test_the_smallest_group_is_counted_by_its_smaller_class(
-    loans: pl.DataFrame, engine: Callable[[pl.DataFrame], Any]
-) -> None:
+def test_auc_denominator_is_the_smaller_class(loans: pl.DataFrame, engine: Callable[[pl.DataFrame], Any]) -> None:
     groups = tf.auc_parity("race").by_group(engine(loans), "truth", probs="score", on_undefined="ignore")
     smaller = dict(as_polars(groups).select(".group", ".denominator").rows())
     expected = loans.group_by("race").agg(pl.min_horizontal(pl.col("truth").sum(), (1 - pl.col("truth")).sum()))

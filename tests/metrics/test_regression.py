@@ -279,7 +279,7 @@ TWEAKS: dict[str, tuple[tf.Metric, Callable[[Part], float | None]]] = {
 }
 
 
-def test_there_is_a_reference_for_every_metric() -> None:
+def test_every_numeric_metric_has_a_reference() -> None:
     elsewhere = {*inequality.__all__}
     assert {metric.name for metric in tf.get_metrics("numeric")} - elsewhere == {*REFERENCES, *UNWEIGHTED}
 
@@ -315,7 +315,7 @@ def assert_equals(metric: tf.Metric, reference: Callable[[Part], float | None], 
 @pytest.mark.parametrize("name", [*REFERENCES, *UNWEIGHTED, *TWEAKS])
 @LAW
 @given(case=cases())
-def test_equals_the_reference_in_each_group(name: str, case: Case) -> None:
+def test_group_values_equal_the_reference(name: str, case: Case) -> None:
     if name in UNWEIGHTED:
         case = Case(case.rows, weighted=False)
     metric, reference = TWEAKS.get(name) or (getattr(tf, name), (REFERENCES | UNWEIGHTED)[name])
@@ -324,7 +324,7 @@ def test_equals_the_reference_in_each_group(name: str, case: Case) -> None:
 
 @LAW
 @given(cases())
-def test_means_need_one_column_only(case: Case) -> None:
+def test_means_need_only_one_column(case: Case) -> None:
     for metric, name in ((tf.mean_prediction, "estimate"), (tf.mean_truth, "truth")):
         found = values(metric.by_group(case.frame, **{name: name}, group_by="group", **case.counting), "group")
         for group, (value, _) in found.items():
@@ -333,7 +333,7 @@ def test_means_need_one_column_only(case: Case) -> None:
             assert close(value, mean(part.y, part.w) if part.y else None)
 
 
-def test_the_weighted_median_lies_halfway_where_half_the_weight_is_reached(
+def test_weighted_median_is_midpoint_at_half_the_weight(
     engine: Callable[[pl.DataFrame], Any],
 ) -> None:
     data = pl.DataFrame({"truth": [1.0, 2.0, 5.0], "estimate": [0.0, 0.0, 0.0], "weight": [1, 1, 2]})
@@ -343,7 +343,7 @@ def test_the_weighted_median_lies_halfway_where_half_the_weight_is_reached(
 
 @LAW
 @given(cases())
-def test_the_median_without_weights_is_that_of_scikit_learn(case: Case) -> None:
+def test_unweighted_median_equals_scikit_learn(case: Case) -> None:
     case = Case(case.rows, weighted=False)
 
     def reference(part: Part) -> float | None:
@@ -352,7 +352,7 @@ def test_the_median_without_weights_is_that_of_scikit_learn(case: Case) -> None:
     assert_equals(tf.median_absolute_error, reference, case)
 
 
-def test_relative_errors_where_truths_are_zero(engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_relative_errors_with_zero_truths(engine: Callable[[pl.DataFrame], Any]) -> None:
     data = pl.DataFrame({"truth": [0.0, 1.0, 0.0, 1.0], "estimate": [1.0, 1.0, 0.0, 1.0], "group": [*"aabb"]})
     found = tf.metric_set(tf.mape, tf.smape)(
         engine(data), "truth", "estimate", group_by="group", on_undefined="ignore", explain=True
@@ -401,7 +401,7 @@ def assert_no_digits_lost(found: pl.DataFrame, data: pl.DataFrame, *, weighted: 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("middle", [0.0, 1e6, 1e9, -1e9])
-def test_a_large_mean_costs_no_digits(middle: float, weighted: bool) -> None:  # noqa: FBT001 - parametrized
+def test_large_mean_keeps_precision(middle: float, weighted: bool) -> None:  # noqa: FBT001 - parametrized
     data = far_away(middle)
     options: dict[str, Any] = {"case_weights": "weight"} if weighted else {}
     assert_no_digits_lost(CENTRED(data, "truth", "estimate", **options), data, weighted=weighted)
@@ -417,7 +417,7 @@ def spread_out(first: str) -> pl.DataFrame:
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("first", ["near", "far", "middle"])
-def test_nor_do_groups_that_lie_far_apart(first: str, weighted: bool) -> None:  # noqa: FBT001 - parametrized
+def test_distant_groups_keep_precision(first: str, weighted: bool) -> None:  # noqa: FBT001 - parametrized
     data = spread_out(first)
     options: dict[str, Any] = {"case_weights": "weight"} if weighted else {}
     parted = CENTRED(data, "truth", "estimate", group_by="group", **options)
@@ -435,7 +435,7 @@ def test_nor_do_groups_that_lie_far_apart(first: str, weighted: bool) -> None:  
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("first", ["near", "far"])
-def test_nor_do_tallies_that_are_added_up(first: str, weighted: bool) -> None:  # noqa: FBT001 - parametrized
+def test_added_tallies_keep_precision(first: str, weighted: bool) -> None:  # noqa: FBT001 - parametrized
     data = spread_out(first)
     options: dict[str, Any] = {"case_weights": "weight"} if weighted else {}
     # one part has groups the other lacks, and where they share one, its halves are centred elsewhere
@@ -465,7 +465,7 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("name", ELSEWHERE)
-def test_nor_do_rows_that_do_not_count(name: str, first: bool) -> None:  # noqa: FBT001 - parametrized
+def test_dropped_rows_do_not_affect_precision(name: str, first: bool) -> None:  # noqa: FBT001 - parametrized
     data, other = far_away(1e9), ELSEWHERE[name]
     options: dict[str, Any] = {"case_weights": "weight"} if name == "no weight" else {}
     parts = [other, data] if first else [data, other]
@@ -476,7 +476,7 @@ def test_nor_do_rows_that_do_not_count(name: str, first: bool) -> None:  # noqa:
     assert_no_digits_lost(merged, data, weighted=bool(options))
 
 
-def test_the_biased_concordance_of_scaled_weights_is_the_same() -> None:
+def test_biased_ccc_does_not_depend_on_weight_scale() -> None:
     data = pl.DataFrame({"truth": [1.0, 2.0, 4.0], "estimate": [1.5, 2.5, 3.0], "weight": [0.25, 0.5, 0.25]})
     found = [
         TWEAKS["ccc_biased"][0](
@@ -496,7 +496,7 @@ def surprise(count: int, rate: float) -> float:
 
 
 @pytest.mark.parametrize("count", [10**3, 10**6, 10**9, 10**12, 10**15, 10**31])
-def test_the_surprise_of_large_counts_keeps_its_digits(count: int) -> None:
+def test_poisson_log_loss_of_large_counts_keeps_precision(count: int) -> None:
     for rate in (float(count), count * (1 + 1e-7), count * 1.5, count * 3.0, 1.0):
         data = pl.DataFrame({"y": [float(count)], "p": [rate]})
         found = tf.poisson_log_loss(data, "y", "p")[".estimate"].item()
@@ -517,7 +517,7 @@ LAST_DIGITS = {
 
 
 @pytest.mark.parametrize("name", LAST_DIGITS)
-def test_whole_numbers_that_floats_do_not_tell_apart_are_refused(name: str) -> None:
+def test_integers_beyond_2_to_53_raise(name: str) -> None:
     data = pl.DataFrame({"y": LAST_DIGITS[name], "p": [1.0, 2.0]})
     for truth, estimate, role in (("y", "p", "truth"), ("p", "y", "estimate")):
         message = rf"`{role}`: the column 'y' holds numbers as large as .+ whole numbers of 2\*\*53 or more"
@@ -530,7 +530,7 @@ def test_whole_numbers_that_floats_do_not_tell_apart_are_refused(name: str) -> N
     assert tf.rmse(plain, "y", "p")[".estimate"].item() > 0
 
 
-def test_whole_numbers_that_floats_tell_apart_keep_their_digits(engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_integers_below_2_to_53_are_exact(engine: Callable[[pl.DataFrame], Any]) -> None:
     data = pl.DataFrame({"y": [2**53 - 1, 2**53 - 4, 7], "p": [2**53 - 3, 2**53 - 1, 7]})
     found = as_polars(tf.metric_set(tf.rmse, tf.mae)(engine(data), "y", "p"))
     assert found[".estimate"].to_list() == pytest.approx([math.sqrt((4 + 9) / 3), 5 / 3])
@@ -543,7 +543,7 @@ def test_whole_numbers_that_floats_tell_apart_keep_their_digits(engine: Callable
     (1e307, "`truth`: the column 'y' holds numbers as large as 2e\\+307, whose squares cannot be summed"),
     (1e-170, "`estimate`: no number of the column 'p' is larger than 3e-170, and squares of such numbers are zero"),
 ])  # fmt: skip
-def test_numbers_whose_squares_no_float_holds_are_refused(factor: float, message: str) -> None:
+def test_numbers_whose_squares_overflow_raise(factor: float, message: str) -> None:
     data = pl.DataFrame({"y": [1.0, -2.0, 1.5], "p": [-1.0, 1.0, 3.0]}).with_columns(pl.all() * factor)
     if factor > 1:
         data = data.with_columns(p="y")
@@ -553,7 +553,7 @@ def test_numbers_whose_squares_no_float_holds_are_refused(factor: float, message
 
 
 @pytest.mark.parametrize("factor", [1e-90, 1e90])
-def test_large_and_small_numbers_that_are_not_refused_are_right(factor: float) -> None:
+def test_metrics_scale_with_large_and_small_numbers(factor: float) -> None:
     data = pl.DataFrame({"y": [1.0, -2.0, 1.5], "p": [-1.0, 1.0, 3.0], "w": [1e70, 2e70, 1e70]})
     scaled = data.with_columns(pl.col("y", "p") * factor)
     calls: list[dict[str, Any]] = [{}, {"case_weights": "w"}]
@@ -574,7 +574,7 @@ CONSTANT = {
 
 @pytest.mark.parametrize("middle", [0.1, 3.0, 1e9 + 0.1])
 @pytest.mark.parametrize("name", CONSTANT)
-def test_a_constant_truth_has_no_value_and_is_named_once(name: str, middle: float) -> None:
+def test_constant_truth_is_null_and_warned_once(name: str, middle: float) -> None:
     data = pl.DataFrame(
         {
             "truth": [1.0, 2.0, 4.0, *[middle] * 7],
@@ -592,7 +592,7 @@ def test_a_constant_truth_has_no_value_and_is_named_once(name: str, middle: floa
 
 
 @pytest.mark.parametrize("name", [*CONSTANT, "rpd"])
-def test_a_single_row_has_no_spread(name: str) -> None:
+def test_single_row_group_is_constant(name: str) -> None:
     data = pl.DataFrame({"truth": [1.0, 2.0, 4.0, 5.1], "estimate": [1.5, 2.5, 3.0, 5.0], "group": [*"aaab"]})
     gap = tf.new_groupwise_metric(getattr(tf, name), "gap", tf.difference())("group")
     with pytest.warns(tf.UndefinedWarning) as said:
@@ -604,7 +604,7 @@ def test_a_single_row_has_no_spread(name: str) -> None:
     assert gap.by_group(data, "truth", "estimate")[".status"].to_list() == ["ok", "constant"]
 
 
-def test_no_rows_have_no_value() -> None:
+def test_no_complete_rows_give_null() -> None:
     every = tf.get_metrics("numeric")
     data = pl.DataFrame({"truth": [None, 1.0], "estimate": [1.0, None]})
     with warnings.catch_warnings(record=True) as said:

@@ -156,7 +156,7 @@ each_kind = pytest.mark.parametrize("kind", SETS)
 @each_kind
 @LAW
 @given(data=st.data())
-def test_in_range_or_null(kind: str, data: st.DataObject) -> None:
+def test_score_values_are_in_range_or_null(kind: str, data: st.DataObject) -> None:
     case = data.draw(cases(kind))
     ranges = {member.name: member.range for member in SETS[kind]}
     for key, number in numbers(case.call()).items():
@@ -168,7 +168,7 @@ def test_in_range_or_null(kind: str, data: st.DataObject) -> None:
 @each_kind
 @LAW
 @given(data=st.data(), factor=st.sampled_from([0.125, 4.0, 3.0, 1e6]))
-def test_the_scale_of_weights_means_nothing_but_for_counts(kind: str, data: st.DataObject, factor: float) -> None:
+def test_weight_scale_changes_only_counts(kind: str, data: st.DataObject, factor: float) -> None:
     case = data.draw(cases(kind, weights=("whole", "broken")))
     grown = pl.when(pl.col(".metric").is_in(COUNTS)).then(pl.col(".estimate") * factor).otherwise(".estimate")
     scaled = case.call(case.frame.with_columns(pl.col("weight") * factor))
@@ -178,7 +178,7 @@ def test_the_scale_of_weights_means_nothing_but_for_counts(kind: str, data: st.D
 @each_kind
 @LAW
 @given(data=st.data(), cut=st.integers(0, 30))
-def test_tallies_of_parts_add_up_to_the_whole(kind: str, data: st.DataObject, cut: int) -> None:
+def test_tallies_of_parts_equal_the_whole(kind: str, data: st.DataObject, cut: int) -> None:
     case = data.draw(cases(kind))
     options = case.options(weighted=case.weighted, outer=case.outer)
     # what reads rows in their order does not add up, and says so
@@ -192,7 +192,7 @@ def test_tallies_of_parts_add_up_to_the_whole(kind: str, data: st.DataObject, cu
 @each_kind
 @LAW
 @given(data=st.data())
-def test_the_order_of_rows_means_nothing(kind: str, data: st.DataObject) -> None:
+def test_row_order_does_not_matter(kind: str, data: st.DataObject) -> None:
     case = data.draw(cases(kind))
     order = data.draw(st.permutations(range(len(case.frame))))
     assert_same(case.call(case.frame[order]), case.call(), IN_ORDER)
@@ -201,7 +201,7 @@ def test_the_order_of_rows_means_nothing(kind: str, data: st.DataObject) -> None
 @each_kind
 @LAW
 @given(data=st.data())
-def test_grouped_equals_filtered(kind: str, data: st.DataObject) -> None:
+def test_group_by_equals_filtering(kind: str, data: st.DataObject) -> None:
     case = data.draw(cases(kind))
     grouped = case.call(outer=True)
     for (place,), part in case.frame.group_by("outer"):
@@ -213,7 +213,7 @@ def test_grouped_equals_filtered(kind: str, data: st.DataObject) -> None:
 @each_kind
 @LAW
 @given(data=st.data())
-def test_weights_of_one_are_no_weights(kind: str, data: st.DataObject) -> None:
+def test_unit_weights_equal_no_weights(kind: str, data: st.DataObject) -> None:
     case = data.draw(cases(kind, weights=("none",)))
     assert_same(case.call(weighted=True), case.call(weighted=False), NOT_WEIGHTS_OF_ONE)
 
@@ -221,7 +221,7 @@ def test_weights_of_one_are_no_weights(kind: str, data: st.DataObject) -> None:
 @each_kind
 @LAW
 @given(data=st.data())
-def test_whole_weights_are_repeated_rows(kind: str, data: st.DataObject) -> None:
+def test_integer_weights_equal_repeated_rows(kind: str, data: st.DataObject) -> None:
     # rows of weight zero would leave their group behind
     case = data.draw(cases(kind, weights=("positive",)))
     repeated = case.frame.select(pl.all().repeat_by(pl.col("weight").cast(pl.UInt32)).explode())
@@ -231,7 +231,7 @@ def test_whole_weights_are_repeated_rows(kind: str, data: st.DataObject) -> None
 @each_kind
 @LAW
 @given(data=st.data())
-def test_rows_of_weight_zero_say_nothing_but_that_their_group_is_there(kind: str, data: st.DataObject) -> None:
+def test_zero_weight_rows_do_not_change_values(kind: str, data: st.DataObject) -> None:
     case = data.draw(cases(kind, weights=("whole",)))
     there = case.frame.select("group", "outer", "weight").filter(pl.col("weight") > 0).select("group", "outer")
     left = case.frame.join(there.unique(), on=["group", "outer"], how="semi", maintain_order="left")
@@ -241,7 +241,7 @@ def test_rows_of_weight_zero_say_nothing_but_that_their_group_is_there(kind: str
 @each_kind
 @LAW
 @given(data=st.data(), alpha=st.sampled_from([0.5, 1, 2, -0.5]))
-def test_inequality_is_that_within_and_that_between_groups(kind: str, data: st.DataObject, alpha: float) -> None:
+def test_inequality_splits_into_within_and_between_groups(kind: str, data: st.DataObject, alpha: float) -> None:
     index, within, between = INEQUALITY[kind]
     parts = (within("group", alpha=alpha, name="within"), between("group", alpha=alpha, name="between"))
     case = data.draw(cases(kind))

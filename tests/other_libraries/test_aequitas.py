@@ -246,7 +246,7 @@ for each in SCORED:
 
 
 @pytest.mark.parametrize("function", BY_FUNCTION)
-def test_records_of_a_function(function: str) -> None:
+def test_records_are_reproduced(function: str) -> None:
     check_every(BY_FUNCTION[function], check_record)
 
 
@@ -260,7 +260,7 @@ def check_record(record: dict[str, Any]) -> None:
         assert same(field.ours, theirs) == (field.rule is None), (name, field, theirs)
 
 
-def test_deviations_are_those_listed() -> None:
+def test_deviations_match_the_table() -> None:
     rules = Counter(field.rule for record in SCORED for field in answer(record).values() if field.rule)
     assert rules == {rule: number for rule, (number, _) in DEVIATIONS.items()}
 
@@ -268,7 +268,7 @@ def test_deviations_are_those_listed() -> None:
 @pytest.mark.parametrize("method", ["predefined_groups", "major_group", "min_metric"])
 @pytest.mark.parametrize("attribute", ATTRIBUTES)
 @pytest.mark.parametrize("data", sorted(DATA))
-def test_farthest_ratio_is_that_of_a_group(data: str, attribute: str, method: str) -> None:
+def test_farthest_ratio_equals_the_extreme_ratio_over_groups(data: str, attribute: str, method: str) -> None:
     for rate, ratio in farthest(data, attribute, method).items():
         each = [disparity(data, attribute, method, group, rate) for group in by_group(data, attribute)]
         smallest = [min(one, 1 / one if one else math.inf) for one in each if one is not None]
@@ -276,27 +276,27 @@ def test_farthest_ratio_is_that_of_a_group(data: str, attribute: str, method: st
         assert ratio is None or min(smallest) == pytest.approx(min(ratio, 1 / ratio if ratio else math.inf), rel=1e-9)
 
 
-def test_scores_are_no_labels() -> None:
+def test_scores_given_as_estimate_raise() -> None:
     assert CASES["non-binary score without threshold"]["error"]["type"] == "ValueError"
     with pytest.raises(tf.ColumnError):
         tf.accuracy(DATA["a400_weighted"], "y_true", "score")
 
 
-def test_a_reference_must_occur() -> None:
+def test_absent_reference_group_raises() -> None:
     assert CASES["reference value absent"]["error"]["type"] == "ValueError"
     with pytest.raises(tf.AggregateError):
         tf.demographic_parity("sex", aggregate=tf.ratio(to="9"))(DATA["a400_weighted"], estimate="y_pred")
 
 
 @pytest.mark.parametrize("case", ACCEPTED)
-def test_what_aequitas_refuses_and_we_accept(case: str) -> None:
+def test_inputs_that_aequitas_refuses_are_computed(case: str) -> None:
     assert "error" in CASES[case]
     data = DATA["a400_weighted"].with_columns(pl.col("sex").cast(pl.String).cast(pl.Categorical).alias("category"))
     typed = [tf.demographic_parity_ratio(name)(data, estimate="y_pred") for name in ("sex", "category")]
     assert typed[0][".estimate"].item() == pytest.approx(typed[1][".estimate"].item(), rel=1e-9)
 
 
-def test_every_record_is_accounted_for() -> None:
+def test_every_record_is_compared_or_listed() -> None:
     significance = [record for record in records("aequitas") if record["params"].get("check_significance")]
     assert all(name.endswith("significance") for record in significance for name in record["value"])
     assert len(SCORED) + len(significance) + len(CASES) == len(records("aequitas")) == 857

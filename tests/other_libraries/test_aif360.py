@@ -279,7 +279,7 @@ def deviation(record: dict[str, Any]) -> str | None:
 
 
 @pytest.mark.parametrize("function", sorted({record["function"] for record in RECORDS}))
-def test_records(function: str) -> None:
+def test_records_are_reproduced(function: str) -> None:
     check_every({record["id"]: record for record in RECORDS if record["function"] == function}, check_record)
 
 
@@ -289,12 +289,12 @@ def check_record(record: dict[str, Any]) -> None:
         assert same(DEVIATIONS[rule][1](record), theirs)
 
 
-def test_deviations_are_those_listed() -> None:
+def test_deviations_match_the_table() -> None:
     found = Counter(rule for record in RECORDS if (rule := deviation(record)))
     assert found == {rule: count for rule, (_, _, count) in DEVIATIONS.items()}
 
 
-def test_what_is_infinite_says_so() -> None:
+def test_infinite_values_have_status_infinite() -> None:
     endless = [each for each in RECORDS if deviation(each) is None and theirs_of(each) in (math.inf, -math.inf)]
     for record in endless:
         question = QUESTIONS[record["id"]]
@@ -309,13 +309,13 @@ def test_what_is_infinite_says_so() -> None:
 
 
 @pytest.mark.parametrize("index", [tf.theil_index, tf.between_group_theil_index("sex"), tf.consistency(["x1"])])
-def test_weights_count_here(index: Any) -> None:
+def test_inequality_indices_use_weights(index: Any) -> None:
     frame = data("a400_weighted")
     plain, weighted = (index(frame, "y_true", "y_pred", case_weights=each)[".estimate"][0] for each in (None, "weight"))
     assert abs(plain - weighted) > 1e-6
 
 
-def test_cases_that_are_errors() -> None:
+def test_invalid_sides_raise_or_warn() -> None:
     frame = data("a400_weighted")
 
     def of(**sides: Any) -> Any:
@@ -333,6 +333,6 @@ def test_cases_that_are_errors() -> None:
     assert len(cases) == 10  # the rest is about AIF360's own classes and arguments
 
 
-def test_every_function_has_its_row() -> None:
+def test_every_function_has_a_row_on_the_page() -> None:
     functions = {record["function"] for record in EVERY} - {"ClassificationMetric.__init__", *OUT_OF_SCOPE}
     assert functions == {f"{kind}.{name}" for kind, rows in page.ROWS.items() for name in rows}

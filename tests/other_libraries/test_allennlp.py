@@ -65,7 +65,7 @@ def number(value: Any) -> float | None:
     return None if math.isnan(float(value)) else float(value)
 
 
-def test_records() -> None:
+def test_records_are_reproduced() -> None:
     check_every({name: record for name, record in RECORDS.items() if record["value"] is not None}, check_record)
 
 
@@ -77,14 +77,14 @@ def check_record(record: dict[str, Any]) -> None:
         assert found is None or found == pytest.approx(expected, rel=1e-6, abs=1e-6), key  # single precision
 
 
-def test_where_it_raises_we_have_values_for_the_rest() -> None:
+def test_records_where_allennlp_raises_still_have_values() -> None:
     raised = [record for record in RECORDS.values() if record["value"] is None]
     found = Counter(record["function"] for record in raised)
     assert found == {"Independence": 12, "Separation": 26, "Sufficiency": 20}
     assert all(any(value is not None for value in asked(record).values()) for record in raised)
 
 
-def test_mutual_information_is_the_mean_divergence_and_g() -> None:
+def test_mutual_information_equals_g_statistic_over_twice_the_rows() -> None:
     stats = pytest.importorskip("scipy.stats")
     frame = reference_data("a400_weighted")
     found = tf.mutual_information("race")(frame, estimate="pred_multi")[".estimate"].item()

@@ -411,7 +411,7 @@ for each, its_record in RECORDS.items():
 
 
 @pytest.mark.parametrize("function", NAMES)
-def test_records_of_a_function(function: str) -> None:
+def test_records_are_reproduced(function: str) -> None:
     check_every(NAMES[function], check_record)
 
 
@@ -424,19 +424,19 @@ def check_record(name: str) -> None:
         assert same(field.ours, theirs) == (field.rule is None), (place, field, theirs)
 
 
-def test_deviations_are_those_listed() -> None:
+def test_deviations_match_the_table() -> None:
     rules = Counter(field.rule for name in RECORDS for field in answer(name).values() if field.rule)
     assert rules == {rule: number for rule, (number, _) in DEVIATIONS.items()}
 
 
-def test_every_record_is_accounted_for() -> None:
+def test_every_record_is_compared_or_listed() -> None:
     every = records("holisticai")
     cases = [record["params"]["case"] for record in every if "case" in record["params"]]
     assert set(cases) == CASES.keys()
     assert len(RECORDS) + len(cases) == len(every) == 1_108
 
 
-def test_an_empty_side_has_no_disparity() -> None:
+def test_disparity_with_an_empty_side_is_null() -> None:
     with pytest.warns(tf.UndefinedWarning, match="'sex' is never 2"):
         found = tf.statistical_parity_difference(tf.privileged(sex=0, unprivileged={"sex": 2}))(
             DATA["a400_weighted"], estimate="y_pred"
@@ -444,13 +444,13 @@ def test_an_empty_side_has_no_disparity() -> None:
     assert found[".estimate"].to_list() == [None]
 
 
-def test_scores_are_no_labels() -> None:
+def test_scores_given_as_estimate_raise() -> None:
     for metric in (tf.statistical_parity_difference, tf.accuracy_difference):
         with pytest.raises(tf.ColumnError):
             metric("sex")(DATA["a400_weighted"], "y_true", "score")
 
 
-def test_a_side_of_one_label_has_rates_where_it_has_rows() -> None:
+def test_side_with_one_label_has_the_rates_its_rows_define() -> None:
     negative = (pl.col("y_true") == 0) & (pl.col("y_pred") == 0)
     data = DATA["a400_weighted"].with_columns((negative & (negative.cum_sum() <= 3)).alias("first"))
     sides = tf.privileged(first=False)

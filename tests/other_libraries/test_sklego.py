@@ -106,7 +106,7 @@ for each, its_record in RECORDS.items():
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore:.*zero_division.*", "ignore::UserWarning")
 @pytest.mark.parametrize("function", NAMES)
-def test_records_of_a_function(function: str) -> None:
+def test_records_are_reproduced(function: str) -> None:
     check_every(NAMES[function], check_record)
 
 
@@ -127,6 +127,6 @@ def check_record(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore:.*zero_division.*", "ignore::UserWarning")
-def test_deviations_are_those_listed() -> None:
+def test_deviations_match_the_table() -> None:
     found = Counter(rule for name in RECORDS if (rule := deviation(name)))
     assert found == {rule: count for rule, (count, _) in DEVIATIONS.items()}

@@ -309,7 +309,7 @@ def rule(record: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("name", sorted({record["data"] for record in RECORDS}))
 @pytest.mark.parametrize("function", sorted({record["function"] for record in RECORDS}))
-def test_records(function: str, name: str) -> None:
+def test_records_are_reproduced(function: str, name: str) -> None:
     found = rules(function, name)
 
     def check_record(record: dict[str, Any]) -> None:
@@ -320,13 +320,13 @@ def test_records(function: str, name: str) -> None:
     check_every({record["id"]: record for record in asked}, check_record)
 
 
-def test_deviations_are_those_listed() -> None:
+def test_deviations_match_the_table() -> None:
     pairs = {(record["function"], record["data"]) for record in RECORDS}
     found = Counter(rule for function, name in pairs for rule in rules(function, name).values())
     assert found == {rule: count for rule, (count, _, _) in DEVIATIONS.items()}
 
 
-def test_nobody_scores_exactly_the_threshold() -> None:
+def test_no_score_equals_a_threshold() -> None:
     # there the two libraries would select others: at least the threshold here, more than it there
     for name in {record["data"] for record in RECORDS}:
         scores = data(name).select(pl.col("score").cast(pl.Float32)).to_series()
@@ -339,7 +339,7 @@ def case(name: str) -> Any:
     return record["value"] or record["error"]["type"]
 
 
-def test_cases_are_those_listed() -> None:
+def test_every_case_has_a_test() -> None:
     assert {name for _, name in CASES} == set(OWN)
     assert len(CASES) + len(RECORDS) == len(EVERY)
 
@@ -367,7 +367,7 @@ def pair(found: pl.DataFrame, kind: str) -> dict[str, Ratio]:
         ("groups are {0, 5}", 5, pl.Int64, ("0", "5")),
     ],
 )
-def test_groups_of_any_values(name: str, times: int, dtype: Any, pair: tuple[str, str]) -> None:
+def test_group_values_may_be_of_any_dtype(name: str, times: int, dtype: Any, pair: tuple[str, str]) -> None:
     frame = data("a400_weighted")
     groups = (frame["sex"] * times).cast(dtype)
     found = parity(groups.to_numpy(), truth=frame["y_true"], estimate=frame["y_pred"])
@@ -376,7 +376,7 @@ def test_groups_of_any_values(name: str, times: int, dtype: Any, pair: tuple[str
     assert case(name) in ({"DP_0_1": one_of_two}, "ValueError")
 
 
-def test_groups_are_those_seen() -> None:
+def test_groups_are_those_in_the_data() -> None:
     frame = data("a400_weighted")
     row = CLASSES["BinaryGroupStatRates"]("sex")
     found = by_metric(row.by_group(frame, "y_true", "y_pred"))
@@ -397,7 +397,7 @@ def test_groups_are_those_seen() -> None:
     assert both[".estimate"].min() > 0
 
 
-def test_new_groups_may_come_in_later_batches() -> None:
+def test_later_batches_may_bring_new_groups() -> None:
     assert case("batch with more groups than num_groups") == "ValueError"
     frame, row = data("a400_weighted"), CLASSES["BinaryFairness"]("race_code")
     parts = [frame.filter(pl.col("race_code") < 2), frame.filter(pl.col("race_code") >= 2)]
@@ -405,7 +405,7 @@ def test_new_groups_may_come_in_later_batches() -> None:
     assert row.compute(total, explain=True).equals(row(frame, "y_true", "y_pred", explain=True))
 
 
-def test_batches_are_merged_by_value() -> None:
+def test_batches_merge_by_group_value() -> None:
     record = CASES["BinaryGroupStatRates", "second batch lacks group 1: its group 2 rows are booked on group 1"]
     params, row = record["params"], CLASSES["BinaryGroupStatRates"]("group")
     batches = zip(params["target"], params["preds"], params["groups"], strict=True)
@@ -428,7 +428,7 @@ def test_batches_are_merged_by_value() -> None:
         ("one group only", (1.0, "0", "0"), {"DP_0_0": 1.0}),
     ],
 )
-def test_small_cases(name: str, mine: Ratio, theirs: dict[str, float]) -> None:
+def test_small_cases_are_reproduced(name: str, mine: Ratio, theirs: dict[str, float]) -> None:
     params = CASES["functional.demographic_parity", name]["params"]
     scored = isinstance(params["preds"][0], float)
     predictions = (
@@ -438,7 +438,7 @@ def test_small_cases(name: str, mine: Ratio, theirs: dict[str, float]) -> None:
     assert case(name) == theirs
 
 
-def test_cases_that_are_errors_there() -> None:
+def test_cases_where_torchmetrics_raises() -> None:
     frame = data("a400_weighted")
     with pytest.raises(tf.ColumnError, match="sens needs the column of true labels"):
         FUNCTIONS["binary_fairness"]("sex")(frame, estimate="y_pred")
@@ -467,7 +467,7 @@ def test_cases_that_are_errors_there() -> None:
     assert [case(name) for name in names] == ["AttributeError", "RuntimeError", "RuntimeError", "ValueError"]
 
 
-def test_every_function_has_its_row() -> None:
+def test_every_function_has_a_row_on_the_page() -> None:
     functions = {record["function"] for record in EVERY}
     assert functions == {f"functional.{name}" for name in FUNCTIONS} | set(CLASSES)
     # what is asked for both ratios at once is what is asked for each

@@ -1,7 +1,8 @@
 """Every number that yardstick computed on our data, reproduced.
 
 Once `on_undefined="null"` asks for yardstick's rule, and the macro average for multi-class demographic parity, which
-yardstick uses and which is always 0, one difference is left by design, which `test_weights_of_brier_class` states.
+yardstick uses and which is always 0, one difference is left by design, which
+`test_brier_class_uses_weights_without_softmax` states.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def answer(call: Call, metric: Any, *, on_undefined: Any = "null") -> list[dict[
     return result.to_dicts()
 
 
-def test_there_are_records_of_every_kind() -> None:
+def test_records_cover_every_kind_of_metric() -> None:
     assert len(RECORDS) == 1_856
     assert {record["metric"] for record in RECORDS} >= {"kap", "equalized_odds", "roc_auc", "ccc", "rmse_difference"}
 
@@ -99,7 +100,7 @@ def check_record(record: dict[str, Any], results: list[dict[str, Any]]) -> None:
 
 @pytest.mark.filterwarnings("ignore::tidyfair.ConstantWarning")
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: "-".join(map(str, astuple(call))))
-def test_records_of_a_call(call: Call) -> None:
+def test_records_are_reproduced(call: Call) -> None:
     rows: dict[tuple[str, str | None], list[dict[str, Any]]] = {}
     for row in answer(call, tf.metric_set(*map(metric_of, CALLS[call]))):
         rows.setdefault((row[".metric"], row[".by"]), []).append(row)
@@ -110,7 +111,7 @@ def test_records_of_a_call(call: Call) -> None:
     check_every({f"{record['id']} {record['metric']}": record for record in CALLS[call]}, check)
 
 
-def test_undefined_groups_are_left_out_unless_asked_otherwise() -> None:
+def test_undefined_groups_are_dropped_by_default() -> None:
     # yardstick: NA as soon as one group has no positive; ours: the range of the groups that have a value
     record = next(
         record
@@ -128,7 +129,7 @@ def test_undefined_groups_are_left_out_unless_asked_otherwise() -> None:
 
 
 @pytest.mark.parametrize("record", SOFTMAX, ids=lambda record: record["id"])
-def test_weights_of_brier_class(record: dict[str, Any]) -> None:
+def test_brier_class_uses_weights_without_softmax(record: dict[str, Any]) -> None:
     # ours are proportional, so that their scale means nothing; with the softmax of the weights it is yardstick's number
     weight = (pl.col("weight") - pl.col("weight").max()).exp()
     frame = DATA[record["data"]]

@@ -264,7 +264,7 @@ for each in RECORDS:
 
 @pytest.mark.filterwarnings("ignore::tidyfair.ConstantWarning")
 @pytest.mark.parametrize("name", OF_DATA)
-def test_records_of_data(name: str) -> None:
+def test_records_are_reproduced(name: str) -> None:
     check_every(OF_DATA[name], check_record)
 
 
@@ -294,7 +294,7 @@ for each in RECORDS:
 
 
 @pytest.mark.parametrize("reason", OTHERS)
-def test_another_answer_is_another_one(reason: str) -> None:
+def test_listed_deviations_differ_from_yardstick(reason: str) -> None:
     def differs(record: dict[str, Any]) -> bool:
         found, theirs = estimates(record)
         expected = {key: None if value in ("NA", "NaN", None) else float(value) for key, value in theirs.items()}
@@ -303,7 +303,7 @@ def test_another_answer_is_another_one(reason: str) -> None:
     assert any(differs(record) for record in OTHERS[reason])
 
 
-def test_equalized_odds_of_hpc_cv() -> None:
+def test_equalized_odds_on_hpc_cv() -> None:
     result = tf.metric_set(tf.sens, tf.equalized_odds("Resample"))(data("hpc_cv"), truth="obs", estimate="pred")
     assert result.select(".metric", ".by", ".estimator", pl.col(".estimate").round(3)).rows() == [
         ("sens", None, "macro", 0.560),

@@ -70,7 +70,7 @@ def shown(table: Any) -> list[str]:
     return [line.strip() for line in page.text.split("\n") if line.strip()]
 
 
-def test_groups_are_rows_and_metrics_columns() -> None:
+def test_table_has_groups_as_rows_and_metrics_as_columns() -> None:
     rates = tf.new_groupwise_metric(tf.metric_set(tf.accuracy, tf.sens), "rates", tf.difference())
     groups = tf.metric_set(tf.accuracy, tf.sens, rates("sex")).by_group(LOANS, **LABELS, interval="exact")
     texts = shown(tf.as_table(groups, title="By sex"))
@@ -85,7 +85,7 @@ def test_groups_are_rows_and_metrics_columns() -> None:
         assert f"{value:.3f} ({low:.3f} to {high:.3f})" in texts
 
 
-def test_cells_that_are_undefined_or_too_small_say_why() -> None:
+def test_empty_table_cells_give_the_reason() -> None:
     people = pl.DataFrame({"y": [1, 0, 0, 0] * 5 + [1], "p": [1, 0, 1, 0] * 5 + [1], "g": [*"aabb" * 5, "c"]})
     groups = tf.equal_opportunity("g").by_group(people, "y", "p", on_undefined="ignore")
     texts = shown(tf.as_table(groups, min_n=2))
@@ -94,7 +94,7 @@ def test_cells_that_are_undefined_or_too_small_say_why() -> None:
     assert texts.count("1.000") == 1  # of a, and not of the only one of c
 
 
-def test_groups_are_marked_as_the_worst_where_the_evidence_holds() -> None:
+def test_worst_groups_are_marked_with_evidence_only() -> None:
     rates = tf.new_groupwise_metric(tf.sens, "rate", tf.difference())("race")
     groups = tf.metric_set(tf.sens, rates).by_group(lending(), **LABELS)
     worst = tf.worst_groups(rates)(lending(), **LABELS)
@@ -111,7 +111,7 @@ def test_groups_are_marked_as_the_worst_where_the_evidence_holds() -> None:
     assert any("worse than all rows" in row for row in rows)
 
 
-def test_good_groups_are_not_marked_though_a_tiny_one_may_be_the_worst() -> None:
+def test_good_groups_are_not_marked_beside_a_tiny_one() -> None:
     sizes = {"low": (20_000, 0.7), "high": (20_000, 0.72), "tiny": (4, 0.75)}
     people = pl.concat(
         pl.DataFrame(
@@ -128,7 +128,7 @@ def test_good_groups_are_not_marked_though_a_tiny_one_may_be_the_worst() -> None
     assert not any("high" in row for row in rows)
 
 
-def test_each_outer_group_is_marked_for_itself() -> None:
+def test_worst_groups_are_marked_per_outer_group() -> None:
     rates = tf.new_groupwise_metric(tf.sens, "rate", tf.difference())("race")
     people = lending(4_000).with_columns(pl.col("approved").cast(pl.String), half=pl.int_range(4_000) % 2)
     people = people.with_columns(approved=pl.when(pl.col("half") == 1).then(pl.lit("yes")).otherwise("approved"))
@@ -141,7 +141,7 @@ def test_each_outer_group_is_marked_for_itself() -> None:
 
 
 @pytest.mark.parametrize("name", ["shown", "counted", "row", "cases", "self", "detection_prevalence", "nth"])
-def test_columns_of_the_user_may_be_called_anything(name: str) -> None:
+def test_table_takes_any_outer_column_name(name: str) -> None:
     people = LOANS.rename({"fold": name}).with_columns(pl.col(name).cast(pl.String))
     groups = tf.demographic_parity("sex").by_group(people, **LABELS, group_by=name)
     texts = shown(tf.as_table(groups))
@@ -149,7 +149,7 @@ def test_columns_of_the_user_may_be_called_anything(name: str) -> None:
     assert {f"{value:.3f}" for value in groups[".estimate"]} <= set(texts)
 
 
-def test_lists_of_cuts_and_groups_that_read_alike_keep_their_rows() -> None:
+def test_table_keeps_rows_of_equal_group_text() -> None:
     few = tf.demographic_parity("sex").by_group(LOANS, "repaid", probs="score", pos_label="yes", top_k=[50, 300])
     assert {f"{value:.3f}" for value in few[".estimate"]} <= set(shown(tf.as_table(few)))
     people = pl.DataFrame({"y": [1, 0, 1, 1], "g": ["null", "null", None, None]})
@@ -158,12 +158,12 @@ def test_lists_of_cuts_and_groups_that_read_alike_keep_their_rows() -> None:
     assert texts.count("null") == 2
 
 
-def test_what_is_rounded_to_nothing_has_no_sign() -> None:
+def test_value_rounded_to_zero_has_no_sign() -> None:
     errors = pl.DataFrame({"y": [1.0, 2.0, 3.0], "p": [1.0, 2.0, 2.9999]})
     assert "0.000" in shown(tf.as_table(tf.residual_bias(errors, "y", "p")))
 
 
-def test_of_several_labels_the_worst_is_named() -> None:
+def test_table_names_the_worst_label() -> None:
     bands = LOANS.with_columns(guess=pl.col("age_band").shift(1))
     worst = tf.demographic_parity("sex")(bands, "age_band", "guess", explain=True, on_undefined="ignore")
     texts = shown(tf.as_table(worst))
@@ -171,13 +171,13 @@ def test_of_several_labels_the_worst_is_named() -> None:
     assert "label" not in shown(tf.as_table(tf.demographic_parity("sex")(LOANS, **LABELS, explain=True)))
 
 
-def test_intervals_of_one_end_are_shown() -> None:
+def test_table_shows_one_sided_intervals() -> None:
     told = tf.independence("race")(LOANS, **LABELS, interval="auto", times=50)
     value, upper = told.select(".estimate", ".upper").row(0)
     assert f"{value:.3f} (up to {upper:.3f})" in shown(tf.as_table(told))
 
 
-def test_other_results_are_one_row_each() -> None:
+def test_table_of_other_results_has_one_row_each() -> None:
     verdicts = tf.check(tf.demographic_parity("race"), below=0.1)(LOANS, **LABELS, times=50)
     texts = shown(tf.as_table(verdicts))
     assert {"demographic_parity", "not enough evidence", "0.100", "lowest", "highest"} <= set(texts)
@@ -198,7 +198,7 @@ def test_other_results_are_one_row_each() -> None:
         ),
     ],
 )
-def test_what_is_no_table_is_said(ask: Callable[[], Any], said: str) -> None:
+def test_as_table_rejects_other_frames(ask: Callable[[], Any], said: str) -> None:
     with pytest.raises(tf.ArgumentError, match=said):
         ask()
 
@@ -206,7 +206,7 @@ def test_what_is_no_table_is_said(ask: Callable[[], Any], said: str) -> None:
 # Reports
 
 
-def test_the_page_says_what_was_found(audit_page: str) -> None:
+def test_page_shows_values_intervals_and_sizes(audit_page: str) -> None:
     text = Page(audit_page).text.replace("\u00a0", " ")
     results = tf.demographic_parity("race")(LOANS, **SCORES, interval="auto")
     value, low, high = results.select(".estimate", ".lower", ".upper").row(0)
@@ -223,7 +223,7 @@ def test_the_page_says_what_was_found(audit_page: str) -> None:
     assert "Largest less smallest sens or spec (whichever is worse), of the groups. Hardt et al. (2016)" in text
 
 
-def test_the_call_makes_the_same_report_again() -> None:
+def test_reproduction_code_gives_the_same_report() -> None:
     fair = tf.metric_set(tf.accuracy, tf.equalized_odds("sex", min_n=20), tf.demographic_parity_ratio("race"))
     gate = tf.check(tf.equal_opportunity("sex"), below=0.2, confidence=0.9)
     told = tf.report(LOANS, **LABELS, by="sex", metrics=fair, gate=gate).markdown()
@@ -234,7 +234,7 @@ def test_the_call_makes_the_same_report_again() -> None:
     assert names["again"].markdown() == told
 
 
-def test_what_no_code_makes_again_is_told_in_words() -> None:
+def test_reproduction_code_describes_custom_objects() -> None:
     own = tf.new_groupwise_metric(tf.accuracy, "own", pl.col(".estimate").max())
     sides = tf.equal_opportunity(tf.privileged(race="White"))
     told = tf.report(LOANS, **LABELS, by="sex", metrics=tf.metric_set(own("sex"), sides), times=20).markdown()
@@ -247,7 +247,7 @@ def test_what_no_code_makes_again_is_told_in_words() -> None:
     assert "below=0.123456789, confidence=0.9999999)" in tf.report(LOANS, **LABELS, by="sex", gate=exact).markdown()
 
 
-def test_a_card_has_tables_in_place_of_pictures() -> None:
+def test_markdown_card_has_tables_in_place_of_pictures() -> None:
     told = tf.report(LOANS, **SCORES, by="sex").markdown()
     assert "Picture" not in told
     call: dict[str, Any] = {"truth": "repaid", "probs": "score", "group_by": "sex", "pos_label": "yes"}
@@ -260,7 +260,7 @@ def test_a_card_has_tables_in_place_of_pictures() -> None:
         assert row.endswith(f"| {score:.3f} / {rate:.3f} |")
 
 
-def test_bins_of_few_rows_are_hidden_however_much_they_weigh() -> None:
+def test_calibration_bins_below_min_n_rows_are_hidden() -> None:
     data = pl.DataFrame({"y": [0, 1] * 20, "p": [place / 40 for place in range(40)], "g": ["a"] * 40, "w": [100] * 40})
     call: dict[str, Any] = {"truth": "y", "probs": "p", "threshold": 0.5, "by": "g", "min_n": 10}
 
@@ -274,7 +274,7 @@ def test_bins_of_few_rows_are_hidden_however_much_they_weigh() -> None:
     assert has_bins(frequency_weights="w")
 
 
-def test_groups_show_what_disparities_are_made_of() -> None:
+def test_groups_section_shows_metrics_behind_disparities() -> None:
     asked = tf.metric_set(tf.accuracy, tf.demographic_parity("race"), tf.predictive_parity("sex"))
     told = tf.report(LOANS, **LABELS, by="sex", metrics=asked).markdown()
     groups = told.partition("## Each group")[2].partition("## Disparities")[0]
@@ -290,14 +290,14 @@ def part(told: str, heading: str) -> str:
     return told.partition(f"## {heading}")[2].partition("\n## ")[0]
 
 
-def test_all_rows_of_a_group_are_counted_and_what_was_left_out_is_told() -> None:
+def test_group_sizes_count_all_rows_and_missing_rows_are_listed() -> None:
     people = pl.DataFrame({"g": ["a"] * 50 + ["b"] * 50, "y": [None] * 40 + [1, 0] * 30, "p": [1, 0] * 50})
     told = tf.report(people, "y", "p", by="g", metrics=tf.metric_set(tf.accuracy, tf.equal_opportunity("g"))).markdown()
     assert "| g | a | 50 | 50.0 % |" in part(told, "The data")
     assert "40 rows without 'y' are left out" in part(told, "What was left out")
 
 
-def test_groups_that_read_alike_are_not_one() -> None:
+def test_groups_of_equal_text_are_kept_separate() -> None:
     people = pl.DataFrame({"g": ["null"] * 60 + [None] * 40, "y": [1, 0] * 50, "s": [0.2, 0.8, 0.6, 0.4] * 25})
     told = tf.report(people, "y", probs="s", threshold=0.5, by="g").markdown()
     assert {"| g | null | 60 | 60.0 % |", "| g | null | 40 | 40.0 % |"} <= set(part(told, "The data").split("\n"))
@@ -307,7 +307,7 @@ def test_groups_that_read_alike_are_not_one() -> None:
     assert part(told, "The data").count("| g:h | a:b:c | 50 | 50.0 % |") == 2
 
 
-def test_a_feature_may_be_called_as_all_rows_are() -> None:
+def test_feature_may_be_named_all_rows() -> None:
     marks = [
         part(tf.report(LOANS.rename({"sex": name}), **LABELS, by=name).markdown(), "Each group").count("\\[1\\]")
         for name in ("sex", "all rows")
@@ -315,7 +315,7 @@ def test_a_feature_may_be_called_as_all_rows_are() -> None:
     assert marks[0] == marks[1]
 
 
-def test_gates_and_thresholds_hide_small_groups_too() -> None:
+def test_gates_and_thresholds_hide_small_groups() -> None:
     people = pl.DataFrame(
         {
             "g": ["big"] * 300 + ["tiny"] * 100, "y": [1, 0, 1, 1] * 100, "s": [0.2, 0.8, 0.6, 0.4, 0.7] * 80,
@@ -331,14 +331,14 @@ def test_gates_and_thresholds_hide_small_groups_too() -> None:
     assert "not enough evidence" in part(told, "Disparities")
 
 
-def test_many_groups_have_their_largest_shown() -> None:
+def test_largest_of_many_groups_are_shown() -> None:
     people = LOANS.with_columns(part=pl.int_range(pl.len()) % 40 % 27)
     told = part(tf.report(people, **SCORES, by="part").markdown(), "Thresholds")
     assert "the 8 largest are shown" in told
     assert told.count("| selection\\_rate | part |") == 8
 
 
-def test_thresholds_are_where_the_scores_are() -> None:
+def test_thresholds_span_the_scores() -> None:
     people = LOANS.with_columns(score=300 + 500 * pl.col("score"))
     call: dict[str, Any] = {**SCORES, "threshold": 550, "by": "sex"}
     told = part(tf.report(people, **call).markdown(), "Thresholds")
@@ -347,20 +347,20 @@ def test_thresholds_are_where_the_scores_are() -> None:
     assert len(names) == 9
 
 
-def test_confidence_is_told_with_all_of_its_digits() -> None:
+def test_confidence_is_shown_with_all_digits() -> None:
     gate = tf.check(tf.equal_opportunity("sex"), below=0.2, confidence=0.995)
     told = tf.report(LOANS, **LABELS, by="sex", conf_level=0.975, gate=gate).markdown()
     assert "97.5 % of the time" in told
     assert "right 99.5 % of the time" in told
 
 
-def test_a_disparity_without_a_value_says_why() -> None:
+def test_undefined_disparity_shows_its_status() -> None:
     people = pl.DataFrame({"y": [1, 0, 0, 0] * 5, "p": [1, 0, 1, 0] * 5, "g": [*"aabb" * 5]})
     told = part(tf.report(people, "y", "p", by="g", metrics=tf.equal_opportunity("g")).markdown(), "Disparities")
     assert "too\\_few\\_groups" in told
 
 
-def test_the_answer_is_given_in_words() -> None:
+def test_question_section_answers_in_words() -> None:
     told = part(tf.report(lending(), **LABELS, by=["sex", "race"]).markdown(), "The question")
     assert "By sex, no difference between groups is sure." in told
     found = tf.demographic_parity("race")(lending(), **LABELS, interval="auto", explain=True).row(0, named=True)
@@ -370,7 +370,7 @@ def test_the_answer_is_given_in_words() -> None:
     ) in told
 
 
-def test_the_answer_counts_differences_of_either_sign() -> None:
+def test_question_section_covers_negative_differences() -> None:
     call: dict[str, Any] = {**LABELS, "by": tf.privileged(race="White")}
     told = part(tf.report(lending(), **call, metrics=tf.demographic_parity(call["by"])).markdown(), "The question")
     sides = tf.demographic_parity(call["by"])(lending(), **LABELS, interval="auto").row(0, named=True)
@@ -379,7 +379,7 @@ def test_the_answer_counts_differences_of_either_sign() -> None:
     assert f"{-sides['.estimate']:.3f} apart ({-sides['.upper']:.3f} to {-sides['.lower']:.3f})" in told
 
 
-def test_scores_are_told_without_a_disparity_and_without_groups_that_may_be_shown() -> None:
+def test_thresholds_section_without_disparity_or_visible_groups() -> None:
     told = tf.report(LOANS, **SCORES, by="sex", metrics=tf.roc_auc).markdown()
     assert "| selection\\_rate | sex | female |" in part(told, "Thresholds")
     hidden = tf.report(LOANS, **SCORES, by="sex", min_n=10**6).markdown()
@@ -389,7 +389,7 @@ def test_scores_are_told_without_a_disparity_and_without_groups_that_may_be_show
     assert "| score | scores | 7 |" in part(told, "The data")
 
 
-def test_numbers_have_usual_metrics_too() -> None:
+def test_report_of_numbers_has_usual_metrics() -> None:
     told = tf.report(LOANS, "weight", "score", by="sex", times=50).markdown()
     assert "| rows | mean prediction | residual bias | mae | rmse | rsq |" in told
     errors = tf.mae(LOANS, "weight", "score", group_by="sex")
@@ -417,7 +417,7 @@ SCORED = pl.DataFrame(
         ((pl.col("y") * 2 - 1).alias("signs"), "score"),
     ],
 )  # fmt: skip
-def test_scores_given_as_the_estimate_are_refused(truth: Any, estimate: str) -> None:
+def test_report_rejects_scores_as_estimate(truth: Any, estimate: str) -> None:
     with pytest.raises(tf.ColumnError, match=f"`estimate`: the column '{estimate}' holds scores.*`probs=`"):
         tf.report(SCORED, truth, estimate, by="g")
     with pytest.raises(tf.ColumnError, match="`probs=`"):
@@ -426,17 +426,17 @@ def test_scores_given_as_the_estimate_are_refused(truth: Any, estimate: str) -> 
     assert "mae\\_difference" in tf.report(SCORED, truth, estimate, by="g", metrics=named, times=20).markdown()
 
 
-def test_a_truth_and_scores_that_are_swapped_are_refused() -> None:
+def test_report_rejects_swapped_truth_and_scores() -> None:
     with pytest.raises(tf.ColumnError, match=r"`truth`: the column 'score' holds fractions.*swapped"):
         tf.report(SCORED, "score", "y", by="g")
 
 
 @pytest.mark.parametrize(("truth", "estimate"), [("three", "score"), ("priced", "logit"), ("score", "logit")])
-def test_measurements_and_guesses_are_still_numbers(truth: str, estimate: str) -> None:
+def test_report_accepts_measurements_as_numbers(truth: str, estimate: str) -> None:
     assert "residual bias" in tf.report(SCORED, truth, estimate, by="g", times=20).markdown()
 
 
-def test_the_page_needs_nothing_else(audit_page: str) -> None:
+def test_page_is_self_contained(audit_page: str) -> None:
     page = Page(audit_page)
     assert not page.all("script")
     assert not page.all("link")
@@ -446,7 +446,7 @@ def test_the_page_needs_nothing_else(audit_page: str) -> None:
     assert not [attributes for _, attributes in page.tags if any(name.startswith("on") for name in attributes)]
 
 
-def test_headings_are_in_order_and_pictures_have_words(audit_page: str) -> None:
+def test_page_headings_are_ordered_and_images_have_alt_text(audit_page: str) -> None:
     page = Page(audit_page)
     levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h\d", tag)]
     assert levels[0] == 1
@@ -459,7 +459,7 @@ def test_headings_are_in_order_and_pictures_have_words(audit_page: str) -> None:
     assert len(parts) == len(set(parts))
 
 
-def test_names_of_groups_are_text_everywhere(audited: tf.Report, audit_page: str) -> None:
+def test_group_names_are_escaped(audited: tf.Report, audit_page: str) -> None:
     html, markdown = audit_page, audited.markdown()
     assert "<script" not in html
     assert "<script" not in markdown
@@ -472,7 +472,7 @@ def test_names_of_groups_are_text_everywhere(audited: tf.Report, audit_page: str
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.strip().split("\n")}) == 1
 
 
-def test_labels_are_read_once_for_all_of_the_page() -> None:
+def test_report_reads_rows_once() -> None:
     times = 0
 
     def counted(batch: pl.DataFrame) -> pl.DataFrame:
@@ -487,18 +487,18 @@ def test_labels_are_read_once_for_all_of_the_page() -> None:
     assert told == tf.report(LOANS, **LABELS, by=["sex", "race"], gate=gate).markdown()
 
 
-def test_the_same_call_writes_the_same_page() -> None:
+def test_same_call_gives_the_same_page() -> None:
     one, other = (tf.report(LOANS, **LABELS, by="sex").html() for _ in range(2))
     assert one == other
 
 
-def test_without_a_truth_selection_is_told() -> None:
+def test_report_without_truth_shows_selection() -> None:
     told = tf.report(LOANS, estimate="approved", by="race", pos_label="yes").markdown()
     assert "demographic\\_parity" in told
     assert "equalized" not in told
 
 
-def test_numbers_weights_and_several_labels_are_told_too() -> None:
+def test_report_of_numbers_weights_and_multiclass() -> None:
     of_numbers = tf.metric_set(tf.rmse, tf.mae, tf.mae_difference("sex"))
     told = tf.report(LOANS, "weight", "score", by="sex", metrics=of_numbers, times=50).markdown()
     assert "mae\\_difference" in told
@@ -510,12 +510,12 @@ def test_numbers_weights_and_several_labels_are_told_too() -> None:
     assert "demographic\\_parity" in several
 
 
-def test_sides_are_a_feature() -> None:
+def test_report_takes_sides_as_feature() -> None:
     sides = tf.privileged(race="White")
     assert "privileged" in tf.report(LOANS, **SCORES, by=sides).markdown()
 
 
-def test_what_has_no_value_is_told() -> None:
+def test_undefined_metrics_are_listed_as_left_out() -> None:
     people = pl.DataFrame({"y": [1, 0, 0, 0] * 5, "p": [1, 0, 1, 0] * 5, "g": [*"aabb" * 5]})
     told = tf.report(people, "y", "p", by="g").markdown()
     left_out = told.partition("## What was left out")[2].partition("##")[0]
@@ -523,7 +523,7 @@ def test_what_has_no_value_is_told() -> None:
     assert "| equal\\_opportunity | g | b |" in left_out
 
 
-def test_curves_of_weighted_reports_are_weighted() -> None:
+def test_weighted_report_has_weighted_curves() -> None:
     people = LOANS.drop_nulls().with_columns(times=pl.when(pl.col("repaid") == "yes").then(9).otherwise(1))
     call: dict[str, Any] = {**LABELS, "probs": "score", "by": "sex"}
     plain, weighed = tf.report(people, **call), tf.report(people, **call, case_weights="times")
@@ -537,7 +537,7 @@ def test_curves_of_weighted_reports_are_weighted() -> None:
     assert curves[0] == curves[1]
 
 
-def test_small_groups_are_hidden_everywhere() -> None:
+def test_small_groups_are_hidden_in_every_section() -> None:
     few = LOANS.filter(pl.col("race") == HOSTILE).height
     told = tf.report(LOANS, **SCORES, by="race", min_n=few + 1).markdown()
     sizes = told.partition("## The data")[2].partition("## Each")[0]
@@ -565,7 +565,7 @@ def _reported(call: dict[str, Any]) -> tf.Report:
         ({"pos_lable": "yes"}, "Did you mean 'pos_label'"),
     ],
 )
-def test_what_cannot_be_told_is_said(call: dict[str, Any], said: str) -> None:
+def test_report_rejects_bad_calls(call: dict[str, Any], said: str) -> None:
     with pytest.raises(tf.ArgumentError, match=said):
         _reported(call)
 
@@ -582,12 +582,12 @@ def test_what_cannot_be_told_is_said(call: dict[str, Any], said: str) -> None:
         {"data": LOANS.with_columns(user=pl.int_range(pl.len()) % 60), "by": "user", "probs": "score"},
     ],
 )
-def test_whatever_metrics_take_is_told(call: dict[str, Any]) -> None:
+def test_report_takes_whatever_metrics_take(call: dict[str, Any]) -> None:
     told = _reported(call).markdown()
     assert "## Definitions" in told
 
 
-def test_reports_are_files(tmp_path: Path, audited: tf.Report, audit_page: str) -> None:
+def test_report_saves_html_and_markdown(tmp_path: Path, audited: tf.Report, audit_page: str) -> None:
     assert audited.save(tmp_path / "audit.html").read_text("utf-8") == audit_page
     assert audited.save(str(tmp_path / "card.md")).read_text("utf-8") == audited.markdown()
     with pytest.raises(tf.ArgumentError, match=r"Unknown kind of report '\.pdf'"):
@@ -599,9 +599,7 @@ def test_reports_are_files(tmp_path: Path, audited: tf.Report, audit_page: str) 
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_page_that_cannot_be_written_leaves_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, audited: tf.Report
-) -> None:
+def test_failed_save_keeps_the_old_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, audited: tf.Report) -> None:
     page = tmp_path / "audit.html"
     page.write_text("what was there", "utf-8")
     write = Path.write_text
@@ -619,7 +617,7 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(
 
 
 @pytest.mark.parametrize("package", ["great_tables", "altair", "vl_convert"])
-def test_without_a_package_the_way_out_is_said(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_report_package_names_the_extra(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(tf.ArgumentError, match=r"pip install 'tidyfair\[(report|plot)\]'"):
         tf.report(LOANS, **LABELS, by="sex").html()
@@ -627,7 +625,7 @@ def test_without_a_package_the_way_out_is_said(package: str, monkeypatch: pytest
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 @pytest.mark.parametrize("width", [1280, 390])
-def test_a_browser_without_a_network_opens_the_page(width: int, tmp_path: Path, audit_page: str) -> None:
+def test_offline_browser_opens_the_page(width: int, tmp_path: Path, audit_page: str) -> None:
     page = tmp_path / "audit.html"
     page.write_text(audit_page, "utf-8")
     read = Page(in_a_browser(page, tmp_path / "audit.png", width))

@@ -79,7 +79,7 @@ def specification(chart: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_charts_are_as_they_were_looked_at(name: str) -> None:
+def test_chart_specifications_are_unchanged(name: str) -> None:
     found, _ = specification(tf.autoplot(RESULTS[name]()))
     assert found == json.loads(SPECIFICATIONS.read_text("utf-8"))[name], "look at it, then write it again"
 
@@ -92,7 +92,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_every_value_is_drawn(name: str) -> None:
+def test_charts_draw_every_value(name: str) -> None:
     result = RESULTS[name]()
     _, rows = specification(tf.autoplot(result))
     assert sorted(row["estimate"] for row in rows) == sorted(result[VALUES[name]])
@@ -102,7 +102,7 @@ def test_every_value_is_drawn(name: str) -> None:
         assert sorted(row[end] for row in rows) == sorted(result[f".{end}"]), end
 
 
-def test_curves_keep_their_shape_with_fewer_points() -> None:
+def test_thinned_curves_keep_their_area() -> None:
     curve = tf.roc_curve(lending(20_000), **SCORES)
     _, rows = specification(tf.autoplot(curve))
     assert len(rows) < 1_000 < len(curve)
@@ -111,14 +111,14 @@ def test_curves_keep_their_shape_with_fewer_points() -> None:
     assert area == pytest.approx(tf.roc_auc(lending(20_000), **SCORES)[".estimate"].item(), abs=2e-3)
 
 
-def test_the_range_that_is_expected_of_equal_groups_lies_behind() -> None:
+def test_beside_draws_the_expected_range() -> None:
     tested = tf.disparity_test(APART, times=50)(LOANS, **DECIDED)
     for result in (RESULTS["verdicts"](), APART(LOANS, **LABELS)):
         _, rows = specification(tf.autoplot(result, beside=tested))
         assert [row["expected_lower"] for row in rows] == tested[".expected_lower"].to_list()
 
 
-def test_groups_stand_around_the_value_of_all() -> None:
+def test_group_chart_marks_the_overall_value() -> None:
     result = RESULTS["groups"]()
     _, rows = specification(tf.autoplot(result))
     overall = dict(result.filter(pl.col(".by").is_null()).select(".metric", ".estimate").rows())
@@ -128,20 +128,20 @@ def test_groups_stand_around_the_value_of_all() -> None:
     assert alone["title"]["subtitle"] == ["in brackets: rows"]
 
 
-def test_what_has_no_value_says_why() -> None:
+def test_undefined_values_show_the_reason() -> None:
     people = pl.DataFrame({"y": [1, 0, 0, 0], "p": [1, 0, 1, 0], "g": list("aabb")})
     _, rows = specification(tf.autoplot(tf.equal_opportunity("g").by_group(people, "y", "p", on_undefined="ignore")))
     assert [(row["what"], row["why"]) for row in rows] == [("a (2)", ""), ("b (2)", "zero denominator")]
     assert rows[1]["estimate"] is None
 
 
-def test_groups_that_read_alike_keep_their_rows() -> None:
+def test_groups_of_equal_text_keep_their_rows() -> None:
     people = pl.DataFrame({"p": [1, 0, 1, 1], "g": ["null", "null", None, None]})
     _, rows = specification(tf.autoplot(tf.demographic_parity("g").by_group(people, estimate="p")))
     assert {(row["what"], row["estimate"]) for row in rows} == {("null (2)", 0.5), ("null (2) [2]", 1.0)}
 
 
-def test_what_reads_alike_is_told_apart_in_lines_and_maps() -> None:
+def test_groups_of_equal_text_are_distinct_in_lines_and_heat_maps() -> None:
     people = LOANS.with_columns(pl.col("race").cast(pl.String)).with_columns(
         race=pl.when(pl.col("race") == "White").then(pl.lit("null")).when(pl.col("race") != "Black").then("race")
     )
@@ -154,7 +154,7 @@ def test_what_reads_alike_is_told_apart_in_lines_and_maps() -> None:
     assert {"null", '"null"'} <= {row["series"] for row in rows}
 
 
-def test_endless_values_leave_the_others_drawn() -> None:
+def test_infinite_values_leave_the_others_drawn() -> None:
     likelihood = tf.new_groupwise_metric(tf.positive_likelihood_ratio, "plr", tf.difference())("a", "b")
     people = pl.DataFrame({"y": [1, 1, 0, 0] * 4, "p": [1, 0, 1, 0] * 3 + [1, 1, 0, 0], "a": list("xxxxyyyy") * 2})
     people = people.with_columns(b=pl.Series(["u"] * 8 + ["v"] * 8))
@@ -165,13 +165,13 @@ def test_endless_values_leave_the_others_drawn() -> None:
     assert {row["mean"] for row in rows} == {None}
 
 
-def test_outer_columns_may_be_called_as_those_of_curves() -> None:
+def test_outer_columns_may_be_named_like_curve_columns() -> None:
     people = LOANS.with_columns(sensitivity=pl.col("sex"), specificity=pl.col("fold"))
     _, rows = specification(tf.autoplot(tf.accuracy(people, **LABELS, group_by=["sensitivity", "specificity"])))
     assert len(rows) == 20
 
 
-def test_many_thresholds_of_many_groups_are_fewer() -> None:
+def test_many_threshold_curves_are_thinned() -> None:
     people = LOANS.with_columns(part=pl.int_range(pl.len()) % 28)
     curves = tf.threshold_curve(tf.demographic_parity("part"), [step / 250 for step in range(251)])
     _, rows = specification(tf.autoplot(curves.by_group(people, **SCORES)))
@@ -179,14 +179,14 @@ def test_many_thresholds_of_many_groups_are_fewer() -> None:
     assert {row["panel"] for row in rows} == {str(place) for place in range(28)}
 
 
-def test_subgroups_keep_their_order_and_those_searched() -> None:
+def test_subgroup_chart_keeps_order_of_searched_subgroups() -> None:
     found = RESULTS["subgroups"]()
     _, rows = specification(tf.autoplot(found))
     searched = found.filter(pl.col(".status") == "ok").drop_nulls(".difference")
     assert [row["estimate"] for row in rows] == searched[".difference"].to_list()[:30]
 
 
-def test_folds_with_intervals_keep_them() -> None:
+def test_fold_chart_draws_intervals() -> None:
     result = FAIR(LOANS, **LABELS, group_by="fold", interval="auto", times=50)
     _, rows = specification(tf.autoplot(result))
     assert [row["lower"] for row in rows] == result[".lower"].to_list()
@@ -196,7 +196,7 @@ def test_folds_with_intervals_keep_them() -> None:
     }  # fmt: skip
 
 
-def test_only_metrics_have_a_mean_over_folds() -> None:
+def test_fold_chart_draws_means_of_metrics_only() -> None:
     result = RESULTS["folds"]()
     _, rows = specification(tf.autoplot(result))
     means = dict(result.filter(pl.col(".by").is_null()).group_by(".metric").agg(pl.col(".estimate").mean()).rows())
@@ -207,7 +207,7 @@ def test_only_metrics_have_a_mean_over_folds() -> None:
     }  # fmt: skip
 
 
-def test_models_show_the_change_and_its_interval() -> None:
+def test_model_chart_draws_change_and_interval() -> None:
     result = RESULTS["models"]()
     _, rows = specification(tf.autoplot(result))
     drawn = [row for row in rows if "change" in row]
@@ -216,7 +216,7 @@ def test_models_show_the_change_and_its_interval() -> None:
     assert {row["model"] for row in rows if "model" in row} == {"one", "other"}
 
 
-def test_differences_ratios_and_metrics_have_axes_of_their_own() -> None:
+def test_differences_ratios_and_metrics_have_separate_panels() -> None:
     mixed = tf.metric_set(tf.accuracy, tf.demographic_parity("sex"), tf.demographic_parity_ratio("sex"))
     _, rows = specification(tf.autoplot(mixed(LOANS, **LABELS)))
     assert [row["panel"] for row in rows] == ["metrics", "differences", "ratios"]
@@ -225,7 +225,7 @@ def test_differences_ratios_and_metrics_have_axes_of_their_own() -> None:
     assert [row["panel"] for row in rows] == ["rmse", "rsq"]
 
 
-def test_a_threshold_is_marked() -> None:
+def test_at_marks_a_threshold() -> None:
     curve = RESULTS["thresholds"]()
     plain, marked = (json.dumps(specification(tf.autoplot(curve, at=at))[0]) for at in (None, 0.6))
     assert '"datum": 0.6' in marked
@@ -235,7 +235,7 @@ def test_a_threshold_is_marked() -> None:
             tf.autoplot(result, at=at)  # pyright: ignore[reportArgumentType] - bad input
 
 
-def test_names_are_data() -> None:
+def test_names_are_data_and_not_field_paths() -> None:
     odd = 'a.b[0] "<script>alert(1)</script>":c'
     people = LOANS.with_columns(pl.col("race").cast(pl.String).replace({"White": odd}).alias(odd))
     for result in (
@@ -251,7 +251,7 @@ def test_names_are_data() -> None:
         assert any(shown in str(value) for row in rows for value in row.values())
 
 
-def test_long_names_leave_lines_apart_and_titles_readable() -> None:
+def test_long_names_are_shortened() -> None:
     long = "x" * 3_000
     people = LOANS.with_columns(
         pl.col("race").cast(pl.String) + long, b=f"{long}" + pl.col("sex").cast(pl.String) + long
@@ -262,7 +262,7 @@ def test_long_names_leave_lines_apart_and_titles_readable() -> None:
     assert len(found["description"]) < 1_000
 
 
-def test_many_lines_get_panels_of_their_own() -> None:
+def test_many_lines_get_separate_panels() -> None:
     found, rows = specification(tf.autoplot(tf.roc_curve(LOANS, **SCORES, group_by="fold")))
     assert len({row["panel"] for row in rows}) == 10
     assert "legend" not in json.dumps(found)
@@ -271,7 +271,7 @@ def test_many_lines_get_panels_of_their_own() -> None:
         tf.autoplot(tf.roc_curve(LOANS, **SCORES, group_by=["fold", "age_band"]))
 
 
-def test_changes_between_periods_lie_beside_their_chance() -> None:
+def test_period_chart_draws_changes() -> None:
     months = LOANS.with_columns(month=pl.int_range(pl.len()) * 3 // pl.len())
     tested = tf.compare_periods(tf.demographic_parity("sex"), period="month", times=50)
     result = tested(months, **DECIDED, group_by="month")
@@ -280,7 +280,7 @@ def test_changes_between_periods_lie_beside_their_chance() -> None:
     assert [row["what"] for row in rows] == ["demographic parity by sex, 0 to 1", "demographic parity by sex, 1 to 2"]
 
 
-def test_lists_of_selections_are_lines_too() -> None:
+def test_lists_of_top_k_are_lines() -> None:
     call: dict[str, Any] = {**SCORES, "on_undefined": "ignore"}
     lists: list[dict[str, Any]] = [{"top_k": [50, 300]}, {"top_fraction": [0.1, 0.5]}]
     for ways in lists:
@@ -291,7 +291,7 @@ def test_lists_of_selections_are_lines_too() -> None:
 
 
 @pytest.mark.parametrize("name", ["panel", "what", "outer", "estimate", "series", "recall", "a.b"])
-def test_columns_of_the_user_may_be_called_anything(name: str) -> None:
+def test_chart_takes_any_outer_column_name(name: str) -> None:
     people = LOANS.rename({"fold": name})
     _, rows = specification(tf.autoplot(tf.demographic_parity("sex")(people, **LABELS, group_by=name)))
     assert {row["outer"] for row in rows} == {str(fold) for fold in range(1, 11)}
@@ -303,7 +303,7 @@ def test_columns_of_the_user_may_be_called_anything(name: str) -> None:
     assert "1d" in {row["outer"] for row in rows}
 
 
-def test_many_curves_have_fewer_points_each() -> None:
+def test_many_curves_are_thinned() -> None:
     people = lending(20_000).with_columns(part=pl.int_range(pl.len()) % 12)
     found, rows = specification(tf.autoplot(tf.roc_curve(people, **SCORES, group_by="part")))
     assert len(rows) <= 5_000
@@ -311,14 +311,14 @@ def test_many_curves_have_fewer_points_each() -> None:
     assert found["description"].startswith("sensitivity over 1 - specificity for each part.")
 
 
-def test_infinite_values_are_told() -> None:
+def test_infinite_values_are_described() -> None:
     people = pl.DataFrame({"p": [1, 0, 0, 0], "y": [1, 0, 1, 0], "g": list("aabb")})
     apart = tf.new_groupwise_metric(tf.selection_rate, "apart", tf.log_ratio())
     told = tf.autoplot(tf.metric_set(tf.selection_rate, apart("g"))(people, "y", "p")).to_dict()["description"]
     assert told.endswith("One value, 0.25 (metrics, selection rate). 1 is infinite, and not drawn.")
 
 
-def test_crossed_groups_are_a_heat_map_or_dots() -> None:
+def test_crossed_groups_are_drawn_as_heat_map_or_dots() -> None:
     crossed = RESULTS["crossed groups"]()
     assert "rect" in json.dumps(specification(tf.autoplot(crossed))[0])
     assert "rect" not in json.dumps(specification(tf.autoplot(crossed, kind="dots"))[0])
@@ -329,7 +329,7 @@ def test_crossed_groups_are_a_heat_map_or_dots() -> None:
     )
 
 
-def test_frames_of_other_kinds_are_drawn() -> None:
+def test_autoplot_takes_pandas_and_pipes() -> None:
     result = FAIR(LOANS, **LABELS)
     expected = tf.autoplot(result).to_dict()
     assert tf.autoplot(result.to_pandas()).to_dict() == expected
@@ -337,7 +337,7 @@ def test_frames_of_other_kinds_are_drawn() -> None:
     assert tf.autoplot(result, title="Mine").to_dict()["title"]["text"] == "Mine"
 
 
-def test_charts_have_words_for_those_who_do_not_see_them() -> None:
+def test_charts_have_text_descriptions() -> None:
     told = tf.autoplot(RESULTS["results"]()).to_dict()["description"]
     assert re.match(
         r"accuracy, sens and 2 more\. 4 values from 0\.\d+ \(differences, equalized odds by sex\) "
@@ -365,13 +365,13 @@ def test_charts_have_words_for_those_who_do_not_see_them() -> None:
         (lambda: tf.autoplot(3), "`data` is a int"),
     ],
 )
-def test_what_cannot_be_drawn_is_said(ask: Callable[[], Any], said: str) -> None:
+def test_autoplot_rejects_other_frames(ask: Callable[[], Any], said: str) -> None:
     with pytest.raises(tf.ArgumentError, match=said):
         ask()
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
-def test_a_browser_without_a_network_draws_every_chart(tmp_path: Path) -> None:
+def test_offline_browser_draws_every_chart(tmp_path: Path) -> None:
     charts = [tf.autoplot(made()).to_json() for made in RESULTS.values()]
     places = "".join(f'<div id="c{place}"></div>' for place in range(len(charts)))
     calls = "".join(f"vegaEmbed('#c{place}', {chart}, {{actions: false}});" for place, chart in enumerate(charts))
@@ -385,7 +385,7 @@ def test_a_browser_without_a_network_draws_every_chart(tmp_path: Path) -> None:
     assert drawn.count(">Hispanic (") >= 2
 
 
-def test_without_altair_the_way_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_altair_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "altair", None)
     with pytest.raises(tf.ArgumentError, match=r"pip install 'tidyfair\[plot\]'"):
         tf.autoplot(FAIR(LOANS, **LABELS))

@@ -75,18 +75,20 @@ CASES: list[tuple[Any, float, str | None, str | None]] = [
 
 
 @pytest.mark.parametrize(("aggregate", "expected", "low", "high"), CASES, ids=readable)
-def test_value_and_the_groups_that_carry_it(aggregate: Any, expected: float, low: str | None, high: str | None) -> None:
+def test_aggregate_equals_plain_arithmetic_and_names_its_groups(
+    aggregate: Any, expected: float, low: str | None, high: str | None
+) -> None:
     found = explained(aggregate)
     assert found[".estimate"] == pytest.approx(expected, rel=1e-12)
     assert (found[".group_min"], found[".group_max"], found[".status"]) == (low, high, "ok")
     assert found[".n"] == 44
 
 
-def test_farthest_from_the_rest_was_chosen_by_hand() -> None:
+def test_expected_farthest_group_is_the_first() -> None:
     assert FARTHEST == "a"
 
 
-def test_directions() -> None:
+def test_aggregate_sets_direction_of_the_metric() -> None:
     gap = {"sens": tf.sens, "miss_rate": tf.miss_rate}
 
     def direction(aggregate: Any, metric: str = "sens", by: Any = "g") -> str:
@@ -102,7 +104,7 @@ def test_directions() -> None:
     assert tf.new_groupwise_metric(tf.sens, "it", tf.difference(), "maximize")("g").direction == "maximize"
 
 
-def test_references_by_value_tuple_and_text() -> None:
+def test_reference_may_be_value_tuple_or_text() -> None:
     data = rows(SHARES).with_columns(number=pl.col("group").replace_strict({"a": 0, "b": 1, "c": 2, "d": 3}))
     assert explained(tf.difference(to=1, signed=True), data, "number")[".estimate"] == pytest.approx(-0.3)
     # 0 is a group, not a missing reference
@@ -116,7 +118,7 @@ def test_references_by_value_tuple_and_text() -> None:
     assert explained(tf.difference(to=("rest",), signed=True), odd)[".estimate"] == -0.25
 
 
-def test_a_reference_absent_from_one_outer_group_is_null_there() -> None:
+def test_reference_absent_from_an_outer_group_gives_null() -> None:
     data = rows(SHARES).with_columns(fold=pl.col("group").is_in(["a", "b"]))
     gap = tf.demographic_parity("group", aggregate=tf.difference(to="a"))
     found = gap(data, estimate="estimate", group_by="fold", explain=True)
@@ -127,13 +129,13 @@ def test_a_reference_absent_from_one_outer_group_is_null_there() -> None:
 
 
 @pytest.mark.parametrize("to", ["a", "majority", "overall", "rest", "range"])
-def test_one_group_differs_from_nobody(to: str) -> None:
+def test_single_group_has_difference_0_and_ratio_1(to: str) -> None:
     alone = rows({"a": (1, 4)})
     assert explained(tf.difference(to=to), alone)[".estimate"] == 0.0
     assert explained(tf.ratio(to=to), alone)[".estimate"] == 1.0
 
 
-def test_a_side_without_rows() -> None:
+def test_outer_group_with_an_empty_side_is_null() -> None:
     data = rows(SHARES).with_columns(fold=pl.col("group").replace_strict({"a": 1, "b": 2, "c": 2, "d": 2}))
     gap = tf.demographic_parity(tf.privileged(group=["a", "b"]))
     with pytest.warns(tf.UndefinedWarning, match=r"no value on one of the sides of group=a\|b in \(fold=1\)"):
@@ -147,9 +149,7 @@ def test_a_side_without_rows() -> None:
 
 
 @pytest.mark.parametrize("part", ["f", "m"])
-def test_a_side_that_a_frame_lacks_has_no_value_as_in_an_outer_group(
-    part: str, engine: Callable[[pl.DataFrame], Any]
-) -> None:
+def test_missing_side_is_null_in_frames_as_in_outer_groups(part: str, engine: Callable[[pl.DataFrame], Any]) -> None:
     data = pl.DataFrame({"estimate": [1, 0, 1, 1, 0], "sex": list("ffmmm"), "fold": list("aabbb")})
     gap = tf.demographic_parity(tf.privileged({"sex": "m"}, unprivileged={"sex": "f"}))
     outer = gap(data, estimate="estimate", group_by="fold", explain=True, on_undefined="ignore")
@@ -163,7 +163,7 @@ def test_a_side_that_a_frame_lacks_has_no_value_as_in_an_outer_group(
     ]
 
 
-def test_everybody_else_is_known_where_all_values_are() -> None:
+def test_unprivileged_side_is_known_only_with_declared_values() -> None:
     data = pl.DataFrame({"estimate": [1, 0, 1], "sex": ["f"] * 3})
     sides = tf.privileged(sex="m")
     gap = tf.demographic_parity(sides)
@@ -184,7 +184,7 @@ def test_everybody_else_is_known_where_all_values_are() -> None:
     assert verdict == "not enough evidence"
 
 
-def test_a_value_of_several_that_does_not_occur_is_no_number() -> None:
+def test_privileged_value_that_never_occurs_gives_null() -> None:
     data = rows(SHARES)
     gap = tf.demographic_parity(tf.privileged(group=["a", "bb"]))
     with pytest.warns(tf.UndefinedWarning, match="'group' is never 'bb'"):
@@ -194,7 +194,7 @@ def test_a_value_of_several_that_does_not_occur_is_no_number() -> None:
     assert gap(declared, estimate="estimate")[".estimate"].item() == alone[".estimate"].item()
 
 
-def test_conditions_that_cover_everybody_or_nobody_have_no_value(loans: pl.DataFrame) -> None:
+def test_privileged_condition_covering_all_or_no_rows_gives_null(loans: pl.DataFrame) -> None:
     everybody = tf.demographic_parity(tf.privileged(sex=["f", "m"]))
     with pytest.warns(tf.UndefinedWarning, match="nobody is unprivileged, because there is nobody else"):
         assert everybody(loans, estimate="estimate")[".estimate"].item() is None
@@ -206,7 +206,7 @@ def test_conditions_that_cover_everybody_or_nobody_have_no_value(loans: pl.DataF
         nobody(never, estimate="estimate", on_undefined="raise")
 
 
-def test_privileged_is_signed_unless_said_otherwise() -> None:
+def test_privileged_comparison_is_signed_by_default() -> None:
     sides = tf.privileged(group=["c", "d"])
     gap = (1 + 4) / 20 - (12 + 2) / 24
     assert explained(tf.difference(), by=sides)[".estimate"] == pytest.approx(gap)
@@ -216,7 +216,7 @@ def test_privileged_is_signed_unless_said_otherwise() -> None:
     assert (found[".group_min"], found[".group_max"], found[".by"]) == ("unprivileged", "privileged", "group=c|d")
 
 
-def test_naming_the_side_changes_nothing() -> None:
+def test_reference_to_the_privileged_side_is_the_default() -> None:
     sides = tf.privileged(group=["c", "d"])
     for aggregate in (tf.difference, tf.ratio, tf.log_ratio):
         for to in ("privileged", ("privileged",)):
@@ -224,13 +224,13 @@ def test_naming_the_side_changes_nothing() -> None:
     assert tf.privileged([{"group": "c"}, {"group": "d"}]) == tf.privileged({"group": "c"}, {"group": "d"})
 
 
-def test_a_signed_metric_stays_one() -> None:
+def test_signed_metric_stays_signed_with_another_reference() -> None:
     named = tf.average_odds_difference("group", aggregate=tf.difference(to="a"))
     assert (named.direction, named.range) == ("zero", (-1, 1))
     assert tf.average_odds_difference("group", aggregate=tf.difference(to="a", signed=False)).direction == "minimize"
 
 
-def test_rows_on_neither_side_are_left_out_and_counted() -> None:
+def test_rows_on_neither_side_are_excluded_and_reported() -> None:
     data = rows(SHARES).with_columns(
         group=pl.when(pl.int_range(pl.len()) == 0).then(None).otherwise("group")  # the selected one of a
     )
@@ -251,7 +251,7 @@ def test_rows_on_neither_side_are_left_out_and_counted() -> None:
     assert overall(data, estimate="estimate")[".estimate"][0] == pytest.approx(expected)
 
 
-def test_zeros_in_ratios() -> None:
+def test_ratios_with_zero_rates() -> None:
     nobody = rows({"a": (0, 5), "b": (0, 5)})
     found = explained(tf.ratio(), nobody)
     assert (found[".estimate"], found[".status"]) == (None, "zero_denominator")
@@ -265,7 +265,7 @@ def test_zeros_in_ratios() -> None:
     assert explained(tf.coefficient_of_variation(), nobody)[".status"] == "zero_denominator"
 
 
-def test_several_metrics_combine_as_the_worst_or_the_mean() -> None:
+def test_across_combines_metrics_by_worst_or_mean() -> None:
     data = pl.DataFrame(
         {
             "t": [1] * 8 + [0] * 8,
@@ -287,7 +287,7 @@ def test_several_metrics_combine_as_the_worst_or_the_mean() -> None:
     assert low("g")(data, "t", "e")[".estimate"][0] == 0.25
 
 
-def test_ties_are_broken_by_group_order() -> None:
+def test_ties_within_rounding_are_broken_by_group_order() -> None:
     third = 1 / 3
     data = pl.DataFrame(
         {"g": ["b", "b", "a", "a", "c"], "e": [1, 0, 1, 0, 1], "w": [third, 1 - third, 0.1 + 0.2, 0.6, 1.0]}
@@ -297,7 +297,7 @@ def test_ties_are_broken_by_group_order() -> None:
     assert found[".group_min"][0] == "a"
 
 
-def test_min_n_reads_the_relevant_denominator(engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_min_n_applies_to_the_denominator_of_the_rate(engine: Callable[[pl.DataFrame], Any]) -> None:
     data = pl.DataFrame({"t": [1, 1, 1, 0, 0, 0, 0, 1], "e": [1, 0, 1, 1, 0, 0, 0, 1], "g": list("aaabbbbb")})
     given, gap = engine(data), tf.equal_opportunity("g", min_n=2)
     found = as_polars(gap(given, "t", "e", explain=True)).row(0, named=True)
@@ -307,7 +307,7 @@ def test_min_n_reads_the_relevant_denominator(engine: Callable[[pl.DataFrame], A
     assert tf.demographic_parity("g", min_n=3)(data, estimate="e")[".estimate"][0] == pytest.approx(2 / 3 - 2 / 5)
 
 
-def test_what_a_users_function_sees() -> None:
+def test_user_function_receives_frame_of_group_values() -> None:
     seen: list[pl.DataFrame] = []
 
     def spread(groups: pl.DataFrame) -> float:
@@ -331,14 +331,14 @@ def test_what_a_users_function_sees() -> None:
     ]
 
 
-def test_an_expression_over_many_outer_groups_is_one_query() -> None:
+def test_expression_aggregate_over_many_outer_groups() -> None:
     data = rows(SHARES).join(pl.DataFrame({"draw": range(300)}), how="cross")
     metric = tf.demographic_parity("group", aggregate=pl.col(".estimate").max() - pl.col(".overall").first())
     result = metric(data, estimate="estimate", group_by="draw")
     assert result[".estimate"].to_list() == pytest.approx([0.6 - OVERALL] * 300)
 
 
-def test_multi_class_disparities_report_the_worst_label() -> None:
+def test_multiclass_disparity_reports_the_worst_label() -> None:
     data = pl.DataFrame({"e": list("xxxyyz") + list("xyyyzz"), "g": ["a"] * 6 + ["b"] * 6}).with_columns(t=pl.col("e"))
     parity = tf.demographic_parity("g")
     found = parity(data, "t", "e", explain=True).row(0, named=True)
@@ -359,7 +359,7 @@ def test_multi_class_disparities_report_the_worst_label() -> None:
     assert every(data, "t", "e", estimator="one_vs_rest")[".estimator"].to_list() == ["one_vs_rest"] * 2
 
 
-def test_a_group_whose_labels_weigh_nothing_has_no_value() -> None:
+def test_group_with_zero_label_weight_is_null() -> None:
     frame = pl.DataFrame({"truth": ["no", "no", None], "estimate": ["no", "no", "no"], "group": ["a", "a", "b"]})
     options: dict[str, Any] = {
         "labels": ["no", "yes", "maybe"],
@@ -383,7 +383,7 @@ def largest_less_smallest(groups: pl.DataFrame) -> float:
     return max(values) - min(values)
 
 
-def test_what_is_said_of_an_aggregate_says_where_it_goes() -> None:
+def test_new_aggregate_options_set_direction_and_range() -> None:
     cases: list[tuple[dict[str, Any], str, float | None, bool, tuple[float, float]]] = [
         ({}, "minimize", None, False, (-math.inf, math.inf)),
         ({"equal": 0}, "minimize", 0, True, (0, math.inf)),
@@ -405,13 +405,13 @@ def test_what_is_said_of_an_aggregate_says_where_it_goes() -> None:
     )  # fmt: skip
 
 
-def test_distances_are_what_the_library_says_they_are() -> None:
+def test_is_distance_of_library_aggregates() -> None:
     signed = tf.difference(to="a", signed=True)
     assert all(each.is_distance for each in (tf.difference(), tf.ratio(), tf.log_ratio(), tf.standard_deviation()))
     assert not any(each.is_distance for each in (signed, tf.ratio(to="a", signed=True), tf.group_mean()))
 
 
-def test_ones_own_difference_and_ratio_are_those_of_the_library() -> None:
+def test_custom_difference_and_ratio_equal_library_aggregates() -> None:
     pairs = [
         (tf.new_aggregate(largest_less_smallest, equal=0), tf.difference()),
         (tf.new_aggregate(VALUE.max() - VALUE.min(), equal=0), tf.difference()),
@@ -422,7 +422,7 @@ def test_ones_own_difference_and_ratio_are_those_of_the_library() -> None:
             assert explained(own, data) == explained(known, data)
 
 
-def test_a_single_group_is_as_equal_groups_are() -> None:
+def test_custom_aggregate_of_a_single_group_is_equality() -> None:
     def second_less_first(groups: pl.DataFrame) -> float:
         return abs(groups[".estimate"][1] - groups[".estimate"][0])
 
@@ -430,7 +430,7 @@ def test_a_single_group_is_as_equal_groups_are() -> None:
     assert (alone[".estimate"], alone[".status"], alone[".group_min"]) == (0.0, "ok", "a")
 
 
-def test_the_worst_label_is_the_one_of_the_smallest_ratio() -> None:
+def test_worst_label_of_custom_ratio_is_the_smallest() -> None:
     data = pl.DataFrame({"e": list("xxxyyz") + list("xyyyzz"), "g": ["a"] * 6 + ["b"] * 6}).with_columns(t=pl.col("e"))
     own = tf.new_aggregate(VALUE.min() / VALUE.max(), equal=1)
     found, known = (
@@ -441,7 +441,7 @@ def test_the_worst_label_is_the_one_of_the_smallest_ratio() -> None:
     assert (found[".estimate"], found[".level"]) == (pytest.approx(known[".estimate"]), known[".level"])
 
 
-def test_aggregates_of_ones_own_are_equal_and_pickle_by_what_they_are() -> None:
+def test_custom_aggregates_compare_and_pickle_by_value() -> None:
     made = tf.new_aggregate(largest_less_smallest, "range", equal=0)
     assert repr(made) == "range"
     assert made == tf.new_aggregate(largest_less_smallest, "range", equal=0)
@@ -468,18 +468,18 @@ ODD_AGGREGATES: list[tuple[Any, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("function", "said", "expected"), ODD_AGGREGATES, ids=readable)
-def test_what_is_no_aggregate_is_refused(function: Any, said: dict[str, Any], expected: str) -> None:
+def test_new_aggregate_rejects_bad_arguments(function: Any, said: dict[str, Any], expected: str) -> None:
     with pytest.raises(tf.TidyfairError, match=expected):
         tf.new_aggregate(function, **said)
 
 
 @pytest.mark.parametrize(("function", "equal"), [(VALUE.min() - VALUE.max(), 0), (VALUE.max() / VALUE.min(), 1)])
-def test_a_distance_beyond_equality_is_none(function: pl.Expr, equal: float) -> None:
+def test_custom_distance_beyond_equality_raises(function: pl.Expr, equal: float) -> None:
     with pytest.raises(tf.AggregateError, match='has the direction "zero" or "one"'):
         explained(tf.new_aggregate(function, equal=equal))
 
 
-def test_the_worst_of_several_metrics_is_named() -> None:
+def test_base_metric_names_the_worst_metric() -> None:
     people = pl.DataFrame(
         {"y": [1, 1, 0, 0] * 4, "p": [1, 1, 1, 0] * 2 + [1, 0, 1, 0] * 2, "g": list("aaaaaaaabbbbbbbb")}
     )
@@ -495,7 +495,7 @@ NO_NEGATIVES = pl.DataFrame({"g": ["a"] * 40 + ["b"] * 80, "t": [1] * 80 + [0] *
 UNRELATED = pl.DataFrame({"g": ["c"] * 80, "t": [0, 1] * 40, "e": [0, 1] * 40})
 
 
-def test_the_worst_metric_is_taken_over_those_that_two_groups_have() -> None:
+def test_worst_metric_skips_metrics_defined_in_fewer_than_two_groups() -> None:
     odds = tf.equalized_odds("g")
     with pytest.warns(tf.UndefinedWarning, match="equalized_odds by g is the worst of the other metrics, .* spec"):
         found = odds(NO_NEGATIVES, "t", "e", explain=True).row(0, named=True)
@@ -510,13 +510,13 @@ def test_the_worst_metric_is_taken_over_those_that_two_groups_have() -> None:
 
 
 @pytest.mark.parametrize("data", [NO_NEGATIVES, pl.concat([NO_NEGATIVES, UNRELATED])], ids=["two groups", "a third"])
-def test_an_unrelated_group_does_not_make_the_verdict(data: pl.DataFrame) -> None:
+def test_check_fails_whether_or_not_an_unrelated_group_is_present(data: pl.DataFrame) -> None:
     with pytest.warns(tf.UndefinedWarning, match="spec"):
         found = tf.check(tf.equalized_odds("g"), below=0.1)(data, "t", "e")
     assert found[".verdict"].to_list() == ["fail"]
 
 
-def test_a_gate_does_not_pass_with_a_metric_left_out() -> None:
+def test_check_does_not_pass_when_a_metric_is_left_out() -> None:
     same = pl.DataFrame({"g": ["a"] * 4000 + ["b"] * 4000, "t": [1] * 6000 + [0] * 2000})
     same = same.with_columns(e=pl.when(pl.col("t") == 1).then(pl.int_range(pl.len()) % 2).otherwise(0))
     with pytest.warns(tf.UndefinedWarning, match="spec"):
@@ -525,7 +525,7 @@ def test_a_gate_does_not_pass_with_a_metric_left_out() -> None:
     assert found[".verdict"].to_list() == ["not enough evidence"]
 
 
-def test_a_reference_without_one_of_the_rates_is_compared_by_the_others() -> None:
+def test_reference_lacking_one_rate_is_compared_by_the_others() -> None:
     data = pl.concat([NO_NEGATIVES, UNRELATED])
     odds = tf.equalized_odds("g", aggregate=tf.difference(to="a"))
     found = odds(data, "t", "e", explain=True, on_undefined="ignore", interval="auto").row(0, named=True)
@@ -534,12 +534,12 @@ def test_a_reference_without_one_of_the_rates_is_compared_by_the_others() -> Non
     assert 0.8 < found[".lower"] < found[".upper"] == 1.0
 
 
-def test_a_mean_of_metrics_needs_all_of_them() -> None:
+def test_mean_across_metrics_is_null_when_one_is_undefined() -> None:
     found = tf.average_abs_odds_difference("g")(NO_NEGATIVES, "t", "e", explain=True, on_undefined="ignore")
     assert found.select(".estimate", ".status").row(0) == (None, "too_few_groups")
 
 
-def test_sides_go_by_all_rows_also_of_metrics_that_read_complete_rows() -> None:
+def test_sides_are_assigned_before_incomplete_rows_are_dropped() -> None:
     data = pl.DataFrame(
         {"t": [1, 0, 1, 0, 1, 0, 1, 0, None], "s": [0.9, 0.1, 0.4, 0.6, 0.8, 0.3, 0.2, 0.5, 0.7], "g": [*"aaaaccccb"]}
     )
@@ -553,7 +553,7 @@ def test_sides_go_by_all_rows_also_of_metrics_that_read_complete_rows() -> None:
     )
 
 
-def test_a_difference_of_disparities_without_a_value_is_carried_by_nobody() -> None:
+def test_undefined_difference_of_disparities_names_no_groups() -> None:
     data = pl.DataFrame({"t": [0] * 4, "e": [1, 0, 0, 0], "g": [*"aabb"]})
     less = tf.new_groupwise_metric(tf.metric_set(tf.fall_out, tf.sens), "x", tf.difference(), less=tf.sens)("g")
     found = less(data, "t", "e", explain=True, on_undefined="ignore").row(0, named=True)

@@ -94,7 +94,7 @@ CALLS: dict[str, tuple[Any, dict[str, str], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", CALLS)
-def test_arrays_are_columns(name: str, kind: str) -> None:
+def test_arrays_equal_columns_of_a_frame(name: str, kind: str) -> None:
     metric, columns, options = CALLS[name]
     arrays: dict[str, Any] = {role: KINDS[kind](FRAME[column]) for role, column in columns.items()}
     by = {feature: KINDS[kind](FRAME[feature]) for feature in ("sex", "race")}
@@ -104,7 +104,7 @@ def test_arrays_are_columns(name: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_outer_groups(kind: str) -> None:
+def test_group_by_takes_arrays(kind: str) -> None:
     arrays: list[Any] = [KINDS[kind](FRAME[column]) for column in ("y_true", "y_pred")]
     bands = {"age_band": KINDS[kind](FRAME["age_band"])}
     sexes = {"sex": KINDS[kind](FRAME["sex"]), "race": KINDS[kind](FRAME["race"])}
@@ -115,7 +115,7 @@ def test_outer_groups(kind: str) -> None:
     assert_frame_equal(two, tf.accuracy(FRAME, "y_true", "y_pred", group_by=["age_band", "sex", "race"]))
 
 
-def test_kinds_may_be_mixed() -> None:
+def test_kinds_of_arrays_may_be_mixed() -> None:
     found = BOTH.arrays(
         FRAME["y_true"].to_list(), probs=FRAME["score"].to_numpy(), by={"race": FRAME["race"]},
         case_weights=Tensor(FRAME["weight"]), threshold=0.5,
@@ -124,7 +124,7 @@ def test_kinds_may_be_mixed() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint8, np.int32, np.uint64, np.float32, np.float64])
-def test_numbers_of_any_width(dtype: Any) -> None:
+def test_numbers_may_have_any_width(dtype: Any) -> None:
     arrays = [FRAME[column].to_numpy().astype(dtype) for column in ("y_true", "y_pred")]
     found = tf.sens.arrays(*arrays)
     assert found[".estimate"].item() == tf.sens(FRAME, "y_true", "y_pred")[".estimate"].item()
@@ -133,7 +133,7 @@ def test_numbers_of_any_width(dtype: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["list", "polars", "numpy", "pandas"])
 @pytest.mark.parametrize("ignored", [-1, 0, 1, 7])
-def test_ignore_index(ignored: int, kind: str) -> None:
+def test_ignore_index_equals_filtered_rows(ignored: int, kind: str) -> None:
     marked = FRAME.with_row_index("row").with_columns(
         y_true=pl.when(pl.col("row") % 7 == 3).then(-1).otherwise("y_true")
     )
@@ -152,7 +152,7 @@ def test_ignore_index(ignored: int, kind: str) -> None:
 
 
 @pytest.mark.parametrize("na_rm", [True, False])
-def test_missing_truths_are_not_the_ignored_ones(*, na_rm: bool) -> None:
+def test_ignore_index_keeps_missing_truths(*, na_rm: bool) -> None:
     truth, estimate = [1, None, 0, -1, 1, 0], [1, 1, 0, 0, 0, 0]
     found = tf.accuracy.arrays(truth, estimate, ignore_index=-1, na_rm=na_rm, explain=True)
     rows = pl.DataFrame({"truth": truth, "estimate": estimate}).filter(
@@ -162,24 +162,24 @@ def test_missing_truths_are_not_the_ignored_ones(*, na_rm: bool) -> None:
     assert found[".estimate"].to_list() == [0.75 if na_rm else None]
 
 
-def test_what_is_ignored_may_be_a_word_or_a_number() -> None:
+def test_ignore_index_may_be_text_or_float() -> None:
     words = tf.accuracy.arrays(["a", "pad", "b", "a"], ["a", "a", "b", "b"], ignore_index="pad", pos_label="a")
     assert words[".estimate"].item() == 2 / 3
     numbers = tf.rmse.arrays([1.0, -100.0, 3.0], [1.0, 2.0, 4.0], ignore_index=-100)
     assert numbers[".estimate"].item() == pytest.approx(math.sqrt(1 / 2))
 
 
-def test_without_truth_there_is_nothing_to_ignore() -> None:
+def test_ignore_index_without_truth_raises() -> None:
     with pytest.raises(tf.ArgumentError, match="there is no truth"):
         PARITY.arrays(estimate=[1, 0, 1, 1], by={"sex": ["f", "f", "m", "m"]}, ignore_index=0)
 
 
-def test_all_ignored() -> None:
+def test_ignoring_all_rows_gives_null() -> None:
     found = PARITY.arrays([0, 0], [1, 0], by={"sex": ["f", "m"]}, ignore_index=0, explain=True)
     assert found.select(".estimate", ".group_min", ".n").row(0) == (None, None, 0)
 
 
-def test_a_name_of_an_array_is_no_feature() -> None:
+def test_feature_may_be_named_truth() -> None:
     # truth, estimate and scores go by their roles, so that features may have any plain name
     by = {"truth": ["f", "f", "m", "m"]}
     found = tf.demographic_parity_ratio("truth").arrays([1, 0, 1, 0], [1, 0, 1, 1], by=by)
@@ -214,13 +214,13 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_no_array(name: str) -> None:
+def test_non_arrays_raise(name: str) -> None:
     call, message = WRONG[name]
     with pytest.raises(tf.ColumnError, match=message):
         call()
 
 
-def test_arrays_where_frames_belong() -> None:
+def test_arrays_in_place_of_a_frame_raise() -> None:
     arrays: Any = [0, 1, 1], [0, 1, 0]
     with pytest.raises(tf.ArgumentError, match=r"`data` is a list, no frame: arrays are given to `\.arrays"):
         tf.accuracy(*arrays)
@@ -237,14 +237,14 @@ def test_arrays_where_frames_belong() -> None:
         PARITY.arrays(estimate=[0, 1], by={"sex": [0, 1]}, group_by={"sex": [0, 1]})
 
 
-def test_labels_of_two_kinds() -> None:
+def test_labels_of_mixed_types_raise() -> None:
     with pytest.raises(tf.ColumnError, match="holds values of several kinds: int, str"):
         tf.accuracy.arrays([0, 1, "x"], [0, 1, 1])
     with pytest.raises(tf.LabelError, match="different kinds of labels"):
         tf.accuracy.arrays(["0", "1", "x"], [0, 1, 1])
 
 
-def test_arrays_of_other_libraries() -> None:
+def test_arrays_of_pandas_pyarrow_and_polars() -> None:
     truth, guess = ["a", None, "b", "a"], ["a", "b", "a", "a"]
     kinds: list[Any] = [
         list, pa.array, pd.array, pd.Categorical, pd.Index, pl.Series, lambda values: pa.chunked_array([values]),
@@ -257,7 +257,7 @@ def test_arrays_of_other_libraries() -> None:
     assert tf.accuracy.arrays(flags, [True, True, True, True])[".estimate"].item() == pytest.approx(2 / 3)
 
 
-def test_scores_of_many_labels_come_by_label() -> None:
+def test_multiclass_scores_are_given_by_label() -> None:
     truth, scores = [0, 1, 2, 0], np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
     by_label = {label: scores[:, label] for label in range(3)}
     frame = pl.DataFrame({"y": truth, **{f"p{label}": each for label, each in by_label.items()}})
@@ -267,7 +267,7 @@ def test_scores_of_many_labels_come_by_label() -> None:
         tf.mn_log_loss.arrays(truth, probs=scores)
 
 
-def test_a_name_stands_for_one_array() -> None:
+def test_same_name_with_different_arrays_raises() -> None:
     with pytest.raises(tf.ArgumentError, match="give 'sex' different arrays"):
         PARITY.arrays(estimate=[0, 1], by={"sex": [0, 1]}, group_by={"sex": [1, 1]})
 
@@ -276,18 +276,18 @@ def test_a_name_stands_for_one_array() -> None:
 
 
 @pytest.mark.parametrize("values", [[np.int64(1), 2.5], [np.int64(1), np.float64(2.5)]])
-def test_numbers_are_not_cut_off(values: list[Any]) -> None:
+def test_integers_and_floats_in_one_list_keep_fractions(values: list[Any]) -> None:
     found = tf.mae.arrays(values, [1.0, 2.5])
     assert found[".estimate"].item() == 0
 
 
 @pytest.mark.parametrize("values", ["01", b"\x00\x01"])
-def test_text_is_one_value(values: object) -> None:
+def test_text_in_place_of_an_array_raises(values: object) -> None:
     with pytest.raises(tf.ColumnError):
         of_parity([0, 1], values)
 
 
-def test_a_mask_is_seen() -> None:
+def test_masked_values_are_not_counted() -> None:
     masked = np.ma.array([1, 0, 0], mask=[False, False, True])
     try:
         found = tf.accuracy.arrays(masked, [1, 0, 1])
@@ -297,25 +297,25 @@ def test_a_mask_is_seen() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["str", "string", "category", "boolean"])
-def test_pandas_columns_with_holes(dtype: Any) -> None:
+def test_pandas_columns_with_missing_values(dtype: Any) -> None:
     values = [True, None, False, True] if dtype == "boolean" else ["f", None, "m", "m"]
     estimate = [1, 1, 0, 1]
     found = of_parity(estimate, pd.Series(values, dtype=dtype))
     assert_frame_equal(found, of_parity(estimate, pl.Series(values)))
 
 
-def test_what_is_ignored_is_of_the_kind_of_the_truth() -> None:
+def test_ignore_index_of_another_type_raises() -> None:
     with pytest.raises(tf.TidyfairError):
         tf.accuracy.arrays(["a", "b"], ["a", "a"], ignore_index=-1)
 
 
-def test_features_have_names() -> None:
+def test_features_without_names_raise() -> None:
     by: Any = [0, 1]
     with pytest.raises(tf.TidyfairError):
         PARITY.arrays(estimate=[0, 1], by=by)
 
 
-def test_tensors_are_exchanged_by_dlpack() -> None:
+def test_tensors_are_read_by_dlpack() -> None:
     given = [Exchanged(FRAME[column].cast(pl.Int64)) for column in ("y_true", "y_pred")]
     found = tf.accuracy.arrays(*given, by={"sex": Exchanged(FRAME["sex"].cast(pl.Int64))})
     assert_frame_equal(found, tf.accuracy(FRAME, "y_true", "y_pred"))
@@ -346,7 +346,7 @@ def arrays_of(frame: pl.DataFrame, kind: str, columns: dict[str, str]) -> dict[s
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", BATCHES)
-def test_an_accumulator_takes_arrays(name: str, kind: str) -> None:
+def test_accumulator_takes_arrays(name: str, kind: str) -> None:
     metric, columns, counting = BATCHES[name]
     seen = tf.Accumulator(metric, **counting)
     for start in (0, 150, 300):
@@ -362,12 +362,12 @@ def test_an_accumulator_takes_arrays(name: str, kind: str) -> None:
     assert_same(seen.compute_by_group().sort(keys), groups.sort(keys))
 
 
-def test_truth_and_estimate_come_in_their_order() -> None:
+def test_accumulator_takes_truth_and_estimate_by_position() -> None:
     seen = tf.Accumulator(tf.sens).update([1, 0, 1], [1, 0, 0]).update(np.array([1, 1]), np.array([1, 1]))
     assert seen.compute()[".estimate"].item() == 0.75
 
 
-def test_an_accumulator_ignores_what_it_is_told_to() -> None:
+def test_accumulator_applies_ignore_index() -> None:
     truth, guess, sex = [1, 0, -1, 1, 1, -1], [1, 1, 0, 0, 1, 1], list("ffmmmm")
     seen = tf.Accumulator(tf.metric_set(tf.accuracy, tf.equal_opportunity("sex")))
     for start in (0, 2, 4):
@@ -378,7 +378,7 @@ def test_an_accumulator_ignores_what_it_is_told_to() -> None:
     assert seen.state.cells["n"].sum() == 4
 
 
-def test_scores_and_frequencies_of_batches() -> None:
+def test_accumulator_takes_scores_and_frequency_weights() -> None:
     scores = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
     truth, often = np.array([0, 1, 2, 0]), np.array([2, 1, 3, 1])
     seen = tf.Accumulator(tf.mn_log_loss)
@@ -389,7 +389,7 @@ def test_scores_and_frequencies_of_batches() -> None:
     assert seen.compute()[".estimate"].item() == pytest.approx(expected, rel=1e-12)
 
 
-def test_workers_that_count_arrays_merge(tmp_path: Path) -> None:
+def test_accumulators_of_arrays_merge(tmp_path: Path) -> None:
     workers = [tf.Accumulator(CLASS) for _ in range(2)]
     for worker, part in zip(workers, (FRAME[:150], FRAME[150:]), strict=True):
         worker.update(part["y_true"], part["y_pred"], by={"sex": part["sex"], "race": part["race"]})
@@ -403,7 +403,7 @@ def test_workers_that_count_arrays_merge(tmp_path: Path) -> None:
     assert_same(tf.Accumulator(CLASS).merge(loaded).compute(), expected)
 
 
-def test_batches_of_arrays_that_do_not_fit_are_refused() -> None:
+def test_accumulator_rejects_incompatible_arrays() -> None:
     truth, guess, by = [1, 0], [1, 1], {"sex": ["f", "m"]}
     named = tf.Accumulator(tf.accuracy, "y", "p")
     with pytest.raises(tf.ArgumentError, match=r"made for frames, by `truth='y'`.* `Accumulator\(metrics\)`"):
@@ -432,7 +432,7 @@ def test_batches_of_arrays_that_do_not_fit_are_refused() -> None:
 # Logits
 
 
-def test_sigmoid_is_the_logistic_function() -> None:
+def test_sigmoid_equals_the_logistic_function() -> None:
     logits = [-30.0, -5.0, -1.5, -1e-3, -0.0, 0.0, 1e-9, 0.25, 1.0, 17.0]
     found = pl.DataFrame({"logit": logits}).select(tf.sigmoid("logit")).to_series()
     for probability, logit in zip(found, logits, strict=True):
@@ -440,13 +440,13 @@ def test_sigmoid_is_the_logistic_function() -> None:
 
 
 @pytest.mark.parametrize("dtype", [pl.Int8, pl.UInt16, pl.Int64, pl.Float32, pl.Float64])
-def test_sigmoid_of_any_number(dtype: Any) -> None:
+def test_sigmoid_of_any_numeric_dtype(dtype: Any) -> None:
     found = pl.DataFrame({"logit": [0, 2, 90]}, schema={"logit": dtype}).select(tf.sigmoid("logit")).to_series()
     assert found.dtype == pl.Float64
     assert found.to_list() == pytest.approx([0.5, 1 / (1 + math.exp(-2)), 1.0], rel=1e-15)
 
 
-def test_sigmoid_of_what_is_large_or_missing() -> None:
+def test_sigmoid_of_infinite_and_missing_values() -> None:
     logits = [-math.inf, -1e300, -1000.0, 1000.0, 1e300, math.inf, None]
     found = pl.DataFrame({"logit": logits}).select(tf.sigmoid("logit")).to_series().to_list()
     assert found == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, None]
@@ -454,7 +454,7 @@ def test_sigmoid_of_what_is_large_or_missing() -> None:
     assert math.isnan(undefined)
 
 
-def test_sigmoid_as_scores() -> None:
+def test_sigmoid_of_logits_equals_probabilities() -> None:
     frame = FRAME.with_columns(logit=(pl.col("score") / (1 - pl.col("score"))).log())
     calls: list[tuple[tf.MetricSet, dict[str, Any]]] = [(PROB, {}), (BOTH, {"threshold": 0.4})]
     for metric, options in calls:
@@ -508,7 +508,7 @@ def assert_same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
     places=st.lists(st.integers(0, 4), min_size=SOME.height, max_size=SOME.height),
     random=st.randoms(use_true_random=False),
 )
-def test_any_batches_added_in_any_way(name: str, places: list[int], random: Any) -> None:
+def test_tallies_of_batches_add_up_in_any_order(name: str, places: list[int], random: Any) -> None:
     metric, columns = STREAMS[name]
     parts = [part for _, part in SOME.with_columns(batch=pl.Series(places)).group_by("batch", maintain_order=True)]
     random.shuffle(parts)
@@ -521,7 +521,7 @@ def test_any_batches_added_in_any_way(name: str, places: list[int], random: Any)
     assert_same(groups.sort(keys), expected.sort(keys))
 
 
-def test_groups_that_batches_lack() -> None:
+def test_batches_may_lack_groups() -> None:
     # each batch has one race, and the last one is new
     parts = FRAME.sort("race").partition_by("race")
     for order in (parts, parts[::-1]):
@@ -529,13 +529,13 @@ def test_groups_that_batches_lack() -> None:
         assert_same(CLASS.compute(total), CLASS(FRAME, "y_true", "y_pred"))
 
 
-def test_labels_that_batches_lack() -> None:
+def test_batches_may_lack_labels() -> None:
     parts = FRAME.sort("y_multi", "pred_multi").partition_by("y_multi", "pred_multi")
     total: Any = sum(CLASS.tally(part, "y_multi", "pred_multi") for part in parts)
     assert_same(CLASS.compute(total), CLASS(FRAME, "y_multi", "pred_multi"))
 
 
-def test_empty_batches() -> None:
+def test_empty_batches_change_nothing() -> None:
     empty, whole = (CLASS.tally(frame, "y_true", "y_pred") for frame in (FRAME.clear(), FRAME))
     for total in (empty + whole, whole + empty, empty + whole + empty):
         assert_same(CLASS.compute(total), CLASS(FRAME, "y_true", "y_pred"))
@@ -545,7 +545,7 @@ def test_empty_batches() -> None:
 counted: Any = partial(CLASS.tally, truth="y_true", estimate="y_pred", case_weights="weight")
 
 
-def test_threads() -> None:
+def test_tallies_of_threads_add_up() -> None:
     parts = [FRAME[start : start + 25] for start in range(0, FRAME.height, 25)]
     with ThreadPoolExecutor(4) as pool:
         total: Any = sum(pool.map(counted, parts))
@@ -553,7 +553,7 @@ def test_threads() -> None:
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_tallies_travel(name: str) -> None:
+def test_tallies_pickle(name: str) -> None:
     metric, columns = STREAMS[name]
     tally = metric.tally(FRAME, **columns)
     back = pickle.loads(pickle.dumps(tally))  # noqa: S301 - our own bytes
@@ -562,7 +562,7 @@ def test_tallies_travel(name: str) -> None:
     assert_same(metric.compute(half + metric.tally(FRAME[200:], **columns)), metric.compute(tally))
 
 
-def test_processes() -> None:
+def test_tallies_of_processes_add_up() -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         total: Any = sum(pool.map(counted, [FRAME[:150], FRAME[150:]]))
     assert_same(CLASS.compute(total), CLASS(FRAME, "y_true", "y_pred", case_weights="weight"))
@@ -639,7 +639,7 @@ FORKS: dict[str, tuple[str, list[str]]] = {
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are seen in /proc")
 @pytest.mark.parametrize("name", FORKS)
-def test_a_fork_of_a_process_that_polars_has_run_in_is_told(name: str) -> None:
+def test_fork_after_polars_has_run_raises_fork_error(name: str) -> None:
     code, expected = FORKS[name]
     program = f"{FORKED}\n{textwrap.dedent(code)}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)  # noqa: S603 - our own
@@ -653,6 +653,6 @@ def pooled(part: pl.DataFrame) -> float:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are seen in /proc")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_pool_of_forks_ends_with_an_error_instead_of_hanging() -> None:
+def test_pool_of_forks_raises_instead_of_hanging() -> None:
     with get_context("fork").Pool(2) as pool, pytest.raises(tf.ForkError, match=r'get_context\("spawn"\)'):
         pool.map_async(pooled, [FRAME[:150], FRAME[150:]]).get(timeout=60)

@@ -100,7 +100,7 @@ def answers_of_polars(name: str) -> list[pl.DataFrame]:
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.filterwarnings("ignore")
-def test_every_engine_answers_as_polars_does(there: Any, name: str) -> None:
+def test_every_engine_equals_polars(there: Any, name: str) -> None:
     for found, expected in zip(answers_of(name, there), answers_of_polars(name), strict=True):
         assert isinstance(found, pl.DataFrame)
         # keys of another engine may be wider numbers
@@ -110,7 +110,7 @@ def test_every_engine_answers_as_polars_does(there: Any, name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_tests_gates_and_two_models_are_answered_too(there: Any) -> None:
+def test_hypothesis_tests_checks_and_model_comparison_equal_polars(there: Any) -> None:
     models = {"truth": "repaid", "one": "approved", "other": ABOVE, "pos_label": "yes", "times": 20}
     asked: list[tuple[Any, dict[str, Any]]] = [
         (tf.disparity_test(tf.demographic_parity("race"), times=50), LABELS),
@@ -138,7 +138,7 @@ COUNTED: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_every_cell_of_reference_data_is_that_of_polars(engine: Callable[[pl.DataFrame], Any], name: str) -> None:
+def test_cells_of_reference_data_equal_polars(engine: Callable[[pl.DataFrame], Any], name: str) -> None:
     rows = reference_data(name)
     data = engine(rows)
     for metric, call in COUNTED.values():
@@ -157,7 +157,7 @@ REFUSED = {"mase": "reads rows in their order"}
 
 @pytest.mark.parametrize("name", tf.catalogue()["name"])
 @pytest.mark.filterwarnings("ignore::tidyfair.UndefinedWarning")
-def test_every_metric_of_the_catalogue_is_that_of_polars(name: str) -> None:
+def test_every_catalogue_metric_equals_polars(name: str) -> None:
     rows = reference_data("b1000_single")
     asked = getattr(tf, name)
     kind = (asked if isinstance(asked, tf.Metric) else asked.metrics[0]).kind
@@ -200,7 +200,7 @@ PUSHED = ["labels", "outer groups", "weights", "a threshold", "thresholds", "sco
 
 @pytest.mark.parametrize("name", PUSHED)
 @pytest.mark.filterwarnings("ignore::tidyfair.UndefinedWarning")
-def test_one_aggregation_is_sent_and_cells_come_back(name: str, queries: list[tuple[str, int]]) -> None:
+def test_one_aggregation_query_returns_cells(name: str, queries: list[tuple[str, int]]) -> None:
     metric, call = CASES[name]
     metric(ELSEWHERE["duckdb"](LOANS), **call)
     ((sql, rows),) = queries
@@ -214,9 +214,7 @@ def test_one_aggregation_is_sent_and_cells_come_back(name: str, queries: list[tu
 
 
 @pytest.mark.parametrize("weights", [{}, {"case_weights": "big"}])
-def test_bins_of_scores_are_counted_where_the_scores_are(
-    weights: dict[str, Any], queries: list[tuple[str, int]]
-) -> None:
+def test_score_bins_are_counted_in_the_database(weights: dict[str, Any], queries: list[tuple[str, int]]) -> None:
     tf.roc_auc(ELSEWHERE["duckdb"](LOANS), **SCORES, **weights, score_bins=4)
     (_, cells), (sql, rows) = queries
     # truths, with none, by whether there is a score; and by the four bins
@@ -225,13 +223,13 @@ def test_bins_of_scores_are_counted_where_the_scores_are(
 
 
 @pytest.mark.filterwarnings("ignore::tidyfair.UndefinedWarning")
-def test_numbers_take_one_more_query_for_where_they_are(queries: list[tuple[str, int]]) -> None:
+def test_numeric_metrics_take_one_more_query_for_the_center(queries: list[tuple[str, int]]) -> None:
     metric, call = CASES["numbers"]
     metric(ELSEWHERE["duckdb"](LOANS), **call)
     assert [rows for _, rows in queries] == [1, LOANS.select("race", pl.col("score").is_null()).unique().height]
 
 
-def test_orders_of_scores_travel_as_distinct_rows(queries: list[tuple[str, int]]) -> None:
+def test_ranking_metrics_fetch_distinct_rows_with_counts(queries: list[tuple[str, int]]) -> None:
     rounded = LOANS.with_columns(pl.col("score").round(1))
     tf.roc_auc(ELSEWHERE["duckdb"](rounded), **SCORES)
     ((sql, rows),) = queries
@@ -239,7 +237,7 @@ def test_orders_of_scores_travel_as_distinct_rows(queries: list[tuple[str, int]]
     assert rows == rounded.select("repaid", "score").unique().height < 50
 
 
-def test_labels_that_are_no_labels_are_refused_before_they_are_counted(queries: list[tuple[str, int]]) -> None:
+def test_continuous_estimate_raises_before_counting(queries: list[tuple[str, int]]) -> None:
     with pytest.raises(tf.ColumnError, match="'score' holds numbers that are not whole"):
         tf.accuracy(ELSEWHERE["duckdb"](LOANS), "repaid", "score")
     assert [rows for _, rows in queries] == [1]
@@ -263,7 +261,7 @@ TRAPS: dict[str, pl.Series] = {
 
 
 @pytest.mark.parametrize("name", TRAPS)
-def test_keys_of_all_kinds_are_groups(engine: Callable[[pl.DataFrame], Any], name: str) -> None:
+def test_group_keys_of_every_type(engine: Callable[[pl.DataFrame], Any], name: str) -> None:
     people = pl.DataFrame({"key": TRAPS[name], "y": [1, 0, 1, 1, 0, 0] * 4, "p": [1, 1, 0, 1, 0, 1, 0, 0] * 3})
     data = engine(people)
     # databases have levels as text, in the order of the alphabet
@@ -276,7 +274,7 @@ def test_keys_of_all_kinds_are_groups(engine: Callable[[pl.DataFrame], Any], nam
 
 
 @pytest.mark.filterwarnings("ignore::tidyfair.UndefinedWarning")
-def test_nobody_there(engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_empty_table(engine: Callable[[pl.DataFrame], Any]) -> None:
     empty = LOANS.clear()
     found = FAIR(engine(empty), **LABELS, labels=["no", "yes"])
     expected = FAIR(empty, **LABELS, labels=["no", "yes"])
@@ -286,7 +284,7 @@ def test_nobody_there(engine: Callable[[pl.DataFrame], Any]) -> None:
 NAMES = ["select", '"a b"', "x;drop", "it's", "a.b", "`", "g ", "%s", "{0}", "group", "n", "k0"]
 
 
-def test_columns_may_have_names_that_mean_something_to_engines(engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_column_names_may_be_sql_keywords(engine: Callable[[pl.DataFrame], Any]) -> None:
     plain = pl.DataFrame({name: [index * row % 7 % 2 for row in range(20)] for index, name in enumerate(NAMES, 2)})
     data = engine(plain)
     for place in range(0, len(NAMES), 3):
@@ -299,7 +297,7 @@ def test_columns_may_have_names_that_mean_something_to_engines(engine: Callable[
         assert ordered[".estimate"].to_list() == wanted[".estimate"].to_list()
 
 
-def test_names_that_differ_in_case_only(engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_column_names_differing_only_in_case(engine: Callable[[pl.DataFrame], Any]) -> None:
     people = pl.DataFrame({"y": [1, 0] * 8, "p": [1, 0, 0, 1] * 4, "sex": list("aabb") * 4, "Sex": list("abab") * 4})
     if engine not in (*EAGER.values(), ENGINES["lazy"], ELSEWHERE["dask"]):
         # names of databases are equal whatever their case: DuckDB renames one of the two, Spark has two of one name
@@ -312,7 +310,7 @@ def test_names_that_differ_in_case_only(engine: Callable[[pl.DataFrame], Any]) -
         assert found.rows() == expected.rows()
 
 
-def test_levels_keep_their_order() -> None:
+def test_duckdb_enum_levels_keep_their_order() -> None:
     levels = pl.Enum(["low", "mid", "high"])
     people = pl.DataFrame({"y": ["high", "low", "mid", "low"], "p": ["high", "mid", "mid", "low"]})
     connection = duckdb.connect()
@@ -367,7 +365,7 @@ WITH_LEVELS: dict[str, Callable[[pl.DataFrame], Any]] = {
 
 
 @pytest.mark.parametrize("name", WITH_LEVELS)
-def test_levels_that_do_not_occur_count_alike_on_all_engines_that_know_them(name: str) -> None:
+def test_unused_levels_count_on_every_engine_with_categories(name: str) -> None:
     data = WITH_LEVELS[name](LEVELLED)
     linear = tf.metric_tweak(tf.kap, "linear", weighting="linear")
     every = tf.metric_set(tf.sens, tf.spec, tf.prevalence, tf.accuracy, linear)
@@ -382,7 +380,7 @@ def test_levels_that_do_not_occur_count_alike_on_all_engines_that_know_them(name
 
 @pytest.mark.parametrize("kind", ["pandas", "pyarrow", "pandas_pyarrow", "dask"])
 @pytest.mark.parametrize("levels", [[4.0, 3.0, 1.0, 2.0], [4, 3, 1, 2], [0.5, 0.25, 1.5, 1.0]], ids=str)
-def test_ordered_categories_of_numbers_are_numbers_with_their_levels(kind: str, levels: list[float]) -> None:
+def test_ordered_numeric_categories_keep_their_levels(kind: str, levels: list[float]) -> None:
     rates = pl.DataFrame(
         {"y": [levels[0], levels[2], levels[3], None], "p": [levels[0], levels[3], levels[3], levels[2]]}
     )
@@ -407,7 +405,7 @@ def test_ordered_categories_of_numbers_are_numbers_with_their_levels(kind: str, 
     assert as_polars(tf.mae(data, "y", "p"))[".estimate"].item() == (known["y"] - known["p"]).abs().mean()
 
 
-def test_two_ordered_categories_of_numbers_have_their_event() -> None:
+def test_two_ordered_numeric_categories_are_binary() -> None:
     truth, estimate = [0.0, 1.0, 1.0, None], [1.0, 1.0, 0.0, 1.0]
     data = _ordered(pl.DataFrame({"y": truth, "p": estimate}), [0.0, 1.0])
     for frame in (data, dask.dataframe.from_pandas(data, npartitions=2)):
@@ -418,14 +416,14 @@ def test_two_ordered_categories_of_numbers_have_their_event() -> None:
         _ = one + other
 
 
-def test_levels_of_arrays_come_over() -> None:
+def test_dictionary_levels_of_arrow_arrays_are_kept() -> None:
     truth = pa.array(["b", "b", "c"]).dictionary_encode()
     levels = pa.DictionaryArray.from_arrays(truth.indices, ["b", "c", "never"], ordered=True)
     found = tf.prevalence.arrays(levels, on_undefined="ignore")
     assert found.select(".estimator", ".estimate").row(0) == ("macro", pytest.approx(1 / 3))
 
 
-def test_what_cannot_be_asked_of_rows_elsewhere() -> None:
+def test_requests_that_engines_cannot_answer_raise() -> None:
     data = ELSEWHERE["duckdb"](LOANS.with_columns(minus=pl.lit(-1.0), endless=pl.lit(float("inf"))))
     cases: list[tuple[str, Callable[[], Any]]] = [
         ("no column 'nowhere'", lambda: tf.accuracy(data, "repaid", "nowhere")),
@@ -461,12 +459,12 @@ OTHER_ROWS: dict[str, pl.Expr] = {
 
 
 @pytest.mark.parametrize("name", OTHER_ROWS)
-def test_what_reads_other_rows_is_refused_wherever_it_stands(name: str) -> None:
+def test_expressions_reading_other_rows_raise(name: str) -> None:
     with pytest.raises(tf.ColumnError, match="may read other rows too"):
         tf.accuracy(ELSEWHERE["duckdb"](LOANS), "repaid", "approved", group_by=OTHER_ROWS[name].alias("odd"))
 
 
-def test_numbers_far_apart_lose_no_digits() -> None:
+def test_distant_groups_keep_numeric_precision() -> None:
     steps = pl.int_range(50)
     near = pl.select(y=steps.cast(pl.Float64), p=steps + steps % 3 / 2, w=pl.lit(1.0), g=pl.lit("near"))
     both = near.vstack(near.with_columns(pl.col("y", "p") + 1e9, g=pl.lit("far")))
@@ -480,7 +478,7 @@ def test_numbers_far_apart_lose_no_digits() -> None:
     assert_frame_equal(found, metrics(odd, **call, case_weights="w"), rel_tol=1e-9)
 
 
-def test_odd_columns_beside_are_not_read_and_odd_types_are_refused() -> None:
+def test_unsupported_column_types_raise_only_when_used() -> None:
     connection = duckdb.connect()
     query = "select 1 as y, 1 as e, timestamp_s '2020-01-01' as z, interval 1 day as k, '101'::bit as b from range(9)"
     data = connection.sql(query)
@@ -507,7 +505,7 @@ def test_large_weights_and_frequencies() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of DuckDB, by Ibis
-def test_narwhals_makes_columns_where_the_rows_are(there: Any) -> None:
+def test_narwhals_columns_are_computed_in_the_engine(there: Any) -> None:
     opened = nw.from_native(there[0].table(there[1]) if isinstance(there, tuple) else there)
     made = opened.with_columns(heavy=nw.col("weight") > 1)
     heavy = (pl.col("weight") > 1).alias("heavy")
@@ -517,13 +515,13 @@ def test_narwhals_makes_columns_where_the_rows_are(there: Any) -> None:
         tf.demographic_parity(nw.col("heavy"))  # pyright: ignore[reportArgumentType] - bad input
 
 
-def test_missing_labels_of_pandas_are_missing_in_dask() -> None:
+def test_dask_nan_labels_are_missing() -> None:
     people = pd.DataFrame({"y": [1.0, None, 0.0, 1.0] * 5, "e": [1, 0, 0, 1] * 5})
     assert tf.accuracy(dask.dataframe.from_pandas(people, npartitions=3), "y", "e")[".estimate"].item() == 1
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of pandas, to Dask
-def test_levels_in_files_are_text_in_dask(tmp_path: Path) -> None:
+def test_dask_reads_enum_levels_in_files_as_text(tmp_path: Path) -> None:
     people = pl.DataFrame({"y": ["high", "low", "mid", "low"], "p": ["high", "mid", None, "low"], "g": list("abab")})
     levels = people.with_columns(pl.col("y", "p").cast(pl.Enum(["low", "mid", "high", "never"])))
     for place, part in enumerate((levels[:1], levels[1:])):
@@ -535,7 +533,7 @@ def test_levels_in_files_are_text_in_dask(tmp_path: Path) -> None:
     assert tf.accuracy(data, "y", "y", group_by="p").rows() == tf.accuracy(people, "y", "y", group_by="p").rows()
 
 
-def test_what_is_no_number_is_not_passed_over_by_dask() -> None:
+def test_dask_nan_quotients_make_the_metric_null() -> None:
     zeros = pd.DataFrame({"y": [0.0, 1.0, None] * 4, "e": [0.0, 1.0, 1.0] * 4})
     data = dask.dataframe.from_pandas(zeros, npartitions=3)
     found = tf.metric_set(tf.mape, tf.mae)(data, "y", "e", on_undefined="ignore")
@@ -595,7 +593,7 @@ FAILURES: dict[str, tuple[Callable[[Path], Any], str, str]] = {
 
 
 @pytest.mark.parametrize("name", FAILURES)
-def test_an_engine_that_fails_says_what_was_done_meanwhile(name: str, tmp_path: Path) -> None:
+def test_engine_errors_carry_a_note_on_the_step(name: str, tmp_path: Path) -> None:
     opened, engine, said = FAILURES[name]
     if engine == "pyspark":
         spark()
@@ -607,13 +605,13 @@ def test_an_engine_that_fails_says_what_was_done_meanwhile(name: str, tmp_path: 
         assert caught.value.__notes__ == ["while tidyfair counted the rows"]
 
 
-def test_a_column_that_vanished_is_named() -> None:
+def test_dropped_column_is_named() -> None:
     opened = _changed_below("alter table people drop column approved")
     with pytest.raises(tf.ColumnError, match="no column 'approved'"):
         tf.accuracy(opened, "repaid", "approved")
 
 
-def test_what_reads_rows_says_so_too(tmp_path: Path) -> None:
+def test_errors_of_functions_reading_rows_carry_a_note(tmp_path: Path) -> None:
     for ask in (
         lambda data: tf.lump_rare(data, "race", 3),
         lambda data: tf.missing_truth(data, "repaid", "approved", positive="yes"),
@@ -627,7 +625,7 @@ def test_what_reads_rows_says_so_too(tmp_path: Path) -> None:
 # Files
 
 
-def test_partitions_in_folders_are_outer_groups(tmp_path: Path) -> None:
+def test_hive_partitions_may_be_outer_groups(tmp_path: Path) -> None:
     LOANS.lazy().sink_parquet(pl.PartitionBy(tmp_path, key=["fold", "race"], include_key=False))
     lake = pl.scan_parquet(tmp_path, hive_partitioning=True)
     metrics = tf.metric_set(tf.accuracy, tf.demographic_parity("race"))
@@ -638,7 +636,7 @@ def test_partitions_in_folders_are_outer_groups(tmp_path: Path) -> None:
     assert_frame_equal(metrics(database, **call), metrics(LOANS, **call), check_dtypes=False)
 
 
-def test_columns_that_are_not_needed_are_not_read(tmp_path: Path) -> None:
+def test_unneeded_parquet_columns_are_not_read(tmp_path: Path) -> None:
     path = tmp_path / "loans.parquet"
     LOANS.with_columns(diary=ROW.cast(pl.String)).write_parquet(path, compression="zstd", statistics=False)
     pages = parquet.ParquetFile(path).metadata.row_group(0)
@@ -658,7 +656,7 @@ def test_columns_that_are_not_needed_are_not_read(tmp_path: Path) -> None:
             assert_frame_equal(found, metric(LOANS, **call, on_undefined="ignore"), rel_tol=1e-9)
 
 
-def test_parquet_is_counted_by_the_database_too(tmp_path: Path) -> None:
+def test_duckdb_counts_parquet_files(tmp_path: Path) -> None:
     LOANS.write_parquet(tmp_path / "loans.parquet")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -88,7 +88,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("name", KEYS)
-def test_a_table_counts_what_a_group_by_counts(name: str, lazy: bool, counted: list[int]) -> None:  # noqa: FBT001 - a case
+def test_table_counts_equal_group_by(name: str, lazy: bool, counted: list[int]) -> None:  # noqa: FBT001 - a case
     people = pl.DataFrame({"key": KEYS[name], "y": some([True, False, None]), "p": some([True, False])})
     expected = people.group_by("key", "y", "p").agg(n=pl.len().cast(pl.Int64))
     metric = tf.metric_set(tf.accuracy, tf.demographic_parity("key"))
@@ -98,7 +98,7 @@ def test_a_table_counts_what_a_group_by_counts(name: str, lazy: bool, counted: l
     assert bool(counted) == (name in (BY_DTYPE if lazy else BY_DTYPE | BY_A_LOOK))
 
 
-def test_many_keys_make_one_number(counted: list[int]) -> None:
+def test_many_keys_are_packed_into_one_integer(counted: list[int]) -> None:
     names = ["levels", "numbers", "years", "categories of their own"]
     people = pl.DataFrame({name: KEYS[name] for name in names}).with_columns(y=some([0, 1]), p=some([0, 1, None]))
     cells = tf.accuracy.tally(people, "y", "p", group_by=names).cells
@@ -109,7 +109,7 @@ def test_many_keys_make_one_number(counted: list[int]) -> None:
     assert counted == [(3 + 1) * (43 + 1) * 37 * (2 + 1) * 2 * (2 + 1)]
 
 
-def test_too_many_places_are_grouped_instead(counted: list[int]) -> None:
+def test_too_many_key_combinations_use_group_by(counted: list[int]) -> None:
     people = pl.DataFrame({"a": some(range(1_000)), "b": some(range(1_000)), "y": some([0, 1]), "p": some([0, 1])})
     cells = tf.accuracy.tally(people, "y", "p", group_by=["a", "b"]).cells
     assert counted == []
@@ -117,7 +117,7 @@ def test_too_many_places_are_grouped_instead(counted: list[int]) -> None:
 
 
 @pytest.mark.parametrize("weight", ["weights", "whole"])
-def test_sums_are_grouped_by_that_number(weight: str, counted: list[int]) -> None:
+def test_sums_are_grouped_by_the_packed_key(weight: str, counted: list[int]) -> None:
     people = pl.DataFrame({"key": KEYS["numbers"], "y": some([0, 1]), "p": some([0, 1]), "whole": some([1, 2])})
     people = people.with_columns(weights=pl.col("whole") / 3)
     cells = tf.accuracy.tally(people, "y", "p", group_by="key", case_weights=weight).cells
@@ -180,7 +180,7 @@ def drawn(random: np.random.Generator, kind: Kind, rows: int, missing: float) ->
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 100, 2**13 - 1, 2**13, 60_000])
 @pytest.mark.parametrize("seed", range(12))
-def test_random_frames_are_counted_as_a_group_by_does(rows: int, seed: int) -> None:
+def test_random_frames_are_counted_as_by_group_by(rows: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     labels, groups = list(LABELS.values()), list(GROUPS.values())
     shares = random.choice([0.0, 0.3, 1.0], 3, p=[0.6, 0.3, 0.1])
@@ -190,7 +190,7 @@ def test_random_frames_are_counted_as_a_group_by_does(rows: int, seed: int) -> N
 
 
 @pytest.mark.parametrize("rows", [2**20 - 1, 2**20, 2**20 + 1, 2**21 + 7])
-def test_bitmaps_count_what_a_group_by_counts_at_their_borders(rows: int, crossed: list[int]) -> None:
+def test_bitmap_counts_equal_group_by_at_word_boundaries(rows: int, crossed: list[int]) -> None:
     places = pl.int_range(rows, eager=True)
     people = pl.DataFrame(
         {"key": (places % 3).cast(pl.Int8), "y": places % 7 > 2, "p": (places % 5 > 1).cast(pl.Int64)}
@@ -201,7 +201,7 @@ def test_bitmaps_count_what_a_group_by_counts_at_their_borders(rows: int, crosse
 
 @pytest.mark.parametrize("rows", [1, 500, 60_000])
 @pytest.mark.parametrize("name", sorted(LABELS.keys() - MANY))
-def test_few_combinations_without_nulls_are_counted_by_bitmaps(name: str, rows: int, crossed: list[int]) -> None:
+def test_bitmaps_are_used_for_few_combinations_without_nulls(name: str, rows: int, crossed: list[int]) -> None:
     random = np.random.default_rng(3)
     columns = {key: drawn(random, LABELS[name], rows, 0) for key in ("key", "y", "p")}
     assert_counted(pl.DataFrame(columns))
@@ -210,7 +210,7 @@ def test_few_combinations_without_nulls_are_counted_by_bitmaps(name: str, rows: 
 
 @pytest.mark.parametrize("rows", [500, 60_000])
 @pytest.mark.parametrize("name", ["key", "y", "p"])
-def test_nulls_are_counted_without_bitmaps(name: str, rows: int, crossed: list[int]) -> None:
+def test_bitmaps_are_not_used_with_nulls(name: str, rows: int, crossed: list[int]) -> None:
     random = np.random.default_rng(0)
     people = {key: drawn(random, LABELS["truth values"], rows, 0.1 if key == name else 0) for key in ("key", "y", "p")}
     assert_counted(pl.DataFrame(people))
@@ -218,7 +218,7 @@ def test_nulls_are_counted_without_bitmaps(name: str, rows: int, crossed: list[i
 
 
 @pytest.mark.parametrize("rows", [100, 60_000])
-def test_frames_of_parts_and_parts_of_frames_are_counted(rows: int) -> None:
+def test_chunked_and_sliced_frames_are_counted(rows: int) -> None:
     random, kinds = np.random.default_rng(0), {"key": "levels", "y": "truth values", "p": "numbers"}
     parts = [
         pl.DataFrame({name: drawn(random, LABELS[kind], size, 0) for name, kind in kinds.items()})
@@ -232,7 +232,7 @@ def test_frames_of_parts_and_parts_of_frames_are_counted(rows: int) -> None:
 
 
 @pytest.mark.parametrize("rows", [100, 60_000])
-def test_whole_floats_are_counted_like_whole_numbers(rows: int, crossed: list[int], counted: list[int]) -> None:
+def test_integral_floats_are_counted_as_integers(rows: int, crossed: list[int], counted: list[int]) -> None:
     random = np.random.default_rng(0)
     columns = {name: drawn(random, LABELS["floats"], rows, 0) for name in ("key", "y", "p")}
     assert_counted(pl.DataFrame(columns))
@@ -246,7 +246,7 @@ def test_whole_floats_are_counted_like_whole_numbers(rows: int, crossed: list[in
 
 @pytest.mark.parametrize("rows", [100, 60_000])
 @pytest.mark.parametrize("odd", [0.5, math.inf])
-def test_floats_that_are_not_whole_are_no_labels_but_may_be_keys(rows: int, odd: float) -> None:
+def test_fractional_floats_may_be_keys_but_not_labels(rows: int, odd: float) -> None:
     columns = {name: drawn(np.random.default_rng(0), LABELS["floats"], rows, 0) for name in ("key", "y", "p")}
     people = pl.DataFrame(columns).with_columns(pl.when(pl.col("key") == 1).then(odd).otherwise("key").alias("key"))
     assert_counted(people)
@@ -255,7 +255,7 @@ def test_floats_that_are_not_whole_are_no_labels_but_may_be_keys(rows: int, odd:
             tf.accuracy(people, "key", "p")
 
 
-def test_a_table_grows_with_the_rows(counted: list[int]) -> None:
+def test_table_size_limit_grows_with_rows(counted: list[int]) -> None:
     random = np.random.default_rng(0)
     rows, groups = 300_000, 70_000
     numbers = pl.Series(random.integers(0, groups, rows)).extend_constant(groups, 1).extend_constant(0, 1)
@@ -266,7 +266,7 @@ def test_a_table_grows_with_the_rows(counted: list[int]) -> None:
     assert counted[1:] == []
 
 
-def test_a_million_levels_are_no_python_objects() -> None:
+def test_a_million_levels_use_little_memory() -> None:
     tracemalloc.start()
     values = Levels(pl.Int64(), 5, 2**20).values()
     _, peak = tracemalloc.get_traced_memory()
@@ -275,7 +275,7 @@ def test_a_million_levels_are_no_python_objects() -> None:
     assert peak < 2**20
 
 
-def test_few_rows_take_one_query_at_most(monkeypatch: pytest.MonkeyPatch, at_once: list[int]) -> None:
+def test_few_rows_take_at_most_one_query(monkeypatch: pytest.MonkeyPatch, at_once: list[int]) -> None:
     queries: list[pl.LazyFrame] = []
     collect: Callable[..., Any] = pl.LazyFrame.collect
 
@@ -299,7 +299,7 @@ def test_few_rows_take_one_query_at_most(monkeypatch: pytest.MonkeyPatch, at_onc
 
 
 @pytest.mark.parametrize("missing", [False, True])
-def test_the_engine_that_the_user_sets_gets_the_whole_query(
+def test_engine_affinity_of_the_user_is_respected(
     missing: bool,  # noqa: FBT001 - a case
     counted: list[int],
     crossed: list[int],
@@ -318,13 +318,13 @@ def test_the_engine_that_the_user_sets_gets_the_whole_query(
 
 
 @pytest.mark.skipif(find_spec("cudf_polars") is not None, reason="polars' own error shows that it was asked")
-def test_a_gpu_is_asked_for_where_the_user_sets_it() -> None:
+def test_gpu_engine_is_used_when_set() -> None:
     people = pl.DataFrame({"y": some([True, False]), "p": some([True, False])})
     with pl.Config(engine_affinity="gpu"), pytest.raises(ModuleNotFoundError, match="cudf_polars"):
         tf.accuracy(people, "y", "p")
 
 
-def test_what_fails_while_rows_are_counted_comes_through() -> None:
+def test_errors_while_counting_are_raised() -> None:
     people = pl.DataFrame({"y": some([True, False]), "p": some([1, 2, 3])})
     odd = pl.col("p").cast(pl.String).str.to_date("%Y").is_null().alias("odd")
     with pytest.raises(tf.TidyfairError, match="conversion"):

@@ -49,13 +49,13 @@ def parity(*by: str) -> tf.GroupwiseMetric:
     return tf.demographic_parity(*by)
 
 
-def test_few_values_are_counted_together(tallies: list[Tally]) -> None:
+def test_features_with_few_values_share_one_pass(tallies: list[Tally]) -> None:
     tf.metric_set(tf.accuracy, parity("sex"), parity("race"), parity("sex", "race"))(VISITS, **CALL)
     assert len(tallies) == 1
     assert len(tallies[0].cells) == 2 * 4 * 4
 
 
-def test_features_with_many_values_do_not_multiply(tallies: list[Tally]) -> None:
+def test_features_with_many_values_are_counted_separately(tallies: list[Tally]) -> None:
     both = tf.metric_set(tf.accuracy, parity("user"), tf.equal_opportunity("item"), parity("sex"))
     found = both(VISITS, **CALL, explain=True)
     assert len(tallies) == 3
@@ -69,12 +69,12 @@ def test_features_with_many_values_do_not_multiply(tallies: list[Tally]) -> None
     assert_frame_equal(groups, each, check_row_order=False)
 
 
-def test_a_feature_among_those_of_another_is_counted_with_these(tallies: list[Tally]) -> None:
+def test_feature_of_an_intersection_is_counted_with_it(tallies: list[Tally]) -> None:
     tf.metric_set(parity("user", "item"), parity("user"), parity("item"))(VISITS, **CALL)
     assert len(tallies) == 1
 
 
-def test_the_look_at_some_rows_is_one_in_every_engine(
+def test_pass_planning_samples_rows_on_every_engine(
     engine: Callable[[pl.DataFrame], Any], tallies: list[Tally]
 ) -> None:
     found = tf.metric_set(parity("user"), parity("item"))(engine(VISITS), **CALL, group_by="fold")
@@ -83,7 +83,7 @@ def test_the_look_at_some_rows_is_one_in_every_engine(
     assert_frame_equal(as_polars(found), expected, check_dtypes=False)
 
 
-def test_intervals_and_warnings_are_those_of_one_pass(tallies: list[Tally]) -> None:
+def test_intervals_and_warnings_with_several_passes(tallies: list[Tally]) -> None:
     both = tf.metric_set(parity("user"), tf.demographic_parity("item", aggregate=tf.standard_deviation()))
     sure = both(VISITS, **CALL, interval="auto", times=20)
     assert len(tallies) == 2
@@ -93,7 +93,7 @@ def test_intervals_and_warnings_are_those_of_one_pass(tallies: list[Tally]) -> N
     assert len(told) == 1
 
 
-def test_what_is_wrong_is_said_by_the_counting() -> None:
+def test_bad_columns_raise_with_several_passes() -> None:
     with pytest.raises(tf.ColumnError, match="no column 'nobody'"):
         tf.metric_set(parity("user"), parity("nobody"))(VISITS, **CALL)
     broken = (pl.col("sex") + 1).alias("broken")
@@ -119,7 +119,7 @@ def queries_of(call: Callable[[], object]) -> int:
     return count
 
 
-def test_a_call_on_few_rows_is_the_count_and_a_few_looks_at_keys() -> None:
+def test_few_rows_take_few_polars_queries() -> None:
     few_rows = VISITS.head(1000).cast({"sex": pl.Enum(["f", "m"]), "race": pl.Enum(list("abcd"))})
     one = tf.metric_set(tf.sens, tf.equal_opportunity("sex", "race"))
     bys = [("sex",), ("race",), ("sex", "race")]

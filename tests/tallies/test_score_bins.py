@@ -47,7 +47,7 @@ def distance(found: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
 
 @settings(deadline=None, max_examples=examples(80), database=None)
 @given(data=frames(), bins=st.sampled_from([2, 3, 10, 1000, 65536]), weighted=st.booleans())
-def test_no_value_is_farther_off_than_its_bound(data: pl.DataFrame, bins: int, *, weighted: bool) -> None:
+def test_error_is_within_error_bound(data: pl.DataFrame, bins: int, *, weighted: bool) -> None:
     columns: dict[str, Any] = {**COLUMNS, "pos_label": 1, "case_weights": "w" if weighted and data["w"].sum() else None}
     fair = tf.metric_set(METRICS, tf.auc_parity("g"), tf.auc_parity("g", aggregate=tf.group_minimum(), name="least"))
     for call in (fair.by_group, lambda *given, **options: fair(*given, **options, on_undefined="ignore")):
@@ -57,7 +57,7 @@ def test_no_value_is_farther_off_than_its_bound(data: pl.DataFrame, bins: int, *
         assert (off["off"] <= off[".error_bound"] + ROUNDING).all()
 
 
-def test_the_bound_of_the_area_is_reached_by_some_order() -> None:
+def test_roc_auc_error_bound_is_attained() -> None:
     # two bins: the lower one has two with and three without the event, the upper one of each
     first = pl.DataFrame({"y": [1, 1, 0, 0, 0, 1, 0], "p": [0.41, 0.42, 0.1, 0.2, 0.3, 0.9, 0.8]})
     last = first.with_columns(p=pl.Series([0.1, 0.2, 0.41, 0.42, 0.43, 0.8, 0.9]))
@@ -69,7 +69,7 @@ def test_the_bound_of_the_area_is_reached_by_some_order() -> None:
         assert exact[".estimate"].item() - binned[".estimate"].item() == pytest.approx(sign * 7 / 24)
 
 
-def test_bins_are_of_equal_width_and_the_last_holds_1() -> None:
+def test_bins_have_equal_width_and_the_last_includes_1() -> None:
     data = pl.DataFrame({"y": [0, 1, 0, 1, 1, 0], "p": [0.0, 0.249, 0.25, 0.5, 1.0, 0.99]})
     by_hand = data.with_columns(p=(pl.col("p") * 4).floor().clip(0, 3))
     binned = METRICS.by_group(data, **COLUMNS, score_bins=4).head(6)
@@ -79,7 +79,7 @@ def test_bins_are_of_equal_width_and_the_last_holds_1() -> None:
     )
 
 
-def test_sums_of_scores_stay_exact() -> None:
+def test_brier_score_stays_exact_with_bins() -> None:
     data = lending(2_000)
     call: dict[str, Any] = {"truth": "repaid", "probs": "score", "pos_label": "yes"}
     found = METRICS(data, **call, score_bins=4).filter(pl.col(".metric") == "brier_class")
@@ -88,7 +88,7 @@ def test_sums_of_scores_stay_exact() -> None:
 
 
 @pytest.mark.parametrize("weights", [None, "weight", "whole"])
-def test_a_large_frame_is_counted_in_a_table_and_any_other_one_by_group(weights: str | None) -> None:
+def test_table_and_group_by_counts_of_bins_agree(weights: str | None) -> None:
     data = lending(60_000).with_columns(whole=(pl.col("weight") * 10).cast(pl.Int64))
     plain = data.with_columns(pl.col("repaid", "race").cast(pl.String))
     fair = tf.metric_set(METRICS, tf.auc_parity("race"))
@@ -107,7 +107,7 @@ def test_a_large_frame_is_counted_in_a_table_and_any_other_one_by_group(weights:
     assert_frame_equal(fair.compute(merged, pos_label="yes"), found, abs_tol=ROUNDING)
 
 
-def test_a_state_of_bins_travels(tmp_path: Path) -> None:
+def test_state_with_bins_is_saved_and_loaded(tmp_path: Path) -> None:
     data, path = lending(3_000), tmp_path / "state.parquet"
     call: dict[str, Any] = {"truth": "repaid", "probs": "score", "score_bins": 64}
     fair = tf.metric_set(METRICS, tf.auc_parity("sex"))
@@ -119,7 +119,7 @@ def test_a_state_of_bins_travels(tmp_path: Path) -> None:
         tf.load_state(path, like=fair.tally(data.head(0), **other))
 
 
-def test_more_than_two_labels() -> None:
+def test_multiclass_error_is_within_error_bound() -> None:
     data = pl.DataFrame({"y": list("abcabcaabbcc") * 4}).with_columns(
         (((pl.int_range(pl.len()) * step) % 17 + 1) / 18).alias(name) for step, name in ((5, "a"), (7, "b"), (11, "c"))
     )
@@ -133,7 +133,7 @@ def test_more_than_two_labels() -> None:
         assert (off[".error_bound"] > 0).all()
 
 
-def test_what_has_no_bound_says_so() -> None:
+def test_aggregates_without_error_bound_report_null() -> None:
     data = lending(500)
     call: dict[str, Any] = {"truth": "repaid", "probs": "score", "pos_label": "yes", "score_bins": 64}
     aggregates = (tf.ratio(), tf.difference(to="overall"), tf.difference(to="White", signed=True))
@@ -170,14 +170,14 @@ def test_what_has_no_bound_says_so() -> None:
         ),
     ],
 )  # fmt: skip
-def test_bad_input(metric: Any, options: dict[str, Any], expected: str) -> None:
+def test_bad_score_bins_raise(metric: Any, options: dict[str, Any], expected: str) -> None:
     data = pl.DataFrame({"y": [0, 1, 1], "p": [0.1, 0.5, 0.7], "logit": [-2.0, 0.0, 1.5], "g": ["a", "b", "a"]})
     with pytest.raises(tf.TidyfairError) as caught:
         metric(data, **COLUMNS | options)
     assert str(caught.value) == expected
 
 
-def test_a_tally_of_bins_is_read_by_what_can_read_it() -> None:
+def test_tally_with_bins_rejects_metrics_needing_scores() -> None:
     data = pl.DataFrame({"y": [0, 1, 1], "p": [0.1, 0.5, 0.7]})
     tally = tf.roc_auc.tally(data, **COLUMNS, score_bins=8)
     with pytest.raises(tf.ArgumentError) as caught:
@@ -187,7 +187,7 @@ def test_a_tally_of_bins_is_read_by_what_can_read_it() -> None:
     )
 
 
-def test_a_tally_of_bins_holds_no_score() -> None:
+def test_tally_with_bins_holds_no_scores() -> None:
     data = pl.DataFrame({"y": [1, 0, 1], "p": [0.912345678, 0.2, 0.7], "g": ["alone", "b", "b"]})
     tally = tf.auc_parity("g").tally(data, "y", probs="p", score_bins=4)
     assert tally.rows is not None
@@ -196,7 +196,7 @@ def test_a_tally_of_bins_holds_no_score() -> None:
         assert not any(isinstance(value, float) for value in values)
 
 
-def test_what_is_exact_is_exact_whatever_is_made_of_it() -> None:
+def test_error_bound_of_exact_metrics_is_0_for_any_aggregate() -> None:
     data = lending(500)
     fair = tf.metric_set(tf.roc_auc, tf.demographic_parity_ratio("sex"), tf.auc_parity("sex", aggregate=tf.ratio()))
     found = fair(data, "repaid", probs="score", pos_label="yes", threshold=0.5, score_bins=64)
@@ -204,7 +204,7 @@ def test_what_is_exact_is_exact_whatever_is_made_of_it() -> None:
     assert found[".error_bound"][1] == 0
 
 
-def test_missing_weights_are_named_however_many_rows_there_are() -> None:
+def test_missing_weights_raise_with_many_rows() -> None:
     rows = 60_000
     people = pl.DataFrame(
         {"y": [0, 1] * (rows // 2), "s": [0.1, 0.6, 0.9] * (rows // 3), "w": [None] + [1] * (rows - 1)}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FAIR = tf.metric_set(tf.accuracy, tf.kap, tf.equalized_odds("sex"), tf.demographic_parity("sex", "race"))
 
 
-def test_cells(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_cells_hold_counts_and_weights(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     tally = tf.demographic_parity("sex").tally(
         engine(loans), "truth", "estimate", group_by="fold", case_weights="weight"
     )
@@ -31,7 +31,7 @@ def test_cells(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     assert (cell["n"], cell["w"], cell["w2"]) == (2, 1.5, 1.25)
 
 
-def test_only_what_is_needed_is_read(loans: DataFrame) -> None:
+def test_unneeded_columns_are_not_read(loans: DataFrame) -> None:
     def untouched(_: Any) -> Any:
         pytest.fail("an unneeded column was read")
 
@@ -39,7 +39,7 @@ def test_only_what_is_needed_is_read(loans: DataFrame) -> None:
     assert tf.accuracy(spoilt, "truth", "estimate")[".estimate"][0] == pytest.approx(8 / 12)
 
 
-def test_halves_add_up_to_the_whole(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_tallies_of_parts_equal_the_whole(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     whole = FAIR.tally(loans, "truth", "estimate")
     # the second half has a group that the first has not, and the other way round
     halves = [
@@ -51,7 +51,7 @@ def test_halves_add_up_to_the_whole(loans: DataFrame, engine: Callable[[DataFram
         assert_frame_equal(FAIR.compute(merged), FAIR.compute(whole))
 
 
-def test_merged_weights_do_not_wrap_around() -> None:
+def test_overflow_of_merged_weights_raises() -> None:
     data = pl.DataFrame({"t": [1], "e": [1], "w": [2**62 + 1]})
     half = tf.accuracy.tally(data, "t", "e", case_weights="w")
     with pytest.raises(tf.WeightError, match="rescale them"):
@@ -66,7 +66,7 @@ def test_counts_beyond_32_bits_add_up(loans: DataFrame, engine: Callable[[DataFr
     assert_frame_equal(tf.accuracy.compute(total), tf.accuracy(loans, "truth", "estimate"))
 
 
-def test_sum_adds_tallies_up(loans: DataFrame) -> None:
+def test_builtin_sum_adds_tallies(loans: DataFrame) -> None:
     halves = [tf.accuracy.tally(part, "truth", "estimate") for part in (loans[:5], loans[5:])]
     total: Any = sum(halves)
     assert_frame_equal(tf.accuracy.compute(total), tf.accuracy(loans, "truth", "estimate"))
@@ -74,7 +74,7 @@ def test_sum_adds_tallies_up(loans: DataFrame) -> None:
         total = total + 3
 
 
-def test_a_key_that_is_needed_twice_is_counted_once(loans: DataFrame) -> None:
+def test_shared_key_is_counted_once(loans: DataFrame) -> None:
     tally = FAIR.tally(loans, "truth", "estimate")
     assert [key.column.name for key in tally.keys] == ["sex", "race"]
 
@@ -83,7 +83,7 @@ ENUMS = {"sex": pl.Enum(["m", "f"]), "race": pl.Enum(["a", "b", "rare", "unused"
 
 
 @pytest.mark.parametrize("labels", [pl.Boolean, pl.Enum(["0", "1"])], ids=["Boolean", "Enum"])
-def test_packed_keys_count_the_same(loans: DataFrame, labels: Any) -> None:
+def test_enum_keys_give_the_same_counts(loans: DataFrame, labels: Any) -> None:
     # keys whose dtype lists its values are counted as one small integer
     holes = loans.with_columns(
         sex=pl.when(pl.col("fold") == 2).then("sex"), estimate=pl.when(pl.col("race") != "b").then("estimate")
@@ -100,7 +100,7 @@ def test_packed_keys_count_the_same(loans: DataFrame, labels: Any) -> None:
     assert_frame_equal(found.with_columns(as_text), expected.with_columns(as_text), check_row_order=False)
 
 
-def test_whole_weights_are_exact(engine: Callable[[DataFrame], Any]) -> None:
+def test_integer_weights_are_exact(engine: Callable[[DataFrame], Any]) -> None:
     weights = [2**53 + 1, 1]
     data = pl.DataFrame({"t": [1, 1], "e": [1, 1], "w": weights})
     tally = tf.accuracy.tally(engine(data), "t", "e", case_weights="w")
@@ -108,14 +108,14 @@ def test_whole_weights_are_exact(engine: Callable[[DataFrame], Any]) -> None:
     assert tally.cells["w"].dtype == pl.Int64
 
 
-def test_weights_may_be_a_mask(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_weights_may_be_boolean(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     masked = loans.with_columns(keep=pl.col("fold") == 1)
     kept = tf.accuracy(loans.filter(fold=1), "truth", "estimate")
     found = tf.accuracy(engine(masked), "truth", "estimate", case_weights="keep")
     assert_frame_equal(as_polars(found), kept)
 
 
-def test_a_lazy_frame_is_collected_as_cells(tmp_path: Any, loans: DataFrame) -> None:
+def test_lazy_frame_equals_eager_frame(tmp_path: Any, loans: DataFrame) -> None:
     file = tmp_path / "loans.parquet"
     loans.write_parquet(file)
     lazy = pl.scan_parquet(file)
@@ -144,7 +144,7 @@ OFTEN: dict[str, tuple[Any, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", OFTEN)
 @pytest.mark.filterwarnings("ignore::tidyfair.UndefinedWarning", "ignore::tidyfair.SelectionWarning")
-def test_a_row_may_stand_for_several(loans: DataFrame, name: str) -> None:
+def test_frequency_weights_equal_repeated_rows(loans: DataFrame, name: str) -> None:
     metric, call = OFTEN[name]
     often = [(place * 7) % 4 for place in range(loans.height)]
     told = loans.with_columns(often=pl.Series(often))
@@ -156,14 +156,14 @@ def test_a_row_may_stand_for_several(loans: DataFrame, name: str) -> None:
     assert_frame_equal(groups, metric.by_group(repeated, **options), check_row_order=False)
 
 
-def test_parts_that_are_counted_in_two_ways_add_up(loans: DataFrame) -> None:
+def test_tallies_with_and_without_frequency_weights_add_up(loans: DataFrame) -> None:
     told = loans[:6].with_columns(often=pl.lit(2))
     both = FAIR.tally(told, "truth", "estimate", frequency_weights="often") + FAIR.tally(loans[6:], "truth", "estimate")
     plain = FAIR.tally(pl.concat([loans[:6], loans]), "truth", "estimate")
     assert_frame_equal(both.cells, plain.cells, check_row_order=False)
 
 
-def test_arrays_may_stand_for_several_rows_too() -> None:
+def test_arrays_take_frequency_weights() -> None:
     found = tf.accuracy.arrays([1, 0, 1], [1, 1, 1], frequency_weights=[3, 1, 0])
     assert found[".estimate"].item() == 0.75
 
@@ -171,7 +171,7 @@ def test_arrays_may_stand_for_several_rows_too() -> None:
 @pytest.mark.parametrize(
     "values", [[-1], [0.5], [None], ["2"], [True], [float("nan")], [float("inf")], [10**18, 10**18]]
 )
-def test_odd_frequencies_are_refused(loans: DataFrame, values: list[Any]) -> None:
+def test_bad_frequency_weights_raise(loans: DataFrame, values: list[Any]) -> None:
     told = loans.with_columns(often=pl.Series((values * 12)[:12], strict=False))
     for metric, call in (OFTEN["labels"], OFTEN["order of scores"]):
         with pytest.raises(tf.WeightError, match="`frequency_weights`: the values of 'often'"):

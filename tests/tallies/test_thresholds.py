@@ -91,7 +91,7 @@ def assert_same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
 
 @LAW
 @given(st.data(), frames(), counting)
-def test_a_list_of_thresholds_is_one_call_for_each(data: st.DataObject, frame: pl.DataFrame, options: Any) -> None:
+def test_list_of_thresholds_equals_separate_calls(data: st.DataObject, frame: pl.DataFrame, options: Any) -> None:
     thresholds = data.draw(cuts(frame))
     found = EVERY(frame, "truth", probs="score", threshold=thresholds, **options, **READING)
     each = [
@@ -105,7 +105,7 @@ def test_a_list_of_thresholds_is_one_call_for_each(data: st.DataObject, frame: p
 
 @LAW
 @given(st.data(), frames(), counting)
-def test_a_threshold_is_labels_made_by_hand(data: st.DataObject, frame: pl.DataFrame, options: Any) -> None:
+def test_threshold_equals_labels_cut_by_hand(data: st.DataObject, frame: pl.DataFrame, options: Any) -> None:
     cut = data.draw(cuts(frame))[0]
     by_hand = frame.with_columns(estimate=(pl.col("score") >= cut).cast(pl.Int64))
     expected = EVERY(by_hand, "truth", "estimate", **options, **READING)
@@ -122,7 +122,7 @@ def test_tallies_with_thresholds_add_up(data: st.DataObject, frame: pl.DataFrame
     assert_same(both.compute(parts[0] + parts[1], **READING), both(frame, "truth", **counts, **READING))
 
 
-def test_the_column_of_thresholds(engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_threshold_column_of_results(engine: Callable[[pl.DataFrame], Any]) -> None:
     data = pl.DataFrame({"truth": [1, 0, 1, 0], "score": [0.9, 0.6, 0.4, 0.1], "sex": [*"ffmm"]})
     both = tf.metric_set(tf.roc_auc, tf.accuracy, tf.demographic_parity("sex"), tf.roc_auc_difference("sex"))
     found = as_polars(both(engine(data), "truth", probs="score", threshold=[0.5, 0.05]))
@@ -143,7 +143,7 @@ def test_the_column_of_thresholds(engine: Callable[[pl.DataFrame], Any]) -> None
 
 @LAW
 @given(frames(), counting)
-def test_scores_beside_thresholds_are_read_once(frame: pl.DataFrame, options: Any) -> None:
+def test_score_metrics_beside_thresholds_have_one_row(frame: pl.DataFrame, options: Any) -> None:
     prob = tf.metric_set(tf.roc_auc, tf.brier_class, tf.roc_auc_difference("sex"))
     found = tf.metric_set(tf.sens, prob)(frame, "truth", probs="score", threshold=[0.2, 0.7], **options, **READING)
     alone = prob(frame, "truth", probs="score", **options, **READING)
@@ -154,7 +154,7 @@ def test_scores_beside_thresholds_are_read_once(frame: pl.DataFrame, options: An
 
 @LAW
 @given(frames(), counting, st.tuples(SCORES, SCORES))
-def test_thresholds_by_group_are_labels_made_by_hand(
+def test_thresholds_by_group_equal_labels_cut_by_hand(
     frame: pl.DataFrame, options: Any, chosen: tuple[float, float]
 ) -> None:
     thresholds = dict(zip("fm", chosen, strict=True))
@@ -175,7 +175,7 @@ LOGITS = pl.DataFrame({"truth": [1, 0, 1, 0], "logit": [2.0, -3.0, 0.2, 0.1], "s
 @pytest.mark.parametrize(
     "threshold", [0.5, [0.3, 0.7], [0, 0.5, 1], {"sex": {"f": 0.4, "m": 0.5}}], ids=["one", "list", "ends", "groups"]
 )
-def test_logits_are_not_cut_at_a_probability(threshold: Any, engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_logits_with_a_probability_threshold_raise(threshold: Any, engine: Callable[[pl.DataFrame], Any]) -> None:
     data, both = engine(LOGITS), tf.metric_set(tf.sens, tf.demographic_parity("sex"))
     with pytest.raises(tf.ColumnError, match=r"'logit' holds values from -3 to 2, but .* `probs=sigmoid\(…\)`"):
         both(data, "truth", probs="logit", threshold=threshold)
@@ -183,7 +183,7 @@ def test_logits_are_not_cut_at_a_probability(threshold: Any, engine: Callable[[p
         tf.metric_set(both, tf.roc_auc)(data, "truth", probs="logit", threshold=threshold)
 
 
-def test_logits_in_arrays_are_not_cut_at_a_probability() -> None:
+def test_logit_arrays_with_a_probability_threshold_raise() -> None:
     truth, logits = LOGITS["truth"].to_list(), LOGITS["logit"].to_numpy()
     with pytest.raises(tf.ColumnError, match="'array of probs' holds values from -3 to 2"):
         tf.sens.arrays(truth, probs=logits, threshold=0.5)
@@ -193,7 +193,7 @@ def test_logits_in_arrays_are_not_cut_at_a_probability() -> None:
 
 
 @pytest.mark.parametrize(("threshold", "expected"), [(0, [1.0]), (1, [0.5]), ([0.15, 1.5], [1.0, 0.5]), (-2.5, [1.0])])
-def test_scores_are_cut_on_their_own_scale(
+def test_thresholds_on_the_scale_of_the_scores(
     threshold: Any, expected: list[float], engine: Callable[[pl.DataFrame], Any]
 ) -> None:
     # a threshold of 0 or 1, or beside one outside of 0 to 1, may be one of any scores
@@ -201,7 +201,7 @@ def test_scores_are_cut_on_their_own_scale(
     assert found[".estimate"].to_list() == expected
 
 
-def test_probabilities_may_be_rounded() -> None:
+def test_probabilities_may_exceed_0_to_1_by_rounding() -> None:
     rounded = LOGITS.with_columns(logit=pl.Series([1.0000001, -1e-8, 0.2, 0.1]))
     assert tf.sens(rounded, "truth", probs="logit", threshold=0.15)[".estimate"].item() == 1.0
 
@@ -230,7 +230,7 @@ def quietly(frame: pl.DataFrame, **options: Any) -> pl.DataFrame:
 
 @LAW
 @given(frames(), counting, st.lists(st.integers(1, 12), min_size=1, max_size=3, unique=True))
-def test_top_k(frame: pl.DataFrame, options: Any, sizes: list[int]) -> None:
+def test_top_k_equals_best_rows_by_hand(frame: pl.DataFrame, options: Any, sizes: list[int]) -> None:
     several = quietly(frame, top_k=sizes, **options)
     for k in sizes:
         expected = EVERY(by_outer(frame, options, lambda _, k=k: k), "truth", "estimate", **options, **READING)
@@ -240,7 +240,7 @@ def test_top_k(frame: pl.DataFrame, options: Any, sizes: list[int]) -> None:
 
 @LAW
 @given(frames(), st.sampled_from([None, "outer"]), st.sampled_from([0.1, 0.25, 1 / 3, 0.5, 0.9, 1.0]))
-def test_top_fraction(frame: pl.DataFrame, outer: str | None, share: float) -> None:
+def test_top_fraction_equals_best_rows_by_hand(frame: pl.DataFrame, outer: str | None, share: float) -> None:
     def wanted(part: pl.DataFrame) -> int:
         return math.floor(part["score"].count() * share + 1e-9)
 
@@ -253,7 +253,7 @@ def test_top_fraction(frame: pl.DataFrame, outer: str | None, share: float) -> N
 
 @LAW
 @given(frames(gaps=False), st.sampled_from([None, "outer"]), st.sampled_from([0.25, 0.5, 0.75, 1.0]))
-def test_top_fraction_of_weight(frame: pl.DataFrame, outer: str | None, share: float) -> None:
+def test_top_fraction_of_weight_equals_best_rows_by_hand(frame: pl.DataFrame, outer: str | None, share: float) -> None:
     """As many whole scores from the top as have no more than that share of the weight, ties together."""
     frame = frame.with_columns(score=pl.col("score").rank("ordinal") / 100)  # without ties the order is clear
 
@@ -308,7 +308,7 @@ def said(**options: Any) -> list[str]:
         ),
     ],
 )
-def test_a_selection_of_another_size_is_said_once(options: dict[str, Any], expected: Sequence[str]) -> None:
+def test_selection_of_another_size_warns_once(options: dict[str, Any], expected: Sequence[str]) -> None:
     assert said(**options) == expected
 
 
@@ -324,7 +324,7 @@ def test_top_k_selects_in_each_outer_group(engine: Callable[[pl.DataFrame], Any]
 
 @LAW
 @given(st.data(), frames(), counting)
-def test_a_threshold_curve_is_a_list_of_thresholds(data: st.DataObject, frame: pl.DataFrame, options: Any) -> None:
+def test_threshold_curve_equals_list_of_thresholds(data: st.DataObject, frame: pl.DataFrame, options: Any) -> None:
     thresholds = data.draw(cuts(frame))
     curve = tf.threshold_curve(EVERY, thresholds)
     found = curve(frame, "truth", probs="score", **options, **READING)
@@ -332,7 +332,7 @@ def test_a_threshold_curve_is_a_list_of_thresholds(data: st.DataObject, frame: p
     assert_frame_equal(found, listed)
 
 
-def test_a_threshold_curve_goes_from_0_to_1() -> None:
+def test_threshold_curve_defaults_to_0_to_1() -> None:
     data = pl.DataFrame({"truth": [1, 0, 1], "score": [0.0, 0.5, 1.0]})
     found = tf.threshold_curve(tf.detection_prevalence)(data, probs="score", pos_label=1)
     assert found[".threshold"].to_list() == [step / 100 for step in range(101)]
@@ -340,7 +340,7 @@ def test_a_threshold_curve_goes_from_0_to_1() -> None:
     assert found[".estimate"].to_list() == pytest.approx(shares)
 
 
-def test_a_threshold_curve_takes_its_thresholds_once() -> None:
+def test_threshold_curve_rejects_thresholds_in_the_call() -> None:
     data = pl.DataFrame({"truth": [1, 0, 1], "score": [0.0, 0.5, 1.0]})
     with pytest.raises(tf.ArgumentError, match="given when it is made"):
         tf.threshold_curve(tf.sens, [0.5])(data, "truth", probs="score", threshold=[0.1])
