@@ -83,7 +83,7 @@ def bayes(likelihood: Fraction, other_likelihood: Fraction, prior: Fraction) -> 
 
 
 def symmetric_extremal_dependence(hits: Fraction, false_alarms: Fraction) -> float:
-    h, f = (min(max(float(each), 1e-9), 1 - 1e-9) for each in (hits, false_alarms))
+    h, f = (min(max(float(item), 1e-9), 1 - 1e-9) for item in (hits, false_alarms))
     log = math.log
     return (log(f) - log(h) + log(1 - h) - log(1 - f)) / (log(f) + log(h) + log(1 - h) + log(1 - f))
 
@@ -105,7 +105,7 @@ def people(t: Table) -> People:
 
 
 def mean(these: People) -> Number | None:
-    return average([each for each, _ in these], [count for _, count in these], drop=True)
+    return average([item for item, _ in these], [count for _, count in these], drop=True)
 
 
 def entropy(alpha: float, these: People) -> Value:
@@ -234,7 +234,7 @@ def margins(lines: Iterable[Sequence[Fraction]]) -> list[Fraction]:
 def correlation(m: Matrix) -> Value:
     s, truth, estimate = total(m), margins(m), margins(zip(*m, strict=True))
     covariance = diagonal(m) * s - sum(t * e for t, e in zip(truth, estimate, strict=True))
-    variances = [s**2 - sum(each**2 for each in margin) for margin in (truth, estimate)]
+    variances = [s**2 - sum(item**2 for item in margin) for margin in (truth, estimate)]
     return None if 0 in variances else covariance / math.sqrt(variances[0] * variances[1])
 
 
@@ -391,7 +391,7 @@ def value(name: str, group: Group, labels: Sequence[str], estimator: str, label_
         pooled = (Table(*(sum(cells, Fraction()) for cells in zip(*some, strict=True))) for some in (tables, of_all))
         return of_tables(*pooled)
     even = estimator == "macro"
-    weights = [Fraction(1) if even else weigh(r for r in used(name, rows) if r["truth"] == each) for each in labels]
+    weights = [Fraction(1) if even else weigh(r for r in used(name, rows) if r["truth"] == item) for item in labels]
     values = [of_tables(*both) for both in zip(tables, of_all, strict=True)]
     return average(values, weights, drop=name not in NULL_LEVELS)
 
@@ -448,14 +448,14 @@ AGGREGATES = ("difference", "ratio", "group_minimum", "group_maximum")
 
 
 def meaning(name: str) -> tuple[str, ...]:
-    said = [(each, name.removesuffix(f"_{each}")) for each in AGGREGATES if name.endswith(f"_{each}")]
-    return DEFINITIONS.get(name) or said[0]
+    split = [(item, name.removesuffix(f"_{item}")) for item in AGGREGATES if name.endswith(f"_{item}")]
+    return DEFINITIONS.get(name) or split[0]
 
 
 def made_of(name: str) -> list[str]:
     """The metrics that are compared."""
     aggregate, *names = meaning(name)
-    return [each for name in names for each in made_of(name)] if aggregate == "less" else names
+    return [item for name in names for item in made_of(name)] if aggregate == "less" else names
 
 
 OF_PEOPLE: dict[str, Callable[[People], Value]] = {
@@ -490,7 +490,7 @@ def compared(aggregate: str, values: Sequence[Value], weights: Sequence[Fraction
     if aggregate in OF_PEOPLE:
         return OF_PEOPLE[aggregate](pairs)
     if aggregate == "difference_from_all":
-        return None if of_all is None else max(abs(each - of_all) for each in known)
+        return None if of_all is None else max(abs(item - of_all) for item in known)
     return OF_ENDS[aggregate](min(known), max(known))
 
 
@@ -509,26 +509,26 @@ def disparity(
     aggregate, *names = meaning(name)
     if aggregate == "less":
         more, less = (
-            disparity(each, rows, labels, estimator, label_count, undefined_is_null=undefined_is_null) for each in names
+            disparity(item, rows, labels, estimator, label_count, undefined_is_null=undefined_is_null) for item in names
         )
         return None if more is None or less is None else more - less
     groups = [
         Group([row for row in rows if row["group"] == group], rows, [row for row in rows if row["group"] != group])
         for group in {row["group"] for row in rows}
     ]
-    one_by_one = estimator == "one_vs_rest" or any(each in DISTANCES and DISTANCES[each][1] for each in names)
+    one_by_one = estimator == "one_vs_rest" or any(item in DISTANCES and DISTANCES[item][1] for item in names)
     readings = [([label], "binary") for label in labels] if one_by_one else [(labels, estimator)]
     per_label: list[Value] = []
     for some, read_as in readings:
-        values = {each: [value(each, group, some, read_as, label_count) for group in groups] for each in names}
-        weights = {each: [weigh(used(each, group.own)) for group in groups] for each in names}
+        values = {item: [value(item, group, some, read_as, label_count) for group in groups] for item in names}
+        weights = {item: [weigh(used(item, group.own)) for group in groups] for item in names}
         from_all = aggregate == "difference_from_all"
-        of_all = [value(each, alone(rows), some, read_as, label_count) if from_all else None for each in names]
+        of_all = [value(item, alone(rows), some, read_as, label_count) if from_all else None for item in names]
         numbers = [
-            compared(aggregate, values[each], weights[each], beside) for each, beside in zip(names, of_all, strict=True)
+            compared(aggregate, values[item], weights[item], beside) for item, beside in zip(names, of_all, strict=True)
         ]
         known = [number for number in numbers if number is not None]
-        undefined = undefined_is_null and any(None in each for each in values.values())
+        undefined = undefined_is_null and any(None in item for item in values.values())
         # a mean needs all metrics, the worst is that of the metrics that can be compared
         all_needed = aggregate == "mean_difference" or undefined_is_null
         enough = len(known) == len(names) if all_needed else bool(known)

@@ -234,11 +234,11 @@ def in_a_browser(page: Path, picture: Path, width: int = 1280) -> str:
         "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", f"--window-size={width},2000",
         "--virtual-time-budget=20000", f"--screenshot={picture}", "--dump-dom", page.as_uri(),
     ]  # fmt: skip
-    told = subprocess.run([str(CHROMIUM), *options], check=True, capture_output=True, text=True, timeout=120)  # noqa: S603 - our own
+    browser = subprocess.run([str(CHROMIUM), *options], check=True, capture_output=True, text=True, timeout=120)  # noqa: S603 - our own
     # of panels that have axes of their own, Vega says that it takes their columns for one; or that one has no mean
     harmless = ("WARN Detected faceted independent scales", 'WARN Infinite extent for field "mean"')
-    said = [
-        line for line in told.stderr.splitlines() if "CONSOLE" in line and not any(each in line for each in harmless)
+    errors = [
+        line for line in browser.stderr.splitlines() if "CONSOLE" in line and not any(item in line for item in harmless)
     ]
-    assert not said
-    return told.stdout
+    assert not errors
+    return browser.stdout

@@ -260,9 +260,9 @@ def test_large_integer_labels_with_floats(floats: str) -> None:
     labels = pl.DataFrame({"y": [LARGE, LARGE + 1, 0], "p": [LARGE, LARGE, 0]}).cast({floats: pl.Float64})
     # as floats both predictions of the first two rows are right
     for listed in (None, [0, LARGE, LARGE + 1]):
-        told = message(lambda listed=listed: tf.accuracy(labels, "y", "p", labels=listed))
-        assert told.startswith("LabelError: 'y' (")
-        assert "hold labels that floats cannot tell apart" in told
+        text = message(lambda listed=listed: tf.accuracy(labels, "y", "p", labels=listed))
+        assert text.startswith("LabelError: 'y' (")
+        assert "hold labels that floats cannot tell apart" in text
     small = pl.DataFrame({"y": [LARGE - 1, LARGE - 2], "p": [LARGE - 1, LARGE - 1]}).cast({floats: pl.Float64})
     assert tf.accuracy(small, "y", "p", pos_label=LARGE - 1)[".estimate"].item() == 0.5
 
@@ -270,8 +270,8 @@ def test_large_integer_labels_with_floats(floats: str) -> None:
 def test_compare_models_with_large_integer_labels_and_floats() -> None:
     two = pl.DataFrame({"y": [LARGE, LARGE + 1] * 4, "a": [LARGE, LARGE + 1] * 4, "b": [float(LARGE)] * 8})
     compared = tf.compare_models(tf.accuracy)
-    told = message(lambda: compared(two, "y", one="a", other="b", pos_label=LARGE, times=20))
-    assert "'y' (Int64) and 'b' (Float64) hold labels that floats cannot tell apart" in told
+    text = message(lambda: compared(two, "y", one="a", other="b", pos_label=LARGE, times=20))
+    assert "'y' (Int64) and 'b' (Float64) hold labels that floats cannot tell apart" in text
 
 
 @pytest.mark.parametrize("values", [[LARGE + 1, 0.5], [0.5, LARGE + 1]])
@@ -393,20 +393,20 @@ def test_group_by_the_compared_feature(loans: DataFrame) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "said"),
+    ("bad", "reason"),
     [(-1.0, "negative"), (math.nan, "NaN or infinite"), (math.inf, "NaN or infinite"), (None, "missing")],
     ids=str,
 )
 def test_negative_missing_and_infinite_weights(
-    loans: DataFrame, bad: float | None, said: str, engine: Callable[[DataFrame], Any]
+    loans: DataFrame, bad: float | None, reason: str, engine: Callable[[DataFrame], Any]
 ) -> None:
     weighted = loans.with_columns(weight=pl.Series([bad, *loans["weight"][1:]], dtype=pl.Float64))
     data = engine(weighted)
     if engine in (EAGER["pandas"], ELSEWHERE["dask"]) and math.isnan(bad or 0):
-        said = "missing"  # which pandas says with NaN
-    found = message(lambda: FAIR(data, "truth", "estimate", case_weights="weight"))
-    assert found == (
-        f"WeightError: `case_weights`: some values of 'weight' are {said}; "
+        reason = "missing"  # which pandas says with NaN
+    result = message(lambda: FAIR(data, "truth", "estimate", case_weights="weight"))
+    assert result == (
+        f"WeightError: `case_weights`: some values of 'weight' are {reason}; "
         "weights are finite numbers of zero or more: fill or filter these rows first."
     )
 
@@ -452,9 +452,9 @@ def test_zero_and_text_weights(loans: DataFrame) -> None:
 )
 def test_aggregate_not_returning_one_number(loans: DataFrame, aggregate: Any) -> None:
     odd = tf.new_groupwise_metric(tf.sens, "odd", aggregate)("sex")
-    said = message(lambda: odd(loans, "truth", "estimate"))
-    assert said.startswith("AggregateError: odd: the aggregate ")
-    assert said.endswith("it must return one number.")
+    reason = message(lambda: odd(loans, "truth", "estimate"))
+    assert reason.startswith("AggregateError: odd: the aggregate ")
+    assert reason.endswith("it must return one number.")
 
 
 def test_unknown_reference_group(loans: DataFrame) -> None:
@@ -595,8 +595,8 @@ def test_verdicts_on_sides_that_never_occur(loans: DataFrame) -> None:
     def gap(*conditions: Any, **sides: Any) -> str:
         parity = tf.equal_opportunity(tf.privileged(*conditions, **sides))
         judged = [tf.check(parity, below=0.1), tf.disparity_test(parity)]
-        (said,) = {message(lambda judge=judge: judge(loans, "truth", "estimate")) for judge in judged}
-        return said
+        (text,) = {message(lambda judge=judge: judge(loans, "truth", "estimate")) for judge in judged}
+        return text
 
     assert gap({"sex": "mle"}) == snapshot(
         "ArgumentError: privileged(sex=mle): 'sex' is never 'mle'. Its values: 'f', 'm'. If it is right, make the column an Enum of all its values, or name the others: `unprivileged=`."
@@ -1003,8 +1003,8 @@ def test_failing_custom_metric_leaves_the_others(loans: pl.DataFrame) -> None:
 
     both = tf.metric_set(tf.mean_score, tf.new_prob_metric(fails, "fails"))
     with pytest.warns(tf.UndefinedWarning, match="fails has no value .failed: one class only. in"):
-        found = both(loans, "truth", probs="score", group_by="race", explain=True)
-    rare = found.filter(pl.col("race") == "rare")
+        result = both(loans, "truth", probs="score", group_by="race", explain=True)
+    rare = result.filter(pl.col("race") == "rare")
     assert rare[".status"].to_list() == ["ok", "failed: one class only"]
 
 
@@ -1033,7 +1033,7 @@ def test_bad_arguments_of_curves(loans: pl.DataFrame) -> None:
     )
 
 
-# What is no frame, no column, no number, no text
+# Frames, columns, numbers and text of the wrong kind
 
 PEOPLE = pl.DataFrame({"y": [1, 0, 1, 1], "p": [1, 1, 0, 1], "s": [0.1, 0.2, 0.3, 0.4], "g": list("abab")})
 ARRAYS: dict[str, Any] = {
@@ -1061,13 +1061,13 @@ def test_arrays_in_place_of_a_column(role: str) -> None:
     call: Any = tf.metric_set(tf.accuracy, tf.roc_auc)
     named: dict[str, Any] = {"truth": "y", "estimate": "p", "probs": "s"}
     for given in (PEOPLE["s"], PEOPLE.to_pandas()["s"]):
-        told = message(lambda given=given: call(PEOPLE, **named | {role: given}))
-        assert told.startswith(f"ColumnError: `{role}` takes a column name or a polars expression, not a p")
-        assert told.endswith("Series. Name the column; arrays are given to `.arrays(…)`.")
+        text = message(lambda given=given: call(PEOPLE, **named | {role: given}))
+        assert text.startswith(f"ColumnError: `{role}` takes a column name or a polars expression, not a p")
+        assert text.endswith("Series. Name the column; arrays are given to `.arrays(…)`.")
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ("people.parquet", "a str: read the file first, as `pl.scan_parquet(path)` or `pl.scan_csv(path)` does."),
         (Path("people.csv"), "PosixPath: read the file first, as `pl.scan_parquet(path)`"),
@@ -1075,8 +1075,8 @@ def test_arrays_in_place_of_a_column(role: str) -> None:
         ([{"y": 1}], "a list: make it a frame first, `pl.DataFrame(data)`."),
     ],
 )
-def test_objects_to_convert_to_a_frame_first(given: Any, told: str) -> None:
-    assert told in message(lambda: tf.accuracy(given, "y", "p")).replace("WindowsPath", "PosixPath")
+def test_objects_to_convert_to_a_frame_first(given: Any, expected: str) -> None:
+    assert expected in message(lambda: tf.accuracy(given, "y", "p")).replace("WindowsPath", "PosixPath")
 
 
 @pytest.mark.parametrize("frame", [pa.table, pd.DataFrame, pl.DataFrame], ids=["pyarrow", "pandas", "polars"])
@@ -1093,12 +1093,12 @@ def test_decimal256_columns(engine: str, capfd: pytest.CaptureFixture[str]) -> N
     table = pa.table({"wide": WIDE, "y": [1, 0]})
     data = table if engine == "pyarrow" else table.to_pandas(types_mapper=pd.ArrowDtype)
     for call in (lambda: tf.accuracy(data, "y", "wide"), lambda: tf.demographic_parity("wide")(data, "y", "y")):
-        told = message(call)
-        assert told.startswith("ColumnError: 'wide' is decimal256(60, 2)")
-        assert "cast it to decimal128" in told
+        text = message(call)
+        assert text.startswith("ColumnError: 'wide' is decimal256(60, 2)")
+        assert "cast it to decimal128" in text
     assert as_polars(tf.accuracy(data, "y", "y"))[".estimate"].item() == 1.0
-    told = message(lambda: tf.demographic_parity("g").arrays(estimate=[1, 0], by={"g": WIDE}))
-    assert told.startswith("ColumnError: 'g' is decimal256(60, 2), which has more digits")
+    text = message(lambda: tf.demographic_parity("g").arrays(estimate=[1, 0], by={"g": WIDE}))
+    assert text.startswith("ColumnError: 'g' is decimal256(60, 2), which has more digits")
     assert capfd.readouterr().err == ""
 
 
@@ -1143,7 +1143,7 @@ def test_row_numbers_beyond_64_bits(rows: int) -> None:
     assert "`rows` is a whole number, 0 to 100000000, not " in message(lambda: lending(rows))
 
 
-# Odd values of every argument
+# Odd values for every argument
 
 FAIRNESS = tf.demographic_parity("g")
 GOOD = tf.metric_set(tf.accuracy, FAIRNESS)
@@ -1235,16 +1235,16 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
 def test_odd_argument_values_raise_own_errors_or_work(name: str) -> None:
     call, arguments = CALLED[name]
     call(**arguments)
-    told = list[str]()
+    result = list[str]()
     for argument in arguments:
         for odd in ODDITIES:
             try:
                 call(**arguments | {argument: odd})
             except tf.TidyfairError as error:
-                told.append(str(error))
-    assert told
+                result.append(str(error))
+    assert result
     # all of them can be printed
-    assert "".join(told).encode()
+    assert "".join(result).encode()
 
 
 def test_numpy_integers_are_accepted() -> None:
@@ -1292,8 +1292,8 @@ def test_conf_mat_of_mixed_number_types() -> None:
 
 def test_default_metrics_of_decimals() -> None:
     decimals = pl.DataFrame({"y": ["1.5", "2.5"], "p": ["1.5", "3.5"]}).cast(pl.Decimal(10, 2))
-    found = tf.default_metrics(decimals, "y", "p")
-    assert found.equals(tf.default_metrics(decimals.cast(pl.Float64), "y", "p"))
+    result = tf.default_metrics(decimals, "y", "p")
+    assert result.equals(tf.default_metrics(decimals.cast(pl.Float64), "y", "p"))
 
 
 def test_lump_rare_of_durations_and_lists() -> None:

@@ -152,6 +152,6 @@ def test_pictures_match_the_script_and_have_alt_text() -> None:
         sorted(shown.values()) == sorted(pictures.PICTURES) == sorted(path.stem for path in pictures.FOLDER.iterdir())
     )
     for name, draw in pictures.PICTURES.items():
-        told = draw().to_dict()
-        title = told["title"]["text"] if isinstance(told["title"], dict) else told["title"]
+        result = draw().to_dict()
+        title = result["title"]["text"] if isinstance(result["title"], dict) else result["title"]
         assert title.partition(",")[0] in committed(f"pictures/{name}.svg"), "run `python docs/pictures.py`"

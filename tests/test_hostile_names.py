@@ -59,13 +59,13 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def people(name: str) -> pl.DataFrame:
     """Predictions of two groups, one of them called so, in a column called so, and with such a label."""
-    place = pl.int_range(ROWS, eager=True)
-    group = pl.Series(["b", name if name != "b" else "c"])[place % 2]
+    index = pl.int_range(ROWS, eager=True)
+    group = pl.Series(["b", name if name != "b" else "c"])[index % 2]
     return pl.DataFrame(
         {
-            "y": place // 2 % 2, "p": (place // 2 + place // 7) % 2, "other": place // 3 % 2, "s": place % 11 / 10,
-            "g": group, "h": pl.Series(["u", name])[place // 4 % 2], name: group,
-            "truth": pl.Series(["no", name])[place // 2 % 2], "guess": pl.Series(["no", name])[place // 5 % 2],
+            "y": index // 2 % 2, "p": (index // 2 + index // 7) % 2, "other": index // 3 % 2, "s": index % 11 / 10,
+            "g": group, "h": pl.Series(["u", name])[index // 4 % 2], name: group,
+            "truth": pl.Series(["no", name])[index // 2 % 2], "guess": pl.Series(["no", name])[index // 5 % 2],
         }
     )  # fmt: skip
 
@@ -124,7 +124,7 @@ def check_pictures(page: Page, *, least: int) -> None:
         kind, _, drawn = source.partition(",")
         assert kind == "data:image/svg+xml;base64"
         elements = list(ET.fromstring(base64.b64decode(drawn)).iter())  # noqa: S314 - drawn here
-        assert not [each for each in elements if each.tag.endswith(("script", "foreignObject", "image", "}a"))]
+        assert not [item for item in elements if item.tag.endswith(("script", "foreignObject", "image", "}a"))]
 
 
 def shown(text: str) -> str:
@@ -365,8 +365,8 @@ def test_output_files_keep_names_except_formulas(name: str, suffix: str, tmp_pat
         "csv": lambda path: pl.read_csv(path, empty_string_is_null=False),
         "parquet": pl.read_parquet, "json": pl.read_json,
     }  # fmt: skip
-    found = readers[suffix](output)
-    assert (f"'{name}" if suffix == "csv" and name.startswith(("=", "-")) else name) in set(found[".group"])
+    result = readers[suffix](output)
+    assert (f"'{name}" if suffix == "csv" and name.startswith(("=", "-")) else name) in set(result[".group"])
 
 
 # Messages
@@ -386,7 +386,7 @@ def test_messages_and_reprs_show_names_visibly(name: str) -> None:
         tf.check(tf.demographic_parity(name), below=0.1),
         tf.compare_models(tf.demographic_parity(name)),
     ]
-    assert not [each for each in made if UNSEEN.search(repr(each))]
+    assert not [item for item in made if UNSEEN.search(repr(item))]
     fails: list[Callable[[], Any]] = [
         lambda: tf.accuracy(data, f"{name}?", "p"),
         lambda: tf.accuracy(data, "truth", "guess", pos_label=f"{name}?", on_undefined="raise"),
@@ -407,4 +407,4 @@ def test_messages_and_reprs_show_names_visibly(name: str) -> None:
     nobody = data.with_columns(y=pl.when(pl.col("g") == "b").then("y").otherwise(0))
     with pytest.warns(tf.UndefinedWarning) as warned:
         tf.equal_opportunity(name)(nobody, "y", "p")
-    assert not [each for each in warned if UNSEEN.search(str(each.message))]
+    assert not [item for item in warned if UNSEEN.search(str(item.message))]

@@ -65,9 +65,9 @@ def test_grouped_frames_equal_group_by(loans: DataFrame) -> None:
     expected = FAIR(loans, "truth", "estimate", group_by="fold", on_undefined="ignore")
     assert_frame_equal(FAIR(loans.group_by("fold"), "truth", "estimate", on_undefined="ignore"), expected)
     pandas: Any = loans.to_pandas()
-    found = FAIR(pandas.groupby("fold"), "truth", "estimate", on_undefined="ignore")
-    assert isinstance(found, pd.DataFrame)
-    assert_frame_equal(as_polars(found), expected)
+    result = FAIR(pandas.groupby("fold"), "truth", "estimate", on_undefined="ignore")
+    assert isinstance(result, pd.DataFrame)
+    assert_frame_equal(as_polars(result), expected)
     named = FAIR(loans.group_by(late=pl.col("fold") > 1), "truth", "estimate", on_undefined="ignore")
     assert named["late"].unique().sort().to_list() == [False, True]
     assert named[".estimate"].to_list() == expected[".estimate"].to_list()
@@ -100,8 +100,8 @@ def test_input_frame_is_unchanged(loans: DataFrame, engine: Callable[[DataFrame]
 def test_expressions_may_replace_columns(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     metric = tf.demographic_parity((pl.col("weight") > 1).alias("heavy"))
     expected = tf.demographic_parity("heavy")(loans.with_columns(heavy=pl.col("weight") > 1), estimate="estimate")
-    found = metric(engine(loans), estimate=pl.col("estimate"))
-    assert_frame_equal(as_polars(found), expected)
+    result = metric(engine(loans), estimate=pl.col("estimate"))
+    assert_frame_equal(as_polars(result), expected)
     late = tf.accuracy(engine(loans), "truth", "estimate", group_by=(pl.col("fold") * 10).alias("tenfold"))
     assert as_polars(late)["tenfold"].to_list() == [10, 20]
 
@@ -130,27 +130,27 @@ def test_by_group_columns_and_rows(loans: DataFrame, engine: Callable[[DataFrame
 def test_compute_of_tally_equals_the_call(loans: DataFrame) -> None:
     tally = FAIR.tally(loans, "truth", "estimate", group_by="fold", case_weights="weight")
     with pytest.warns(tf.UndefinedWarning):
-        found = FAIR.compute(tally)
+        result = FAIR.compute(tally)
     with pytest.warns(tf.UndefinedWarning):
         expected = FAIR(loans, "truth", "estimate", group_by="fold", case_weights="weight")
-    assert_frame_equal(found, expected)
+    assert_frame_equal(result, expected)
     assert_frame_equal(
         FAIR.compute_by_group(tally), FAIR.by_group(loans, "truth", "estimate", group_by="fold", case_weights="weight")
     )
 
 
-# Thresholds, missing values, truth not needed
+# Thresholds, missing values, no truth
 
 
 def test_threshold_equals_labels_by_hand(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     cut = tf.metric_set(tf.sens, tf.selection_rate, tf.demographic_parity("sex"))
     by_hand = loans.with_columns(estimate=(pl.col("score") >= 0.55).cast(pl.Int64))
     expected = cut(by_hand, "truth", "estimate")
-    found = as_polars(cut(engine(loans), "truth", probs="score", threshold=0.55))
-    assert_frame_equal(found, expected)
+    result = as_polars(cut(engine(loans), "truth", probs="score", threshold=0.55))
+    assert_frame_equal(result, expected)
     words = loans.with_columns(truth=pl.col("truth").replace_strict({0: "bad", 1: "good"}))
-    found = as_polars(cut(engine(words), "truth", probs="score", threshold=0.55, pos_label="good"))
-    assert_frame_equal(found, expected)
+    result = as_polars(cut(engine(words), "truth", probs="score", threshold=0.55, pos_label="good"))
+    assert_frame_equal(result, expected)
     # without truth nothing needs a positive label
     free = as_polars(tf.demographic_parity("sex")(engine(loans), probs="score", threshold=0.55))
     assert value(free) == value(expected, 2)
@@ -191,7 +191,7 @@ def test_na_rm_false_makes_disparity_null(loans: DataFrame, engine: Callable[[Da
     assert (strict[".estimate"], strict[".status"]) == (None, "missing_values")
 
 
-# Right answers in odd places
+# Edge cases
 
 
 def test_zero_rows(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
@@ -222,8 +222,8 @@ def test_one_row_and_one_group(loans: DataFrame) -> None:
     assert value(tf.equalized_odds("sex")(women, "truth", "estimate")) == 0.0
     # the only group has no positive: there is nothing to compare
     rare = loans.filter(race="rare")
-    found = tf.equal_opportunity("race")(rare, "truth", "estimate", on_undefined="ignore", explain=True)
-    assert found.select(".estimate", ".status").row(0) == (None, "too_few_groups")
+    actual = tf.equal_opportunity("race")(rare, "truth", "estimate", on_undefined="ignore", explain=True)
+    assert actual.select(".estimate", ".status").row(0) == (None, "too_few_groups")
 
 
 def test_null_is_a_group(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
@@ -258,7 +258,7 @@ def test_all_null_estimate(loans: DataFrame) -> None:
         pl.Series([True, False, None] * 4),
         pl.Series(["1.10", "2.00", None] * 4).cast(pl.Decimal(10, 2)),
     ],
-    ids=lambda each: str(each.dtype.base_type()),
+    ids=lambda item: str(item.dtype.base_type()),
 )
 def test_keys_of_any_type(loans: DataFrame, keys: pl.Series) -> None:
     loans = loans.with_columns(keys.alias("key"))
@@ -292,9 +292,9 @@ def test_pandas_intervals_are_groups_in_order() -> None:
 
 def test_expressions_with_python_functions(loans: DataFrame) -> None:
     shout = pl.col("sex").map_elements(str.upper, return_dtype=pl.String).alias("loud")
-    found = tf.metric_set(tf.demographic_parity(shout), tf.equal_opportunity(shout))(loans, "truth", "estimate")
+    result = tf.metric_set(tf.demographic_parity(shout), tf.equal_opportunity(shout))(loans, "truth", "estimate")
     quiet = tf.metric_set(tf.demographic_parity("sex"), tf.equal_opportunity("sex"))(loans, "truth", "estimate")
-    assert found[".estimate"].to_list() == quiet[".estimate"].to_list()
+    assert result[".estimate"].to_list() == quiet[".estimate"].to_list()
 
 
 def test_outer_key_may_have_an_empty_name(loans: DataFrame) -> None:
@@ -306,11 +306,11 @@ def test_columns_may_have_internal_names(loans: DataFrame, engine: Callable[[Dat
     odd = loans.rename(names)
     fair = tf.metric_set(tf.accuracy, tf.demographic_parity(".metric"), tf.demographic_parity("truth", ".metric"))
     data = engine(odd)
-    found = as_polars(fair(data, "n", "tp", group_by="k0", case_weights="w"))
+    result = as_polars(fair(data, "n", "tp", group_by="k0", case_weights="w"))
     plain = tf.metric_set(tf.accuracy, tf.demographic_parity("sex"), tf.demographic_parity("race", "sex"))
     expected = plain(loans, "truth", "estimate", group_by="fold", case_weights="weight")
-    assert found[".estimate"].to_list() == expected[".estimate"].to_list()
-    assert found[".by"].unique(maintain_order=True).to_list() == [None, ".metric", "truth:.metric"]
+    assert result[".estimate"].to_list() == expected[".estimate"].to_list()
+    assert result[".by"].unique(maintain_order=True).to_list() == [None, ".metric", "truth:.metric"]
     custom = tf.new_groupwise_metric(tf.sens, "custom", lambda groups: groups[".estimate"].to_list()[-1])
     assert value(as_polars(custom(".metric")(data, "n", "tp"))) == value(custom("sex")(loans, "truth", "estimate"))
 
@@ -354,8 +354,8 @@ def test_row_and_column_order_do_not_matter(loans: DataFrame) -> None:
     expected = FAIR(loans, "truth", "estimate", group_by="fold", explain=True, on_undefined="ignore")
     for seed in range(5):
         shuffled = loans.sample(fraction=1, shuffle=True, seed=seed).select(reversed(loans.columns))
-        found = FAIR(shuffled, "truth", "estimate", group_by="fold", explain=True, on_undefined="ignore")
-        assert_frame_equal(found, expected)
+        result = FAIR(shuffled, "truth", "estimate", group_by="fold", explain=True, on_undefined="ignore")
+        assert_frame_equal(result, expected)
 
 
 # Objects
@@ -415,8 +415,8 @@ def test_threads_may_share_a_set(loans: DataFrame) -> None:
         return FAIR(loans, "truth", "estimate", group_by="fold", on_undefined="ignore")
 
     with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(call, range(40)):
-            assert_frame_equal(found, expected)
+        for result in pool.map(call, range(40)):
+            assert_frame_equal(result, expected)
 
 
 def test_reprs() -> None:
@@ -449,7 +449,7 @@ def test_one_warning_names_metric_and_groups(loans: DataFrame, engine: Callable[
     with pytest.warns(tf.UndefinedWarning) as caught:
         FAIR(data, "truth", "estimate")
     # narwhals warns of Dask by itself
-    caught = [each for each in caught if each.category is tf.UndefinedWarning]
+    caught = [item for item in caught if item.category is tf.UndefinedWarning]
     assert len(caught) == 1
     assert str(caught[0].message) == (
         "sens has no value (zero denominator) in sex:race 'f:b', sex:race 'f:rare', sex:race 'm:rare'. "
@@ -505,7 +505,7 @@ def test_by_group_always_has_a_level_column() -> None:
     assert pl.concat(tables)[".level"].null_count() == sum(map(len, tables))
 
 
-# Every function that gives a tidy frame, as a function of data and outer keys
+# Every function that returns a tidy frame, of data and outer keys
 
 LENT = lending().head(1_000)
 TRUTH: Any = {"truth": "repaid", "pos_label": "yes"}
@@ -600,10 +600,10 @@ THREE = pl.DataFrame({"t": list("abcabcab"), "e": list("abbaacca"), "g": list("x
 
 def _cannot_vary(call: Callable[[], pl.DataFrame]) -> list[str]:
     """The metrics that a warning names; one warning for each call."""
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call()
-    return [str(each.message).partition(" cannot vary")[0] for each in found if each.category is tf.ConstantWarning]
+    return [str(item.message).partition(" cannot vary")[0] for item in caught if item.category is tf.ConstantWarning]
 
 
 def test_constant_averages_warn_once() -> None:
@@ -637,7 +637,7 @@ def test_constant_warning_names_exactly_the_constant_averages(kind: Any) -> None
         guesses = pl.Series([*random.choice(list("abc"), rows, p=[0.2, 0.3, 0.5]), "a", "b", "c"])
         scores = random.dirichlet([1, 2, 3], len(labels))
         frames.append(
-            pl.DataFrame({"t": labels, "e": guesses, **{f"p{place}": scores[:, place] for place in range(3)}})
+            pl.DataFrame({"t": labels, "e": guesses, **{f"p{index}": scores[:, index] for index in range(3)}})
         )
     probs: Any = {"probs": ["p0", "p1", "p2"], "labels": list("abc")} if kind == "prob" else {}
     for metric in tf.get_metrics(kind):
@@ -646,17 +646,17 @@ def test_constant_warning_names_exactly_the_constant_averages(kind: Any) -> None
             continue
         averages: list[Any] = ["macro", "macro_weighted", *(["micro"] if metric.definition.way == "sums" else [])]
         for estimator in averages:
-            with warnings.catch_warnings(record=True) as told:
+            with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", tf.ConstantWarning)
-                values = [metric(each, "t", "e", estimator=estimator, **probs)[".estimate"].item() for each in frames]
+                values = [metric(item, "t", "e", estimator=estimator, **probs)[".estimate"].item() for item in frames]
             same = None not in values and max(values) - min(values) < 1e-12
-            assert len(told) == (3 if same else 0), (metric.name, estimator, values)
+            assert len(caught) == (3 if same else 0), (metric.name, estimator, values)
 
 
 def test_between_group_inequality_of_multiclass_is_one_vs_rest() -> None:
     # mean benefits of all labels add up to their number, in every group
     index = tf.between_group_theil_index("g")
-    found = index(THREE, "t", "e", explain=True).row(0, named=True)
-    each = {label: index(THREE, "t", "e", pos_label=label)[".estimate"].item() for label in "abc"}
-    assert (found[".estimator"], found[".estimate"]) == ("one_vs_rest", max(each.values()))
-    assert each[found[".level"]] == found[".estimate"] > 0
+    result = index(THREE, "t", "e", explain=True).row(0, named=True)
+    values = {label: index(THREE, "t", "e", pos_label=label)[".estimate"].item() for label in "abc"}
+    assert (result[".estimator"], result[".estimate"]) == ("one_vs_rest", max(values.values()))
+    assert values[result[".level"]] == result[".estimate"] > 0

@@ -55,8 +55,8 @@ def batches(cuts: list[int]) -> list[pl.DataFrame]:
     return [DATA[start:end] for start, end in itertools.pairwise(ends)]
 
 
-def same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
-    assert_frame_equal(found, expected, rel_tol=1e-9, abs_tol=1e-12)
+def same(result: pl.DataFrame, expected: pl.DataFrame) -> None:
+    assert_frame_equal(result, expected, rel_tol=1e-9, abs_tol=1e-12)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -111,7 +111,7 @@ def test_accumulators_merge_and_reset(engine: Callable[[pl.DataFrame], Any]) -> 
         other.merge(tf.accuracy.tally(DATA, "y_true", "y_pred"))
 
 
-# Accumulators of several threads
+# Threads
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def test_concurrent_compute_sees_whole_batches() -> None:
 
     at_once(work, 8)
     assert seen.state.cells["n"].sum() == (1 + 4 * 100) * 4
-    assert all(each % 4 == 0 for each in rows)
+    assert all(item % 4 == 0 for item in rows)
 
 
 @pytest.mark.usefixtures("hasty_threads")
@@ -171,7 +171,7 @@ def test_mutual_merges_do_not_deadlock() -> None:
     batch = pl.DataFrame({"y": [1, 0, 1, 1], "p": [1, 1, 0, 1]})
     both = [tf.Accumulator(tf.accuracy, "y", "p").update(batch) for _ in range(2)]
     at_once(lambda number: [both[number].merge(both[1 - number]) for _ in range(20)], 2)
-    assert all(each.compute()[".estimate"].item() == 0.5 for each in both)
+    assert all(item.compute()[".estimate"].item() == 0.5 for item in both)
 
 
 def test_merge_with_itself_raises() -> None:
@@ -204,8 +204,8 @@ def test_states_are_saved_and_loaded(name: str, tmp_path: Path) -> None:
     metrics, columns = CALLS[name]
     like = metrics.tally(DATA[:0], **columns)
     states: list[tf.Tally] = []
-    for place, part in enumerate(batches([100, 700])):
-        path = tmp_path / f"{place}.parquet"
+    for index, part in enumerate(batches([100, 700])):
+        path = tmp_path / f"{index}.parquet"
         tf.save_state(metrics.tally(part, **columns), path)
         states.append(tf.load_state(path, like))
     same(metrics.compute(sum(states), on_undefined="ignore"), metrics(DATA, **columns, on_undefined="ignore"))
@@ -240,7 +240,7 @@ def test_incompatible_state_files_raise(tmp_path: Path) -> None:
     refused("cannot be read as a state")
 
 
-# States that are shown to others
+# Suppression of small counts
 
 
 def test_suppression_hides_small_cells_and_their_complements(tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ def test_suppressed_counts_cannot_be_derived_from_totals(
     assert all(group[:2] in hidden for group, count in true.items() if count < fewest)
     for key in (0, 1):
         for same in {group[1 - key] for group in hidden}:
-            inside = [group for group in {each[:2] for each in true} if group[1 - key] == same]
+            inside = [group for group in {item[:2] for item in true} if group[1 - key] == same]
             out = [group for group in inside if group in hidden]
             if len(out) == len(inside):
                 continue  # the total is of nobody else
@@ -308,11 +308,11 @@ def test_metrics_of_suppressed_groups_are_null(tmp_path: Path) -> None:
     statuses = dict(groups.filter(pl.col(".metric") == "detection_prevalence").select(".group", ".status").rows())
     assert statuses["rare"] == "suppressed"
     assert "ok" in statuses.values()
-    found = rare.compute(state, explain=True, on_undefined="ignore")
-    assert found.filter(pl.col(".metric").is_in(["sens", "theil_index"]))[".status"].to_list() == ["suppressed"] * 2
+    result = rare.compute(state, explain=True, on_undefined="ignore")
+    assert result.filter(pl.col(".metric").is_in(["sens", "theil_index"]))[".status"].to_list() == ["suppressed"] * 2
     # a distance to all is one to what is not known
-    assert found.filter(pl.col(".metric") == "independence")[".estimate"].to_list() == [None]
-    assert "rare" in found.filter(pl.col(".metric") == "demographic_parity")[".groups_left_out"].to_list()[0]
+    assert result.filter(pl.col(".metric") == "independence")[".estimate"].to_list() == [None]
+    assert "rare" in result.filter(pl.col(".metric") == "demographic_parity")[".groups_left_out"].to_list()[0]
     with pytest.warns(tf.UndefinedWarning, match="suppressed"):
         rare.compute(state)
     # and stays so in sums
@@ -335,8 +335,8 @@ def test_comparison_of_suppressed_groups_has_status_suppressed(tmp_path: Path) -
     metric = tf.demographic_parity("g")
     tally = metric.tally(people, "y", "p")
     tf.save_state(tally, tmp_path / "state.parquet", suppress_below=2)
-    found = metric.compute(tf.load_state(tmp_path / "state.parquet", tally), explain=True, on_undefined="ignore")
-    assert found.select(".estimate", ".status").row(0) == (None, "suppressed")
+    result = metric.compute(tf.load_state(tmp_path / "state.parquet", tally), explain=True, on_undefined="ignore")
+    assert result.select(".estimate", ".status").row(0) == (None, "suppressed")
 
 
 def test_majority_of_suppressed_groups_has_no_reference(tmp_path: Path) -> None:
@@ -347,8 +347,8 @@ def test_majority_of_suppressed_groups_has_no_reference(tmp_path: Path) -> None:
     metric = tf.demographic_parity("g", aggregate=tf.difference(to="majority"))
     tally = metric.tally(people, "truth", "guess")
     tf.save_state(tally, tmp_path / "state.parquet", suppress_below=5)
-    found = metric.compute(tf.load_state(tmp_path / "state.parquet", tally), explain=True, on_undefined="ignore")
-    assert found.select(".estimate", ".status").row(0) == (None, "no_reference")
+    result = metric.compute(tf.load_state(tmp_path / "state.parquet", tally), explain=True, on_undefined="ignore")
+    assert result.select(".estimate", ".status").row(0) == (None, "no_reference")
     # with too few rows to count, they still are not shown
     few = tf.demographic_parity("g", min_n=1000)
     states = few.compute_by_group(tf.load_state(tmp_path / "state.parquet", tally))
@@ -378,8 +378,8 @@ def test_statistics_of_the_same_name_are_kept_separate(tmp_path: Path) -> None:
     both = tf.metric_set(within(50), within(1))
     tf.save_state(both.tally(rents, "y", "p"), path)
     again = tf.metric_set(within(50), within(1))
-    found = again.compute(tf.load_state(path, again.tally(rents.head(0), "y", "p")))
-    assert found[".estimate"].to_list() == pytest.approx([1.0, 1 / 3])
+    result = again.compute(tf.load_state(path, again.tally(rents.head(0), "y", "p")))
+    assert result[".estimate"].to_list() == pytest.approx([1.0, 1 / 3])
     other = tf.metric_set(within(50), within(2))
     with pytest.raises(tf.ArgumentError, match="was counted for other sums"):
         tf.load_state(path, other.tally(rents.head(0), "y", "p"))
@@ -406,7 +406,7 @@ def by_age(edge: int) -> pl.Expr:
 )
 def test_state_of_other_columns_raises(one: Any, other: Any, tmp_path: Path) -> None:
     path, columns = tmp_path / "state.parquet", {"truth": "y", "probs": "s"}
-    one, other = ({"threshold": 0.5} | each for each in (one, other))
+    one, other = ({"threshold": 0.5} | item for item in (one, other))
     fair: Any = tf.metric_set(tf.sens)
     tf.save_state(fair.tally(PEOPLE, **columns, **one), path)
     assert fair.compute(tf.load_state(path, fair.tally(PEOPLE.head(0), **columns, **one))).height
@@ -426,7 +426,7 @@ def test_unserializable_states_raise(tmp_path: Path) -> None:
         tf.save_state(odd, tmp_path / "state.parquet")
 
 
-# Files that are damaged, forged, or cannot be written
+# Damaged, forged and unwritable files
 
 DAMAGED = """
 import json, random, sys
@@ -480,8 +480,8 @@ def test_file_without_digest_raises(tmp_path: Path) -> None:
 
 def forged(path: Path, about: dict[str, Any] | str | None = None, **columns: Any) -> None:
     """Write a state again with other contents, and with the digest of these."""
-    told = json.loads(pl.read_parquet_metadata(path)["tidyfair"])
-    text = about if isinstance(about, str) else json.dumps(told | (about or {}))
+    result = json.loads(pl.read_parquet_metadata(path)["tidyfair"])
+    text = about if isinstance(about, str) else json.dumps(result | (about or {}))
     written = io.BytesIO()
     pl.read_parquet(path).with_columns(**columns).write_parquet(written, metadata={"tidyfair": text})
     path.write_bytes(sealed(written.getvalue()))
@@ -547,7 +547,7 @@ def test_file_names_are_literal(odd: str, tmp_path: Path, monkeypatch: pytest.Mo
     tally = OF_LABELS.tally(DATA, "y_true", "y_pred")
     monkeypatch.chdir(tmp_path)
     tf.save_state(tally, odd)
-    assert {each.name for each in tmp_path.iterdir()} == {"a1.parquet", odd}
+    assert {item.name for item in tmp_path.iterdir()} == {"a1.parquet", odd}
     assert tf.load_state(odd, tally).cells.equals(tally.cells)
     assert tf.load_state(tmp_path / odd, tally).cells.equals(tally.cells)
 
@@ -592,7 +592,7 @@ def test_full_disk_raises_and_keeps_the_old_file(tmp_path: Path, monkeypatch: py
         tf.save_state(tally, path)
     with pytest.raises(tf.ArgumentError, match="No space left on device"):
         tf.save_state(tally, tmp_path / "new.parquet")
-    assert [each.name for each in tmp_path.iterdir()] == ["state.parquet"]
+    assert [item.name for item in tmp_path.iterdir()] == ["state.parquet"]
     assert path.read_bytes() == before
 
 
@@ -654,7 +654,7 @@ def test_keys_that_collide_as_floats_raise(name: str, tmp_path: Path) -> None:
         seen.update(second)
     # and what was counted stays as it was
     assert seen.compute_by_group().equals(before)
-    one, other = (metric.tally(each, "y", "p") for each in (first, second))
+    one, other = (metric.tally(item, "y", "p") for item in (first, second))
     tf.save_state(other, tmp_path / "state.parquet")
     with pytest.raises(tf.ColumnError, match="so that they are told apart"):
         _ = one + tf.load_state(tmp_path / "state.parquet", one)
@@ -697,10 +697,10 @@ def test_accumulator_rejects_states_of_other_columns_and_metrics() -> None:
 
 
 def test_tallies_of_ordered_rows_do_not_add_up() -> None:
-    parts = [tf.mase.tally(each, "y", "p") for each in (PEOPLE[:2], PEOPLE[2:])]
+    parts = [tf.mase.tally(item, "y", "p") for item in (PEOPLE[:2], PEOPLE[2:])]
     with pytest.raises(tf.ArgumentError, match="reads rows in their order"):
         _ = parts[0] + parts[1]
     scaled = tf.metric_tweak(tf.mase, "mase", mae_train=2.0)
-    whole = sum(scaled.tally(each, "y", "p") for each in (PEOPLE[:2], PEOPLE[2:]))
+    whole = sum(scaled.tally(item, "y", "p") for item in (PEOPLE[:2], PEOPLE[2:]))
     assert isinstance(whole, tf.Tally)
     assert scaled.compute(whole).equals(scaled(PEOPLE, "y", "p"))

@@ -51,11 +51,11 @@ def test_audit_of_a_file(file: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     output = tmp_path / "result.parquet"
     assert main(["audit", file, *ARGUMENTS, "--weights", "weight", "--output", str(output)]) == 0
     assert capsys.readouterr().out == ""
-    found = pl.read_parquet(output)
+    result = pl.read_parquet(output)
     expected = tf.equalized_odds("race", "sex")(
         lending(2_000), "repaid", "approved", pos_label="yes", case_weights="weight", on_undefined="ignore"
     )
-    row = found.filter((pl.col(".metric") == "equalized_odds") & (pl.col(".by") == "race:sex"))
+    row = result.filter((pl.col(".metric") == "equalized_odds") & (pl.col(".by") == "race:sex"))
     assert row[".estimate"][0] == pytest.approx(expected[".estimate"][0])
 
 
@@ -104,7 +104,7 @@ def test_column_name_may_have_a_colon(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["nowhere.parquet", "--by", "sex"], "nowhere.parquet"),
         (["predictions.xlsx", "--by", "sex"], "kind of file '.xlsx'"),
@@ -115,9 +115,9 @@ def test_column_name_may_have_a_colon(tmp_path: Path, capsys: pytest.CaptureFixt
     ],
     ids=["no-file", "no-reader", "no-writer", "no-column", "no-label", "no-scores"],
 )
-def test_bad_usage_exits_with_2(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_usage_exits_with_2(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", *arguments]) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
 def test_unreadable_file_leaves_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,7 +137,7 @@ def test_unreadable_file_leaves_no_output(tmp_path: Path, capsys: pytest.Capture
     texts.write_text("\n".join([*lines[:-1], lines[-2].replace(lines[-2].split(",")[-1], "high"), ""]))
     assert main(["audit", str(texts), *numbers, "--weights", "weight", "--output", str(output)]) == 2
     assert "(while tidyfair counted the rows)" in capsys.readouterr().err
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["half.parquet", "late.csv"]
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["half.parquet", "late.csv"]
 
 
 def test_failed_write_keeps_the_old_output(
@@ -146,15 +146,15 @@ def test_failed_write_keeps_the_old_output(
     output = tmp_path / "result.json"
     output.write_text("before")
 
-    def full(_: pl.DataFrame, place: Path) -> None:
-        place.write_text("[{")
+    def full(_: pl.DataFrame, path: Path) -> None:
+        path.write_text("[{")
         msg = "No space left on device"
         raise OSError(msg)
 
     monkeypatch.setattr(pl.DataFrame, "write_json", full)
     assert main(["audit", "--output", str(output)]) == 2
     assert "No space left on device (while tidyfair wrote the result)" in capsys.readouterr().err
-    assert [each.name for each in tmp_path.iterdir()] == ["result.json"]
+    assert [item.name for item in tmp_path.iterdir()] == ["result.json"]
     assert output.read_text() == "before"
 
 
@@ -169,8 +169,8 @@ def test_multiclass_audit_uses_one_vs_rest(tmp_path: Path, capsys: pytest.Captur
     output = tmp_path / "result.parquet"
     call = ["audit", str(path), "--truth", "truth", "--estimate", "estimate", "--by", "sex", "--by", "sex"]
     assert main([*call, "--output", str(output)]) == 0
-    found = pl.read_parquet(output).filter(pl.col(".by") == "sex")
-    assert set(found[".estimator"]) == {"one_vs_rest"}
+    result = pl.read_parquet(output).filter(pl.col(".by") == "sex")
+    assert set(result[".estimator"]) == {"one_vs_rest"}
     assert capsys.readouterr().out == ""
 
 
@@ -225,7 +225,7 @@ def test_not_enough_evidence_exits_with_4(tmp_path: Path, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize(
-    ("condition", "said"),
+    ("condition", "expected"),
     [
         ("equalized_odds(race) == 0.1", "is no condition such as"),
         ("equalised_odds(race) > 0.1", "Did you mean 'equalized_odds'?\n"),
@@ -237,10 +237,10 @@ def test_not_enough_evidence_exits_with_4(tmp_path: Path, capsys: pytest.Capture
     ],
 )
 def test_fail_if_conditions_are_parsed_and_not_executed(
-    condition: str, said: str, capsys: pytest.CaptureFixture[str]
+    condition: str, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["audit", "--fail-if", condition]) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
 def test_second_limit_of_a_disparity_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
@@ -258,9 +258,9 @@ def test_progress_is_shown_on_terminals_only(
     monkeypatch.setattr(screen, "_PATIENCE", -1)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     assert main(["audit", file, *ARGUMENTS]) == 0
-    told = capsys.readouterr().err.partition("note:")[0]
-    assert ("2,000 rows read\r\x1b[2K" in told) == terminal
-    assert terminal or told == ""
+    text = capsys.readouterr().err.partition("note:")[0]
+    assert ("2,000 rows read\r\x1b[2K" in text) == terminal
+    assert terminal or text == ""
     monkeypatch.setattr(screen, "_PATIENCE", 60)
     assert main(["audit", file, *ARGUMENTS]) == 0
     assert "rows read" not in capsys.readouterr().err
@@ -268,17 +268,17 @@ def test_progress_is_shown_on_terminals_only(
 
 def test_metrics_command_lists_formulas(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["metrics"]) == 0
-    told = capsys.readouterr().out
-    assert "tp / (tp + fn)" in told
-    assert told.count(" to ") >= len(tf.catalogue())
+    text = capsys.readouterr().out
+    assert "tp / (tp + fn)" in text
+    assert text.count(" to ") >= len(tf.catalogue())
     assert main(["metrics", *tf.catalogue()["name"]]) == 0
-    told = capsys.readouterr().out
-    assert all(f"{name}: " in told for name in tf.catalogue()["name"])
+    text = capsys.readouterr().out
+    assert all(f"{name}: " in text for name in tf.catalogue()["name"])
     assert main(["metrics", "recall", "equalized_odds"]) == 0
-    told = capsys.readouterr().out
-    assert "def sens(tp: Number, fn: Number) -> Rate:\n    return tp, tp + fn" in told
-    assert "equalized_odds: difference(to='range'), minimize, 0 to 1\n" in told
-    assert "def spec(tn: Number, fp: Number) -> Rate:\n    return tn, tn + fp" in told
+    text = capsys.readouterr().out
+    assert "def sens(tp: Number, fn: Number) -> Rate:\n    return tp, tp + fn" in text
+    assert "equalized_odds: difference(to='range'), minimize, 0 to 1\n" in text
+    assert "def spec(tn: Number, fp: Number) -> Rate:\n    return tn, tn + fp" in text
     assert main(["metrics", "recal"]) == 2
     assert "Did you mean 'recall'?" in capsys.readouterr().err
 
@@ -301,10 +301,10 @@ def test_compare_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     data.write_parquet(tmp_path / "both.parquet")
     call = ["compare", str(tmp_path / "both.parquet"), "--truth", "repaid", "--by", "sex", "--pos-label", "yes"]
     assert main([*call, "--one", "approved", "--other", "newer"]) == 0
-    told = capsys.readouterr().out
-    found = tf.compare_models(tf.accuracy)(data, "repaid", one="approved", other="newer", pos_label="yes")
-    assert f"{found['.change'][0]:.3f}" in told
-    assert "demographic_parity" in told
+    text = capsys.readouterr().out
+    result = tf.compare_models(tf.accuracy)(data, "repaid", one="approved", other="newer", pos_label="yes")
+    assert f"{result['.change'][0]:.3f}" in text
+    assert "demographic_parity" in text
     assert main([*call, "--one", "approved", "--other", "newest"]) == 2
     assert "no column 'newest'" in capsys.readouterr().err
 
@@ -333,9 +333,9 @@ def test_verdicts_are_colored_on_terminals(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1" if quiet else "")
     assert main(["audit", file, *ARGUMENTS, "--fail-if", "demographic_parity(age_band) > 0.01"]) == 3
-    told = capsys.readouterr().out
-    assert ("\x1b[31mfail\x1b[0m" in told) == (not quiet)
-    assert " fail " in told.replace("\x1b[31m", "").replace("\x1b[0m", "")
+    text = capsys.readouterr().out
+    assert ("\x1b[31mfail\x1b[0m" in text) == (not quiet)
+    assert " fail " in text.replace("\x1b[31m", "").replace("\x1b[0m", "")
 
 
 def test_help_of_every_command_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -357,9 +357,9 @@ def test_bad_output_paths_and_conditions_are_rejected(tmp_path: Path, capsys: py
         ("--html", str(tmp_path / "x.md")): "to hold a page of kind .html",
         ("--fail-if", "demographic_parity(race) >= 1"): "with < or > and a number",
     }
-    for arguments, said in odd.items():
+    for arguments, expected in odd.items():
         assert main([*call, *arguments]) == 2
-        assert said in capsys.readouterr().err
+        assert expected in capsys.readouterr().err
     same = tmp_path / "same.csv"
     same.write_bytes(data.read_bytes())
     assert main(["audit", str(same), *call[2:], "--output", str(same)]) == 2
@@ -447,9 +447,9 @@ def test_existing_file_name_is_literal_and_otherwise_a_pattern(
 
 def test_hive_folders_keep_their_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "rows[1].parquet"
-    for place, half in enumerate((lending(300).head(150), lending(300).tail(150))):
-        (folder / f"half={place}").mkdir(parents=True)
-        half.write_parquet(folder / f"half={place}" / "part.parquet")
+    for path, half in enumerate((lending(300).head(150), lending(300).tail(150))):
+        (folder / f"half={path}").mkdir(parents=True)
+        half.write_parquet(folder / f"half={path}" / "part.parquet")
     code, out, _ = _called(capsys, "audit", str(folder), *ARGUMENTS[:-4], "--by", "half")
     assert code == 0
     assert "half" in out
@@ -486,30 +486,30 @@ PLAIN = ["a=1", "a", "", "-1", "+1.5", "-.5e-3", "1", "'a", "\u22121"]
 
 @pytest.mark.parametrize("dtype", [pl.String, pl.Categorical, pl.List(pl.String)])
 def test_csv_texts_are_escaped_from_formulas(dtype: Any, tmp_path: Path) -> None:
-    place = tmp_path / "result.csv"
+    path = tmp_path / "result.csv"
     texts = pl.Series("=texts", [*FORMULAS, *PLAIN])
     column = texts.reshape((-1, 1)).cast(pl.List(pl.String)) if dtype == pl.List else texts.cast(dtype)
-    write(pl.DataFrame([column, pl.Series("number", [-1.5] * len(texts)), pl.Series("'=texts", texts)]), place)
-    found = pl.read_csv(place, infer_schema=False, empty_string_is_null=False)
-    assert found.columns == ["'=texts", "number", "'=texts [2]"]
-    for name in (found.columns[0], found.columns[2]):
-        assert found[name].to_list() == [*(f"'{text}" for text in FORMULAS), *PLAIN]
-    assert set(found["number"]) == {"-1.5"}
+    write(pl.DataFrame([column, pl.Series("number", [-1.5] * len(texts)), pl.Series("'=texts", texts)]), path)
+    result = pl.read_csv(path, infer_schema=False, empty_string_is_null=False)
+    assert result.columns == ["'=texts", "number", "'=texts [2]"]
+    for name in (result.columns[0], result.columns[2]):
+        assert result[name].to_list() == [*(f"'{text}" for text in FORMULAS), *PLAIN]
+    assert set(result["number"]) == {"-1.5"}
 
 
 def test_csv_lists_are_escaped_from_formulas(tmp_path: Path) -> None:
-    place = tmp_path / "result.csv"
-    write(pl.DataFrame({"left": [["a", "=1+1"], [], ["-1"]]}), place)
-    assert place.read_text() == 'left\na;\'=1+1\n""\n-1\n'
+    path = tmp_path / "result.csv"
+    write(pl.DataFrame({"left": [["a", "=1+1"], [], ["-1"]]}), path)
+    assert path.read_text() == 'left\na;\'=1+1\n""\n-1\n'
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".json"])
 def test_parquet_and_json_keep_texts(suffix: str, tmp_path: Path) -> None:
-    place = tmp_path / f"result{suffix}"
+    path = tmp_path / f"result{suffix}"
     table = pl.DataFrame({"=a": FORMULAS})
-    write(table, place)
-    found = pl.read_parquet(place) if suffix == ".parquet" else pl.read_json(place)
-    assert found.equals(table)
+    write(table, path)
+    result = pl.read_parquet(path) if suffix == ".parquet" else pl.read_json(path)
+    assert result.equals(table)
 
 
 def test_unencodable_characters_are_escaped(tmp_path: Path) -> None:
@@ -615,7 +615,7 @@ def test_audit_of_numbers_shows_regression_metrics(tmp_path: Path, capsys: pytes
 
 
 def test_scores_as_estimate_are_rejected_with_the_flag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    scored = {"y": [0, 1] * 30, "score": [each / 60 for each in range(60)], "g": ["a", "b", "b"] * 20}
+    scored = {"y": [0, 1] * 30, "score": [item / 60 for item in range(60)], "g": ["a", "b", "b"] * 20}
     file = _written(pl.DataFrame(scored), tmp_path)
     call = [file, "--truth", "y", "--by", "g"]
     for command, page in (("audit", []), ("report", ["--html", str(tmp_path / "page.html")])):
@@ -676,10 +676,10 @@ def test_bad_flags_are_rejected_before_counting(
         ("--confidence", "0.9"): "there is none without `--fail-if`",
         ("--min-n", "-1"): "`--min-n` is a whole number, 0 or more",
     }
-    for arguments, said in refused.items():
+    for arguments, expected in refused.items():
         code, out, err = _called(capsys, "audit", file, *ARGUMENTS, *arguments)
         assert (code, out) == (2, "")
-        assert said in err
+        assert expected in err
 
 
 def test_threshold_outside_the_scores_gives_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -699,15 +699,15 @@ def test_fail_if_of_a_plain_metric_suggests_a_comparison(kind: Any, monkeypatch:
     monkeypatch.setattr(catalog, "source_of", cache(catalog.source_of))
     for metric in tf.get_metrics(kind):
         assert isinstance(metric, tf.Metric)
-        with pytest.raises(tf.ArgumentError, match=f"`fail_if`: {metric.name} compares no groups") as told:
+        with pytest.raises(tf.ArgumentError, match=f"`fail_if`: {metric.name} compares no groups") as caught:
             gate_of([f"{metric.name} > 0.3"], 0.95, ["race"], ["race"])
-        offered = re.search(r"write such as '(.*?)'\.", str(told.value))
+        offered = re.search(r"write such as '(.*?)'\.", str(caught.value))
         if offered:
             (compared,) = gate_of([offered[1]], 0.95, ["race"], ["race"]).metrics
             assert isinstance(compared, tf.GroupwiseMetric)
-            assert {each.definition for each in compared.metrics} == {metric.definition}
+            assert {item.definition for item in compared.metrics} == {metric.definition}
         else:
-            assert f"of {metric.name} there are none" in str(told.value)
+            assert f"of {metric.name} there are none" in str(caught.value)
 
 
 def test_fail_if_of_group_minimum_and_maximum(capsys: pytest.CaptureFixture[str]) -> None:
@@ -722,7 +722,7 @@ def test_fail_if_of_group_minimum_and_maximum(capsys: pytest.CaptureFixture[str]
     }
     for condition, code in verdicts.items():
         assert _called(capsys, "audit", "--fail-if", condition)[0] == code
-    for condition, said in {
+    for condition, expected in {
         "accuracy_group_minimum(sex) > 0.8": "accuracy_group_minimum should be large: write <",
         "demographic_parity(sex) < 0.1": "demographic_parity should be small: write >",
         "demographic_parity > 0.1": "does not say which groups are compared: write 'demographic_parity(sex) > 0.1'",
@@ -730,11 +730,11 @@ def test_fail_if_of_group_minimum_and_maximum(capsys: pytest.CaptureFixture[str]
         "mae_difference(sex) > 0.1": "mae_difference is about numbers, which these predictions are not",
         "auc_parity(sex) > 0.1": "roc_auc needs the column of scores: `--probs`",
     }.items():
-        assert said in _called(capsys, "audit", "--fail-if", condition)[2]
+        assert expected in _called(capsys, "audit", "--fail-if", condition)[2]
 
 
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("message", "expected"),
     [
         ("roc_auc needs the column of scores: `probs=`.", "roc_auc needs the column of scores: `--probs`."),
         ("scores as `probs=` with `threshold=`.", "scores as `--probs` with `--threshold`."),
@@ -746,13 +746,13 @@ def test_fail_if_of_group_minimum_and_maximum(capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_library_messages_are_translated_to_flags(
-    message: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    message: str, expected: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(_: object) -> int:
         raise tf.ArgumentError(message)
 
     monkeypatch.setattr("tidyfair.cli.commands.audit", failing)
-    assert _called(capsys, "audit") == (2, "", f"tidyfair: {said}\n")
+    assert _called(capsys, "audit") == (2, "", f"tidyfair: {expected}\n")
 
 
 def _two_models(folder: Path) -> tuple[pl.DataFrame, str]:
@@ -770,16 +770,16 @@ def test_compare_with_threshold(tmp_path: Path, capsys: pytest.CaptureFixture[st
     call = ["compare", file, "--truth", "repaid", "--one", "score", "--other", "again", "--threshold", "0.5"]
     output = tmp_path / "found.parquet"
     missing = data["again"].null_count()
-    told = f"note: rows are left out of the metrics that read what they lack: {missing} without 'again'.\n"
-    assert _called(capsys, *call, "--pos-label", "yes", "--output", str(output)) == (0, "", told)
-    found = pl.read_parquet(output)
-    assert found[".by"].null_count() == len(found)
+    text = f"note: rows are left out of the metrics that read what they lack: {missing} without 'again'.\n"
+    assert _called(capsys, *call, "--pos-label", "yes", "--output", str(output)) == (0, "", text)
+    result = pl.read_parquet(output)
+    assert result[".by"].null_count() == len(result)
     known = data.drop_nulls("again")
-    for place, score in ((".one", "score"), (".other", "again")):
+    for path, score in ((".one", "score"), (".other", "again")):
         expected = tf.sens(known, "repaid", probs=score, threshold=0.5, pos_label="yes")[".estimate"].item()
-        assert found.row(by_predicate=pl.col(".metric") == "sens", named=True)[place] == pytest.approx(expected)
+        assert result.row(by_predicate=pl.col(".metric") == "sens", named=True)[path] == pytest.approx(expected)
     code, out, err = _called(capsys, *call, "--pos-label", "yes", "--by", "sex")
-    assert (code, err) == (0, told)
+    assert (code, err) == (0, text)
     assert out.startswith("score and again at 0.5, and the difference")
     assert "demographic_parity" in out
     assert "write `--pos-label 'yes'` or" in _called(capsys, *call)[2]
@@ -800,12 +800,12 @@ def test_compare_with_weights_and_groups(tmp_path: Path, capsys: pytest.CaptureF
     call = ["compare", file, "--truth", "repaid", "--one", "approved", "--other", "newer", "--pos-label", "yes"]
     output = tmp_path / "found.csv"
     assert main([*call, "--weights", "weight", "--group-by", "sex", "--output", str(output)]) == 0
-    found = pl.read_csv(output).filter(pl.col(".metric") == "accuracy")
+    result = pl.read_csv(output).filter(pl.col(".metric") == "accuracy")
     expected = tf.compare_models(tf.accuracy)(
         data, "repaid", one="approved", other="newer", pos_label="yes", case_weights="weight", group_by="sex"
     )
     numbers = [".one", ".other", ".change", ".lower", ".upper"]
-    for row, other in zip(found.select(numbers).rows(), expected.select(numbers).rows(), strict=True):
+    for row, other in zip(result.select(numbers).rows(), expected.select(numbers).rows(), strict=True):
         assert row == pytest.approx(other)
     _, out, _ = _called(capsys, *call)
     value, lower, upper = (
@@ -892,11 +892,11 @@ def test_metric_flag_adds_a_comparison(
     call = [file, *ARGUMENTS, *names]
     _, out, _ = _called(capsys, "audit", *call)
     for by in ("race", "race:sex"):
-        found = tf.predictive_equality(*by.split(":"))(
+        result = tf.predictive_equality(*by.split(":"))(
             data, "repaid", "approved", pos_label="yes", on_undefined="ignore"
         )
         (cells,) = [_cells(out.partition("Disparities")[2], "predictive_equality", by)]
-        assert cells[0].startswith(f"{found['.estimate'].item():.3f} ")
+        assert cells[0].startswith(f"{result['.estimate'].item():.3f} ")
         assert out.count(" demographic_parity ") == 2
     assert " fall_out " in out
     _called(capsys, "report", *call, "--html", str(tmp_path / "page.html"), "--markdown", str(card))
@@ -904,7 +904,7 @@ def test_metric_flag_adds_a_comparison(
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "expected"),
     [
         ("predictive_equalty", "`--metric`: there is no comparison of groups 'predictive_equalty'. Did you mean"),
         ("mae_difference", "`--metric`: mae_difference is about numbers, which these predictions are not."),
@@ -914,9 +914,9 @@ def test_metric_flag_adds_a_comparison(
         ("auc_parity", "roc_auc needs the column of scores: `--probs`"),
     ],
 )
-def test_metric_flag_rejects_non_comparisons(name: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_metric_flag_rejects_non_comparisons(name: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = _called(capsys, "audit", "--metric", name)
-    assert (code, said in err) == (2, True)
+    assert (code, expected in err) == (2, True)
 
 
 def test_missing_values_give_one_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -927,11 +927,11 @@ def test_missing_values_give_one_note(tmp_path: Path, capsys: pytest.CaptureFixt
     )
     truths, scores = (data["fold"] == 1).sum(), (data["fold"] < 3).sum()
     file = _written(data, tmp_path)
-    told = f"read what they lack: {truths} without 'repaid' and {scores} without 'score'."
+    text = f"read what they lack: {truths} without 'repaid' and {scores} without 'score'."
     models = ["compare", file, "--truth", "repaid", "--one", "score", "--other", "again", "--threshold", "0.5"]
     audit = ["audit", file, "--truth", "repaid", "--probs", "score", "--by", "sex"]
     for call in ([*audit, "--threshold", "0.5"], [*audit, "--estimate", "approved"], models):
-        assert _called(capsys, *call, "--pos-label", "yes")[2].count(told) == 1
+        assert _called(capsys, *call, "--pos-label", "yes")[2].count(text) == 1
     numbers = ["audit", file, "--truth", "weight", "--estimate", "score", "--by", "sex"]
     assert f"lack: {scores} without 'score'." in _called(capsys, *numbers)[2]
     assert "they lack" not in _called(capsys, "audit", "--by", "sex")[2]
@@ -950,23 +950,23 @@ def test_feature_with_many_groups_gives_one_note(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["--one", "approved", "--other", "repaid"], "`--other`: 'repaid' is the truth; name the column of a model's"),
         (["--one", "repaid", "--other", "approved"], "`--one`: 'repaid' is the truth"),
     ],
 )
 def test_compare_rejects_the_truth_as_model(
-    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lending(100).write_parquet(tmp_path / "loans.parquet")
     call = ["compare", str(tmp_path / "loans.parquet"), "--truth", "repaid", "--pos-label", "yes", *arguments]
     assert main(call) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (
             ["datasets", "lending", "--rows", "99999999999"],
@@ -976,9 +976,11 @@ def test_compare_rejects_the_truth_as_model(
         (["audit", "--min-n", str(2**63)], f"`--min-n` is a whole number, 0 to {2**63 - 1}, not {2**63}"),
     ],
 )
-def test_out_of_range_numbers_are_rejected(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_out_of_range_numbers_are_rejected(
+    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(arguments) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
 def test_large_integer_pos_label_is_exact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -991,6 +993,6 @@ def test_large_integer_pos_label_is_exact(tmp_path: Path, capsys: pytest.Capture
     result = tmp_path / "result.csv"
     assert main([*call, "--pos-label", str(large + 1), "--output", str(result)]) == 0
     expected = tf.sens(labels, "y", "p", pos_label=large + 1)[".estimate"].item()
-    found = pl.read_csv(result).filter((pl.col(".metric") == "sens") & pl.col(".by").is_null())
-    assert found[".estimate"].to_list() == [expected] == [0.5]
+    actual = pl.read_csv(result).filter((pl.col(".metric") == "sens") & pl.col(".by").is_null())
+    assert actual[".estimate"].to_list() == [expected] == [0.5]
     capsys.readouterr()

@@ -57,8 +57,8 @@ def test_single_label_is_completed_to_a_pair() -> None:
 def test_minus_one_alone_is_paired_with_one(engine: Callable[[pl.DataFrame], Any]) -> None:
     data = pl.DataFrame({"t": [-1, -1], "e": [-1, -1]})
     both = tf.metric_set(tf.sens, tf.spec, tf.accuracy)
-    found = as_polars(both(engine(data), "t", "e", on_undefined="ignore"))
-    assert found[".estimate"].to_list() == [None, 1.0, 1.0]
+    result = as_polars(both(engine(data), "t", "e", on_undefined="ignore"))
+    assert result[".estimate"].to_list() == [None, 1.0, 1.0]
     # 1 alone is half of 0 and 1, unless the other half is asked for
     assert sens([1, 1], [1, 1], pos_label=0) == ("binary", None)
     assert sens([1, 1], [1, 1], pos_label=-1) == ("binary", None)
@@ -74,8 +74,8 @@ def test_pos_label_joins_disjoint_labels_of_truth_and_estimate(
             sens=pl.when(frame["t"][0] == "yes").then(0.0), spec=pl.when(frame["t"][0] == "no").then(0.0),
             selected=(pl.col("e") == "yes").mean(), accuracy=(pl.col("e") == pl.col("t")).mean(),
         ).row(0)  # fmt: skip
-        found = both(engine(frame), "t", "e", pos_label="yes", on_undefined="ignore")
-        assert as_polars(found)[".estimate"].to_list() == list(rates)
+        result = both(engine(frame), "t", "e", pos_label="yes", on_undefined="ignore")
+        assert as_polars(result)[".estimate"].to_list() == list(rates)
     # neither without an event, nor with a third label
     for pos_label, estimate in ((None, "yes"), ("yes", "maybe")):
         with pytest.raises(tf.LabelError, match="share no label"):
@@ -87,14 +87,14 @@ def test_multiclass_fold_without_pos_label_is_null(engine: Callable[[pl.DataFram
     fold = engine(whole.filter(fold=2))
     fair = tf.metric_set(tf.sens, tf.selection_rate, tf.demographic_parity("g"))
     with pytest.warns(tf.UndefinedWarning, match=r"`pos_label='c'` does not occur among the labels 'a', 'b'"):
-        found = as_polars(fair(fold, "t", "e", pos_label="c", explain=True))
-    assert found[".estimate"].to_list() == [None, None, None]
-    assert found[".status"].to_list()[:2] == ["unseen_event", "unseen_event"]
+        result = as_polars(fair(fold, "t", "e", pos_label="c", explain=True))
+    assert result[".estimate"].to_list() == [None, None, None]
+    assert result[".status"].to_list()[:2] == ["unseen_event", "unseen_event"]
     groups = as_polars(fair.by_group(fold, "t", "e", pos_label="c"))
     assert set(groups[".status"]) == {"unseen_event"}
     # with all labels listed, it is a label that nobody has
-    found = as_polars(fair(fold, "t", "e", pos_label="c", labels=list("abc"), on_undefined="ignore"))
-    assert found[".estimate"].to_list() == [None, 0.0, 0.0]
+    result = as_polars(fair(fold, "t", "e", pos_label="c", labels=list("abc"), on_undefined="ignore"))
+    assert result[".estimate"].to_list() == [None, 0.0, 0.0]
     with pytest.raises(tf.UndefinedError, match="unseen event"):
         fair(fold, "t", "e", pos_label="c", on_undefined="raise")
 
@@ -200,8 +200,8 @@ def test_listed_labels_count_when_absent() -> None:
     truth, estimate = ["a", "b"], ["b", "b"]
     three = pl.DataFrame({"t": truth, "e": estimate})
     with pytest.warns(tf.ConstantWarning, match="detection_prevalence cannot vary"):
-        found = tf.detection_prevalence(three, "t", "e", labels=["a", "b", "c"])
-    assert found[".estimate"][0] == pytest.approx(1 / 3)
+        result = tf.detection_prevalence(three, "t", "e", labels=["a", "b", "c"])
+    assert result[".estimate"][0] == pytest.approx(1 / 3)
     # spec of c is 1: nobody is c, and nobody was taken for one
     assert tf.spec(three, "t", "e", labels=["a", "b", "c"])[".estimate"][0] == pytest.approx((1 + 0 + 1) / 3)
     # labels that say they belong together need not overlap

@@ -28,22 +28,22 @@ def test_resamples_of_splits_hold_the_test_rows(loans: pl.DataFrame) -> None:
 def test_resamples_of_named_frames(loans: pl.DataFrame, engine: Callable[[pl.DataFrame], Any]) -> None:
     parts = [(f"month {fold}", engine(part)) for (fold,), part in loans.group_by("fold", maintain_order=True)]
     folds = tf.resamples(parts, name="month")
-    found = as_polars(FAIR(folds, "truth", "estimate", group_by="month"))
+    result = as_polars(FAIR(folds, "truth", "estimate", group_by="month"))
     expected = FAIR(loans, "truth", "estimate", group_by="fold")
-    assert found[".estimate"].equals(expected[".estimate"])
+    assert result[".estimate"].equals(expected[".estimate"])
     assert type(folds) is answer_kind(parts[0][1])
-    assert found["month"].unique().sort().to_list() == ["month 1", "month 2"]
+    assert result["month"].unique().sort().to_list() == ["month 1", "month 2"]
 
 
 def test_summarize_gives_mean_number_and_standard_error(
     loans: pl.DataFrame, engine: Callable[[pl.DataFrame], Any]
 ) -> None:
     result = FAIR(engine(loans), "truth", "estimate", group_by="fold")
-    found = as_polars(tf.summarize(result))
-    assert found.columns == [".metric", ".by", ".estimator", ".mean", ".n", ".std_error"]
+    actual = as_polars(tf.summarize(result))
+    assert actual.columns == [".metric", ".by", ".estimator", ".mean", ".n", ".std_error"]
     values = as_polars(result).filter(pl.col(".metric") == "accuracy")[".estimate"].to_list()
     error = statistics.stdev(values) / math.sqrt(len(values))
-    assert found.row(0) == ("accuracy", None, "binary", statistics.mean(values), 2, pytest.approx(error))
+    assert actual.row(0) == ("accuracy", None, "binary", statistics.mean(values), 2, pytest.approx(error))
 
 
 def test_corrected_standard_error_of_folds() -> None:
@@ -54,8 +54,8 @@ def test_corrected_standard_error_of_folds() -> None:
     assert tf.summarize(result, corrected=True)[".std_error"].item() == pytest.approx(error)
     other = result.with_columns(pl.Series(".estimate", [0.4, 0.7, 0.5, 0.6, 0.9]))
     changes = [b - a for a, b in zip(values, other[".estimate"], strict=True)]
-    found = tf.compare_resamples(result, other, corrected=True)[".std_error"].item()
-    assert found == pytest.approx(statistics.stdev(changes) * math.sqrt(1 / 5 + 1 / 4))
+    actual = tf.compare_resamples(result, other, corrected=True)[".std_error"].item()
+    assert actual == pytest.approx(statistics.stdev(changes) * math.sqrt(1 / 5 + 1 / 4))
 
 
 def test_summarize_skips_null_values() -> None:
@@ -72,12 +72,12 @@ def test_summarize_keeps_other_outer_groups(loans: pl.DataFrame) -> None:
 
 def test_compare_resamples_pairs_resamples(loans: pl.DataFrame) -> None:
     better = loans.with_columns(estimate="truth")
-    one, other = (FAIR(each, "truth", "estimate", group_by="fold") for each in (loans, better))
-    found = tf.compare_resamples(one, other)
+    one, other = (FAIR(item, "truth", "estimate", group_by="fold") for item in (loans, better))
+    result = tf.compare_resamples(one, other)
     differences = [1 - value for value in one.filter(pl.col(".metric") == "accuracy")[".estimate"]]
     error = statistics.stdev(differences) / math.sqrt(2)
-    assert found.row(0)[3:] == (pytest.approx(statistics.mean(differences)), 2, pytest.approx(error))
-    assert tf.compare_resamples(one, other.sample(fraction=1, shuffle=True, seed=1)).equals(found)
+    assert result.row(0)[3:] == (pytest.approx(statistics.mean(differences)), 2, pytest.approx(error))
+    assert tf.compare_resamples(one, other.sample(fraction=1, shuffle=True, seed=1)).equals(result)
 
 
 def test_bad_results_raise(loans: pl.DataFrame) -> None:
@@ -101,10 +101,10 @@ def test_bad_results_raise(loans: pl.DataFrame) -> None:
 
 def test_summarize_of_group_values(loans: pl.DataFrame) -> None:
     groups = tf.equal_opportunity("sex").by_group(loans, "truth", "estimate", group_by="fold")
-    found = tf.summarize(groups)
-    assert found.select(".group", ".n").rows() == [("f", 2), ("m", 2)]
+    result = tf.summarize(groups)
+    assert result.select(".group", ".n").rows() == [("f", 2), ("m", 2)]
     expected = groups.filter(pl.col(".group") == "f")[".estimate"].mean()
-    assert found[".mean"][0] == pytest.approx(expected)
+    assert result[".mean"][0] == pytest.approx(expected)
     explained = FAIR(loans, "truth", "estimate", group_by="fold", explain=True)
     assert tf.summarize(explained).equals(tf.summarize(FAIR(loans, "truth", "estimate", group_by="fold")))
 
@@ -179,8 +179,8 @@ def test_bad_splits_raise(name: str) -> None:
 
 
 def test_compare_resamples_matches_folds_of_other_number_types() -> None:
-    found = tf.compare_resamples(RESULT, RESULT.cast({"fold": pl.Float64}).reverse())
-    assert found.rows() == [("rmse", 0.0, 2, 0.0)]
+    result = tf.compare_resamples(RESULT, RESULT.cast({"fold": pl.Float64}).reverse())
+    assert result.rows() == [("rmse", 0.0, 2, 0.0)]
 
 
 def test_resamples_take_columns_in_any_order() -> None:

@@ -28,7 +28,7 @@ CALL: dict[str, Any] = {"estimate": "p", "group_by": "month"}
 
 def test_expected_change_equals_hand_made_shuffles() -> None:
     data = people((1000, EQUAL), (100, EQUAL))
-    found = PARITY(data, **CALL).row(0, named=True)
+    result = PARITY(data, **CALL).row(0, named=True)
     # shuffled by hand
     random, changes = np.random.default_rng(1), []
     hits = {(month, group): n for month, group, n in data.group_by("month", "g").agg(pl.col("p").sum()).rows()}
@@ -38,23 +38,23 @@ def test_expected_change_equals_hand_made_shuffles() -> None:
         )
         after = np.array([hits[1, g] + hits[2, g] for g in EQUAL]) - before
         changes.append(np.ptp(after / 100) - np.ptp(before / 1000))
-    assert found[".expected"] == pytest.approx(np.mean(changes), abs=0.003)
+    assert result[".expected"] == pytest.approx(np.mean(changes), abs=0.003)
     low, high = np.quantile(changes, [0.025, 0.975])
-    assert (found[".expected_lower"], found[".expected_upper"]) == pytest.approx((low, high), abs=0.006)
-    assert found[".expected"] > 0.05
-    away = np.abs(np.array(changes) - np.mean(changes)) >= abs(found[".change"] - np.mean(changes))
-    assert found[".p_value"] == pytest.approx(away.mean(), abs=0.03)
-    assert found[".change"] == pytest.approx(found[".estimate"] - found[".estimate_before"])
+    assert (result[".expected_lower"], result[".expected_upper"]) == pytest.approx((low, high), abs=0.006)
+    assert result[".expected"] > 0.05
+    away = np.abs(np.array(changes) - np.mean(changes)) >= abs(result[".change"] - np.mean(changes))
+    assert result[".p_value"] == pytest.approx(away.mean(), abs=0.03)
+    assert result[".change"] == pytest.approx(result[".estimate"] - result[".estimate_before"])
     values = tf.demographic_parity("g")(data, **CALL)[".estimate"].to_list()
-    assert [found[".estimate_before"], found[".estimate"]] == pytest.approx(values)
+    assert [result[".estimate_before"], result[".estimate"]] == pytest.approx(values)
 
 
 def test_drift_is_detected_and_no_drift_is_rarely_rejected() -> None:
     drifted = people((500, {"a": 0.5, "b": 0.5}), (500, {"a": 0.5, "b": 0.5}), (500, {"a": 0.5, "b": 0.2}))
-    found = PARITY(drifted, **CALL)
-    assert found.select(".before", ".period").rows() == [(1, 2), (2, 3)]
-    assert found[".p_value"][0] > 0.05
-    assert found[".p_value"][1] < 0.01
+    result = PARITY(drifted, **CALL)
+    assert result.select(".before", ".period").rows() == [(1, 2), (2, 3)]
+    assert result[".p_value"][0] > 0.05
+    assert result[".p_value"][1] < 0.01
     rejected = sum(
         PARITY(people((300, EQUAL), (60, EQUAL), seed=seed), **CALL)[".p_value"].item() < 0.05 for seed in range(1, 61)
     )
@@ -81,10 +81,10 @@ def test_outer_groups_have_their_own_periods() -> None:
         people((100, {"a": 0.5, "b": 0.4}), (100, {"a": 0.5, "b": 0.3}), seed=seed).with_columns(model=pl.lit(name))
         for seed, name in enumerate(("one", "two"))
     )
-    found = PARITY(data, estimate="p", group_by=["model", "month"])
-    assert found["model"].to_list() == ["one", "two"]
+    result = PARITY(data, estimate="p", group_by=["model", "month"])
+    assert result["model"].to_list() == ["one", "two"]
     alone = PARITY(data.filter(pl.col("model") == "two"), **CALL)
-    assert found.filter(pl.col("model") == "two")[".estimate"].item() == alone[".estimate"].item()
+    assert result.filter(pl.col("model") == "two")[".estimate"].item() == alone[".estimate"].item()
 
 
 def test_bad_periods_and_metrics_raise() -> None:

@@ -29,17 +29,17 @@ def test_values_of_both_models_equal_separate_calls() -> None:
     kinds: list[dict[str, Any]] = [{}, {"group_by": "fold"}, {"case_weights": "weight"}]
     for options in kinds:
         call: dict[str, Any] = {**CALL, **options}
-        found = tf.compare_models(FAIR)(LOANS, **call)
+        result = tf.compare_models(FAIR)(LOANS, **call)
         for name in ("one", "other"):
             values = FAIR(LOANS, "y", name, **options, on_undefined="ignore")
-            assert found[f".{name}"].to_list() == pytest.approx(values[".estimate"].to_list())
-        assert found[".change"].equals((found[".other"] - found[".one"]).rename(".change"))
-        assert (found[".lower"] <= found[".upper"]).all()
+            assert result[f".{name}"].to_list() == pytest.approx(values[".estimate"].to_list())
+        assert result[".change"].equals((result[".other"] - result[".one"]).rename(".change"))
+        assert (result[".lower"] <= result[".upper"]).all()
 
 
 def test_paired_bootstrap_equals_drawing_rows() -> None:
     part = LOANS.head(300)
-    found = tf.compare_models(tf.mcc)(part, "y", one="one", other="other", times=20_000)
+    result = tf.compare_models(tf.mcc)(part, "y", one="one", other="other", times=20_000)
     truth, first, second = (part[name].to_numpy() for name in ("y", "one", "other"))
 
     def mcc(y: Any, p: Any) -> float:
@@ -51,19 +51,19 @@ def test_paired_bootstrap_equals_drawing_rows() -> None:
         rows = random.integers(0, 300, 300)
         changes.append(mcc(truth[rows], second[rows]) - mcc(truth[rows], first[rows]))
     expected = np.quantile(changes, [0.025, 0.975])
-    assert found.select(".lower", ".upper").row(0) == pytest.approx(tuple(expected), abs=0.004)
-    assert found[".std_error"].item() == pytest.approx(np.std(changes), rel=0.03)
+    assert result.select(".lower", ".upper").row(0) == pytest.approx(tuple(expected), abs=0.004)
+    assert result[".std_error"].item() == pytest.approx(np.std(changes), rel=0.03)
 
 
 def test_model_compared_with_itself_has_no_change() -> None:
-    found = tf.compare_models(FAIR)(LOANS.with_columns(again="one"), "y", one="one", other="again", times=100)
-    assert found.select(".change", ".lower", ".upper").unique().rows() == [(0.0, 0.0, 0.0)]
-    assert found[".p_value"].drop_nulls().unique().to_list() == [1.0]
+    result = tf.compare_models(FAIR)(LOANS.with_columns(again="one"), "y", one="one", other="again", times=100)
+    assert result.select(".change", ".lower", ".upper").unique().rows() == [(0.0, 0.0, 0.0)]
+    assert result[".p_value"].drop_nulls().unique().to_list() == [1.0]
 
 
 def test_p_values_equal_mcnemar() -> None:
     fair = tf.metric_set(*FAIR.metrics[:6])
-    found = tf.compare_models(fair)(LOANS, **CALL, group_by="sex")
+    result = tf.compare_models(fair)(LOANS, **CALL, group_by="sex")
     right = [(pl.col(name) == pl.col("y")).alias(name) for name in ("one", "other")]
     kept = {"accuracy": pl.lit(value=True), "sens": pl.col("y"), "spec": ~pl.col("y")}
     for sex in ("female", "male"):
@@ -71,9 +71,9 @@ def test_p_values_equal_mcnemar() -> None:
             rows = LOANS.filter(among & (pl.col("sex") == sex)).select(right)
             table = [[rows.filter(one=a, other=b).height for b in (True, False)] for a in (True, False)]
             expected: Any = mcnemar(table, exact=True)
-            mine = found.filter((pl.col("sex") == sex) & (pl.col(".metric") == metric))
+            mine = result.filter((pl.col("sex") == sex) & (pl.col(".metric") == metric))
             assert mine[".p_value"].item() == pytest.approx(expected.pvalue, rel=1e-9)
-    others = found.filter(pl.col(".metric").is_in(["precision", "mcc", "demographic_parity"]))
+    others = result.filter(pl.col(".metric").is_in(["precision", "mcc", "demographic_parity"]))
     assert others[".p_value"].is_null().all()
 
 
@@ -81,7 +81,7 @@ def test_p_values_equal_mcnemar() -> None:
 def test_selection_rate_p_value_is_a_sign_test(truth: str | None) -> None:
     data = LOANS.with_columns(part=pl.when(pl.int_range(pl.len()) % 3 > 0).then("y"))
     rates = tf.metric_set(tf.selection_rate, tf.detection_prevalence)
-    found = tf.compare_models(rates)(data, truth, one="one", other="other", times=20, group_by="sex")
+    result = tf.compare_models(rates)(data, truth, one="one", other="other", times=20, group_by="sex")
     for sex in ("female", "male"):
         mine = data.filter(sex=sex)
         one, other = (
@@ -89,17 +89,17 @@ def test_selection_rate_p_value_is_a_sign_test(truth: str | None) -> None:
         )
         fewer = sum(math.comb(one + other, count) for count in range(min(one, other) + 1))
         expected = min(1, 2 * fewer / 2 ** (one + other))
-        assert found.filter(sex=sex)[".p_value"].to_list() == pytest.approx([expected] * 2, rel=1e-9)
+        assert result.filter(sex=sex)[".p_value"].to_list() == pytest.approx([expected] * 2, rel=1e-9)
     fixed = tf.metric_set(tf.base_rate, tf.precision)
     assert tf.compare_models(fixed)(data, "y", one="one", other="other", times=20)[".p_value"].is_null().all()
 
 
 def test_same_seed_gives_same_result() -> None:
-    found = tf.compare_models(FAIR)(LOANS, **CALL)
+    result = tf.compare_models(FAIR)(LOANS, **CALL)
     shuffled = LOANS.sample(fraction=1, shuffle=True, seed=1)
-    assert tf.compare_models(FAIR)(shuffled, **CALL).equals(found)
-    assert tf.compare_models(tf.mcc)(LOANS, **CALL).equals(found.filter(pl.col(".metric") == "mcc"))
-    assert tf.compare_models(FAIR)(LOANS.to_pandas(), **CALL)[".change"].tolist() == found[".change"].to_list()
+    assert tf.compare_models(FAIR)(shuffled, **CALL).equals(result)
+    assert tf.compare_models(tf.mcc)(LOANS, **CALL).equals(result.filter(pl.col(".metric") == "mcc"))
+    assert tf.compare_models(FAIR)(LOANS.to_pandas(), **CALL)[".change"].tolist() == result[".change"].to_list()
 
 
 def test_bad_comparisons_raise() -> None:
@@ -108,14 +108,14 @@ def test_bad_comparisons_raise() -> None:
     with pytest.raises(tf.ArgumentError, match="takes no `probs`: predictions are `one=` and `other=`"):
         tf.compare_models(tf.sens)(LOANS, "y", one="one", other="other", probs="score")
     for cut in ({"threshold": 0.5}, {"top_k": 3}, {"top_fraction": 0.5}):
-        said = rf'takes no `{next(iter(cut))}`: make labels of scores first, .+`\(pl\.col\("score"\) >= 0\.5\)'
-        with pytest.raises(tf.ArgumentError, match=said):
+        expected = rf'takes no `{next(iter(cut))}`: make labels of scores first, .+`\(pl\.col\("score"\) >= 0\.5\)'
+        with pytest.raises(tf.ArgumentError, match=expected):
             tf.compare_models(tf.sens)(LOANS, "y", one="score", other="score", **cut)
     with pytest.raises(tf.ColumnError, match="no column 'another'"):
         tf.compare_models(tf.sens)(LOANS, "y", one="one", other="another")
 
 
-# Scores, numbers, and rows that belong together
+# Scores, numbers and clusters
 
 SCORES = LOANS.with_columns(second=pl.col("score") * 0.7 + pl.Series(np.random.default_rng(5).random(len(LOANS))) * 0.3)
 
@@ -131,33 +131,33 @@ def test_paired_auc_error_equals_delong() -> None:
     both = [places(truth, SCORES[name].to_numpy()) for name in ("score", "second")]
     # DeLong et al. (1988): the variance of the difference of the places, in each class
     differences = [other - one for one, other in zip(*both, strict=True)]
-    error = math.sqrt(sum(each.var(ddof=1) / len(each) for each in differences))
-    found = tf.compare_models(tf.roc_auc)(SCORES, "y", one="score", other="second", times=1_000).row(0, named=True)
-    assert found[".change"] == pytest.approx(differences[0].mean())
-    assert found[".std_error"] == pytest.approx(error, rel=0.1)
-    assert found[".lower"] < found[".change"] < found[".upper"]
-    apart = [sum(each.var(ddof=1) / len(each) for each in sides) for sides in both]
+    error = math.sqrt(sum(item.var(ddof=1) / len(item) for item in differences))
+    result = tf.compare_models(tf.roc_auc)(SCORES, "y", one="score", other="second", times=1_000).row(0, named=True)
+    assert result[".change"] == pytest.approx(differences[0].mean())
+    assert result[".std_error"] == pytest.approx(error, rel=0.1)
+    assert result[".lower"] < result[".change"] < result[".upper"]
+    apart = [sum(item.var(ddof=1) / len(item) for item in sides) for sides in both]
     assert error < 0.8 * math.sqrt(sum(apart))
-    assert found[".p_value"] is None
+    assert result[".p_value"] is None
 
 
 def test_auc_parity_of_two_models() -> None:
     test = tf.compare_models(tf.auc_parity("sex"))
-    found = test(SCORES, "y", one="score", other="second", times=50, group_by="fold")
+    result = test(SCORES, "y", one="score", other="second", times=50, group_by="fold")
     for name, side in ((".one", "score"), (".other", "second")):
         expected = tf.auc_parity("sex")(SCORES, "y", probs=side, group_by="fold")[".estimate"]
-        assert found[name].to_list() == pytest.approx(expected.to_list())
+        assert result[name].to_list() == pytest.approx(expected.to_list())
     mixed = SCORES.sample(fraction=1.0, shuffle=True, seed=4)
-    assert test(mixed, "y", one="score", other="second", times=50, group_by="fold").equals(found)
+    assert test(mixed, "y", one="score", other="second", times=50, group_by="fold").equals(result)
 
 
 def test_paired_mae_error_equals_plain_arithmetic() -> None:
     data = SCORES.with_columns(target=pl.col("weight"))
-    found = tf.compare_models(tf.mae)(data, "target", one="score", other="second", times=1_000).row(0, named=True)
+    result = tf.compare_models(tf.mae)(data, "target", one="score", other="second", times=1_000).row(0, named=True)
     away = [(data["target"] - data[name]).abs().to_numpy() for name in ("score", "second")]
     change = away[1] - away[0]
-    assert found[".change"] == pytest.approx(change.mean())
-    assert found[".std_error"] == pytest.approx(change.std() / math.sqrt(len(change)), rel=0.1)
+    assert result[".change"] == pytest.approx(change.mean())
+    assert result[".std_error"] == pytest.approx(change.std() / math.sqrt(len(change)), rel=0.1)
 
 
 def test_clusters_are_drawn_together() -> None:
@@ -178,8 +178,8 @@ def test_sides_in_group_by_are_compared() -> None:
         (tf.roc_auc, {"truth": "y", "one": "score", "other": "second", "times": 20}),
     )
     for metrics, call in calls:
-        found = tf.compare_models(metrics)(SCORES, **call, group_by=sides)
-        assert found["side"].to_list()[:2] == ["privileged", "unprivileged"]
+        result = tf.compare_models(metrics)(SCORES, **call, group_by=sides)
+        assert result["side"].to_list()[:2] == ["privileged", "unprivileged"]
 
 
 def test_rows_lacking_a_prediction_are_dropped_for_both_models() -> None:
@@ -198,9 +198,9 @@ def test_single_row_group_has_change_without_interval() -> None:
         {"y": [1, 0] * 10 + [1], "one": [1, 0, 0, 1] * 5 + [0], "other": [1] * 21, "g": ["a"] * 20 + ["b"]}
     )
     compare = tf.compare_models(tf.accuracy, tf.accuracy_difference("g"))
-    found = compare(rows, "y", one="one", other="other", times=200, on_undefined="ignore")
-    assert found[".change"].null_count() == 0
-    assert found.select(pl.col(".lower", ".upper", ".std_error").is_null()).rows() == [(False,) * 3, (True,) * 3]
+    result = compare(rows, "y", one="one", other="other", times=200, on_undefined="ignore")
+    assert result[".change"].null_count() == 0
+    assert result.select(pl.col(".lower", ".upper", ".std_error").is_null()).rows() == [(False,) * 3, (True,) * 3]
 
 
 def test_few_clusters_of_two_models_warn() -> None:
@@ -230,14 +230,14 @@ def test_bad_second_prediction_raises() -> None:
 
 
 def test_worst_groups_equals_wilson_and_grid() -> None:
-    found = tf.worst_groups(tf.equal_opportunity("race"), times=40_000)(LOANS, "y", "one")
+    result = tf.worst_groups(tf.equal_opportunity("race"), times=40_000)(LOANS, "y", "one")
     positives = LOANS.filter("y").group_by("race", maintain_order=True).agg(pl.col("one").sum(), pl.len())
     counts = {race: (hits, rows) for race, hits, rows in positives.rows()}
-    each = 0.95 ** (1 / len(counts))
+    level = 0.95 ** (1 / len(counts))
     grid = (np.arange(4000) + 0.5) / 4000
-    for row in found.to_dicts():
+    for row in result.to_dicts():
         hits, rows = counts[row[".group"]]
-        expected: Any = proportion_confint(hits, rows, alpha=1 - each, method="wilson")
+        expected: Any = proportion_confint(hits, rows, alpha=1 - level, method="wilson")
         assert (row[".lower"], row[".upper"]) == pytest.approx(tuple(expected))
         # the chance that all others are above, summed over where the group may be
         density: Any = np.array(beta.pdf(grid, hits + 0.5, rows - hits + 0.5))
@@ -245,7 +245,7 @@ def test_worst_groups_equals_wilson_and_grid() -> None:
             if race != row[".group"]:
                 density = density * np.array(beta.sf(grid, other + 0.5, others - other + 0.5))
         assert row[".p_worst"] == pytest.approx(float(density.mean()), abs=0.01)
-    assert found[".p_worst"].sum() == pytest.approx(1)
+    assert result[".p_worst"].sum() == pytest.approx(1)
 
 
 def test_worst_group_is_the_highest_when_minimized() -> None:
@@ -253,8 +253,8 @@ def test_worst_group_is_the_highest_when_minimized() -> None:
         {"y": [0] * 200, "p": [1] * 80 + [0] * 20 + [1] * 20 + [0] * 80, "g": ["a"] * 100 + ["b"] * 100}
     )
     gap = tf.new_groupwise_metric(tf.fall_out, "gap", tf.difference())("g")
-    found = tf.worst_groups(gap)(people, "y", "p", pos_label=1)
-    assert found.filter(pl.col(".group") == "a")[".p_worst"].item() > 0.99
+    result = tf.worst_groups(gap)(people, "y", "p", pos_label=1)
+    assert result.filter(pl.col(".group") == "a")[".p_worst"].item() > 0.99
 
 
 def test_equal_groups_have_no_certain_worst() -> None:

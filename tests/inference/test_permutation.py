@@ -36,8 +36,8 @@ def outcome(metric: tf.GroupwiseMetric, data: pl.DataFrame, call: dict[str, Any]
 
 
 def columns(data: pl.DataFrame, group: str) -> tuple[np.ndarray, ...]:
-    told = ((data[name] == "yes").to_numpy() for name in ("repaid", "approved"))
-    return (*told, data["score"].to_numpy(), data[group].cast(pl.String).to_numpy())
+    labels = ((data[name] == "yes").to_numpy() for name in ("repaid", "approved"))
+    return (*labels, data["score"].to_numpy(), data[group].cast(pl.String).to_numpy())
 
 
 def by_plain_shuffles(
@@ -53,27 +53,27 @@ def by_plain_shuffles(
                 mine = np.flatnonzero(strata == stratum)
                 shuffled[mine] = random.permutation(group[mine])
         rows = [np.flatnonzero(shuffled == name) for name in names]
-        values, errors = [value(each) for each in rows], [error(each) for each in rows]
+        values, errors = [value(item) for item in rows], [error(item) for item in rows]
         ranges.append(max(values) - min(values))
         pairs = [(one, other) for one in range(len(names)) for other in range(one)]
         distances.append(
             max(abs(values[one] - values[other]) / math.hypot(errors[one], errors[other]) for one, other in pairs)
         )
-    p_value = (1 + sum(each >= distances[0] - 1e-9 for each in distances[1:])) / (TIMES + 1)
+    p_value = (1 + sum(item >= distances[0] - 1e-9 for item in distances[1:])) / (TIMES + 1)
     low, high = np.quantile(ranges[1:], [0.025, 0.975])
     return {"estimate": ranges[0], "expected": float(np.mean(ranges[1:])), "low": low, "high": high, "p": p_value}
 
 
-def assert_same(found: dict[str, Any], plain: dict[str, float], rows: int) -> None:
-    assert found[".method"] == STUDENTIZED
-    assert found[".n"] == rows
-    assert found[".estimate"] == pytest.approx(plain["estimate"])
+def assert_same(result: dict[str, Any], plain: dict[str, float], rows: int) -> None:
+    assert result[".method"] == STUDENTIZED
+    assert result[".n"] == rows
+    assert result[".estimate"] == pytest.approx(plain["estimate"])
     width = plain["high"] - plain["low"]
     for name, value in ((".expected", "expected"), (".expected_lower", "low"), (".expected_upper", "high")):
-        assert found[name] == pytest.approx(plain[value], abs=0.12 * width), name
+        assert result[name] == pytest.approx(plain[value], abs=0.12 * width), name
     # both are known to 1/sqrt(times), and errors are estimated in two ways
     share = max(plain["p"], 0.01)
-    assert found[".p_value"] == pytest.approx(plain["p"], abs=5 * math.sqrt(2 * share * (1 - share) / TIMES) + 0.02)
+    assert result[".p_value"] == pytest.approx(plain["p"], abs=5 * math.sqrt(2 * share * (1 - share) / TIMES) + 0.02)
 
 
 @pytest.mark.parametrize("within", [None, "age_band"])
@@ -142,10 +142,12 @@ def test_weighted_rate_test_shuffles_weights() -> None:
 
     plain = by_plain_shuffles(share, error, group, np.zeros(len(data)))
     call: dict[str, Any] = {"estimate": "approved", "pos_label": "yes", "case_weights": "weight"}
-    found = outcome(tf.demographic_parity("sex"), data, call)
-    assert_same(found, plain, len(data))
+    result = outcome(tf.demographic_parity("sex"), data, call)
+    assert_same(result, plain, len(data))
     times_hundred = outcome(tf.demographic_parity("sex"), data.with_columns(pl.col("weight") * 100), call)
-    assert times_hundred == {name: pytest.approx(value) if ".p" not in name else value for name, value in found.items()}
+    assert times_hundred == {
+        name: pytest.approx(value) if ".p" not in name else value for name, value in result.items()
+    }
 
 
 def test_numeric_metrics_have_permutation_tests() -> None:
@@ -169,15 +171,15 @@ def test_studentized_test_of_rates(within: str | None) -> None:
         groups,
         strata,
     )
-    found = outcome(tf.equal_opportunity("race"), LOANS, DECIDED, within=within, studentized=True, times=10_000)
-    assert found[".method"] == "studentized permutation"
-    assert found[".n"] == len(data)
-    assert found[".p_value"] == pytest.approx(
+    result = outcome(tf.equal_opportunity("race"), LOANS, DECIDED, within=within, studentized=True, times=10_000)
+    assert result[".method"] == "studentized permutation"
+    assert result[".n"] == len(data)
+    assert result[".p_value"] == pytest.approx(
         plain["p"], abs=5 * math.sqrt(0.25 / TIMES) * 2 * math.sqrt(plain["p"]) + 0.005
     )
     by_range = outcome(tf.equal_opportunity("race"), LOANS, DECIDED, within=within, times=10_000)
     for name in (".estimate", ".expected", ".expected_lower", ".expected_upper", ".n"):
-        assert found[name] == by_range[name]
+        assert result[name] == by_range[name]
 
 
 def test_studentized_test_is_not_dominated_by_a_rare_group() -> None:
@@ -197,7 +199,7 @@ def test_studentized_test_is_not_dominated_by_a_rare_group() -> None:
     assert outcome(left_out, data, call, studentized=True)[".p_value"] < 0.005
 
 
-# Among whom
+# Rows that are shuffled
 
 
 def test_treatment_equality_shuffles_errors() -> None:
@@ -212,11 +214,11 @@ def test_treatment_equality_shuffles_errors() -> None:
         return min(odds) / max(odds)
 
     observed, draws = ratio(of), np.array([ratio(random.permutation(of)) for _ in range(TIMES)])
-    found = outcome(tf.treatment_equality("sex"), data, DECIDED, times=10_000)
-    assert found[".method"] == "permutation"
-    assert found[".estimate"] == pytest.approx(observed)
-    assert found[".expected"] == pytest.approx(draws.mean(), abs=5 * draws.std() / math.sqrt(TIMES))
-    assert found[".p_value"] == pytest.approx((draws <= observed + 1e-9).mean(), abs=0.08)
+    result = outcome(tf.treatment_equality("sex"), data, DECIDED, times=10_000)
+    assert result[".method"] == "permutation"
+    assert result[".estimate"] == pytest.approx(observed)
+    assert result[".expected"] == pytest.approx(draws.mean(), abs=5 * draws.std() / math.sqrt(TIMES))
+    assert result[".p_value"] == pytest.approx((draws <= observed + 1e-9).mean(), abs=0.08)
 
 
 def test_between_group_metrics_are_tested_unstudentized() -> None:
@@ -227,18 +229,18 @@ def test_between_group_metrics_are_tested_unstudentized() -> None:
     for _ in range(200):
         shuffled = small.with_columns(race=pl.Series(random.permutation(group)))
         draws.append(parity(shuffled, **DECIDED, on_undefined="ignore")[".estimate"].item())
-    found = outcome(parity, small, DECIDED, times=2_000)
-    assert found[".method"] == "permutation"
-    assert found[".expected"] == pytest.approx(np.mean(draws), abs=5 * float(np.std(draws)) / math.sqrt(200))
+    result = outcome(parity, small, DECIDED, times=2_000)
+    assert result[".method"] == "permutation"
+    assert result[".expected"] == pytest.approx(np.mean(draws), abs=5 * float(np.std(draws)) / math.sqrt(200))
     assert 0 < outcome(tf.abroca("sex"), small, SCORED, times=50)[".p_value"] <= 1
 
 
 def test_groups_below_min_n_are_not_compared() -> None:
-    found = outcome(gap(tf.f_meas)("race", min_n=100), LOANS, DECIDED, times=200)
+    result = outcome(gap(tf.f_meas)("race", min_n=100), LOANS, DECIDED, times=200)
     names = LOANS["race"].value_counts().filter(pl.col("count") >= 100)["race"].to_list()
     kept = LOANS.filter(pl.col("race").is_in(names))
-    assert found[".n"] == len(kept)
-    assert found[".estimate"] == pytest.approx(gap(tf.f_meas)("race")(kept, **DECIDED)[".estimate"].item())
+    assert result[".n"] == len(kept)
+    assert result[".estimate"] == pytest.approx(gap(tf.f_meas)("race")(kept, **DECIDED)[".estimate"].item())
 
 
 def test_test_compares_with_the_reference() -> None:
@@ -256,23 +258,23 @@ def test_test_of_two_sides_drops_rows_on_neither() -> None:
     names = LOANS["race"].value_counts(sort=True)["race"].cast(pl.String).to_list()
     sides = tf.privileged({"race": names[0]}, unprivileged={"race": names[1]})
     kept = LOANS.filter(pl.col("race").cast(pl.String).is_in(names[:2])).with_columns(pl.col("race").cast(pl.String))
-    found = outcome(gap(tf.f_meas)(sides), LOANS, DECIDED, times=2_000)
+    result = outcome(gap(tf.f_meas)(sides), LOANS, DECIDED, times=2_000)
     alone = outcome(gap(tf.f_meas)("race"), kept, DECIDED, times=2_000)
-    assert found[".n"] == alone[".n"] == len(kept)
-    assert abs(found[".estimate"]) == pytest.approx(alone[".estimate"])
-    assert found[".p_value"] == pytest.approx(alone[".p_value"], abs=0.06)
+    assert result[".n"] == alone[".n"] == len(kept)
+    assert abs(result[".estimate"]) == pytest.approx(alone[".estimate"])
+    assert result[".p_value"] == pytest.approx(alone[".p_value"], abs=0.06)
 
 
 def test_outer_groups_are_shuffled_separately() -> None:
     test = tf.disparity_test(gap(tf.f_meas)("sex"), tf.auc_parity("sex"), times=300, adjust="none")
     call: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "probs": "score", "pos_label": "yes"}
-    found = test(LOANS, **call, group_by="fold")
-    assert found.columns[:2] == ["fold", ".metric"]
-    for fold, name, estimate, rows in found.select("fold", ".metric", ".estimate", ".n").rows():
+    result = test(LOANS, **call, group_by="fold")
+    assert result.columns[:2] == ["fold", ".metric"]
+    for fold, name, estimate, rows in result.select("fold", ".metric", ".estimate", ".n").rows():
         alone = test(LOANS.filter(fold=fold), **call).filter(pl.col(".metric") == name)
         assert estimate == pytest.approx(alone[".estimate"].item())
         assert rows == alone[".n"].item()
-    assert found[".p_value"].is_between(0, 1).all()
+    assert result[".p_value"].is_between(0, 1).all()
 
 
 # Clusters
@@ -304,10 +306,10 @@ def test_clusters_across_groups_raise() -> None:
 def test_clusters_may_recur_in_outer_groups() -> None:
     people = LOANS.head(400).with_row_index("person")
     both = pl.concat([people.with_columns(model=pl.lit(name)) for name in ("one", "two")])
-    found = tf.disparity_test(tf.demographic_parity("sex"), times=50)(
+    result = tf.disparity_test(tf.demographic_parity("sex"), times=50)(
         both, **DECIDED, cluster="person", group_by="model"
     )
-    assert found[".p_value"].null_count() == 0
+    assert result[".p_value"].null_count() == 0
 
 
 def test_p_value_depends_on_neither_other_metrics_nor_row_blocks() -> None:
@@ -318,7 +320,7 @@ def test_p_value_depends_on_neither_other_metrics_nor_row_blocks() -> None:
     assert_frame_equal(both(LOANS, **call)[:1], alone(LOANS, **call), rel_tol=1e-9, abs_tol=0)
     seeds = [outcome(sexes, LOANS.head(300), call, times=500, seed=seed)[".p_value"] for seed in range(5)]
     p_value = float(np.mean(seeds))
-    assert max(abs(each - p_value) for each in seeds) < 5 * math.sqrt(p_value * (1 - p_value) / 500) + 0.02
+    assert max(abs(item - p_value) for item in seeds) < 5 * math.sqrt(p_value * (1 - p_value) / 500) + 0.02
 
 
 def test_bad_options_are_named() -> None:
@@ -328,8 +330,8 @@ def test_bad_options_are_named() -> None:
         ("`within`: there is no column 'nowhere'", {"within": "nowhere"}, {}),
         ("`within`: the data are grouped by 'fold' already", {"within": "fold"}, {"group_by": "fold"}),
     ]
-    for said, own, options in cases:
-        with pytest.raises(tf.TidyfairError, match=said):
+    for expected, own, options in cases:
+        with pytest.raises(tf.TidyfairError, match=expected):
             tf.disparity_test(parity, **own)(LOANS, **DECIDED, **options)
     with pytest.raises(tf.ArgumentError, match="'demographic_parity', 'mae_difference' read different columns"):
         tf.disparity_test(parity, tf.mae_difference("sex"))(LOANS, **DECIDED)
@@ -339,7 +341,7 @@ def test_bad_options_are_named() -> None:
         tf.disparity_test(tf.auc_parity("sex"), times=5_000_000)(LOANS, **SCORED)
 
 
-# What they cost
+# Memory
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak of memory cannot be measured")
@@ -353,7 +355,7 @@ def test_shuffles_of_many_groups_use_little_memory(metric: tf.Metric, call: dict
     assert peak_memory() - before < 300
 
 
-# How often they are wrong
+# Error rates and power
 
 
 def rejections(metric: tf.GroupwiseMetric, sample: Callable[[np.random.Generator], pl.DataFrame], runs: int) -> float:
@@ -361,8 +363,8 @@ def rejections(metric: tf.GroupwiseMetric, sample: Callable[[np.random.Generator
     random = np.random.default_rng(9)
     data = pl.concat(sample(random).with_columns(run=pl.lit(run)) for run in range(runs))
     test = tf.disparity_test(metric, times=199, adjust="none")
-    found = test(data, "truth", "estimate", group_by="run")[".p_value"].drop_nulls()
-    return float((found <= 0.05).mean())
+    result = test(data, "truth", "estimate", group_by="run")[".p_value"].drop_nulls()
+    return float((result <= 0.05).mean())
 
 
 def decisions(random: np.random.Generator, sizes: tuple[int, ...], base: tuple[float, ...]) -> pl.DataFrame:

@@ -34,7 +34,7 @@ TIMES = 10_000
 SAME = 1e-9
 
 
-# All ways to shuffle, one by one
+# Full enumeration
 
 
 def orders(labels: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -59,7 +59,7 @@ class Rate:
         held: dict[str, list[bool]] = {}
         for row, group in zip(rows, groups, strict=True):
             held.setdefault(group, []).append(self.holds(row))
-        return {group: sum(each) / len(each) for group, each in held.items()}
+        return {group: sum(item) / len(item) for group, item in held.items()}
 
     def observed(self, rows: Sequence[Row]) -> dict[str, float]:
         mine = [row for row in rows if self.about(row)]
@@ -73,7 +73,7 @@ class Rate:
             strata.setdefault(row[within] if within else None, []).append(row)
         together = [row for stratum in strata.values() for row in stratum]
         ways = (orders([row["g"] for row in stratum]) for stratum in strata.values())
-        return [self.of(together, [*itertools.chain(*each)]) for each in itertools.product(*ways)]
+        return [self.of(together, [*itertools.chain(*item)]) for item in itertools.product(*ways)]
 
 
 SELECTION = Rate(lambda row: row["e"] is not None, lambda row: row["e"] == 1)
@@ -85,23 +85,23 @@ ACCURACY = Rate(lambda row: None not in (row["e"], row["t"]), lambda row: row["e
 
 
 def largest_range(rates: Rates) -> float:
-    return max(max(each.values()) - min(each.values()) for each in rates)
+    return max(max(item.values()) - min(item.values()) for item in rates)
 
 
 def mean_range(rates: Rates) -> float:
-    return statistics.mean(max(each.values()) - min(each.values()) for each in rates)
+    return statistics.mean(max(item.values()) - min(item.values()) for item in rates)
 
 
 def smallest_ratio(rates: Rates) -> float:
-    return min(min(each.values()) / max(each.values()) for each in rates)
+    return min(min(item.values()) / max(item.values()) for item in rates)
 
 
 def from_a(rates: Rates) -> float:
-    return max(abs(value - each["a"]) for each in rates for value in each.values())
+    return max(abs(value - item["a"]) for item in rates for value in item.values())
 
 
 def smallest(rates: Rates) -> float:
-    return min(min(each.values()) for each in rates)
+    return min(min(item.values()) for item in rates)
 
 
 def negative(value: float) -> float:
@@ -126,13 +126,13 @@ class Exact:
 
     def values(self, rows: Sequence[Row], within: str | None = None) -> list[float]:
         every = itertools.product(*(rate.shuffled(rows, within) for rate in self.rates))
-        return [self.value(list(each)) for each in every]
+        return [self.value(list(item)) for item in every]
 
     def p_values(self, rows: Sequence[Row], within: str | None = None) -> tuple[float, float]:
         """The probability of what is as bad or worse, and the same with half of what is as bad."""
         worse = self.severity(self.observed(rows))
         bad = [self.severity(value) for value in self.values(rows, within)]
-        more, same = sum(each > worse + SAME for each in bad), sum(abs(each - worse) <= SAME for each in bad)
+        more, same = sum(item > worse + SAME for item in bad), sum(abs(item - worse) <= SAME for item in bad)
         assert same
         return (more + same) / len(bad), (more + same / 2) / len(bad)
 
@@ -142,16 +142,16 @@ def error(share: float, times: int = TIMES) -> float:
     return 4.5 * math.sqrt(max(share * (1 - share), 1 / times) / times) + 2 / times
 
 
-def assert_exact(found: Row, case: Exact, rows: Sequence[Row], within: str | None = None) -> None:
+def assert_exact(result: Row, case: Exact, rows: Sequence[Row], within: str | None = None) -> None:
     values = case.values(rows, within)
     p_value, _ = case.p_values(rows, within)
-    assert found[".estimate"] == pytest.approx(case.observed(rows))
-    assert found[".p_value"] == pytest.approx(p_value, abs=error(p_value))
+    assert result[".estimate"] == pytest.approx(case.observed(rows))
+    assert result[".p_value"] == pytest.approx(p_value, abs=error(p_value))
     off = 4.5 * statistics.pstdev(values) / math.sqrt(TIMES) + SAME
-    assert found[".expected"] == pytest.approx(statistics.mean(values), abs=off)
+    assert result[".expected"] == pytest.approx(statistics.mean(values), abs=off)
     for name, share in ((".expected_lower", 0.025), (".expected_upper", 0.975)):
-        below = sum(value < found[name] - SAME for value in values) / len(values)
-        up_to = sum(value <= found[name] + SAME for value in values) / len(values)
+        below = sum(value < result[name] - SAME for value in values) / len(values)
+        up_to = sum(value <= result[name] + SAME for value in values) / len(values)
         assert below <= share + error(share), name
         assert up_to >= share - error(share), name
 
@@ -165,7 +165,7 @@ def frame(truth: str, estimate: str, groups: str) -> pl.DataFrame:
     """Rows from 1, 0 and - for what is missing."""
     read = {"1": 1, "0": 0, "-": None}
     return pl.DataFrame(
-        {"t": [read[each] for each in truth], "e": [read[each] for each in estimate], "g": list(groups)},
+        {"t": [read[item] for item in truth], "e": [read[item] for item in estimate], "g": list(groups)},
         schema={"t": pl.Int64, "e": pl.Int64, "g": pl.String},
     )
 
@@ -190,8 +190,8 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("data", [PEOPLE, THREE], ids=["two groups", "three groups"])
 def test_p_value_equals_full_enumeration(data: pl.DataFrame, name: str) -> None:
-    found = shuffled_test(CASES[name].metric)(data, "t", "e").row(0, named=True)
-    assert_exact(found, CASES[name], data.to_dicts())
+    result = shuffled_test(CASES[name].metric)(data, "t", "e").row(0, named=True)
+    assert_exact(result, CASES[name], data.to_dicts())
 
 
 def signed(rates: Rates) -> float:
@@ -201,11 +201,11 @@ def signed(rates: Rates) -> float:
 def test_two_sides_have_a_two_sided_test() -> None:
     sides = Exact(tf.demographic_parity(tf.privileged(g="a")), (SELECTION,), signed, abs)
     data = frame("0" * 9, "111010000", "aaaabbbbb")
-    found = shuffled_test(sides.metric)(data, "t", "e").row(0, named=True)
-    assert_exact(found, sides, data.to_dicts())
-    assert found[".estimate"] < 0 < found[".expected_upper"]
+    result = shuffled_test(sides.metric)(data, "t", "e").row(0, named=True)
+    assert_exact(result, sides, data.to_dicts())
+    assert result[".estimate"] < 0 < result[".expected_upper"]
     # which of two tables of all that are possible is no likelier
-    assert found[".p_value"] == pytest.approx(stats.fisher_exact([[3, 1], [1, 4]])[1], abs=error(0.2))
+    assert result[".p_value"] == pytest.approx(stats.fisher_exact([[3, 1], [1, 4]])[1], abs=error(0.2))
 
 
 def test_two_group_test_equals_hypergeometric() -> None:
@@ -214,25 +214,25 @@ def test_two_group_test_equals_hypergeometric() -> None:
     there = np.arange(5, 36)
     apart = np.abs(there / 40 - (35 - there) / 30)
     expected = float(draws.pmf(there)[apart >= abs(14 / 40 - 21 / 30) - SAME].sum())
-    found = shuffled_test(tf.demographic_parity("g"))(data, estimate="e").row(0, named=True)
-    assert found[".p_value"] == pytest.approx(expected, abs=error(expected))
-    assert found[".expected"] == pytest.approx(float((draws.pmf(there) * apart).sum()), abs=0.005)
-    assert (found[".n"], found[".method"]) == (70, "permutation")
+    result = shuffled_test(tf.demographic_parity("g"))(data, estimate="e").row(0, named=True)
+    assert result[".p_value"] == pytest.approx(expected, abs=error(expected))
+    assert result[".expected"] == pytest.approx(float((draws.pmf(there) * apart).sum()), abs=0.005)
+    assert (result[".n"], result[".method"]) == (70, "permutation")
 
 
 def test_mid_p_counts_ties_half() -> None:
     for name in ("demographic_parity", "ratio", "equalized_odds"):
         _, expected = CASES[name].p_values(THREE.to_dicts())
-        found = shuffled_test(CASES[name].metric, mid_p=True)(THREE, "t", "e").row(0, named=True)
-        assert found[".p_value"] == pytest.approx(expected, abs=error(expected))
-        assert found[".method"] == "permutation, mid-p"
+        result = shuffled_test(CASES[name].metric, mid_p=True)(THREE, "t", "e").row(0, named=True)
+        assert result[".p_value"] == pytest.approx(expected, abs=error(expected))
+        assert result[".method"] == "permutation, mid-p"
 
 
 def test_smallest_p_value_is_one_over_draws() -> None:
     data = pl.DataFrame({"e": [1] * 60 + [0] * 60, "g": ["a"] * 60 + ["b"] * 60})
     for mid_p, least in ((False, 1 / 100), (True, 0.5 / 100)):
-        found = shuffled_test(tf.demographic_parity("g"), times=99, mid_p=mid_p)(data, estimate="e")
-        assert found[".p_value"].item() == pytest.approx(least)
+        result = shuffled_test(tf.demographic_parity("g"), times=99, mid_p=mid_p)(data, estimate="e")
+        assert result[".p_value"].item() == pytest.approx(least)
 
 
 def test_large_tables_agree_with_chi_squared() -> None:
@@ -241,8 +241,8 @@ def test_large_tables_agree_with_chi_squared() -> None:
     tested: Any = stats.chi2_contingency(np.array(list(counts.values())))
     expected = float(tested.pvalue)
     # of three groups of one size the range is no chi squared, but nearly as likely
-    found = shuffled_test(tf.demographic_parity("g"), seed=4)(data, estimate="e")[".p_value"].item()
-    assert found == pytest.approx(expected, rel=0.35)
+    result = shuffled_test(tf.demographic_parity("g"), seed=4)(data, estimate="e")[".p_value"].item()
+    assert result == pytest.approx(expected, rel=0.35)
     unequal = shuffled_test(tf.new_groupwise_metric(tf.selection_rate, "sd", tf.standard_deviation())("g"))
     assert unequal(data, estimate="e")[".p_value"].item() == pytest.approx(expected, abs=0.01)
 
@@ -267,14 +267,14 @@ STRATA = frame("1100110010", "1101100011", "aabbbaabbb").with_columns(s=pl.Serie
 @pytest.mark.parametrize("name", ["demographic_parity", "equal_opportunity", "accuracy", "ratio", "minimum"])
 def test_within_shuffles_inside_strata(name: str) -> None:
     rows = STRATA.to_dicts()
-    found = shuffled_test(CASES[name].metric, within="s")(STRATA, "t", "e").row(0, named=True)
-    assert_exact(found, CASES[name], rows, "s")
-    assert "within s" in found[".hypothesis"]
+    result = shuffled_test(CASES[name].metric, within="s")(STRATA, "t", "e").row(0, named=True)
+    assert_exact(result, CASES[name], rows, "s")
+    assert "within s" in result[".hypothesis"]
 
 
 def test_missing_stratum_is_a_stratum() -> None:
     data = STRATA.with_columns(s=pl.when(pl.col("s") != "y").then("s"))
-    ways = (shuffled_test(tf.demographic_parity("g"), within="s")(each, "t", "e") for each in (data, STRATA))
+    ways = (shuffled_test(tf.demographic_parity("g"), within="s")(item, "t", "e") for item in (data, STRATA))
     one, other = (way[".p_value"].item() for way in ways)
     assert one == pytest.approx(other, abs=2 * error(other))
 
@@ -284,8 +284,8 @@ def test_strata_may_be_several_columns_and_expressions() -> None:
     case = CASES["demographic_parity"]
     pasted = data.with_columns(both=pl.col("s") + pl.col("u"))
     for within in (["s", "u"], (pl.col("s") + pl.col("u")).alias("both of them")):
-        found = shuffled_test(case.metric, within=within)(data, "t", "e").row(0, named=True)
-        assert_exact(found, case, pasted.to_dicts(), "both")
+        result = shuffled_test(case.metric, within=within)(data, "t", "e").row(0, named=True)
+        assert_exact(result, case, pasted.to_dicts(), "both")
 
 
 def test_within_strata_removes_simpsons_paradox() -> None:
@@ -306,14 +306,14 @@ def test_within_strata_removes_simpsons_paradox() -> None:
 
 def test_min_n_applies_to_groups_and_not_to_strata() -> None:
     metric = tf.demographic_parity("g", min_n=4)
-    found = shuffled_test(metric, within="s")(STRATA, "t", "e")
-    assert found[".estimate"].item() == pytest.approx(metric(STRATA, "t", "e")[".estimate"].item())
+    result = shuffled_test(metric, within="s")(STRATA, "t", "e")
+    assert result[".estimate"].item() == pytest.approx(metric(STRATA, "t", "e")[".estimate"].item())
 
 
 def test_reference_is_a_group_across_strata() -> None:
     case = CASES["to_a"]
-    found = shuffled_test(case.metric, within="s")(STRATA, "t", "e").row(0, named=True)
-    assert_exact(found, case, STRATA.to_dicts(), "s")
+    result = shuffled_test(case.metric, within="s")(STRATA, "t", "e").row(0, named=True)
+    assert_exact(result, case, STRATA.to_dicts(), "s")
 
 
 @pytest.mark.parametrize("within", ["g", ["s", "s"], "nowhere", 3])
@@ -324,14 +324,14 @@ def test_within_rejects_bad_strata(within: Any) -> None:
         shuffled_test(tf.demographic_parity(tf.privileged(g="a")), within="s")(STRATA, "t", "e")
 
 
-# Who is tested
+# Rows and groups that are tested
 
 
 def test_incomplete_rows_are_not_shuffled() -> None:
     data = frame("11-0011-00110", "1101-01101001", "aaaabbbbbbbaa")
     for name in ("demographic_parity", "equal_opportunity", "accuracy", "equalized_odds"):
-        found = shuffled_test(CASES[name].metric)(data, "t", "e").row(0, named=True)
-        assert_exact(found, CASES[name], data.to_dicts())
+        result = shuffled_test(CASES[name].metric)(data, "t", "e").row(0, named=True)
+        assert_exact(result, CASES[name], data.to_dicts())
     assert shuffled_test(tf.demographic_parity("g"))(data, "t", "e")[".n"].item() == 12
     assert shuffled_test(tf.equal_opportunity("g"))(data, "t", "e")[".n"].item() == 6
     assert shuffled_test(tf.equalized_odds("g"))(data, "t", "e")[".n"].item() == 10
@@ -346,21 +346,21 @@ def test_na_rm_false_with_missing_values_gives_null() -> None:
 def test_groups_below_min_n_are_left_out() -> None:
     metric = tf.equal_opportunity("g", min_n=3)
     data = frame("1111111100", "1100101010", "aaaabbbccc")
-    found = shuffled_test(metric)(data, "t", "e").row(0, named=True)
+    result = shuffled_test(metric)(data, "t", "e").row(0, named=True)
     big = data.filter(pl.col("g") != "c")
-    assert_exact(found, Exact(metric, (SENS,), largest_range), big.to_dicts())
+    assert_exact(result, Exact(metric, (SENS,), largest_range), big.to_dicts())
 
 
 def test_groups_without_denominator_are_left_out() -> None:
     data = frame("111100100", "110001100", "aabbccbac")
-    found = shuffled_test(tf.equal_opportunity("g"))(data, "t", "e").row(0, named=True)
-    assert_exact(found, CASES["equal_opportunity"], data.filter(pl.col("t") == 1).to_dicts())
+    result = shuffled_test(tf.equal_opportunity("g"))(data, "t", "e").row(0, named=True)
+    assert_exact(result, CASES["equal_opportunity"], data.filter(pl.col("t") == 1).to_dicts())
 
 
 def test_single_group_has_p_value_1() -> None:
     data = frame("1100", "1010", "aaaa")
-    found = shuffled_test(tf.demographic_parity("g"), tf.demographic_parity_ratio("g"))(data, "t", "e")
-    assert found.select(".estimate", ".expected", ".p_value").rows() == [(0.0, 0.0, 1.0), (1.0, 1.0, 1.0)]
+    result = shuffled_test(tf.demographic_parity("g"), tf.demographic_parity_ratio("g"))(data, "t", "e")
+    assert result.select(".estimate", ".expected", ".p_value").rows() == [(0.0, 0.0, 1.0), (1.0, 1.0, 1.0)]
 
 
 SMALL = pl.DataFrame(
@@ -408,32 +408,32 @@ def test_tested_estimate_equals_the_metric(name: str) -> None:
     metric, data = SAME_AS[name]
     expected = metric(data, "t", "e", on_undefined="ignore")[".estimate"].item()
     try:
-        found = shuffled_test(metric, times=50)(data, "t", "e")
+        result = shuffled_test(metric, times=50)(data, "t", "e")
     except tf.ArgumentError:
         # what cannot be tested may be refused, but there is no other number
         assert name == "less"
         return
-    assert found[".estimate"].item() == (None if expected is None else pytest.approx(expected))
-    assert (found[".p_value"].item() is None) == (expected is None)
+    assert result[".estimate"].item() == (None if expected is None else pytest.approx(expected))
+    assert (result[".p_value"].item() is None) == (expected is None)
 
 
 def test_multiclass_estimate_equals_the_metric() -> None:
     for metric in (tf.equal_opportunity("g"), tf.predictive_parity("g"), tf.accuracy_difference("g")):
         expected = metric(SMALL, "many", "guess", on_undefined="ignore")[".estimate"].item()
         try:
-            found = tf.disparity_test(metric, times=50)(SMALL, "many", "guess")
+            result = tf.disparity_test(metric, times=50)(SMALL, "many", "guess")
         except tf.ArgumentError:
             continue
-        assert found[".estimate"].item() == pytest.approx(expected), metric.name
+        assert result[".estimate"].item() == pytest.approx(expected), metric.name
 
 
 def test_infinite_ratio_in_small_groups_has_large_p_value() -> None:
     data = pl.DataFrame({"e": [0, 0, 0, 0, 1, 0, 1, 0], "g": list("aaaabbbb")})
-    found = shuffled_test(tf.demographic_parity("g", aggregate=tf.log_ratio()))(data, estimate="e").row(0, named=True)
+    result = shuffled_test(tf.demographic_parity("g", aggregate=tf.log_ratio()))(data, estimate="e").row(0, named=True)
     # either group has both of those selected in 6 of 28 ways
-    assert found[".estimate"] == math.inf
-    assert found[".p_value"] == pytest.approx(12 / 28, abs=error(0.43))
-    assert found[".expected"] == found[".expected_upper"] == math.inf
+    assert result[".estimate"] == math.inf
+    assert result[".p_value"] == pytest.approx(12 / 28, abs=error(0.43))
+    assert result[".expected"] == result[".expected_upper"] == math.inf
 
 
 def own_range(groups: pl.DataFrame) -> float:
@@ -450,14 +450,14 @@ OWN: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("own", "known"), OWN, ids=lambda each: repr(each)[:30])
+@pytest.mark.parametrize(("own", "known"), OWN, ids=lambda item: repr(item)[:30])
 @pytest.mark.parametrize("factory", [tf.equal_opportunity, tf.new_groupwise_metric(tf.f_meas, "f", tf.difference())])
 def test_custom_aggregates_are_tested_as_library_ones(factory: Any, own: Any, known: Any) -> None:
-    found, expected = (
-        tf.disparity_test(factory("g", aggregate=each), times=300)(random_people(300), "t", "e").row(0, named=True)
-        for each in (own, known)
+    result, expected = (
+        tf.disparity_test(factory("g", aggregate=item), times=300)(random_people(300), "t", "e").row(0, named=True)
+        for item in (own, known)
     )
-    assert found == pytest.approx(expected)
+    assert result == pytest.approx(expected)
 
 
 def test_function_aggregates_use_fewer_draws_by_default() -> None:
@@ -529,11 +529,11 @@ def test_tally_without_rows_raises_with_keep_rows() -> None:
 def test_outer_groups_are_tested_separately() -> None:
     people = random_people()
     test = shuffled_test(tf.equal_opportunity("g"), tf.demographic_parity("h"))
-    found = test(people, "t", "e", group_by="fold")
-    assert found.columns[:3] == ["fold", ".metric", ".by"]
+    result = test(people, "t", "e", group_by="fold")
+    assert result.columns[:3] == ["fold", ".metric", ".by"]
     for (fold,), part in people.group_by("fold"):
         alone = test(part, "t", "e")
-        mine = found.filter(fold=fold)
+        mine = result.filter(fold=fold)
         assert mine.select(CERTAIN).equals(alone.select(CERTAIN))
         for name in BY_CHANCE:
             assert mine[name].to_list() == pytest.approx(alone[name].to_list(), abs=2 * error(0.5)), name
@@ -556,10 +556,10 @@ def test_tests_on_every_engine(engine: Callable[[pl.DataFrame], Any]) -> None:
     people = random_people(60)
     test = tf.disparity_test(tf.demographic_parity("g"), times=100)
     given = engine(people)
-    found = test(given, "t", "e", group_by="fold")
-    assert type(found) is answer_kind(given)
+    result = test(given, "t", "e", group_by="fold")
+    assert type(result) is answer_kind(given)
     expected = test(people, "t", "e", group_by="fold")
-    assert as_polars(found)[".p_value"].to_list() == expected[".p_value"].to_list()
+    assert as_polars(result)[".p_value"].to_list() == expected[".p_value"].to_list()
     grouped: Any = people.group_by("fold")
     assert test(grouped, "t", "e").equals(expected)
 
@@ -621,12 +621,12 @@ FAMILIES: dict[str, list[str]] = {"metric": [".metric"], "by": [".by"], "all": [
 WAYS = {"holm": "holm", "bh": "fdr_bh", "by": "fdr_by"}
 
 
-def assert_adjusted(found: pl.DataFrame, way: str, family: str) -> None:
-    keyed = found.with_columns(pl.concat_str(pl.lit(""), *FAMILIES[family]).alias("family"))
+def assert_adjusted(result: pl.DataFrame, way: str, family: str) -> None:
+    keyed = result.with_columns(pl.concat_str(pl.lit(""), *FAMILIES[family]).alias("family"))
     for _, part in keyed.group_by("family"):
         expected: Any = multipletests(part[".p_value"].to_numpy(), method=WAYS[way])[1]
         assert part[".p_adjusted"].to_list() == pytest.approx(list(expected))
-    assert found[".adjustment"].unique().to_list() == [f"{way} over {family}"]
+    assert result[".adjustment"].unique().to_list() == [f"{way} over {family}"]
 
 
 @pytest.mark.parametrize(
@@ -635,9 +635,9 @@ def assert_adjusted(found: pl.DataFrame, way: str, family: str) -> None:
 def test_p_values_are_adjusted_per_family(way: Any, family: Any) -> None:
     people = random_people().with_columns(e=pl.when(pl.col("g") == "c").then(1).otherwise("e"))
     metrics = [tf.demographic_parity("g"), tf.demographic_parity("h"), tf.equal_opportunity("g")]
-    found = tf.disparity_test(*metrics, times=50, adjust=way, family=family)(people, "t", "e", group_by="fold")
-    assert len(found) == 9
-    assert_adjusted(found, way, family)
+    result = tf.disparity_test(*metrics, times=50, adjust=way, family=family)(people, "t", "e", group_by="fold")
+    assert len(result) == 9
+    assert_adjusted(result, way, family)
     one_rate = [tf.demographic_parity("g"), tf.equal_opportunity("g"), tf.demographic_parity("h")]
     pairs = tf.pairwise(*one_rate, adjust=way, family=family)(people, "t", "e", group_by="fold")
     assert len(pairs) == 3 * (3 + 3 + 1)
@@ -654,30 +654,32 @@ def test_adjusted_p_value_is_never_below_the_raw_one(way: str) -> None:
 
 def test_adjust_none_keeps_p_values() -> None:
     test = tf.disparity_test(tf.demographic_parity("g"), tf.equal_opportunity("g"), times=100, adjust="none")
-    found = test(random_people(), "t", "e")
-    assert found[".p_adjusted"].equals(found[".p_value"], check_names=False)
-    assert found[".adjustment"].to_list() == ["none over all"] * 2
+    result = test(random_people(), "t", "e")
+    assert result[".p_adjusted"].equals(result[".p_value"], check_names=False)
+    assert result[".adjustment"].to_list() == ["none over all"] * 2
 
 
 def test_undefined_tests_are_not_adjusted() -> None:
     nobody = NOBODY.with_columns(t=pl.lit(0))
     metrics = (tf.equal_opportunity("g"), tf.demographic_parity("g"))
-    found = tf.disparity_test(*metrics, times=100)(nobody, "t", "e", pos_label=1, labels=[0, 1])
-    assert found[".p_value"][0] is found[".p_adjusted"][0] is found[".estimate"][0] is None
-    assert found[".p_adjusted"][1] == found[".p_value"][1]
-    assert found[".hypothesis"][0].startswith("sens")
+    result = tf.disparity_test(*metrics, times=100)(nobody, "t", "e", pos_label=1, labels=[0, 1])
+    assert result[".p_value"][0] is result[".p_adjusted"][0] is result[".estimate"][0] is None
+    assert result[".p_adjusted"][1] == result[".p_value"][1]
+    assert result[".hypothesis"][0].startswith("sens")
 
 
 @pytest.mark.parametrize("within", [None, "s"])
 @pytest.mark.parametrize("group_by", [None, "u"])
 def test_no_rows_give_null_p_value(within: str | None, group_by: str | None) -> None:
     nothing = STRATA.with_columns(u="s").head(0)
-    found = tf.disparity_test(tf.demographic_parity("g"), within=within, times=10)(nothing, "t", "e", group_by=group_by)
-    assert found[".p_value"].to_list() == [None] * (group_by is None)
+    result = tf.disparity_test(tf.demographic_parity("g"), within=within, times=10)(
+        nothing, "t", "e", group_by=group_by
+    )
+    assert result[".p_value"].to_list() == [None] * (group_by is None)
     assert tf.pairwise(tf.demographic_parity("g"))(nothing, "t", "e", group_by=group_by).is_empty()
 
 
-# What is refused
+# Bad input
 
 MCC = tf.new_groupwise_metric(tf.mcc, "mcc_difference", tf.difference())
 NO_RATES: list[Any] = [
@@ -686,7 +688,7 @@ NO_RATES: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("metric", NO_RATES, ids=lambda each: each.name)
+@pytest.mark.parametrize("metric", NO_RATES, ids=lambda item: item.name)
 def test_pairwise_rejects_metrics_other_than_rates(metric: Any) -> None:
     with pytest.raises(tf.ArgumentError):
         tf.pairwise(metric)(SMALL, "t", "e")
@@ -743,7 +745,7 @@ ODD_CALLS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("options", ODD_CALLS, ids=lambda each: next(iter(each)))
+@pytest.mark.parametrize("options", ODD_CALLS, ids=lambda item: next(iter(item)))
 @pytest.mark.parametrize("make", [tf.disparity_test, tf.pairwise])
 def test_bad_calls_raise_alike_for_data_and_tallies(make: Any, options: dict[str, Any]) -> None:
     data = random_people(40).with_columns(w=pl.lit(2.0))
@@ -787,9 +789,9 @@ def pairs_of() -> pl.DataFrame:
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_pairwise_equals_newcombe_and_fisher(pairs_of: pl.DataFrame, level: float) -> None:
-    found = tf.pairwise(tf.demographic_parity("g"), conf_level=level)(pairs_of, estimate="e")
-    assert found.select(".group", ".other").rows() == list(itertools.combinations(GROUPS, 2))
-    for row in found.to_dicts():
+    result = tf.pairwise(tf.demographic_parity("g"), conf_level=level)(pairs_of, estimate="e")
+    assert result.select(".group", ".other").rows() == list(itertools.combinations(GROUPS, 2))
+    for row in result.to_dicts():
         (one, rows), (other, other_rows) = GROUPS[row[".group"]], GROUPS[row[".other"]]
         assert (row[".n"], row[".n_other"]) == (rows, other_rows)
         assert row[".estimate"] == pytest.approx(one / rows)
@@ -810,9 +812,9 @@ def test_pairwise_p_values_of_many_tables_equal_fisher() -> None:
         for table in range(40)
         for group, size, hit in zip("ab", sizes[table].tolist(), hits[table].tolist(), strict=True)
     )
-    found = tf.pairwise(tf.demographic_parity("g"))(data, estimate="e", group_by="table")
-    assert found["table"].to_list() == list(range(40))
-    for table, p_value in found.select("table", ".p_value").rows():
+    result = tf.pairwise(tf.demographic_parity("g"))(data, estimate="e", group_by="table")
+    assert result["table"].to_list() == list(range(40))
+    for table, p_value in result.select("table", ".p_value").rows():
         counts = [[int(hits[table, at]), int(sizes[table, at] - hits[table, at])] for at in (0, 1)]
         assert p_value == pytest.approx(stats.fisher_exact(counts)[1]), counts
 
@@ -823,21 +825,21 @@ def test_pairwise_with_another_test(pairs_of: pl.DataFrame) -> None:
     table = [[one, rows - one], [other, other_rows - other]]
     for test, power in (("chi_squared", "pearson"), ("g", "log-likelihood")):
         asked: Any = test
-        found = tf.pairwise(tf.demographic_parity("g"), test=asked)(pair, estimate="e")
+        result = tf.pairwise(tf.demographic_parity("g"), test=asked)(pair, estimate="e")
         expected: Any = stats.chi2_contingency(table, correction=False, lambda_=power)
-        assert found[".p_value"].item() == pytest.approx(expected.pvalue)
-        assert found[".method"].item() == test
+        assert result[".p_value"].item() == pytest.approx(expected.pvalue)
+        assert result[".method"].item() == test
     odd: Any = "chisq"
     with pytest.raises(tf.ArgumentError, match="Unknown test 'chisq'"):
         tf.pairwise(tf.demographic_parity("g"), test=odd)
 
 
 def test_pairwise_uses_the_denominator_of_the_rate() -> None:
-    found = tf.pairwise(tf.equal_opportunity("g"), tf.predictive_parity("g"))(SMALL, "t", "e")
+    result = tf.pairwise(tf.equal_opportunity("g"), tf.predictive_parity("g"))(SMALL, "t", "e")
     for name, about, holds in (("sens", "t", "e"), ("precision", "e", "t")):
         rates = SMALL.filter(pl.col(about) == 1).group_by("g").agg(pl.col(holds).mean().alias("rate"), pl.len())
         expected = {group: (rate, rows) for group, rate, rows in rates.rows()}
-        mine = found.filter(pl.col(".metric") == name)
+        mine = result.filter(pl.col(".metric") == name)
         assert set(mine[".group"]) | set(mine[".other"]) == set(expected)
         for row in mine.to_dicts():
             assert (row[".estimate"], row[".n"]) == expected[row[".group"]]
@@ -858,11 +860,11 @@ def test_pairwise_names_groups() -> None:
 def test_pairwise_tests_outer_groups_separately() -> None:
     people = random_people()
     test = tf.pairwise(tf.equal_opportunity("g"), adjust="none")
-    found = test(people, "t", "e", group_by="fold")
+    result = test(people, "t", "e", group_by="fold")
     for (fold,), part in people.group_by("fold"):
-        assert found.filter(fold=fold).drop("fold").equals(test(part, "t", "e"))
+        assert result.filter(fold=fold).drop("fold").equals(test(part, "t", "e"))
     answer = as_polars(test(people.to_pandas(), "t", "e", group_by="fold"))
-    assert answer[".p_value"].to_list() == pytest.approx(found[".p_value"].to_list())
+    assert answer[".p_value"].to_list() == pytest.approx(result[".p_value"].to_list())
 
 
 def decisions(hits: Sequence[int], rows: Sequence[int]) -> pl.DataFrame:
@@ -875,9 +877,9 @@ def decisions(hits: Sequence[int], rows: Sequence[int]) -> pl.DataFrame:
 def any_so_far(distance: float, rows: Sequence[int], pairs: Sequence[tuple[int, int]]) -> float:
     """The probability that any of some pairs of equal groups is so many standard errors apart, by scipy's integral."""
     contrasts = np.zeros((len(pairs), len(rows)))
-    for place, (one, other) in enumerate(pairs):
+    for index, (one, other) in enumerate(pairs):
         error = math.sqrt(1 / rows[one] + 1 / rows[other])
-        contrasts[place, one], contrasts[place, other] = 1 / error, -1 / error
+        contrasts[index, one], contrasts[index, other] = 1 / error, -1 / error
     covariance = contrasts @ np.diag(1 / np.array(rows)) @ contrasts.T
     ends = np.full(len(pairs), distance)
     normal: Any = stats.multivariate_normal
@@ -888,13 +890,13 @@ def any_so_far(distance: float, rows: Sequence[int], pairs: Sequence[tuple[int, 
 def step_down(p_values: Sequence[float], rows: Sequence[int]) -> list[float]:
     """What is adjusted by the largest distance of the pairs that are not yet told apart, one after the other."""
     pairs = list(itertools.combinations(range(len(rows)), 2))
-    order = sorted(range(len(pairs)), key=lambda place: p_values[place])
-    found, so_far = [0.0] * len(pairs), 0.0
-    for passed, place in enumerate(order):
-        distance = -statistics.NormalDist().inv_cdf(p_values[place] / 2)
-        so_far = max(so_far, any_so_far(distance, rows, [pairs[each] for each in order[passed:]]))
-        found[place] = so_far
-    return found
+    order = sorted(range(len(pairs)), key=lambda index: p_values[index])
+    result, so_far = [0.0] * len(pairs), 0.0
+    for passed, index in enumerate(order):
+        distance = -statistics.NormalDist().inv_cdf(p_values[index] / 2)
+        so_far = max(so_far, any_so_far(distance, rows, [pairs[item] for item in order[passed:]]))
+        result[index] = so_far
+    return result
 
 
 def by_largest(test: Any = "fisher", times: int = TIMES, seed: int = 0) -> Any:
@@ -904,18 +906,18 @@ def by_largest(test: Any = "fisher", times: int = TIMES, seed: int = 0) -> Any:
 @pytest.mark.parametrize("test", ["fisher", "chi_squared", "g"])
 def test_max_t_equals_step_down_of_the_largest_distance(test: str) -> None:
     for hits, rows in (([20, 9, 4, 11], [40, 30, 20, 20]), ([300, 5, 9], [900, 20, 60])):
-        found = by_largest(test)(decisions(hits, rows), estimate="e")
-        expected = step_down(found[".p_value"].to_list(), rows)
-        assert found[".p_adjusted"].to_list() == pytest.approx(expected, abs=error(0.3))
-        assert found[".adjustment"].unique().to_list() == ["max_t over the pairs of each comparison"]
+        result = by_largest(test)(decisions(hits, rows), estimate="e")
+        expected = step_down(result[".p_value"].to_list(), rows)
+        assert result[".p_adjusted"].to_list() == pytest.approx(expected, abs=error(0.3))
+        assert result[".adjustment"].unique().to_list() == ["max_t over the pairs of each comparison"]
 
 
 def test_max_t_of_equal_sizes_equals_tukey() -> None:
-    found = by_largest("chi_squared")(decisions([45, 55, 50, 63, 58], [150] * 5), estimate="e")
-    distance = -statistics.NormalDist().inv_cdf(found[".p_value"].min() / 2)
+    result = by_largest("chi_squared")(decisions([45, 55, 50, 63, 58], [150] * 5), estimate="e")
+    distance = -statistics.NormalDist().inv_cdf(result[".p_value"].min() / 2)
     expected = float(stats.studentized_range.sf(distance * math.sqrt(2), 5, np.inf))
     assert 0.05 < expected < 0.4
-    assert found[".p_adjusted"].min() == pytest.approx(expected, abs=error(0.4))
+    assert result[".p_adjusted"].min() == pytest.approx(expected, abs=error(0.4))
 
 
 NOT_ALL_EQUAL = [
@@ -939,10 +941,10 @@ def test_max_t_familywise_error_rate(sizes: tuple[int, ...], rates: tuple[float,
             "e": (random.random(len(group)) < np.array(rates)[group]).astype(int),
         }
     )
-    found = by_largest(times=1000)(data, estimate="e", group_by="run")
-    equal = [rates[int(one)] == rates[int(other)] for one, other in found.select(".group", ".other").rows()]
-    told = found.filter(pl.Series(equal) & (pl.col(".p_adjusted") <= 0.05))
-    assert told["run"].n_unique() / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
+    result = by_largest(times=1000)(data, estimate="e", group_by="run")
+    equal = [rates[int(one)] == rates[int(other)] for one, other in result.select(".group", ".other").rows()]
+    rejected = result.filter(pl.Series(equal) & (pl.col(".p_adjusted") <= 0.05))
+    assert rejected["run"].n_unique() / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
 def test_max_t_p_value_lies_between_raw_and_holm() -> None:
@@ -954,8 +956,8 @@ def test_max_t_p_value_lies_between_raw_and_holm() -> None:
     tests = by_largest(times=50)(pl.concat(tables), estimate="e", pos_label=1, labels=[0, 1], group_by="run")
     by_run = tests.sort(".p_value", ".p_adjusted").partition_by("run")
     assert len(by_run) == len(tables)
-    for found in by_run:
-        raw, made = (found[name].to_numpy() for name in (".p_value", ".p_adjusted"))
+    for result in by_run:
+        raw, made = (result[name].to_numpy() for name in (".p_value", ".p_adjusted"))
         holm: Any = multipletests(raw, method="holm")[1]
         assert (made >= raw).all()
         assert (made <= holm * (1 + SAME)).all()
@@ -963,8 +965,8 @@ def test_max_t_p_value_lies_between_raw_and_holm() -> None:
 
 
 def test_max_t_keeps_p_value_0() -> None:
-    found = by_largest(times=100)(decisions([0, 4000], [4000, 4000]), estimate="e")
-    assert found.select(".p_value", ".p_adjusted").row(0) == (0.0, 0.0)
+    result = by_largest(times=100)(decisions([0, 4000], [4000, 4000]), estimate="e")
+    assert result.select(".p_value", ".p_adjusted").row(0) == (0.0, 0.0)
 
 
 def test_max_t_same_seed_gives_same_p_values() -> None:
@@ -977,19 +979,19 @@ def test_max_t_same_seed_gives_same_p_values() -> None:
 def test_max_t_by_outer_group() -> None:
     tables = [([20, 9, 4], [40, 30, 20]), ([10, 12, 3], [30, 25, 20])]
     data = pl.concat(decisions(*table).with_columns(fold=pl.lit(fold)) for fold, table in enumerate(tables))
-    found = by_largest()(data, estimate="e", group_by="fold")
+    result = by_largest()(data, estimate="e", group_by="fold")
     for fold, (_, rows) in enumerate(tables):
-        pairs = found.filter(fold=fold)
+        pairs = result.filter(fold=fold)
         expected = step_down(pairs[".p_value"].to_list(), rows)
         assert pairs[".p_adjusted"].to_list() == pytest.approx(expected, abs=error(0.3))
 
 
 def test_max_t_of_equal_pairs_is_1() -> None:
     for hits in ([0, 0, 0], [5, 6, 7]):
-        found = tf.pairwise(tf.demographic_parity("g"), adjust="max_t", times=100)(
+        result = tf.pairwise(tf.demographic_parity("g"), adjust="max_t", times=100)(
             decisions(hits, [5, 6, 7]), estimate="e", pos_label=1, labels=[0, 1]
         )
-        assert found.select(".difference", ".p_value", ".p_adjusted").unique().rows() == [(0.0, 1.0, 1.0)]
+        assert result.select(".difference", ".p_value", ".p_adjusted").unique().rows() == [(0.0, 1.0, 1.0)]
 
 
 @pytest.mark.parametrize("adjust", ["holm", "max_t"])
@@ -998,9 +1000,9 @@ def test_pairwise_skips_outer_groups_without_pairs(adjust: Any) -> None:
         {"t": [0, 0, 0, 0, 1, 1, 1, 1], "e": [1, 0, 1, 0] * 2, "g": list("abbaaabb"), "fold": [1] * 4 + [2] * 4}
     )
     test = tf.pairwise(tf.equal_opportunity("g"), adjust=adjust, times=50)
-    found = test(data, "t", "e", group_by="fold", pos_label=1)
-    assert found["fold"].to_list() == [2]
-    assert found[".p_adjusted"].null_count() == 0
+    result = test(data, "t", "e", group_by="fold", pos_label=1)
+    assert result["fold"].to_list() == [2]
+    assert result[".p_adjusted"].null_count() == 0
     both = tf.pairwise(tf.equal_opportunity("g"), tf.demographic_parity("g"), adjust=adjust, times=50)
     of_one = both(data.filter(pl.col("t") == 0), "t", "e", pos_label=1, labels=[0, 1])
     assert of_one[".metric"].to_list() == ["detection_prevalence"]
@@ -1012,10 +1014,10 @@ def test_pairwise_skips_outer_groups_without_pairs(adjust: Any) -> None:
 
 def test_multiclass_pairwise_rows_are_unique() -> None:
     try:
-        found = tf.pairwise(tf.demographic_parity("g"))(SMALL, estimate="guess")
+        result = tf.pairwise(tf.demographic_parity("g"))(SMALL, estimate="guess")
     except tf.ArgumentError:
         return
-    assert found.select(pl.exclude(r"^\.(p_|lower|upper|difference|estimate).*$")).is_unique().all()
+    assert result.select(pl.exclude(r"^\.(p_|lower|upper|difference|estimate).*$")).is_unique().all()
 
 
 def test_pairwise_rejects_several_rates() -> None:

@@ -25,7 +25,7 @@ def moved(share: float, difference: float) -> float:
 def power(rates: tuple[float, float], rows: tuple[int, int], *, mid_p: bool = False, level: float = 0.05) -> float:
     """How often a difference of two groups is found when all ways to shuffle them are counted, summed over all data."""
     hits = [stats.binom.pmf(np.arange(size + 1), size, rate) for size, rate in zip(rows, rates, strict=True)]
-    found = 0.0
+    result = 0.0
     for total in range(sum(rows) + 1):
         one = np.arange(max(0, total - rows[1]), min(rows[0], total) + 1)
         likely = hits[0][one] * hits[1][total - one]
@@ -36,15 +36,15 @@ def power(rates: tuple[float, float], rows: tuple[int, int], *, mid_p: bool = Fa
         above = np.append(np.cumsum(stats.hypergeom.pmf(one, sum(rows), total, rows[0])[order][::-1])[::-1], 0.0)
         as_far, farther = (above[np.searchsorted(distance[order], distance + slack)] for slack in (-SAME, SAME))
         reached = (as_far + farther) / 2 if mid_p else as_far
-        found += float(likely[reached <= level].sum())
-    return found
+        result += float(likely[reached <= level].sum())
+    return result
 
 
 def usual_rows(difference: float, share: float, wanted: float = 0.8) -> tuple[float, float]:
     """Rows of each of two groups by the formula of Fleiss (1981): for a test of large groups, and for an exact one."""
     rates = np.array([share, moved(share, difference)])
     middle, spread = rates.mean(), math.sqrt((rates * (1 - rates)).sum())
-    z = [NormalDist().inv_cdf(each) for each in (0.975, wanted)]
+    z = [NormalDist().inv_cdf(item) for item in (0.975, wanted)]
     rows = (z[0] * math.sqrt(2 * middle * (1 - middle)) + z[1] * spread) ** 2 / difference**2
     return rows, rows / 4 * (1 + math.sqrt(1 + 4 / (rows * difference))) ** 2
 
@@ -63,8 +63,8 @@ def needed_rows(difference: float, share: float, *, mid_p: bool) -> int:
 @pytest.mark.parametrize("mid_p", [False, True])
 def test_rows_needed_reach_the_power_asked_for(difference: float, share: float, mid_p: bool) -> None:  # noqa: FBT001 - a case
     needed = needed_rows(difference, share, mid_p=mid_p)
-    found = power((share, moved(share, difference)), (needed, needed), mid_p=mid_p)
-    assert found == pytest.approx(0.8, abs=0.025)
+    result = power((share, moved(share, difference)), (needed, needed), mid_p=mid_p)
+    assert result == pytest.approx(0.8, abs=0.025)
 
 
 @pytest.mark.parametrize(("difference", "share"), DIFFERENCES)
@@ -91,9 +91,9 @@ def test_rows_needed_grow_with_power_and_confidence() -> None:
 def test_smallest_difference_reaches_the_power_asked_for(
     rows: tuple[int, int], share: float, mid_p: bool  # noqa: FBT001 - a case
 ) -> None:  # fmt: skip
-    found = tf.smallest_difference({"a": rows[0], "b": rows[1]}, share, mid_p=mid_p)
-    apart, smaller = found[".difference"].item(), int(rows[1] < rows[0])
-    assert found[".smallest"].item() == "ab"[smaller]
+    result = tf.smallest_difference({"a": rows[0], "b": rows[1]}, share, mid_p=mid_p)
+    apart, smaller = result[".difference"].item(), int(rows[1] < rows[0])
+    assert result[".smallest"].item() == "ab"[smaller]
     ordered = (rows[1 - smaller], rows[smaller])
     assert power((share, moved(share, apart)), ordered, mid_p=mid_p) == pytest.approx(0.8, abs=0.03)
 
@@ -109,8 +109,8 @@ def share_found(rates: list[float], rows: list[int], test: Any, runs: int = 400)
             "people": np.stack([hits, np.array(rows) - hits], axis=-1).ravel(),
         }
     )
-    found = test(data, estimate="hired", group_by="run", frequency_weights="people", labels=[0, 1], pos_label=1)
-    return float((found.group_by("run").agg(pl.col(".p_value").min())[".p_value"] <= 0.05).mean())
+    result = test(data, estimate="hired", group_by="run", frequency_weights="people", labels=[0, 1], pos_label=1)
+    return float((result.group_by("run").agg(pl.col(".p_value").min())[".p_value"] <= 0.05).mean())
 
 
 def test_disparity_test_of_several_groups_has_the_power_promised() -> None:
@@ -143,16 +143,16 @@ def test_smallest_difference_with_billions_of_rows() -> None:
 def test_smallest_difference_reads_a_result() -> None:
     loans = lending(3000)
     groups = tf.equalized_odds("race").by_group(loans, "repaid", "approved", pos_label="yes", group_by="sex")
-    found = tf.smallest_difference(groups, times=500)
-    assert found.select("sex", ".metric").rows() == [
+    result = tf.smallest_difference(groups, times=500)
+    assert result.select("sex", ".metric").rows() == [
         ("female", "sens"), ("male", "sens"), ("female", "spec"), ("male", "spec"),
     ]  # fmt: skip
     part = groups.filter((pl.col("sex") == "male") & (pl.col(".metric") == "spec"))
     sizes = dict(part.select(".group", ".denominator").rows())
     share = float(np.average(part[".estimate"].to_numpy(), weights=part[".denominator"].to_numpy()))
     alone = tf.smallest_difference(sizes, share, times=500)
-    assert found[".difference"][3] == alone[".difference"].item()
-    assert found[".rows"][3] == min(sizes.values())
+    assert result[".difference"][3] == alone[".difference"].item()
+    assert result[".rows"][3] == min(sizes.values())
 
 
 def test_smallest_difference_is_null_when_unreachable() -> None:

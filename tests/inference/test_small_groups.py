@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 def test_lump_rare_adds_a_column(engine: Callable[[pl.DataFrame], Any]) -> None:
     people = pl.DataFrame({"race": ["a"] * 5 + ["b"] * 2 + ["c", None, None], "p": [1, 0] * 5})
-    found = as_polars(tf.lump_rare(engine(people), "race", 3, other="rare"))
-    assert found["race_lumped"].to_list() == ["a"] * 5 + ["rare"] * 3 + [None] * 2
-    assert found.select("race", "p").equals(people)
+    result = as_polars(tf.lump_rare(engine(people), "race", 3, other="rare"))
+    assert result["race_lumped"].to_list() == ["a"] * 5 + ["rare"] * 3 + [None] * 2
+    assert result.select("race", "p").equals(people)
     assert tf.lump_rare(people, "race", 1, name="same")["same"].equals(people["race"].alias("same"))
     with pytest.raises(tf.ArgumentError, match="'a' is a group of its own"):
         tf.lump_rare(people, "race", 3, other="a")
@@ -38,26 +38,26 @@ def test_shrunken_rates_maximize_the_beta_binomial_likelihood() -> None:
         pl.DataFrame({"g": [name] * n, "p": [1] * k + [0] * (n - k)})
         for name, k, n in zip("abcde", hits, rows, strict=True)
     )
-    found = tf.shrunken_rates(tf.demographic_parity("g"), people, estimate="p")
+    result = tf.shrunken_rates(tf.demographic_parity("g"), people, estimate="p")
     middle = hits.sum() / rows.sum()
 
     def likelihood(strength: float) -> float:
         return float(betabinom.logpmf(hits, rows, strength * middle, strength * (1 - middle)).sum())
 
     grid = np.geomspace(0.05, 1e6, 4000)
-    best = grid[int(np.argmax([likelihood(each) for each in grid]))]
+    best = grid[int(np.argmax([likelihood(item) for item in grid]))]
     weight = rows / (rows + best)
-    assert found[".weight"].to_list() == pytest.approx(list(weight), abs=0.01)
-    assert found[".estimate"].to_list() == pytest.approx(list(weight * hits / rows + (1 - weight) * middle), abs=0.01)
-    assert found[".estimator"].unique().to_list() == ["beta_binomial"]
-    assert found[".raw"].to_list() == pytest.approx(list(hits / rows))
+    assert result[".weight"].to_list() == pytest.approx(list(weight), abs=0.01)
+    assert result[".estimate"].to_list() == pytest.approx(list(weight * hits / rows + (1 - weight) * middle), abs=0.01)
+    assert result[".estimator"].unique().to_list() == ["beta_binomial"]
+    assert result[".raw"].to_list() == pytest.approx(list(hits / rows))
 
 
 def test_groups_without_variation_shrink_to_the_mean() -> None:
     people = pl.DataFrame({"g": list("ab") * 20, "p": [1, 1, 0, 0] * 10})
-    found = tf.shrunken_rates(tf.demographic_parity("g"), people, estimate="p")
-    assert found[".estimate"].to_list() == [0.5, 0.5]
-    assert found[".weight"].to_list() == [0.0, 0.0]
+    result = tf.shrunken_rates(tf.demographic_parity("g"), people, estimate="p")
+    assert result[".estimate"].to_list() == [0.5, 0.5]
+    assert result[".weight"].to_list() == [0.0, 0.0]
     by_fold = tf.shrunken_rates(
         tf.equalized_odds("race"), lending(500), "repaid", "approved", pos_label="yes", group_by="sex"
     )
@@ -74,11 +74,11 @@ def test_missing_truth_by_decision() -> None:
             "lent": lent.astype(np.int64), "sex": ["f", "m"] * 200,
         }
     )  # fmt: skip
-    found = tf.missing_truth(people, "paid", "lent", by="sex")
+    result = tf.missing_truth(people, "paid", "lent", by="sex")
     for sex in ("f", "m"):
         mine = people.filter(pl.col("sex") == sex)
         positive, negative = (mine.filter(pl.col("lent") == side)["paid"] for side in (1, 0))
-        row = found.filter(pl.col("sex") == sex).row(0, named=True)
+        row = result.filter(pl.col("sex") == sex).row(0, named=True)
         counts = negative.null_count(), len(negative), positive.null_count(), len(positive)
         assert row[".missing_if_negative"] == pytest.approx(counts[0] / counts[1])
         assert row[".missing_if_positive"] == pytest.approx(counts[2] / counts[3])

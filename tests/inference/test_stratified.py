@@ -32,9 +32,9 @@ def strata(metric: str = "selection", group: str = "Black", other: str = "White"
 @pytest.mark.parametrize("metric", ["selection", "sens"])
 def test_adjusted_difference_and_tests_equal_statsmodels(metric: str) -> None:
     made = tf.equal_opportunity("race") if metric == "sens" else tf.demographic_parity("race")
-    found = tf.stratified(made, within="age_band")(LOANS, "y", "p")
+    result = tf.stratified(made, within="age_band")(LOANS, "y", "p")
     hits, rows, other, others = strata(metric)
-    row = found.filter(pl.col(".group") == "Black").row(0, named=True)
+    row = result.filter(pl.col(".group") == "Black").row(0, named=True)
     assert row[".crude"] == pytest.approx(hits.sum() / rows.sum() - other.sum() / others.sum())
     weight = rows * others / (rows + others)
     assert row[".adjusted"] == pytest.approx(np.average(hits / rows - other / others, weights=weight))
@@ -59,8 +59,8 @@ def test_mantel_haenszel_interval_coverage(count: int, size: int) -> None:
     rows, others = np.full(count, size), np.full(count, 2 * size)
     for _ in range(runs):
         hits, other = random.binomial(rows, base + 0.1), random.binomial(others, base)
-        found, error = mantel_haenszel(hits, rows, other, others)
-        held += abs(found - 0.1) <= 1.959964 * error
+        result, error = mantel_haenszel(hits, rows, other, others)
+        held += abs(result - 0.1) <= 1.959964 * error
     assert held / runs == pytest.approx(0.95, abs=0.02)
 
 
@@ -104,9 +104,9 @@ def test_pattern_names_simpson_and_heterogeneity() -> None:
 
 def test_reference_and_outer_groups() -> None:
     to = tf.demographic_parity("race", aggregate=tf.difference(to="Asian"))
-    found = tf.stratified(to, within="age_band")(LOANS, estimate="p")
-    assert found[".other"].unique().to_list() == ["Asian"]
-    assert len(found) == 4
+    result = tf.stratified(to, within="age_band")(LOANS, estimate="p")
+    assert result[".other"].unique().to_list() == ["Asian"]
+    assert len(result) == 4
     by_sex = tf.stratified(tf.demographic_parity("race"), within="age_band")(LOANS, estimate="p", group_by="sex")
     part = LOANS.filter(pl.col("sex") == "male")
     alone = tf.stratified(tf.demographic_parity("race"), within="age_band", adjust="none")(part, estimate="p")

@@ -72,22 +72,22 @@ def rate(held: int, size: int) -> float | None:
 
 def conjunctions(data: pl.DataFrame, features: list[str], depth: int) -> dict[str, tuple[int, pl.DataFrame]]:
     """Every conjunction that occurs, with its depth and its rows."""
-    found: dict[str, tuple[int, pl.DataFrame]] = {}
+    result: dict[str, tuple[int, pl.DataFrame]] = {}
     for size in range(1, depth + 1):
         for names in itertools.combinations(features, size):
             for values in data.select(names).unique().rows():
                 chosen = dict(zip(names, values, strict=True))
                 rows = data.filter(pl.all_horizontal(pl.col(name).eq_missing(value) for name, value in chosen.items()))
                 text = " & ".join(f"{name}={'null' if value is None else value}" for name, value in chosen.items())
-                found[text] = size, rows
-    return found
+                result[text] = size, rows
+    return result
 
 
-def assert_brute_force(found: pl.DataFrame, data: pl.DataFrame, name: str, features: list[str], depth: int) -> None:
+def assert_brute_force(result: pl.DataFrame, data: pl.DataFrame, name: str, features: list[str], depth: int) -> None:
     expected = conjunctions(data, features, depth)
-    assert sorted(found[".subgroup"]) == sorted(expected)
+    assert sorted(result[".subgroup"]) == sorted(expected)
     all_held, all_size = counts(data, name)
-    for row in found.to_dicts():
+    for row in result.to_dicts():
         size, rows = expected[row[".subgroup"]]
         held, about = counts(rows, name)
         estimate, rest = rate(held, about), rate(all_held - held, all_size - about)
@@ -97,7 +97,7 @@ def assert_brute_force(found: pl.DataFrame, data: pl.DataFrame, name: str, featu
             assert row[column] == (None if number is None else pytest.approx(number, rel=1e-12, abs=1e-14)), column
 
 
-# What is searched
+# Subgroup search
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
@@ -109,8 +109,8 @@ def test_conjunctions_equal_brute_force(people: pl.DataFrame, name: str, depth: 
 
 
 def test_subgroup_rate_equals_the_metric_on_its_rows(people: pl.DataFrame) -> None:
-    found = tf.subgroup_search(tf.fall_out, ["sex", "race"], times=20)(people, "truth", "estimate")
-    rates = dict(found.select(".subgroup", ".estimate").rows())
+    result = tf.subgroup_search(tf.fall_out, ["sex", "race"], times=20)(people, "truth", "estimate")
+    rates = dict(result.select(".subgroup", ".estimate").rows())
     for text, (_, rows) in conjunctions(people, ["sex", "race"], 2).items():
         alone = tf.fall_out(rows, "truth", "estimate", pos_label=1, labels=[0, 1], on_undefined="ignore")
         assert rates[text] == alone[".estimate"].item()
@@ -119,10 +119,10 @@ def test_subgroup_rate_equals_the_metric_on_its_rows(people: pl.DataFrame) -> No
 @pytest.mark.parametrize("name", ["fall_out", "selection_rate"])
 def test_outer_groups_are_searched_separately(people: pl.DataFrame, name: str) -> None:
     features = ["sex", "race"]
-    found = tf.subgroup_search(RATES[name][0], features, times=20)(people, "truth", "estimate", group_by="fold")
-    assert found.columns[:2] == ["fold", ".metric"]
+    result = tf.subgroup_search(RATES[name][0], features, times=20)(people, "truth", "estimate", group_by="fold")
+    assert result.columns[:2] == ["fold", ".metric"]
     for (fold,), part in people.group_by("fold"):
-        assert_brute_force(found.filter(fold=fold), part, name, features, 2)
+        assert_brute_force(result.filter(fold=fold), part, name, features, 2)
 
 
 def test_sides_and_grouped_frames_are_searched_separately(people: pl.DataFrame) -> None:
@@ -136,15 +136,15 @@ def test_sides_and_grouped_frames_are_searched_separately(people: pl.DataFrame) 
 
 def test_rows_on_neither_side_are_searched(people: pl.DataFrame) -> None:
     sides = tf.privileged({"age": 20}, unprivileged={"age": 30})
-    found = tf.subgroup_search(tf.accuracy, ["sex"], times=20)(people, "truth", "estimate", group_by=sides)
+    result = tf.subgroup_search(tf.accuracy, ["sex"], times=20)(people, "truth", "estimate", group_by=sides)
     neither = people.filter(pl.col("age") > 30)
-    assert_brute_force(found.filter(side="neither"), neither, "accuracy", ["sex"], 1)
+    assert_brute_force(result.filter(side="neither"), neither, "accuracy", ["sex"], 1)
 
 
 def test_search_with_threshold(people: pl.DataFrame) -> None:
     made = people.with_columns(estimate=(pl.col("score") >= 0.7).cast(pl.Int64))
-    found = tf.subgroup_search(tf.fall_out, ["sex", "age"], times=20)(people, "truth", probs="score", threshold=0.7)
-    assert_brute_force(found, made, "fall_out", ["sex", "age"], 2)
+    result = tf.subgroup_search(tf.fall_out, ["sex", "age"], times=20)(people, "truth", probs="score", threshold=0.7)
+    assert_brute_force(result, made, "fall_out", ["sex", "age"], 2)
 
 
 def test_search_with_pos_label(people: pl.DataFrame) -> None:
@@ -159,8 +159,8 @@ def test_search_with_pos_label(people: pl.DataFrame) -> None:
 def test_search_takes_numbers_booleans_and_expressions(people: pl.DataFrame) -> None:
     made = people.with_columns(rich=pl.col("income") > 1)
     rich: Any = (pl.col("income") > 1).alias("rich")
-    found = tf.subgroup_search(tf.accuracy, ["age", rich], times=20)(people, "truth", "estimate")
-    assert_brute_force(found, made, "accuracy", ["age", "rich"], 2)
+    result = tf.subgroup_search(tf.accuracy, ["age", rich], times=20)(people, "truth", "estimate")
+    assert_brute_force(result, made, "accuracy", ["age", "rich"], 2)
 
 
 def test_depth_beyond_the_features_adds_nothing(people: pl.DataFrame) -> None:
@@ -171,19 +171,19 @@ def test_depth_beyond_the_features_adds_nothing(people: pl.DataFrame) -> None:
 @pytest.mark.parametrize("min_n", [1, 20, 60, 1_000])
 def test_subgroups_below_min_n_have_no_p_value(people: pl.DataFrame, min_n: int) -> None:
     search = tf.subgroup_search(tf.fall_out, ["sex", "race", "age"], min_n=min_n, times=50)
-    found = search(people, "truth", "estimate")
-    assert_brute_force(found, people, "fall_out", ["sex", "race", "age"], 2)
-    for row in found.to_dicts():
+    result = search(people, "truth", "estimate")
+    assert_brute_force(result, people, "fall_out", ["sex", "race", "age"], 2)
+    for row in result.to_dicts():
         about = row[".denominator"]
         status = "zero_denominator" if about == 0 else "below_min_n" if about < min_n else "ok"
         assert row[".status"] == status
         assert (row[".p_value"] is None) == (row[".p_adjusted"] is None) == (status != "ok")
-    searched = (found[".status"] == "ok").to_list()
+    searched = (result[".status"] == "ok").to_list()
     assert searched == sorted(searched, reverse=True)
 
 
 def test_subgroups_are_sorted_by_standardized_distance(people: pl.DataFrame) -> None:
-    found = tf.subgroup_search(tf.accuracy, ["sex", "race", "age"], times=50)(people, "truth", "estimate")
+    result = tf.subgroup_search(tf.accuracy, ["sex", "race", "age"], times=50)(people, "truth", "estimate")
     held, total = counts(people, "accuracy")
     share = held / total
 
@@ -192,48 +192,48 @@ def test_subgroups_are_sorted_by_standardized_distance(people: pl.DataFrame) -> 
         spread = math.sqrt(about * share * (1 - share) * (total - about) / (total - 1))
         return abs(row[".estimate"] * about - about * share) / spread
 
-    distances = [distance(row) for row in found.filter(pl.col(".status") == "ok").to_dicts()]
+    distances = [distance(row) for row in result.filter(pl.col(".status") == "ok").to_dicts()]
     assert distances == pytest.approx(sorted(distances, reverse=True), rel=1e-9)
-    adjusted = found.filter(pl.col(".status") == "ok")[".p_adjusted"].to_list()
+    adjusted = result.filter(pl.col(".status") == "ok")[".p_adjusted"].to_list()
     assert adjusted == sorted(adjusted)
 
 
 def test_subgroup_of_all_rows_has_no_other_group() -> None:
     data = pl.DataFrame({"estimate": [0, 1, 1], "sex": ["f", "f", "f"]})
-    found = tf.subgroup_search(tf.selection_rate, ["sex"])(data, estimate="estimate")
-    row = found.select(".estimate", ".rest", ".p_value", ".p_adjusted", ".status").row(0)
+    result = tf.subgroup_search(tf.selection_rate, ["sex"])(data, estimate="estimate")
+    row = result.select(".estimate", ".rest", ".p_value", ".p_adjusted", ".status").row(0)
     assert row == (pytest.approx(2 / 3, rel=1e-12), None, None, None, "no_other_group")
 
 
 def test_search_with_zero_denominator_gives_null() -> None:
     data = pl.DataFrame({"truth": [1, 1, 1], "estimate": [0, 1, 1], "sex": [*"ffm"]})
-    found = tf.subgroup_search(tf.fall_out, ["sex"])(data, "truth", "estimate")
-    assert found[".status"].to_list() == ["zero_denominator"] * 2
+    result = tf.subgroup_search(tf.fall_out, ["sex"])(data, "truth", "estimate")
+    assert result[".status"].to_list() == ["zero_denominator"] * 2
     for column in (".estimate", ".rest", ".difference", ".p_value", ".p_adjusted"):
-        assert found[column].null_count() == 2
+        assert result[column].null_count() == 2
 
 
 @pytest.mark.parametrize("constant", [0, 1])
 def test_equal_outcomes_have_p_value_1(constant: int) -> None:
     data = pl.DataFrame({"estimate": [constant] * 6, "sex": [*"ffmmmm"], "race": [*"ababab"]})
-    found = tf.subgroup_search(tf.selection_rate, ["sex", "race"], times=50)(
+    result = tf.subgroup_search(tf.selection_rate, ["sex", "race"], times=50)(
         data, estimate="estimate", pos_label=1, labels=[0, 1]
     )
-    assert set(found[".p_value"]) == set(found[".p_adjusted"]) == {1.0}
-    assert set(found[".difference"]) == {0.0}
+    assert set(result[".p_value"]) == set(result[".p_adjusted"]) == {1.0}
+    assert set(result[".difference"]) == {0.0}
 
 
-# The same again
+# Reproducibility
 
 
 def test_same_seed_gives_same_search_in_any_row_order(people: pl.DataFrame) -> None:
     options: list[dict[str, Any]] = [{}, {"group_by": "fold"}, {"group_by": ["fold", "sex"]}]
-    for seed, each in itertools.product((0, 7), options):
+    for seed, item in itertools.product((0, 7), options):
         search = tf.subgroup_search(tf.fall_out, ["race", "age"], times=100, seed=seed)
-        found = search(people, "truth", "estimate", **each)
+        result = search(people, "truth", "estimate", **item)
         shuffled = people.sample(fraction=1, shuffle=True, seed=seed)
-        assert search(people, "truth", "estimate", **each).equals(found)
-        assert search(shuffled, "truth", "estimate", **each).equals(found)
+        assert search(people, "truth", "estimate", **item).equals(result)
+        assert search(shuffled, "truth", "estimate", **item).equals(result)
 
 
 def test_another_seed_changes_only_p_values(people: pl.DataFrame) -> None:
@@ -258,9 +258,9 @@ def test_audits_on_every_engine(
     ):
         data = engine(whole)
         expected = audit(whole, "truth", "estimate", group_by=group_by)
-        found = audit(data, "truth", "estimate", group_by=group_by)
-        assert type(found) is answer_kind(data)
-        results = as_polars(found)
+        result = audit(data, "truth", "estimate", group_by=group_by)
+        assert type(result) is answer_kind(data)
+        results = as_polars(result)
         exact = [name for name in expected.columns if not expected[name].dtype.is_float()]
         assert results.select(exact).rows() == expected.select(exact).rows()
         for name in set(expected.columns) - set(exact):
@@ -273,24 +273,24 @@ def test_audits_on_every_engine(
 def test_outer_keys_keep_their_type(people: pl.DataFrame, dtype: Any, kind: str) -> None:
     typed = people.with_columns(pl.col("fold").cast(pl.String).cast(dtype))
     searched, split = tf.subgroup_search(tf.accuracy, ["sex"], times=5), tf.linear_subgroup(tf.accuracy, ["age"])
-    found = (searched if kind == "search" else split)(typed, "truth", "estimate", group_by="fold")
-    assert found.schema["fold"] == dtype
+    result = (searched if kind == "search" else split)(typed, "truth", "estimate", group_by="fold")
+    assert result.schema["fold"] == dtype
 
 
 def test_side_column_keeps_its_type(people: pl.DataFrame) -> None:
     sides = tf.privileged(sex="m")
     metric = tf.accuracy(people, "truth", "estimate", group_by=sides)
-    found = tf.subgroup_search(tf.accuracy, ["race"], times=5)(people, "truth", "estimate", group_by=sides)
-    assert found.schema["side"] == metric.schema["side"]
+    result = tf.subgroup_search(tf.accuracy, ["race"], times=5)(people, "truth", "estimate", group_by=sides)
+    assert result.schema["side"] == metric.schema["side"]
 
 
 @pytest.mark.parametrize("group_by", [None, "fold"])
 def test_no_rows_give_an_empty_result(people: pl.DataFrame, group_by: str | None) -> None:
-    found = tf.subgroup_search(tf.accuracy, ["sex"], times=5)(people[:0], "truth", "estimate", group_by=group_by)
-    assert found.is_empty()
+    result = tf.subgroup_search(tf.accuracy, ["sex"], times=5)(people[:0], "truth", "estimate", group_by=group_by)
+    assert result.is_empty()
 
 
-# Chances
+# P-values
 
 
 def drawn(probability: float, times: int) -> float:
@@ -311,12 +311,12 @@ def test_p_value_of_two_groups_equals_hypergeometric(held: int, size: int, other
     middle = size * (held + others_held) / (size + others)
     exact = float(chance.pmf(possible)[np.abs(possible - middle) >= abs(held - middle) - 1e-9].sum())
     times = 20_000
-    found = tf.subgroup_search(tf.selection_rate, ["sex"], times=times)(data, estimate="estimate")
-    assert set(found[".subgroup"]) == {"sex=f", "sex=m"}
-    for value in found[".p_value"]:
+    result = tf.subgroup_search(tf.selection_rate, ["sex"], times=times)(data, estimate="estimate")
+    assert set(result[".subgroup"]) == {"sex=f", "sex=m"}
+    for value in result[".p_value"]:
         assert value == pytest.approx(exact, abs=drawn(exact, times))
     # each of two groups is as striking as the other, so that there is nothing to adjust for
-    assert found[".p_adjusted"].to_list() == found[".p_value"].to_list()
+    assert result[".p_adjusted"].to_list() == result[".p_value"].to_list()
 
 
 def test_p_values_equal_full_enumeration() -> None:
@@ -335,9 +335,9 @@ def test_p_values_equal_full_enumeration() -> None:
     every = {text: np.array([striking(deal, mine) for deal in deals]) for text, mine in members.items()}
     largest = np.max(list(every.values()), axis=0)
     times = 20_000
-    found = tf.subgroup_search(tf.selection_rate, [*features], times=times)(data, estimate="estimate")
-    assert len(found) == len(members) == 10
-    for text, p_value, p_adjusted in found.select(".subgroup", ".p_value", ".p_adjusted").rows():
+    result = tf.subgroup_search(tf.selection_rate, [*features], times=times)(data, estimate="estimate")
+    assert len(result) == len(members) == 10
+    for text, p_value, p_adjusted in result.select(".subgroup", ".p_value", ".p_adjusted").rows():
         own = striking(data["estimate"].to_numpy(), members[text]) - 1e-9
         one, all_of_them = float((every[text] >= own).mean()), float((largest >= own).mean())
         assert p_value == pytest.approx(one, abs=drawn(one, times))
@@ -352,13 +352,13 @@ def test_only_denominator_rows_are_permuted() -> None:
     possible = np.arange(11)
     middle = 10 * 11 / 35
     exact = float(chance.pmf(possible)[np.abs(possible - middle) >= abs(6 - middle) - 1e-9].sum())
-    found = tf.subgroup_search(tf.fall_out, ["sex"], times=20_000)(data, "truth", "estimate")
-    assert found[".p_value"].to_list() == [pytest.approx(exact, abs=drawn(exact, 20_000))] * 2
+    result = tf.subgroup_search(tf.fall_out, ["sex"], times=20_000)(data, "truth", "estimate")
+    assert result[".p_value"].to_list() == [pytest.approx(exact, abs=drawn(exact, 20_000))] * 2
 
 
 def test_adjusted_p_value_is_never_below_the_raw_one(people: pl.DataFrame) -> None:
-    found = tf.subgroup_search(tf.fall_out, ["sex", "race", "age"], depth=3, times=200)(people, "truth", "estimate")
-    known = found.drop_nulls(".p_value")
+    result = tf.subgroup_search(tf.fall_out, ["sex", "race", "age"], depth=3, times=200)(people, "truth", "estimate")
+    known = result.drop_nulls(".p_value")
     assert (known[".p_adjusted"] >= known[".p_value"]).all()
     assert (known[".p_adjusted"] > known[".p_value"]).any()
     assert known[".p_value"].min() >= 1 / 201  # pyright: ignore[reportOperatorIssue, reportOptionalOperand] - they are numbers
@@ -384,8 +384,8 @@ def test_familywise_error_rate_without_disparity() -> None:
             **{name: random.integers(0, 3, runs * rows) for name in features},
         }
     )  # fmt: skip
-    found = tf.subgroup_search(tf.selection_rate, features, times=times)(data, estimate="estimate", group_by="run")
-    smallest = found.group_by("run").agg(pl.col(".p_value", ".p_adjusted").min(), pl.len())
+    result = tf.subgroup_search(tf.selection_rate, features, times=times)(data, estimate="estimate", group_by="run")
+    smallest = result.group_by("run").agg(pl.col(".p_value", ".p_adjusted").min(), pl.len())
     assert set(smallest["len"]) == {66}
     raw, adjusted = (int((smallest[name] < level).sum()) for name in (".p_value", ".p_adjusted"))
     assert raw > runs / 2
@@ -395,7 +395,7 @@ def test_familywise_error_rate_without_disparity() -> None:
 
 def test_permutation_costs_little_more_than_shuffling_rows() -> None:
     random, rows, times = np.random.default_rng(14), 100_000, 100
-    features = [f"x{place}" for place in range(8)]
+    features = [f"x{index}" for index in range(8)]
     data = pl.DataFrame({name: random.integers(0, 4, rows) for name in features})
     outcomes = random.random(rows) < 0.5
     search = tf.subgroup_search(tf.selection_rate, features, times=times)
@@ -405,8 +405,8 @@ def test_permutation_costs_little_more_than_shuffling_rows() -> None:
         random.shuffle(outcomes)
     shuffles = time.process_time() - start
     start = time.process_time()
-    found = search(data, estimate="estimate")
-    assert len(found) == 8 * 4 + 28 * 16
+    result = search(data, estimate="estimate")
+    assert len(result) == 8 * 4 + 28 * 16
     assert time.process_time() - start < 6 * shuffles
 
 
@@ -424,7 +424,7 @@ def test_planted_disparity_is_ranked_first() -> None:
     assert first[".difference"] < -0.25
 
 
-# Halves of the space
+# Linear subgroups
 
 
 def split_by_hand(rows: pl.DataFrame, features: list[str], outcome: str, every: int) -> list[dict[str, Any]]:
@@ -442,9 +442,9 @@ def split_by_hand(rows: pl.DataFrame, features: list[str], outcome: str, every: 
     ]  # fmt: skip
 
 
-def assert_split(found: pl.DataFrame, expected: list[dict[str, Any]]) -> None:
-    assert found[".status"].to_list() == ["ok", "ok"]
-    for row, wanted in zip(found.to_dicts(), expected, strict=True):
+def assert_split(result: pl.DataFrame, expected: list[dict[str, Any]]) -> None:
+    assert result[".status"].to_list() == ["ok", "ok"]
+    for row, wanted in zip(result.to_dicts(), expected, strict=True):
         for name, number in wanted.items():
             assert row[name] == pytest.approx(float(number), rel=1e-9, abs=1e-13), name
 
@@ -454,18 +454,18 @@ def assert_split(found: pl.DataFrame, expected: list[dict[str, Any]]) -> None:
 def test_linear_subgroup_equals_least_squares(people: pl.DataFrame, name: str, features: list[str]) -> None:
     metric, about, met = RATES[name]
     rows = people.with_columns(met=met).filter(about)
-    found = tf.linear_subgroup(metric, features)(people, "truth", "estimate")
-    assert found[".metric"].to_list() == [name, name]
-    assert_split(found, split_by_hand(rows, features, "met", len(people)))
+    result = tf.linear_subgroup(metric, features)(people, "truth", "estimate")
+    assert result[".metric"].to_list() == [name, name]
+    assert_split(result, split_by_hand(rows, features, "met", len(people)))
 
 
 def test_linear_subgroup_by_outer_group_equals_least_squares(people: pl.DataFrame) -> None:
     metric, about, met = RATES["miss_rate"]
-    found = tf.linear_subgroup(metric, ["age", "income"])(people, "truth", "estimate", group_by="fold")
-    assert found["fold"].to_list() == [1, 1, 2, 2, 3, 3]
+    result = tf.linear_subgroup(metric, ["age", "income"])(people, "truth", "estimate", group_by="fold")
+    assert result["fold"].to_list() == [1, 1, 2, 2, 3, 3]
     for (fold,), part in people.group_by("fold"):
         rows = part.with_columns(met=met).filter(about)
-        assert_split(found.filter(fold=fold), split_by_hand(rows, ["age", "income"], "met", len(part)))
+        assert_split(result.filter(fold=fold), split_by_hand(rows, ["age", "income"], "met", len(part)))
 
 
 SCORED: dict[str, tuple[tf.Metric, pl.Expr, pl.Expr]] = {
@@ -480,38 +480,38 @@ SCORED: dict[str, tuple[tf.Metric, pl.Expr, pl.Expr]] = {
 def test_linear_subgroup_of_scores(people: pl.DataFrame, name: str) -> None:
     metric, about, score = SCORED[name]
     rows = people.with_columns(met=score).filter(about)
-    found = tf.linear_subgroup(metric, ["age", "income"])(people, "truth", probs="score")
-    assert_split(found, split_by_hand(rows, ["age", "income"], "met", len(people)))
+    result = tf.linear_subgroup(metric, ["age", "income"])(people, "truth", probs="score")
+    assert_split(result, split_by_hand(rows, ["age", "income"], "met", len(people)))
 
 
 def test_linear_subgroup_takes_booleans(people: pl.DataFrame) -> None:
     made = people.with_columns(woman=pl.col("sex") == "f")
     rows = made.with_columns(met=YES).filter(YES | NO)
-    found = tf.linear_subgroup(tf.selection_rate, ["woman"])(made, estimate="estimate")
-    assert_split(found, split_by_hand(rows, ["woman"], "met", len(people)))
+    result = tf.linear_subgroup(tf.selection_rate, ["woman"])(made, estimate="estimate")
+    assert_split(result, split_by_hand(rows, ["woman"], "met", len(people)))
 
 
 def test_linear_subgroup_with_threshold(people: pl.DataFrame) -> None:
     rows = people.with_columns(met=pl.col("score") >= 0.7).filter(FALSE)
-    found = tf.linear_subgroup(tf.fall_out, ["age", "income"])(people, "truth", probs="score", threshold=0.7)
-    assert_split(found, split_by_hand(rows, ["age", "income"], "met", len(people)))
+    result = tf.linear_subgroup(tf.fall_out, ["age", "income"])(people, "truth", probs="score", threshold=0.7)
+    assert_split(result, split_by_hand(rows, ["age", "income"], "met", len(people)))
 
 
 def test_linear_subgroup_conditions_describe_the_split() -> None:
     data = pl.DataFrame({"age": [20, 30, 40, 50], "rank": [0, 1, 1, 0], "estimate": [1, 1, 0, 0]})
-    found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
-    assert found[".subgroup"].to_list() == ["-0.04 (age - 35) < 0", "-0.04 (age - 35) > 0"]
-    assert found.select(".estimate", ".overall", ".denominator").rows() == [(0.0, 0.5, 2), (1.0, 0.5, 2)]
+    result = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
+    assert result[".subgroup"].to_list() == ["-0.04 (age - 35) < 0", "-0.04 (age - 35) > 0"]
+    assert result.select(".estimate", ".overall", ".denominator").rows() == [(0.0, 0.5, 2), (1.0, 0.5, 2)]
     slanted = data.with_columns(estimate=pl.Series([0, 0, 1, 0]))
-    found = tf.linear_subgroup(tf.selection_rate, ["age", "rank"])(slanted, estimate="estimate")
-    assert found[".subgroup"].to_list() == [f"0.01 (age - 35) + 0.5 (rank - 0.5) {side} 0" for side in "<>"]
-    assert found[".denominator"].to_list() == [2, 2]
+    result = tf.linear_subgroup(tf.selection_rate, ["age", "rank"])(slanted, estimate="estimate")
+    assert result[".subgroup"].to_list() == [f"0.01 (age - 35) + 0.5 (rank - 0.5) {side} 0" for side in "<>"]
+    assert result[".denominator"].to_list() == [2, 2]
 
 
 def test_rows_fitted_at_the_overall_rate_are_in_neither_half() -> None:
     data = pl.DataFrame({"age": [1, 2, 2, 3], "estimate": [0, 1, 0, 1]})
-    found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
-    assert found.select(".estimate", ".denominator", ".share", ".violation").rows() == [
+    result = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
+    assert result.select(".estimate", ".denominator", ".share", ".violation").rows() == [
         (0.0, 1, 0.25, 0.125),
         (1.0, 1, 0.25, 0.125),
     ]
@@ -519,37 +519,37 @@ def test_rows_fitted_at_the_overall_rate_are_in_neither_half() -> None:
 
 def test_linear_subgroup_does_not_depend_on_row_order(people: pl.DataFrame) -> None:
     audit = tf.linear_subgroup(tf.fall_out, ["age", "income"])
-    found = audit(people, "truth", "estimate", group_by="fold")
+    result = audit(people, "truth", "estimate", group_by="fold")
     for seed in range(3):
         shuffled = people.sample(fraction=1, shuffle=True, seed=seed)
-        assert audit(shuffled, "truth", "estimate", group_by="fold").equals(found)
+        assert audit(shuffled, "truth", "estimate", group_by="fold").equals(result)
 
 
 def test_linear_subgroup_with_zero_denominator() -> None:
     data = pl.DataFrame({"truth": [1, 1, 0, 0], "estimate": [0, 1, 0, 1], "age": [1, 2, 3, 4], "fold": [1, 1, 2, 2]})
-    found = tf.linear_subgroup(tf.fall_out, ["age"])(data, "truth", "estimate", group_by="fold")
-    assert found.select("fold", ".status").rows() == [(1, "zero_denominator")] * 2 + [(2, "ok")] * 2
-    assert found.row(0, named=True)[".estimate"] is None
+    result = tf.linear_subgroup(tf.fall_out, ["age"])(data, "truth", "estimate", group_by="fold")
+    assert result.select("fold", ".status").rows() == [(1, "zero_denominator")] * 2 + [(2, "ok")] * 2
+    assert result.row(0, named=True)[".estimate"] is None
 
 
 def test_linear_subgroup_of_equal_outcomes_is_empty() -> None:
     data = pl.DataFrame({"age": [1, 2, 1, 2], "estimate": [1, 1, 1, 1]})
-    found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate", pos_label=1, labels=[0, 1])
-    for row in found.select(".overall", ".violation", ".denominator", ".status").rows():
+    result = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate", pos_label=1, labels=[0, 1])
+    for row in result.select(".overall", ".violation", ".denominator", ".status").rows():
         assert row == (1.0, 0.0, 0, "nobody")
 
 
 def test_linear_subgroup_without_correlation_is_empty() -> None:
     data = pl.DataFrame({"age": [1, 2, 1, 2], "estimate": [0, 0, 1, 1]})
-    found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
-    assert found.select(".estimate", ".violation", ".denominator", ".status").rows() == [(None, 0.0, 0, "nobody")] * 2
+    result = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
+    assert result.select(".estimate", ".violation", ".denominator", ".status").rows() == [(None, 0.0, 0, "nobody")] * 2
 
 
 def test_linear_subgroup_of_a_constant_feature_is_empty() -> None:
     for selected in range(1, 13):
         data = pl.DataFrame({"age": [1] * 13, "estimate": [1] * selected + [0] * (13 - selected)})
-        found = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
-        assert found[".status"].to_list() == ["nobody", "nobody"]
+        result = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
+        assert result[".status"].to_list() == ["nobody", "nobody"]
 
 
 @pytest.mark.parametrize("far", [-1e5, 1e5, 1e9, -1e9])
@@ -571,7 +571,7 @@ def test_scaled_feature_gives_the_same_split(people: pl.DataFrame, scale: float,
     assert audit(moved, "truth", "estimate").select(columns).equals(expected)
 
 
-# What is refused
+# Bad input
 
 AUDITS: list[Callable[[Any, Any], Any]] = [tf.subgroup_search, tf.linear_subgroup]
 

@@ -59,12 +59,12 @@ def test_grid_search_reports_fairness_beside_accuracy(kind: str) -> None:
     }  # fmt: skip
     grid: Any = {"logisticregression__C": [0.01, 1.0]}
     search: Any = GridSearchCV
-    found = search(pipeline(), grid, scoring=scoring, refit="parity", cv=KFold(3)).fit(people, Y.to_numpy())
-    scores: Any = found.cv_results_
+    result = search(pipeline(), grid, scoring=scoring, refit="parity", cv=KFold(3)).fit(people, Y.to_numpy())
+    scores: Any = result.cv_results_
     assert all(0 <= score <= 1 for score in scores["mean_test_parity"])
     assert all(-1 <= score <= 0 for score in scores["mean_test_odds"])
-    assert found.best_score_ == max(scores["mean_test_parity"])
-    assert found.best_index_ == int(np.argmax(scores["mean_test_parity"]))
+    assert result.best_score_ == max(scores["mean_test_parity"])
+    assert result.best_index_ == int(np.argmax(scores["mean_test_parity"]))
 
 
 def test_grid_search_with_two_scorers() -> None:
@@ -81,16 +81,16 @@ def test_grid_search_with_two_scorers() -> None:
         "theirs": sklego.metrics.equal_opportunity_score("black"),
     }  # fmt: skip
     search: Any = GridSearchCV
-    found = search(
+    result = search(
         model, {"logisticregression__C": [0.01, 1.0]}, scoring=scoring, refit="parity", cv=StratifiedKFold(3)
     ).fit(arrests.to_pandas(), truth)
-    scores: Any = found.cv_results_
-    for place, strength in enumerate((0.01, 1.0)):
+    scores: Any = result.cv_results_
+    for index, strength in enumerate((0.01, 1.0)):
         for fold, (train, test) in enumerate(StratifiedKFold(3).split(arrests, truth)):
             model.set_params(logisticregression__C=strength).fit(arrests[train].to_pandas(), truth[train])
             guess = model.predict(arrests[test].to_pandas())
             shares = [guess[(arrests["colour"][test] == colour).to_numpy()].mean() for colour in ("Black", "White")]
-            assert scores[f"split{fold}_test_parity"][place] == pytest.approx(min(shares) / max(shares), abs=1e-12)
+            assert scores[f"split{fold}_test_parity"][index] == pytest.approx(min(shares) / max(shares), abs=1e-12)
     assert scores["mean_test_ours"] == pytest.approx(scores["mean_test_theirs"], abs=1e-12)
 
 
@@ -109,9 +109,9 @@ def test_scorers_of_probabilities() -> None:
     scorer = tf.make_scorer(tf.auc_parity, by="sex", response="scores")
     plain = tf.make_scorer(tf.roc_auc, response="scores")
     scoring: Any = {"gap": scorer, "auc": plain, "theirs": "roc_auc"}
-    found = cross_validate(pipeline(), X.to_pandas(), Y.to_numpy(), cv=KFold(3), scoring=scoring)
-    assert found["test_auc"] == pytest.approx(found["test_theirs"], abs=1e-12)
-    assert all(-1 <= score <= 0 for score in found["test_gap"])
+    result = cross_validate(pipeline(), X.to_pandas(), Y.to_numpy(), cv=KFold(3), scoring=scoring)
+    assert result["test_auc"] == pytest.approx(result["test_theirs"], abs=1e-12)
+    assert all(-1 <= score <= 0 for score in result["test_gap"])
 
 
 def test_sensitive_feature_is_routed_to_a_blind_pipeline() -> None:
@@ -120,12 +120,12 @@ def test_sensitive_feature_is_routed_to_a_blind_pipeline() -> None:
         routed: Any = sklearn_scorer(scorer.routed).set_score_request(sensitive_features=True)
         blind = X.drop("sex").to_pandas()
         params = {"sensitive_features": X["sex"].to_pandas()}
-        found = cross_validate(pipeline(), blind, Y.to_numpy(), cv=KFold(3), scoring=routed, params=params)
+        result = cross_validate(pipeline(), blind, Y.to_numpy(), cv=KFold(3), scoring=routed, params=params)
     seen = cross_validate(pipeline(), X.to_pandas(), Y.to_numpy(), cv=KFold(3), scoring=scorer)
-    assert found["test_score"] == pytest.approx(seen["test_score"], abs=1e-12)
+    assert result["test_score"] == pytest.approx(seen["test_score"], abs=1e-12)
 
 
-# What scikit-learn routes
+# Metadata routing
 
 
 WEIGHTS = np.random.default_rng(5).integers(1, 9, len(X))
@@ -194,19 +194,19 @@ def test_routed_sample_weight_is_used(name: str) -> None:
     expected = expected_scores(value)
     with sklearn.config_context(enable_metadata_routing=True):
         scorer = make().set_score_request(sample_weight=True)
-        found = cross_validate(
+        result = cross_validate(
             routed_pipeline(), X.to_pandas(), Y.to_numpy(), cv=KFold(3), scoring=scorer, params=params
         )
-        assert found["test_score"] == pytest.approx(expected, abs=1e-12)
+        assert result["test_score"] == pytest.approx(expected, abs=1e-12)
         scores: Any = cross_val_score(
             routed_pipeline(), X.to_pandas(), Y.to_numpy(), cv=KFold(3), scoring=scorer, params=params
         )
         assert scores == pytest.approx(expected, abs=1e-12)
         search: Any = GridSearchCV
-        found = search(
+        result = search(
             routed_pipeline(), {"logisticregression__C": [1.0]}, scoring={"ours": scorer}, refit=False, cv=KFold(3)
         )
-        results = found.fit(X.to_pandas(), Y.to_numpy(), sample_weight=WEIGHTS).cv_results_
+        results = result.fit(X.to_pandas(), Y.to_numpy(), sample_weight=WEIGHTS).cv_results_
         assert [results[f"split{fold}_test_ours"].item() for fold in range(3)] == pytest.approx(expected, abs=1e-12)
 
 
@@ -233,8 +233,8 @@ def test_weights_without_routing_are_used(name: str) -> None:
     make, value = SCORERS[name]
     search: Any = GridSearchCV
     for scoring in (make(), {"ours": make(), "accuracy": "accuracy"}):
-        found = search(Unweighted(), {"strength": [1.0]}, scoring=scoring, refit=False, cv=KFold(3))
-        results = found.fit(X.to_pandas(), Y.to_numpy(), sample_weight=WEIGHTS).cv_results_
+        result = search(Unweighted(), {"strength": [1.0]}, scoring=scoring, refit=False, cv=KFold(3))
+        results = result.fit(X.to_pandas(), Y.to_numpy(), sample_weight=WEIGHTS).cv_results_
         key = "score" if callable(scoring) else "ours"
         scores = [results[f"split{fold}_test_{key}"].item() for fold in range(3)]
         assert scores == pytest.approx(expected_scores(value), abs=1e-12)
@@ -264,10 +264,10 @@ def test_metadata_may_be_requested_by_alias() -> None:
     params: Any = {"importance": WEIGHTS}
     with sklearn.config_context(enable_metadata_routing=True):
         scorer = tf.make_scorer(tf.accuracy).set_score_request(sample_weight="importance")
-        found = cross_validate(
+        result = cross_validate(
             routed_pipeline(), X.to_pandas(), Y.to_numpy(), cv=KFold(3), scoring=scorer, params=params
         )
-    assert found["test_score"] == pytest.approx(expected, abs=1e-12)
+    assert result["test_score"] == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["polars", "pandas"])
@@ -280,9 +280,9 @@ def test_sensitive_features_are_routed_as_frames(kind: str) -> None:
         scorer.set_score_request(sensitive_features=True, sample_weight=True)
         accuracy = tf.make_scorer(tf.accuracy).set_score_request(sample_weight=True)
         scoring: Any = {"fair": scorer, "right": accuracy}
-        found = cross_validate(routed_pipeline(), blind, Y.to_numpy(), cv=KFold(3), scoring=scoring, params=params)
+        result = cross_validate(routed_pipeline(), blind, Y.to_numpy(), cv=KFold(3), scoring=scoring, params=params)
     for key, name in (("test_fair", "a comparison"), ("test_right", "an ordinary metric")):
-        assert found[key] == pytest.approx(expected_scores(SCORERS[name][1]), abs=1e-12)
+        assert result[key] == pytest.approx(expected_scores(SCORERS[name][1]), abs=1e-12)
 
 
 def test_bad_requests_raise() -> None:
@@ -369,7 +369,7 @@ def test_routed_function_of_multiclass_scores() -> None:
     assert listed == pytest.approx(-log_loss(some, scores, labels=labels), rel=1e-12)
 
 
-# Scores that there are not
+# Undefined scores
 
 
 def test_undefined_score_is_nan_with_a_warning() -> None:
@@ -386,9 +386,9 @@ def test_undefined_score_is_nan_with_a_warning() -> None:
         lambda: tf.subset_score(lambda people: people["sex"] == "none", accuracy_score)(Known(nobody), PEOPLE, TRUTH),
     ]  # fmt: skip
     for call in calls:
-        with pytest.warns(tf.UndefinedWarning) as told:
+        with pytest.warns(tf.UndefinedWarning) as caught:
             assert math.isnan(call())
-        assert sum("the score is NaN" in str(each.message) for each in told) == 1
+        assert sum("the score is NaN" in str(item.message) for item in caught) == 1
     assert math.isnan(tf.make_scorer(tf.sens, on_undefined="ignore")(Known([1, 0, 1, 1]), PEOPLE, nobody))
     with pytest.raises(tf.UndefinedError):
         tf.make_scorer(tf.sens, on_undefined="raise")(Known([1, 0, 1, 1]), PEOPLE, nobody)
@@ -430,7 +430,7 @@ def test_scorers_take_arrays_and_weights() -> None:
 
 class Probable(Known):
     def __init__(self, classes: list[Any], scores: Any) -> None:
-        super().__init__([classes[place] for place in np.argmax(scores, axis=1)])
+        super().__init__([classes[index] for index in np.argmax(scores, axis=1)])
         self.classes_, self.scores = np.array(classes), np.array(scores)
 
     def predict_proba(self, people: Any) -> Any:
@@ -479,8 +479,8 @@ def test_wrong_response_raises() -> None:
 def test_multiclass_scores_of_numeric_classes() -> None:
     scores = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
     truth = np.array([0, 1, 2, 0])
-    found = tf.make_scorer(tf.mn_log_loss)(Probable([0, 1, 2], scores), PEOPLE, truth)
-    assert found == pytest.approx(-log_loss(truth, scores), rel=1e-12)
+    result = tf.make_scorer(tf.mn_log_loss)(Probable([0, 1, 2], scores), PEOPLE, truth)
+    assert result == pytest.approx(-log_loss(truth, scores), rel=1e-12)
 
 
 def test_feature_may_be_named_predictions() -> None:
@@ -492,9 +492,9 @@ def test_feature_may_be_named_predictions() -> None:
 def test_multiclass_scores_are_all_read() -> None:
     scores = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
     truth = np.array(["a", "b", "c", "a"])
-    found = tf.make_scorer(tf.roc_auc, response="scores")(Probable(list("abc"), scores), PEOPLE, truth)
-    by_label = {label: scores[:, place] for place, label in enumerate("abc")}
-    assert found == tf.roc_auc.arrays(truth, probs=by_label)[".estimate"].item()
+    result = tf.make_scorer(tf.roc_auc, response="scores")(Probable(list("abc"), scores), PEOPLE, truth)
+    by_label = {label: scores[:, index] for index, label in enumerate("abc")}
+    assert result == tf.roc_auc.arrays(truth, probs=by_label)[".estimate"].item()
 
 
 def test_custom_aggregate_without_direction_raises() -> None:

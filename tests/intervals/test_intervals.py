@@ -52,12 +52,12 @@ def counts(metric: tf.Metric, by: str | None = None, frame: pl.DataFrame = LOANS
 @pytest.mark.parametrize("metric", [tf.sens, tf.spec, tf.precision, tf.accuracy, tf.detection_prevalence])
 def test_rate_has_wilson_interval(metric: tf.Metric) -> None:
     ((hits, rows),) = counts(metric).values()
-    found = metric(LOANS, **CALL, interval="auto")
-    assert found.columns[-4:] == [".lower", ".upper", ".std_error", ".method"]
-    assert ends(found) == pytest.approx(proportion_confint(hits, rows, method="wilson"))
-    assert found[".method"].item() == "wilson"
+    result = metric(LOANS, **CALL, interval="auto")
+    assert result.columns[-4:] == [".lower", ".upper", ".std_error", ".method"]
+    assert ends(result) == pytest.approx(proportion_confint(hits, rows, method="wilson"))
+    assert result[".method"].item() == "wilson"
     share = hits / rows
-    assert found[".std_error"].item() == pytest.approx(math.sqrt(share * (1 - share) / rows))
+    assert result[".std_error"].item() == pytest.approx(math.sqrt(share * (1 - share) / rows))
     exact = metric(LOANS, **CALL, interval="exact", conf_level=0.9)
     assert ends(exact) == pytest.approx(proportion_confint(hits, rows, alpha=0.1, method="beta"))
 
@@ -107,10 +107,10 @@ def test_signed_difference_of_two_rates_has_newcombe_interval_for_any_reference(
         "the other side": (parity(privileged, aggregate=tf.difference(to="unprivileged", signed=True)), turned),
     }
     for metric, (lower, upper) in ways.values():
-        found = metric(data, estimate="e", interval="auto")
-        assert found[".method"].item() == "newcombe"
-        assert ends(found) == pytest.approx((lower, upper))
-        assert metric(data, estimate="e", interval="analytic").equals(found)
+        result = metric(data, estimate="e", interval="auto")
+        assert result[".method"].item() == "newcombe"
+        assert ends(result) == pytest.approx((lower, upper))
+        assert metric(data, estimate="e", interval="analytic").equals(result)
 
 
 def test_signed_ratio_and_log_ratio_have_miettinen_nurminen_interval() -> None:
@@ -118,10 +118,10 @@ def test_signed_ratio_and_log_ratio_have_miettinen_nurminen_interval() -> None:
     expected = confint_proportions_2indep(2, 6, 28, 100, method="score", compare="ratio")
     ratio = tf.demographic_parity("g", aggregate=tf.ratio(to="large", signed=True))(data, estimate="e", interval="auto")
     logarithm = tf.demographic_parity("g", aggregate=tf.log_ratio(to="large", signed=True))
-    found = logarithm(data, estimate="e", interval="auto")
-    assert set(ratio[".method"]) == set(found[".method"]) == {"miettinen_nurminen"}
+    result = logarithm(data, estimate="e", interval="auto")
+    assert set(ratio[".method"]) == set(result[".method"]) == {"miettinen_nurminen"}
     assert ends(ratio) == pytest.approx(expected)
-    assert ends(found) == pytest.approx(tuple(map(math.log, expected)))
+    assert ends(result) == pytest.approx(tuple(map(math.log, expected)))
 
 
 def test_newcombe_interval_needs_a_single_pair_in_the_outer_group() -> None:
@@ -129,9 +129,9 @@ def test_newcombe_interval_needs_a_single_pair_in_the_outer_group() -> None:
     third = pl.DataFrame({"e": [1, 0] * 20, "g": "third", "fold": 2}, schema=two.schema)
     data = pl.concat([two, two.with_columns(fold=2), third])
     metric = tf.demographic_parity("g", aggregate=tf.difference(to="large", signed=True))
-    found = metric(data, estimate="e", group_by="fold", interval="auto", times=400)
-    assert found[".method"].to_list() == ["newcombe", "bootstrap"]
-    assert ends(found) == pytest.approx(confint_proportions_2indep(2, 6, 28, 100, method="newcomb", compare="diff"))
+    result = metric(data, estimate="e", group_by="fold", interval="auto", times=400)
+    assert result[".method"].to_list() == ["newcombe", "bootstrap"]
+    assert ends(result) == pytest.approx(confint_proportions_2indep(2, 6, 28, 100, method="newcomb", compare="diff"))
     with pytest.raises(tf.ArgumentError, match="there is no interval in closed form"):
         metric(data, estimate="e", group_by="fold", interval="analytic")
 
@@ -139,9 +139,9 @@ def test_newcombe_interval_needs_a_single_pair_in_the_outer_group() -> None:
 def test_signed_difference_across_rates_may_cross_zero() -> None:
     data = two_rates((20, 60), (28, 100)).with_columns(t=pl.int_range(pl.len()) % 2)
     metric = tf.equalized_odds(tf.privileged(g="large"), aggregate=tf.difference(signed=True))
-    found = metric(data, "t", "e", interval="auto", times=400).row(0, named=True)
-    assert found[".lower"] < 0 < found[".upper"]
-    assert found[".lower"] <= found[".estimate"] <= found[".upper"]
+    result = metric(data, "t", "e", interval="auto", times=400).row(0, named=True)
+    assert result[".lower"] < 0 < result[".upper"]
+    assert result[".lower"] <= result[".estimate"] <= result[".upper"]
 
 
 def test_unsigned_interval_is_folded_at_equality() -> None:
@@ -157,8 +157,8 @@ def test_unsigned_interval_is_folded_at_equality() -> None:
 
 
 def wilson(hits: int, rows: int, level: float) -> tuple[float, float]:
-    found: Any = proportion_confint(hits, rows, alpha=1 - level, method="wilson")
-    return float(found[0]), float(found[1])
+    result: Any = proportion_confint(hits, rows, alpha=1 - level, method="wilson")
+    return float(result[0]), float(result[1])
 
 
 def deviations(groups: list[tuple[int, int]], times: int, random: Any, *, logarithm: bool) -> Any:
@@ -183,21 +183,21 @@ def test_range_interval_equals_simultaneous_pairs() -> None:
     q = deviations(groups, 4000, np.random.default_rng(5), logarithm=False)
 
     def largest(z: float, *, upper: bool) -> float:
-        found = []
+        result = []
         for (one, rows), (other, other_rows) in itertools.permutations(groups, 2):
             level = 2 * NormalDist().cdf(z) - 1
             low, high = wilson(one, rows, level)
             less, more = wilson(other, other_rows, level)
             first, second = one / rows, other / other_rows
             below, above = math.hypot(first - low, more - second), math.hypot(high - first, second - less)
-            found.append(first - second + above if upper else first - second - below)
-        return max(0.0, *found)
+            result.append(first - second + above if upper else first - second - below)
+        return max(0.0, *result)
 
-    found = tf.equal_opportunity("race")(LOANS, **CALL, interval="auto")
-    assert found[".method"].item() == "pairwise"
-    assert found[".upper"].item() == pytest.approx(largest(Z, upper=True))
-    assert found[".lower"].item() == pytest.approx(largest(float(q), upper=False), abs=0.004)
-    assert found[".std_error"].item() is None
+    result = tf.equal_opportunity("race")(LOANS, **CALL, interval="auto")
+    assert result[".method"].item() == "pairwise"
+    assert result[".upper"].item() == pytest.approx(largest(Z, upper=True))
+    assert result[".lower"].item() == pytest.approx(largest(float(q), upper=False), abs=0.004)
+    assert result[".std_error"].item() is None
 
 
 def test_equalized_odds_interval_covers_pairs_of_both_rates() -> None:
@@ -227,8 +227,8 @@ def test_range_intervals_cover_the_truth() -> None:
     runs = 120
     frame = equal_sizes([0.4] * 5 + [0.5], 100, runs, np.random.default_rng(1))
     for metric, true in ((tf.demographic_parity("g"), 0.1), (tf.demographic_parity_ratio("g"), 0.8)):
-        found = metric(frame, estimate="p", interval="auto", times=500, group_by="run")
-        held = (found[".lower"] <= true) & (true <= found[".upper"])
+        result = metric(frame, estimate="p", interval="auto", times=500, group_by="run")
+        held = (result[".lower"] <= true) & (true <= result[".upper"])
         assert len(held) == runs
         assert held.sum() >= 0.92 * runs
 
@@ -236,10 +236,10 @@ def test_range_intervals_cover_the_truth() -> None:
 def test_range_interval_of_equal_groups_covers_zero() -> None:
     runs = 150
     frame = equal_sizes([0.4] * 6, 100, runs, np.random.default_rng(2))
-    found = tf.demographic_parity("g")(frame, estimate="p", interval="auto", times=500, group_by="run")
-    assert len(found) == runs
-    assert (found[".upper"] > 0).all()
-    assert (found[".lower"] == 0).sum() >= 0.9 * runs
+    result = tf.demographic_parity("g")(frame, estimate="p", interval="auto", times=500, group_by="run")
+    assert len(result) == runs
+    assert (result[".upper"] > 0).all()
+    assert (result[".lower"] == 0).sum() >= 0.9 * runs
 
 
 @pytest.mark.parametrize("groups", [201, 20_000])
@@ -248,13 +248,13 @@ def test_range_of_many_groups_uses_simultaneous_bands(groups: int) -> None:
     hits = random.binomial(rows, 0.4, groups)
     chosen = (np.arange(rows) < hits[:, None]).ravel()
     people = pl.DataFrame({"g": np.repeat(np.arange(groups), rows), "e": chosen})
-    found = tf.demographic_parity("g")(people, estimate="e", interval="auto").row(0, named=True)
-    each = NormalDist().inv_cdf((1 + 0.95 ** (1 / groups)) / 2)
-    assert found[".method"] == "simultaneous"
-    low, high = proportion_confint(hits, rows, alpha=2 * (1 - NormalDist().cdf(each)), method="wilson")
-    assert found[".lower"] == pytest.approx(max(0.0, float(np.max(low) - np.min(high))))
+    result = tf.demographic_parity("g")(people, estimate="e", interval="auto").row(0, named=True)
+    z = NormalDist().inv_cdf((1 + 0.95 ** (1 / groups)) / 2)
+    assert result[".method"] == "simultaneous"
+    low, high = proportion_confint(hits, rows, alpha=2 * (1 - NormalDist().cdf(z)), method="wilson")
+    assert result[".lower"] == pytest.approx(max(0.0, float(np.max(low) - np.min(high))))
     low, high = proportion_confint(hits, rows, method="wilson")
-    assert found[".upper"] == pytest.approx(float(np.max(high) - np.min(low)))
+    assert result[".upper"] == pytest.approx(float(np.max(high) - np.min(low)))
     ratio = tf.demographic_parity_ratio("g")(people, estimate="e", interval="auto").row(0, named=True)
     assert 0 <= ratio[".lower"] <= ratio[".estimate"] <= ratio[".upper"] <= 1
 
@@ -263,11 +263,11 @@ def test_range_of_many_groups_uses_simultaneous_bands(groups: int) -> None:
 def test_group_minimum_and_maximum_have_simultaneous_interval(metric: Any) -> None:
     groups = list(counts(tf.sens, "race").values())
     level = 0.95 ** (1 / len(groups))
-    each = [proportion_confint(hits, rows, alpha=1 - level, method="wilson") for hits, rows in groups]
+    values = [proportion_confint(hits, rows, alpha=1 - level, method="wilson") for hits, rows in groups]
     end = min if metric.kind == "group_minimum" else max
-    found = tf.equal_opportunity("race", aggregate=metric)(LOANS, **CALL, interval="auto")
-    assert ends(found) == pytest.approx((end(low for low, _ in each), end(high for _, high in each)))
-    assert found[".method"].item() == "simultaneous"
+    result = tf.equal_opportunity("race", aggregate=metric)(LOANS, **CALL, interval="auto")
+    assert ends(result) == pytest.approx((end(low for low, _ in values), end(high for _, high in values)))
+    assert result[".method"].item() == "simultaneous"
 
 
 # Areas
@@ -278,21 +278,21 @@ def ct_ratings() -> pl.DataFrame:
     normal, abnormal = [33, 6, 6, 11, 2], [3, 2, 2, 11, 33]
     rows = [
         (truth, rating / 5)
-        for truth, each in ((0, normal), (1, abnormal))
-        for rating, n in enumerate(each, 1)
+        for truth, item in ((0, normal), (1, abnormal))
+        for rating, n in enumerate(item, 1)
         for _ in range(n)
     ]
     return pl.DataFrame(rows, schema=["abnormal", "rating"], orient="row")
 
 
 def test_delong_error_on_hanley_mcneil_ratings() -> None:
-    found = tf.roc_auc(ct_ratings(), "abnormal", probs="rating", interval="auto")
-    assert found[".estimate"].item() == pytest.approx(0.8932, abs=5e-5)
-    assert found[".std_error"].item() == pytest.approx(0.0307, abs=5e-5)
-    assert found[".method"].item() == "delong"
-    area, error = found[".estimate"].item(), found[".std_error"].item()
+    result = tf.roc_auc(ct_ratings(), "abnormal", probs="rating", interval="auto")
+    assert result[".estimate"].item() == pytest.approx(0.8932, abs=5e-5)
+    assert result[".std_error"].item() == pytest.approx(0.0307, abs=5e-5)
+    assert result[".method"].item() == "delong"
+    area, error = result[".estimate"].item(), result[".std_error"].item()
     logit, half = math.log(area / (1 - area)), Z * error / (area * (1 - area))
-    assert ends(found) == pytest.approx((1 / (1 + math.exp(half - logit)), 1 / (1 + math.exp(-half - logit))))
+    assert ends(result) == pytest.approx((1 / (1 + math.exp(half - logit)), 1 / (1 + math.exp(-half - logit))))
 
 
 def test_delong_variance_equals_its_definition() -> None:
@@ -301,16 +301,16 @@ def test_delong_variance_equals_its_definition() -> None:
     negative = part.filter(pl.col("repaid") == "no")["score"].to_numpy()
     wins = (positive[:, None] > negative[None, :]) + 0.5 * (positive[:, None] == negative[None, :])
     variance = wins.mean(axis=1).var(ddof=1) / len(positive) + wins.mean(axis=0).var(ddof=1) / len(negative)
-    found = tf.roc_auc(part, **SCORED, interval="auto")
-    assert found[".std_error"].item() == pytest.approx(math.sqrt(variance))
+    result = tf.roc_auc(part, **SCORED, interval="auto")
+    assert result[".std_error"].item() == pytest.approx(math.sqrt(variance))
 
 
 def test_small_class_and_perfect_auc_have_newcombe_interval() -> None:
     few = pl.DataFrame({"y": [1, 1, 1, 0, 0], "p": [0.9, 0.8, 0.7, 0.2, 0.1]})
-    found = tf.roc_auc(few, "y", probs="p", interval="auto")
-    assert found[".method"].item() == "newcombe"
-    assert found[".upper"].item() == pytest.approx(1.0)
-    assert 0.3 < found[".lower"].item() < 1
+    result = tf.roc_auc(few, "y", probs="p", interval="auto")
+    assert result[".method"].item() == "newcombe"
+    assert result[".upper"].item() == pytest.approx(1.0)
+    assert 0.3 < result[".lower"].item() < 1
 
 
 def test_method_is_reported_per_group() -> None:
@@ -323,14 +323,14 @@ def test_method_is_reported_per_group() -> None:
 
 def test_difference_of_two_aucs_uses_mover() -> None:
     groups = tf.auc_parity("sex").by_group(LOANS, **SCORED, interval="auto")
-    female, male = (groups.row(place, named=True) for place in (0, 1))
+    female, male = (groups.row(index, named=True) for index in (0, 1))
     below = math.hypot(female[".estimate"] - female[".lower"], male[".upper"] - male[".estimate"])
     above = math.hypot(female[".upper"] - female[".estimate"], male[".estimate"] - male[".lower"])
     apart = female[".estimate"] - male[".estimate"]
     signed = tf.new_groupwise_metric(tf.roc_auc, "gap", tf.difference())(tf.privileged(sex="male"))
-    found = signed(LOANS, **SCORED, interval="auto")
-    assert ends(found) == pytest.approx((apart - below, apart + above))
-    assert found[".method"].item() == "mover"
+    result = signed(LOANS, **SCORED, interval="auto")
+    assert ends(result) == pytest.approx((apart - below, apart + above))
+    assert result[".method"].item() == "mover"
 
 
 # Weights
@@ -351,10 +351,10 @@ def test_weighted_rate_has_the_error_of_a_weighted_mean() -> None:
     hit, weight = (rows["approved"] == "yes").cast(pl.Float64).to_numpy(), rows["weight"].to_numpy()
     share = (weight * hit).sum() / weight.sum()
     error = math.sqrt((weight**2 * (hit - share) ** 2).sum()) / weight.sum()
-    found = tf.sens(LOANS, **CALL, case_weights="weight", interval="auto")
-    assert found[".std_error"].item() == pytest.approx(error)
+    result = tf.sens(LOANS, **CALL, case_weights="weight", interval="auto")
+    assert result[".std_error"].item() == pytest.approx(error)
     size = share * (1 - share) / error**2
-    assert ends(found) == pytest.approx(proportion_confint(share * size, size, method="wilson"))
+    assert ends(result) == pytest.approx(proportion_confint(share * size, size, method="wilson"))
 
 
 def test_effective_n_of_groups() -> None:
@@ -386,7 +386,7 @@ def test_intervals_with_unit_weights_equal_unweighted() -> None:
 
 def test_bootstrap_of_cells_equals_bootstrap_of_rows() -> None:
     part = LOANS.head(400).with_columns(pl.col("repaid", "approved") == "yes")
-    found = tf.mcc(part, "repaid", "approved", interval="bootstrap", times=20_000)
+    result = tf.mcc(part, "repaid", "approved", interval="bootstrap", times=20_000)
     truth, guess = part["repaid"].to_numpy(), part["approved"].to_numpy()
     random, values = np.random.default_rng(3), []
     for _ in range(20_000):
@@ -394,17 +394,17 @@ def test_bootstrap_of_cells_equals_bootstrap_of_rows() -> None:
         y, p = truth[rows], guess[rows]
         tp, tn, fp, fn = (float((a & b).sum()) for a, b in ((y, p), (~y, ~p), (~y, p), (y, ~p)))
         values.append((tp * tn - fp * fn) / math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
-    assert ends(found) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), abs=0.004)
-    assert found[".std_error"].item() == pytest.approx(np.std(values), rel=0.03)
-    assert found[".method"].item() == "bootstrap"
+    assert ends(result) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), abs=0.004)
+    assert result[".std_error"].item() == pytest.approx(np.std(values), rel=0.03)
+    assert result[".method"].item() == "bootstrap"
 
 
 def test_bayes_interval_of_a_rate_is_jeffreys() -> None:
     ((hits, rows),) = counts(tf.sens).values()
-    found = tf.sens(LOANS, **CALL, interval="bayes", times=40_000)
+    result = tf.sens(LOANS, **CALL, interval="bayes", times=40_000)
     expected = tuple(float(beta.ppf(end, hits + 0.5, rows - hits + 0.5)) for end in (0.025, 0.975))
-    assert ends(found) == pytest.approx(expected, abs=0.001)
-    assert found[".method"].item() == "dirichlet"
+    assert ends(result) == pytest.approx(expected, abs=0.001)
+    assert result[".method"].item() == "dirichlet"
 
 
 def test_bootstrap_fixes_group_sizes_unless_they_matter() -> None:
@@ -421,11 +421,11 @@ def test_bootstrap_fixes_group_sizes_unless_they_matter() -> None:
 def test_same_seed_gives_same_interval_in_any_set_and_row_order() -> None:
     fair = tf.metric_set(tf.mcc, tf.demographic_parity("race"), tf.bal_accuracy_group_minimum("sex"))
     call: dict[str, Any] = {**CALL, "interval": "auto", "times": 500}
-    found = fair(LOANS, **call)
-    assert fair(LOANS.sample(fraction=1, shuffle=True, seed=4), **call).equals(found)
+    result = fair(LOANS, **call)
+    assert fair(LOANS.sample(fraction=1, shuffle=True, seed=4), **call).equals(result)
     alone = [metric(LOANS, **call) for metric in fair]
-    assert pl.concat(alone).equals(found)
-    assert not fair(LOANS, **call, seed=1).equals(found)
+    assert pl.concat(alone).equals(result)
+    assert not fair(LOANS, **call, seed=1).equals(result)
 
 
 # Calls
@@ -449,8 +449,8 @@ def test_intervals_by_outer_group_threshold_and_label() -> None:
 
 
 def test_intervals_on_every_engine(engine: Callable[[pl.DataFrame], Any]) -> None:
-    found = as_polars(tf.sens(engine(LOANS), **CALL, interval="auto"))
-    assert ends(found) == ends(tf.sens(LOANS, **CALL, interval="auto"))
+    result = as_polars(tf.sens(engine(LOANS), **CALL, interval="auto"))
+    assert ends(result) == ends(tf.sens(LOANS, **CALL, interval="auto"))
 
 
 def test_undefined_value_has_null_interval() -> None:
@@ -538,7 +538,7 @@ def test_bad_interval_options_raise(metric: Any, options: dict[str, Any], expect
     assert str(caught.value) == expected
 
 
-# What is summed, and what belongs together
+# Sums and clusters
 
 
 NUMBERS = LOANS.with_columns(actual=pl.col("score") * 10 + pl.col("weight"), predicted=pl.col("weight") * 3)
@@ -547,7 +547,7 @@ NUMBERS = LOANS.with_columns(actual=pl.col("score") * 10 + pl.col("weight"), pre
 def test_regression_intervals_equal_bootstrap_of_rows() -> None:
     part = NUMBERS.head(300)
     fair = tf.metric_set(tf.mae, tf.rmse, tf.rsq)
-    found = fair(part, "actual", "predicted", interval="auto")
+    result = fair(part, "actual", "predicted", interval="auto")
     actual, predicted = part["actual"].to_numpy(), part["predicted"].to_numpy()
     random, values = np.random.default_rng(6), []
     for _ in range(10_000):
@@ -555,21 +555,21 @@ def test_regression_intervals_equal_bootstrap_of_rows() -> None:
         y, p = actual[rows], predicted[rows]
         values.append((np.abs(y - p).mean(), math.sqrt(((y - p) ** 2).mean()), np.corrcoef(y, p)[0, 1] ** 2))
     expected = np.quantile(values, [0.025, 0.975], axis=0)
-    assert found[".lower"].to_list() == pytest.approx(list(expected[0]), rel=0.02, abs=0.002)
-    assert found[".upper"].to_list() == pytest.approx(list(expected[1]), rel=0.02, abs=0.002)
-    assert set(found[".method"]) == {"bootstrap"}
+    assert result[".lower"].to_list() == pytest.approx(list(expected[0]), rel=0.02, abs=0.002)
+    assert result[".upper"].to_list() == pytest.approx(list(expected[1]), rel=0.02, abs=0.002)
+    assert set(result[".method"]) == {"bootstrap"}
 
 
 def test_block_bootstrap_of_many_rows_matches_plain_error() -> None:
-    found = tf.mae(NUMBERS, "actual", "predicted", interval="auto")
+    result = tf.mae(NUMBERS, "actual", "predicted", interval="auto")
     distance = (NUMBERS["actual"] - NUMBERS["predicted"]).abs()
     error: Any = distance.std()
-    assert found[".std_error"].item() == pytest.approx(error / math.sqrt(len(distance)), rel=0.12)
+    assert result[".std_error"].item() == pytest.approx(error / math.sqrt(len(distance)), rel=0.12)
     brier = tf.brier_class(LOANS, **SCORED, interval="auto")
     squares: Any = ((LOANS["repaid"] == "yes").cast(pl.Float64) - LOANS["score"]).pow(2).std()
     assert brier[".std_error"].item() == pytest.approx(squares / math.sqrt(len(LOANS)), rel=0.12)
     shuffled = tf.mae(NUMBERS.sample(fraction=1, shuffle=True, seed=1), "actual", "predicted", interval="auto")
-    assert ends(shuffled) == pytest.approx(ends(found), rel=1e-9)
+    assert ends(shuffled) == pytest.approx(ends(result), rel=1e-9)
 
 
 def test_range_of_means_covers_the_truth() -> None:
@@ -582,10 +582,10 @@ def test_range_of_means_covers_the_truth() -> None:
             "p": 0.0,
         }
     )
-    found = tf.mae_difference("g")(frame, "y", "p", interval="auto", times=400, group_by="run")
-    assert len(found) == runs
-    assert (found[".upper"] > 0).all()
-    assert (found[".lower"] == 0).sum() >= 0.88 * runs
+    result = tf.mae_difference("g")(frame, "y", "p", interval="auto", times=400, group_by="run")
+    assert len(result) == runs
+    assert (result[".upper"] > 0).all()
+    assert (result[".lower"] == 0).sum() >= 0.88 * runs
 
 
 def test_cluster_bootstrap_error_matches_between_cluster_error() -> None:
@@ -594,15 +594,15 @@ def test_cluster_bootstrap_error_matches_between_cluster_error() -> None:
     people = pl.DataFrame(
         {"person": np.repeat(np.arange(80), 10), "y": 1, "p": (random.random(800) < share).astype(int)}
     )
-    found = tf.sens(people, "y", "p", interval="auto", cluster="person")
-    each = people.group_by("person").agg(pl.col("p").mean())["p"]
-    error: Any = each.std()
-    assert found[".std_error"].item() == pytest.approx(error / math.sqrt(80), rel=0.05)
-    assert found[".method"].item() == "cluster bootstrap"
+    result = tf.sens(people, "y", "p", interval="auto", cluster="person")
+    values = people.group_by("person").agg(pl.col("p").mean())["p"]
+    error: Any = values.std()
+    assert result[".std_error"].item() == pytest.approx(error / math.sqrt(80), rel=0.05)
+    assert result[".method"].item() == "cluster bootstrap"
     plain = tf.sens(people, "y", "p", interval="auto")
-    assert found[".std_error"].item() > 1.5 * plain[".std_error"].item()
+    assert result[".std_error"].item() > 1.5 * plain[".std_error"].item()
     # with t of 79 degrees of freedom in place of a normal quantile
-    half = (found[".upper"].item() - found[".lower"].item()) / 2
+    half = (result[".upper"].item() - result[".lower"].item()) / 2
     assert half == pytest.approx(float(student_t.ppf(0.975, 79)) * error / math.sqrt(80), rel=0.1)
     # clusters of one row are rows
     alone = people.with_row_index("row")
@@ -639,8 +639,8 @@ def test_few_cluster_intervals_cover_the_mean() -> None:
         }
     )
     with pytest.warns(tf.ClusterWarning):
-        found = mae(people, "y", "p", interval="auto", cluster="person", times=2_000, group_by="run")
-    covered = (found[".lower"] <= 0) & (found[".upper"] >= 0)
+        result = mae(people, "y", "p", interval="auto", cluster="person", times=2_000, group_by="run")
+    covered = (result[".lower"] <= 0) & (result[".upper"] >= 0)
     assert len(covered) == runs
     assert covered.sum() >= 0.9 * runs
 
@@ -655,7 +655,7 @@ def test_few_clusters_warn() -> None:
         tf.accuracy(people, "y", "p", interval="bayes", cluster="person")
 
 
-# What reads rows is drawn row by row
+# Metrics that read rows, bootstrapped row by row
 
 
 def drawn_again(values: Callable[[np.ndarray], float], rows: int, times: int, seed: int = 0) -> np.ndarray:
@@ -667,12 +667,12 @@ def drawn_again(values: Callable[[np.ndarray], float], rows: int, times: int, se
 def test_ranking_metric_interval_equals_bootstrap_of_rows() -> None:
     frame, times = LOANS.head(600), 1_000
     truth, score = (frame["repaid"] == "yes").to_numpy(), frame["score"].to_numpy()
-    found = tf.average_precision(frame, **SCORED, interval="auto", times=times)
+    result = tf.average_precision(frame, **SCORED, interval="auto", times=times)
     plain = drawn_again(lambda rows: average_precision_score(truth[rows], score[rows]), len(frame), times)
-    assert found[".method"].item() == "bootstrap"
+    assert result[".method"].item() == "bootstrap"
     # two bootstraps: an error is known to 1/sqrt(2 times) of itself in each
-    assert found[".std_error"].item() == pytest.approx(plain.std(), rel=4 / math.sqrt(times))
-    assert ends(found) == pytest.approx(np.quantile(plain, [0.025, 0.975]), abs=plain.std() / 4)
+    assert result[".std_error"].item() == pytest.approx(plain.std(), rel=4 / math.sqrt(times))
+    assert ends(result) == pytest.approx(np.quantile(plain, [0.025, 0.975]), abs=plain.std() / 4)
     shuffled = tf.average_precision(
         frame.sample(fraction=1.0, shuffle=True, seed=3), **SCORED, interval="auto", times=50
     )
@@ -710,11 +710,11 @@ def test_bootstrap_of_custom_label_function_equals_library_metric() -> None:
         return float((truth & estimate).sum() / truth.sum())
 
     own = tf.new_class_metric(hits, "hits")
-    found, known = (metric(LOANS, **CALL, interval="bootstrap", times=200) for metric in (own, tf.sens))
-    assert ends(found) == ends(known)
+    result, known = (metric(LOANS, **CALL, interval="bootstrap", times=200) for metric in (own, tf.sens))
+    assert ends(result) == ends(known)
 
 
-# Replicates that lose a group
+# Replicates that lack a group
 
 
 def test_lost_replicates_are_counted_and_warned() -> None:
@@ -725,8 +725,8 @@ def test_lost_replicates_are_counted_and_warned() -> None:
     gap = tf.new_groupwise_metric(tf.precision, "gap", tf.difference())("g")
     times = 2_000
     with pytest.warns(tf.UndefinedWarning, match=r"gap by g: in \d+ of 2000 replicates a group has no value"):
-        found = gap(few, "t", "e", interval="bootstrap", times=times, explain=True)
-    share = found[".replicates_lost"].item() / times
+        result = gap(few, "t", "e", interval="bootstrap", times=times, explain=True)
+    share = result[".replicates_lost"].item() / times
     assert share == pytest.approx(0.75**4, abs=5 * math.sqrt(0.3 * 0.7 / times))
     silent = gap(few, "t", "e", interval="bootstrap", times=times, on_undefined="ignore")
     assert ".replicates_lost" not in silent.columns
@@ -743,7 +743,7 @@ def test_worst_label_is_chosen_in_each_replicate() -> None:
     random = np.random.default_rng(8)
     data = pl.DataFrame({"e": random.choice(list("pqr"), 600), "g": random.choice(["a", "b"], 600)})
     parity = tf.demographic_parity("g")
-    found = parity(data, estimate="e", interval="bootstrap", times=2_000).row(0, named=True)
+    result = parity(data, estimate="e", interval="bootstrap", times=2_000).row(0, named=True)
     code, group = data["e"].cast(pl.Enum(list("pqr"))).to_physical().to_numpy(), (data["g"] == "a").to_numpy()
     shares = [np.bincount(code[side], minlength=3) / side.sum() for side in (group, ~group)]
     drawn = [
@@ -752,48 +752,48 @@ def test_worst_label_is_chosen_in_each_replicate() -> None:
     ]
     ranges = np.abs(drawn[0] - drawn[1]).max(axis=1)
     expected = np.quantile(ranges, [0.025, 0.975])
-    assert (found[".lower"], found[".upper"]) == pytest.approx(expected, abs=0.1 * float(np.ptp(expected)))
+    assert (result[".lower"], result[".upper"]) == pytest.approx(expected, abs=0.1 * float(np.ptp(expected)))
 
 
-# What is believed
+# Bayesian intervals and probabilities
 
 
 def test_bayes_interval_of_a_range_has_no_lower_end() -> None:
-    found = tf.demographic_parity("race")(LOANS, **CALL, interval="bayes", times=500).row(0, named=True)
-    assert found[".lower"] is None
-    assert found[".upper"] > found[".estimate"]
-    assert found[".method"] == "dirichlet, upper end"
+    result = tf.demographic_parity("race")(LOANS, **CALL, interval="bayes", times=500).row(0, named=True)
+    assert result[".lower"] is None
+    assert result[".upper"] > result[".estimate"]
+    assert result[".method"] == "dirichlet, upper end"
 
 
 @pytest.mark.parametrize("limit", [0.01, 0.03, 0.06])
 def test_probability_equals_beta_draws(limit: float) -> None:
     times, random = 20_000, np.random.default_rng(2)
-    told = tf.probability(tf.equal_opportunity("sex"), below=limit, times=times)(LOANS, **CALL).row(0, named=True)
-    assert told[".limit"] == limit
-    assert told[".estimate"] == pytest.approx(tf.equal_opportunity("sex")(LOANS, **CALL)[".estimate"].item())
+    result = tf.probability(tf.equal_opportunity("sex"), below=limit, times=times)(LOANS, **CALL).row(0, named=True)
+    assert result[".limit"] == limit
+    assert result[".estimate"] == pytest.approx(tf.equal_opportunity("sex")(LOANS, **CALL)[".estimate"].item())
     sides = [random.beta(hits + 0.5, rows - hits + 0.5, times) for hits, rows in counts(tf.sens, "sex").values()]
     expected = float((np.abs(sides[0] - sides[1]) < limit).mean())
-    assert told[".probability"] == pytest.approx(expected, abs=5 * math.sqrt(0.5 / times))
+    assert result[".probability"] == pytest.approx(expected, abs=5 * math.sqrt(0.5 / times))
 
 
 def test_probability_uses_independent_priors_per_group() -> None:
     # distances to the whole are drawn within groups too, never over all cells together
     whole = tf.demographic_parity("sex", aggregate=tf.difference(to="overall"))
-    told = tf.probability(whole, below=0.02, times=20_000)
-    found = told(LOANS, estimate="approved", pos_label="yes").row(0, named=True)
+    actual = tf.probability(whole, below=0.02, times=20_000)
+    result = actual(LOANS, estimate="approved", pos_label="yes").row(0, named=True)
     rates, random = counts(tf.selection_rate, "sex"), np.random.default_rng(3)
     drawn = np.array([random.beta(hits + 0.5, rows - hits + 0.5, 20_000) for hits, rows in rates.values()])
     sizes = np.array([rows for _, rows in rates.values()])
     away = np.abs(drawn - (sizes @ drawn) / sizes.sum()).max(axis=0)
-    assert found[".probability"] == pytest.approx(float((away < 0.02).mean()), abs=0.02)
+    assert result[".probability"] == pytest.approx(float((away < 0.02).mean()), abs=0.02)
 
 
 def test_probability_by_outer_group_and_of_ratios() -> None:
-    told = tf.probability(tf.demographic_parity_ratio("sex"), above=0.8, times=500)
-    found = told(LOANS, estimate="approved", pos_label="yes", group_by="fold")
-    assert found.columns == ["fold", ".metric", ".by", ".estimator", ".estimate", ".limit", ".probability"]
-    assert found["fold"].to_list() == sorted(LOANS["fold"].unique())
-    assert found[".probability"].is_between(0, 1).all()
+    actual = tf.probability(tf.demographic_parity_ratio("sex"), above=0.8, times=500)
+    result = actual(LOANS, estimate="approved", pos_label="yes", group_by="fold")
+    assert result.columns == ["fold", ".metric", ".by", ".estimator", ".estimate", ".limit", ".probability"]
+    assert result["fold"].to_list() == sorted(LOANS["fold"].unique())
+    assert result[".probability"].is_between(0, 1).all()
     with pytest.raises(tf.ArgumentError, match="should be large, so its limit is one to be above"):
         tf.probability(tf.demographic_parity_ratio("sex"), below=0.8)
     with pytest.raises(tf.ArgumentError, match="needs one limit"):
@@ -801,7 +801,7 @@ def test_probability_by_outer_group_and_of_ratios() -> None:
     odd: list[dict[str, Any]] = [{"interval": "auto"}, {"case_weights": "weight"}, {"cluster": "fold"}, {"times": 3}]
     for options in odd:
         with pytest.raises(tf.ArgumentError):
-            told(LOANS, estimate="approved", pos_label="yes", **options)
+            actual(LOANS, estimate="approved", pos_label="yes", **options)
 
 
 def test_bayes_prior_covers_empty_cells() -> None:
@@ -809,14 +809,14 @@ def test_bayes_prior_covers_empty_cells() -> None:
     nobody = pl.DataFrame({"g": ["a"] * 20 + ["b"] * 20, "y": ([1] * 10 + [0] * 10) * 2, "p": ([1] * 5 + [0] * 15) * 2})
     times, random = 40_000, np.random.default_rng(1)
     away = np.abs(np.diff(random.beta(0.5, 10.5, (2, times)), axis=0))
-    told = tf.probability(tf.predictive_equality("g"), below=0.01, times=times)(nobody, "y", "p")
-    assert told[".probability"].item() == pytest.approx(float((away < 0.01).mean()), abs=0.015)
+    result = tf.probability(tf.predictive_equality("g"), below=0.01, times=times)(nobody, "y", "p")
+    assert result[".probability"].item() == pytest.approx(float((away < 0.01).mean()), abs=0.015)
     of_all = tf.fall_out(nobody, "y", "p", interval="bayes", times=times)
     assert ends(of_all) == pytest.approx(beta.ppf([0.025, 0.975], 0.5, 20.5), abs=0.003)
     none = pl.DataFrame({"g": ["a"] * 20 + ["b"] * 20, "p": [0] * 40})
     away = np.abs(np.diff(random.beta(0.5, 20.5, (2, times)), axis=0))
-    told = tf.probability(tf.demographic_parity("g"), below=0.02, times=times)(none, estimate="p")
-    assert told[".probability"].item() == pytest.approx(float((away < 0.02).mean()), abs=0.015)
+    result = tf.probability(tf.demographic_parity("g"), below=0.02, times=times)(none, estimate="p")
+    assert result[".probability"].item() == pytest.approx(float((away < 0.02).mean()), abs=0.015)
     with pytest.raises(tf.ArgumentError, match="how many rows groups have, of which there is no prior"):
         tf.probability(tf.class_imbalance("g"), below=0.1)(none)
     with pytest.raises(tf.ArgumentError, match="reads more than labels, of which there is no prior"):
@@ -829,11 +829,11 @@ def test_interval_uses_replicates_with_all_groups() -> None:
     sure = pl.DataFrame({"g": ["a"] * 100 + ["b"] * 100, "y": [1, 0] * 100, "s": scores})
     rare = pl.DataFrame({"g": ["c"] * 7, "y": [1] * 6 + [0], "s": [0.1] * 5 + [0.2, 0.15]})
     with pytest.warns(tf.UndefinedWarning, match="the interval is of the others"):
-        found = tf.roc_auc_difference("g")(pl.concat([sure, rare]), "y", probs="s", interval="bootstrap", times=300)
-    assert found[".lower"].item() > 0.3
+        result = tf.roc_auc_difference("g")(pl.concat([sure, rare]), "y", probs="s", interval="bootstrap", times=300)
+    assert result[".lower"].item() > 0.3
 
 
-# Distances that are no matter of pairs
+# Spreads of all groups
 
 RUNS = 60
 VALUE = pl.col(".estimate")
@@ -858,11 +858,11 @@ def some_people(rates: Sequence[float], rows: Sequence[int], random: np.random.G
 def test_custom_distance_intervals_of_equal_groups_cover_equality(rows: list[int]) -> None:
     random, out = np.random.default_rng(1), dict.fromkeys(["own", "difference", "own ratio", "ratio"], 0)
     compared = dict(zip(out, [RANGE, tf.difference(), QUOTIENT, tf.ratio()], strict=True))
-    of_all = tf.metric_set(*(tf.demographic_parity("g", aggregate=each, name=name) for name, each in compared.items()))
+    of_all = tf.metric_set(*(tf.demographic_parity("g", aggregate=item, name=name) for name, item in compared.items()))
     people = some_people([0.4] * 6, rows, random)
-    found = of_all(people, estimate="e", interval="auto", times=200, group_by="run")
-    assert len(found) == len(out) * RUNS
-    for name, estimate, lower, upper in found.select(".metric", ".estimate", ".lower", ".upper").rows():
+    result = of_all(people, estimate="e", interval="auto", times=200, group_by="run")
+    assert len(result) == len(out) * RUNS
+    for name, estimate, lower, upper in result.select(".metric", ".estimate", ".lower", ".upper").rows():
         assert lower <= estimate <= upper
         out[name] += lower > 0 if "ratio" not in name else upper < 1
     assert (out["own"], out["own ratio"]) <= (out["difference"], out["ratio"])
@@ -875,14 +875,14 @@ def test_spread_intervals_cover_the_truth(rates: list[float]) -> None:
     truth = {"range": max(rates) - min(rates), "sd": float(np.std(rates)), "far": max(abs(p - middle) for p in rates)}
     aggregates = dict(zip(truth, (RANGE, tf.standard_deviation(), tf.difference(to="overall")), strict=True))
     spreads = tf.metric_set(
-        *(tf.demographic_parity("g", aggregate=each, name=name) for name, each in aggregates.items())
+        *(tf.demographic_parity("g", aggregate=item, name=name) for name, item in aggregates.items())
     )
     wrong, above = dict.fromkeys(truth, 0), dict.fromkeys(truth, 0)
     people = some_people(rates, rows, random)
-    found = spreads(people, estimate="e", interval="auto", times=200, group_by="run")
-    assert len(found) == len(truth) * RUNS
-    assert set(found[".method"]) == {"bootstrap, simultaneous"}
-    for name, lower, upper in found.select(".metric", ".lower", ".upper").rows():
+    result = spreads(people, estimate="e", interval="auto", times=200, group_by="run")
+    assert len(result) == len(truth) * RUNS
+    assert set(result[".method"]) == {"bootstrap, simultaneous"}
+    for name, lower, upper in result.select(".metric", ".lower", ".upper").rows():
         wrong[name] += not lower <= truth[name] <= upper
         above[name] += lower > 0
     # five of a hundred, give or take what 60 samples do
@@ -892,23 +892,23 @@ def test_spread_intervals_cover_the_truth(rates: list[float]) -> None:
 
 
 def test_custom_range_lower_end_equals_simultaneous_bands() -> None:
-    found = tf.demographic_parity("race", aggregate=RANGE)(LOANS, **CALL, interval="auto", times=200)
+    result = tf.demographic_parity("race", aggregate=RANGE)(LOANS, **CALL, interval="auto", times=200)
     counts = LOANS.group_by("race").agg((pl.col("approved") == "yes").sum(), pl.len()).rows()
     bands = [
         proportion_confint(hits, rows, 1 - 0.975 ** (1 / len(counts)), method="wilson") for _, hits, rows in counts
     ]
     lower = max(0, max(low for low, _ in bands) - min(high for _, high in bands))
-    assert found[".lower"].item() == pytest.approx(lower, abs=1e-9)
+    assert result[".lower"].item() == pytest.approx(lower, abs=1e-9)
     plain = tf.demographic_parity("race")(LOANS, **CALL)
-    assert found[".estimate"].item() == pytest.approx(plain[".estimate"].item())
+    assert result[".estimate"].item() == pytest.approx(plain[".estimate"].item())
 
 
 def test_standard_deviation_of_means_has_lower_end() -> None:
     random = np.random.default_rng(5)
     data = pl.DataFrame({"p": random.normal(size=1_200) + [0, 0, 1] * 400, "g": ["a", "b", "c"] * 400})
     spread = tf.mean_prediction_difference("g", aggregate=tf.standard_deviation())
-    found = spread(data, estimate="p", interval="auto", times=200).row(0, named=True)
-    assert 0.2 < found[".lower"] < found[".estimate"] < found[".upper"]
+    result = spread(data, estimate="p", interval="auto", times=200).row(0, named=True)
+    assert 0.2 < result[".lower"] < result[".estimate"] < result[".upper"]
 
 
 @pytest.mark.parametrize(
@@ -924,27 +924,27 @@ def test_between_group_distances_have_no_end_at_equality(name: str) -> None:
         }
     )  # fmt: skip
     call: dict[str, Any] = {"probs": "s"} if metric.kind == "prob" else {"estimate": "e"}
-    for found in (
+    for result in (
         metric(people, "t", **call, interval="auto", times=100),
         metric.by_group(people, "t", **call, interval="auto", times=100).drop_nulls(".estimate"),
     ):
-        assert found[".lower"].null_count() == len(found)
-        assert (found[".upper"] >= found[".estimate"]).all()
-        assert found[".method"].str.ends_with(", upper end").all()
+        assert result[".lower"].null_count() == len(result)
+        assert (result[".upper"] >= result[".estimate"]).all()
+        assert result[".method"].str.ends_with(", upper end").all()
     (verdict,) = tf.check(metric, below=1e-4)(people, "t", **call, times=100)[".verdict"]
     assert verdict == "not enough evidence"
     most = min(5, metric.range[1])
     assert tf.check(metric, below=most)(people, "t", **call, times=100)[".verdict"].item() == "pass"
 
 
-# What cannot be seen to vary
+# Too few rows or no variation
 
 
 def no_interval(result: pl.DataFrame) -> list[bool]:
     """Which rows have none."""
-    told = result.select(pl.col(".lower", ".upper", ".std_error", ".method").is_null())
-    assert told.select(pl.all_horizontal(pl.all()) | ~pl.col(".method")).to_series().all()
-    return told[".method"].to_list()
+    actual = result.select(pl.col(".lower", ".upper", ".std_error", ".method").is_null())
+    assert actual.select(pl.all_horizontal(pl.all()) | ~pl.col(".method")).to_series().all()
+    return actual[".method"].to_list()
 
 
 @pytest.mark.parametrize("metric", [tf.mae, tf.median_absolute_error], ids=["of sums", "of rows"])
@@ -1008,13 +1008,13 @@ def test_single_cluster_has_no_interval() -> None:
 def test_single_group_has_no_interval(aggregate: Any) -> None:
     rows = pl.DataFrame({"e": [1, 0] * 50, "g": ["a"] * 100})
     metric = tf.demographic_parity("g", aggregate=aggregate)
-    found = metric(rows, estimate="e", interval="auto", times=200)
-    assert found[".estimate"].item() == 0
-    assert no_interval(found) == [True]
+    result = metric(rows, estimate="e", interval="auto", times=200)
+    assert result[".estimate"].item() == 0
+    assert no_interval(result) == [True]
     assert tf.check(metric, below=0.1)(rows, estimate="e", times=200)[".verdict"].item() == "not enough evidence"
 
 
-# Cells that are empty by luck
+# Empty cells
 
 
 def labelled(tp: int = 0, fn: int = 0, fp: int = 0, tn: int = 0, group: str = "a") -> pl.DataFrame:
@@ -1038,18 +1038,18 @@ def wilson_of_all(rows: int, level: float = 0.95) -> float:
 def test_error_free_group_has_interval_of_its_accuracy() -> None:
     for rows in (4, 8, 40, 1000):
         people = labelled(tp=rows // 2, tn=rows // 2)
-        for found in (
+        for result in (
             tf.f_meas(people, "t", "e", interval="auto", times=200, on_undefined="ignore"),
             gap_of(tf.f_meas).by_group(people, "t", "e", interval="auto", times=200, on_undefined="ignore"),
             tf.f_meas(people, "t", "e", interval="bootstrap", times=200, on_undefined="ignore"),
         ):
             # with k more rows that are wrong it is 2 tp / (2 tp + k)
-            assert ends(found) == pytest.approx((wilson_of_all(rows), 1.0))
-            assert found[".method"].item() == "bootstrap, empty cells"
-            assert found[".std_error"].item() == pytest.approx((1 - wilson_of_all(rows)) / Z)
+            assert ends(result) == pytest.approx((wilson_of_all(rows), 1.0))
+            assert result[".method"].item() == "bootstrap, empty cells"
+            assert result[".std_error"].item() == pytest.approx((1 - wilson_of_all(rows)) / Z)
 
 
-@pytest.mark.parametrize("metric", OF_LABELS, ids=lambda each: each.name)
+@pytest.mark.parametrize("metric", OF_LABELS, ids=lambda item: item.name)
 def test_small_error_free_group_gives_not_enough_evidence(metric: tf.Metric) -> None:
     people = pl.concat([labelled(tp=2, tn=2), MANY])
     value = metric(MANY, "t", "e")[".estimate"].item()
@@ -1059,9 +1059,9 @@ def test_small_error_free_group_gives_not_enough_evidence(metric: tf.Metric) -> 
     )
     options: dict[str, Any] = {"interval": "auto", "times": 200, "on_undefined": "ignore"}
     for aggregate in (tf.group_minimum(), tf.group_mean(), tf.difference(to="b", signed=True)):
-        found = gap_of(metric, aggregate)(people, "t", "e", **options).row(0, named=True)
+        result = gap_of(metric, aggregate)(people, "t", "e", **options).row(0, named=True)
         low = {"group_minimum": value, "group_mean": (1 + value) / 2, "difference": 1 - value}[aggregate.kind]
-        assert found[".lower"] < low - 0.1
+        assert result[".lower"] < low - 0.1
 
 
 def test_four_error_free_rows_pass_no_check() -> None:
@@ -1069,8 +1069,8 @@ def test_four_error_free_rows_pass_no_check() -> None:
     quiet: dict[str, Any] = {"times": 200, "on_undefined": "ignore"}
     for limit in (0.6, 0.7, 0.8, 0.9, 0.99):
         for metric in (tf.f1_group_minimum("g"), tf.f1, gap_of(tf.bal_accuracy, tf.group_minimum())):
-            found = tf.check(metric, above=limit)(people, "t", "e", **quiet)
-            assert found[".verdict"].item() == "not enough evidence"
+            result = tf.check(metric, above=limit)(people, "t", "e", **quiet)
+            assert result[".verdict"].item() == "not enough evidence"
     # but of many such rows it is known
     assert tf.check(tf.f1, above=0.9)(labelled(tp=500, tn=500), "t", "e", **quiet)[".verdict"].item() == "pass"
 
@@ -1079,10 +1079,10 @@ def test_empty_cell_widens_only_its_own_end() -> None:
     # of 8 rows without the event none is wrong, and of 400 with it a quarter
     people, half = labelled(tp=300, fn=100, tn=8), Z**2
     low = (300 / 400 + 8 / (8 + half)) / 2
-    found = tf.bal_accuracy(people, "t", "e", interval="auto", times=400)
-    assert found[".lower"].item() == pytest.approx(low)
+    result = tf.bal_accuracy(people, "t", "e", interval="auto", times=400)
+    assert result[".lower"].item() == pytest.approx(low)
     # nothing is added to a cell that is not empty
-    assert found[".upper"].item() < 0.91
+    assert result[".upper"].item() < 0.91
 
 
 def test_intervals_without_empty_cells_are_unchanged() -> None:
@@ -1102,9 +1102,9 @@ def test_intervals_without_empty_cells_are_unchanged() -> None:
 def test_empty_cells_widen_only_their_outer_group() -> None:
     folds = pl.concat([MANY.with_columns(fold=1), labelled(tp=4, tn=4, group="b").with_columns(fold=2)])
     options: dict[str, Any] = {"interval": "auto", "times": 400, "on_undefined": "ignore"}
-    found = tf.f_meas(folds, "t", "e", group_by="fold", **options)
-    assert found[".method"].to_list() == ["bootstrap", "bootstrap, empty cells"]
-    assert ends(found, 1) == pytest.approx((wilson_of_all(8), 1.0))
+    result = tf.f_meas(folds, "t", "e", group_by="fold", **options)
+    assert result[".method"].to_list() == ["bootstrap", "bootstrap, empty cells"]
+    assert ends(result, 1) == pytest.approx((wilson_of_all(8), 1.0))
 
 
 def test_empty_cells_use_effective_rows_of_weights_and_clusters() -> None:
@@ -1115,13 +1115,13 @@ def test_empty_cells_use_effective_rows_of_weights_and_clusters() -> None:
     expected = float(effective / (effective + Z**2))
     for scale in (1, 100):
         weighted = people.with_columns(w=pl.Series(weights * scale))
-        found: Any = tf.f_meas(weighted, "t", "e", case_weights="w", **options)
-        assert ends(found) == pytest.approx((expected, 1.0))
+        result: Any = tf.f_meas(weighted, "t", "e", case_weights="w", **options)
+        assert ends(result) == pytest.approx((expected, 1.0))
     # five clusters of four rows
     clustered = people.with_columns(person=pl.int_range(20) % 5)
     with pytest.warns(tf.ClusterWarning):
-        found = tf.f_meas(clustered, "t", "e", cluster="person", **options)
-    assert ends(found) == pytest.approx((wilson_of_all(5), 1.0))
+        result = tf.f_meas(clustered, "t", "e", cluster="person", **options)
+    assert ends(result) == pytest.approx((wilson_of_all(5), 1.0))
     with pytest.warns(tf.ClusterWarning):
         rate: Any = tf.sens(clustered.filter(pl.col("t") == 1), "t", "e", cluster="person", **options)
     assert ends(rate) == pytest.approx((wilson_of_all(5), 1.0))
@@ -1137,9 +1137,9 @@ def test_empty_cells_with_thresholds_and_multiclass() -> None:
     letters = pl.DataFrame({"y": list("abc") * 4, "p": list("abc") * 4})
     recall = tf.sens(letters, "y", "p", **options)
     # six cells share the rows, two of each label
-    each = 4 / (4 + Z**2 / 3)
+    lower = 4 / (4 + Z**2 / 3)
     alone = (2 + 4 / (4 + Z**2)) / 3
-    assert ends(recall) == pytest.approx((min(each, alone), 1.0))
+    assert ends(recall) == pytest.approx((min(lower, alone), 1.0))
 
 
 @pytest.mark.parametrize("rates", [(0.4, 0.1), (0.45, 0.05)], ids=["0.8", "0.9"])
@@ -1162,7 +1162,7 @@ def test_rare_group_does_not_fail_a_fair_model(rows: tuple[int, ...], rates: tup
         assert failing.mean() <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / worlds)
 
 
-@pytest.mark.parametrize("metric", [tf.mae, tf.rmse, tf.median_absolute_error], ids=lambda each: each.name)
+@pytest.mark.parametrize("metric", [tf.mae, tf.rmse, tf.median_absolute_error], ids=lambda item: item.name)
 def test_constant_errors_have_no_interval(metric: tf.Metric) -> None:
     random = np.random.default_rng(11)
     constant = pl.DataFrame({"y": random.normal(size=12), "g": "a"}).with_columns(p=pl.col("y") + 0.1)
@@ -1176,7 +1176,7 @@ def test_constant_errors_have_no_interval(metric: tf.Metric) -> None:
         assert verdict == "not enough evidence"
 
 
-@pytest.mark.parametrize("metric", [tf.brier_class, tf.average_precision], ids=lambda each: each.name)
+@pytest.mark.parametrize("metric", [tf.brier_class, tf.average_precision], ids=lambda item: item.name)
 def test_constant_scores_have_no_interval(metric: tf.Metric) -> None:
     random = np.random.default_rng(12)
     perfect = pl.DataFrame({"t": [1, 0] * 6, "s": [1.0, 0.0] * 6, "g": "a"})
@@ -1199,19 +1199,19 @@ def test_infinite_values_have_no_interval_and_pass_no_check() -> None:
 
 def test_zero_value_has_one_sided_ratio_interval() -> None:
     people = pl.concat([labelled(fn=2, fp=2, tn=4), MANY])
-    found = gap_of(tf.f_meas, tf.ratio())(people, "t", "e", interval="auto", times=200, on_undefined="ignore")
-    assert found[".estimate"].item() == found[".lower"].item() == 0
-    assert 0.5 < found[".upper"].item() <= 1
+    result = gap_of(tf.f_meas, tf.ratio())(people, "t", "e", interval="auto", times=200, on_undefined="ignore")
+    assert result[".estimate"].item() == result[".lower"].item() == 0
+    assert 0.5 < result[".upper"].item() <= 1
 
 
 def test_metrics_with_different_draws_in_one_set() -> None:
     # the sizes of groups are fixed for the one, and not for the other
-    gaps = [tf.new_groupwise_metric(tf.f_meas, name, each)("sex") for name, each in (
+    gaps = [tf.new_groupwise_metric(tf.f_meas, name, item)("sex") for name, item in (
         ("spread", tf.standard_deviation()), ("to all", tf.difference(to="overall")),
     )]  # fmt: skip
     options: dict[str, Any] = {**CALL, "interval": "auto", "times": 100}
     together = tf.metric_set(*gaps)(LOANS, **options)
-    assert pl.concat([each(LOANS, **options) for each in gaps]).equals(together)
+    assert pl.concat([item(LOANS, **options) for item in gaps]).equals(together)
     assert len(tf.metric_set(*gaps).by_group(LOANS, **options)) == 2
 
 
@@ -1221,5 +1221,5 @@ def test_sums_of_no_rows_have_no_interval(interval: Any, group_by: str | None) -
     schema = {"y": pl.Boolean, "s": pl.Float64, "g": pl.String, "o": pl.String}
     nobody = pl.DataFrame(schema=schema)
     metrics = tf.metric_set(tf.brier_class, tf.new_groupwise_metric(tf.brier_class, "gap", tf.difference())("g"))
-    found = metrics(nobody, "y", probs="s", interval=interval, times=20, group_by=group_by, on_undefined="ignore")
-    assert found.select(".estimate", ".lower", ".upper").null_count().rows() == [(len(found),) * 3]
+    result = metrics(nobody, "y", probs="s", interval=interval, times=20, group_by=group_by, on_undefined="ignore")
+    assert result.select(".estimate", ".lower", ".upper").null_count().rows() == [(len(result),) * 3]

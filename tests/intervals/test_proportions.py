@@ -47,11 +47,11 @@ def samples(draw: st.DrawFn) -> tuple[int, int]:
 
 
 def arrays(*samples: tuple[int, int]) -> Any:
-    return [np.array([float(each)]) for hits, rows in samples for each in (hits / rows, rows)]
+    return [np.array([float(item)]) for hits, rows in samples for item in (hits / rows, rows)]
 
 
-def same(found: Any, expected: Any, *, tolerance: float = 1e-9) -> None:
-    for mine, theirs in zip(found, expected, strict=True):
+def same(result: Any, expected: Any, *, tolerance: float = 1e-9) -> None:
+    for mine, theirs in zip(result, expected, strict=True):
         assert float(mine[0]) == pytest.approx(float(theirs), rel=tolerance, abs=tolerance)
 
 
@@ -68,11 +68,11 @@ def test_wilson_and_clopper_pearson_equal_statsmodels(sample: tuple[int, int]) -
 @given(samples(), samples())
 def test_newcombe_interval_equals_statsmodels(one: tuple[int, int], other: tuple[int, int]) -> None:
     (first, rows), (second, other_rows) = np.split(np.array(arrays(one, other)).ravel(), 2)
-    found = apart(
+    result = apart(
         np.array([first]), wilson(np.array([first]), np.array([rows]), Z),
         np.array([second]), wilson(np.array([second]), np.array([other_rows]), Z),
     )  # fmt: skip
-    same(found, confint_proportions_2indep(*one, *other, method="newcomb", compare="diff"))
+    same(result, confint_proportions_2indep(*one, *other, method="newcomb", compare="diff"))
 
 
 @LAW
@@ -89,16 +89,16 @@ def likeliest(one: tuple[int, int], other: tuple[int, int], linked: Callable[[fl
 
     def loss(share: float) -> float:
         total = 0.0
-        for (hits, rows), each in ((one, linked(share)), (other, share)):
-            total -= hits * math.log(max(each, 1e-300)) if hits else 0.0
-            total -= (rows - hits) * math.log(max(1 - each, 1e-300)) if hits < rows else 0.0
+        for (hits, rows), item in ((one, linked(share)), (other, share)):
+            total -= hits * math.log(max(item, 1e-300)) if hits else 0.0
+            total -= (rows - hits) * math.log(max(1 - item, 1e-300)) if hits < rows else 0.0
         return total
 
     grid = np.linspace(ends[0], ends[1], 2001)
-    place = int(np.argmin([loss(each) for each in grid]))
-    around = (grid[max(place - 1, 0)], grid[min(place + 1, 2000)])
-    found: Any = minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": 1e-13})
-    return float(found.x)
+    index = int(np.argmin([loss(item) for item in grid]))
+    around = (grid[max(index - 1, 0)], grid[min(index + 1, 2000)])
+    result: Any = minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": 1e-13})
+    return float(result.x)
 
 
 PAIRS = [((3, 20), (9, 25)), ((0, 14), (32, 42)), ((1, 6), (5, 6)), ((40, 100), (41, 90)), ((6, 6), (2, 9))]
@@ -129,7 +129,7 @@ def test_shares_of_0_and_1_have_intervals() -> None:
         assert 0 <= low[0] < high[0] <= 1
         assert (low[0] == 0) == (hits == 0)
         assert (high[0] == 1) == (hits == rows)
-    none, half, ten = (np.array([each]) for each in (0.0, 0.5, 10.0))
+    none, half, ten = (np.array([item]) for item in (0.0, 0.5, 10.0))
     assert score_ratio(none, ten, half, ten, Z)[0][0] == 0
     assert score_ratio(half, ten, none, ten, Z)[1][0] == math.inf
 

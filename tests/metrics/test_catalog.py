@@ -128,7 +128,7 @@ def test_lending_is_reproducible_and_plausible() -> None:
         datasets.lending(-1)
 
 
-# What a reader is told of names
+# Versions, help and signatures
 
 
 def test_version_equals_package_metadata() -> None:
@@ -152,7 +152,7 @@ def test_help_of_a_factory_describes_its_metrics() -> None:
     odds = str(tf.equalized_odds.__doc__)
     assert "sens: Share of actual positives" in odds
     assert "spec: Share of actual negatives" in odds
-    factories = [each for name in fairness.__all__ if isinstance(each := getattr(fairness, name), tf.GroupwiseFactory)]
+    factories = [item for name in fairness.__all__ if isinstance(item := getattr(fairness, name), tf.GroupwiseFactory)]
     assert len(factories) > 80
     for factory in factories:
         assert str(factory.__doc__).startswith(f"{factory.name}: "), factory.name
@@ -168,8 +168,8 @@ def test_signature_of_a_factory_shows_its_options() -> None:
     assert options["concentration"].default == 1
     for factory in (tf.differential_fairness, tf.f1_group_minimum, tf.mutual_information):
         given = {
-            name: each.default for name, each in inspect.signature(factory).parameters.items()
-            if each.kind is each.KEYWORD_ONLY
+            name: item.default for name, item in inspect.signature(factory).parameters.items()
+            if item.kind is item.KEYWORD_ONLY
         }  # fmt: skip
         assert factory("sex", **given) == factory("sex")
     assert "metrics" in inspect.signature(tf.GroupwiseFactory).parameters

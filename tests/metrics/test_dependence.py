@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 COLUMNS: dict[str, Any] = {"truth": "truth", "estimate": "estimate"}
 
-# The definitions
+# Definitions
 
 
 def steps(p: Array, q: Array) -> float:
@@ -69,36 +69,36 @@ def distribution(rows: pl.DataFrame, side: str, labels: Sequence[object]) -> Arr
 def values(rows: pl.DataFrame, name: str, distance: str, labels: Sequence[object], by: str = "group") -> list[Found]:
     """How far each group is from all, for each label that is given."""
     side, given = SIDES[name]
-    known = rows.drop_nulls([each for each in (side, given) if each])
-    found: list[Found] = []
-    for group in sorted(rows[by].unique(), key=lambda each: (each is None, each)):
+    known = rows.drop_nulls([item for item in (side, given) if item])
+    result: list[Found] = []
+    for group in sorted(rows[by].unique(), key=lambda item: (item is None, item)):
         for level in labels if given else [None]:
             everybody = known.filter(pl.col(given).cast(pl.String) == str(level)) if given else known
             own = everybody.filter(pl.col(by).eq_missing(group))
-            p, q = (distribution(each, side, labels) for each in (own, everybody))
+            p, q = (distribution(item, side, labels) for item in (own, everybody))
             value = None if p is None or q is None else DISTANCES[distance](p, q)
-            found.append(Found(str(group or "null"), None if level is None else str(level), value, len(own)))
-    return found
+            result.append(Found(str(group or "null"), None if level is None else str(level), value, len(own)))
+    return result
 
 
-def worst(found: Sequence[Found]) -> float | None:
-    return max((each.value for each in found if each.value is not None), default=None)
+def worst(result: Sequence[Found]) -> float | None:
+    return max((item.value for item in result if item.value is not None), default=None)
 
 
-def state(found: Sequence[Found]) -> str:
+def state(result: Sequence[Found]) -> str:
     """Whether each label that is given has a value for somebody."""
-    levels = [{each.value for each in found if each.level == level} for level in {each.level for each in found}]
+    levels = [{item.value for item in result if item.level == level} for level in {item.level for item in result}]
     return "levels_left_out" if {None} in levels else "ok"
 
 
-def close(found: float | None, expected: float | None) -> bool:
-    if found is None or expected is None:
-        return found is expected
-    return math.isclose(found, expected, rel_tol=1e-9, abs_tol=1e-12)
+def close(result: float | None, expected: float | None) -> bool:
+    if result is None or expected is None:
+        return result is expected
+    return math.isclose(result, expected, rel_tol=1e-9, abs_tol=1e-12)
 
 
-def number(found: pl.DataFrame) -> float | None:
-    return found[".estimate"].item()
+def number(result: pl.DataFrame) -> float | None:
+    return result[".estimate"].item()
 
 
 def factory(name: str) -> tf.GroupwiseFactory:
@@ -120,8 +120,8 @@ def people(kind: str, *, weighted: bool = False, gaps: bool = True) -> pl.DataFr
     row = pl.int_range(pl.len())
     data = pl.DataFrame(
         {
-            "truth": [labels[place] for place in random.integers(0, len(labels), rows)],
-            "estimate": [likely[place] for place in random.integers(0, len(likely), rows)],
+            "truth": [labels[index] for index in random.integers(0, len(labels), rows)],
+            "estimate": [likely[index] for index in random.integers(0, len(likely), rows)],
             "group": random.choice(["a", "b", "c", "rare"], rows, p=[0.5, 0.3, 0.18, 0.02]),
             "fold": random.integers(1, 4, rows),
             "weight": random.integers(0, 4, rows) / 2 if weighted else np.ones(rows),
@@ -143,15 +143,15 @@ def options(kind: str, *, weighted: bool = False) -> dict[str, Any]:
     return {**COLUMNS, **order, "case_weights": "weight" if weighted else None, "on_undefined": "ignore"}
 
 
-def assert_by_group(found: pl.DataFrame, expected: Sequence[Found]) -> None:
-    levels = [each.level for each in expected]
+def assert_by_group(result: pl.DataFrame, expected: Sequence[Found]) -> None:
+    levels = [item.level for item in expected]
     # there is no column of levels where an event is read and nothing has any
-    assert (found[".level"].to_list() if ".level" in found.columns else [None] * len(found)) == levels
-    assert found.select(".group", ".n").rows() == [(each.group, each.n) for each in expected]
-    for number, each in zip(found[".estimate"], expected, strict=True):
-        assert close(number, each.value), each
-    assert found[".status"].to_list() == ["zero_denominator" if each.value is None else "ok" for each in expected]
-    assert found[".denominator"].to_list() == [each.n for each in expected]
+    assert (result[".level"].to_list() if ".level" in result.columns else [None] * len(result)) == levels
+    assert result.select(".group", ".n").rows() == [(item.group, item.n) for item in expected]
+    for number, item in zip(result[".estimate"], expected, strict=True):
+        assert close(number, item.value), item
+    assert result[".status"].to_list() == ["zero_denominator" if item.value is None else "ok" for item in expected]
+    assert result[".denominator"].to_list() == [item.n for item in expected]
 
 
 EVERY = pytest.mark.parametrize("name", SIDES)
@@ -159,7 +159,7 @@ EACH = pytest.mark.parametrize("distance", DISTANCES)
 KINDS = pytest.mark.parametrize("kind", LABELS)
 
 
-# Equal to the definitions
+# Equality with the definitions
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -173,13 +173,13 @@ def test_group_values_and_maximum_equal_the_definition(name: str, distance: str,
     assert_by_group(by_group, expected)
     assert set(by_group[".metric"]) == {METRIC[name]}
     assert set(by_group[".estimator"]) == {"multiclass"}
-    found = metric(data, explain=True, **call)
-    assert close(number(found), worst(expected))
-    carrier = next(each for each in expected if close(each.value, worst(expected)))
-    assert found.select(".group_max", ".level").row(0) == (carrier.group, carrier.level)
-    assert found[".status"].to_list() == [state(expected)]
-    left_out = dict.fromkeys(each.group for each in expected if each.value is None)
-    assert found[".groups_left_out"].to_list() == [list(left_out)]
+    result = metric(data, explain=True, **call)
+    assert close(number(result), worst(expected))
+    carrier = next(item for item in expected if close(item.value, worst(expected)))
+    assert result.select(".group_max", ".level").row(0) == (carrier.group, carrier.level)
+    assert result[".status"].to_list() == [state(expected)]
+    left_out = dict.fromkeys(item.group for item in expected if item.value is None)
+    assert result[".groups_left_out"].to_list() == [list(left_out)]
     assert close(number(metric(data, **call)), worst(expected))
 
 
@@ -188,12 +188,12 @@ def test_group_values_and_maximum_equal_the_definition(name: str, distance: str,
 def test_outer_groups_are_compared_within_themselves(name: str, distance: str) -> None:
     data, call = people("enum", weighted=True), options("enum", weighted=True)
     metric = factory(name)("group", distance=distance)
-    by_group, found = (each(data, group_by="fold", **call) for each in (metric.by_group, metric))
-    assert found["fold"].to_list() == [1, 2, 3]
+    by_group, result = (item(data, group_by="fold", **call) for item in (metric.by_group, metric))
+    assert result["fold"].to_list() == [1, 2, 3]
     for fold in (1, 2, 3):
         expected = values(data.filter(fold=fold), name, distance, LABELS["enum"])
         assert_by_group(by_group.filter(fold=fold), expected)
-        assert close(number(found.filter(fold=fold)), worst(expected))
+        assert close(number(result.filter(fold=fold)), worst(expected))
 
 
 @EACH
@@ -229,10 +229,10 @@ def test_unseen_label(name: str, undefined: str) -> None:
     metric = factory(name)("group")
     expected = values(data, name, "kl", labels)
     assert_by_group(metric.by_group(data, **call), expected)
-    found = metric(data, explain=True, **call)
+    result = metric(data, explain=True, **call)
     is_null = undefined == "null" and name != "independence"
-    assert close(number(found), None if is_null else worst(expected))
-    assert found[".status"].item() == ("undefined_group" if is_null else state(expected))
+    assert close(number(result), None if is_null else worst(expected))
+    assert result[".status"].item() == ("undefined_group" if is_null else state(expected))
     assert state(expected) == ("ok" if name == "independence" else "levels_left_out")
 
 
@@ -251,12 +251,12 @@ def test_unseen_middle_label_matters_only_to_wasserstein(name: str) -> None:
 def test_group_without_predictions_has_null_distance(undefined: Any) -> None:
     data = pl.DataFrame({"truth": [0, 1, 1, 0], "estimate": [0, 1, 1, None], "group": ["a", "a", "b", "c"]})
     metrics = tf.metric_set(tf.independence("group"), tf.mutual_information("group"))
-    found = metrics(data, **COLUMNS, on_undefined=undefined, explain=True)
+    result = metrics(data, **COLUMNS, on_undefined=undefined, explain=True)
     expected = None if undefined == "null" else math.log(3 / 2)
-    assert close(found[".estimate"][0], expected)
+    assert close(result[".estimate"][0], expected)
     shares = [2 / 3 * (1 / 2 * math.log(3 / 2) + 1 / 2 * math.log(3 / 4)), 1 / 3 * math.log(3 / 2)]
-    assert close(found[".estimate"][1], None if undefined == "null" else sum(shares))
-    assert found[".groups_left_out"].to_list() == [["c"]] * 2
+    assert close(result[".estimate"][1], None if undefined == "null" else sum(shares))
+    assert result[".groups_left_out"].to_list() == [["c"]] * 2
     with pytest.warns(tf.UndefinedWarning, match="distance_to_all has no value .* in group 'c'"):
         tf.independence("group")(data, **COLUMNS)
     with pytest.raises(tf.UndefinedError, match="distance_to_all has no value"):
@@ -276,9 +276,9 @@ def test_group_with_zero_weight_has_null_distance() -> None:
 def test_min_n_applies_per_label(name: str) -> None:
     data, call = people("text"), options("text")
     expected = values(data, name, "kl", LABELS["text"])
-    found = factory(name)("group", min_n=8).by_group(data, **call)
-    assert found[".status"].to_list() == ["ok" if each.n >= 8 else "below_min_n" for each in expected]
-    large = [each for each in expected if each.n >= 8]
+    result = factory(name)("group", min_n=8).by_group(data, **call)
+    assert result[".status"].to_list() == ["ok" if item.n >= 8 else "below_min_n" for item in expected]
+    large = [item for item in expected if item.n >= 8]
     assert len(large) < len(expected)
     assert close(number(factory(name)("group", min_n=8)(data, **call)), worst(large))
 
@@ -292,7 +292,7 @@ def test_independence_needs_no_truth() -> None:
             factory(name)("group")(data, estimate="estimate")
 
 
-# Scores that are cut
+# Scores with thresholds
 
 
 @EACH
@@ -319,7 +319,7 @@ def test_lists_of_thresholds_equal_labels_cut_by_hand(name: str, distance: str) 
 @KINDS
 def test_mutual_information_equals_g_statistic(kind: str, *, weighted: bool) -> None:
     data = people(kind, weighted=weighted).with_columns(pl.col("group").fill_null("null"))
-    found = number(tf.mutual_information("group")(data, **options(kind, weighted=weighted)))
+    result = number(tf.mutual_information("group")(data, **options(kind, weighted=weighted)))
     known = data.drop_nulls("estimate")
     groups, labels = known["group"].unique().sort(), known["estimate"].unique()
     table = np.array(
@@ -327,10 +327,10 @@ def test_mutual_information_equals_g_statistic(kind: str, *, weighted: bool) -> 
     )
     table = table[table.sum(axis=1) > 0]
     test: Any = stats.chi2_contingency(table, correction=False, lambda_="log-likelihood")
-    assert found is not None
-    assert close(2 * table.sum() * found, float(test.statistic))
+    assert result is not None
+    assert close(2 * table.sum() * result, float(test.statistic))
     joint, independent = table / table.sum(), np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum() ** 2
-    assert close(found, float(special.rel_entr(joint, independent).sum()))
+    assert close(result, float(special.rel_entr(joint, independent).sum()))
 
 
 @EACH
@@ -345,7 +345,7 @@ def test_weighted_group_mean_of_any_distance(distance: str) -> None:
     assert close(number(mean(data, **call)), expected)
 
 
-# What holds for all data
+# Properties on random data
 
 LAW = settings(deadline=None, max_examples=examples(40), database=None)
 ROWS = st.lists(
@@ -366,8 +366,8 @@ def frame(rows: Sequence[tuple[object, ...]]) -> pl.DataFrame:
 
 
 def all_distances(data: pl.DataFrame) -> dict[str, float | None]:
-    found = ALL(data, **COLUMNS, labels=[0, 1, 2], case_weights="weight", on_undefined="ignore")
-    return dict(zip(found[".metric"], found[".estimate"], strict=True))
+    result = ALL(data, **COLUMNS, labels=[0, 1, 2], case_weights="weight", on_undefined="ignore")
+    return dict(zip(result[".metric"], result[".estimate"], strict=True))
 
 
 @LAW
@@ -375,10 +375,10 @@ def all_distances(data: pl.DataFrame) -> dict[str, float | None]:
 def test_distances_equal_the_definition_and_are_in_range(rows: list[tuple[object, ...]]) -> None:
     data = frame(rows)
     highest = {"kl": math.inf, "total_variation": 1, "jensen_shannon": math.log(2), "wasserstein": 2}
-    for key, found in all_distances(data).items():
+    for key, result in all_distances(data).items():
         name, distance = key.split()
-        assert close(found, worst(values(data, name, distance, [0, 1, 2]))), key
-        assert found is None or 0 <= found <= highest[distance] + 1e-12, key
+        assert close(result, worst(values(data, name, distance, [0, 1, 2]))), key
+        assert result is None or 0 <= result <= highest[distance] + 1e-12, key
 
 
 @LAW
@@ -386,8 +386,8 @@ def test_distances_equal_the_definition_and_are_in_range(rows: list[tuple[object
 def test_tallies_of_parts_give_the_distances_of_the_whole(rows: list[tuple[object, ...]], cut: int) -> None:
     parts = (ALL.tally(frame(part), **COLUMNS, case_weights="weight") for part in (rows[:cut], rows[cut:]))
     merged = ALL.compute(sum(parts, start=next(parts)), labels=[0, 1, 2], on_undefined="ignore")
-    for found, expected in zip(merged[".estimate"], all_distances(frame(rows)).values(), strict=True):
-        assert close(found, expected)
+    for result, expected in zip(merged[".estimate"], all_distances(frame(rows)).values(), strict=True):
+        assert close(result, expected)
 
 
 @given(st.lists(st.integers(0, 4), min_size=3, max_size=3).filter(any), st.integers(1, 3), st.integers(0, 2))
@@ -395,25 +395,25 @@ def test_tallies_of_parts_give_the_distances_of_the_whole(rows: list[tuple[objec
 def test_distance_is_zero_only_for_equal_distributions(counts: list[int], times: int, other: int) -> None:
     estimate = [label for label, count in enumerate(counts) for _ in range(count)]
     equal = [(0, label, "a", 1.0) for label in estimate] + [(0, label, "b", 1.0) for label in estimate * times]
-    for key, found in all_distances(frame(equal)).items():
-        assert found is not None, key
-        assert abs(found) <= 1e-12, key
-    differing = {key: found for key, found in all_distances(frame([*equal, (0, other, "b", 1.0)])).items() if found}
+    for key, result in all_distances(frame(equal)).items():
+        assert result is not None, key
+        assert abs(result) <= 1e-12, key
+    differing = {key: result for key, result in all_distances(frame([*equal, (0, other, "b", 1.0)])).items() if result}
     same = all(label == other for label in estimate)
     apart = set[str]() if same else {key for key in all_distances(frame(equal)) if not key.startswith("sufficiency")}
-    assert {key for key, found in differing.items() if found > 1e-12} == apart
+    assert {key for key, result in differing.items() if result > 1e-12} == apart
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
 def test_distance_of_groups_without_shared_labels(distance: str) -> None:
     data = pl.DataFrame({"estimate": [0] * 3 + [2], "group": list("aaab")})
-    found = number(tf.independence("group", distance=distance)(data, estimate="estimate", labels=[0, 1, 2]))
+    result = number(tf.independence("group", distance=distance)(data, estimate="estimate", labels=[0, 1, 2]))
     p, q = np.array([0, 0, 1.0]), np.array([0.75, 0, 0.25])
     expected = {"kl": math.log(4), "total_variation": 0.75, "wasserstein": 1.5}
-    assert close(found, expected.get(distance, DISTANCES["jensen_shannon"](p, q)))
+    assert close(result, expected.get(distance, DISTANCES["jensen_shannon"](p, q)))
 
 
-# How it is asked for
+# Calls and options
 
 
 def test_metrics_in_a_set_equal_separate_calls() -> None:
@@ -447,9 +447,9 @@ def test_pos_label_does_not_matter(name: str, distance: str | None) -> None:
     for kind, labels in LABELS.items():
         data, call = people(kind), options(kind)
         readings: list[dict[str, Any]] = [{"pos_label": label} for label in labels]
-        readings += [{"estimator": each} for each in (None, "macro", "micro", "one_vs_rest") if kind != "numbers"]
+        readings += [{"estimator": item} for item in (None, "macro", "micro", "one_vs_rest") if kind != "numbers"]
         tables = [metric(data, explain=True, **call, **reading) for reading in readings]
-        groups = [metric.by_group(data, **call, **each).drop(no_levels, strict=False) for each in readings]
+        groups = [metric.by_group(data, **call, **item).drop(no_levels, strict=False) for item in readings]
         assert all(one.equals(other) for one, other in itertools.pairwise(tables))
         assert all(one.equals(other) for one, other in itertools.pairwise(groups))
 
@@ -462,7 +462,7 @@ def test_metric_tweak_sets_the_distance() -> None:
         assert close(number(made(data, **call)), number(factory(name)("group", distance="wasserstein")(data, **call)))
         assert set(made.by_group(data, **call)[".metric"]) == {"mine"}
         mean = tf.new_groupwise_metric(tweaked, "made", tf.group_minimum())("group")
-        known = [each.value for each in values(data, name, "wasserstein", LABELS["text"]) if each.value is not None]
+        known = [item.value for item in values(data, name, "wasserstein", LABELS["text"]) if item.value is not None]
         assert close(number(mean(data, **call)), min(known))
 
 
@@ -470,10 +470,10 @@ def test_metric_tweak_sets_the_distance() -> None:
 @EVERY
 def test_other_aggregates_apply_per_truth_label(name: str, compared: Any) -> None:
     data, call = people("numbers", gaps=False), options("numbers")
-    found = values(data, name, "kl", [0, 1])
+    result = values(data, name, "kl", [0, 1])
     known = {
-        level: [one.value for one in found if one.level == level and one.value is not None]
-        for level in {each.level for each in found}
+        level: [one.value for one in result if one.level == level and one.value is not None]
+        for level in {each.level for each in result}
     }
     numbers: dict[str, Callable[[list[float]], float]] = {
         "difference": lambda some: max(some) - min(some),
@@ -487,24 +487,24 @@ def test_other_aggregates_apply_per_truth_label(name: str, compared: Any) -> Non
 
 def test_distance_to_all_without_groups_is_zero() -> None:
     data = people("enum")
-    found = tf.distance_to_all(data, **COLUMNS, group_by="fold")
-    assert found.select("fold", ".estimator", ".estimate").rows() == [(fold, "multiclass", 0.0) for fold in (1, 2, 3)]
+    result = tf.distance_to_all(data, **COLUMNS, group_by="fold")
+    assert result.select("fold", ".estimator", ".estimate").rows() == [(fold, "multiclass", 0.0) for fold in (1, 2, 3)]
     nobody = tf.distance_to_all(data.clear(), **COLUMNS, on_undefined="ignore")
     assert nobody[".estimate"].to_list() == [None]
 
 
 def test_formula_on_plain_numbers() -> None:
-    found = tf.distance_to_all.formula(count=[3, 1], overall_count=[4, 4])
-    assert close(found, 0.75 * math.log(1.5) + 0.25 * math.log(0.5))
+    result = tf.distance_to_all.formula(count=[3, 1], overall_count=[4, 4])
+    assert close(result, 0.75 * math.log(1.5) + 0.25 * math.log(0.5))
     for distance, expected in DISTANCES.items():
         for name in METRIC.values():
             metric = tf.metric_tweak(getattr(tf, name), "mine", distance=distance)
-            found = metric.formula(count=[3, 0, 1], overall_count=[4, 2, 4])
-            assert close(found, expected(np.array([0.75, 0, 0.25]), np.array([0.4, 0.2, 0.4])))
+            result = metric.formula(count=[3, 0, 1], overall_count=[4, 2, 4])
+            assert close(result, expected(np.array([0.75, 0, 0.25]), np.array([0.4, 0.2, 0.4])))
     assert tf.distance_to_all.formula(count=[0, 0], overall_count=[4, 4]) is None
 
 
-# What is refused
+# Bad input
 
 
 def test_unknown_distance_raises_with_known_ones() -> None:
@@ -530,7 +530,7 @@ def test_comparison_with_overall_raises(name: str) -> None:
         factory(name)("group", aggregate=tf.difference(to="overall"))(people("numbers"), **options("numbers"))
 
 
-# Known to be wrong
+# Regressions
 
 
 @pytest.mark.parametrize("name", ["separation", "sufficiency"])
@@ -542,11 +542,11 @@ def test_na_rm_false_on_complete_rows_changes_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*SIDES, "mutual_information"])
 def test_na_rm_false_gives_status_missing_values(name: str) -> None:
-    found = factory(name)("group")(people("numbers"), **options("numbers"), na_rm=False, explain=True)
-    assert found.select(".estimate", ".status").row(0) == (None, "missing_values")
+    result = factory(name)("group")(people("numbers"), **options("numbers"), na_rm=False, explain=True)
+    assert result.select(".estimate", ".status").row(0) == (None, "missing_values")
 
 
-@pytest.mark.parametrize("metric", [tf.distance_given_truth, tf.distance_given_estimate], ids=lambda each: each.name)
+@pytest.mark.parametrize("metric", [tf.distance_given_truth, tf.distance_given_estimate], ids=lambda item: item.name)
 def test_group_distance_without_groups_raises(metric: tf.Metric) -> None:
     with pytest.raises(tf.ArgumentError, match="is that of groups"):
         metric(people("text"), **options("text"), group_by="fold")

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 def shares_of_others(points: Any, labels: Any, n_neighbors: int) -> Any:
     """For each row the share of its nearest rows with another label; what ties for the last places shares them."""
-    found: list[float] = []
+    result: list[float] = []
     for point, label in zip(points, labels, strict=True):
         distance = ((points - point) ** 2).sum(axis=1)
         last = np.sort(distance)[n_neighbors - 1]
         nearer, tied = distance < last, distance == last
         places = nearer + tied * (n_neighbors - nearer.sum()) / tied.sum()
-        found.append(float((places * (labels != label)).sum() / n_neighbors))
-    return np.array(found)
+        result.append(float((places * (labels != label)).sum() / n_neighbors))
+    return np.array(result)
 
 
 def brute_force(
@@ -47,8 +47,8 @@ def mean(rows: pl.DataFrame, weight: str | None = None) -> float:
     return float(np.average(rows["same"].to_numpy(), weights=rows[weight].to_numpy() if weight else None))
 
 
-def value(found: Any) -> float:
-    return as_polars(found)[".estimate"].item()
+def value(result: Any) -> float:
+    return as_polars(result)[".estimate"].item()
 
 
 def exactly(number: float) -> Any:
@@ -78,7 +78,7 @@ def people() -> pl.DataFrame:
 
 CONTINUOUS, DISCRETE = ["x", "y"], ["age", "score"]
 
-# Who is near
+# Nearest neighbors
 
 
 @pytest.mark.parametrize("n_neighbors", [1, 2, 5, 17, 180])
@@ -86,22 +86,22 @@ CONTINUOUS, DISCRETE = ["x", "y"], ["age", "score"]
     "features", [CONTINUOUS, DISCRETE, ["age"], ["member"], ["age", "x"], ["member", "score", "age"]]
 )
 def test_consistency_equals_brute_force(people: pl.DataFrame, features: list[str], n_neighbors: int) -> None:
-    found = tf.consistency(features, n_neighbors=n_neighbors)(people, estimate="estimate")
-    assert value(found) == exactly(mean(brute_force(people, features, n_neighbors)))
+    result = tf.consistency(features, n_neighbors=n_neighbors)(people, estimate="estimate")
+    assert value(result) == exactly(mean(brute_force(people, features, n_neighbors)))
 
 
 @pytest.mark.parametrize("n_neighbors", [1, 3, 8])
 @pytest.mark.parametrize("features", [CONTINUOUS, DISCRETE])
 def test_multiclass_consistency_equals_brute_force(people: pl.DataFrame, features: list[str], n_neighbors: int) -> None:
-    found = tf.consistency(features, n_neighbors=n_neighbors)(people, estimate="grade")
-    assert value(found) == exactly(mean(brute_force(people, features, n_neighbors, "grade")))
+    result = tf.consistency(features, n_neighbors=n_neighbors)(people, estimate="grade")
+    assert value(result) == exactly(mean(brute_force(people, features, n_neighbors, "grade")))
 
 
 @pytest.mark.parametrize("n_neighbors", [1, 4, 9])
 def test_duplicated_rows_share_distance_zero(people: pl.DataFrame, n_neighbors: int) -> None:
     doubled = pl.concat([people, people.with_columns(estimate=1 - pl.col("estimate")), people[:60]])
-    found = tf.consistency(CONTINUOUS, n_neighbors=n_neighbors)(doubled, estimate="estimate")
-    assert value(found) == exactly(mean(brute_force(doubled, CONTINUOUS, n_neighbors)))
+    result = tf.consistency(CONTINUOUS, n_neighbors=n_neighbors)(doubled, estimate="estimate")
+    assert value(result) == exactly(mean(brute_force(doubled, CONTINUOUS, n_neighbors)))
 
 
 def test_duplicates_share_a_single_neighbor() -> None:
@@ -123,23 +123,23 @@ def test_rows_tied_for_the_last_neighbor_share_it(n_neighbors: int) -> None:
     points = np.array(squares + grid)
     data = pl.DataFrame({"x": points[:, 0], "y": points[:, 1], "estimate": random.integers(0, 3, len(points))})
     assert len(squares) == 33
-    found = tf.consistency(["x", "y"], n_neighbors=n_neighbors)(data, estimate="estimate")
-    assert value(found) == exactly(mean(brute_force(data, ["x", "y"], n_neighbors)))
+    result = tf.consistency(["x", "y"], n_neighbors=n_neighbors)(data, estimate="estimate")
+    assert value(result) == exactly(mean(brute_force(data, ["x", "y"], n_neighbors)))
 
 
 def test_n_neighbors_may_be_half_of_the_rows() -> None:
     random = np.random.default_rng(8)
     rows = 3_000
     data = pl.DataFrame({"x": random.normal(size=rows), "estimate": random.integers(0, 2, rows)})
-    found = tf.consistency(["x"], n_neighbors=rows // 2)(data, estimate="estimate")
-    assert value(found) == exactly(mean(brute_force(data, ["x"], rows // 2)))
+    result = tf.consistency(["x"], n_neighbors=rows // 2)(data, estimate="estimate")
+    assert value(result) == exactly(mean(brute_force(data, ["x"], rows // 2)))
 
 
 @pytest.mark.parametrize("factor", [0.1, 1 / 3, 1e-9, 1e12])
 def test_ties_survive_float_rounding(people: pl.DataFrame, factor: float) -> None:
     grid = people.with_columns(pl.col(DISCRETE).cast(pl.Float64) * factor)
-    found = tf.consistency(DISCRETE, n_neighbors=7)(grid, estimate="estimate")
-    assert value(found) == exactly(mean(brute_force(people, DISCRETE, 7)))
+    result = tf.consistency(DISCRETE, n_neighbors=7)(grid, estimate="estimate")
+    assert value(result) == exactly(mean(brute_force(people, DISCRETE, 7)))
 
 
 @pytest.mark.parametrize("n_neighbors", [1, 5, 10])
@@ -147,8 +147,8 @@ def test_binary_consistency_equals_one_minus_distance_to_neighbor_mean(people: p
     points, label = people.select(CONTINUOUS).to_numpy(), people["estimate"].to_numpy()
     near = NearestNeighbors(n_neighbors=n_neighbors).fit(points).kneighbors(points, return_distance=False)
     expected = 1 - np.abs(label - label[near].mean(axis=1)).mean()
-    found = tf.consistency(CONTINUOUS, n_neighbors=n_neighbors)(people, estimate="estimate")
-    assert value(found) == exactly(float(expected))
+    result = tf.consistency(CONTINUOUS, n_neighbors=n_neighbors)(people, estimate="estimate")
+    assert value(result) == exactly(float(expected))
 
 
 def test_n_neighbors_defaults_to_5(people: pl.DataFrame) -> None:
@@ -159,8 +159,8 @@ def test_n_neighbors_defaults_to_5(people: pl.DataFrame) -> None:
 
 def test_consistency_takes_expressions_as_features(people: pl.DataFrame) -> None:
     scaled = people.with_columns(z=pl.col("x") * 3)
-    found = tf.consistency([(pl.col("x") * 3).alias("z"), "y"])(people, estimate="estimate")
-    assert value(found) == exactly(mean(brute_force(scaled, ["z", "y"], 5)))
+    result = tf.consistency([(pl.col("x") * 3).alias("z"), "y"])(people, estimate="estimate")
+    assert value(result) == exactly(mean(brute_force(scaled, ["z", "y"], 5)))
 
 
 def test_consistency_does_not_depend_on_row_order(people: pl.DataFrame) -> None:
@@ -171,14 +171,14 @@ def test_consistency_does_not_depend_on_row_order(people: pl.DataFrame) -> None:
         assert value(metric(shuffled, estimate="estimate")) == exactly(expected)
 
 
-# Which rows count
+# Rows that count
 
 
 @pytest.mark.parametrize("features", [CONTINUOUS, DISCRETE])
 def test_neighbors_are_searched_within_outer_groups(people: pl.DataFrame, features: list[str]) -> None:
-    found = tf.consistency(features, n_neighbors=6)(people, estimate="estimate", group_by="fold")
+    result = tf.consistency(features, n_neighbors=6)(people, estimate="estimate", group_by="fold")
     rows = brute_force(people, features, 6, within="fold")
-    for fold, number in found.select("fold", ".estimate").rows():
+    for fold, number in result.select("fold", ".estimate").rows():
         assert number == exactly(mean(rows.filter(fold=fold)))
 
 
@@ -198,10 +198,10 @@ def test_neighbors_of_compared_groups_are_searched_among_all_rows(people: pl.Dat
 
 def test_neighbors_are_searched_within_sides_in_group_by(people: pl.DataFrame) -> None:
     sides = tf.privileged({"race": "a"}, unprivileged={"race": "b"})
-    found = tf.consistency(DISCRETE, n_neighbors=6)(people, estimate="estimate", group_by=sides)
+    result = tf.consistency(DISCRETE, n_neighbors=6)(people, estimate="estimate", group_by=sides)
     side = {"privileged": "a", "unprivileged": "b", "neither": "c"}
-    assert found["side"].to_list() == list(side)
-    for name, number in found.select("side", ".estimate").rows():
+    assert result["side"].to_list() == list(side)
+    for name, number in result.select("side", ".estimate").rows():
         assert number == exactly(mean(brute_force(people.filter(race=side[name]), DISCRETE, 6)))
 
 
@@ -216,18 +216,18 @@ def test_neighbors_of_compared_sides_are_searched_among_all_rows(people: pl.Data
 def test_weights_apply_to_rows_but_not_to_neighbors(people: pl.DataFrame, features: list[str]) -> None:
     metric = tf.consistency(features, n_neighbors=6)
     rows = brute_force(people, features, 6)
-    found = metric(people, estimate="estimate", case_weights="weight")
-    assert value(found) == exactly(mean(rows, "weight"))
-    assert value(found) != exactly(mean(rows))
+    result = metric(people, estimate="estimate", case_weights="weight")
+    assert value(result) == exactly(mean(rows, "weight"))
+    assert value(result) != exactly(mean(rows))
 
 
 @pytest.mark.parametrize("label", ["estimate", "grade"])
 def test_rows_without_label_are_no_neighbors(people: pl.DataFrame, label: str) -> None:
     gaps = people.with_columns(pl.when(pl.int_range(pl.len()) % 3 != 0).then(label).alias(label))
-    found = tf.consistency(DISCRETE, n_neighbors=6)(gaps, estimate=label, explain=True)
+    result = tf.consistency(DISCRETE, n_neighbors=6)(gaps, estimate=label, explain=True)
     rows = brute_force(gaps, DISCRETE, 6, label)
-    assert value(found) == exactly(mean(rows))
-    assert found[".n"].item() == len(rows) == 120
+    assert value(result) == exactly(mean(rows))
+    assert result[".n"].item() == len(rows) == 120
     strict = tf.consistency(DISCRETE, n_neighbors=6)(gaps, estimate=label, na_rm=False, explain=True)
     assert strict.select(".estimate", ".status").row(0) == (None, "missing_values")
 
@@ -241,15 +241,15 @@ def test_missing_truth_does_not_drop_rows(people: pl.DataFrame) -> None:
 
 
 def test_consistency_of_true_labels(people: pl.DataFrame) -> None:
-    found = tf.consistency(DISCRETE)(people, estimate="truth")
-    assert value(found) == exactly(mean(brute_force(people, DISCRETE, 5, "truth")))
+    result = tf.consistency(DISCRETE)(people, estimate="truth")
+    assert value(result) == exactly(mean(brute_force(people, DISCRETE, 5, "truth")))
 
 
 def test_consistency_with_threshold(people: pl.DataFrame) -> None:
     people = people.with_columns(p=tf.sigmoid("x"))
-    found = tf.consistency(DISCRETE)(people, probs="p", threshold=0.6)
+    result = tf.consistency(DISCRETE)(people, probs="p", threshold=0.6)
     made = people.with_columns(made=(pl.col("p") >= 0.6).cast(pl.Int64))
-    assert value(found) == exactly(mean(brute_force(made, DISCRETE, 5, "made")))
+    assert value(result) == exactly(mean(brute_force(made, DISCRETE, 5, "made")))
 
 
 def test_consistency_in_a_metric_set(people: pl.DataFrame) -> None:
@@ -272,9 +272,9 @@ def test_consistency_in_a_metric_set(people: pl.DataFrame) -> None:
 
 
 def test_consistency_on_every_engine(people: pl.DataFrame, engine: Callable[[pl.DataFrame], Any]) -> None:
-    found = tf.consistency(DISCRETE)(engine(people), estimate="estimate", group_by="fold")
+    result = tf.consistency(DISCRETE)(engine(people), estimate="estimate", group_by="fold")
     rows = brute_force(people, DISCRETE, 5, within="fold")
-    for fold, number in as_polars(found).select("fold", ".estimate").rows():
+    for fold, number in as_polars(result).select("fold", ".estimate").rows():
         assert number == exactly(mean(rows.filter(fold=fold)))
 
 
@@ -288,17 +288,17 @@ def test_consistency_name_direction_and_range() -> None:
     assert (metric.name, metric.direction, metric.range) == ("alike", "maximize", (0, 1))
 
 
-# Without a value
+# Undefined values
 
 
 def test_outer_group_with_fewer_rows_than_neighbors_is_null() -> None:
     data = pl.DataFrame({"x": [1, 2, 3, 4, 5], "estimate": [1, 0, 1, 0, None], "fold": [1, 1, 1, 2, 2]})
     metric = tf.consistency(["x"], n_neighbors=3)
-    with pytest.warns(tf.UndefinedWarning, match=r"consistency has no value \(too few rows\) in \(fold=2\)") as said:
-        found = metric(data, estimate="estimate", group_by="fold", explain=True)
-    assert len(said) == 1
+    with pytest.warns(tf.UndefinedWarning, match=r"consistency has no value \(too few rows\) in \(fold=2\)") as caught:
+        result = metric(data, estimate="estimate", group_by="fold", explain=True)
+    assert len(caught) == 1
     expected = mean(brute_force(data.filter(fold=1), ["x"], 3))
-    assert found.select("fold", ".estimate", ".status").rows() == [
+    assert result.select("fold", ".estimate", ".status").rows() == [
         (1, exactly(expected), "ok"), (2, None, "too_few_rows")
     ]  # fmt: skip
     few = tf.consistency(["x"], n_neighbors=5)(data, estimate="estimate", on_undefined="ignore", explain=True)
@@ -316,7 +316,7 @@ def test_groups_with_too_few_rows_in_total_are_null() -> None:
     assert gap(data, estimate="estimate", on_undefined="ignore")[".estimate"].item() is None
 
 
-# What is refused
+# Bad input
 
 
 @pytest.mark.parametrize("number", [0, -1, True, 2.5, "5", None])

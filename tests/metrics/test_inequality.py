@@ -51,7 +51,7 @@ def counting(*, weighted: bool) -> tuple[Callable[[pl.DataFrame], Any], dict[str
     return (weight, {"case_weights": "weight"}) if weighted else (ones, {})
 
 
-# What a person gets
+# Benefits
 
 
 def of_labels(data: pl.DataFrame) -> Any:
@@ -84,7 +84,7 @@ KINDS: dict[str, tuple[Callable[[pl.DataFrame], Any], dict[str, Any], str, dict[
 
 def entropy(benefits: Any, alpha: float, weights: Any) -> float | None:
     """Generalized entropy (Speicher et al., 2018)."""
-    b, w = (np.asarray(each, float)[np.asarray(weights) > 0] for each in (benefits, weights))
+    b, w = (np.asarray(item, float)[np.asarray(weights) > 0] for item in (benefits, weights))
     if not b.sum():
         return None
     u = b / np.average(b, weights=w)
@@ -98,18 +98,18 @@ def entropy(benefits: Any, alpha: float, weights: Any) -> float | None:
     return float(np.average(u**alpha - 1, weights=w) / (alpha * (alpha - 1)))
 
 
-def close(found: float | None, expected: float | None) -> bool:
-    if found is None or expected is None:
-        return found is expected
-    return math.isclose(found, expected, rel_tol=1e-9, abs_tol=1e-12)
+def close(result: float | None, expected: float | None) -> bool:
+    if result is None or expected is None:
+        return result is expected
+    return math.isclose(result, expected, rel_tol=1e-9, abs_tol=1e-12)
 
 
-def number(found: pl.DataFrame) -> float | None:
-    return found[".estimate"].item()
+def number(result: pl.DataFrame) -> float | None:
+    return result[".estimate"].item()
 
 
-def by_key(found: pl.DataFrame, key: str) -> dict[Any, float | None]:
-    return dict(zip(found[key].to_list(), found[".estimate"].to_list(), strict=True))
+def by_key(result: pl.DataFrame, key: str) -> dict[Any, float | None]:
+    return dict(zip(result[key].to_list(), result[".estimate"].to_list(), strict=True))
 
 
 def parts(data: pl.DataFrame, key: str) -> dict[Any, pl.DataFrame]:
@@ -121,7 +121,7 @@ def index(kind: str, alpha: float) -> tf.Metric:
     return tf.metric_tweak(getattr(tf, f"generalized_entropy_index{suffix}"), "index", alpha=alpha, **options)
 
 
-# Inequality of people
+# Inequality of rows
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -130,8 +130,8 @@ def index(kind: str, alpha: float) -> tf.Metric:
 def test_index_equals_the_formula(people: pl.DataFrame, kind: str, alpha: float, *, weighted: bool) -> None:
     benefit, columns, *_ = KINDS[kind]
     mass, options = counting(weighted=weighted)
-    found = number(index(kind, alpha)(people, **columns, **options))
-    assert close(found, entropy(benefit(people), alpha, mass(people)))
+    result = number(index(kind, alpha)(people, **columns, **options))
+    assert close(result, entropy(benefit(people), alpha, mass(people)))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -146,10 +146,10 @@ def test_index_by_outer_group_and_group_equals_the_formula(
     folds = by_key(metric(people, **columns, **options, group_by="fold"), "fold")
     gap = tf.new_groupwise_metric(metric, "gap", tf.group_maximum())("race")
     groups = by_key(gap.by_group(people, **columns, **options), ".group")
-    for key, found in (("fold", folds), ("race", groups)):
-        assert len(found) == 3
+    for key, result in (("fold", folds), ("race", groups)):
+        assert len(result) == 3
         for name, part in parts(people, key).items():
-            assert close(found[name], entropy(benefit(part), alpha, mass(part)))
+            assert close(result[name], entropy(benefit(part), alpha, mass(part)))
 
 
 def test_named_indices_have_their_alpha(people: pl.DataFrame) -> None:
@@ -189,8 +189,8 @@ def test_benefit_variation_equals_deviation_over_mean(people: pl.DataFrame, *, w
 def test_equal_benefits_have_index_0(alpha: float) -> None:
     data = pl.DataFrame({"truth": [1, 0, 1], "estimate": [1, 0, 1], "score": [0.7, 0.7, 0.7], "sure": [0, 0, 0]})
     assert number(index("labels", alpha)(data, **LABELS)) == 0.0
-    found = number(index("scores", alpha)(data, "sure", probs="score", pos_label=1, labels=[0, 1]))
-    assert found == pytest.approx(0, abs=1e-15)
+    result = number(index("scores", alpha)(data, "sure", probs="score", pos_label=1, labels=[0, 1]))
+    assert result == pytest.approx(0, abs=1e-15)
 
 
 def test_incomplete_rows_are_dropped(people: pl.DataFrame) -> None:
@@ -202,8 +202,8 @@ def test_incomplete_rows_are_dropped(people: pl.DataFrame) -> None:
     known = gaps.drop_nulls()
     for kind in ("labels", "scores"):
         benefit, columns, *_ = KINDS[kind]
-        found = number(index(kind, 1)(gaps, **columns, case_weights="weight"))
-        assert close(found, entropy(benefit(known), 1, weight(known)))
+        result = number(index(kind, 1)(gaps, **columns, case_weights="weight"))
+        assert close(result, entropy(benefit(known), 1, weight(known)))
 
 
 @pytest.mark.parametrize("kind", ["labels", "scores", *BENEFITS])
@@ -222,15 +222,15 @@ def test_index_keeps_precision_with_a_large_mean() -> None:
     assert number(index("amount", 2)(data, **NUMBERS)) == pytest.approx(expected, rel=0, abs=1e-15)
 
 
-# Without benefit
+# Rows without benefit
 
 NOBODY = pl.DataFrame({"truth": [1, 1, 1], "estimate": [0, 0, 0], "score": [0.0, 0.0, 0.0]})
 SOMEBODY = pl.DataFrame({"truth": [1, 1, 0], "estimate": [0, 1, 1], "score": [0.0, 1.0, 1.0]})
 
 
 def explained(metric: Any, data: pl.DataFrame, **columns: Any) -> tuple[Any, ...]:
-    found = metric(data, **columns, on_undefined="ignore", explain=True)
-    return found.select(".estimate", ".status").row(0)
+    result = metric(data, **columns, on_undefined="ignore", explain=True)
+    return result.select(".estimate", ".status").row(0)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -277,7 +277,7 @@ def test_no_rows_give_null() -> None:
     assert explained(tf.theil_index_of_numbers, data, **NUMBERS) == (None, "zero_denominator")
 
 
-# Between groups and within
+# Within and between groups
 
 
 def group_means(data: pl.DataFrame, benefits: Any, weights: Any) -> tuple[list[float], list[float]]:
@@ -301,10 +301,10 @@ def test_between_group_index_replaces_benefits_by_group_means(
 ) -> None:
     benefit, columns, *_ = KINDS[kind]
     mass, options = counting(weighted=weighted)
-    found = by_key(compared("between", kind, alpha)(people, **columns, **options, group_by="fold"), "fold")
+    result = by_key(compared("between", kind, alpha)(people, **columns, **options, group_by="fold"), "fold")
     for fold, part in parts(people, "fold").items():
         means, sizes = group_means(part, benefit(part), mass(part))
-        assert close(found[fold], entropy(means, alpha, sizes))
+        assert close(result[fold], entropy(means, alpha, sizes))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -316,7 +316,7 @@ def test_within_group_index_is_total_minus_between(
     benefit, columns, *_ = KINDS[kind]
     mass, options = counting(weighted=weighted)
     three = tf.metric_set(index(kind, alpha), compared("between", kind, alpha), compared("within", kind, alpha))
-    found = three(people, **columns, **options)[".estimate"].to_list()
+    result = three(people, **columns, **options)[".estimate"].to_list()
     b, w = benefit(people), mass(people)
     total = entropy(b, alpha, w)
     means, sizes = group_means(people, b, w)
@@ -324,14 +324,14 @@ def test_within_group_index_is_total_minus_between(
     assert total is not None
     assert between is not None
     mean, own = np.average(b, weights=w), list[float]()
-    for size, each, (_, part) in zip(sizes, means, sorted(parts(people, "race").items()), strict=True):
+    for size, item, (_, part) in zip(sizes, means, sorted(parts(people, "race").items()), strict=True):
         one = entropy(benefit(part), alpha, mass(part))
         assert one is not None
-        own.append(size / w.sum() * (each / mean) ** alpha * one)
-    for value, expected in zip(found, (total, between, sum(own)), strict=True):
+        own.append(size / w.sum() * (item / mean) ** alpha * one)
+    for value, expected in zip(result, (total, between, sum(own)), strict=True):
         assert close(value, expected)
     if math.isfinite(total):
-        assert math.isclose(found[0], found[1] + found[2], rel_tol=1e-9)
+        assert math.isclose(result[0], result[1] + result[2], rel_tol=1e-9)
 
 
 def test_group_without_benefits_counts_only_between_groups() -> None:
@@ -404,8 +404,8 @@ def test_weighted_spreads_use_rows_of_the_denominator(
     values, sizes = rate_and_rows(data, measure, weighted=weighted)
     aggregate: Any = getattr(tf, name)
     of_groups, of_rows = (
-        tf.new_groupwise_metric(RATES[measure], "spread", aggregate(weighted=each))("race")(data, **LABELS, **options)
-        for each in (False, True)
+        tf.new_groupwise_metric(RATES[measure], "spread", aggregate(weighted=item))("race")(data, **LABELS, **options)
+        for item in (False, True)
     )
     assert close(number(of_groups), spread(name, values, [1.0] * 3))
     assert close(number(of_rows), spread(name, values, sizes))
@@ -428,12 +428,12 @@ def test_entropy_of_rates_uses_rows_of_the_denominator(
 def test_weighted_group_mean_of_accuracy_equals_accuracy(people: pl.DataFrame) -> None:
     data = gappy(people)
     mean = tf.new_groupwise_metric(tf.accuracy, "mean", tf.group_mean(weighted=True))("race")
-    found = tf.metric_set(tf.accuracy, mean)(data, **LABELS, case_weights="weight")[".estimate"]
+    result = tf.metric_set(tf.accuracy, mean)(data, **LABELS, case_weights="weight")[".estimate"]
     known = data.drop_nulls()
     right = (known["truth"] == known["estimate"]).to_numpy()
     expected = float(np.average(right, weights=weight(known)))
-    assert close(found[0], expected)
-    assert close(found[1], expected)
+    assert close(result[0], expected)
+    assert close(result[1], expected)
 
 
 def test_undefined_groups_have_no_weight_in_entropy_and_mean() -> None:
@@ -441,8 +441,8 @@ def test_undefined_groups_have_no_weight_in_entropy_and_mean() -> None:
         {"truth": [0, 0, 0, 1, 1, 1, 1, 0], "estimate": [1, 1, 1, 1, 0, 1, 1, 0], "race": [*"aaabbccc"]}
     )
     factory = tf.new_groupwise_metric(tf.sens, "inequality", tf.generalized_entropy(2))
-    found = number(factory("race")(data, **LABELS, on_undefined="ignore"))
-    assert close(found, entropy([0.5, 1.0], 2, [2, 3]))
+    result = number(factory("race")(data, **LABELS, on_undefined="ignore"))
+    assert close(result, entropy([0.5, 1.0], 2, [2, 3]))
     mean = factory("race", aggregate=tf.group_mean(weighted=True))(data, **LABELS, on_undefined="ignore")
     assert close(number(mean), (0.5 * 2 + 1.0 * 3) / 5)
 
@@ -463,9 +463,9 @@ SELECTED = {"a": (0, 4), "b": (1, 4), "c": (3, 4), "none": (0, 2)}
 
 def selections(*names: str) -> pl.DataFrame:
     rows = [
-        {"race": name, "estimate": int(place < SELECTED[name][0])}
+        {"race": name, "estimate": int(index < SELECTED[name][0])}
         for name in names
-        for place in range(SELECTED[name][1])
+        for index in range(SELECTED[name][1])
     ]
     return pl.DataFrame(rows)
 
@@ -512,7 +512,7 @@ def smoothed(labels: Iterable[object], every: list[Any], weights: Any, concentra
     there = list(labels)
     total = float(sum(weights))
     return {
-        label: (sum(w for each, w in zip(there, weights, strict=True) if each == label) + concentration / len(every))
+        label: (sum(w for item, w in zip(there, weights, strict=True) if item == label) + concentration / len(every))
         / (total + concentration)
         for label in every
     }
@@ -566,37 +566,37 @@ def test_differential_fairness_equals_the_largest_log_ratio(
         tf.differential_fairness_of_labels("race", concentration=concentration),
         tf.bias_amplification("race", concentration=concentration),
     )
-    found = ours(data, **LABELS, **options, on_undefined="ignore")[".estimate"].to_list()
+    result = ours(data, **LABELS, **options, on_undefined="ignore")[".estimate"].to_list()
     predicted, true = (farthest(data, column, concentration, mass) for column in ("estimate", "truth"))
     assert (predicted == math.inf) == (concentration == 0)
-    for value, expected in zip(found, (predicted, true, predicted - true), strict=True):
+    for value, expected in zip(result, (predicted, true, predicted - true), strict=True):
         assert close(value, expected)
 
 
 def test_differential_fairness_by_outer_group() -> None:
     data = outcomes(3)
     ours = tf.metric_set(tf.differential_fairness("race"), tf.bias_amplification("race"))
-    found = ours(data, **LABELS, group_by="fold")
+    result = ours(data, **LABELS, group_by="fold")
     for fold, part in parts(data, "fold").items():
         predicted, true = (farthest(part, column, 1, ones) for column in ("estimate", "truth"))
-        values = found.filter(fold=fold)[".estimate"].to_list()
+        values = result.filter(fold=fold)[".estimate"].to_list()
         assert close(values[0], predicted)
         assert close(values[1], predicted - true)
 
 
 def test_differential_fairness_names_label_and_groups() -> None:
     data = pl.DataFrame({"truth": [0] * 8, "estimate": [*"xxyzxyyy"], "race": [*"aaaabbbb"]})
-    found = tf.differential_fairness("race")(data, estimate="estimate", explain=True)
+    result = tf.differential_fairness("race")(data, estimate="estimate", explain=True)
     share = {"x": (7 / 15, 4 / 15), "y": (4 / 15, 10 / 15), "z": (4 / 15, 1 / 15)}
     worst = max(share, key=lambda label: abs(math.log(share[label][0] / share[label][1])))
-    assert found.select(".level", ".group_min", ".group_max").row(0) == (worst, "b", "a")
-    assert close(number(found), math.log(4))
+    assert result.select(".level", ".group_min", ".group_max").row(0) == (worst, "b", "a")
+    assert close(number(result), math.log(4))
 
 
 def test_differential_fairness_counts_both_of_two_labels() -> None:
     data = pl.DataFrame({"estimate": [1] * 9 + [0] + [1] * 6 + [0] * 4, "race": ["a"] * 10 + ["b"] * 10})
-    found = number(tf.differential_fairness("race", concentration=0)(data, estimate="estimate"))
-    assert close(found, math.log(0.4 / 0.1))
+    result = number(tf.differential_fairness("race", concentration=0)(data, estimate="estimate"))
+    assert close(result, math.log(0.4 / 0.1))
 
 
 def test_differential_fairness_of_a_single_group_is_0() -> None:
@@ -610,7 +610,7 @@ def test_infinite_less_infinite_amplification_is_null() -> None:
     assert (value, status) == (None, "infinite_less_infinite")
 
 
-# What predictions add
+# Disparities less disparities
 
 
 def test_less_subtracts_a_disparity(people: pl.DataFrame) -> None:
@@ -620,8 +620,8 @@ def test_less_subtracts_a_disparity(people: pl.DataFrame) -> None:
         for column in ("estimate", "truth")
     )
     expected = max(predicted) - min(predicted) - (max(true) - min(true))
-    found = added(people, **LABELS)
-    assert close(number(found), expected)
+    result = added(people, **LABELS)
+    assert close(number(result), expected)
     assert (added.direction, added.range) == ("zero", (-1, 1))
 
 
@@ -641,8 +641,8 @@ def test_less_takes_the_worst_of_a_set(people: pl.DataFrame) -> None:
     more = tf.new_groupwise_metric(
         tf.metric_set(tf.sens, tf.fall_out), "more", tf.difference(), less=tf.metric_set(tf.ppv, tf.npv)
     )
-    found = number(more("race")(people, **LABELS))
-    assert close(found, max(gap(tpr), gap(fpr)) - max(gap(ppv), gap(npv)))
+    result = number(more("race")(people, **LABELS))
+    assert close(result, max(gap(tpr), gap(fpr)) - max(gap(ppv), gap(npv)))
 
 
 def test_less_with_undefined_disparity_is_null() -> None:
@@ -661,7 +661,7 @@ def test_less_rejects_metrics_of_other_columns() -> None:
         tf.new_groupwise_metric(tf.selection_rate, "more", tf.difference(), less=parity)
 
 
-# Many groups at once
+# Comparisons of many groups
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -676,17 +676,17 @@ def test_conditional_demographic_disparity_equals_mean_over_strata(people: pl.Da
         for name in names
     ]
     sizes = [w[race == name].sum() for name in names]
-    found = made.by_group(people, estimate="estimate", **options)
-    assert all(map(close, found.sort(".group")[".estimate"].to_list(), map(float, disparity)))
+    result = made.by_group(people, estimate="estimate", **options)
+    assert all(map(close, result.sort(".group")[".estimate"].to_list(), map(float, disparity)))
     assert close(number(made(people, estimate="estimate", **options)), float(np.average(disparity, weights=sizes)))
 
 
 def test_conditional_disparity_is_null_when_all_are_selected() -> None:
     data = pl.DataFrame({"estimate": [1, 1, 1], "race": [*"aab"]})
-    found = tf.conditional_demographic_disparity("race")(
+    result = tf.conditional_demographic_disparity("race")(
         data, estimate="estimate", pos_label=1, labels=[0, 1], on_undefined="ignore"
     )
-    assert number(found) is None
+    assert number(result) is None
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -710,15 +710,15 @@ def test_divergence_compares_labels_of_a_group_with_the_rest(count: int, *, weig
         for name in "abc"
     }
     made = tf.kl_divergence("race")
-    found = by_key(made.by_group(data, truth="truth", **options), ".group")
-    assert all(close(found[name], value) for name, value in expected.items())
+    result = by_key(made.by_group(data, truth="truth", **options), ".group")
+    assert all(close(result[name], value) for name, value in expected.items())
     assert close(number(made(data, truth="truth", **options)), max(expected.values()))
 
 
 def test_divergence_is_infinite_when_the_rest_lacks_a_label() -> None:
     data = pl.DataFrame({"truth": [0, 1, 1, 1], "race": [*"aabb"]})
-    found = tf.kl_divergence("race").by_group(data, truth="truth", on_undefined="ignore")
-    assert by_key(found, ".group") == {"a": math.inf, "b": pytest.approx(math.log(2), rel=1e-12)}
+    result = tf.kl_divergence("race").by_group(data, truth="truth", on_undefined="ignore")
+    assert by_key(result, ".group") == {"a": math.inf, "b": pytest.approx(math.log(2), rel=1e-12)}
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -726,8 +726,8 @@ def test_class_imbalance_equals_difference_of_row_shares(people: pl.DataFrame, *
     mass, options = counting(weighted=weighted)
     w, race = mass(people), people["race"].to_numpy()
     shares = {name: float(w[race == name].sum() / w.sum()) for name in "abc"}
-    found = number(tf.class_imbalance("race")(people, **LABELS, **options))
-    assert close(found, max(shares.values()) - min(shares.values()))
+    result = number(tf.class_imbalance("race")(people, **LABELS, **options))
+    assert close(result, max(shares.values()) - min(shares.values()))
     sided = number(tf.class_imbalance(tf.privileged(race="a"))(people, **LABELS, **options))
     assert close(sided, shares["b"] + shares["c"] - shares["a"])
 
@@ -755,11 +755,11 @@ def test_odds_differences_of_two_sides_are_unprivileged_minus_privileged(people:
     two = people.with_columns(race=pl.when(race="a").then(pl.lit("a")).otherwise(pl.lit("other")))
     (f0, t0), (f1, t1) = (rates(two)[race] for race in ("a", "other"))
     sides = tf.privileged(race="a")
-    found = tf.metric_set(
+    result = tf.metric_set(
         tf.average_odds_difference(sides), tf.average_abs_odds_difference(sides), tf.equalized_odds_difference(sides)
     )(people, **LABELS)[".estimate"].to_list()
     expected = [((f1 - f0) + (t1 - t0)) / 2, (abs(f1 - f0) + abs(t1 - t0)) / 2, max(abs(f1 - f0), abs(t1 - t0))]
-    assert all(map(close, found, expected))
+    assert all(map(close, result, expected))
 
 
 def test_average_predictive_value_difference_of_two_sides(people: pl.DataFrame) -> None:
@@ -792,7 +792,7 @@ def test_average_odds_difference_of_0_with_unequal_odds() -> None:
     assert equalized == pytest.approx(0.4, rel=1e-12)
 
 
-# What is refused
+# Bad input
 
 NO_ALPHA: list[Any] = ["x", math.nan, math.inf, True, None]
 
@@ -851,9 +851,9 @@ def test_bad_concentration_raises(concentration: Any) -> None:
 
 
 def test_unknown_options_raise_with_known_ones() -> None:
-    with pytest.raises(tf.ArgumentError) as said:
+    with pytest.raises(tf.ArgumentError) as caught:
         tf.differential_fairness("race", concentraton=1)
-    assert "Did you mean 'concentration'?" in str(said.value)
+    assert "Did you mean 'concentration'?" in str(caught.value)
     with pytest.raises(tf.ArgumentError, match="Unknown option of demographic_parity 'alpha'"):
         tf.demographic_parity("race", alpha=1)
     with pytest.raises(tf.ArgumentError, match="Known: 'alpha', 'aggregate', 'min_n', 'name'"):
@@ -877,7 +877,7 @@ def test_inequality_of_negative_metrics_raises() -> None:
             tf.new_groupwise_metric(tf.mcc, "spread", aggregate)("race")
 
 
-# Formulas that read other groups, and other metrics
+# Formulas that read other groups and metrics
 
 TALL = pl.DataFrame({"t": [1, 1, 1, 0, 0, 0, 0, 1], "e": [1, 0, 1, 1, 0, 1, 0, 1], "g": list("aabbbbbb")})
 
@@ -905,13 +905,13 @@ def test_mean_of_opposite_infinities_is_null() -> None:
     data = pl.DataFrame({"t": [1] * 8, "e": [1] * 4 + [0] * 4, "g": list("aaaabbbb")})
     both = tf.metric_set(tf.smoothed_selection_rate, tf.smoothed_rejection_rate)
     signed = tf.new_groupwise_metric(both, "signed", tf.log_ratio(to="b", signed=True, across="mean"))
-    found = signed("g", concentration=0)(data, "t", "e", labels=[0, 1], explain=True)
-    assert found.select(".estimate", ".status").row(0) == (None, "infinite_less_infinite")
+    result = signed("g", concentration=0)(data, "t", "e", labels=[0, 1], explain=True)
+    assert result.select(".estimate", ".status").row(0) == (None, "infinite_less_infinite")
 
 
 @pytest.mark.parametrize("alpha", [1e-15, 1 + 1e-14, 1e-12, 1 + 1e-12])
 def test_alpha_next_to_0_or_1_equals_the_limit(people: pl.DataFrame, alpha: float) -> None:
-    near, limit = (tf.metric_tweak(tf.generalized_entropy_index, "index", alpha=each) for each in (alpha, round(alpha)))
+    near, limit = (tf.metric_tweak(tf.generalized_entropy_index, "index", alpha=item) for item in (alpha, round(alpha)))
     assert near(people, **LABELS)[".estimate"].equals(limit(people, **LABELS)[".estimate"])
 
 

@@ -84,7 +84,7 @@ def all_of_them(times: float = 1) -> tf.MetricSet:
     """Every metric of labels; what smooths does it with so many times as many rows."""
 
     def members() -> Iterator[Member]:
-        for metric in (each for each in (*CLASS, *TWEAKS) if each.name not in BY_LABEL):
+        for metric in (item for item in (*CLASS, *TWEAKS) if item.name not in BY_LABEL):
             rows: Any = dict(metric.definition.options).get("concentration")
             yield tf.metric_tweak(metric, metric.name, concentration=rows * times) if rows else metric
         for factory in FACTORIES.values():
@@ -175,7 +175,7 @@ def cases(
     rows: list[Row] = draw(st.lists(row, min_size=fewest, max_size=30).filter(weighs_something))
     # one label against the rest, or all labels in one of the ways there are
     more = [None, "one_vs_rest"] if len(labels) > 2 else []
-    all_labels = [{"estimator": each} for each in ("macro", "macro_weighted", "micro", *more)]
+    all_labels = [{"estimator": item} for item in ("macro", "macro_weighted", "micro", *more)]
     reading = draw(st.sampled_from([*({"pos_label": label} for label in labels), *all_labels]))
     return Case(rows, labels, kind, {**reading, "group_by": draw(st.sampled_from([None, "outer"]))})
 
@@ -203,14 +203,14 @@ def close(one: float | None, other: float | None) -> bool:
     return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
 
 
-def assert_same(found: dict[Key, float | None], expected: dict[Key, float | None]) -> None:
-    assert list(found) == list(expected)
-    assert not {key: (found[key], expected[key]) for key in found if not close(found[key], expected[key])}
+def assert_same(result: dict[Key, float | None], expected: dict[Key, float | None]) -> None:
+    assert list(result) == list(expected)
+    assert not {key: (result[key], expected[key]) for key in result if not close(result[key], expected[key])}
 
 
-def assert_same_frames(found: pl.DataFrame, expected: pl.DataFrame, case: Case) -> None:
+def assert_same_frames(result: pl.DataFrame, expected: pl.DataFrame, case: Case) -> None:
     """The same to the last bit, unless fractions were summed in another order."""
-    assert_frame_equal(found, expected, check_exact=case.weights != "broken", rel_tol=1e-9, abs_tol=1e-12)
+    assert_frame_equal(result, expected, check_exact=case.weights != "broken", rel_tol=1e-9, abs_tol=1e-12)
 
 
 SHARES = {"detection_prevalence", "base_rate", "demographic_disparity", "mean_benefit", *SMOOTHED}
@@ -225,7 +225,7 @@ def estimator_of(member: Member, options: dict[str, Any]) -> str:
     if isinstance(member, tf.Metric):
         return "macro" if asked in {None, "one_vs_rest"} else asked
     # an average of shares over labels says nothing: it is 1/K in every group
-    shares = SHARES & {SYNONYMS.get(each, each) for each in made_of(member.name)}
+    shares = SHARES & {SYNONYMS.get(item, item) for item in made_of(member.name)}
     return asked or ("one_vs_rest" if shares else "macro")
 
 
@@ -234,12 +234,12 @@ def by_hand(every: tf.MetricSet, case: Case) -> dict[Key, float | None]:
     read, label_count = case.labels, len(case.labels)
     if "pos_label" in options:
         read, label_count = [options["pos_label"]], 2
-    places = sorted({row["outer"] for row in case.rows}, key=lambda each: (each is None, each)) if outer else [None]
-    found: dict[Key, float | None] = {}
+    places = sorted({row["outer"] for row in case.rows}, key=lambda item: (item is None, item)) if outer else [None]
+    result: dict[Key, float | None] = {}
     for member in every:
         plain = isinstance(member, tf.Metric)
-        for place in places:
-            rows = [row for row in case.rows if not outer or row["outer"] == place]
+        for index in places:
+            rows = [row for row in case.rows if not outer or row["outer"] == index]
             names = [member.name] if plain else made_of(member.name)
             gaps = any(len(used(SYNONYMS.get(name, name), rows)) < len(rows) for name in names)
             estimator = estimator_of(member, options)
@@ -251,9 +251,9 @@ def by_hand(every: tf.MetricSet, case: Case) -> dict[Key, float | None]:
             else:
                 strict = options.get("on_undefined") == "null"
                 number = disparity(member.name, rows, labels, estimator, label_count, undefined_is_null=strict)
-            key = (*([place] if outer else []), member.name, None if plain else "group")
-            found[key] = None if number is None else float(number)
-    return found
+            key = (*([index] if outer else []), member.name, None if plain else "group")
+            result[key] = None if number is None else float(number)
+    return result
 
 
 def assert_equals_reference(every: tf.MetricSet, case: Case) -> None:
@@ -265,7 +265,7 @@ def assert_equals_reference(every: tf.MetricSet, case: Case) -> None:
 
 def test_plain_arithmetic_covers_every_metric() -> None:
     known = {*ONE_LABEL, *SMOOTHED, *BESIDE_ALL, *ALL_LABELS, *OF_ROWS, *DISTANCES, *SYNONYMS}
-    known -= {each.name for each in TWEAKS}
+    known -= {item.name for item in TWEAKS}
     assert {metric.name for metric in CLASS} == known
     assert {metric.name for metric in tf.get_metrics("class")} == known - SYNONYMS.keys() - BESIDE_OTHERS
     assert DEFINITIONS.keys() <= FACTORIES.keys()
@@ -359,9 +359,9 @@ def test_group_order_does_not_matter(case: Case) -> None:
 @given(cases())
 def test_group_by_equals_filtering(case: Case) -> None:
     grouped = case.but(group_by="outer").call(EVERY)
-    for place in {row["outer"] for row in case.rows}:
-        if weighs_something([row for row in case.rows if row["outer"] == place]):
-            here = pl.col("outer").eq_missing(place)
+    for index in {row["outer"] for row in case.rows}:
+        if weighs_something([row for row in case.rows if row["outer"] == index]):
+            here = pl.col("outer").eq_missing(index)
             alone = case.but(group_by=None).call(EVERY, case.frame.filter(here))
             assert_same(numbers(grouped.filter(here).drop("outer")), numbers(alone))
 
@@ -369,7 +369,7 @@ def test_group_by_equals_filtering(case: Case) -> None:
 @LAW
 @given(cases(weights=["whole"], zeros=False))  # rows of weight zero would leave their group behind
 def test_integer_weights_equal_repeated_rows(case: Case) -> None:
-    repeated = case.frame[[place for place, row in enumerate(case.rows) for _ in range(int(row["weight"]))]]
+    repeated = case.frame[[index for index, row in enumerate(case.rows) for _ in range(int(row["weight"]))]]
     assert_same_frames(case.but(case_weights=None).call(EVERY, repeated), case.call(EVERY), case)
 
 
@@ -431,14 +431,14 @@ def test_inequality_splits_into_within_and_between_groups(
     every = tf.metric_set(tf.metric_tweak(tf.generalized_entropy_index, "all", alpha=alpha), *parts)
     # averages over labels do not add up
     reading = {"estimator": "micro", "pos_label": None} if pooled else {"estimator": None, "pos_label": case.labels[0]}
-    found = numbers(case.but(group_by="outer", **reading).call(every))
-    for place in {outer for outer, *_ in found}:
-        of_all, of_groups = found[place, "all", None], [found[place, part.name, "group"] for part in parts]
-        finite = [each for each in (of_all, *of_groups) if each is not None and math.isfinite(each)]
-        assert len(finite) < 3 or close(sum(finite[1:]), of_all), (place, of_all, of_groups)
+    result = numbers(case.but(group_by="outer", **reading).call(every))
+    for index in {outer for outer, *_ in result}:
+        of_all, of_groups = result[index, "all", None], [result[index, part.name, "group"] for part in parts]
+        finite = [item for item in (of_all, *of_groups) if item is not None and math.isfinite(item)]
+        assert len(finite) < 3 or close(sum(finite[1:]), of_all), (index, of_all, of_groups)
 
 
-# Witnesses
+# Reference values
 
 YARDSTICK = {record["metric"] for record in records("yardstick")}
 
@@ -495,7 +495,7 @@ def test_docstring_example_of_metric_runs(name: str) -> None:
 def test_every_metric_has_a_reference_value(name: str) -> None:
     # those of scores and of numbers have theirs in test_scores and test_numbers
     metric, _ = METRICS[name]
-    of_groups = {each for factory in PLAIN_OF_GROUPS for each in made_of(factory)}
+    of_groups = {item for factory in PLAIN_OF_GROUPS for item in made_of(factory)}
     assert {name, metric.base.name if metric.base else name} & {*YARDSTICK, *PLAIN, *of_groups}
 
 
@@ -510,8 +510,8 @@ def test_docstring_example_of_curve_runs(curve: tf.Curve) -> None:
 
 def test_metrics_on_plain_numbers() -> None:
     truth, estimate = [1] * 6 + [0] * 2 + [1] * 3 + [0] * 4, [1] * 6 + [1] * 2 + [0] * 3 + [0] * 4
-    found = tf.metric_set(*(METRICS[name][0] for name in PLAIN))(pl.DataFrame({"t": truth, "e": estimate}), "t", "e")
-    assert_same(numbers(found), {(name, None): number for name, number in PLAIN.items()})
+    result = tf.metric_set(*(METRICS[name][0] for name in PLAIN))(pl.DataFrame({"t": truth, "e": estimate}), "t", "e")
+    assert_same(numbers(result), {(name, None): number for name, number in PLAIN.items()})
 
 
 PLAIN_OF_GROUPS: dict[str, float] = {
@@ -545,11 +545,11 @@ def test_disparities_on_plain_numbers() -> None:
     people = pl.DataFrame(pairs, schema=["t", "e"], orient="row").with_columns(group=pl.Series(["a"] * 6 + ["b"] * 3))
     every = tf.metric_set(*(FACTORIES[name]("group") for name in PLAIN_OF_GROUPS))
     with pytest.warns(tf.UndefinedWarning, match="^distance_given_estimate has no value"):  # the second selects all
-        found = every(people, "t", "e")
-    assert_same(numbers(found), {(name, "group"): number for name, number in PLAIN_OF_GROUPS.items()})
+        result = every(people, "t", "e")
+    assert_same(numbers(result), {(name, "group"): number for name, number in PLAIN_OF_GROUPS.items()})
 
 
-# The laws can fail
+# Wrong metrics break the laws
 
 
 def mutants() -> list[Member]:
@@ -645,11 +645,11 @@ TELLING = Case(
 @pytest.mark.parametrize("mutant", mutants(), ids=lambda member: member.name)
 def test_plain_arithmetic_detects_wrong_metrics(mutant: Member) -> None:
     def disagreements(member: Member) -> list[object]:
-        every, found = tf.metric_set(member), list[object]()
+        every, result = tf.metric_set(member), list[object]()
         for case in (TELLING.but(pos_label="yes"), TELLING.but(estimator=None)):
             got, wanted = numbers(case.call(every)), by_hand(every, case)
-            found += [key for key in got if not close(got[key], wanted[key])]
-        return found
+            result += [key for key in got if not close(got[key], wanted[key])]
+        return result
 
     right = getattr(tf, mutant.name)
     assert not disagreements(right("group") if isinstance(right, tf.GroupwiseFactory) else right)

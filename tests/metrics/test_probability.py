@@ -103,10 +103,10 @@ def cases(draw: st.DrawFn, *, scores: st.SearchStrategy[float] | None = None, mo
 # Values of groups
 
 
-def close(found: float | None, expected: float | None, tolerance: float = 1e-9) -> bool:
-    if found is None or expected is None:
-        return found is expected
-    return math.isclose(found, expected, rel_tol=tolerance, abs_tol=1e-12)
+def close(result: float | None, expected: float | None, tolerance: float = 1e-9) -> bool:
+    if result is None or expected is None:
+        return result is expected
+    return math.isclose(result, expected, rel_tol=tolerance, abs_tol=1e-12)
 
 
 Values = dict[str, tuple[float | None, str]]
@@ -222,20 +222,20 @@ ONE_CLASS = pl.DataFrame(
         (tf.balance_for_positive_class, "zero_denominator", ["none"]),
         (tf.balance_for_negative_class, "zero_denominator", ["events"]),
     ],
-    ids=lambda each: each.name if isinstance(each, tf.Metric) else None,
+    ids=lambda item: item.name if isinstance(item, tf.Metric) else None,
 )
 def test_one_class_group_is_null_and_named_in_the_warning(metric: tf.Metric, status: str, without: list[str]) -> None:
     gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("group")
-    found = values(gap.by_group(ONE_CLASS, "truth", probs="score"), ".group")
-    assert {group for group, (value, _) in found.items() if value is None} == {*without}
-    assert {found[group][1] for group in without} == {status}
+    result = values(gap.by_group(ONE_CLASS, "truth", probs="score"), ".group")
+    assert {group for group, (value, _) in result.items() if value is None} == {*without}
+    assert {result[group][1] for group in without} == {status}
     reason = status.replace("_", " ")
     for call, text in ((gap, "group {!r}"), (metric, "(group={!r})")):
         outer: dict[str, Any] = {} if call is gap else {"group_by": "group"}
-        with pytest.warns(tf.UndefinedWarning) as said:
+        with pytest.warns(tf.UndefinedWarning) as caught:
             results = call(ONE_CLASS, "truth", probs="score", **outer)
-        assert len(said) == 1
-        message = str(said[0].message)
+        assert len(caught) == 1
+        message = str(caught[0].message)
         assert message.startswith(f"{metric.name} has no value ({reason})")
         assert all((text.format(group) in message) == (group in without) for group in ("both", "events", "none"))
         assert results[".estimate"].null_count() == (len(without) if outer else int(len(without) > 1))
@@ -270,7 +270,7 @@ def many(draw: st.DrawFn) -> tuple[pl.DataFrame, bool]:
     rows: list[dict[str, Any]] = draw(st.lists(cast("Any", row), max_size=25))
     rows += [{"truth": label, "parts": draw(parts), "weight": 1.0, "group": "a"} for label in LABELS]
     columns = {
-        column: [row["parts"][place] / sum(row["parts"]) for row in rows] for place, column in enumerate(PROBS.values())
+        column: [row["parts"][index] / sum(row["parts"]) for row in rows] for index, column in enumerate(PROBS.values())
     }
     plain = {name: [row[name] for row in rows] for name in ("truth", "weight", "group")}
     return pl.DataFrame(plain | columns), weighted
@@ -280,7 +280,7 @@ def many_parts(data: pl.DataFrame) -> dict[str, Many]:
     kept = data.filter(pl.col("truth").is_not_null(), pl.col("weight") > 0)
     return {
         str(group): Many(
-            np.array([LABELS.index(each) for each in part["truth"]]),
+            np.array([LABELS.index(item) for item in part["truth"]]),
             part.select(PROBS.values()).to_numpy(),
             part["weight"].to_numpy(),
         )
@@ -309,9 +309,9 @@ def assert_many(
     for group, part in many_parts(data).items():
         if complete and len({*part.truth}) < len(LABELS):
             continue
-        for found in (compared, parted):
-            assert close(found[group][0], reference(part)), group
-            assert found[group][1] == "ok"
+        for result in (compared, parted):
+            assert close(result[group][0], reference(part)), group
+            assert result[group][1] == "ok"
 
 
 def hand_till(part: Many) -> float:
@@ -380,7 +380,7 @@ def test_multiclass_probability_metrics_equal_formulas(drawn: tuple[pl.DataFrame
     assert_many(tf.classification_cost, drawn, lambda part: average(1 - (part.probs * one_hot(part)).sum(axis=1), part))
 
 
-# What fits on average
+# Calibration on average
 
 
 def sums(part: Part) -> tuple[float, float, float, float, float]:
@@ -428,9 +428,9 @@ def test_score_metrics_equal_plain_arithmetic(name: str, case: Case) -> None:
 @LAW
 @given(cases())
 def test_mean_score_needs_no_truth(case: Case) -> None:
-    found = tf.mean_score.by_group(case.frame, group_by="group", **case.counting, pos_label=1)
+    result = tf.mean_score.by_group(case.frame, group_by="group", **case.counting, pos_label=1)
     without = Case([{**row, "truth": 1} for row in case.rows], case.weighted)
-    for group, (value, _) in values(found, "group").items():
+    for group, (value, _) in values(result, "group").items():
         part = without.part(group)
         assert close(value, mean(part.p, part.w))
 
@@ -441,10 +441,10 @@ def test_classification_cost_equals_plain_arithmetic(case: Case, costs: dict[tup
     table = {(1, 0): 1.0, (0, 1): 1.0} if costs is None else costs
 
     def expected(part: Part) -> float | None:
-        each = [
+        values = [
             p * table.get((y, 1), 0.0) + (1 - p) * table.get((y, 0), 0.0) for y, p in zip(part.y, part.p, strict=True)
         ]
-        return mean(each, part.w)
+        return mean(values, part.w)
 
     metric = tf.metric_tweak(tf.classification_cost, "cost", costs=costs)
     assert_equals(metric, case, expected, "zero_denominator")
@@ -458,15 +458,15 @@ TWENTIETHS = st.integers(0, 20).map(lambda k: k / 20)
 
 def in_bins(part: Part, bins: int, share: Callable[[Fraction], Fraction], *, upper: bool) -> dict[int, Part]:
     """The rows of each bin; a share on an edge belongs to the bin above it, or with `upper` to that which it ends."""
-    found: dict[int, Part] = {}
+    result: dict[int, Part] = {}
     for y, p, w in zip(*part, strict=True):
         reach = share(Fraction(round(p * 20), 20)) * bins
-        place = math.ceil(reach) - 1 if upper else math.floor(reach)
-        mine = found.setdefault(min(max(place, 0), bins - 1), Part([], [], []))
+        index = math.ceil(reach) - 1 if upper else math.floor(reach)
+        mine = result.setdefault(min(max(index, 0), bins - 1), Part([], [], []))
         mine.y.append(y)
         mine.p.append(p)
         mine.w.append(w)
-    return found
+    return result
 
 
 def share_at_or_below(part: Part) -> Callable[[Fraction], Fraction]:
@@ -498,7 +498,7 @@ def test_expected_calibration_error_equals_plain_arithmetic(binning: str, edges:
     parted = values(metric.by_group(case.frame, "truth", group_by="group", **case.counting), "group")
     for group in case.groups:
         part = case.part(group)
-        for found, whose in ((compared, everybody), (parted, part)):
+        for result, whose in ((compared, everybody), (parted, part)):
             seen = whose if edges == "common" else part
             share: Callable[[Fraction], Fraction] = lambda score: score  # noqa: E731 - one of three
             if part.y and binning == "count":
@@ -506,7 +506,7 @@ def test_expected_calibration_error_equals_plain_arithmetic(binning: str, edges:
             elif part.y and edges == "own":
                 share = share_of_range(seen)
             expected = binned_error(in_bins(part, bins, share, upper=binning == "count"))
-            assert close(found[group][0], expected), (group, found[group], expected)
+            assert close(result[group][0], expected), (group, result[group], expected)
 
 
 @LAW
@@ -517,16 +517,16 @@ def test_calibration_curve_equals_plain_arithmetic(case: Case, bins: int, binnin
     for group in case.groups:
         part = case.part(group)
         share = share_at_or_below(part) if binning == "count" else lambda score: score
-        for place, mine in sorted(in_bins(part, bins, share, upper=binning == "count").items()):
+        for index, mine in sorted(in_bins(part, bins, share, upper=binning == "count").items()):
             rate = mean([*map(float, mine.y)], mine.w)
             weight = [sum(mine.w)] if case.weighted else []
-            expected.append((group, place + 1, mean(mine.p, mine.w), rate, len(mine.y), *weight))
+            expected.append((group, index + 1, mean(mine.p, mine.w), rate, len(mine.y), *weight))
     columns = ["group", ".bin", ".mean_score", ".event_rate", ".n"]
     assert curve.columns == ([*columns, ".weight"] if case.weighted else columns)
     assert curve.schema[".n"] == pl.Int64
     assert [row[:2] for row in curve.rows()] == [row[:2] for row in expected]
-    for found, wanted in zip(curve.rows(), expected, strict=True):
-        assert found[2:] == pytest.approx(wanted[2:], rel=1e-9, abs=1e-12)
+    for result, wanted in zip(curve.rows(), expected, strict=True):
+        assert result[2:] == pytest.approx(wanted[2:], rel=1e-9, abs=1e-12)
 
 
 # Calibration as a line
@@ -569,8 +569,8 @@ def test_reasons_for_undefined_calibration_slope(reason: str) -> None:
     }[reason]
     data = pl.DataFrame({"truth": y, "score": p})
     with pytest.warns(tf.UndefinedWarning, match=reason.replace("_", " ")):
-        found = tf.calibration_slope(data, "truth", probs="score", explain=True)
-    assert found.select(".estimate", ".status").row(0) == (None, reason)
+        result = tf.calibration_slope(data, "truth", probs="score", explain=True)
+    assert result.select(".estimate", ".status").row(0) == (None, reason)
 
 
 @LAW
@@ -619,12 +619,12 @@ def test_intercept_with_unit_slope_balances_the_mean(case: Case) -> None:
 def curve_of(curve: tf.Curve, case: Case, group: str) -> pl.DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tf.UndefinedWarning)  # of groups of one class
-        found = curve(case.frame, "truth", group_by="group", **case.counting)
-    return found.filter(group=group).drop("group")
+        result = curve(case.frame, "truth", group_by="group", **case.counting)
+    return result.filter(group=group).drop("group")
 
 
-def columns(found: pl.DataFrame) -> list[list[float]]:
-    return [found[name].to_list() for name in found.columns]
+def columns(result: pl.DataFrame) -> list[list[float]]:
+    return [result[name].to_list() for name in result.columns]
 
 
 @LAW
@@ -634,10 +634,10 @@ def test_roc_curve_equals_scikit_learn(case: Case) -> None:
         part = case.part(group)
         if not both_classes(part):
             continue
-        found = curve_of(tf.roc_curve, case, group)
-        assert found.columns == [".threshold", "specificity", "sensitivity"]
-        assert found.row(0) == pytest.approx((-math.inf, 0, 1))
-        threshold, specificity, sensitivity = columns(found[1:].reverse())
+        result = curve_of(tf.roc_curve, case, group)
+        assert result.columns == [".threshold", "specificity", "sensitivity"]
+        assert result.row(0) == pytest.approx((-math.inf, 0, 1))
+        threshold, specificity, sensitivity = columns(result[1:].reverse())
         fpr, tpr, cuts = metrics.roc_curve(part.y, part.p, sample_weight=part.w, drop_intermediate=False)
         assert threshold == list(cuts)
         assert specificity == pytest.approx(list(1 - fpr), rel=1e-9, abs=1e-12)
@@ -651,9 +651,9 @@ def test_pr_curve_equals_scikit_learn(case: Case) -> None:
         part = case.part(group)
         if 1 not in part.y:
             continue
-        found = curve_of(tf.pr_curve, case, group)
+        result = curve_of(tf.pr_curve, case, group)
         precision, recall, cuts = metrics.precision_recall_curve(part.y, part.p, sample_weight=part.w)
-        threshold, found_recall, found_precision = columns(found)
+        threshold, found_recall, found_precision = columns(result)
         assert threshold == [math.inf, *cuts[::-1]]
         assert found_recall == pytest.approx(list(recall[::-1]), rel=1e-9, abs=1e-12)
         assert found_precision == pytest.approx(list(precision[::-1]), rel=1e-9, abs=1e-12)
@@ -672,20 +672,20 @@ def test_gain_and_lift_curves_equal_plain_arithmetic(case: Case) -> None:
         assert gain[".threshold"].to_list() == lift[".threshold"].to_list() == cuts
         for cut, one, other in zip(cuts, gain.rows(named=True), lift.rows(named=True), strict=True):
             tested = sum(w for _, p, w in rows if p >= cut)
-            found = sum(w for y, p, w in rows if y and p >= cut)
-            wanted = (tested, found, 100 * tested / every, 100 * found / events)
+            result = sum(w for y, p, w in rows if y and p >= cut)
+            wanted = (tested, result, 100 * tested / every, 100 * result / events)
             names = (".n", ".n_events", ".percent_tested", ".percent_found")
             assert [one[name] for name in names] == pytest.approx(wanted, rel=1e-9, abs=1e-12)
             assert [other[name] for name in names[:3]] == pytest.approx(wanted[:3], rel=1e-9, abs=1e-12)
-            lifted = (found / tested) / (events / every) if tested else None
+            lifted = (result / tested) / (events / every) if tested else None
             assert close(other[".lift"], lifted)
 
 
 def test_curve_of_one_class_is_null_and_warns() -> None:
     with pytest.warns(tf.UndefinedWarning, match="roc_curve of group='events'; group='none' has one class only"):
-        found = tf.roc_curve(ONE_CLASS, "truth", probs="score", group_by="group")
+        result = tf.roc_curve(ONE_CLASS, "truth", probs="score", group_by="group")
     for group, lacking in (("events", "specificity"), ("none", "sensitivity")):
-        curve = found.filter(group=group)
+        curve = result.filter(group=group)
         assert curve[lacking].is_null().all()
         assert not curve.drop(lacking).null_count().pipe(lambda nulls: any(nulls.row(0)))
 
@@ -702,12 +702,12 @@ def test_curve_of_one_class_respects_on_undefined() -> None:
 def test_curves_at_given_thresholds(case: Case, thresholds: list[float]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tf.UndefinedWarning)
-        found = tf.roc_curve(case.frame, "truth", group_by="group", thresholds=thresholds, **case.counting)
+        result = tf.roc_curve(case.frame, "truth", group_by="group", thresholds=thresholds, **case.counting)
     for group in case.groups:
         rows = list(zip(*(part := case.part(group)), strict=True))
         if not both_classes(part):
             continue
-        curve = found.filter(group=group)
+        curve = result.filter(group=group)
         inside = curve.filter(pl.col(".threshold").is_in(thresholds))
         assert inside[".threshold"].to_list() == sorted(thresholds)
         positives, negatives, *_ = sums(part)
@@ -716,11 +716,11 @@ def test_curves_at_given_thresholds(case: Case, thresholds: list[float]) -> None
             assert close(sensitivity, sum(w for y, p, w in rows if y and p >= cut) / positives)
 
 
-# A group and the others
+# A group against the others
 
 
 def others(case: Case, group: str, needs: tuple[str, ...] = ("truth", "score")) -> Part:
-    return case.part(*(each for each in case.groups if each != group), needs=needs)
+    return case.part(*(item for item in case.groups if item != group), needs=needs)
 
 
 def between(factory: tf.GroupwiseFactory, case: Case) -> Values:
@@ -764,13 +764,13 @@ def area_between(one: Part, other: Part) -> float:
 @settings(LAW, max_examples=examples(25))
 @given(cases(least=8))
 def test_abroca_equals_area_between_roc_curves(case: Case) -> None:
-    found = between(tf.abroca, case)
+    result = between(tf.abroca, case)
     valued = [group for group in case.groups if both_classes(case.part(group))]
     areas = {pair: area_between(case.part(pair[0]), case.part(pair[1])) for pair in itertools.combinations(valued, 2)}
     for group in case.groups:
         mine = [area for pair, area in areas.items() if group in pair]
-        assert (found[group][0] is None) == (not mine)
-        assert found[group][0] == (pytest.approx(max(mine), abs=1e-5) if mine else None)
+        assert (result[group][0] is None) == (not mine)
+        assert result[group][0] == (pytest.approx(max(mine), abs=1e-5) if mine else None)
     number = tf.abroca("group")(case.frame, "truth", on_undefined="ignore", **case.counting)[".estimate"].item()
     if areas:
         assert number == pytest.approx(max(areas.values()), abs=1e-5)
@@ -800,10 +800,10 @@ def test_abroca_of_crossing_curves_on_plain_numbers() -> None:
 @LAW
 @given(cases())
 def test_bnsp_and_bpsn_auc_equal_plain_arithmetic(case: Case) -> None:
-    found = {1: between(tf.bnsp_auc, case), 0: between(tf.bpsn_auc, case)}
+    result = {1: between(tf.bnsp_auc, case), 0: between(tf.bpsn_auc, case)}
     for group in case.groups:
         inside, outside = case.part(group), others(case, group)
-        for side, results in found.items():
+        for side, results in result.items():
             rows = [row for row in zip(*inside, strict=True) if row[0] == side]
             rows += [row for row in zip(*outside, strict=True) if row[0] != side]
             mixed = Part(*(list(column) for column in zip(*rows, strict=True))) if rows else Part([], [], [])
@@ -812,7 +812,7 @@ def test_bnsp_and_bpsn_auc_equal_plain_arithmetic(case: Case) -> None:
             assert close(results[group][0], expected), (group, side)
 
 
-# What chance makes
+# Values expected by chance
 
 
 SIMULATIONS, SIZE = 300, 60
@@ -879,15 +879,15 @@ def test_debiased_equals_plain_minus_expected(case: Case) -> None:
     two = Case([row for row in case.rows if row["group"] != "c"], case.weighted)
     if two.part(*"ab").y:
         plain, if_equal, debiased = (
-            between(getattr(tf, "abroca" + each), two) for each in ("", "_if_equal", "_debiased")
+            between(getattr(tf, "abroca" + item), two) for item in ("", "_if_equal", "_debiased")
         )
         for group, (value, _) in debiased.items():
             one, other = plain[group][0], if_equal[group][0]
             assert close(value, None if one is None or other is None else one - other)
     both = tf.metric_set(tf.ece, tf.expected_calibration_error_if_calibrated, tf.expected_calibration_error_debiased)
-    found = both(case.frame, "truth", group_by="group", on_undefined="ignore", **case.counting)
+    result = both(case.frame, "truth", group_by="group", on_undefined="ignore", **case.counting)
     for group in case.groups:
-        one, chance, rest = found.filter(group=group)[".estimate"].to_list()
+        one, chance, rest = result.filter(group=group)[".estimate"].to_list()
         assert close(rest, None if one is None or chance is None else one - chance)
 
 
@@ -897,7 +897,7 @@ def test_every_score_metric_has_a_test_in_this_file() -> None:
     assert [name for name in here if not re.search(rf"\b{name}\b", text)] == []
 
 
-# One label of several, contexts, and what stands beside
+# One label of several, and sets
 
 
 THREE = pl.DataFrame(
@@ -919,7 +919,7 @@ def test_pos_label_of_several_is_read_against_the_rest(metric: tf.Metric) -> Non
 
 def largest_score_is_wrong(truth: Any, score: Any, *, labels: Any) -> float:
     """A metric of one's own over all labels: how often the largest score is not that of the true label."""
-    return float(np.mean([labels[place] != label for place, label in zip(score.argmax(axis=1), truth, strict=True)]))
+    return float(np.mean([labels[index] != label for index, label in zip(score.argmax(axis=1), truth, strict=True)]))
 
 
 OWN = tf.new_prob_metric(largest_score_is_wrong, "largest_score_is_wrong", direction="minimize", over_levels=True)
@@ -960,9 +960,9 @@ def test_score_column_order_does_not_matter(metric: tf.Metric) -> None:
 def test_one_vs_rest_disparity_reports_the_worst_label(metric: tf.Metric) -> None:
     gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("city")
     worst = gap(THREE, "sky", probs=SKY, estimator="one_vs_rest", explain=True)
-    each = {label: gap(THREE, "sky", probs=label, pos_label=label)[".estimate"].item() for label in SKY}
-    assert worst[".estimate"].item() == pytest.approx(max(each.values()))
-    assert each[worst[".level"].item()] == pytest.approx(max(each.values()))
+    values = {label: gap(THREE, "sky", probs=label, pos_label=label)[".estimate"].item() for label in SKY}
+    assert worst[".estimate"].item() == pytest.approx(max(values.values()))
+    assert values[worst[".level"].item()] == pytest.approx(max(values.values()))
 
 
 def test_disparities_that_average_to_zero_use_one_vs_rest() -> None:
@@ -971,9 +971,9 @@ def test_disparities_that_average_to_zero_use_one_vs_rest() -> None:
         pl.when(city="a").then(value).otherwise(label).alias(label)
         for label, value in (("sun", 0.98), ("rain", 0.01), ("snow", 0.01))
     )
-    found = tf.metric_set(tf.calibration_parity("city"), tf.mean_score_difference("city"))(bad, "sky", probs=SKY)
-    assert found[".estimator"].to_list() == ["one_vs_rest"] * 2
-    assert min(found[".estimate"].to_list()) > 0.5
+    result = tf.metric_set(tf.calibration_parity("city"), tf.mean_score_difference("city"))(bad, "sky", probs=SKY)
+    assert result[".estimator"].to_list() == ["one_vs_rest"] * 2
+    assert min(result[".estimate"].to_list()) > 0.5
 
 
 @pytest.mark.parametrize("to", ["overall", "rest"])
@@ -997,7 +997,7 @@ def test_between_group_metric_beside_comparison_with_overall(loans: pl.DataFrame
     gap = tf.new_groupwise_metric(tf.roc_auc, "gap", tf.difference(to="overall"))("sex")
     both = tf.metric_set(gap, tf.abroca("sex"))(loans, "truth", probs="score")
     assert both[".estimate"].to_list() == [
-        each(loans, "truth", probs="score")[".estimate"].item() for each in (gap, tf.abroca("sex"))
+        item(loans, "truth", probs="score")[".estimate"].item() for item in (gap, tf.abroca("sex"))
     ]
     least = tf.abroca("sex", aggregate=pl.col(".estimate").min())(loans, "truth", probs="score")
     assert least[".estimate"].item() == both[".estimate"][1]
@@ -1028,8 +1028,8 @@ def test_time_per_outer_group_does_not_grow() -> None:
 def test_pairwise_distances_name_both_groups() -> None:
     data = simulated("free").filter(pl.col("data") == 0)
     for metric in (tf.abroca("group"), tf.abroca_if_equal("group"), tf.abroca_debiased("group")):
-        told = metric(data, "truth", probs="score", explain=True)
-        assert {told[".group_min"].item(), told[".group_max"].item()} == set(data["group"])
+        result = metric(data, "truth", probs="score", explain=True)
+        assert {result[".group_min"].item(), result[".group_max"].item()} == set(data["group"])
 
 
 def test_auc_denominator_is_the_smaller_class(loans: pl.DataFrame, engine: Callable[[pl.DataFrame], Any]) -> None:

@@ -63,7 +63,7 @@ class Case:
             if row["group"] == group and row["truth"] is not None and row["estimate"] is not None
         ]
         kept = [row for row in kept if row[2] > 0]
-        y, e, w = ([row[place] for row in kept] for place in range(3))
+        y, e, w = ([row[index] for row in kept] for index in range(3))
         return Part(y, e, w, self.weighted)
 
     @property
@@ -71,7 +71,7 @@ class Case:
         return sorted({row["group"] for row in self.rows})
 
 
-# quarters add up exactly, so that what is constant is told from what is not
+# quarters add up exactly, so that constant values are recognized
 QUARTERS = st.integers(1, 40).map(lambda k: k / 4)
 
 
@@ -114,7 +114,7 @@ def sklearn(function: Callable[..., float], **options: Any) -> Callable[[Part], 
 
 def exact(part: Part) -> tuple[Fraction, Fraction, Fraction, Fraction, Fraction, Fraction]:
     """Variation of truth and estimate, covariation, the distance of means, total weight, and freedom."""
-    y, e, w = ([Fraction(each) for each in column] for column in part[:3])
+    y, e, w = ([Fraction(item) for item in column] for column in part[:3])
     total = sum(w, Fraction(0))
     my, me = (sum((a * b for a, b in zip(column, w, strict=True)), Fraction(0)) / total for column in (y, e))
     rows = list(zip(y, e, w, strict=True))
@@ -152,7 +152,7 @@ def concordance(part: Part, *, bias: bool = False) -> float | None:
 
 
 def rmse(part: Part) -> float:
-    return math.sqrt(mean([each**2 for each in errors(part)], part.w))
+    return math.sqrt(mean([item**2 for item in errors(part)], part.w))
 
 
 def rsq_trad(part: Part) -> float | None:
@@ -187,11 +187,11 @@ def rpiq(part: Part) -> float | None:
 def iic(part: Part) -> float | None:
     r = correlation(part)
     sides = [
-        [(abs(each), w) for each, w in zip(errors(part), part.w, strict=True) if (each < 0) == over] for over in (0, 1)
+        [(abs(item), w) for item, w in zip(errors(part), part.w, strict=True) if (item < 0) == over] for over in (0, 1)
     ]
     if r is None or not all(sides):
         return None
-    sizes = [mean(*([row[place] for row in side] for place in (0, 1))) for side in sides]
+    sizes = [mean(*([row[index] for row in side] for index in (0, 1))) for side in sides]
     return r * min(sizes) / max(sizes) if max(sizes) else None
 
 
@@ -201,15 +201,15 @@ def gini(part: Part) -> float | None:
 
     def area(order: list[int]) -> float:
         passed = gained = twice = 0.0
-        for place in order:
-            now = passed + part.w[place], gained + part.y[place] * part.w[place]
+        for index in order:
+            now = passed + part.w[index], gained + part.y[index] * part.w[index]
             twice += (now[0] - passed) * (now[1] + gained)
             passed, gained = now
         return twice / (passed * gained) - 1
 
     places = range(len(part.y))
-    by_estimate = sorted(places, key=lambda place: (-part.e[place], -part.y[place]))
-    return area(by_estimate) / area(sorted(places, key=lambda place: -part.y[place]))
+    by_estimate = sorted(places, key=lambda index: (-part.e[index], -part.y[index]))
+    return area(by_estimate) / area(sorted(places, key=lambda index: -part.y[index]))
 
 
 def median_absolute_error(part: Part) -> float | None:
@@ -217,16 +217,16 @@ def median_absolute_error(part: Part) -> float | None:
         return None
     if not part.weighted:
         return statistics.median(map(abs, errors(part)))
-    order = sorted((abs(Fraction(each)), Fraction(w)) for each, w in zip(errors(part), part.w, strict=True))
+    order = sorted((abs(Fraction(item)), Fraction(w)) for item, w in zip(errors(part), part.w, strict=True))
     reached, half = Fraction(0), sum(map(Fraction, part.w), Fraction(0)) / 2
-    found: list[Fraction] = []
-    for place, (size, w) in enumerate(order):
+    result: list[Fraction] = []
+    for index, (size, w) in enumerate(order):
         reached += w
         if reached == half:
-            return float((size + order[place + 1][0]) / 2)
+            return float((size + order[index + 1][0]) / 2)
         if reached > half:
-            found.append(size)
-    return float(found[0])
+            result.append(size)
+    return float(result[0])
 
 
 def mase(part: Part) -> float | None:
@@ -292,10 +292,10 @@ def values(results: pl.DataFrame, key: str) -> Values:
     return dict(zip(results[key].to_list(), pairs, strict=True))
 
 
-def close(found: float | None, expected: float | None) -> bool:
-    if found is None or expected is None:
-        return found is expected
-    return math.isclose(found, expected, rel_tol=1e-9, abs_tol=1e-11)
+def close(result: float | None, expected: float | None) -> bool:
+    if result is None or expected is None:
+        return result is expected
+    return math.isclose(result, expected, rel_tol=1e-9, abs_tol=1e-11)
 
 
 def assert_equals(metric: tf.Metric, reference: Callable[[Part], float | None], case: Case) -> None:
@@ -326,8 +326,8 @@ def test_group_values_equal_the_reference(name: str, case: Case) -> None:
 @given(cases())
 def test_means_need_only_one_column(case: Case) -> None:
     for metric, name in ((tf.mean_prediction, "estimate"), (tf.mean_truth, "truth")):
-        found = values(metric.by_group(case.frame, **{name: name}, group_by="group", **case.counting), "group")
-        for group, (value, _) in found.items():
+        result = values(metric.by_group(case.frame, **{name: name}, group_by="group", **case.counting), "group")
+        for group, (value, _) in result.items():
             alone = Case([{**row, "truth": row[name], "estimate": row[name]} for row in case.rows], case.weighted)
             part = alone.part(group)
             assert close(value, mean(part.y, part.w) if part.y else None)
@@ -337,8 +337,8 @@ def test_weighted_median_is_midpoint_at_half_the_weight(
     engine: Callable[[pl.DataFrame], Any],
 ) -> None:
     data = pl.DataFrame({"truth": [1.0, 2.0, 5.0], "estimate": [0.0, 0.0, 0.0], "weight": [1, 1, 2]})
-    found = as_polars(tf.median_absolute_error(engine(data), "truth", "estimate", case_weights="weight"))
-    assert found[".estimate"].item() == 3.5
+    result = as_polars(tf.median_absolute_error(engine(data), "truth", "estimate", case_weights="weight"))
+    assert result[".estimate"].item() == 3.5
 
 
 @LAW
@@ -354,10 +354,10 @@ def test_unweighted_median_equals_scikit_learn(case: Case) -> None:
 
 def test_relative_errors_with_zero_truths(engine: Callable[[pl.DataFrame], Any]) -> None:
     data = pl.DataFrame({"truth": [0.0, 1.0, 0.0, 1.0], "estimate": [1.0, 1.0, 0.0, 1.0], "group": [*"aabb"]})
-    found = tf.metric_set(tf.mape, tf.smape)(
+    result = tf.metric_set(tf.mape, tf.smape)(
         engine(data), "truth", "estimate", group_by="group", on_undefined="ignore", explain=True
     )
-    assert as_polars(found).select(".metric", "group", ".estimate", ".status").rows() == [
+    assert as_polars(result).select(".metric", "group", ".estimate", ".status").rows() == [
         ("mape", "a", math.inf, "infinite"),
         ("mape", "b", None, "zero_denominator"),
         ("smape", "a", 100.0, "ok"),
@@ -386,10 +386,10 @@ def part_of(data: pl.DataFrame, *, weighted: bool) -> Part:
 CENTRED = tf.metric_set(tf.rsq, tf.ccc, tf.rsq_trad, tf.rpd, tf.iic)
 
 
-def assert_no_digits_lost(found: pl.DataFrame, data: pl.DataFrame, *, weighted: bool) -> None:
+def assert_no_digits_lost(result: pl.DataFrame, data: pl.DataFrame, *, weighted: bool) -> None:
     part = part_of(data, weighted=weighted)
     wrong: dict[str, tuple[float | None, float | None]] = {}
-    for name, number in found.select(".metric", ".estimate").rows():
+    for name, number in result.select(".metric", ".estimate").rows():
         expected = REFERENCES[name](part)
         if name == "rsq_trad":
             squares = sum(Fraction(w) * (Fraction(y) - Fraction(e)) ** 2 for y, e, w in zip(*part[:3], strict=True))
@@ -478,13 +478,13 @@ def test_dropped_rows_do_not_affect_precision(name: str, first: bool) -> None:  
 
 def test_biased_ccc_does_not_depend_on_weight_scale() -> None:
     data = pl.DataFrame({"truth": [1.0, 2.0, 4.0], "estimate": [1.5, 2.5, 3.0], "weight": [0.25, 0.5, 0.25]})
-    found = [
+    result = [
         TWEAKS["ccc_biased"][0](
             data.with_columns(pl.col("weight") * factor), "truth", "estimate", case_weights="weight"
         )[".estimate"].item()
         for factor in (1, 2, 3, 100)
     ]
-    assert found == pytest.approx([concordance(part_of(data, weighted=True), bias=True)] * 4)
+    assert result == pytest.approx([concordance(part_of(data, weighted=True), bias=True)] * 4)
 
 
 def surprise(count: int, rate: float) -> float:
@@ -499,11 +499,11 @@ def surprise(count: int, rate: float) -> float:
 def test_poisson_log_loss_of_large_counts_keeps_precision(count: int) -> None:
     for rate in (float(count), count * (1 + 1e-7), count * 1.5, count * 3.0, 1.0):
         data = pl.DataFrame({"y": [float(count)], "p": [rate]})
-        found = tf.poisson_log_loss(data, "y", "p")[".estimate"].item()
-        assert found == pytest.approx(surprise(int(float(count)), rate), rel=1e-6)
+        result = tf.poisson_log_loss(data, "y", "p")[".estimate"].item()
+        assert result == pytest.approx(surprise(int(float(count)), rate), rel=1e-6)
 
 
-# Beyond what floats hold
+# Limits of floats
 
 
 LAST_DIGITS = {
@@ -532,8 +532,8 @@ def test_integers_beyond_2_to_53_raise(name: str) -> None:
 
 def test_integers_below_2_to_53_are_exact(engine: Callable[[pl.DataFrame], Any]) -> None:
     data = pl.DataFrame({"y": [2**53 - 1, 2**53 - 4, 7], "p": [2**53 - 3, 2**53 - 1, 7]})
-    found = as_polars(tf.metric_set(tf.rmse, tf.mae)(engine(data), "y", "p"))
-    assert found[".estimate"].to_list() == pytest.approx([math.sqrt((4 + 9) / 3), 5 / 3])
+    result = as_polars(tf.metric_set(tf.rmse, tf.mae)(engine(data), "y", "p"))
+    assert result[".estimate"].to_list() == pytest.approx([math.sqrt((4 + 9) / 3), 5 / 3])
     with pytest.raises(tf.ColumnError, match=r"2\*\*53 or more"):
         tf.rmse(engine(data.with_columns(pl.col("y") + 1)), "y", "p")
 
@@ -559,11 +559,11 @@ def test_metrics_scale_with_large_and_small_numbers(factor: float) -> None:
     calls: list[dict[str, Any]] = [{}, {"case_weights": "w"}]
     for options in calls:
         for metric, power in ((tf.rmse, 1), (tf.mae, 1), (tf.mse, 2), (tf.rsq, 0), (tf.ccc, 0), (tf.rsq_trad, 0)):
-            found, plain = (metric(each, "y", "p", **options)[".estimate"].item() for each in (scaled, data))
-            assert found == pytest.approx(plain * factor**power), metric.name
+            result, plain = (metric(item, "y", "p", **options)[".estimate"].item() for item in (scaled, data))
+            assert result == pytest.approx(plain * factor**power), metric.name
 
 
-# Without a value
+# Undefined values
 
 
 CONSTANT = {
@@ -583,33 +583,33 @@ def test_constant_truth_is_null_and_warned_once(name: str, middle: float) -> Non
         }
     )
     metric: tf.Metric = getattr(tf, name)
-    with pytest.warns(tf.UndefinedWarning) as said:
-        found = metric(data, "truth", "estimate", group_by="group", explain=True)
-    assert len(said) == 1
-    assert str(said[0].message).startswith(f"{name} has no value (constant) in (group='b'). ")
-    assert found[".status"].to_list() == ["ok", "constant"]
-    assert found[".estimate"].is_null().to_list() == [False, True]
+    with pytest.warns(tf.UndefinedWarning) as caught:
+        result = metric(data, "truth", "estimate", group_by="group", explain=True)
+    assert len(caught) == 1
+    assert str(caught[0].message).startswith(f"{name} has no value (constant) in (group='b'). ")
+    assert result[".status"].to_list() == ["ok", "constant"]
+    assert result[".estimate"].is_null().to_list() == [False, True]
 
 
 @pytest.mark.parametrize("name", [*CONSTANT, "rpd"])
 def test_single_row_group_is_constant(name: str) -> None:
     data = pl.DataFrame({"truth": [1.0, 2.0, 4.0, 5.1], "estimate": [1.5, 2.5, 3.0, 5.0], "group": [*"aaab"]})
     gap = tf.new_groupwise_metric(getattr(tf, name), "gap", tf.difference())("group")
-    with pytest.warns(tf.UndefinedWarning) as said:
-        found = gap(data, "truth", "estimate", explain=True)
-    assert len(said) == 1
-    assert str(said[0].message).startswith(f"{name} has no value (constant) in group 'b'. ")
-    assert found[".estimate"].to_list() == [None]
-    assert found[".groups_left_out"].to_list() == [["b"]]
+    with pytest.warns(tf.UndefinedWarning) as caught:
+        result = gap(data, "truth", "estimate", explain=True)
+    assert len(caught) == 1
+    assert str(caught[0].message).startswith(f"{name} has no value (constant) in group 'b'. ")
+    assert result[".estimate"].to_list() == [None]
+    assert result[".groups_left_out"].to_list() == [["b"]]
     assert gap.by_group(data, "truth", "estimate")[".status"].to_list() == ["ok", "constant"]
 
 
 def test_no_complete_rows_give_null() -> None:
     every = tf.get_metrics("numeric")
     data = pl.DataFrame({"truth": [None, 1.0], "estimate": [1.0, None]})
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = every(data, "truth", "estimate")
-    assert [each.category for each in said] == [tf.UndefinedWarning]
+        result = every(data, "truth", "estimate")
+    assert [item.category for item in caught] == [tf.UndefinedWarning]
     # the mean of the one is there without the other
-    assert found.filter(pl.col(".estimate").is_not_null())[".metric"].to_list() == ["mean_prediction", "mean_truth"]
+    assert result.filter(pl.col(".estimate").is_not_null())[".metric"].to_list() == ["mean_prediction", "mean_truth"]

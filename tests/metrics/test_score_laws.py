@@ -141,8 +141,8 @@ def close(one: float | None, other: float | None) -> bool:
     return math.isclose(one, other, rel_tol=1e-7, abs_tol=1e-9)
 
 
-def assert_same(found: pl.DataFrame, expected: pl.DataFrame, but: dict[str, str] | set[str] | None = None) -> None:
-    one, other = numbers(found), numbers(expected)
+def assert_same(result: pl.DataFrame, expected: pl.DataFrame, but: dict[str, str] | set[str] | None = None) -> None:
+    one, other = numbers(result), numbers(expected)
     assert one.keys() == other.keys()
     left_out = set(but or ())
     assert not {
@@ -204,10 +204,10 @@ def test_row_order_does_not_matter(kind: str, data: st.DataObject) -> None:
 def test_group_by_equals_filtering(kind: str, data: st.DataObject) -> None:
     case = data.draw(cases(kind))
     grouped = case.call(outer=True)
-    for (place,), part in case.frame.group_by("outer"):
+    for (index,), part in case.frame.group_by("outer"):
         if case.weighted and not part["weight"].sum():
             continue  # weights that are all zero are an error
-        assert_same(grouped.filter(outer=place).drop("outer"), case.call(part, outer=False))
+        assert_same(grouped.filter(outer=index).drop("outer"), case.call(part, outer=False))
 
 
 @each_kind
@@ -245,8 +245,8 @@ def test_inequality_splits_into_within_and_between_groups(kind: str, data: st.Da
     index, within, between = INEQUALITY[kind]
     parts = (within("group", alpha=alpha, name="within"), between("group", alpha=alpha, name="between"))
     case = data.draw(cases(kind))
-    found = numbers(case.call(every=tf.metric_set(tf.metric_tweak(index, "all", alpha=alpha), *parts), outer=True))
-    for place in {outer for outer, *_ in found}:
-        of_all, of_groups = found[place, "all", None], [found[place, part.name, "group"] for part in parts]
-        finite = [each for each in (of_all, *of_groups) if each is not None and math.isfinite(each)]
-        assert len(finite) < 3 or close(sum(finite[1:]), of_all), (place, of_all, of_groups)
+    result = numbers(case.call(every=tf.metric_set(tf.metric_tweak(index, "all", alpha=alpha), *parts), outer=True))
+    for position in {outer for outer, *_ in result}:
+        of_all, of_groups = result[position, "all", None], [result[position, part.name, "group"] for part in parts]
+        finite = [item for item in (of_all, *of_groups) if item is not None and math.isfinite(item)]
+        assert len(finite) < 3 or close(sum(finite[1:]), of_all), (position, of_all, of_groups)

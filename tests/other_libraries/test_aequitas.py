@@ -166,7 +166,7 @@ def verdict(ratio: float | None, tau: float) -> bool | None:
 
 def together(verdicts: list[bool | None]) -> bool | None:
     """Whether all hold of which something can be said."""
-    known = [each for each in verdicts if each is not None]
+    known = [item for item in verdicts if item is not None]
     return all(known) if known else None
 
 
@@ -174,7 +174,7 @@ def parities(ratios: dict[str, float | None], tau: float) -> dict[str, Field]:
     """Each parity and each pair, of the ratios of one group."""
     fields = {name: Field(single := verdict(ratios[rate], tau), single) for name, rate in PARITIES.items()}
     for name, pair in PAIRS.items():
-        ours, theirs = together([fields[each].ours for each in pair]), [fields[each].theirs for each in pair]
+        ours, theirs = together([fields[item].ours for item in pair]), [fields[item].theirs for item in pair]
         ruled = None if theirs == [None, None] else all(theirs)
         fields[name] = Field(ours, ruled, None if ours == ruled else "half_undefined")
     return fields
@@ -187,20 +187,20 @@ def group_parities(data: str, attribute: str, method: str, group: str, tau: floa
 def attribute_parities(data: str, attribute: str, method: str, tau: float) -> dict[str, Field]:
     """Ours of the farthest groups; theirs of the verdicts on all groups."""
     ours = parities(farthest(data, attribute, method), tau)
-    each = [group_parities(data, attribute, method, group, tau) for group in by_group(data, attribute)]
+    values = [group_parities(data, attribute, method, group, tau) for group in by_group(data, attribute)]
     fields: dict[str, Field] = {}
     for name, field in ours.items():
-        ruled = together([group[name].theirs for group in each])
+        ruled = together([group[name].theirs for group in values])
         fields[name] = Field(field.ours, ruled, None if field.ours == ruled else "half_undefined")
     return fields
 
 
 def overall_parities(data: str, method: str, tau: float) -> dict[str, Field]:
-    each = [attribute_parities(data, attribute, method, tau) for attribute in ATTRIBUTES]
+    values = [attribute_parities(data, attribute, method, tau) for attribute in ATTRIBUTES]
     fields: dict[str, Field] = {}
     for name in ("Unsupervised Fairness", "Supervised Fairness"):
-        ours = together([attribute[name].ours for attribute in each])
-        ruled = all(attribute[name].theirs is not False for attribute in each)
+        ours = together([attribute[name].ours for attribute in values])
+        ruled = all(attribute[name].theirs is not False for attribute in values)
         fields[name] = Field(ours, ruled, None if ours == ruled else "undefined_is_fair")
     ours, ruled = together([field.ours for field in fields.values()]), all(field.theirs for field in fields.values())
     return fields | {"Overall Fairness": Field(ours, ruled)}
@@ -251,11 +251,11 @@ def test_records_are_reproduced(function: str) -> None:
 
 
 def check_record(record: dict[str, Any]) -> None:
-    found = answer(record)
+    result = answer(record)
     expected = {name: value for name, value in record["value"].items() if name not in OUT_OF_SCOPE}
-    assert found.keys() == expected.keys()
+    assert result.keys() == expected.keys()
     for name, theirs in expected.items():
-        field = found[name]
+        field = result[name]
         assert same(field.theirs, theirs), (name, field, theirs)
         assert same(field.ours, theirs) == (field.rule is None), (name, field, theirs)
 
@@ -270,8 +270,8 @@ def test_deviations_match_the_table() -> None:
 @pytest.mark.parametrize("data", sorted(DATA))
 def test_farthest_ratio_equals_the_extreme_ratio_over_groups(data: str, attribute: str, method: str) -> None:
     for rate, ratio in farthest(data, attribute, method).items():
-        each = [disparity(data, attribute, method, group, rate) for group in by_group(data, attribute)]
-        smallest = [min(one, 1 / one if one else math.inf) for one in each if one is not None]
+        values = [disparity(data, attribute, method, group, rate) for group in by_group(data, attribute)]
+        smallest = [min(one, 1 / one if one else math.inf) for one in values if one is not None]
         assert (ratio is None) == (not smallest)
         assert ratio is None or min(smallest) == pytest.approx(min(ratio, 1 / ratio if ratio else math.inf), rel=1e-9)
 

@@ -120,7 +120,7 @@ for question in QUESTIONS.values():
 @cache
 def answers(call: Call) -> pl.DataFrame:
     """The numbers of all metrics that are asked of one call, in one pass; `.metric` is the place of each."""
-    metrics = [replace(member, name=str(place)) for place, member in enumerate(TOGETHER[call])]
+    metrics = [replace(member, name=str(index)) for index, member in enumerate(TOGETHER[call])]
     return tf.metric_set(*metrics)(
         data(call.data), call.truth, call.estimate, probs="score", case_weights=call.weights, group_by=call.sides,
         on_undefined="ignore", explain=True,
@@ -140,33 +140,33 @@ def ours(record: dict[str, Any]) -> Any:
     call, metric = question.call, question.metric
     if isinstance(metric, tf.LinearSubgroup):
         scored: Any = {"probs": "score"} if metric.metric.kind == "prob" else {"estimate": call.estimate}
-        found = metric(data(call.data), call.truth, **scored)
-        return found[".violation"].max()
+        result = metric(data(call.data), call.truth, **scored)
+        return result[".violation"].max()
     if record["function"] == "sklearn.intersection":
-        found = metric.by_group(
+        result = metric.by_group(
             data(call.data), call.truth, call.estimate, case_weights=call.weights, on_undefined="ignore"
         )
-        return dict(found.select(".group", ".estimate").rows())
+        return dict(result.select(".group", ".estimate").rows())
     if isinstance(metric, tf.MetricSet):
         values = [value(call, member, side=question.side) for member in metric]
         if isinstance(theirs, dict):
             return dict(zip(theirs, values, strict=True))
         groups = groups_of(record["params"], record["data"])
-        return {":".join(map(str, group.values())): each for group, each in zip(groups, values, strict=True)}
+        return {":".join(map(str, group.values())): item for group, item in zip(groups, values, strict=True)}
     return value(call, metric, side=question.side)
 
 
 def number(theirs: Any) -> float | None:
-    found = float(theirs)
-    return None if math.isnan(found) else found
+    result = float(theirs)
+    return None if math.isnan(result) else result
 
 
 def theirs_of(record: dict[str, Any]) -> Any:
     theirs = record["value"]
     if isinstance(theirs, dict):
-        return {name: number(each) for name, each in theirs.items()}
+        return {name: number(item) for name, item in theirs.items()}
     if isinstance(theirs, list):
-        return {":".join(map(str, listed(each["group"]))): number(each["value"]) for each in theirs}
+        return {":".join(map(str, listed(item["group"]))): number(item["value"]) for item in theirs}
     return number(theirs)
 
 
@@ -178,7 +178,7 @@ def same(one: Any, other: Any) -> bool:
     return one == other or math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
 
 
-# What AIF360 makes of our values where it has other rules
+# AIF360's rules, applied to our values
 
 
 def by_side(record: dict[str, Any], *metrics: tf.Metric) -> dict[str, list[tuple[float | None, int]]]:
@@ -191,10 +191,10 @@ def by_side(record: dict[str, Any], *metrics: tf.Metric) -> dict[str, list[tuple
         data(call.data), call.truth, call.estimate, probs="score", case_weights=call.weights, on_undefined="ignore"
     )
     order = pl.col(".group").cast(pl.Enum(["unprivileged", "privileged", "neither"]), strict=False)
-    found: dict[str, list[tuple[float | None, int]]] = {}
+    result: dict[str, list[tuple[float | None, int]]] = {}
     for name, value, size in rows.sort(order).select(".metric", ".estimate", ".n").rows():
-        found.setdefault(name, []).append((value, size))
-    return found
+        result.setdefault(name, []).append((value, size))
+    return result
 
 
 def between(record: dict[str, Any]) -> float:
@@ -224,7 +224,7 @@ def zero_for_undefined(record: dict[str, Any]) -> Any:
     named = {"average_predictive_value_difference": ("precision", "false_omission_rate")}.get(function)
     named = named or (record["params"].get("metric_fun") or function.rpartition("_")[0],)
     sides = by_side(record, *(getattr(tf, name) for name in named)).values()
-    pairs = [(each[0][0] or 0.0, each[1][0] or 0.0) for each in sides]
+    pairs = [(item[0][0] or 0.0, item[1][0] or 0.0) for item in sides]
     if function.endswith("ratio"):
         return pairs[0][0] / pairs[0][1]
     return sum(one - other for one, other in pairs) / len(pairs)
@@ -290,12 +290,12 @@ def check_record(record: dict[str, Any]) -> None:
 
 
 def test_deviations_match_the_table() -> None:
-    found = Counter(rule for record in RECORDS if (rule := deviation(record)))
-    assert found == {rule: count for rule, (_, _, count) in DEVIATIONS.items()}
+    result = Counter(rule for record in RECORDS if (rule := deviation(record)))
+    assert result == {rule: count for rule, (_, _, count) in DEVIATIONS.items()}
 
 
 def test_infinite_values_have_status_infinite() -> None:
-    endless = [each for each in RECORDS if deviation(each) is None and theirs_of(each) in (math.inf, -math.inf)]
+    endless = [item for item in RECORDS if deviation(item) is None and theirs_of(item) in (math.inf, -math.inf)]
     for record in endless:
         question = QUESTIONS[record["id"]]
         row = answers(question.call).filter(pl.col(".metric") == str(TOGETHER[question.call].index(question.metric)))
@@ -311,7 +311,7 @@ def test_infinite_values_have_status_infinite() -> None:
 @pytest.mark.parametrize("index", [tf.theil_index, tf.between_group_theil_index("sex"), tf.consistency(["x1"])])
 def test_inequality_indices_use_weights(index: Any) -> None:
     frame = data("a400_weighted")
-    plain, weighted = (index(frame, "y_true", "y_pred", case_weights=each)[".estimate"][0] for each in (None, "weight"))
+    plain, weighted = (index(frame, "y_true", "y_pred", case_weights=item)[".estimate"][0] for item in (None, "weight"))
     assert abs(plain - weighted) > 1e-6
 
 

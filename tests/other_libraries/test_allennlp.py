@@ -43,9 +43,9 @@ def ours(data: str, function: str, by: str, distance: str, *, masked: bool) -> V
     frame = reference_data(data).with_row_index("row")
     frame = frame.filter(pl.col("row") % 5 != 2) if masked else frame
     metric = page.ROWS["fairness_metrics"][f'{function}(…, "{distance}")'](column)
-    found = metric.by_group(frame, "y_multi", "pred_multi", labels=[0, 1, 2, 3], on_undefined="ignore")
-    keys = found.select(".level", pl.col(".group").replace(codes)).rows()
-    return dict(zip(keys, found[".estimate"], strict=True))
+    result = metric.by_group(frame, "y_multi", "pred_multi", labels=[0, 1, 2, 3], on_undefined="ignore")
+    keys = result.select(".level", pl.col(".group").replace(codes)).rows()
+    return dict(zip(keys, result[".estimate"], strict=True))
 
 
 def asked(record: dict[str, Any]) -> Values:
@@ -57,8 +57,8 @@ def asked(record: dict[str, Any]) -> Values:
 def theirs(record: dict[str, Any]) -> Values:
     value = record["value"]
     if record["function"] == "Independence":
-        return {(None, group): number(each) for group, each in value.items()}
-    return {(level, group): number(each) for level, groups in value.items() for group, each in groups.items()}
+        return {(None, group): number(item) for group, item in value.items()}
+    return {(level, group): number(item) for level, groups in value.items() for group, item in groups.items()}
 
 
 def number(value: Any) -> float | None:
@@ -72,22 +72,22 @@ def test_records_are_reproduced() -> None:
 def check_record(record: dict[str, Any]) -> None:
     mine = asked(record)
     for key, expected in theirs(record).items():
-        found = mine.get(key)
-        assert (found is None) == (expected is None), key
-        assert found is None or found == pytest.approx(expected, rel=1e-6, abs=1e-6), key  # single precision
+        result = mine.get(key)
+        assert (result is None) == (expected is None), key
+        assert result is None or result == pytest.approx(expected, rel=1e-6, abs=1e-6), key  # single precision
 
 
 def test_records_where_allennlp_raises_still_have_values() -> None:
     raised = [record for record in RECORDS.values() if record["value"] is None]
-    found = Counter(record["function"] for record in raised)
-    assert found == {"Independence": 12, "Separation": 26, "Sufficiency": 20}
+    result = Counter(record["function"] for record in raised)
+    assert result == {"Independence": 12, "Separation": 26, "Sufficiency": 20}
     assert all(any(value is not None for value in asked(record).values()) for record in raised)
 
 
 def test_mutual_information_equals_g_statistic_over_twice_the_rows() -> None:
     stats = pytest.importorskip("scipy.stats")
     frame = reference_data("a400_weighted")
-    found = tf.mutual_information("race")(frame, estimate="pred_multi")[".estimate"].item()
+    result = tf.mutual_information("race")(frame, estimate="pred_multi")[".estimate"].item()
     table = frame.pivot("pred_multi", index="race", values="y_true", aggregate_function="len").fill_null(0)
     g = stats.chi2_contingency(table.drop("race").to_numpy(), correction=False, lambda_="log-likelihood").statistic
-    assert 2 * frame.height * found == pytest.approx(g, rel=1e-9)
+    assert 2 * frame.height * result == pytest.approx(g, rel=1e-9)

@@ -188,12 +188,12 @@ def binary(data: str, groups: str) -> dict[str, Field]:
     sides = SIDES[groups]
     metrics = tf.metric_set(*(factory(sides, name=name) for name, factory in COMPARED.items()))
     columns: dict[str, Any] = {"truth": "y_true", "estimate": "y_pred", "probs": "score", "on_undefined": "ignore"}
-    found = dict(metrics(DATA[data], **columns).select(".metric", ".estimate").iter_rows())
+    result = dict(metrics(DATA[data], **columns).select(".metric", ".estimate").iter_rows())
     rates = named(tf.metric_set(tf.sens, tf.miss_rate, tf.fall_out), tf.difference())(sides)
     each = rates.by_group(DATA[data], "y_true", "y_pred", on_undefined="ignore")
     filled = {(metric, group): value or 0.0 for metric, group, value in each[[".metric", ".group", ".estimate"]].rows()}
-    fields = {name: plain(value) for name, value in found.items()}
-    for name in (name for name in RATES if found[name] is None):
+    fields = {name: plain(value) for name, value in result.items()}
+    for name in (name for name in RATES if result[name] is None):
         gaps = [filled[rate, "unprivileged"] - filled[rate, "privileged"] for rate in RATES[name]]
         fields[name] = Field(None, sum(gaps) / len(gaps), "undefined_is_zero")
     return fields
@@ -222,16 +222,16 @@ def numeric(data: str, groups: str, estimate: str, q: float) -> dict[str, Field]
 def curves(data: str, groups: str, scores: str) -> dict[str, Field]:
     """What is read from selection rates at many thresholds, which are quantiles of all scores."""
     shares = [*np.linspace(1, 0, 150), *np.linspace(1, 0, 100), 0.5, 0.8, 0.9]
-    thresholds = [float(each) for each in np.quantile(DATA[data][scores], shares)]
+    thresholds = [float(item) for item in np.quantile(DATA[data][scores], shares)]
     metrics = tf.metric_set(tf.statistical_parity_difference(SIDES[groups]), tf.disparate_impact(SIDES[groups]))
     result = metrics(DATA[data], probs=scores, threshold=sorted(set(thresholds)), on_undefined="ignore")
-    found = {
+    actual = {
         (metric, threshold): value
         for metric, threshold, value in result.select(".metric", ".threshold", ".estimate").iter_rows()
     }
-    gaps = [found["statistical_parity_difference", each] for each in thresholds]
-    ratios = [found["disparate_impact", each] for each in thresholds]
-    levels = [each for each in range(150, 250) if 0.8 < (ratios[each] or 0) < 1.2]
+    gaps = [actual["statistical_parity_difference", item] for item in thresholds]
+    ratios = [actual["disparate_impact", item] for item in thresholds]
+    levels = [item for item in range(150, 250) if 0.8 < (ratios[item] or 0) < 1.2]
     fields = {
         "max_statistical_parity": max(map(abs, gaps[:150])),
         "statistical_parity_auc": sum(map(abs, gaps[:150])) / 150,
@@ -309,9 +309,9 @@ def multiclass(data: str, by: str) -> dict[str, Field]:
     }
     ruled = filled_distances(data, by)
     fields: dict[str, Field] = {}
-    for name, each in distances.items():
+    for name, item in distances.items():
         for word, single in {"mean": np.mean, "max": np.max}.items():
-            one, other = float(single(each)), float(single(ruled[name]))
+            one, other = float(single(item)), float(single(ruled[name]))
             same_number = math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
             fields[f"multiclass_{name} {word}"] = Field(one, other, None if same_number else "empty_class")
     return fields
@@ -370,10 +370,10 @@ def answer(name: str) -> dict[str, Field]:
         selected = (pl.col(params["y_pred"]) >= threshold).alias("selected")
         return success(data, params["groups"], estimate=selected)
     if function.endswith(("_matrix", "_tensor")):
-        return {place: plain(value) for place, value in flat(table(record)).items()}
+        return {index: plain(value) for index, value in flat(table(record)).items()}
     arguments = [params[name] for name in ("q", "alpha", "aggregation_fun", "n_neighbors") if name in params]
     if arguments and isinstance(arguments[0], list):
-        return {str(place): number(f"{function} {q}", record) for place, q in enumerate(arguments[0])}
+        return {str(index): number(f"{function} {q}", record) for index, q in enumerate(arguments[0])}
     return {"": number(" ".join(map(str, [function, *arguments])), record)}
 
 
@@ -392,11 +392,11 @@ def flat(value: Any) -> dict[str, Any]:
     if isinstance(value, list) and value and isinstance(value[0], dict):
         value = {str(row["index_0"]): {name: row[name] for name in row if name != "index_0"} for row in value}
     if isinstance(value, list):
-        value = {str(place): each for place, each in enumerate(value)}
+        value = {str(index): item for index, item in enumerate(value)}
     if not isinstance(value, dict):
         return {"": value}
-    inner = {name: flat(each) for name, each in value.items()}
-    return {" ".join(filter(None, (name, place))): each for name in inner for place, each in inner[name].items()}
+    inner = {name: flat(item) for name, item in value.items()}
+    return {" ".join(filter(None, (name, index))): item for name in inner for index, item in inner[name].items()}
 
 
 def same(ours: Any, theirs: Any) -> bool:
@@ -416,12 +416,12 @@ def test_records_are_reproduced(function: str) -> None:
 
 
 def check_record(name: str) -> None:
-    found, expected = answer(name), flat(RECORDS[name]["value"])
-    assert found.keys() == expected.keys()
-    for place, theirs in expected.items():
-        field = found[place]
-        assert same(field.theirs, theirs), (place, field, theirs)
-        assert same(field.ours, theirs) == (field.rule is None), (place, field, theirs)
+    result, expected = answer(name), flat(RECORDS[name]["value"])
+    assert result.keys() == expected.keys()
+    for index, theirs in expected.items():
+        field = result[index]
+        assert same(field.theirs, theirs), (index, field, theirs)
+        assert same(field.ours, theirs) == (field.rule is None), (index, field, theirs)
 
 
 def test_deviations_match_the_table() -> None:
@@ -438,10 +438,10 @@ def test_every_record_is_compared_or_listed() -> None:
 
 def test_disparity_with_an_empty_side_is_null() -> None:
     with pytest.warns(tf.UndefinedWarning, match="'sex' is never 2"):
-        found = tf.statistical_parity_difference(tf.privileged(sex=0, unprivileged={"sex": 2}))(
+        result = tf.statistical_parity_difference(tf.privileged(sex=0, unprivileged={"sex": 2}))(
             DATA["a400_weighted"], estimate="y_pred"
         )
-    assert found[".estimate"].to_list() == [None]
+    assert result[".estimate"].to_list() == [None]
 
 
 def test_scores_given_as_estimate_raise() -> None:

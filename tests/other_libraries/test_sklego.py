@@ -128,5 +128,5 @@ def check_record(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore:.*zero_division.*", "ignore::UserWarning")
 def test_deviations_match_the_table() -> None:
-    found = Counter(rule for name in RECORDS if (rule := deviation(name)))
-    assert found == {rule: count for rule, (count, _) in DEVIATIONS.items()}
+    result = Counter(rule for name in RECORDS if (rule := deviation(name)))
+    assert result == {rule: count for rule, (count, _) in DEVIATIONS.items()}

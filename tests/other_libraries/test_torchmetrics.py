@@ -154,15 +154,15 @@ def ratios(call: Call) -> dict[tuple[str, str], Ratio]:
     metric, frame, truth, given = metrics(call), data(call.data), truth_of(call), predicted(call)
     quiet: dict[str, Any] = {"on_undefined": "ignore", "explain": True}
     if call.batch_size:
-        found = metric.compute(tally(call, metric), **quiet)
+        result = metric.compute(tally(call, metric), **quiet)
     elif call.preds == "logit(score)":
-        found = metric(kept(call), truth, **given, **quiet)
+        result = metric(kept(call), truth, **given, **quiet)
     else:
         arrays = {role: frame[what].to_numpy() if isinstance(what, str) else what for role, what in given.items()}
         by = {feature: frame[feature].to_numpy() for feature in features(call)}
         known = None if truth is None else frame[truth].to_numpy()
-        found = metric.arrays(known, by=by, ignore_index=call.ignore_index, **arrays, **quiet)
-    rows = found.select(".metric", ".by", ".estimate", ".group_min", ".group_max").rows()
+        result = metric.arrays(known, by=by, ignore_index=call.ignore_index, **arrays, **quiet)
+    rows = result.select(".metric", ".by", ".estimate", ".group_min", ".group_max").rows()
     return {(metric, by): (value, low, high) for metric, by, value, low, high in rows}
 
 
@@ -178,9 +178,9 @@ def shares(call: Call) -> Groups:
     return by_metric(metric.by_group(kept(call), truth_of(call), **predicted(call), on_undefined="ignore"))
 
 
-def by_metric(found: pl.DataFrame) -> Groups:
+def by_metric(result: pl.DataFrame) -> Groups:
     groups: Groups = {}
-    for metric, by, group, value, size in found.select(".metric", ".by", ".group", ".estimate", ".denominator").rows():
+    for metric, by, group, value, size in result.select(".metric", ".by", ".group", ".estimate", ".denominator").rows():
         groups.setdefault((metric, by), {})[group] = (value, size)
     return groups
 
@@ -188,8 +188,8 @@ def by_metric(found: pl.DataFrame) -> Groups:
 def ours(record: dict[str, Any]) -> Values:
     call, kinds, feature = call_of(record), kinds_of(record), record["params"]["groups"]
     if not kinds:
-        found = [shares(call).get((share, feature), {}) for share in SHARES]
-        return {group: [each[group][0] for each in found] for group in found[0]}
+        result = [shares(call).get((share, feature), {}) for share in SHARES]
+        return {group: [item[group][0] for item in result] for group in result[0]}
     return {kind: ratios(call)[RATIOS[kind], feature] for kind in kinds}
 
 
@@ -197,10 +197,10 @@ def theirs(record: dict[str, Any]) -> Values:
     value: dict[str, Any] = record["value"]
     if not kinds_of(record):
         return {
-            group.removeprefix("group_"): [None if each == "NaN" else each for each in shares]
+            group.removeprefix("group_"): [None if item == "NaN" else item for item in shares]
             for group, shares in value.items()
         }
-    return {(named := key.split("_"))[0]: (each, named[1], named[2]) for key, each in value.items()}
+    return {(named := key.split("_"))[0]: (item, named[1], named[2]) for key, item in value.items()}
 
 
 def same(one: Values, other: Values) -> bool:
@@ -215,17 +215,17 @@ def equal(one: object, other: object) -> bool:
     return one == other
 
 
-# What torchmetrics makes of our values where it has other rules
+# torchmetrics' rules, applied to our values
 
 
 @cache
 def by_batch(call: Call, *, shares: bool) -> list[Groups]:
     """The rates, or the shares, of the groups in each batch; without batches, in the one that all rows are."""
     frame = kept(call).with_columns(batch=pl.col("row") // (call.batch_size or ROWS))
-    found = metrics(call, shares=shares).by_group(
+    result = metrics(call, shares=shares).by_group(
         frame, truth_of(call), **predicted(call), group_by="batch", on_undefined="ignore"
     )
-    return [by_metric(part) for _, part in found.group_by("batch", maintain_order=True)]
+    return [by_metric(part) for _, part in result.group_by("batch", maintain_order=True)]
 
 
 def groups_in_batches(call: Call, feature: str) -> list[list[str]]:
@@ -248,7 +248,7 @@ def by_position(record: dict[str, Any]) -> Values:
     """In a batch that lacks a group the following ones are booked one slot lower."""
     call, kinds, feature = call_of(record), kinds_of(record), record["params"]["groups"]
     slots = range(record["params"]["num_groups"])
-    found: dict[str, list[float]] = {}
+    result: dict[str, list[float]] = {}
     for metric in [RATES[kind] for kind in kinds] or SHARES:
         sums = [[0.0, 0] for _ in slots]
         for batch, groups in zip(by_batch(call, shares=not kinds), groups_in_batches(call, feature), strict=True):
@@ -256,17 +256,17 @@ def by_position(record: dict[str, Any]) -> Values:
                 value, denominator = batch[metric, feature].get(group, (None, 0))
                 sums[slot][0] += (value or 0) * denominator
                 sums[slot][1] += denominator
-        found[metric] = [part / whole if whole else 0.0 for part, whole in sums]
+        result[metric] = [part / whole if whole else 0.0 for part, whole in sums]
     if kinds:
-        return {kind: ratio(found[RATES[kind]]) for kind in kinds}
-    return {str(slot): [found[share][slot] for share in SHARES] for slot in slots}
+        return {kind: ratio(result[RATES[kind]]) for kind in kinds}
+    return {str(slot): [result[share][slot] for share in SHARES] for slot in slots}
 
 
 def zero_for_undefined(record: dict[str, Any]) -> Values:
     (whole,) = by_batch(replace(call_of(record), batch_size=None), shares=False)
     slots, feature = range(record["params"]["num_groups"]), record["params"]["groups"]
     rates = {kind: whole[RATES[kind], feature] for kind in kinds_of(record)}
-    return {kind: ratio([each.get(str(slot), (None, 0))[0] or 0.0 for slot in slots]) for kind, each in rates.items()}
+    return {kind: ratio([item.get(str(slot), (None, 0))[0] or 0.0 for slot in slots]) for kind, item in rates.items()}
 
 
 def nan_for_absent(record: dict[str, Any]) -> Values:
@@ -310,10 +310,10 @@ def rule(record: dict[str, Any]) -> str:
 @pytest.mark.parametrize("name", sorted({record["data"] for record in RECORDS}))
 @pytest.mark.parametrize("function", sorted({record["function"] for record in RECORDS}))
 def test_records_are_reproduced(function: str, name: str) -> None:
-    found = rules(function, name)
+    result = rules(function, name)
 
     def check_record(record: dict[str, Any]) -> None:
-        of_ours = DEVIATIONS[found[record["id"]]][2](record) if record["id"] in found else ours(record)
+        of_ours = DEVIATIONS[result[record["id"]]][2](record) if record["id"] in result else ours(record)
         assert same(of_ours, theirs(record))
 
     asked = [record for record in RECORDS if (record["function"], record["data"]) == (function, name)]
@@ -322,8 +322,8 @@ def test_records_are_reproduced(function: str, name: str) -> None:
 
 def test_deviations_match_the_table() -> None:
     pairs = {(record["function"], record["data"]) for record in RECORDS}
-    found = Counter(rule for function, name in pairs for rule in rules(function, name).values())
-    assert found == {rule: count for rule, (count, _, _) in DEVIATIONS.items()}
+    result = Counter(rule for function, name in pairs for rule in rules(function, name).values())
+    assert result == {rule: count for rule, (count, _, _) in DEVIATIONS.items()}
 
 
 def test_no_score_equals_a_threshold() -> None:
@@ -352,9 +352,9 @@ def parity(groups: object, *, truth: object = None, **predictions: Any) -> dict[
     return pair(PARITY.arrays(truth, **predictions, by={"group": groups}, **QUIET), "DP")
 
 
-def pair(found: pl.DataFrame, kind: str) -> dict[str, Ratio]:
+def pair(result: pl.DataFrame, kind: str) -> dict[str, Ratio]:
     """The shape of its values."""
-    ((value, low, high),) = found.select(".estimate", ".group_min", ".group_max").rows()
+    ((value, low, high),) = result.select(".estimate", ".group_min", ".group_max").rows()
     return {kind: (value, low, high)}
 
 
@@ -370,17 +370,17 @@ def pair(found: pl.DataFrame, kind: str) -> dict[str, Ratio]:
 def test_group_values_may_be_of_any_dtype(name: str, times: int, dtype: Any, pair: tuple[str, str]) -> None:
     frame = data("a400_weighted")
     groups = (frame["sex"] * times).cast(dtype)
-    found = parity(groups.to_numpy(), truth=frame["y_true"], estimate=frame["y_pred"])
+    result = parity(groups.to_numpy(), truth=frame["y_true"], estimate=frame["y_pred"])
     one_of_two = case("demographic_parity with a target")["DP_0_1"]
-    assert same(dict(found), {"DP": (one_of_two, *pair)})
+    assert same(dict(result), {"DP": (one_of_two, *pair)})
     assert case(name) in ({"DP_0_1": one_of_two}, "ValueError")
 
 
 def test_groups_are_those_in_the_data() -> None:
     frame = data("a400_weighted")
     row = CLASSES["BinaryGroupStatRates"]("sex")
-    found = by_metric(row.by_group(frame, "y_true", "y_pred"))
-    mine = [[found[share, "sex"][group][0] for share in SHARES] for group in ("0", "1")]
+    result = by_metric(row.by_group(frame, "y_true", "y_pred"))
+    mine = [[result[share, "sex"][group][0] for share in SHARES] for group in ("0", "1")]
     one = CASES["functional.binary_groups_stat_rates", "num_groups=1 with two groups (max == num_groups passes)"][
         "value"
     ]
@@ -414,8 +414,8 @@ def test_batches_merge_by_group_value() -> None:
         for truth, estimate, group in batches
     ]
     total: Any = sum(tallies)
-    found = by_metric(row.compute_by_group(total))
-    mine = {group: [found[share, "group"][group][0] for share in SHARES] for group in ("0", "1", "2")}
+    result = by_metric(row.compute_by_group(total))
+    mine = {group: [result[share, "group"][group][0] for share in SHARES] for group in ("0", "1", "2")}
     assert mine == {"0": [0.5, 0.0, 0.0, 0.5], "1": [1.0, 0.0, 0.0, 0.0], "2": [0.0, 0.0, 0.0, 1.0]}
     assert record["value"]["group_1"] == [0.5, 0.0, 0.0, 0.5]
 
@@ -454,10 +454,10 @@ def test_cases_where_torchmetrics_raises() -> None:
     with pytest.raises(tf.LabelError, match="Which label"):
         PARITY.arrays(estimate=frame["y_pred"] + 1, by={"group": frame["sex"]})
     # nobody has a score of 1.5
-    found = OPPORTUNITY.arrays(
+    result = OPPORTUNITY.arrays(
         frame["y_true"], probs=frame["score"], threshold=1.5, by={"group": frame["sex"]}, **QUIET
     )
-    assert pair(found, "EO") == {"EO": (None, None, None)}
+    assert pair(result, "EO") == {"EO": (None, None, None)}
     nothing: Any = sum([])
     with pytest.raises(tf.ArgumentError, match="what `tally` has counted"):
         PARITY.compute(nothing)

@@ -89,13 +89,13 @@ for each in RECORDS:
 
 def check_record(record: dict[str, Any], results: list[dict[str, Any]]) -> None:
     assert len(results) == len(record["values"])
-    for expected, found in zip(record["values"], results, strict=True):
+    for expected, result in zip(record["values"], results, strict=True):
         for name, value in expected.items():
             if name != ".estimate":
-                assert found[name] == value
+                assert result[name] == value
         estimate = expected.get(".estimate")
         number = None if estimate is None else pytest.approx(float(estimate), rel=1e-9, abs=1e-12)
-        assert found[".estimate"] == number
+        assert result[".estimate"] == number
 
 
 @pytest.mark.filterwarnings("ignore::tidyfair.ConstantWarning")
@@ -121,11 +121,11 @@ def test_undefined_groups_are_dropped_by_default() -> None:
     )
     assert ".estimate" not in record["values"][0]
     with pytest.warns(tf.UndefinedWarning, match="sens has no value .zero denominator. in race 'rare'"):
-        (found,) = answer(call_of(record), metric_of(record), on_undefined="warn")
+        (result,) = answer(call_of(record), metric_of(record), on_undefined="warn")
     others = reference_data("c1000_nopos").filter(race="rare").height
     assert others > 0
-    assert found[".estimate"] is not None
-    assert found[".groups_left_out"] == ["rare"]
+    assert result[".estimate"] is not None
+    assert result[".groups_left_out"] == ["rare"]
 
 
 @pytest.mark.parametrize("record", SOFTMAX, ids=lambda record: record["id"])
@@ -137,8 +137,8 @@ def test_brier_class_uses_weights_without_softmax(record: dict[str, Any]) -> Non
     frame = frame.with_columns(softmax=weight.over(outer) if outer else weight)
     options: dict[str, Any] = {"probs": "score", "group_by": outer}
     theirs = tf.brier_class(frame, "y_true", case_weights="softmax", **options)
-    for expected, found in zip(record["values"], theirs.to_dicts(), strict=True):
-        assert found[".estimate"] == pytest.approx(expected[".estimate"], rel=1e-9)
+    for expected, result in zip(record["values"], theirs.to_dicts(), strict=True):
+        assert result[".estimate"] == pytest.approx(expected[".estimate"], rel=1e-9)
     ours = tf.brier_class(frame, "y_true", case_weights="weight", **options)
     scaled = tf.brier_class(frame, "y_true", case_weights=(pl.col("weight") * 100).alias("scaled"), **options)
     assert ours[".estimate"].to_list() == pytest.approx(scaled[".estimate"].to_list(), rel=1e-12)

@@ -27,8 +27,8 @@ def load() -> list[dict[str, Any]]:
     if not SHARED.exists():
         return []
     with gzip.open(SHARED / "yardstick_records.json.gz", "rt") as file:
-        found = json.load(file)
-    return [record for record in found if record["section"] != "edge_curve" and not record.get("error")]
+        result = json.load(file)
+    return [record for record in result if record["section"] != "edge_curve" and not record.get("error")]
 
 
 RECORDS = load()
@@ -70,11 +70,11 @@ def metric(record: dict[str, Any]) -> Any:
 
 
 def tweaked(name: str, params: dict[str, Any]) -> tf.Metric:
-    found: tf.Metric = getattr(tf, name)
-    options = {key: value for key, value in params["options"].items() if key in dict(found.definition.options)}
+    result: tf.Metric = getattr(tf, name)
+    options = {key: value for key, value in params["options"].items() if key in dict(result.definition.options)}
     if "costs" in options:
         options["costs"] = {(row["truth"], row["estimate"]): row["cost"] for row in options["costs"]}
-    return tf.metric_tweak(found, name, **options) if options else found
+    return tf.metric_tweak(result, name, **options) if options else result
 
 
 @dataclass(frozen=True)
@@ -177,16 +177,16 @@ def cells(record: dict[str, Any]) -> tuple[dict[Any, float], dict[Any, float]]:
     table = call_of(record)(tf.conf_mat)
     count = ".weight" if record["columns"]["case_weights"] else ".n"
     keys = record["params"]["group"]
-    found = {tuple(row[:-1]): row[-1] for row in table.select(*keys, ".predicted", ".truth", count).rows()}
+    result = {tuple(row[:-1]): row[-1] for row in table.select(*keys, ".predicted", ".truth", count).rows()}
     theirs = {
         (*(row["key"][key] for key in keys), row["Prediction"], row["Truth"]): row["n"] for row in record["values"]
     }
-    return found, theirs
+    return result, theirs
 
 
 def estimates(record: dict[str, Any]) -> tuple[dict[Any, Any], dict[Any, Any]]:
     keys = record["params"]["group"]
-    found = {
+    result = {
         (*(row[key] for key in keys), row[".metric"], row[".by"], estimator(row)): row[".estimate"]
         for row in answers(call_of(record)).get(record["id"], [])
     }
@@ -194,7 +194,7 @@ def estimates(record: dict[str, Any]) -> tuple[dict[Any, Any], dict[Any, Any]]:
         (*(row["key"][key] for key in keys), row[".metric"], by(row), estimator(row)): row[".estimate"]
         for row in record["values"]
     }
-    return found, theirs
+    return result, theirs
 
 
 def estimator(row: dict[str, Any]) -> str | None:
@@ -274,17 +274,17 @@ def check_record(record: dict[str, Any]) -> None:
         with pytest.raises(tf.WeightError if str(reason).startswith("weights") else tf.ColumnError):
             call_of(record)(tf.conf_mat if record["metric"] == "conf_mat" else metric(record))
         return
-    found, theirs = cells(record) if record["metric"] == "conf_mat" else estimates(record)
+    result, theirs = cells(record) if record["metric"] == "conf_mat" else estimates(record)
     if reason and reason.startswith("null"):
-        assert set(found.values()) == {None}
+        assert set(result.values()) == {None}
         return
     if reason and reason.startswith("other"):
-        assert found.keys() == theirs.keys()
+        assert result.keys() == theirs.keys()
         return
-    assert found.keys() == theirs.keys()
+    assert result.keys() == theirs.keys()
     for key, value in theirs.items():
         undefined = value in ("NA", "NaN", None)
-        assert found[key] == (None if undefined else pytest.approx(float(value), rel=1e-9, abs=1e-12)), key
+        assert result[key] == (None if undefined else pytest.approx(float(value), rel=1e-9, abs=1e-12)), key
 
 
 OTHERS: dict[str, list[dict[str, Any]]] = {}
@@ -296,9 +296,9 @@ for each in RECORDS:
 @pytest.mark.parametrize("reason", OTHERS)
 def test_listed_deviations_differ_from_yardstick(reason: str) -> None:
     def differs(record: dict[str, Any]) -> bool:
-        found, theirs = estimates(record)
+        result, theirs = estimates(record)
         expected = {key: None if value in ("NA", "NaN", None) else float(value) for key, value in theirs.items()}
-        return any(found[key] != (value and pytest.approx(value, rel=1e-9)) for key, value in expected.items())
+        return any(result[key] != (value and pytest.approx(value, rel=1e-9)) for key, value in expected.items())
 
     assert any(differs(record) for record in OTHERS[reason])
 

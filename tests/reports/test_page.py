@@ -100,7 +100,7 @@ def test_worst_groups_are_marked_with_evidence_only() -> None:
     worst = tf.worst_groups(rates)(lending(), **LABELS)
     marked = Page(tf.as_table(groups, worst=worst).as_raw_html())
     rows = [line for line in marked.text.split("\n") if line.strip()]
-    after = {name: [each.strip() for each in rows[rows.index(name) + 1 :][:3]] for name in ("Black", "Asian")}
+    after = {name: [item.strip() for item in rows[rows.index(name) + 1 :][:3]] for name in ("Black", "Asian")}
     overall = groups[".estimate"][0]
     upper = dict(worst.select(".group", ".upper").rows())
     assert upper["Black"] < overall < upper["Asian"]
@@ -172,9 +172,9 @@ def test_table_names_the_worst_label() -> None:
 
 
 def test_table_shows_one_sided_intervals() -> None:
-    told = tf.independence("race")(LOANS, **LABELS, interval="auto", times=50)
-    value, upper = told.select(".estimate", ".upper").row(0)
-    assert f"{value:.3f} (up to {upper:.3f})" in shown(tf.as_table(told))
+    result = tf.independence("race")(LOANS, **LABELS, interval="auto", times=50)
+    value, upper = result.select(".estimate", ".upper").row(0)
+    assert f"{value:.3f} (up to {upper:.3f})" in shown(tf.as_table(result))
 
 
 def test_table_of_other_results_has_one_row_each() -> None:
@@ -186,7 +186,7 @@ def test_table_of_other_results_has_one_row_each() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("ask", "expected"),
     [
         (lambda: tf.as_table(LOANS), "takes a result of tidyfair"),
         (lambda: tf.as_table(tf.accuracy(LOANS, **LABELS).clear()), "that has rows"),
@@ -198,8 +198,8 @@ def test_table_of_other_results_has_one_row_each() -> None:
         ),
     ],
 )
-def test_as_table_rejects_other_frames(ask: Callable[[], Any], said: str) -> None:
-    with pytest.raises(tf.ArgumentError, match=said):
+def test_as_table_rejects_other_frames(ask: Callable[[], Any], expected: str) -> None:
+    with pytest.raises(tf.ArgumentError, match=expected):
         ask()
 
 
@@ -226,47 +226,47 @@ def test_page_shows_values_intervals_and_sizes(audit_page: str) -> None:
 def test_reproduction_code_gives_the_same_report() -> None:
     fair = tf.metric_set(tf.accuracy, tf.equalized_odds("sex", min_n=20), tf.demographic_parity_ratio("race"))
     gate = tf.check(tf.equal_opportunity("sex"), below=0.2, confidence=0.9)
-    told = tf.report(LOANS, **LABELS, by="sex", metrics=fair, gate=gate).markdown()
-    code = told.partition("## How to do this again")[2].partition("Made with")[0]
+    text = tf.report(LOANS, **LABELS, by="sex", metrics=fair, gate=gate).markdown()
+    code = text.partition("## How to do this again")[2].partition("Made with")[0]
     *made, call = (line.strip() for line in code.strip().split("\n"))
     names: dict[str, Any] = {"data": LOANS}
     exec("\n".join([*made, f"again = {call}"]), names)  # noqa: S102 - our own
-    assert names["again"].markdown() == told
+    assert names["again"].markdown() == text
 
 
 def test_reproduction_code_describes_custom_objects() -> None:
     own = tf.new_groupwise_metric(tf.accuracy, "own", pl.col(".estimate").max())
     sides = tf.equal_opportunity(tf.privileged(race="White"))
-    told = tf.report(LOANS, **LABELS, by="sex", metrics=tf.metric_set(own("sex"), sides), times=20).markdown()
-    assert "metrics = ...  # <metric set of <groupwise metric own('sex')" in told
-    assert "<groupwise metric equal_opportunity(privileged(race=White))" in told
+    text = tf.report(LOANS, **LABELS, by="sex", metrics=tf.metric_set(own("sex"), sides), times=20).markdown()
+    assert "metrics = ...  # <metric set of <groupwise metric own('sex')" in text
+    assert "<groupwise metric equal_opportunity(privileged(race=White))" in text
     rule = tf.four_fifths("sex", favourable="yes")
-    told = tf.report(LOANS, **LABELS, by="sex", gate=rule).markdown()
-    assert "gate = ...  # Gate(" in told
+    text = tf.report(LOANS, **LABELS, by="sex", gate=rule).markdown()
+    assert "gate = ...  # Gate(" in text
     exact = tf.check(tf.equal_opportunity("sex"), below=0.123456789, confidence=0.9999999)
     assert "below=0.123456789, confidence=0.9999999)" in tf.report(LOANS, **LABELS, by="sex", gate=exact).markdown()
 
 
 def test_markdown_card_has_tables_in_place_of_pictures() -> None:
-    told = tf.report(LOANS, **SCORES, by="sex").markdown()
-    assert "Picture" not in told
+    text = tf.report(LOANS, **SCORES, by="sex").markdown()
+    assert "Picture" not in text
     call: dict[str, Any] = {"truth": "repaid", "probs": "score", "group_by": "sex", "pos_label": "yes"}
     rates = dict(tf.selection_rate(LOANS, **call, threshold=0.3).select("sex", ".estimate").rows())
-    row = next(line for line in told.split("\n") if line.startswith("| selection\\_rate | sex | female |"))
+    row = next(line for line in text.split("\n") if line.startswith("| selection\\_rate | sex | female |"))
     assert row.split(" | ")[5] == f"{rates['female']:.3f}"
     last = tf.calibration_curve(LOANS, **call, binning="count").filter(pl.col(".bin") == 10)
     for sex, score, rate in last.select("sex", ".mean_score", ".event_rate").rows():
-        (row,) = (line for line in told.split("\n") if line.startswith(f"| {sex} |"))
+        (row,) = (line for line in text.split("\n") if line.startswith(f"| {sex} |"))
         assert row.endswith(f"| {score:.3f} / {rate:.3f} |")
 
 
 def test_calibration_bins_below_min_n_rows_are_hidden() -> None:
-    data = pl.DataFrame({"y": [0, 1] * 20, "p": [place / 40 for place in range(40)], "g": ["a"] * 40, "w": [100] * 40})
+    data = pl.DataFrame({"y": [0, 1] * 20, "p": [index / 40 for index in range(40)], "g": ["a"] * 40, "w": [100] * 40})
     call: dict[str, Any] = {"truth": "y", "probs": "p", "threshold": 0.5, "by": "g", "min_n": 10}
 
     def has_bins(**weights: Any) -> bool:
-        told = tf.report(data, **call, **weights).markdown()
-        return "Calibration, by g: there is nothing to draw" not in told
+        text = tf.report(data, **call, **weights).markdown()
+        return "Calibration, by g: there is nothing to draw" not in text
 
     assert not has_bins()
     assert not has_bins(case_weights="w")
@@ -276,35 +276,35 @@ def test_calibration_bins_below_min_n_rows_are_hidden() -> None:
 
 def test_groups_section_shows_metrics_behind_disparities() -> None:
     asked = tf.metric_set(tf.accuracy, tf.demographic_parity("race"), tf.predictive_parity("sex"))
-    told = tf.report(LOANS, **LABELS, by="sex", metrics=asked).markdown()
-    groups = told.partition("## Each group")[2].partition("## Disparities")[0]
+    text = tf.report(LOANS, **LABELS, by="sex", metrics=asked).markdown()
+    groups = text.partition("## Each group")[2].partition("## Disparities")[0]
     assert "| accuracy | detection prevalence | precision |" in groups
     assert "\N{EN DASH}" not in groups
-    meanings = told.partition("## Definitions")[2]
+    meanings = text.partition("## Definitions")[2]
     assert "| detection\\_prevalence | Share of rows" in meanings
     assert "| precision | Share of predicted positives" in meanings
 
 
-def part(told: str, heading: str) -> str:
+def part(text: str, heading: str) -> str:
     """One section of a report in Markdown."""
-    return told.partition(f"## {heading}")[2].partition("\n## ")[0]
+    return text.partition(f"## {heading}")[2].partition("\n## ")[0]
 
 
 def test_group_sizes_count_all_rows_and_missing_rows_are_listed() -> None:
     people = pl.DataFrame({"g": ["a"] * 50 + ["b"] * 50, "y": [None] * 40 + [1, 0] * 30, "p": [1, 0] * 50})
-    told = tf.report(people, "y", "p", by="g", metrics=tf.metric_set(tf.accuracy, tf.equal_opportunity("g"))).markdown()
-    assert "| g | a | 50 | 50.0 % |" in part(told, "The data")
-    assert "40 rows without 'y' are left out" in part(told, "What was left out")
+    text = tf.report(people, "y", "p", by="g", metrics=tf.metric_set(tf.accuracy, tf.equal_opportunity("g"))).markdown()
+    assert "| g | a | 50 | 50.0 % |" in part(text, "The data")
+    assert "40 rows without 'y' are left out" in part(text, "What was left out")
 
 
 def test_groups_of_equal_text_are_kept_separate() -> None:
     people = pl.DataFrame({"g": ["null"] * 60 + [None] * 40, "y": [1, 0] * 50, "s": [0.2, 0.8, 0.6, 0.4] * 25})
-    told = tf.report(people, "y", probs="s", threshold=0.5, by="g").markdown()
-    assert {"| g | null | 60 | 60.0 % |", "| g | null | 40 | 40.0 % |"} <= set(part(told, "The data").split("\n"))
-    assert part(told, "Thresholds").count("| selection\\_rate | g | null |") == 2
+    text = tf.report(people, "y", probs="s", threshold=0.5, by="g").markdown()
+    assert {"| g | null | 60 | 60.0 % |", "| g | null | 40 | 40.0 % |"} <= set(part(text, "The data").split("\n"))
+    assert part(text, "Thresholds").count("| selection\\_rate | g | null |") == 2
     colons = people.with_columns(g=pl.Series(["a:b", "a"] * 50), h=pl.Series(["c", "b:c"] * 50))
-    told = tf.report(colons, "y", probs="s", threshold=0.5, by=[("g", "h")]).markdown()
-    assert part(told, "The data").count("| g:h | a:b:c | 50 | 50.0 % |") == 2
+    text = tf.report(colons, "y", probs="s", threshold=0.5, by=[("g", "h")]).markdown()
+    assert part(text, "The data").count("| g:h | a:b:c | 50 | 50.0 % |") == 2
 
 
 def test_feature_may_be_named_all_rows() -> None:
@@ -324,77 +324,77 @@ def test_gates_and_thresholds_hide_small_groups() -> None:
     )  # fmt: skip
     gate = tf.check(tf.demographic_parity("g"), below=0.1)
     call: dict[str, Any] = {"probs": "s", "threshold": 0.5, "by": "g", "frequency_weights": "times", "gate": gate}
-    told = tf.report(people, "y", **call, min_n=10).markdown()
-    shown = [line for line in told.split("\n") if "tiny" in line]
+    text = tf.report(people, "y", **call, min_n=10).markdown()
+    shown = [line for line in text.split("\n") if "tiny" in line]
     assert shown
     assert not any(re.search(r"\d", line) for line in shown)
-    assert "not enough evidence" in part(told, "Disparities")
+    assert "not enough evidence" in part(text, "Disparities")
 
 
 def test_largest_of_many_groups_are_shown() -> None:
     people = LOANS.with_columns(part=pl.int_range(pl.len()) % 40 % 27)
-    told = part(tf.report(people, **SCORES, by="part").markdown(), "Thresholds")
-    assert "the 8 largest are shown" in told
-    assert told.count("| selection\\_rate | part |") == 8
+    text = part(tf.report(people, **SCORES, by="part").markdown(), "Thresholds")
+    assert "the 8 largest are shown" in text
+    assert text.count("| selection\\_rate | part |") == 8
 
 
 def test_thresholds_span_the_scores() -> None:
     people = LOANS.with_columns(score=300 + 500 * pl.col("score"))
     call: dict[str, Any] = {**SCORES, "threshold": 550, "by": "sex"}
-    told = part(tf.report(people, **call).markdown(), "Thresholds")
-    names = re.findall(r"at [\d.]+", told)
+    text = part(tf.report(people, **call).markdown(), "Thresholds")
+    names = re.findall(r"at [\d.]+", text)
     assert all(300 < float(name.removeprefix("at ")) < 800 for name in names)
     assert len(names) == 9
 
 
 def test_confidence_is_shown_with_all_digits() -> None:
     gate = tf.check(tf.equal_opportunity("sex"), below=0.2, confidence=0.995)
-    told = tf.report(LOANS, **LABELS, by="sex", conf_level=0.975, gate=gate).markdown()
-    assert "97.5 % of the time" in told
-    assert "right 99.5 % of the time" in told
+    text = tf.report(LOANS, **LABELS, by="sex", conf_level=0.975, gate=gate).markdown()
+    assert "97.5 % of the time" in text
+    assert "right 99.5 % of the time" in text
 
 
 def test_undefined_disparity_shows_its_status() -> None:
     people = pl.DataFrame({"y": [1, 0, 0, 0] * 5, "p": [1, 0, 1, 0] * 5, "g": [*"aabb" * 5]})
-    told = part(tf.report(people, "y", "p", by="g", metrics=tf.equal_opportunity("g")).markdown(), "Disparities")
-    assert "too\\_few\\_groups" in told
+    text = part(tf.report(people, "y", "p", by="g", metrics=tf.equal_opportunity("g")).markdown(), "Disparities")
+    assert "too\\_few\\_groups" in text
 
 
 def test_question_section_answers_in_words() -> None:
-    told = part(tf.report(lending(), **LABELS, by=["sex", "race"]).markdown(), "The question")
-    assert "By sex, no difference between groups is sure." in told
-    found = tf.demographic_parity("race")(lending(), **LABELS, interval="auto", explain=True).row(0, named=True)
+    text = part(tf.report(lending(), **LABELS, by=["sex", "race"]).markdown(), "The question")
+    assert "By sex, no difference between groups is sure." in text
+    result = tf.demographic_parity("race")(lending(), **LABELS, interval="auto", explain=True).row(0, named=True)
     assert (
-        f"selection rate is lowest for {found['.group_min']} and highest for {found['.group_max']}, "
-        f"{found['.estimate']:.3f} apart ({found['.lower']:.3f} to {found['.upper']:.3f})"
-    ) in told
+        f"selection rate is lowest for {result['.group_min']} and highest for {result['.group_max']}, "
+        f"{result['.estimate']:.3f} apart ({result['.lower']:.3f} to {result['.upper']:.3f})"
+    ) in text
 
 
 def test_question_section_covers_negative_differences() -> None:
     call: dict[str, Any] = {**LABELS, "by": tf.privileged(race="White")}
-    told = part(tf.report(lending(), **call, metrics=tf.demographic_parity(call["by"])).markdown(), "The question")
+    text = part(tf.report(lending(), **call, metrics=tf.demographic_parity(call["by"])).markdown(), "The question")
     sides = tf.demographic_parity(call["by"])(lending(), **LABELS, interval="auto").row(0, named=True)
     assert sides[".upper"] < 0
-    assert "is lowest for unprivileged and highest for privileged" in told
-    assert f"{-sides['.estimate']:.3f} apart ({-sides['.upper']:.3f} to {-sides['.lower']:.3f})" in told
+    assert "is lowest for unprivileged and highest for privileged" in text
+    assert f"{-sides['.estimate']:.3f} apart ({-sides['.upper']:.3f} to {-sides['.lower']:.3f})" in text
 
 
 def test_thresholds_section_without_disparity_or_visible_groups() -> None:
-    told = tf.report(LOANS, **SCORES, by="sex", metrics=tf.roc_auc).markdown()
-    assert "| selection\\_rate | sex | female |" in part(told, "Thresholds")
+    text = tf.report(LOANS, **SCORES, by="sex", metrics=tf.roc_auc).markdown()
+    assert "| selection\\_rate | sex | female |" in part(text, "Thresholds")
     hidden = tf.report(LOANS, **SCORES, by="sex", min_n=10**6).markdown()
     assert "there is nothing to draw" in part(hidden, "Thresholds")
     lacking = LOANS.with_columns(score=pl.when(pl.int_range(pl.len()) >= 7).then("score"))
-    told = tf.report(lacking, **SCORES, by="sex", metrics=tf.selection_rate).markdown()
-    assert "| score | scores | 7 |" in part(told, "The data")
+    text = tf.report(lacking, **SCORES, by="sex", metrics=tf.selection_rate).markdown()
+    assert "| score | scores | 7 |" in part(text, "The data")
 
 
 def test_report_of_numbers_has_usual_metrics() -> None:
-    told = tf.report(LOANS, "weight", "score", by="sex", times=50).markdown()
-    assert "| rows | mean prediction | residual bias | mae | rmse | rsq |" in told
+    text = tf.report(LOANS, "weight", "score", by="sex", times=50).markdown()
+    assert "| rows | mean prediction | residual bias | mae | rmse | rsq |" in text
     errors = tf.mae(LOANS, "weight", "score", group_by="sex")
     for sex, error in errors.select("sex", ".estimate").rows():
-        assert re.search(rf"\| sex \| {sex} \|.* \| {error:.3f} \(", told)
+        assert re.search(rf"\| sex \| {sex} \|.* \| {error:.3f} \(", text)
     rooms = pl.DataFrame({"rooms": [1, 2, 3, 4], "guess": [1, 2, 3, 3], "g": list("aabb")})
     with pytest.raises(tf.ArgumentError, match="may be labels or a measurement"):
         tf.report(rooms, "rooms", "guess", by="g")
@@ -482,9 +482,9 @@ def test_report_reads_rows_once() -> None:
 
     rows = LOANS.lazy().map_batches(counted, validate_output_schema=False)
     gate = tf.check(tf.equalized_odds("race"), below=0.1)
-    told = tf.report(rows, **LABELS, by=["sex", "race"], gate=gate).markdown()
+    text = tf.report(rows, **LABELS, by=["sex", "race"], gate=gate).markdown()
     assert times == 1
-    assert told == tf.report(LOANS, **LABELS, by=["sex", "race"], gate=gate).markdown()
+    assert text == tf.report(LOANS, **LABELS, by=["sex", "race"], gate=gate).markdown()
 
 
 def test_same_call_gives_the_same_page() -> None:
@@ -493,15 +493,15 @@ def test_same_call_gives_the_same_page() -> None:
 
 
 def test_report_without_truth_shows_selection() -> None:
-    told = tf.report(LOANS, estimate="approved", by="race", pos_label="yes").markdown()
-    assert "demographic\\_parity" in told
-    assert "equalized" not in told
+    text = tf.report(LOANS, estimate="approved", by="race", pos_label="yes").markdown()
+    assert "demographic\\_parity" in text
+    assert "equalized" not in text
 
 
 def test_report_of_numbers_weights_and_multiclass() -> None:
     of_numbers = tf.metric_set(tf.rmse, tf.mae, tf.mae_difference("sex"))
-    told = tf.report(LOANS, "weight", "score", by="sex", metrics=of_numbers, times=50).markdown()
-    assert "mae\\_difference" in told
+    text = tf.report(LOANS, "weight", "score", by="sex", metrics=of_numbers, times=50).markdown()
+    assert "mae\\_difference" in text
     weighed = tf.report(LOANS, **LABELS, by="race", case_weights="weight").markdown()
     assert "Their weights add up to" in weighed
     bands = LOANS.with_columns(guess=pl.col("age_band").shift(1))
@@ -517,8 +517,8 @@ def test_report_takes_sides_as_feature() -> None:
 
 def test_undefined_metrics_are_listed_as_left_out() -> None:
     people = pl.DataFrame({"y": [1, 0, 0, 0] * 5, "p": [1, 0, 1, 0] * 5, "g": [*"aabb" * 5]})
-    told = tf.report(people, "y", "p", by="g").markdown()
-    left_out = told.partition("## What was left out")[2].partition("##")[0]
+    text = tf.report(people, "y", "p", by="g").markdown()
+    left_out = text.partition("## What was left out")[2].partition("##")[0]
     assert "| sens | g | b | 10 | 0 | zero\\_denominator |" in left_out
     assert "| equal\\_opportunity | g | b |" in left_out
 
@@ -527,8 +527,8 @@ def test_weighted_report_has_weighted_curves() -> None:
     people = LOANS.drop_nulls().with_columns(times=pl.when(pl.col("repaid") == "yes").then(9).otherwise(1))
     call: dict[str, Any] = {**LABELS, "probs": "score", "by": "sex"}
     plain, weighed = tf.report(people, **call), tf.report(people, **call, case_weights="times")
-    told = [plain.html(), weighed.html()]
-    pictures = [[image["src"] for image in Page(page).all("img")][-1] for page in told]
+    pages = [plain.html(), weighed.html()]
+    pictures = [[image["src"] for image in Page(page).all("img")][-1] for page in pages]
     assert pictures[0] != pictures[1]
     # frequencies draw what as many rows do, which a picture counts
     repeated = people.select(pl.all().repeat_by("times").explode())
@@ -539,12 +539,12 @@ def test_weighted_report_has_weighted_curves() -> None:
 
 def test_small_groups_are_hidden_in_every_section() -> None:
     few = LOANS.filter(pl.col("race") == HOSTILE).height
-    told = tf.report(LOANS, **SCORES, by="race", min_n=few + 1).markdown()
-    sizes = told.partition("## The data")[2].partition("## Each")[0]
+    text = tf.report(LOANS, **SCORES, by="race", min_n=few + 1).markdown()
+    sizes = text.partition("## The data")[2].partition("## Each")[0]
     assert "| \N{EN DASH} | \N{EN DASH} |" in sizes
-    disparities = told.partition("## Disparities")[2].partition("## Thresholds")[0]
+    disparities = text.partition("## Disparities")[2].partition("## Thresholds")[0]
     assert "script" not in disparities
-    assert "script" in told.partition("## What was left out")[2]
+    assert "script" in text.partition("## What was left out")[2]
 
 
 def _reported(call: dict[str, Any]) -> tf.Report:
@@ -553,7 +553,7 @@ def _reported(call: dict[str, Any]) -> tf.Report:
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "expected"),
     [
         ({"min_n": -1}, "min_n"),
         ({"data": LOANS.clear()}, "there are no rows"),
@@ -565,8 +565,8 @@ def _reported(call: dict[str, Any]) -> tf.Report:
         ({"pos_lable": "yes"}, "Did you mean 'pos_label'"),
     ],
 )
-def test_report_rejects_bad_calls(call: dict[str, Any], said: str) -> None:
-    with pytest.raises(tf.ArgumentError, match=said):
+def test_report_rejects_bad_calls(call: dict[str, Any], expected: str) -> None:
+    with pytest.raises(tf.ArgumentError, match=expected):
         _reported(call)
 
 
@@ -583,8 +583,8 @@ def test_report_rejects_bad_calls(call: dict[str, Any], said: str) -> None:
     ],
 )
 def test_report_takes_whatever_metrics_take(call: dict[str, Any]) -> None:
-    told = _reported(call).markdown()
-    assert "## Definitions" in told
+    text = _reported(call).markdown()
+    assert "## Definitions" in text
 
 
 def test_report_saves_html_and_markdown(tmp_path: Path, audited: tf.Report, audit_page: str) -> None:
@@ -612,7 +612,7 @@ def test_failed_save_keeps_the_old_page(tmp_path: Path, monkeypatch: pytest.Monk
         patched.setattr("pathlib.Path.write_text", full)
         with pytest.raises(tf.ArgumentError, match=r"The report cannot be written to .*No space left on device"):
             audited.save(page)
-    assert [each.name for each in tmp_path.iterdir()] == ["audit.html"]
+    assert [item.name for item in tmp_path.iterdir()] == ["audit.html"]
     assert page.read_text("utf-8") == "what was there"
 
 

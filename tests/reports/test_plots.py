@@ -72,16 +72,16 @@ def specification(chart: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
     def without_data(part: Any) -> Any:
         if isinstance(part, dict):
-            return {name: without_data(each) for name, each in part.items() if name not in {"data", "$schema"}}
-        return [without_data(each) for each in part] if isinstance(part, list) else part
+            return {name: without_data(item) for name, item in part.items() if name not in {"data", "$schema"}}
+        return [without_data(item) for item in part] if isinstance(part, list) else part
 
     return without_data(written), rows
 
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_chart_specifications_are_unchanged(name: str) -> None:
-    found, _ = specification(tf.autoplot(RESULTS[name]()))
-    assert found == json.loads(SPECIFICATIONS.read_text("utf-8"))[name], "look at it, then write it again"
+    result, _ = specification(tf.autoplot(RESULTS[name]()))
+    assert result == json.loads(SPECIFICATIONS.read_text("utf-8"))[name], "look at it, then write it again"
 
 
 VALUES = {
@@ -158,8 +158,8 @@ def test_infinite_values_leave_the_others_drawn() -> None:
     likelihood = tf.new_groupwise_metric(tf.positive_likelihood_ratio, "plr", tf.difference())("a", "b")
     people = pl.DataFrame({"y": [1, 1, 0, 0] * 4, "p": [1, 0, 1, 0] * 3 + [1, 1, 0, 0], "a": list("xxxxyyyy") * 2})
     people = people.with_columns(b=pl.Series(["u"] * 8 + ["v"] * 8))
-    found, _ = specification(tf.autoplot(likelihood.by_group(people, "y", "p", on_undefined="ignore")))
-    assert "datum.estimate > 1.0" in json.dumps(found)
+    result, _ = specification(tf.autoplot(likelihood.by_group(people, "y", "p", on_undefined="ignore")))
+    assert "datum.estimate > 1.0" in json.dumps(result)
     folds = tf.positive_likelihood_ratio(people, "y", "p", group_by=["a", "b"], on_undefined="ignore")
     _, rows = specification(tf.autoplot(folds))
     assert {row["mean"] for row in rows} == {None}
@@ -176,13 +176,13 @@ def test_many_threshold_curves_are_thinned() -> None:
     curves = tf.threshold_curve(tf.demographic_parity("part"), [step / 250 for step in range(251)])
     _, rows = specification(tf.autoplot(curves.by_group(people, **SCORES)))
     assert len(rows) <= 5_000
-    assert {row["panel"] for row in rows} == {str(place) for place in range(28)}
+    assert {row["panel"] for row in rows} == {str(index) for index in range(28)}
 
 
 def test_subgroup_chart_keeps_order_of_searched_subgroups() -> None:
-    found = RESULTS["subgroups"]()
-    _, rows = specification(tf.autoplot(found))
-    searched = found.filter(pl.col(".status") == "ok").drop_nulls(".difference")
+    result = RESULTS["subgroups"]()
+    _, rows = specification(tf.autoplot(result))
+    searched = result.filter(pl.col(".status") == "ok").drop_nulls(".difference")
     assert [row["estimate"] for row in rows] == searched[".difference"].to_list()[:30]
 
 
@@ -230,8 +230,11 @@ def test_at_marks_a_threshold() -> None:
     plain, marked = (json.dumps(specification(tf.autoplot(curve, at=at))[0]) for at in (None, 0.6))
     assert '"datum": 0.6' in marked
     assert '"datum"' not in plain
-    for at, result, said in ((0.5, RESULTS["results"](), "no list of them"), ("x", curve, "`at` is a finite number")):
-        with pytest.raises(tf.ArgumentError, match=said):
+    for at, result, expected in (
+        (0.5, RESULTS["results"](), "no list of them"),
+        ("x", curve, "`at` is a finite number"),
+    ):
+        with pytest.raises(tf.ArgumentError, match=expected):
             tf.autoplot(result, at=at)  # pyright: ignore[reportArgumentType] - bad input
 
 
@@ -243,8 +246,8 @@ def test_names_are_data_and_not_field_paths() -> None:
         tf.roc_curve(people, **SCORES, group_by=odd),
         tf.demographic_parity("sex")(people, **LABELS, group_by=odd),
     ):
-        found, rows = specification(tf.autoplot(result))
-        fields = set(json.dumps(found).split('"field": "')[1:])
+        actual, rows = specification(tf.autoplot(result))
+        fields = set(json.dumps(actual).split('"field": "')[1:])
         assert all(field.partition('"')[0].isidentifier() for field in fields)
         # a notebook gets them as part of a script, where they may not end it
         shown = odd.replace("<script", "\\x3cscript").replace("</", "\\x3c/")
@@ -256,17 +259,17 @@ def test_long_names_are_shortened() -> None:
     people = LOANS.with_columns(
         pl.col("race").cast(pl.String) + long, b=f"{long}" + pl.col("sex").cast(pl.String) + long
     )
-    found, rows = specification(tf.autoplot(tf.roc_curve(people, **SCORES, group_by="b")))
+    result, rows = specification(tf.autoplot(tf.roc_curve(people, **SCORES, group_by="b")))
     assert len({row["series"] for row in rows}) == people["b"].n_unique()
     assert all(len(row["series"]) < 250 for row in rows)
-    assert len(found["description"]) < 1_000
+    assert len(result["description"]) < 1_000
 
 
 def test_many_lines_get_separate_panels() -> None:
-    found, rows = specification(tf.autoplot(tf.roc_curve(LOANS, **SCORES, group_by="fold")))
+    result, rows = specification(tf.autoplot(tf.roc_curve(LOANS, **SCORES, group_by="fold")))
     assert len({row["panel"] for row in rows}) == 10
-    assert "legend" not in json.dumps(found)
-    assert '"color": {' not in json.dumps(found["spec"])
+    assert "legend" not in json.dumps(result)
+    assert '"color": {' not in json.dumps(result["spec"])
     with pytest.raises(tf.ArgumentError, match="would draw 40 panels; filter the result"):
         tf.autoplot(tf.roc_curve(LOANS, **SCORES, group_by=["fold", "age_band"]))
 
@@ -305,17 +308,17 @@ def test_chart_takes_any_outer_column_name(name: str) -> None:
 
 def test_many_curves_are_thinned() -> None:
     people = lending(20_000).with_columns(part=pl.int_range(pl.len()) % 12)
-    found, rows = specification(tf.autoplot(tf.roc_curve(people, **SCORES, group_by="part")))
+    result, rows = specification(tf.autoplot(tf.roc_curve(people, **SCORES, group_by="part")))
     assert len(rows) <= 5_000
     assert len({row["panel"] for row in rows}) == 12
-    assert found["description"].startswith("sensitivity over 1 - specificity for each part.")
+    assert result["description"].startswith("sensitivity over 1 - specificity for each part.")
 
 
 def test_infinite_values_are_described() -> None:
     people = pl.DataFrame({"p": [1, 0, 0, 0], "y": [1, 0, 1, 0], "g": list("aabb")})
     apart = tf.new_groupwise_metric(tf.selection_rate, "apart", tf.log_ratio())
-    told = tf.autoplot(tf.metric_set(tf.selection_rate, apart("g"))(people, "y", "p")).to_dict()["description"]
-    assert told.endswith("One value, 0.25 (metrics, selection rate). 1 is infinite, and not drawn.")
+    text = tf.autoplot(tf.metric_set(tf.selection_rate, apart("g"))(people, "y", "p")).to_dict()["description"]
+    assert text.endswith("One value, 0.25 (metrics, selection rate). 1 is infinite, and not drawn.")
 
 
 def test_crossed_groups_are_drawn_as_heat_map_or_dots() -> None:
@@ -338,15 +341,15 @@ def test_autoplot_takes_pandas_and_pipes() -> None:
 
 
 def test_charts_have_text_descriptions() -> None:
-    told = tf.autoplot(RESULTS["results"]()).to_dict()["description"]
+    text = tf.autoplot(RESULTS["results"]()).to_dict()["description"]
     assert re.match(
         r"accuracy, sens and 2 more\. 4 values from 0\.\d+ \(differences, equalized odds by sex\) "
-        r"to 0\.\d+ \(metrics, sens\)\.", told
+        r"to 0\.\d+ \(metrics, sens\)\.", text
     )  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("ask", "expected"),
     [
         (lambda: tf.autoplot(pl.DataFrame({"a": [1]})), "draws results of tidyfair"),
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS).clear()), "has no rows"),
@@ -365,16 +368,16 @@ def test_charts_have_text_descriptions() -> None:
         (lambda: tf.autoplot(3), "`data` is a int"),
     ],
 )
-def test_autoplot_rejects_other_frames(ask: Callable[[], Any], said: str) -> None:
-    with pytest.raises(tf.ArgumentError, match=said):
+def test_autoplot_rejects_other_frames(ask: Callable[[], Any], expected: str) -> None:
+    with pytest.raises(tf.ArgumentError, match=expected):
         ask()
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 def test_offline_browser_draws_every_chart(tmp_path: Path) -> None:
     charts = [tf.autoplot(made()).to_json() for made in RESULTS.values()]
-    places = "".join(f'<div id="c{place}"></div>' for place in range(len(charts)))
-    calls = "".join(f"vegaEmbed('#c{place}', {chart}, {{actions: false}});" for place, chart in enumerate(charts))
+    places = "".join(f'<div id="c{index}"></div>' for index in range(len(charts)))
+    calls = "".join(f"vegaEmbed('#c{index}', {chart}, {{actions: false}});" for index, chart in enumerate(charts))
     bundle: str = vl_convert.javascript_bundle()  # pyright: ignore[reportCallIssue] - all of it, without a snippet
     script = bundle.replace("</script", "<\\/script")
     page = tmp_path / "charts.html"

@@ -78,10 +78,10 @@ CASES: list[tuple[Any, float, str | None, str | None]] = [
 def test_aggregate_equals_plain_arithmetic_and_names_its_groups(
     aggregate: Any, expected: float, low: str | None, high: str | None
 ) -> None:
-    found = explained(aggregate)
-    assert found[".estimate"] == pytest.approx(expected, rel=1e-12)
-    assert (found[".group_min"], found[".group_max"], found[".status"]) == (low, high, "ok")
-    assert found[".n"] == 44
+    result = explained(aggregate)
+    assert result[".estimate"] == pytest.approx(expected, rel=1e-12)
+    assert (result[".group_min"], result[".group_max"], result[".status"]) == (low, high, "ok")
+    assert result[".n"] == 44
 
 
 def test_expected_farthest_group_is_the_first() -> None:
@@ -121,8 +121,8 @@ def test_reference_may_be_value_tuple_or_text() -> None:
 def test_reference_absent_from_an_outer_group_gives_null() -> None:
     data = rows(SHARES).with_columns(fold=pl.col("group").is_in(["a", "b"]))
     gap = tf.demographic_parity("group", aggregate=tf.difference(to="a"))
-    found = gap(data, estimate="estimate", group_by="fold", explain=True)
-    assert found.select("fold", ".estimate", ".status").rows() == [
+    result = gap(data, estimate="estimate", group_by="fold", explain=True)
+    assert result.select("fold", ".estimate", ".status").rows() == [
         (False, None, "no_reference"),
         (True, pytest.approx(0.3), "ok"),
     ]
@@ -139,10 +139,10 @@ def test_outer_group_with_an_empty_side_is_null() -> None:
     data = rows(SHARES).with_columns(fold=pl.col("group").replace_strict({"a": 1, "b": 2, "c": 2, "d": 2}))
     gap = tf.demographic_parity(tf.privileged(group=["a", "b"]))
     with pytest.warns(tf.UndefinedWarning, match=r"no value on one of the sides of group=a\|b in \(fold=1\)"):
-        found = gap(data, estimate="estimate", group_by="fold", explain=True)
+        result = gap(data, estimate="estimate", group_by="fold", explain=True)
     # one side alone compares with nothing
     expected = [(None, "too_few_groups"), (pytest.approx(14 / 24 - 0.4), "ok")]
-    assert found.select(".estimate", ".status").rows() == expected
+    assert result.select(".estimate", ".status").rows() == expected
     lone = tf.demographic_parity(tf.privileged(group="c"))
     other = lone(data, estimate="estimate", group_by="fold", explain=True, on_undefined="ignore")
     assert other.select(".estimate", ".status").row(0) == (None, "no_reference")
@@ -155,8 +155,8 @@ def test_missing_side_is_null_in_frames_as_in_outer_groups(part: str, engine: Ca
     outer = gap(data, estimate="estimate", group_by="fold", explain=True, on_undefined="ignore")
     alone = data.filter(sex=part)
     with pytest.warns(tf.UndefinedWarning, match="'sex' is never"):
-        found = as_polars(gap(engine(alone), estimate="estimate", explain=True))
-    assert found.rows() == outer.filter(fold="a" if part == "f" else "b").drop("fold").rows()
+        result = as_polars(gap(engine(alone), estimate="estimate", explain=True))
+    assert result.rows() == outer.filter(fold="a" if part == "f" else "b").drop("fold").rows()
     groups = as_polars(gap.by_group(engine(alone), estimate="estimate"))
     assert groups.select(".group", ".estimate").rows() == [
         ("unprivileged", 0.5) if part == "f" else ("privileged", pytest.approx(2 / 3))
@@ -172,8 +172,8 @@ def test_unprivileged_side_is_known_only_with_declared_values() -> None:
     # "m" may be a slip, so that who is not "m" may be anybody
     assert gap.by_group(data, estimate="estimate").select(".group", ".status").rows() == [("neither", "left_out")]
     with pytest.warns(tf.UndefinedWarning, match="'sex' is never 'm'"):
-        found = tf.selection_rate(data, estimate="estimate", group_by=sides)
-    assert found["side"].to_list() == ["neither"]
+        result = tf.selection_rate(data, estimate="estimate", group_by=sides)
+    assert result["side"].to_list() == ["neither"]
     declared = data.cast({"sex": pl.Enum(["f", "m"])})
     with pytest.warns(tf.UndefinedWarning, match="nobody is privileged, because its values never occur"):
         assert gap(declared, estimate="estimate")[".estimate"].item() is None
@@ -211,9 +211,9 @@ def test_privileged_comparison_is_signed_by_default() -> None:
     gap = (1 + 4) / 20 - (12 + 2) / 24
     assert explained(tf.difference(), by=sides)[".estimate"] == pytest.approx(gap)
     assert explained(tf.difference(signed=False), by=sides)[".estimate"] == pytest.approx(-gap)
-    found = explained(tf.ratio(), by=sides)
-    assert found[".estimate"] == pytest.approx((5 / 20) / (14 / 24))
-    assert (found[".group_min"], found[".group_max"], found[".by"]) == ("unprivileged", "privileged", "group=c|d")
+    result = explained(tf.ratio(), by=sides)
+    assert result[".estimate"] == pytest.approx((5 / 20) / (14 / 24))
+    assert (result[".group_min"], result[".group_max"], result[".by"]) == ("unprivileged", "privileged", "group=c|d")
 
 
 def test_reference_to_the_privileged_side_is_the_default() -> None:
@@ -236,9 +236,9 @@ def test_rows_on_neither_side_are_excluded_and_reported() -> None:
     )
     sides = tf.privileged({"group": "c"}, unprivileged=[{"group": "a"}])
     metric = tf.demographic_parity(sides)
-    found = metric(data, estimate="estimate", explain=True).row(0, named=True)
-    assert found[".estimate"] == pytest.approx(0 / 9 - 12 / 20)
-    assert (found[".n"], found[".groups_left_out"], found[".by"]) == (29, ["neither"], "group=c vs group=a")
+    result = metric(data, estimate="estimate", explain=True).row(0, named=True)
+    assert result[".estimate"] == pytest.approx(0 / 9 - 12 / 20)
+    assert (result[".n"], result[".groups_left_out"], result[".by"]) == (29, ["neither"], "group=c vs group=a")
     groups = metric.by_group(data, estimate="estimate")
     assert groups.select(".group", ".estimate", ".n", ".status").rows() == [
         ("privileged", 0.6, 20, "ok"),
@@ -253,13 +253,13 @@ def test_rows_on_neither_side_are_excluded_and_reported() -> None:
 
 def test_ratios_with_zero_rates() -> None:
     nobody = rows({"a": (0, 5), "b": (0, 5)})
-    found = explained(tf.ratio(), nobody)
-    assert (found[".estimate"], found[".status"]) == (None, "zero_denominator")
+    result = explained(tf.ratio(), nobody)
+    assert (result[".estimate"], result[".status"]) == (None, "zero_denominator")
     assert explained(tf.difference(), nobody)[".estimate"] == 0.0
     one = rows({"a": (0, 5), "b": (1, 5)})
     assert explained(tf.ratio(), one)[".estimate"] == 0.0
-    found = explained(tf.ratio(to="a", signed=True), one)
-    assert (found[".estimate"], found[".status"]) == (math.inf, "infinite")
+    result = explained(tf.ratio(to="a", signed=True), one)
+    assert (result[".estimate"], result[".status"]) == (math.inf, "infinite")
     # against a reference of 0 unsigned is as bad as can be
     assert explained(tf.ratio(to="a"), one)[".estimate"] == 0.0
     assert explained(tf.coefficient_of_variation(), nobody)[".status"] == "zero_denominator"
@@ -292,16 +292,16 @@ def test_ties_within_rounding_are_broken_by_group_order() -> None:
     data = pl.DataFrame(
         {"g": ["b", "b", "a", "a", "c"], "e": [1, 0, 1, 0, 1], "w": [third, 1 - third, 0.1 + 0.2, 0.6, 1.0]}
     )
-    found = tf.demographic_parity("g")(data, estimate="e", case_weights="w", explain=True)
+    result = tf.demographic_parity("g")(data, estimate="e", case_weights="w", explain=True)
     # 0.3 / 0.9 and 1/3 differ in the last digit only
-    assert found[".group_min"][0] == "a"
+    assert result[".group_min"][0] == "a"
 
 
 def test_min_n_applies_to_the_denominator_of_the_rate(engine: Callable[[pl.DataFrame], Any]) -> None:
     data = pl.DataFrame({"t": [1, 1, 1, 0, 0, 0, 0, 1], "e": [1, 0, 1, 1, 0, 0, 0, 1], "g": list("aaabbbbb")})
     given, gap = engine(data), tf.equal_opportunity("g", min_n=2)
-    found = as_polars(gap(given, "t", "e", explain=True)).row(0, named=True)
-    assert (found[".estimate"], found[".status"], found[".groups_left_out"]) == (None, "too_few_groups", ["b"])
+    result = as_polars(gap(given, "t", "e", explain=True)).row(0, named=True)
+    assert (result[".estimate"], result[".status"], result[".groups_left_out"]) == (None, "too_few_groups", ["b"])
     assert as_polars(gap.by_group(given, "t", "e"))[".status"].to_list() == ["ok", "below_min_n"]
     # all rows are the denominator of a selection rate
     assert tf.demographic_parity("g", min_n=3)(data, estimate="e")[".estimate"][0] == pytest.approx(2 / 3 - 2 / 5)
@@ -341,10 +341,10 @@ def test_expression_aggregate_over_many_outer_groups() -> None:
 def test_multiclass_disparity_reports_the_worst_label() -> None:
     data = pl.DataFrame({"e": list("xxxyyz") + list("xyyyzz"), "g": ["a"] * 6 + ["b"] * 6}).with_columns(t=pl.col("e"))
     parity = tf.demographic_parity("g")
-    found = parity(data, "t", "e", explain=True).row(0, named=True)
-    assert found[".estimator"] == "one_vs_rest"
-    assert found[".estimate"] == pytest.approx(2 / 6)
-    assert (found[".level"], found[".group_min"], found[".group_max"]) == ("x", "b", "a")
+    result = parity(data, "t", "e", explain=True).row(0, named=True)
+    assert result[".estimator"] == "one_vs_rest"
+    assert result[".estimate"] == pytest.approx(2 / 6)
+    assert (result[".level"], result[".group_min"], result[".group_max"]) == ("x", "b", "a")
     levels = parity.by_group(data, "t", "e")
     assert levels.filter(pl.col(".group") == "a")[".estimate"].to_list() == pytest.approx([3 / 6, 2 / 6, 1 / 6])
     mean = tf.demographic_parity("g", aggregate=tf.difference(across="mean"))(data, "t", "e")
@@ -373,7 +373,7 @@ def test_group_with_zero_label_weight_is_null() -> None:
     assert gap.by_group(frame, "truth", "estimate", **options)[".status"].to_list() == ["ok", "zero_denominator"]
 
 
-# Aggregates of one's own
+# Custom aggregates
 
 VALUE = pl.col(".estimate")
 
@@ -393,8 +393,8 @@ def test_new_aggregate_options_set_direction_and_range() -> None:
         ({"direction": "one"}, "one", 1, False, (-math.inf, math.inf)),
         ({"direction": "maximize"}, "maximize", None, False, (-math.inf, math.inf)),
     ]
-    for said, direction, equality, is_distance, limits in cases:
-        made = tf.new_aggregate(largest_less_smallest, **said)
+    for options, direction, equality, is_distance, limits in cases:
+        made = tf.new_aggregate(largest_less_smallest, **options)
         metric = tf.demographic_parity("group", aggregate=made)
         assert (metric.direction, made.equality, made.is_distance, metric.range) == (
             direction, equality, is_distance, limits,
@@ -407,8 +407,8 @@ def test_new_aggregate_options_set_direction_and_range() -> None:
 
 def test_is_distance_of_library_aggregates() -> None:
     signed = tf.difference(to="a", signed=True)
-    assert all(each.is_distance for each in (tf.difference(), tf.ratio(), tf.log_ratio(), tf.standard_deviation()))
-    assert not any(each.is_distance for each in (signed, tf.ratio(to="a", signed=True), tf.group_mean()))
+    assert all(item.is_distance for item in (tf.difference(), tf.ratio(), tf.log_ratio(), tf.standard_deviation()))
+    assert not any(item.is_distance for item in (signed, tf.ratio(to="a", signed=True), tf.group_mean()))
 
 
 def test_custom_difference_and_ratio_equal_library_aggregates() -> None:
@@ -433,12 +433,12 @@ def test_custom_aggregate_of_a_single_group_is_equality() -> None:
 def test_worst_label_of_custom_ratio_is_the_smallest() -> None:
     data = pl.DataFrame({"e": list("xxxyyz") + list("xyyyzz"), "g": ["a"] * 6 + ["b"] * 6}).with_columns(t=pl.col("e"))
     own = tf.new_aggregate(VALUE.min() / VALUE.max(), equal=1)
-    found, known = (
-        tf.demographic_parity("g", aggregate=each)(data, "t", "e", explain=True).row(0, named=True)
-        for each in (own, tf.ratio())
+    result, known = (
+        tf.demographic_parity("g", aggregate=item)(data, "t", "e", explain=True).row(0, named=True)
+        for item in (own, tf.ratio())
     )
-    assert found[".estimate"] == pytest.approx(1 / 3)
-    assert (found[".estimate"], found[".level"]) == (pytest.approx(known[".estimate"]), known[".level"])
+    assert result[".estimate"] == pytest.approx(1 / 3)
+    assert (result[".estimate"], result[".level"]) == (pytest.approx(known[".estimate"]), known[".level"])
 
 
 def test_custom_aggregates_compare_and_pickle_by_value() -> None:
@@ -448,9 +448,9 @@ def test_custom_aggregates_compare_and_pickle_by_value() -> None:
     assert made != tf.new_aggregate(largest_less_smallest, "range", equal=0, direction="zero")
     assert made != tf.new_aggregate(largest_less_smallest, "range")
     of_values = tf.new_aggregate(VALUE.max() - VALUE.min(), equal=0)
-    for each in (made, of_values):
-        again = pickle.loads(pickle.dumps(each))  # noqa: S301 - our own
-        assert (again, hash(again)) == (each, hash(each))
+    for item in (made, of_values):
+        again = pickle.loads(pickle.dumps(item))  # noqa: S301 - our own
+        assert (again, hash(again)) == (item, hash(item))
     assert len({of_values, tf.new_aggregate(VALUE.max() - VALUE.min(), equal=0), made}) == 2
 
 
@@ -467,10 +467,10 @@ ODD_AGGREGATES: list[tuple[Any, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "said", "expected"), ODD_AGGREGATES, ids=readable)
-def test_new_aggregate_rejects_bad_arguments(function: Any, said: dict[str, Any], expected: str) -> None:
+@pytest.mark.parametrize(("function", "options", "expected"), ODD_AGGREGATES, ids=readable)
+def test_new_aggregate_rejects_bad_arguments(function: Any, options: dict[str, Any], expected: str) -> None:
     with pytest.raises(tf.TidyfairError, match=expected):
-        tf.new_aggregate(function, **said)
+        tf.new_aggregate(function, **options)
 
 
 @pytest.mark.parametrize(("function", "equal"), [(VALUE.min() - VALUE.max(), 0), (VALUE.max() / VALUE.min(), 1)])
@@ -484,8 +484,8 @@ def test_base_metric_names_the_worst_metric() -> None:
         {"y": [1, 1, 0, 0] * 4, "p": [1, 1, 1, 0] * 2 + [1, 0, 1, 0] * 2, "g": list("aaaaaaaabbbbbbbb")}
     )
     asked = tf.metric_set(tf.accuracy, tf.equalized_odds("g"), tf.average_abs_odds_difference("g"))
-    found = asked(people, "y", "p", explain=True)
-    assert found[".base_metric"].to_list() == [None, "sens", None]
+    result = asked(people, "y", "p", explain=True)
+    assert result[".base_metric"].to_list() == [None, "sens", None]
     assert ".base_metric" not in asked(people, "y", "p").columns
     assert tf.equal_opportunity("g")(people, "y", "p", explain=True)[".base_metric"].to_list() == [None]
 
@@ -498,9 +498,9 @@ UNRELATED = pl.DataFrame({"g": ["c"] * 80, "t": [0, 1] * 40, "e": [0, 1] * 40})
 def test_worst_metric_skips_metrics_defined_in_fewer_than_two_groups() -> None:
     odds = tf.equalized_odds("g")
     with pytest.warns(tf.UndefinedWarning, match="equalized_odds by g is the worst of the other metrics, .* spec"):
-        found = odds(NO_NEGATIVES, "t", "e", explain=True).row(0, named=True)
-    assert (found[".estimate"], found[".base_metric"], found[".status"]) == (1.0, "sens", "metrics_left_out")
-    assert (found[".metrics_left_out"], found[".groups_left_out"]) == (["spec"], ["a"])
+        result = odds(NO_NEGATIVES, "t", "e", explain=True).row(0, named=True)
+    assert (result[".estimate"], result[".base_metric"], result[".status"]) == (1.0, "sens", "metrics_left_out")
+    assert (result[".metrics_left_out"], result[".groups_left_out"]) == (["spec"], ["a"])
     # yardstick's rule
     assert odds(NO_NEGATIVES, "t", "e", on_undefined="null")[".estimate"].to_list() == [None]
     # no metric can be compared
@@ -512,31 +512,31 @@ def test_worst_metric_skips_metrics_defined_in_fewer_than_two_groups() -> None:
 @pytest.mark.parametrize("data", [NO_NEGATIVES, pl.concat([NO_NEGATIVES, UNRELATED])], ids=["two groups", "a third"])
 def test_check_fails_whether_or_not_an_unrelated_group_is_present(data: pl.DataFrame) -> None:
     with pytest.warns(tf.UndefinedWarning, match="spec"):
-        found = tf.check(tf.equalized_odds("g"), below=0.1)(data, "t", "e")
-    assert found[".verdict"].to_list() == ["fail"]
+        result = tf.check(tf.equalized_odds("g"), below=0.1)(data, "t", "e")
+    assert result[".verdict"].to_list() == ["fail"]
 
 
 def test_check_does_not_pass_when_a_metric_is_left_out() -> None:
     same = pl.DataFrame({"g": ["a"] * 4000 + ["b"] * 4000, "t": [1] * 6000 + [0] * 2000})
     same = same.with_columns(e=pl.when(pl.col("t") == 1).then(pl.int_range(pl.len()) % 2).otherwise(0))
     with pytest.warns(tf.UndefinedWarning, match="spec"):
-        found = tf.check(tf.equalized_odds("g"), below=0.2)(same, "t", "e")
-    assert found[".upper"].item() < 0.1
-    assert found[".verdict"].to_list() == ["not enough evidence"]
+        result = tf.check(tf.equalized_odds("g"), below=0.2)(same, "t", "e")
+    assert result[".upper"].item() < 0.1
+    assert result[".verdict"].to_list() == ["not enough evidence"]
 
 
 def test_reference_lacking_one_rate_is_compared_by_the_others() -> None:
     data = pl.concat([NO_NEGATIVES, UNRELATED])
     odds = tf.equalized_odds("g", aggregate=tf.difference(to="a"))
-    found = odds(data, "t", "e", explain=True, on_undefined="ignore", interval="auto").row(0, named=True)
+    result = odds(data, "t", "e", explain=True, on_undefined="ignore", interval="auto").row(0, named=True)
     # of those in the group a all are found, in b nobody
-    assert (found[".estimate"], found[".metrics_left_out"]) == (1.0, ["spec"])
-    assert 0.8 < found[".lower"] < found[".upper"] == 1.0
+    assert (result[".estimate"], result[".metrics_left_out"]) == (1.0, ["spec"])
+    assert 0.8 < result[".lower"] < result[".upper"] == 1.0
 
 
 def test_mean_across_metrics_is_null_when_one_is_undefined() -> None:
-    found = tf.average_abs_odds_difference("g")(NO_NEGATIVES, "t", "e", explain=True, on_undefined="ignore")
-    assert found.select(".estimate", ".status").row(0) == (None, "too_few_groups")
+    result = tf.average_abs_odds_difference("g")(NO_NEGATIVES, "t", "e", explain=True, on_undefined="ignore")
+    assert result.select(".estimate", ".status").row(0) == (None, "too_few_groups")
 
 
 def test_sides_are_assigned_before_incomplete_rows_are_dropped() -> None:
@@ -556,7 +556,7 @@ def test_sides_are_assigned_before_incomplete_rows_are_dropped() -> None:
 def test_undefined_difference_of_disparities_names_no_groups() -> None:
     data = pl.DataFrame({"t": [0] * 4, "e": [1, 0, 0, 0], "g": [*"aabb"]})
     less = tf.new_groupwise_metric(tf.metric_set(tf.fall_out, tf.sens), "x", tf.difference(), less=tf.sens)("g")
-    found = less(data, "t", "e", explain=True, on_undefined="ignore").row(0, named=True)
-    assert found[".estimate"] is None
-    assert (found[".group_min"], found[".group_max"], found[".base_metric"]) == (None, None, None)
-    assert found[".metrics_left_out"] == []
+    result = less(data, "t", "e", explain=True, on_undefined="ignore").row(0, named=True)
+    assert result[".estimate"] is None
+    assert (result[".group_min"], result[".group_max"], result[".base_metric"]) == (None, None, None)
+    assert result[".metrics_left_out"] == []

@@ -98,9 +98,9 @@ def test_arrays_equal_columns_of_a_frame(name: str, kind: str) -> None:
     metric, columns, options = CALLS[name]
     arrays: dict[str, Any] = {role: KINDS[kind](FRAME[column]) for role, column in columns.items()}
     by = {feature: KINDS[kind](FRAME[feature]) for feature in ("sex", "race")}
-    found = metric.arrays(**arrays, by=by, **options, on_undefined="ignore")
+    result = metric.arrays(**arrays, by=by, **options, on_undefined="ignore")
     asked: dict[str, Any] = {**columns, **options}
-    assert_frame_equal(found, metric(FRAME, **asked, on_undefined="ignore"))
+    assert_frame_equal(result, metric(FRAME, **asked, on_undefined="ignore"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -108,27 +108,27 @@ def test_group_by_takes_arrays(kind: str) -> None:
     arrays: list[Any] = [KINDS[kind](FRAME[column]) for column in ("y_true", "y_pred")]
     bands = {"age_band": KINDS[kind](FRAME["age_band"])}
     sexes = {"sex": KINDS[kind](FRAME["sex"]), "race": KINDS[kind](FRAME["race"])}
-    found = CLASS.arrays(*arrays, by=sexes, group_by=bands, on_undefined="ignore")
+    result = CLASS.arrays(*arrays, by=sexes, group_by=bands, on_undefined="ignore")
     expected = CLASS(FRAME, "y_true", "y_pred", group_by="age_band", on_undefined="ignore")
-    assert_frame_equal(found, expected)
+    assert_frame_equal(result, expected)
     two = tf.accuracy.arrays(*arrays, group_by=bands | sexes)
     assert_frame_equal(two, tf.accuracy(FRAME, "y_true", "y_pred", group_by=["age_band", "sex", "race"]))
 
 
 def test_kinds_of_arrays_may_be_mixed() -> None:
-    found = BOTH.arrays(
+    result = BOTH.arrays(
         FRAME["y_true"].to_list(), probs=FRAME["score"].to_numpy(), by={"race": FRAME["race"]},
         case_weights=Tensor(FRAME["weight"]), threshold=0.5,
     )  # fmt: skip
-    assert_frame_equal(found, BOTH(FRAME, "y_true", probs="score", case_weights="weight", threshold=0.5))
+    assert_frame_equal(result, BOTH(FRAME, "y_true", probs="score", case_weights="weight", threshold=0.5))
 
 
 @pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint8, np.int32, np.uint64, np.float32, np.float64])
 def test_numbers_may_have_any_width(dtype: Any) -> None:
     arrays = [FRAME[column].to_numpy().astype(dtype) for column in ("y_true", "y_pred")]
-    found = tf.sens.arrays(*arrays)
-    assert found[".estimate"].item() == tf.sens(FRAME, "y_true", "y_pred")[".estimate"].item()
-    assert tf.sens.arrays(*(each[::-1] for each in arrays)).equals(found)  # a view with steps of its own
+    result = tf.sens.arrays(*arrays)
+    assert result[".estimate"].item() == tf.sens(FRAME, "y_true", "y_pred")[".estimate"].item()
+    assert tf.sens.arrays(*(item[::-1] for item in arrays)).equals(result)  # a view with steps of its own
 
 
 @pytest.mark.parametrize("kind", ["list", "polars", "numpy", "pandas"])
@@ -140,7 +140,7 @@ def test_ignore_index_equals_filtered_rows(ignored: int, kind: str) -> None:
     marked = marked if ignored == -1 else FRAME
     truth, estimate, weights = (KINDS[kind](marked[name]) for name in ("y_true", "y_pred", "weight"))
     by = {name: KINDS[kind](FRAME[name]) for name in ("sex", "race")}
-    found = CLASS.arrays(
+    result = CLASS.arrays(
         truth, estimate, case_weights=weights, by=by, ignore_index=ignored, pos_label=1, labels=[0, 1],
         on_undefined="ignore", explain=True,
     )  # fmt: skip
@@ -148,18 +148,18 @@ def test_ignore_index_equals_filtered_rows(ignored: int, kind: str) -> None:
         marked.filter(pl.col("y_true") != ignored), "y_true", "y_pred", case_weights="weight", pos_label=1,
         labels=[0, 1], on_undefined="ignore", explain=True,
     )  # fmt: skip
-    assert_frame_equal(found, expected)
+    assert_frame_equal(result, expected)
 
 
 @pytest.mark.parametrize("na_rm", [True, False])
 def test_ignore_index_keeps_missing_truths(*, na_rm: bool) -> None:
     truth, estimate = [1, None, 0, -1, 1, 0], [1, 1, 0, 0, 0, 0]
-    found = tf.accuracy.arrays(truth, estimate, ignore_index=-1, na_rm=na_rm, explain=True)
+    result = tf.accuracy.arrays(truth, estimate, ignore_index=-1, na_rm=na_rm, explain=True)
     rows = pl.DataFrame({"truth": truth, "estimate": estimate}).filter(
         pl.col("truth").is_null() | (pl.col("truth") >= 0)
     )
-    assert_frame_equal(found, tf.accuracy(rows, "truth", "estimate", na_rm=na_rm, explain=True))
-    assert found[".estimate"].to_list() == [0.75 if na_rm else None]
+    assert_frame_equal(result, tf.accuracy(rows, "truth", "estimate", na_rm=na_rm, explain=True))
+    assert result[".estimate"].to_list() == [0.75 if na_rm else None]
 
 
 def test_ignore_index_may_be_text_or_float() -> None:
@@ -175,15 +175,15 @@ def test_ignore_index_without_truth_raises() -> None:
 
 
 def test_ignoring_all_rows_gives_null() -> None:
-    found = PARITY.arrays([0, 0], [1, 0], by={"sex": ["f", "m"]}, ignore_index=0, explain=True)
-    assert found.select(".estimate", ".group_min", ".n").row(0) == (None, None, 0)
+    result = PARITY.arrays([0, 0], [1, 0], by={"sex": ["f", "m"]}, ignore_index=0, explain=True)
+    assert result.select(".estimate", ".group_min", ".n").row(0) == (None, None, 0)
 
 
 def test_feature_may_be_named_truth() -> None:
     # truth, estimate and scores go by their roles, so that features may have any plain name
     by = {"truth": ["f", "f", "m", "m"]}
-    found = tf.demographic_parity_ratio("truth").arrays([1, 0, 1, 0], [1, 0, 1, 1], by=by)
-    assert found.select(".by", ".estimate").row(0) == ("truth", 0.5)
+    result = tf.demographic_parity_ratio("truth").arrays([1, 0, 1, 0], [1, 0, 1, 1], by=by)
+    assert result.select(".by", ".estimate").row(0) == ("truth", 0.5)
 
 
 def of_parity(estimate: object, sex: object = (0, 1)) -> pl.DataFrame:
@@ -251,8 +251,8 @@ def test_arrays_of_pandas_pyarrow_and_polars() -> None:
         lambda values: pd.Series(values, dtype=object),
     ]  # fmt: skip
     for kind in kinds:
-        found = tf.accuracy.arrays(kind(truth), kind(guess), pos_label="a")
-        assert found[".estimate"].item() == pytest.approx(2 / 3)
+        result = tf.accuracy.arrays(kind(truth), kind(guess), pos_label="a")
+        assert result[".estimate"].item() == pytest.approx(2 / 3)
     flags = pd.Series([True, None, False, True], dtype="boolean")
     assert tf.accuracy.arrays(flags, [True, True, True, True])[".estimate"].item() == pytest.approx(2 / 3)
 
@@ -260,9 +260,9 @@ def test_arrays_of_pandas_pyarrow_and_polars() -> None:
 def test_multiclass_scores_are_given_by_label() -> None:
     truth, scores = [0, 1, 2, 0], np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
     by_label = {label: scores[:, label] for label in range(3)}
-    frame = pl.DataFrame({"y": truth, **{f"p{label}": each for label, each in by_label.items()}})
-    found = tf.mn_log_loss.arrays(truth, probs=by_label)
-    assert_frame_equal(found, tf.mn_log_loss(frame, "y", probs={label: f"p{label}" for label in range(3)}))
+    frame = pl.DataFrame({"y": truth, **{f"p{label}": item for label, item in by_label.items()}})
+    result = tf.mn_log_loss.arrays(truth, probs=by_label)
+    assert_frame_equal(result, tf.mn_log_loss(frame, "y", probs={label: f"p{label}" for label in range(3)}))
     with pytest.raises(tf.ColumnError, match=r"as `probs=\{label: array\}`, but has 2 dimensions"):
         tf.mn_log_loss.arrays(truth, probs=scores)
 
@@ -272,13 +272,13 @@ def test_same_name_with_different_arrays_raises() -> None:
         PARITY.arrays(estimate=[0, 1], by={"sex": [0, 1]}, group_by={"sex": [1, 1]})
 
 
-# What arrays get wrong so far
+# Values of arrays that are easily misread
 
 
 @pytest.mark.parametrize("values", [[np.int64(1), 2.5], [np.int64(1), np.float64(2.5)]])
 def test_integers_and_floats_in_one_list_keep_fractions(values: list[Any]) -> None:
-    found = tf.mae.arrays(values, [1.0, 2.5])
-    assert found[".estimate"].item() == 0
+    result = tf.mae.arrays(values, [1.0, 2.5])
+    assert result[".estimate"].item() == 0
 
 
 @pytest.mark.parametrize("values", ["01", b"\x00\x01"])
@@ -290,18 +290,18 @@ def test_text_in_place_of_an_array_raises(values: object) -> None:
 def test_masked_values_are_not_counted() -> None:
     masked = np.ma.array([1, 0, 0], mask=[False, False, True])
     try:
-        found = tf.accuracy.arrays(masked, [1, 0, 1])
+        result = tf.accuracy.arrays(masked, [1, 0, 1])
     except tf.ColumnError:
         return
-    assert found[".estimate"].item() == 1
+    assert result[".estimate"].item() == 1
 
 
 @pytest.mark.parametrize("dtype", ["str", "string", "category", "boolean"])
 def test_pandas_columns_with_missing_values(dtype: Any) -> None:
     values = [True, None, False, True] if dtype == "boolean" else ["f", None, "m", "m"]
     estimate = [1, 1, 0, 1]
-    found = of_parity(estimate, pd.Series(values, dtype=dtype))
-    assert_frame_equal(found, of_parity(estimate, pl.Series(values)))
+    result = of_parity(estimate, pd.Series(values, dtype=dtype))
+    assert_frame_equal(result, of_parity(estimate, pl.Series(values)))
 
 
 def test_ignore_index_of_another_type_raises() -> None:
@@ -317,8 +317,8 @@ def test_features_without_names_raise() -> None:
 
 def test_tensors_are_read_by_dlpack() -> None:
     given = [Exchanged(FRAME[column].cast(pl.Int64)) for column in ("y_true", "y_pred")]
-    found = tf.accuracy.arrays(*given, by={"sex": Exchanged(FRAME["sex"].cast(pl.Int64))})
-    assert_frame_equal(found, tf.accuracy(FRAME, "y_true", "y_pred"))
+    result = tf.accuracy.arrays(*given, by={"sex": Exchanged(FRAME["sex"].cast(pl.Int64))})
+    assert_frame_equal(result, tf.accuracy(FRAME, "y_true", "y_pred"))
     with pytest.raises(tf.ColumnError, match="has 2 dimensions"):
         of_parity([1, 0], Exchanged(PAIRS))
 
@@ -352,7 +352,7 @@ def test_accumulator_takes_arrays(name: str, kind: str) -> None:
     for start in (0, 150, 300):
         part = FRAME[start : start + 150]
         seen.update(
-            **arrays_of(part, kind, columns), by={each: KINDS[kind](part[each]) for each in ("sex", "race")},
+            **arrays_of(part, kind, columns), by={item: KINDS[kind](part[item]) for item in ("sex", "race")},
             group_by={"age_band": KINDS[kind](part["age_band"])},
         )  # fmt: skip
     asked: dict[str, Any] = {**columns, **counting, "group_by": "age_band", "on_undefined": "ignore"}
@@ -434,22 +434,22 @@ def test_accumulator_rejects_incompatible_arrays() -> None:
 
 def test_sigmoid_equals_the_logistic_function() -> None:
     logits = [-30.0, -5.0, -1.5, -1e-3, -0.0, 0.0, 1e-9, 0.25, 1.0, 17.0]
-    found = pl.DataFrame({"logit": logits}).select(tf.sigmoid("logit")).to_series()
-    for probability, logit in zip(found, logits, strict=True):
+    result = pl.DataFrame({"logit": logits}).select(tf.sigmoid("logit")).to_series()
+    for probability, logit in zip(result, logits, strict=True):
         assert probability == pytest.approx(1 / (1 + math.exp(-logit)), rel=1e-15)
 
 
 @pytest.mark.parametrize("dtype", [pl.Int8, pl.UInt16, pl.Int64, pl.Float32, pl.Float64])
 def test_sigmoid_of_any_numeric_dtype(dtype: Any) -> None:
-    found = pl.DataFrame({"logit": [0, 2, 90]}, schema={"logit": dtype}).select(tf.sigmoid("logit")).to_series()
-    assert found.dtype == pl.Float64
-    assert found.to_list() == pytest.approx([0.5, 1 / (1 + math.exp(-2)), 1.0], rel=1e-15)
+    result = pl.DataFrame({"logit": [0, 2, 90]}, schema={"logit": dtype}).select(tf.sigmoid("logit")).to_series()
+    assert result.dtype == pl.Float64
+    assert result.to_list() == pytest.approx([0.5, 1 / (1 + math.exp(-2)), 1.0], rel=1e-15)
 
 
 def test_sigmoid_of_infinite_and_missing_values() -> None:
     logits = [-math.inf, -1e300, -1000.0, 1000.0, 1e300, math.inf, None]
-    found = pl.DataFrame({"logit": logits}).select(tf.sigmoid("logit")).to_series().to_list()
-    assert found == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, None]
+    result = pl.DataFrame({"logit": logits}).select(tf.sigmoid("logit")).to_series().to_list()
+    assert result == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, None]
     undefined = pl.DataFrame({"logit": [math.nan]}).select(tf.sigmoid(pl.col("logit"))).item()
     assert math.isnan(undefined)
 
@@ -460,8 +460,8 @@ def test_sigmoid_of_logits_equals_probabilities() -> None:
     for metric, options in calls:
         expected = metric(frame, "y_true", probs="score", **options)
         for scores in (tf.sigmoid("logit"), tf.sigmoid(pl.col("logit"))):
-            found = metric(frame, "y_true", probs=scores, **options)
-            assert_frame_equal(found, expected, rel_tol=1e-12)
+            result = metric(frame, "y_true", probs=scores, **options)
+            assert_frame_equal(result, expected, rel_tol=1e-12)
     # of logits as they are only the order is read
     with pytest.raises(tf.ColumnError, match="needs probabilities, between 0 and 1"):
         tf.brier_class(frame, "y_true", probs="logit")
@@ -469,7 +469,7 @@ def test_sigmoid_of_logits_equals_probabilities() -> None:
     assert auc[".estimate"].item() == tf.roc_auc(frame, "y_true", probs="score")[".estimate"].item()
 
 
-# Streams
+# Tallies of batches
 
 
 STREAMS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -493,13 +493,13 @@ def added(tallies: list[Any], random: Any) -> Any:
     """The tallies added up by twos and threes, as they come."""
     left = list(tallies)
     while len(left) > 1:
-        place = random.randrange(len(left) - 1)
-        left[place : place + 2] = [left[place] + left[place + 1]]
+        index = random.randrange(len(left) - 1)
+        left[index : index + 2] = [left[index] + left[index + 1]]
     return left[0]
 
 
-def assert_same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
-    assert_frame_equal(found, expected, rel_tol=1e-9, abs_tol=1e-12)
+def assert_same(result: pl.DataFrame, expected: pl.DataFrame) -> None:
+    assert_frame_equal(result, expected, rel_tol=1e-9, abs_tol=1e-12)
 
 
 @pytest.mark.parametrize("name", STREAMS)

@@ -101,11 +101,11 @@ def answers_of_polars(name: str) -> list[pl.DataFrame]:
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.filterwarnings("ignore")
 def test_every_engine_equals_polars(there: Any, name: str) -> None:
-    for found, expected in zip(answers_of(name, there), answers_of_polars(name), strict=True):
-        assert isinstance(found, pl.DataFrame)
+    for result, expected in zip(answers_of(name, there), answers_of_polars(name), strict=True):
+        assert isinstance(result, pl.DataFrame)
         # keys of another engine may be wider numbers
-        keys = [key for key in found.columns if not key.startswith(".")]
-        keyed = found.with_columns(pl.col(key).cast(expected.schema[key]) for key in keys)
+        keys = [key for key in result.columns if not key.startswith(".")]
+        keyed = result.with_columns(pl.col(key).cast(expected.schema[key]) for key in keys)
         assert_frame_equal(keyed, expected, rel_tol=1e-9, abs_tol=1e-12)
 
 
@@ -142,9 +142,9 @@ def test_cells_of_reference_data_equal_polars(engine: Callable[[pl.DataFrame], A
     rows = reference_data(name)
     data = engine(rows)
     for metric, call in COUNTED.values():
-        found, expected = (metric.tally(each, **call) for each in (data, rows))
+        result, expected = (metric.tally(item, **call) for item in (data, rows))
         by = expected.counted_by
-        assert_frame_equal(found.cells.sort(by), expected.cells.sort(by), rel_tol=1e-12, abs_tol=1e-12)
+        assert_frame_equal(result.cells.sort(by), expected.cells.sort(by), rel_tol=1e-12, abs_tol=1e-12)
 
 
 READS: dict[str, dict[str, Any]] = {
@@ -173,11 +173,11 @@ def test_every_catalogue_metric_equals_polars(name: str) -> None:
         with pytest.raises(tf.ColumnError, match=REFUSED[name]):
             asked(data, **READS[kind])
         return
-    found, expected = (asked(each, **READS[kind], explain=True) for each in (data, rows))
-    assert_frame_equal(found, expected, rel_tol=1e-9, abs_tol=1e-12)
+    result, expected = (asked(item, **READS[kind], explain=True) for item in (data, rows))
+    assert_frame_equal(result, expected, rel_tol=1e-9, abs_tol=1e-12)
 
 
-# One query, and only cells travel
+# One query that returns only cells
 
 
 @pytest.fixture
@@ -187,9 +187,9 @@ def queries(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     collect: Callable[[Any], pl.DataFrame] = pushdown_of.collected
 
     def recorded(frame: Any) -> pl.DataFrame:
-        found = collect(frame)
-        sent.append((frame.to_native().sql_query(), len(found)))
-        return found
+        result = collect(frame)
+        sent.append((frame.to_native().sql_query(), len(result)))
+        return result
 
     monkeypatch.setattr(pushdown_of, "collected", recorded)
     return sent
@@ -243,7 +243,7 @@ def test_continuous_estimate_raises_before_counting(queries: list[tuple[str, int
     assert [rows for _, rows in queries] == [1]
 
 
-# What bites in engines
+# Peculiarities of engines
 
 TRAPS: dict[str, pl.Series] = {
     "null": pl.Series(["a", None, "b", None] * 6),
@@ -266,9 +266,9 @@ def test_group_keys_of_every_type(engine: Callable[[pl.DataFrame], Any], name: s
     data = engine(people)
     # databases have levels as text, in the order of the alphabet
     in_order, about = name != "levels", [".estimate", ".n"]
-    expected, found = (as_polars(tf.demographic_parity("key").by_group(each, "y", "p")) for each in (people, data))
-    assert_frame_equal(found.select(about), expected.select(about), check_row_order=in_order)
-    grouped, wanted = (as_polars(tf.accuracy(each, "y", "p", group_by="key")) for each in (data, people))
+    expected, result = (as_polars(tf.demographic_parity("key").by_group(item, "y", "p")) for item in (people, data))
+    assert_frame_equal(result.select(about), expected.select(about), check_row_order=in_order)
+    grouped, wanted = (as_polars(tf.accuracy(item, "y", "p", group_by="key")) for item in (data, people))
     assert_frame_equal(grouped.select(".estimate"), wanted.select(".estimate"), check_row_order=in_order)
     assert grouped["key"].null_count() == wanted["key"].null_count()
 
@@ -276,9 +276,9 @@ def test_group_keys_of_every_type(engine: Callable[[pl.DataFrame], Any], name: s
 @pytest.mark.filterwarnings("ignore::tidyfair.UndefinedWarning")
 def test_empty_table(engine: Callable[[pl.DataFrame], Any]) -> None:
     empty = LOANS.clear()
-    found = FAIR(engine(empty), **LABELS, labels=["no", "yes"])
+    result = FAIR(engine(empty), **LABELS, labels=["no", "yes"])
     expected = FAIR(empty, **LABELS, labels=["no", "yes"])
-    assert_frame_equal(as_polars(found), expected, check_dtypes=False)
+    assert_frame_equal(as_polars(result), expected, check_dtypes=False)
 
 
 NAMES = ["select", '"a b"', "x;drop", "it's", "a.b", "`", "g ", "%s", "{0}", "group", "n", "k0"]
@@ -287,12 +287,12 @@ NAMES = ["select", '"a b"', "x;drop", "it's", "a.b", "`", "g ", "%s", "{0}", "gr
 def test_column_names_may_be_sql_keywords(engine: Callable[[pl.DataFrame], Any]) -> None:
     plain = pl.DataFrame({name: [index * row % 7 % 2 for row in range(20)] for index, name in enumerate(NAMES, 2)})
     data = engine(plain)
-    for place in range(0, len(NAMES), 3):
-        truth, estimate, key = NAMES[place : place + 3]
+    for position in range(0, len(NAMES), 3):
+        truth, estimate, key = NAMES[position : position + 3]
         metrics = tf.metric_set(tf.accuracy, tf.demographic_parity(key))
-        found, expected = (as_polars(metrics(each, truth, estimate)) for each in (data, plain))
-        assert found[".estimate"].to_list() == expected[".estimate"].to_list()
-        ordered, wanted = (as_polars(tf.roc_auc(each, truth, probs=estimate, group_by=key)) for each in (data, plain))
+        result, expected = (as_polars(metrics(item, truth, estimate)) for item in (data, plain))
+        assert result[".estimate"].to_list() == expected[".estimate"].to_list()
+        ordered, wanted = (as_polars(tf.roc_auc(item, truth, probs=estimate, group_by=key)) for item in (data, plain))
         assert ordered.columns == wanted.columns
         assert ordered[".estimate"].to_list() == wanted[".estimate"].to_list()
 
@@ -306,8 +306,8 @@ def test_column_names_differing_only_in_case(engine: Callable[[pl.DataFrame], An
         return
     data = engine(people)
     for name in ("sex", "Sex"):
-        expected, found = (as_polars(tf.accuracy(each, "y", "p", group_by=name)) for each in (people, data))
-        assert found.rows() == expected.rows()
+        expected, result = (as_polars(tf.accuracy(item, "y", "p", group_by=name)) for item in (people, data))
+        assert result.rows() == expected.rows()
 
 
 def test_duckdb_enum_levels_keep_their_order() -> None:
@@ -370,8 +370,8 @@ def test_unused_levels_count_on_every_engine_with_categories(name: str) -> None:
     linear = tf.metric_tweak(tf.kap, "linear", weighting="linear")
     every = tf.metric_set(tf.sens, tf.spec, tf.prevalence, tf.accuracy, linear)
     expected = every(LEVELLED, "y", "p", labels=LEVELS, on_undefined="ignore")
-    found = as_polars(every(data, "y", "p", on_undefined="ignore"))
-    assert found.rows() == expected.rows()
+    result = as_polars(every(data, "y", "p", on_undefined="ignore"))
+    assert result.rows() == expected.rows()
     table = as_polars(tf.conf_mat(data, "y", "p"))
     assert table[".truth"].unique(maintain_order=True).to_list() == LEVELS
     declared = tf.selection_rate(data, estimate="p", pos_label="never")
@@ -395,8 +395,8 @@ def test_ordered_numeric_categories_keep_their_levels(kind: str, levels: list[fl
     assert table[".truth"].unique(maintain_order=True).to_list() == levels
     linear = tf.metric_tweak(tf.kap, "linear", weighting="linear")
     every = tf.metric_set(tf.spec, tf.accuracy, linear)
-    texts = rates.select(pl.all().replace_strict({each: f"level {each}" for each in levels}, return_dtype=pl.String))
-    expected = every(texts, "y", "p", labels=[f"level {each}" for each in levels])
+    texts = rates.select(pl.all().replace_strict({item: f"level {item}" for item in levels}, return_dtype=pl.String))
+    expected = every(texts, "y", "p", labels=[f"level {item}" for item in levels])
     assert as_polars(every(data, "y", "p"))[".estimate"].to_list() == expected[".estimate"].to_list()
     halves = [every.tally(frames[kind](_ordered(part, levels)), "y", "p") for part in (rates[:2], rates[2:])]
     assert every.compute(halves[0] + halves[1])[".estimate"].to_list() == expected[".estimate"].to_list()
@@ -419,8 +419,8 @@ def test_two_ordered_numeric_categories_are_binary() -> None:
 def test_dictionary_levels_of_arrow_arrays_are_kept() -> None:
     truth = pa.array(["b", "b", "c"]).dictionary_encode()
     levels = pa.DictionaryArray.from_arrays(truth.indices, ["b", "c", "never"], ordered=True)
-    found = tf.prevalence.arrays(levels, on_undefined="ignore")
-    assert found.select(".estimator", ".estimate").row(0) == ("macro", pytest.approx(1 / 3))
+    result = tf.prevalence.arrays(levels, on_undefined="ignore")
+    assert result.select(".estimator", ".estimate").row(0) == ("macro", pytest.approx(1 / 3))
 
 
 def test_requests_that_engines_cannot_answer_raise() -> None:
@@ -445,8 +445,8 @@ def test_requests_that_engines_cannot_answer_raise() -> None:
             lambda: tf.accuracy(duckdb.connect(), "repaid", "approved"),
         ),
     ]
-    for said, ask in cases:
-        with pytest.raises(tf.TidyfairError, match=said):
+    for expected, ask in cases:
+        with pytest.raises(tf.TidyfairError, match=expected):
             ask()
 
 
@@ -474,8 +474,8 @@ def test_distant_groups_keep_numeric_precision() -> None:
     # what does not count says nothing of where the others are
     beside = pl.DataFrame({"y": [1e12, 1e12], "p": [None, 1.0], "w": [1.0, 0.0], "g": ["near"] * 2})
     odd = near.vstack(beside)
-    found = metrics(ELSEWHERE["duckdb"](odd), **call, case_weights="w")
-    assert_frame_equal(found, metrics(odd, **call, case_weights="w"), rel_tol=1e-9)
+    result = metrics(ELSEWHERE["duckdb"](odd), **call, case_weights="w")
+    assert_frame_equal(result, metrics(odd, **call, case_weights="w"), rel_tol=1e-9)
 
 
 def test_unsupported_column_types_raise_only_when_used() -> None:
@@ -524,23 +524,23 @@ def test_dask_nan_labels_are_missing() -> None:
 def test_dask_reads_enum_levels_in_files_as_text(tmp_path: Path) -> None:
     people = pl.DataFrame({"y": ["high", "low", "mid", "low"], "p": ["high", "mid", None, "low"], "g": list("abab")})
     levels = people.with_columns(pl.col("y", "p").cast(pl.Enum(["low", "mid", "high", "never"])))
-    for place, part in enumerate((levels[:1], levels[1:])):
-        part.write_parquet(tmp_path / f"{place}.parquet")
+    for index, part in enumerate((levels[:1], levels[1:])):
+        part.write_parquet(tmp_path / f"{index}.parquet")
     data = dask.dataframe.read_parquet(tmp_path)
     metrics = tf.metric_set(tf.accuracy, tf.demographic_parity("p"), tf.demographic_parity("g"))
-    found, expected = (metrics(each, "y", "p", on_undefined="ignore") for each in (data, people))
-    assert_frame_equal(found, expected)
+    result, expected = (metrics(item, "y", "p", on_undefined="ignore") for item in (data, people))
+    assert_frame_equal(result, expected)
     assert tf.accuracy(data, "y", "y", group_by="p").rows() == tf.accuracy(people, "y", "y", group_by="p").rows()
 
 
 def test_dask_nan_quotients_make_the_metric_null() -> None:
     zeros = pd.DataFrame({"y": [0.0, 1.0, None] * 4, "e": [0.0, 1.0, 1.0] * 4})
     data = dask.dataframe.from_pandas(zeros, npartitions=3)
-    found = tf.metric_set(tf.mape, tf.mae)(data, "y", "e", on_undefined="ignore")
-    assert found[".estimate"].to_list() == [None, 0.0]
+    result = tf.metric_set(tf.mape, tf.mae)(data, "y", "e", on_undefined="ignore")
+    assert result[".estimate"].to_list() == [None, 0.0]
 
 
-# Engines and files that fail
+# Failing engines and files
 
 
 def _changed_below(change: str) -> Any:
@@ -594,12 +594,12 @@ FAILURES: dict[str, tuple[Callable[[Path], Any], str, str]] = {
 
 @pytest.mark.parametrize("name", FAILURES)
 def test_engine_errors_carry_a_note_on_the_step(name: str, tmp_path: Path) -> None:
-    opened, engine, said = FAILURES[name]
+    opened, engine, expected = FAILURES[name]
     if engine == "pyspark":
         spark()
     data = opened(tmp_path)
     for ask in (tf.accuracy, tf.accuracy.tally, tf.demographic_parity("approved").by_group):
-        with pytest.raises(Exception, match=said) as caught:
+        with pytest.raises(Exception, match=expected) as caught:
             ask(data, "repaid", "approved")
         assert type(caught.value).__module__.split(".")[0].strip("_") == engine
         assert caught.value.__notes__ == ["while tidyfair counted the rows"]
@@ -640,20 +640,20 @@ def test_unneeded_parquet_columns_are_not_read(tmp_path: Path) -> None:
     path = tmp_path / "loans.parquet"
     LOANS.with_columns(diary=ROW.cast(pl.String)).write_parquet(path, compression="zstd", statistics=False)
     pages = parquet.ParquetFile(path).metadata.row_group(0)
-    place = next(
-        pages.column(each) for each in range(pages.num_columns) if pages.column(each).path_in_schema == "diary"
+    chunk = next(
+        pages.column(item) for item in range(pages.num_columns) if pages.column(item).path_in_schema == "diary"
     )
     written = bytearray(path.read_bytes())
-    start = place.dictionary_page_offset or place.data_page_offset
-    written[start : start + place.total_compressed_size] = b"\xff" * place.total_compressed_size
+    start = chunk.dictionary_page_offset or chunk.data_page_offset
+    written[start : start + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
     path.write_bytes(written)
     with pytest.raises(pl.exceptions.PolarsError):
         pl.scan_parquet(path).select("diary").collect()
     for data in (pl.scan_parquet(path), duckdb.connect().read_parquet(str(path))):
         for name in ("labels", "scores", "numbers", "order of scores"):
             metric, call = CASES[name]
-            found = metric(data, **call, on_undefined="ignore")
-            assert_frame_equal(found, metric(LOANS, **call, on_undefined="ignore"), rel_tol=1e-9)
+            result = metric(data, **call, on_undefined="ignore")
+            assert_frame_equal(result, metric(LOANS, **call, on_undefined="ignore"), rel_tol=1e-9)
 
 
 def test_duckdb_counts_parquet_files(tmp_path: Path) -> None:

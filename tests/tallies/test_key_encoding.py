@@ -93,8 +93,8 @@ def test_table_counts_equal_group_by(name: str, lazy: bool, counted: list[int]) 
     expected = people.group_by("key", "y", "p").agg(n=pl.len().cast(pl.Int64))
     metric = tf.metric_set(tf.accuracy, tf.demographic_parity("key"))
     cells = metric.tally(people.lazy() if lazy else people, "y", "p").cells
-    found = cells.rename({"k0": "key", "truth": "y", "estimate": "p"})
-    assert_frame_equal(found, expected, check_row_order=False)
+    result = cells.rename({"k0": "key", "truth": "y", "estimate": "p"})
+    assert_frame_equal(result, expected, check_row_order=False)
     assert bool(counted) == (name in (BY_DTYPE if lazy else BY_DTYPE | BY_A_LOOK))
 
 
@@ -122,19 +122,19 @@ def test_sums_are_grouped_by_the_packed_key(weight: str, counted: list[int]) -> 
     people = people.with_columns(weights=pl.col("whole") / 3)
     cells = tf.accuracy.tally(people, "y", "p", group_by="key", case_weights=weight).cells
     expected = people.group_by("key", "y", "p").agg(pl.col(weight).sum())
-    found = cells.select(key="k0", y="truth", p="estimate", **{weight: pl.col("w")})
-    assert_frame_equal(found, expected, check_row_order=False, rel_tol=1e-12)
+    result = cells.select(key="k0", y="truth", p="estimate", **{weight: pl.col("w")})
+    assert_frame_equal(result, expected, check_row_order=False, rel_tol=1e-12)
     assert counted == []
 
 
-# Rows in memory, whose columns are looked at before they are counted
+# Rows in memory, whose values are known before counting
 
 
 def as_counted(people: pl.DataFrame, cells: pl.DataFrame) -> pl.DataFrame:
     """The counts of a hand-written query, in the columns of a tally that is counted by `key`."""
     named = {"k0": "key", "truth": "y", "estimate": "p"}
-    found = people.group_by(named.values()).agg(n=pl.len().cast(pl.Int64)).select(*named.values(), "n")
-    return found.rename({old: new for new, old in named.items()})[cells.columns]
+    result = people.group_by(named.values()).agg(n=pl.len().cast(pl.Int64)).select(*named.values(), "n")
+    return result.rename({old: new for new, old in named.items()})[cells.columns]
 
 
 def assert_counted(people: pl.DataFrame) -> None:
@@ -184,7 +184,7 @@ def test_random_frames_are_counted_as_by_group_by(rows: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     labels, groups = list(LABELS.values()), list(GROUPS.values())
     shares = random.choice([0.0, 0.3, 1.0], 3, p=[0.6, 0.3, 0.1])
-    kinds = [groups[random.integers(len(groups))], *(labels[place] for place in random.integers(len(labels), size=2))]
+    kinds = [groups[random.integers(len(groups))], *(labels[index] for index in random.integers(len(labels), size=2))]
     columns = [drawn(random, kind, rows, share) for kind, share in zip(kinds, shares, strict=True)]
     assert_counted(pl.DataFrame(dict(zip(("key", "y", "p"), columns, strict=True))))
 

@@ -57,16 +57,16 @@ def test_features_with_few_values_share_one_pass(tallies: list[Tally]) -> None:
 
 def test_features_with_many_values_are_counted_separately(tallies: list[Tally]) -> None:
     both = tf.metric_set(tf.accuracy, parity("user"), tf.equal_opportunity("item"), parity("sex"))
-    found = both(VISITS, **CALL, explain=True)
+    result = both(VISITS, **CALL, explain=True)
     assert len(tallies) == 3
     assert [len(tally.cells) for tally in tallies] == [
         VISITS.select(feature, "y", "p").n_unique() for feature in ("user", "item", "sex")
     ]
     alone = [metric(VISITS, **CALL, explain=True) for metric in both]
-    assert_frame_equal(found, pl.concat(alone))
+    assert_frame_equal(result, pl.concat(alone))
     groups = both.by_group(VISITS, **CALL)
-    each = pl.concat(metric.by_group(VISITS, **CALL) for metric in both)
-    assert_frame_equal(groups, each, check_row_order=False)
+    separate = pl.concat(metric.by_group(VISITS, **CALL) for metric in both)
+    assert_frame_equal(groups, separate, check_row_order=False)
 
 
 def test_feature_of_an_intersection_is_counted_with_it(tallies: list[Tally]) -> None:
@@ -77,10 +77,10 @@ def test_feature_of_an_intersection_is_counted_with_it(tallies: list[Tally]) -> 
 def test_pass_planning_samples_rows_on_every_engine(
     engine: Callable[[pl.DataFrame], Any], tallies: list[Tally]
 ) -> None:
-    found = tf.metric_set(parity("user"), parity("item"))(engine(VISITS), **CALL, group_by="fold")
+    result = tf.metric_set(parity("user"), parity("item"))(engine(VISITS), **CALL, group_by="fold")
     assert len(tallies) == 2
     expected = tf.metric_set(parity("user"), parity("item"))(VISITS, **CALL, group_by="fold")
-    assert_frame_equal(as_polars(found), expected, check_dtypes=False)
+    assert_frame_equal(as_polars(result), expected, check_dtypes=False)
 
 
 def test_intervals_and_warnings_with_several_passes(tallies: list[Tally]) -> None:
@@ -88,9 +88,9 @@ def test_intervals_and_warnings_with_several_passes(tallies: list[Tally]) -> Non
     sure = both(VISITS, **CALL, interval="auto", times=20)
     assert len(tallies) == 2
     assert_frame_equal(sure[:1], parity("user")(VISITS, **CALL, interval="auto", times=20))
-    with pytest.warns(tf.UndefinedWarning) as told:
+    with pytest.warns(tf.UndefinedWarning) as caught:
         tf.metric_set(tf.equal_opportunity("user"), tf.equal_opportunity("item"))(VISITS, "y", "p")
-    assert len(told) == 1
+    assert len(caught) == 1
 
 
 def test_bad_columns_raise_with_several_passes() -> None:
@@ -127,7 +127,7 @@ def test_few_rows_take_few_polars_queries() -> None:
     rates = (tf.sens, tf.spec, tf.precision, tf.selection_rate, tf.accuracy)
     many = tf.metric_set(*rates, *(factory(*by) for by in bys for factory in factories))
     of_one, of_many = (
-        queries_of(lambda metrics=each: metrics(few_rows, group_by="fold", **CALL)) for each in (one, many)
+        queries_of(lambda metrics=item: metrics(few_rows, group_by="fold", **CALL)) for item in (one, many)
     )
     # the count, the labels that occur, and a look at each column of keys
     assert of_many == of_one <= 8

@@ -34,15 +34,15 @@ def frames(draw: st.DrawFn) -> pl.DataFrame:
         "w": st.sampled_from([0.0, 0.5, 1.0, 3.0]),
     }  # fmt: skip
     return pl.DataFrame(
-        {name: draw(st.lists(each, min_size=size, max_size=size)) for name, each in columns.items()},
+        {name: draw(st.lists(item, min_size=size, max_size=size)) for name, item in columns.items()},
         schema={"y": pl.Int64, "p": pl.Float64, "g": pl.String, "w": pl.Float64},
     )
 
 
-def distance(found: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
-    keys = ".group" if ".group" in found.columns else ".by"
-    assert found.select(".metric", keys).equals(exact.select(".metric", keys))
-    return found.with_columns(off=(found[".estimate"] - exact[".estimate"]).abs())
+def distance(result: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
+    keys = ".group" if ".group" in result.columns else ".by"
+    assert result.select(".metric", keys).equals(exact.select(".metric", keys))
+    return result.with_columns(off=(result[".estimate"] - exact[".estimate"]).abs())
 
 
 @settings(deadline=None, max_examples=examples(80), database=None)
@@ -51,9 +51,9 @@ def test_error_is_within_error_bound(data: pl.DataFrame, bins: int, *, weighted:
     columns: dict[str, Any] = {**COLUMNS, "pos_label": 1, "case_weights": "w" if weighted and data["w"].sum() else None}
     fair = tf.metric_set(METRICS, tf.auc_parity("g"), tf.auc_parity("g", aggregate=tf.group_minimum(), name="least"))
     for call in (fair.by_group, lambda *given, **options: fair(*given, **options, on_undefined="ignore")):
-        found = call(data, **columns, score_bins=bins)
-        off = distance(found, call(data, **columns))
-        assert off["off"].is_null().equals(found[".error_bound"].is_null())
+        result = call(data, **columns, score_bins=bins)
+        off = distance(result, call(data, **columns))
+        assert off["off"].is_null().equals(result[".error_bound"].is_null())
         assert (off["off"] <= off[".error_bound"] + ROUNDING).all()
 
 
@@ -82,9 +82,9 @@ def test_bins_have_equal_width_and_the_last_includes_1() -> None:
 def test_brier_score_stays_exact_with_bins() -> None:
     data = lending(2_000)
     call: dict[str, Any] = {"truth": "repaid", "probs": "score", "pos_label": "yes"}
-    found = METRICS(data, **call, score_bins=4).filter(pl.col(".metric") == "brier_class")
-    assert found[".estimate"].equals(tf.brier_class(data, **call)[".estimate"])
-    assert found[".error_bound"].to_list() == [0.0]
+    result = METRICS(data, **call, score_bins=4).filter(pl.col(".metric") == "brier_class")
+    assert result[".estimate"].equals(tf.brier_class(data, **call)[".estimate"])
+    assert result[".error_bound"].to_list() == [0.0]
 
 
 @pytest.mark.parametrize("weights", [None, "weight", "whole"])
@@ -97,14 +97,14 @@ def test_table_and_group_by_counts_of_bins_agree(weights: str | None) -> None:
     for tally in tallies:
         assert tally.rows is not None
         assert len(tally.rows) <= 2 * 5 * 512
-    found, other = (fair.compute(tally, pos_label="yes") for tally in tallies)
-    assert_frame_equal(found, other, abs_tol=ROUNDING)
+    result, other = (fair.compute(tally, pos_label="yes") for tally in tallies)
+    assert_frame_equal(result, other, abs_tol=ROUNDING)
     merged: Any = sum(fair.tally(data[start : start + 25_000], **call) for start in (0, 25_000, 50_000))
     assert isinstance(merged, tf.Tally)
     assert merged.rows is not None
     assert tallies[0].rows is not None
     assert len(merged.rows) == len(tallies[0].rows)
-    assert_frame_equal(fair.compute(merged, pos_label="yes"), found, abs_tol=ROUNDING)
+    assert_frame_equal(fair.compute(merged, pos_label="yes"), result, abs_tol=ROUNDING)
 
 
 def test_state_with_bins_is_saved_and_loaded(tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_aggregates_without_error_bound_report_null() -> None:
     data = lending(500)
     call: dict[str, Any] = {"truth": "repaid", "probs": "score", "pos_label": "yes", "score_bins": 64}
     aggregates = (tf.ratio(), tf.difference(to="overall"), tf.difference(to="White", signed=True))
-    found = [tf.auc_parity("race", aggregate=each)(data, **call)[".error_bound"].item() for each in aggregates]
-    assert found == [None, None, None]
+    result = [tf.auc_parity("race", aggregate=item)(data, **call)[".error_bound"].item() for item in aggregates]
+    assert result == [None, None, None]
 
 
 @pytest.mark.parametrize(
@@ -199,9 +199,9 @@ def test_tally_with_bins_holds_no_scores() -> None:
 def test_error_bound_of_exact_metrics_is_0_for_any_aggregate() -> None:
     data = lending(500)
     fair = tf.metric_set(tf.roc_auc, tf.demographic_parity_ratio("sex"), tf.auc_parity("sex", aggregate=tf.ratio()))
-    found = fair(data, "repaid", probs="score", pos_label="yes", threshold=0.5, score_bins=64)
-    assert found[".error_bound"].is_null().to_list() == [False, False, True]
-    assert found[".error_bound"][1] == 0
+    result = fair(data, "repaid", probs="score", pos_label="yes", threshold=0.5, score_bins=64)
+    assert result[".error_bound"].is_null().to_list() == [False, False, True]
+    assert result[".error_bound"][1] == 0
 
 
 def test_missing_weights_raise_with_many_rows() -> None:

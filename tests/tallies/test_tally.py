@@ -92,12 +92,12 @@ def test_enum_keys_give_the_same_counts(loans: DataFrame, labels: Any) -> None:
     packed = (holes if labels == pl.Boolean else plain).with_columns(
         pl.col("truth", "estimate").cast(labels), *(pl.col(name).cast(dtype) for name, dtype in ENUMS.items())
     )
-    found = FAIR.tally(packed, "truth", "estimate", case_weights="weight").cells
+    result = FAIR.tally(packed, "truth", "estimate", case_weights="weight").cells
     expected = FAIR.tally(plain, "truth", "estimate", case_weights="weight").cells
     in_words = {"0": "0", "1": "1", "false": "0", "true": "1"}
     as_text = pl.col("k0", "k1").cast(pl.String), pl.col("truth", "estimate").cast(pl.String).replace(in_words)
-    assert found["k0"].dtype == ENUMS["sex"]
-    assert_frame_equal(found.with_columns(as_text), expected.with_columns(as_text), check_row_order=False)
+    assert result["k0"].dtype == ENUMS["sex"]
+    assert_frame_equal(result.with_columns(as_text), expected.with_columns(as_text), check_row_order=False)
 
 
 def test_integer_weights_are_exact(engine: Callable[[DataFrame], Any]) -> None:
@@ -111,8 +111,8 @@ def test_integer_weights_are_exact(engine: Callable[[DataFrame], Any]) -> None:
 def test_weights_may_be_boolean(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     masked = loans.with_columns(keep=pl.col("fold") == 1)
     kept = tf.accuracy(loans.filter(fold=1), "truth", "estimate")
-    found = tf.accuracy(engine(masked), "truth", "estimate", case_weights="keep")
-    assert_frame_equal(as_polars(found), kept)
+    result = tf.accuracy(engine(masked), "truth", "estimate", case_weights="keep")
+    assert_frame_equal(as_polars(result), kept)
 
 
 def test_lazy_frame_equals_eager_frame(tmp_path: Any, loans: DataFrame) -> None:
@@ -120,13 +120,13 @@ def test_lazy_frame_equals_eager_frame(tmp_path: Any, loans: DataFrame) -> None:
     loans.write_parquet(file)
     lazy = pl.scan_parquet(file)
     with pytest.warns(tf.UndefinedWarning):
-        found = tf.equal_opportunity("race")(lazy, "truth", "estimate")
+        result = tf.equal_opportunity("race")(lazy, "truth", "estimate")
     assert (
-        found.to_dicts() == tf.equal_opportunity("race")(loans, "truth", "estimate", on_undefined="ignore").to_dicts()
+        result.to_dicts() == tf.equal_opportunity("race")(loans, "truth", "estimate", on_undefined="ignore").to_dicts()
     )
 
 
-# How many equal rows a row stands for
+# Frequency weights
 
 OFTEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "labels": (FAIR, {"estimate": "estimate"}),
@@ -146,35 +146,37 @@ OFTEN: dict[str, tuple[Any, dict[str, Any]]] = {
 @pytest.mark.filterwarnings("ignore::tidyfair.UndefinedWarning", "ignore::tidyfair.SelectionWarning")
 def test_frequency_weights_equal_repeated_rows(loans: DataFrame, name: str) -> None:
     metric, call = OFTEN[name]
-    often = [(place * 7) % 4 for place in range(loans.height)]
-    told = loans.with_columns(often=pl.Series(often))
-    repeated = loans[[place for place, times in enumerate(often) for _ in range(times)]]
+    often = [(index * 7) % 4 for index in range(loans.height)]
+    weighted = loans.with_columns(often=pl.Series(often))
+    repeated = loans[[index for index, times in enumerate(often) for _ in range(times)]]
     options: dict[str, Any] = {"truth": "truth", **call}
-    found = metric(told, **options, frequency_weights="often", explain=True)
-    assert_frame_equal(found, metric(repeated, **options, explain=True))
-    groups = metric.by_group(told, **options, frequency_weights=pl.col("often").cast(pl.Float64).alias("o"))
+    result = metric(weighted, **options, frequency_weights="often", explain=True)
+    assert_frame_equal(result, metric(repeated, **options, explain=True))
+    groups = metric.by_group(weighted, **options, frequency_weights=pl.col("often").cast(pl.Float64).alias("o"))
     assert_frame_equal(groups, metric.by_group(repeated, **options), check_row_order=False)
 
 
 def test_tallies_with_and_without_frequency_weights_add_up(loans: DataFrame) -> None:
-    told = loans[:6].with_columns(often=pl.lit(2))
-    both = FAIR.tally(told, "truth", "estimate", frequency_weights="often") + FAIR.tally(loans[6:], "truth", "estimate")
+    weighted = loans[:6].with_columns(often=pl.lit(2))
+    both = FAIR.tally(weighted, "truth", "estimate", frequency_weights="often") + FAIR.tally(
+        loans[6:], "truth", "estimate"
+    )
     plain = FAIR.tally(pl.concat([loans[:6], loans]), "truth", "estimate")
     assert_frame_equal(both.cells, plain.cells, check_row_order=False)
 
 
 def test_arrays_take_frequency_weights() -> None:
-    found = tf.accuracy.arrays([1, 0, 1], [1, 1, 1], frequency_weights=[3, 1, 0])
-    assert found[".estimate"].item() == 0.75
+    weighted = tf.accuracy.arrays([1, 0, 1], [1, 1, 1], frequency_weights=[3, 1, 0])
+    assert weighted[".estimate"].item() == 0.75
 
 
 @pytest.mark.parametrize(
     "values", [[-1], [0.5], [None], ["2"], [True], [float("nan")], [float("inf")], [10**18, 10**18]]
 )
 def test_bad_frequency_weights_raise(loans: DataFrame, values: list[Any]) -> None:
-    told = loans.with_columns(often=pl.Series((values * 12)[:12], strict=False))
+    weighted = loans.with_columns(often=pl.Series((values * 12)[:12], strict=False))
     for metric, call in (OFTEN["labels"], OFTEN["order of scores"]):
         with pytest.raises(tf.WeightError, match="`frequency_weights`: the values of 'often'"):
-            metric(told, "truth", **call, frequency_weights="often")
+            metric(weighted, "truth", **call, frequency_weights="often")
     with pytest.raises(tf.ColumnError, match="no column 'oftn'"):
-        tf.accuracy(told, "truth", "estimate", frequency_weights="oftn")
+        tf.accuracy(weighted, "truth", "estimate", frequency_weights="oftn")

@@ -83,8 +83,8 @@ def close(one: float | None, other: float | None) -> bool:
     return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
 
 
-def assert_same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
-    one, other = rows(found), rows(expected)
+def assert_same(result: pl.DataFrame, expected: pl.DataFrame) -> None:
+    one, other = rows(result), rows(expected)
     assert one.keys() == other.keys()
     assert not {key: (one[key], other[key]) for key in one if not close(one[key], other[key])}
 
@@ -93,14 +93,14 @@ def assert_same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
 @given(st.data(), frames(), counting)
 def test_list_of_thresholds_equals_separate_calls(data: st.DataObject, frame: pl.DataFrame, options: Any) -> None:
     thresholds = data.draw(cuts(frame))
-    found = EVERY(frame, "truth", probs="score", threshold=thresholds, **options, **READING)
-    each = [
+    result = EVERY(frame, "truth", probs="score", threshold=thresholds, **options, **READING)
+    values = [
         EVERY(frame, "truth", probs="score", threshold=cut, **options, **READING).with_columns(
             pl.lit(cut).alias(".threshold")
         )
         for cut in thresholds
     ]
-    assert_same(found, pl.concat(each, how="diagonal"))
+    assert_same(result, pl.concat(values, how="diagonal"))
 
 
 @LAW
@@ -125,9 +125,9 @@ def test_tallies_with_thresholds_add_up(data: st.DataObject, frame: pl.DataFrame
 def test_threshold_column_of_results(engine: Callable[[pl.DataFrame], Any]) -> None:
     data = pl.DataFrame({"truth": [1, 0, 1, 0], "score": [0.9, 0.6, 0.4, 0.1], "sex": [*"ffmm"]})
     both = tf.metric_set(tf.roc_auc, tf.accuracy, tf.demographic_parity("sex"), tf.roc_auc_difference("sex"))
-    found = as_polars(both(engine(data), "truth", probs="score", threshold=[0.5, 0.05]))
-    assert found.columns == [".metric", ".by", ".estimator", ".threshold", ".estimate"]
-    assert found.select(".metric", ".threshold", ".estimate").rows() == [
+    result = as_polars(both(engine(data), "truth", probs="score", threshold=[0.5, 0.05]))
+    assert result.columns == [".metric", ".by", ".estimator", ".threshold", ".estimate"]
+    assert result.select(".metric", ".threshold", ".estimate").rows() == [
         ("roc_auc", None, 0.75),
         ("accuracy", 0.05, 0.5),
         ("accuracy", 0.5, 0.5),
@@ -145,9 +145,9 @@ def test_threshold_column_of_results(engine: Callable[[pl.DataFrame], Any]) -> N
 @given(frames(), counting)
 def test_score_metrics_beside_thresholds_have_one_row(frame: pl.DataFrame, options: Any) -> None:
     prob = tf.metric_set(tf.roc_auc, tf.brier_class, tf.roc_auc_difference("sex"))
-    found = tf.metric_set(tf.sens, prob)(frame, "truth", probs="score", threshold=[0.2, 0.7], **options, **READING)
+    result = tf.metric_set(tf.sens, prob)(frame, "truth", probs="score", threshold=[0.2, 0.7], **options, **READING)
     alone = prob(frame, "truth", probs="score", **options, **READING)
-    beside = found.filter(pl.col(".metric") != "sens")
+    beside = result.filter(pl.col(".metric") != "sens")
     assert beside[".threshold"].is_null().all()
     assert_same(beside.drop(".threshold"), alone)
 
@@ -160,14 +160,14 @@ def test_thresholds_by_group_equal_labels_cut_by_hand(
     thresholds = dict(zip("fm", chosen, strict=True))
     own = pl.col("sex").replace_strict(thresholds, return_dtype=pl.Float64)
     by_hand = frame.with_columns(estimate=(pl.col("score") >= own).cast(pl.Int64))
-    found = EVERY(frame, "truth", probs="score", threshold={"sex": thresholds}, **options, **READING)
-    assert_same(found, EVERY(by_hand, "truth", "estimate", **options, **READING))
+    result = EVERY(frame, "truth", probs="score", threshold={"sex": thresholds}, **options, **READING)
+    assert_same(result, EVERY(by_hand, "truth", "estimate", **options, **READING))
     pairs = {(sex, outer): cut for sex, cut in thresholds.items() for outer in (1, 2, None)}
-    found = EVERY(frame, "truth", probs="score", threshold={("sex", "outer"): pairs}, **options, **READING)
-    assert_same(found, EVERY(by_hand, "truth", "estimate", **options, **READING))
+    result = EVERY(frame, "truth", probs="score", threshold={("sex", "outer"): pairs}, **options, **READING)
+    assert_same(result, EVERY(by_hand, "truth", "estimate", **options, **READING))
 
 
-# Scores on another scale
+# Scores that are no probabilities
 
 LOGITS = pl.DataFrame({"truth": [1, 0, 1, 0], "logit": [2.0, -3.0, 0.2, 0.1], "sex": [*"ffmm"]})
 
@@ -197,8 +197,8 @@ def test_thresholds_on_the_scale_of_the_scores(
     threshold: Any, expected: list[float], engine: Callable[[pl.DataFrame], Any]
 ) -> None:
     # a threshold of 0 or 1, or beside one outside of 0 to 1, may be one of any scores
-    found = as_polars(tf.sens(engine(LOGITS), "truth", probs="logit", threshold=threshold))
-    assert found[".estimate"].to_list() == expected
+    result = as_polars(tf.sens(engine(LOGITS), "truth", probs="logit", threshold=threshold))
+    assert result[".estimate"].to_list() == expected
 
 
 def test_probabilities_may_exceed_0_to_1_by_rounding() -> None:
@@ -206,12 +206,12 @@ def test_probabilities_may_exceed_0_to_1_by_rounding() -> None:
     assert tf.sens(rounded, "truth", probs="logit", threshold=0.15)[".estimate"].item() == 1.0
 
 
-# The best-scored
+# Top-k selection
 
 
 def best(frame: pl.DataFrame, wanted: Any) -> pl.DataFrame:
     """The labels of the best-scored rows and of those that tie with the last of them."""
-    scores = sorted((each for each in frame["score"] if each is not None), reverse=True)
+    scores = sorted((item for item in frame["score"] if item is not None), reverse=True)
     size = min(wanted(frame), len(scores))
     cut = scores[size - 1] if size else math.inf
     return frame.with_columns(estimate=(pl.col("score") >= cut).cast(pl.Int64))
@@ -259,7 +259,7 @@ def test_top_fraction_of_weight_equals_best_rows_by_hand(frame: pl.DataFrame, ou
 
     def wanted(part: pl.DataFrame) -> int:
         weights = part.sort("score", descending=True)["weight"].to_list()
-        reached = [sum(weights[: place + 1]) <= share * sum(weights) + 1e-9 for place in range(len(weights))]
+        reached = [sum(weights[: index + 1]) <= share * sum(weights) + 1e-9 for index in range(len(weights))]
         return sum(reached)
 
     options = {"group_by": outer, "case_weights": "weight"}
@@ -280,12 +280,12 @@ TIE = "rows tie at the cut, and equal scores are decided alike, so"
 SECOND = "asks for 2 rows: there are only 1 rows with a score."
 
 
-def said(**options: Any) -> list[str]:
-    with warnings.catch_warnings(record=True) as found:
+def warnings_of(**options: Any) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tf.accuracy(TIED, "truth", probs="score", **options)
-    assert {each.category for each in found} <= {tf.SelectionWarning}
-    return [str(each.message) for each in found]
+    assert {item.category for item in caught} <= {tf.SelectionWarning}
+    return [str(item.message) for item in caught]
 
 
 @pytest.mark.parametrize(
@@ -309,14 +309,14 @@ def said(**options: Any) -> list[str]:
     ],
 )
 def test_selection_of_another_size_warns_once(options: dict[str, Any], expected: Sequence[str]) -> None:
-    assert said(**options) == expected
+    assert warnings_of(**options) == expected
 
 
 def test_top_k_selects_in_each_outer_group(engine: Callable[[pl.DataFrame], Any]) -> None:
     data = engine(TIED)
     with pytest.warns(tf.SelectionWarning, match="fold=1"):
-        found = tf.predicted_positives(data, "truth", probs="score", top_k=2, group_by="fold")
-    assert as_polars(found)[".estimate"].to_list() == [3, 1]
+        result = tf.predicted_positives(data, "truth", probs="score", top_k=2, group_by="fold")
+    assert as_polars(result)[".estimate"].to_list() == [3, 1]
 
 
 # Curves
@@ -327,17 +327,17 @@ def test_top_k_selects_in_each_outer_group(engine: Callable[[pl.DataFrame], Any]
 def test_threshold_curve_equals_list_of_thresholds(data: st.DataObject, frame: pl.DataFrame, options: Any) -> None:
     thresholds = data.draw(cuts(frame))
     curve = tf.threshold_curve(EVERY, thresholds)
-    found = curve(frame, "truth", probs="score", **options, **READING)
+    result = curve(frame, "truth", probs="score", **options, **READING)
     listed = EVERY(frame, "truth", probs="score", threshold=thresholds, **options, **READING)
-    assert_frame_equal(found, listed)
+    assert_frame_equal(result, listed)
 
 
 def test_threshold_curve_defaults_to_0_to_1() -> None:
     data = pl.DataFrame({"truth": [1, 0, 1], "score": [0.0, 0.5, 1.0]})
-    found = tf.threshold_curve(tf.detection_prevalence)(data, probs="score", pos_label=1)
-    assert found[".threshold"].to_list() == [step / 100 for step in range(101)]
+    result = tf.threshold_curve(tf.detection_prevalence)(data, probs="score", pos_label=1)
+    assert result[".threshold"].to_list() == [step / 100 for step in range(101)]
     shares = [1.0] + [2 / 3] * 50 + [1 / 3] * 50
-    assert found[".estimate"].to_list() == pytest.approx(shares)
+    assert result[".estimate"].to_list() == pytest.approx(shares)
 
 
 def test_threshold_curve_rejects_thresholds_in_the_call() -> None:
