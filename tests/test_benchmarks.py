@@ -1,3 +1,5 @@
+"""Benchmark tables show their targets."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Generated pages are up to date, and links resolve."""
+
 from __future__ import annotations
 
 import re

@@ -1,4 +1,4 @@
-"""Names that terminals, pages, pictures or spreadsheets could obey, through everything that shows them."""
+"""Names that a terminal, page, picture or spreadsheet could execute are escaped everywhere."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Calls of metrics and sets, their results, and undefined values."""
+
 from __future__ import annotations
 
 import copy

@@ -1,4 +1,4 @@
-"""The notebooks run, and show what they show."""
+"""Notebooks run, and give the outputs that are committed."""
 
 from __future__ import annotations
 

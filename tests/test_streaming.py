@@ -1,4 +1,4 @@
-"""States that add up batch by batch, merge, and travel as files."""
+"""Accumulators add batches up, merge, and are saved to files and loaded."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Commands, messages and exit codes of the command line."""
+
 from __future__ import annotations
 
 import os
@@ -6,11 +8,11 @@ import shlex
 import subprocess
 import sys
 from functools import cache, partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from command_line import ARGUMENTS, called, written
 
 import tidyfair as tf
 from tidyfair.cli import terminal as screen
@@ -18,11 +20,11 @@ from tidyfair.cli.fail_if import gate_of
 from tidyfair.cli.main import main
 from tidyfair.datasets import lending
 from tidyfair.metrics import catalog
-from tidyfair.tallies.files import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("few_draws")
-
-ARGUMENTS = ["--truth", "repaid", "--estimate", "approved", "--pos-label", "yes", "--by", "race", "--by", "race:sex"]
 
 
 @pytest.fixture(params=[".parquet", ".csv", ".ndjson"])
@@ -346,172 +348,6 @@ def test_help_of_every_command_has_examples(capsys: pytest.CaptureFixture[str]) 
         assert f"  tidyfair {command}" in capsys.readouterr().out
 
 
-def test_bad_output_paths_and_conditions_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = tmp_path / "people.CSV"
-    lending(300).rename({"sex": "a:b"}).write_csv(data)
-    call = ["audit", str(data), *ARGUMENTS[:-4], "--by", "a:b"]
-    assert main([*call, "--fail-if", "demographic_parity(a:b) > 9e-1"]) == 0
-    capsys.readouterr()
-    odd = {
-        ("--output", str(tmp_path / "nowhere" / "x.csv")): "there is no folder",
-        ("--html", str(tmp_path / "x.md")): "to hold a page of kind .html",
-        ("--fail-if", "demographic_parity(race) >= 1"): "with < or > and a number",
-    }
-    for arguments, expected in odd.items():
-        assert main([*call, *arguments]) == 2
-        assert expected in capsys.readouterr().err
-    same = tmp_path / "same.csv"
-    same.write_bytes(data.read_bytes())
-    assert main(["audit", str(same), *call[2:], "--output", str(same)]) == 2
-    assert "is the file of the data" in capsys.readouterr().err
-    assert same.read_bytes() == data.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("data", "flag", "place"),
-    [
-        ("pa[r]t*.parquet", "--output", "part.parquet"),
-        ("*/pa?t.parquet", "--output", "keys.parquet/part.parquet"),
-        ("**/part.parquet", "--output-groups", "keys.parquet/half=1/part.parquet"),
-        ("part.parquet", "--output", "folder/../part.parquet"),
-        ("part.parquet", "--output", "link.parquet"),
-        ("link.parquet", "--output", "part.parquet"),
-        ("part.parquet", "--output-groups", "hard.parquet"),
-        ("part.parquet", "--html", "link.html"),
-        ("part.parquet", "--markdown", "hard.md"),
-        ("keys.parquet", "--output", "keys.parquet/half=1/part.parquet"),
-        ("keys.parquet", "--output", "keys.parquet/new.csv"),
-        ("keys.parquet", "--output", "hard.parquet"),
-    ],
-)
-def test_outputs_never_overwrite_the_data(
-    data: str,
-    flag: str,
-    place: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    part, inner = Path("part.parquet"), Path("keys.parquet/half=1/part.parquet")
-    Path("folder").mkdir()
-    inner.parent.mkdir(parents=True)
-    for path in (inner, part, inner.parent.with_name("part.parquet")):
-        lending(60).write_parquet(path)
-    for link in ("link.parquet", "link.html"):
-        Path(link).symlink_to(part)
-    for link in ("hard.parquet", "hard.md"):
-        Path(link).hardlink_to(inner if data == "keys.parquet" else part)
-    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
-    code, out, err = _called(capsys, "audit", data, *ARGUMENTS[:-4], "--by", "race", flag, place)
-    assert (code, out) == (2, "")
-    assert "is the file of the data" in err or "is in the folder of the data" in err
-    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
-
-
-def test_two_outputs_to_one_file_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    one, other = tmp_path / "one.csv", tmp_path / "other.csv"
-    one.write_text("before")
-    other.hardlink_to(one)
-    file = _written(lending(60), tmp_path)
-    code, _, err = _called(capsys, "audit", file, *ARGUMENTS, "--output", str(one), "--output-groups", str(other))
-    assert code == 2
-    assert "files of their own" in err
-    assert one.read_text() == "before"
-
-
-@pytest.mark.parametrize("suffix", ["csv", "parquet", "ndjson"])
-def test_existing_file_name_is_literal_and_otherwise_a_pattern(
-    suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = lending(300)
-    literal, other = tmp_path / f"data[1].{suffix}", tmp_path / f"data1.{suffix}"
-    for path, rows in ((literal, data.head(100)), (other, data.tail(200)), (tmp_path / f".data9.{suffix}", data)):
-        {"csv": rows.write_csv, "parquet": rows.write_parquet, "ndjson": rows.write_ndjson}[suffix](path)
-    output = tmp_path / "result.parquet"
-
-    def read(name: str) -> int:
-        assert _called(capsys, "audit", str(tmp_path / name), *ARGUMENTS, "--output", str(output))[0] == 0
-        return pl.read_parquet(output).filter(pl.col(".metric") == "accuracy")[".n"].item()
-
-    assert read(literal.name) == 100
-    literal.unlink()
-    # as a pattern it names the other
-    assert read(literal.name) == 200
-    literal.write_bytes(other.read_bytes())
-    assert read(f"data*.{suffix}") == 400
-    code, _, err = _called(capsys, "audit", str(tmp_path / f"nothing*.{suffix}"), *ARGUMENTS)
-    assert code == 2
-    assert "No file fits" in err
-
-
-def test_hive_folders_keep_their_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "rows[1].parquet"
-    for path, half in enumerate((lending(300).head(150), lending(300).tail(150))):
-        (folder / f"half={path}").mkdir(parents=True)
-        half.write_parquet(folder / f"half={path}" / "part.parquet")
-    code, out, _ = _called(capsys, "audit", str(folder), *ARGUMENTS[:-4], "--by", "half")
-    assert code == 0
-    assert "half" in out
-
-
-def test_temporary_file_does_not_follow_links(tmp_path: Path) -> None:
-    precious = tmp_path / "precious"
-    precious.write_text("before")
-    (tmp_path / ".part-of-result.csv").symlink_to(precious)
-    write(pl.DataFrame({"a": [1]}), tmp_path / "result.csv")
-    assert precious.read_text() == "before"
-    assert (tmp_path / "result.csv").read_text() == "a\n1\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".part-of-result.csv", "precious", "result.csv"]
-
-
-FORMULAS = [
-    "=1+1",
-    "+a",
-    "-a",
-    "@a",
-    "\ta",
-    "\ra",
-    "\na",
-    " =1",
-    "\ufeff=1",
-    "\uff1da",
-    "\uff0ba",
-    "\uff0da",
-    "\uff20a",
-    "-1+2",
-]
-PLAIN = ["a=1", "a", "", "-1", "+1.5", "-.5e-3", "1", "'a", "\u22121"]
-
-
-@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical, pl.List(pl.String)])
-def test_csv_texts_are_escaped_from_formulas(dtype: Any, tmp_path: Path) -> None:
-    path = tmp_path / "result.csv"
-    texts = pl.Series("=texts", [*FORMULAS, *PLAIN])
-    column = texts.reshape((-1, 1)).cast(pl.List(pl.String)) if dtype == pl.List else texts.cast(dtype)
-    write(pl.DataFrame([column, pl.Series("number", [-1.5] * len(texts)), pl.Series("'=texts", texts)]), path)
-    result = pl.read_csv(path, infer_schema=False, empty_string_is_null=False)
-    assert result.columns == ["'=texts", "number", "'=texts [2]"]
-    for name in (result.columns[0], result.columns[2]):
-        assert result[name].to_list() == [*(f"'{text}" for text in FORMULAS), *PLAIN]
-    assert set(result["number"]) == {"-1.5"}
-
-
-def test_csv_lists_are_escaped_from_formulas(tmp_path: Path) -> None:
-    path = tmp_path / "result.csv"
-    write(pl.DataFrame({"left": [["a", "=1+1"], [], ["-1"]]}), path)
-    assert path.read_text() == 'left\na;\'=1+1\n""\n-1\n'
-
-
-@pytest.mark.parametrize("suffix", [".parquet", ".json"])
-def test_parquet_and_json_keep_texts(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"result{suffix}"
-    table = pl.DataFrame({"=a": FORMULAS})
-    write(table, path)
-    result = pl.read_parquet(path) if suffix == ".parquet" else pl.read_json(path)
-    assert result.equals(table)
-
-
 def test_unencodable_characters_are_escaped(tmp_path: Path) -> None:
     file = tmp_path / "people.parquet"
     lending(200).with_columns(race=pl.lit("\u65e5\u672c")).write_parquet(file)
@@ -524,7 +360,7 @@ def test_unencodable_characters_are_escaped(tmp_path: Path) -> None:
 
 
 def test_undecodable_arguments_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = _written(lending(200), tmp_path)
+    file = written(lending(200), tmp_path)
     lone = "\udcff"
     for arguments in (
         [f"{tmp_path}/{lone}.csv", *ARGUMENTS],
@@ -533,37 +369,24 @@ def test_undecodable_arguments_are_rejected(tmp_path: Path, capsys: pytest.Captu
         [file, *ARGUMENTS, "--output", f"{tmp_path}/{lone}/result.csv"],
         [file, *ARGUMENTS, "--fail-if", f"demographic_parity({lone}) > 0.1"],
     ):
-        code, out, err = _called(capsys, "audit", *arguments)
+        code, out, err = called(capsys, "audit", *arguments)
         assert (code, out) == (2, "")
         assert "\\udcff" in err
         assert lone not in err
 
 
-def _called(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """The exit code, and what is written to both streams."""
-    code = main(arguments)
-    written = capsys.readouterr()
-    return code, written.out, written.err
-
-
-def _written(data: pl.DataFrame, folder: Path) -> str:
-    path = folder / "people.parquet"
-    data.write_parquet(path)
-    return str(path)
-
-
 def test_intervals_equal_those_of_the_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = lending(500)
-    file = _written(data, tmp_path)
+    file = written(data, tmp_path)
     call: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes", "interval": "auto"}
     parity, accuracy = tf.demographic_parity("race")(data, **call), tf.accuracy(data, **call)
-    _, out, _ = _called(capsys, "audit", file, *ARGUMENTS)
+    _, out, _ = called(capsys, "audit", file, *ARGUMENTS)
     for result in (parity, accuracy):
         value, lower, upper = result.select(".estimate", ".lower", ".upper").row(0)
         assert f"{value:.3f} ({lower:.3f} to {upper:.3f})" in out
     output, groups = tmp_path / "result.csv", tmp_path / "groups.csv"
     places = ["--output", str(output), "--output-groups", str(groups)]
-    assert _called(capsys, "audit", file, *ARGUMENTS, *places)[:2] == (0, "")
+    assert called(capsys, "audit", file, *ARGUMENTS, *places)[:2] == (0, "")
     row = pl.read_csv(output).row(by_predicate=(pl.col(".metric") == "demographic_parity") & (pl.col(".by") == "race"))
     assert row[4:6] == pytest.approx(parity.select(".lower", ".upper").row(0))
     alone = tf.accuracy(data.filter(pl.col("race") == "Black"), **call)
@@ -573,10 +396,10 @@ def test_intervals_equal_those_of_the_library(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_printed_values_equal_those_of_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file, card = _written(lending(60), tmp_path), tmp_path / "card.md"
+    file, card = written(lending(60), tmp_path), tmp_path / "card.md"
     call = ["audit", file, *ARGUMENTS[:-2], "--probs", "score"]
-    _, out, _ = _called(capsys, *call)
-    assert _called(capsys, *call, "--markdown", str(card))[0] == 0
+    _, out, _ = called(capsys, *call)
+    assert called(capsys, *call, "--markdown", str(card))[0] == 0
     cells = set(re.findall(r"\d\.\d{3} \(\d\.\d{3} to \d\.\d{3}\)", out))
     assert len(cells) > 25
     assert all(cell in card.read_text("utf-8") for cell in cells)
@@ -585,13 +408,13 @@ def test_printed_values_equal_those_of_the_page(tmp_path: Path, capsys: pytest.C
 
 def test_audit_of_scores_shows_roc_auc(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = lending(500)
-    file = _written(data, tmp_path)
+    file = written(data, tmp_path)
     area = tf.roc_auc(data, "repaid", probs="score", pos_label="yes")[".estimate"].item()
     call = ["audit", file, "--truth", "repaid", "--pos-label", "yes", "--by", "sex", "--probs", "score"]
     for decided in (["--threshold", "0.5"], ["--estimate", "approved"]):
-        code, out, _ = _called(capsys, *call, *decided)
+        code, out, _ = called(capsys, *call, *decided)
         assert (code, f"{area:.3f}" in out, "auc_parity" in out) == (0, True, True)
-    assert "`--probs` needs `--threshold`" in _called(capsys, *call)[2]
+    assert "`--probs` needs `--threshold`" in called(capsys, *call)[2]
 
 
 def test_audit_of_numbers_shows_regression_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -599,44 +422,44 @@ def test_audit_of_numbers_shows_regression_metrics(tmp_path: Path, capsys: pytes
     data = pl.DataFrame({"sex": lending(500)["sex"], "hours": scores * 10, "guess": scores * 10 + weights})
     call = ["audit", "--truth", "hours", "--estimate", "guess", "--by", "sex"]
     error = tf.mae(data, "hours", "guess")[".estimate"].item()
-    code, out, _ = _called(capsys, *call, _written(data, tmp_path))
+    code, out, _ = called(capsys, *call, written(data, tmp_path))
     assert (code, f"{error:.3f}" in out, "mae_difference" in out) == (0, True, True)
     whole = data.with_columns(pl.col("hours", "guess").round().cast(pl.Int64))
-    file, card = _written(whole, tmp_path), tmp_path / "card.md"
-    code, out, err = _called(capsys, *call, file)
+    file, card = written(whole, tmp_path), tmp_path / "card.md"
+    code, out, err = called(capsys, *call, file)
     assert (code, out) == (2, "")
     assert "say `--read-as labels` or `--read-as numbers`" in err
     error = tf.mae(whole, "hours", "guess")[".estimate"].item()
-    assert f"{error:.3f}" in _called(capsys, *call, file, "--read-as", "numbers")[1]
-    assert _called(capsys, *call, file, "--read-as", "numbers", "--markdown", str(card))[0] == 0
+    assert f"{error:.3f}" in called(capsys, *call, file, "--read-as", "numbers")[1]
+    assert called(capsys, *call, file, "--read-as", "numbers", "--markdown", str(card))[0] == 0
     assert f"{error:.3f}" in card.read_text("utf-8")
-    assert "accuracy" in _called(capsys, *call, file, "--read-as", "labels")[1]
-    assert "goes without `--pos-label`" in _called(capsys, *call, file, "--read-as", "numbers", "--pos-label", "1")[2]
+    assert "accuracy" in called(capsys, *call, file, "--read-as", "labels")[1]
+    assert "goes without `--pos-label`" in called(capsys, *call, file, "--read-as", "numbers", "--pos-label", "1")[2]
 
 
 def test_scores_as_estimate_are_rejected_with_the_flag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scored = {"y": [0, 1] * 30, "score": [item / 60 for item in range(60)], "g": ["a", "b", "b"] * 20}
-    file = _written(pl.DataFrame(scored), tmp_path)
+    file = written(pl.DataFrame(scored), tmp_path)
     call = [file, "--truth", "y", "--by", "g"]
     for command, page in (("audit", []), ("report", ["--html", str(tmp_path / "page.html")])):
-        code, out, err = _called(capsys, command, *call, "--estimate", "score", *page)
+        code, out, err = called(capsys, command, *call, "--estimate", "score", *page)
         assert (code, out) == (2, "")
         assert "`--estimate`: the column 'score' holds scores" in err
         assert "`--probs`, with `--threshold`" in err
         assert "`--read-as numbers`" in err
-    code, _, err = _called(capsys, "compare", *call, "--one", "score", "--other", "y")
+    code, _, err = called(capsys, "compare", *call, "--one", "score", "--other", "y")
     assert code == 2
     assert "`--one`: 'score' holds scores" in err
     assert "`--threshold`" in err
-    code, out, _ = _called(capsys, "audit", *call, "--estimate", "score", "--read-as", "numbers")
+    code, out, _ = called(capsys, "audit", *call, "--estimate", "score", "--read-as", "numbers")
     assert code == 0
     assert "mae_difference" in out
 
 
 def test_page_shows_its_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file, card = _written(lending(300), tmp_path), tmp_path / "a card.md"
+    file, card = written(lending(300), tmp_path), tmp_path / "a card.md"
     call = ["audit", file, *ARGUMENTS[:-2], "--fail-if", "demographic_parity(race) > 0.5", "--markdown", str(card)]
-    _called(capsys, *call)
+    called(capsys, *call)
     (line,) = [line for line in card.read_text("utf-8").splitlines() if line.startswith("    tidyfair ")]
     assert shlex.split(line) == ["tidyfair", *call]
 
@@ -644,7 +467,7 @@ def test_page_shows_its_command(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_bad_flags_are_rejected_before_counting(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = _written(lending(60), tmp_path)
+    file = written(lending(60), tmp_path)
 
     def counted(*_: object, **__: object) -> None:
         pytest.fail("rows were counted")
@@ -677,18 +500,18 @@ def test_bad_flags_are_rejected_before_counting(
         ("--min-n", "-1"): "`--min-n` is a whole number, 0 or more",
     }
     for arguments, expected in refused.items():
-        code, out, err = _called(capsys, "audit", file, *ARGUMENTS, *arguments)
+        code, out, err = called(capsys, "audit", file, *ARGUMENTS, *arguments)
         assert (code, out) == (2, "")
         assert expected in err
 
 
 def test_threshold_outside_the_scores_gives_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file, scores = _written(lending(300), tmp_path), lending(300)["score"]
+    file, scores = written(lending(300), tmp_path), lending(300)["score"]
     ends = f"the scores 'score' are from {scores.min():.3g} to {scores.max():.3g}"
     for threshold, who in {"80": "nobody", "0": "everybody", "0.5": ""}.items():
         call = ["audit", file, *ARGUMENTS[:2], *ARGUMENTS[4:], "--probs", "score", "--threshold", threshold]
         for places in ([], ["--markdown", str(tmp_path / "card.md")]):
-            _, _, err = _called(capsys, *call, *places)
+            _, _, err = called(capsys, *call, *places)
             assert (f"note: {who} is selected at --threshold {threshold}: {ends}." in err) == bool(who)
             assert ("is selected" in err) == bool(who)
 
@@ -711,7 +534,7 @@ def test_fail_if_of_a_plain_metric_suggests_a_comparison(kind: Any, monkeypatch:
 
 
 def test_fail_if_of_group_minimum_and_maximum(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = _called(capsys, "audit", "--fail-if", "accuracy < 0.8")
+    code, out, err = called(capsys, "audit", "--fail-if", "accuracy < 0.8")
     assert (code, out.count("Each group")) == (2, 0)
     assert "write such as 'accuracy_group_minimum(sex) < 0.8'" in err
     verdicts = {
@@ -721,7 +544,7 @@ def test_fail_if_of_group_minimum_and_maximum(capsys: pytest.CaptureFixture[str]
         "accuracy_ratio(sex) < 0.8": 0,
     }
     for condition, code in verdicts.items():
-        assert _called(capsys, "audit", "--fail-if", condition)[0] == code
+        assert called(capsys, "audit", "--fail-if", condition)[0] == code
     for condition, expected in {
         "accuracy_group_minimum(sex) > 0.8": "accuracy_group_minimum should be large: write <",
         "demographic_parity(sex) < 0.1": "demographic_parity should be small: write >",
@@ -730,7 +553,7 @@ def test_fail_if_of_group_minimum_and_maximum(capsys: pytest.CaptureFixture[str]
         "mae_difference(sex) > 0.1": "mae_difference is about numbers, which these predictions are not",
         "auc_parity(sex) > 0.1": "roc_auc needs the column of scores: `--probs`",
     }.items():
-        assert expected in _called(capsys, "audit", "--fail-if", condition)[2]
+        assert expected in called(capsys, "audit", "--fail-if", condition)[2]
 
 
 @pytest.mark.parametrize(
@@ -752,7 +575,7 @@ def test_library_messages_are_translated_to_flags(
         raise tf.ArgumentError(message)
 
     monkeypatch.setattr("tidyfair.cli.commands.audit", failing)
-    assert _called(capsys, "audit") == (2, "", f"tidyfair: {expected}\n")
+    assert called(capsys, "audit") == (2, "", f"tidyfair: {expected}\n")
 
 
 def _two_models(folder: Path) -> tuple[pl.DataFrame, str]:
@@ -762,7 +585,7 @@ def _two_models(folder: Path) -> tuple[pl.DataFrame, str]:
         newer=newer,
         again=pl.when(pl.col("fold") == 1).then(None).otherwise(pl.col("score") ** 2),
     )
-    return data, _written(data, folder)
+    return data, written(data, folder)
 
 
 def test_compare_with_threshold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -771,27 +594,27 @@ def test_compare_with_threshold(tmp_path: Path, capsys: pytest.CaptureFixture[st
     output = tmp_path / "found.parquet"
     missing = data["again"].null_count()
     text = f"note: rows are left out of the metrics that read what they lack: {missing} without 'again'.\n"
-    assert _called(capsys, *call, "--pos-label", "yes", "--output", str(output)) == (0, "", text)
+    assert called(capsys, *call, "--pos-label", "yes", "--output", str(output)) == (0, "", text)
     result = pl.read_parquet(output)
     assert result[".by"].null_count() == len(result)
     known = data.drop_nulls("again")
     for path, score in ((".one", "score"), (".other", "again")):
         expected = tf.sens(known, "repaid", probs=score, threshold=0.5, pos_label="yes")[".estimate"].item()
         assert result.row(by_predicate=pl.col(".metric") == "sens", named=True)[path] == pytest.approx(expected)
-    code, out, err = _called(capsys, *call, "--pos-label", "yes", "--by", "sex")
+    code, out, err = called(capsys, *call, "--pos-label", "yes", "--by", "sex")
     assert (code, err) == (0, text)
     assert out.startswith("score and again at 0.5, and the difference")
     assert "demographic_parity" in out
-    assert "write `--pos-label 'yes'` or" in _called(capsys, *call)[2]
-    assert "`--other`: the column 'sex'" in _called(capsys, *call[:6], "--other", "sex", *call[8:])[2]
-    unreached = _called(capsys, *call[:-1], "7", "--pos-label", "yes")[2]
+    assert "write `--pos-label 'yes'` or" in called(capsys, *call)[2]
+    assert "`--other`: the column 'sex'" in called(capsys, *call[:6], "--other", "sex", *call[8:])[2]
+    unreached = called(capsys, *call[:-1], "7", "--pos-label", "yes")[2]
     assert unreached.count("nobody is selected at --threshold 7") == 2
     logits = tmp_path / "logits.parquet"
     data.with_columns(again=pl.col("again") * 4 - 2).write_parquet(logits)
-    refused = _called(capsys, "compare", str(logits), *call[2:], "--pos-label", "yes")
+    refused = called(capsys, "compare", str(logits), *call[2:], "--pos-label", "yes")
     assert refused[0] == 2
     assert "`--other`: 'again' holds values from" in refused[2]
-    without = _called(capsys, *call[:8], "--pos-label", "yes")[2]
+    without = called(capsys, *call[:8], "--pos-label", "yes")[2]
     assert "`--one`: 'score' holds numbers that are not whole" in without
 
 
@@ -807,7 +630,7 @@ def test_compare_with_weights_and_groups(tmp_path: Path, capsys: pytest.CaptureF
     numbers = [".one", ".other", ".change", ".lower", ".upper"]
     for row, other in zip(result.select(numbers).rows(), expected.select(numbers).rows(), strict=True):
         assert row == pytest.approx(other)
-    _, out, _ = _called(capsys, *call)
+    _, out, _ = called(capsys, *call)
     value, lower, upper = (
         tf.compare_models(tf.accuracy)(data, "repaid", one="approved", other="newer", pos_label="yes")
         .select(".change", ".lower", ".upper")
@@ -815,13 +638,13 @@ def test_compare_with_weights_and_groups(tmp_path: Path, capsys: pytest.CaptureF
     )
     assert f"{value:.3f} ({lower:.3f} to {upper:.3f})" in out
     assert re.search(r"\.metric .* approved .* newer .* \.difference", out)
-    assert "are both 'newer'" in _called(capsys, *call[:5], "newer", *call[6:])[2]
+    assert "are both 'newer'" in called(capsys, *call[:5], "newer", *call[6:])[2]
 
 
 def test_compare_models_of_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = lending(100).with_columns(pl.col("score") * 10, hours=pl.col("score") * 10 + pl.col("weight"))
-    call = ["compare", _written(data, tmp_path), "--truth", "score", "--one", "hours", "--other", "weight"]
-    _, out, _ = _called(capsys, *call)
+    call = ["compare", written(data, tmp_path), "--truth", "score", "--one", "hours", "--other", "weight"]
+    _, out, _ = called(capsys, *call)
     for name in ("hours", "weight"):
         assert f"{tf.rmse(data, 'score', name)['.estimate'].item():.3f}" in out
 
@@ -832,12 +655,12 @@ def test_wide_tables_are_split_and_empty_ones_explained(
     data = lending(300)
     for columns in ("80", "120", "400"):
         monkeypatch.setenv("COLUMNS", columns)
-        _, out, _ = _called(capsys, "audit", _written(data, tmp_path), *ARGUMENTS)
+        _, out, _ = called(capsys, "audit", written(data, tmp_path), *ARGUMENTS)
         assert max(map(len, out.splitlines())) <= int(columns)
         assert out.count("┆ male:Hispanic") + out.count("┆ Hispanic:male") >= {"80": 3, "120": 2, "400": 1}[columns]
         assert all(f" {race}:female " in out for race in data["race"].unique())
-    code, out, _ = _called(
-        capsys, "audit", _written(data.clear(), tmp_path), *ARGUMENTS, "--group-by", "fold", "--fail-if",
+    code, out, _ = called(
+        capsys, "audit", written(data.clear(), tmp_path), *ARGUMENTS, "--group-by", "fold", "--fail-if",
         "demographic_parity(race) > 0.1",
     )  # fmt: skip
     # where nothing is judged nothing has passed
@@ -852,7 +675,7 @@ def _cells(shown: str, *starts: str) -> list[str]:
 
 def test_min_n_hides_groups_and_leaves_them_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = lending(500).with_columns(model=pl.col("repaid"))
-    file, groups, card = _written(data, tmp_path), tmp_path / "groups.csv", tmp_path / "card.md"
+    file, groups, card = written(data, tmp_path), tmp_path / "groups.csv", tmp_path / "card.md"
     sizes = dict(data["race"].value_counts().rows())
     few = {race for race, size in sizes.items() if size < 60}
     assert 0 < len(few) < len(sizes)
@@ -861,20 +684,20 @@ def test_min_n_hides_groups_and_leaves_them_out(tmp_path: Path, capsys: pytest.C
     )
     call = [file, *ARGUMENTS[:-2], "--min-n", "60"]
     gate = ["--fail-if", "demographic_parity(race) > 0.9"]
-    code, out, _ = _called(capsys, "audit", *call, *gate)
+    code, out, _ = called(capsys, "audit", *call, *gate)
     for race, size in sizes.items():
         assert (set(_cells(out, "race", race)) == {"-"}) == (race in few)
         assert (str(size) in _cells(out, "race", race)) == (race not in few)
     assert "\n-: of fewer than 60 rows, and not shown\n" in out
     assert _cells(out, "demographic_parity", "race")[0].startswith(f"{enough['.estimate'].item():.3f} ")
     # who is left out by a gate may be whom it is about
-    assert (code, _called(capsys, "audit", *call[:-2], *gate)[0]) == (4, 0)
+    assert (code, called(capsys, "audit", *call[:-2], *gate)[0]) == (4, 0)
     assert few <= set(re.findall(r"\w+", out.partition("groups left out")[2]))
-    _called(capsys, "audit", *call, "--output-groups", str(groups))
+    called(capsys, "audit", *call, "--output-groups", str(groups))
     assert set(pl.read_csv(groups).filter(pl.col(".by") == "race")[".group"]) == set(sizes) - few
-    _called(capsys, "report", *call, "--html", str(tmp_path / "page.html"), "--markdown", str(card))
+    called(capsys, "report", *call, "--html", str(tmp_path / "page.html"), "--markdown", str(card))
     assert "of fewer than 60 rows, and not shown" in card.read_text("utf-8")
-    _, out, _ = _called(
+    _, out, _ = called(
         capsys, "compare", file, "--truth", "repaid", "--pos-label", "yes", "--one", "approved", "--other", "model",
         "--by", "race", "--min-n", "60",
     )  # fmt: skip
@@ -887,10 +710,10 @@ def test_metric_flag_adds_a_comparison(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "160")  # one table for all columns
     data = lending(500)
-    file, card = _written(data, tmp_path), tmp_path / "card.md"
+    file, card = written(data, tmp_path), tmp_path / "card.md"
     names = ["--metric", "predictive_equality", "--metric", "demographic_parity", "--metric", "predictive_equality"]
     call = [file, *ARGUMENTS, *names]
-    _, out, _ = _called(capsys, "audit", *call)
+    _, out, _ = called(capsys, "audit", *call)
     for by in ("race", "race:sex"):
         result = tf.predictive_equality(*by.split(":"))(
             data, "repaid", "approved", pos_label="yes", on_undefined="ignore"
@@ -899,7 +722,7 @@ def test_metric_flag_adds_a_comparison(
         assert cells[0].startswith(f"{result['.estimate'].item():.3f} ")
         assert out.count(" demographic_parity ") == 2
     assert " fall_out " in out
-    _called(capsys, "report", *call, "--html", str(tmp_path / "page.html"), "--markdown", str(card))
+    called(capsys, "report", *call, "--html", str(tmp_path / "page.html"), "--markdown", str(card))
     assert "| predictive\\_equality | race |" in card.read_text("utf-8")
 
 
@@ -915,7 +738,7 @@ def test_metric_flag_adds_a_comparison(
     ],
 )
 def test_metric_flag_rejects_non_comparisons(name: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = _called(capsys, "audit", "--metric", name)
+    code, _, err = called(capsys, "audit", "--metric", name)
     assert (code, expected in err) == (2, True)
 
 
@@ -926,27 +749,27 @@ def test_missing_values_give_one_note(tmp_path: Path, capsys: pytest.CaptureFixt
         again=pl.col("score") ** 2,
     )
     truths, scores = (data["fold"] == 1).sum(), (data["fold"] < 3).sum()
-    file = _written(data, tmp_path)
+    file = written(data, tmp_path)
     text = f"read what they lack: {truths} without 'repaid' and {scores} without 'score'."
     models = ["compare", file, "--truth", "repaid", "--one", "score", "--other", "again", "--threshold", "0.5"]
     audit = ["audit", file, "--truth", "repaid", "--probs", "score", "--by", "sex"]
     for call in ([*audit, "--threshold", "0.5"], [*audit, "--estimate", "approved"], models):
-        assert _called(capsys, *call, "--pos-label", "yes")[2].count(text) == 1
+        assert called(capsys, *call, "--pos-label", "yes")[2].count(text) == 1
     numbers = ["audit", file, "--truth", "weight", "--estimate", "score", "--by", "sex"]
-    assert f"lack: {scores} without 'score'." in _called(capsys, *numbers)[2]
-    assert "they lack" not in _called(capsys, "audit", "--by", "sex")[2]
+    assert f"lack: {scores} without 'score'." in called(capsys, *numbers)[2]
+    assert "they lack" not in called(capsys, "audit", "--by", "sex")[2]
 
 
 def test_feature_with_many_groups_gives_one_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ages = lending(570).with_columns(age=pl.int_range(570) % 57 + 18)
-    call = ["audit", _written(ages, tmp_path), *ARGUMENTS[:-4], "--by", "sex", "--by", "age"]
-    err = _called(capsys, *call)[2]
+    call = ["audit", written(ages, tmp_path), *ARGUMENTS[:-4], "--by", "sex", "--by", "age"]
+    err = called(capsys, *call)[2]
     assert err == (
         "note: 'age' has 57 groups, half of which have no more than 10 rows: put numbers into bands, and rare values "
         "together.\n"
     )
     banded = ages.with_columns(pl.col("age") // 10)
-    assert "has 57 groups" not in _called(capsys, call[0], _written(banded, tmp_path), *call[2:])[2]
+    assert "has 57 groups" not in called(capsys, call[0], written(banded, tmp_path), *call[2:])[2]
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+"""Labels, the event, and estimators."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

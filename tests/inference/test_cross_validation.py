@@ -1,4 +1,4 @@
-"""Resamples put together, summarised and compared."""
+"""Resamples are concatenated, summarized and compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changes from period to period, beside what the number of rows alone changes."""
+"""Changes between periods, against changes expected from the numbers of rows alone."""
 
 from __future__ import annotations
 

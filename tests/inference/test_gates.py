@@ -1,4 +1,4 @@
-"""Gates say what the one-sided limits of the same call say, and are seldom wrong."""
+"""Verdicts of gates equal the one-sided limits of the same call; error rates by simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two models on the same rows, and how sure it is which group is the worst."""
+"""Comparisons of two models on the same rows, and the probability that a group is the worst."""
 
 from __future__ import annotations
 

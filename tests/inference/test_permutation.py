@@ -1,4 +1,4 @@
-"""Tests of what is no rate of equal rows, beside shuffles by plain loops; and how often they are wrong."""
+"""Permutation tests of metrics that read rows, weights or clusters, against shuffles by plain loops; error rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of equality agree with counting all ways to shuffle groups, with scipy and with statsmodels."""
+"""Permutation tests of rates equal full enumeration, scipy and statsmodels."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import polars as pl
 import pytest
 from benchmarks.measuring import forget_peak, peak_memory
 from conftest import answer_kind, as_polars
+from permutation_data import SAME, SMALL, TIMES, error, random_people
 from polars.testing import assert_frame_equal
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.proportion import confint_proportions_2indep
 
 import tidyfair as tf
 from tidyfair.datasets import lending
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
     Rates = list[dict[str, float]]
     """For each rate of a metric, its value in each group."""
-
-TIMES = 10_000
-SAME = 1e-9
 
 
 # Full enumeration
@@ -135,11 +132,6 @@ class Exact:
         more, same = sum(item > worse + SAME for item in bad), sum(abs(item - worse) <= SAME for item in bad)
         assert same
         return (more + same) / len(bad), (more + same / 2) / len(bad)
-
-
-def error(share: float, times: int = TIMES) -> float:
-    """How far a share of draws may be off."""
-    return 4.5 * math.sqrt(max(share * (1 - share), 1 / times) / times) + 2 / times
 
 
 def assert_exact(result: Row, case: Exact, rows: Sequence[Row], within: str | None = None) -> None:
@@ -363,14 +355,6 @@ def test_single_group_has_p_value_1() -> None:
     assert result.select(".estimate", ".expected", ".p_value").rows() == [(0.0, 0.0, 1.0), (1.0, 1.0, 1.0)]
 
 
-SMALL = pl.DataFrame(
-    {
-        "t": [1, 1, 0, 0, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0], "e": [1, 0, 1, 0, 1, 1, 0, 0, 1, 1, 0, 1, 1, 1],
-        "g": list("aaaabbbbbccccc"), "i": [1, 2] * 7, "h": list("xxyyxyxyxxyyxy"),
-        "w": ["u", None, "v", "u", None, "v", "u"] * 2, "flag": [True, False, False] * 4 + [True, True],
-        "many": list("pqrpqrpqrpqrpq"), "guess": list("pqpqrrpqrrqrpp"),
-    }
-)  # fmt: skip
 LARGEST = pl.DataFrame(
     {
         "t": [0] * 50 + [1] * 27, "e": [0, 1] * 25 + [1, 0, 1, 1, 1] + [1] * 10 + [0, 1] * 6,
@@ -483,17 +467,6 @@ def test_complementary_rates_give_the_same_test() -> None:
 
 
 # Outer groups, scores and frames
-
-
-def random_people(rows: int = 300, seed: int = 5) -> pl.DataFrame:
-    random = np.random.default_rng(seed)
-    return pl.DataFrame(
-        {
-            "t": random.integers(0, 2, rows), "e": random.integers(0, 2, rows), "score": random.uniform(size=rows),
-            "g": random.choice(list("abc"), rows, p=[0.5, 0.3, 0.2]), "h": random.choice(["x", "y"], rows),
-            "fold": random.integers(1, 4, rows),
-        }
-    )  # fmt: skip
 
 
 CERTAIN = [".metric", ".by", ".hypothesis", ".estimate", ".n", ".method"]
@@ -679,21 +652,6 @@ def test_no_rows_give_null_p_value(within: str | None, group_by: str | None) -> 
     assert tf.pairwise(tf.demographic_parity("g"))(nothing, "t", "e", group_by=group_by).is_empty()
 
 
-# Bad input
-
-MCC = tf.new_groupwise_metric(tf.mcc, "mcc_difference", tf.difference())
-NO_RATES: list[Any] = [
-    MCC("g"), tf.f1_group_minimum("g"), tf.bal_accuracy_group_minimum("g"), tf.treatment_equality("g"),
-    tf.average_odds_difference(tf.privileged(g="a")), tf.differential_fairness("g"), tf.independence("g"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("metric", NO_RATES, ids=lambda item: item.name)
-def test_pairwise_rejects_metrics_other_than_rates(metric: Any) -> None:
-    with pytest.raises(tf.ArgumentError):
-        tf.pairwise(metric)(SMALL, "t", "e")
-
-
 def test_class_imbalance_has_no_test() -> None:
     with pytest.raises(tf.ArgumentError, match="which shuffling does not change"):
         tf.disparity_test(tf.class_imbalance("g"))(SMALL)
@@ -765,261 +723,3 @@ def test_compute_rejects_data_and_counting_options() -> None:
     tally = tf.demographic_parity("g").tally(data, "t", "e")
     with pytest.raises(tf.ArgumentError, match="'group_by' belongs to counting: give it to `tally`"):
         test.compute(tally, group_by="h")
-
-
-def test_pairwise_rejects_weights_and_clusters() -> None:
-    data = random_people(40).with_columns(w=pl.lit(2.0))
-    for name in ("case_weights", "cluster"):
-        with pytest.raises(tf.ArgumentError, match=f"takes no `{name}`: it counts rows; `disparity_test`"):
-            tf.pairwise(tf.demographic_parity("g"))(data, "t", "e", **{name: "w"})
-
-
-# Pairs
-
-GROUPS = {"a": (31, 60), "b": (9, 25), "c": (0, 12), "d": (7, 7)}
-
-
-@pytest.fixture(scope="module")
-def pairs_of() -> pl.DataFrame:
-    """Decisions of four groups, one of which has none and one of which has all."""
-    return pl.concat(
-        pl.DataFrame({"e": [1] * hits + [0] * (size - hits), "g": group}) for group, (hits, size) in GROUPS.items()
-    )
-
-
-@pytest.mark.parametrize("level", [0.8, 0.95])
-def test_pairwise_equals_newcombe_and_fisher(pairs_of: pl.DataFrame, level: float) -> None:
-    result = tf.pairwise(tf.demographic_parity("g"), conf_level=level)(pairs_of, estimate="e")
-    assert result.select(".group", ".other").rows() == list(itertools.combinations(GROUPS, 2))
-    for row in result.to_dicts():
-        (one, rows), (other, other_rows) = GROUPS[row[".group"]], GROUPS[row[".other"]]
-        assert (row[".n"], row[".n_other"]) == (rows, other_rows)
-        assert row[".estimate"] == pytest.approx(one / rows)
-        assert row[".estimate_other"] == pytest.approx(other / other_rows)
-        assert row[".difference"] == pytest.approx(one / rows - other / other_rows)
-        low, high = confint_proportions_2indep(one, rows, other, other_rows, method="newcomb", alpha=1 - level)
-        assert (row[".lower"], row[".upper"]) == (pytest.approx(low, abs=1e-9), pytest.approx(high, abs=1e-9))
-        expected = stats.fisher_exact([[one, rows - one], [other, other_rows - other]])[1]
-        assert row[".p_value"] == pytest.approx(expected)
-
-
-def test_pairwise_p_values_of_many_tables_equal_fisher() -> None:
-    random = np.random.default_rng(6)
-    sizes = random.integers(1, 40, (40, 2))
-    hits = random.binomial(sizes, random.uniform(size=(40, 1)))
-    data = pl.concat(
-        pl.DataFrame({"e": [1] * hit + [0] * (size - hit), "g": group, "table": table})
-        for table in range(40)
-        for group, size, hit in zip("ab", sizes[table].tolist(), hits[table].tolist(), strict=True)
-    )
-    result = tf.pairwise(tf.demographic_parity("g"))(data, estimate="e", group_by="table")
-    assert result["table"].to_list() == list(range(40))
-    for table, p_value in result.select("table", ".p_value").rows():
-        counts = [[int(hits[table, at]), int(sizes[table, at] - hits[table, at])] for at in (0, 1)]
-        assert p_value == pytest.approx(stats.fisher_exact(counts)[1]), counts
-
-
-def test_pairwise_with_another_test(pairs_of: pl.DataFrame) -> None:
-    pair = pairs_of.filter(pl.col("g").is_in(list(GROUPS)[:2]))
-    (one, rows), (other, other_rows) = list(GROUPS.values())[:2]
-    table = [[one, rows - one], [other, other_rows - other]]
-    for test, power in (("chi_squared", "pearson"), ("g", "log-likelihood")):
-        asked: Any = test
-        result = tf.pairwise(tf.demographic_parity("g"), test=asked)(pair, estimate="e")
-        expected: Any = stats.chi2_contingency(table, correction=False, lambda_=power)
-        assert result[".p_value"].item() == pytest.approx(expected.pvalue)
-        assert result[".method"].item() == test
-    odd: Any = "chisq"
-    with pytest.raises(tf.ArgumentError, match="Unknown test 'chisq'"):
-        tf.pairwise(tf.demographic_parity("g"), test=odd)
-
-
-def test_pairwise_uses_the_denominator_of_the_rate() -> None:
-    result = tf.pairwise(tf.equal_opportunity("g"), tf.predictive_parity("g"))(SMALL, "t", "e")
-    for name, about, holds in (("sens", "t", "e"), ("precision", "e", "t")):
-        rates = SMALL.filter(pl.col(about) == 1).group_by("g").agg(pl.col(holds).mean().alias("rate"), pl.len())
-        expected = {group: (rate, rows) for group, rate, rows in rates.rows()}
-        mine = result.filter(pl.col(".metric") == name)
-        assert set(mine[".group"]) | set(mine[".other"]) == set(expected)
-        for row in mine.to_dicts():
-            assert (row[".estimate"], row[".n"]) == expected[row[".group"]]
-            assert (row[".estimate_other"], row[".n_other"]) == expected[row[".other"]]
-
-
-def test_pairwise_names_groups() -> None:
-    crossed = tf.pairwise(tf.demographic_parity("g", "h"))(SMALL, "t", "e")
-    assert set(crossed[".by"]) == {"g:h"}
-    assert set(crossed[".group"]) | set(crossed[".other"]) == {f"{one}:{other}" for one in "abc" for other in "xy"}
-    assert len(crossed) == math.comb(6, 2)
-    sides = tf.pairwise(tf.demographic_parity(tf.privileged(g="a")))(SMALL, "t", "e")
-    assert sides.select(".by", ".group", ".other").rows() == [("g=a", "privileged", "unprivileged")]
-    missing = tf.pairwise(tf.demographic_parity("w"))(SMALL, "t", "e")
-    assert set(missing[".group"]) | set(missing[".other"]) == {"u", "v", "null"}
-
-
-def test_pairwise_tests_outer_groups_separately() -> None:
-    people = random_people()
-    test = tf.pairwise(tf.equal_opportunity("g"), adjust="none")
-    result = test(people, "t", "e", group_by="fold")
-    for (fold,), part in people.group_by("fold"):
-        assert result.filter(fold=fold).drop("fold").equals(test(part, "t", "e"))
-    answer = as_polars(test(people.to_pandas(), "t", "e", group_by="fold"))
-    assert answer[".p_value"].to_list() == pytest.approx(result[".p_value"].to_list())
-
-
-def decisions(hits: Sequence[int], rows: Sequence[int]) -> pl.DataFrame:
-    return pl.concat(
-        pl.DataFrame({"e": [1] * hit + [0] * (size - hit), "g": group})
-        for group, hit, size in zip("abcdef", hits, rows, strict=False)
-    )
-
-
-def any_so_far(distance: float, rows: Sequence[int], pairs: Sequence[tuple[int, int]]) -> float:
-    """The probability that any of some pairs of equal groups is so many standard errors apart, by scipy's integral."""
-    contrasts = np.zeros((len(pairs), len(rows)))
-    for index, (one, other) in enumerate(pairs):
-        error = math.sqrt(1 / rows[one] + 1 / rows[other])
-        contrasts[index, one], contrasts[index, other] = 1 / error, -1 / error
-    covariance = contrasts @ np.diag(1 / np.array(rows)) @ contrasts.T
-    ends = np.full(len(pairs), distance)
-    normal: Any = stats.multivariate_normal
-    options = {"lower_limit": -ends, "allow_singular": True, "maxpts": 20_000, "abseps": 1e-3}
-    return 1 - float(normal.cdf(ends, cov=covariance, **options))
-
-
-def step_down(p_values: Sequence[float], rows: Sequence[int]) -> list[float]:
-    """What is adjusted by the largest distance of the pairs that are not yet told apart, one after the other."""
-    pairs = list(itertools.combinations(range(len(rows)), 2))
-    order = sorted(range(len(pairs)), key=lambda index: p_values[index])
-    result, so_far = [0.0] * len(pairs), 0.0
-    for passed, index in enumerate(order):
-        distance = -statistics.NormalDist().inv_cdf(p_values[index] / 2)
-        so_far = max(so_far, any_so_far(distance, rows, [pairs[item] for item in order[passed:]]))
-        result[index] = so_far
-    return result
-
-
-def by_largest(test: Any = "fisher", times: int = TIMES, seed: int = 0) -> Any:
-    return tf.pairwise(tf.demographic_parity("g"), test=test, adjust="max_t", times=times, seed=seed)
-
-
-@pytest.mark.parametrize("test", ["fisher", "chi_squared", "g"])
-def test_max_t_equals_step_down_of_the_largest_distance(test: str) -> None:
-    for hits, rows in (([20, 9, 4, 11], [40, 30, 20, 20]), ([300, 5, 9], [900, 20, 60])):
-        result = by_largest(test)(decisions(hits, rows), estimate="e")
-        expected = step_down(result[".p_value"].to_list(), rows)
-        assert result[".p_adjusted"].to_list() == pytest.approx(expected, abs=error(0.3))
-        assert result[".adjustment"].unique().to_list() == ["max_t over the pairs of each comparison"]
-
-
-def test_max_t_of_equal_sizes_equals_tukey() -> None:
-    result = by_largest("chi_squared")(decisions([45, 55, 50, 63, 58], [150] * 5), estimate="e")
-    distance = -statistics.NormalDist().inv_cdf(result[".p_value"].min() / 2)
-    expected = float(stats.studentized_range.sf(distance * math.sqrt(2), 5, np.inf))
-    assert 0.05 < expected < 0.4
-    assert result[".p_adjusted"].min() == pytest.approx(expected, abs=error(0.4))
-
-
-NOT_ALL_EQUAL = [
-    ((10, 20, 500, 1000), (0.3, 0.3, 0.3, 0.3)),
-    ((10, 20, 500, 1000), (0.5, 0.5, 0.02, 0.02)),
-    ((50, 50, 50, 2000), (0.5, 0.5, 0.5, 0.02)),
-    ((20, 20, 20, 20, 20, 5000), (0.5, 0.5, 0.5, 0.5, 0.5, 0.01)),
-    ((1000, 1000, 30, 30), (0.1, 0.1, 0.4, 0.4)),
-    ((100, 100, 100, 100, 100, 100), (0.4, 0.4, 0.4, 0.1, 0.1, 0.1)),
-]
-
-
-@pytest.mark.parametrize(("sizes", "rates"), NOT_ALL_EQUAL, ids=str)
-def test_max_t_familywise_error_rate(sizes: tuple[int, ...], rates: tuple[float, ...]) -> None:
-    runs, random = 400, np.random.default_rng(5)
-    group = np.tile(np.repeat(np.arange(len(sizes)), sizes), runs)
-    data = pl.DataFrame(
-        {
-            "run": np.repeat(np.arange(runs), sum(sizes)),
-            "g": group,
-            "e": (random.random(len(group)) < np.array(rates)[group]).astype(int),
-        }
-    )
-    result = by_largest(times=1000)(data, estimate="e", group_by="run")
-    equal = [rates[int(one)] == rates[int(other)] for one, other in result.select(".group", ".other").rows()]
-    rejected = result.filter(pl.Series(equal) & (pl.col(".p_adjusted") <= 0.05))
-    assert rejected["run"].n_unique() / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
-
-
-def test_max_t_p_value_lies_between_raw_and_holm() -> None:
-    random, tables = np.random.default_rng(8), list[pl.DataFrame]()
-    for run in range(12):
-        rows = random.integers(1, 400, random.integers(2, 7))
-        hits = random.binomial(rows, random.uniform(0.01, 0.6, len(rows)))
-        tables.append(decisions(hits.tolist(), rows.tolist()).with_columns(run=run))
-    tests = by_largest(times=50)(pl.concat(tables), estimate="e", pos_label=1, labels=[0, 1], group_by="run")
-    by_run = tests.sort(".p_value", ".p_adjusted").partition_by("run")
-    assert len(by_run) == len(tables)
-    for result in by_run:
-        raw, made = (result[name].to_numpy() for name in (".p_value", ".p_adjusted"))
-        holm: Any = multipletests(raw, method="holm")[1]
-        assert (made >= raw).all()
-        assert (made <= holm * (1 + SAME)).all()
-        assert (np.diff(made) >= 0).all()
-
-
-def test_max_t_keeps_p_value_0() -> None:
-    result = by_largest(times=100)(decisions([0, 4000], [4000, 4000]), estimate="e")
-    assert result.select(".p_value", ".p_adjusted").row(0) == (0.0, 0.0)
-
-
-def test_max_t_same_seed_gives_same_p_values() -> None:
-    data = decisions([20, 9, 4, 11], [40, 30, 20, 20])
-    assert_frame_equal(by_largest(seed=3)(data, estimate="e"), by_largest(seed=3)(data, estimate="e"))
-    other = by_largest(seed=4)(data, estimate="e")[".p_adjusted"].to_list()
-    assert by_largest(seed=3)(data, estimate="e")[".p_adjusted"].to_list() != other
-
-
-def test_max_t_by_outer_group() -> None:
-    tables = [([20, 9, 4], [40, 30, 20]), ([10, 12, 3], [30, 25, 20])]
-    data = pl.concat(decisions(*table).with_columns(fold=pl.lit(fold)) for fold, table in enumerate(tables))
-    result = by_largest()(data, estimate="e", group_by="fold")
-    for fold, (_, rows) in enumerate(tables):
-        pairs = result.filter(fold=fold)
-        expected = step_down(pairs[".p_value"].to_list(), rows)
-        assert pairs[".p_adjusted"].to_list() == pytest.approx(expected, abs=error(0.3))
-
-
-def test_max_t_of_equal_pairs_is_1() -> None:
-    for hits in ([0, 0, 0], [5, 6, 7]):
-        result = tf.pairwise(tf.demographic_parity("g"), adjust="max_t", times=100)(
-            decisions(hits, [5, 6, 7]), estimate="e", pos_label=1, labels=[0, 1]
-        )
-        assert result.select(".difference", ".p_value", ".p_adjusted").unique().rows() == [(0.0, 1.0, 1.0)]
-
-
-@pytest.mark.parametrize("adjust", ["holm", "max_t"])
-def test_pairwise_skips_outer_groups_without_pairs(adjust: Any) -> None:
-    data = pl.DataFrame(
-        {"t": [0, 0, 0, 0, 1, 1, 1, 1], "e": [1, 0, 1, 0] * 2, "g": list("abbaaabb"), "fold": [1] * 4 + [2] * 4}
-    )
-    test = tf.pairwise(tf.equal_opportunity("g"), adjust=adjust, times=50)
-    result = test(data, "t", "e", group_by="fold", pos_label=1)
-    assert result["fold"].to_list() == [2]
-    assert result[".p_adjusted"].null_count() == 0
-    both = tf.pairwise(tf.equal_opportunity("g"), tf.demographic_parity("g"), adjust=adjust, times=50)
-    of_one = both(data.filter(pl.col("t") == 0), "t", "e", pos_label=1, labels=[0, 1])
-    assert of_one[".metric"].to_list() == ["detection_prevalence"]
-    assert of_one[".p_adjusted"].null_count() == 0
-    alone = test(data.filter(pl.col("g") == "a"), "t", "e")
-    assert alone.is_empty()
-    assert alone.schema == test(data, "t", "e").schema
-
-
-def test_multiclass_pairwise_rows_are_unique() -> None:
-    try:
-        result = tf.pairwise(tf.demographic_parity("g"))(SMALL, estimate="guess")
-    except tf.ArgumentError:
-        return
-    assert result.select(pl.exclude(r"^\.(p_|lower|upper|difference|estimate).*$")).is_unique().all()
-
-
-def test_pairwise_rejects_several_rates() -> None:
-    with pytest.raises(tf.ArgumentError, match="equalized_odds compares several rates"):
-        tf.pairwise(tf.equalized_odds("g"))(SMALL, "t", "e")

@@ -1,4 +1,4 @@
-"""How large a disparity rows can show, against the power of tests worked out in full, closed forms and simulation."""
+"""Sample sizes and smallest detectable differences, against exact power, closed forms and simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rare groups put together or drawn to the others, and rows without a truth."""
+"""Rare groups are lumped or shrunk, and missing truths are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Differences within strata against statsmodels, plain arithmetic and simulation."""
+"""Differences within strata equal statsmodels and plain arithmetic; error rates by simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subgroup audits equal brute force on the rows, and their p-values what counting all cases gives."""
+"""Subgroup audits equal brute force on the rows, and their p-values full enumeration."""
 
 from __future__ import annotations
 

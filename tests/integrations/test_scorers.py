@@ -1,4 +1,4 @@
-"""Metrics as scorers in scikit-learn's cross-validation."""
+"""Metrics as scorers of scikit-learn's cross-validation."""
 
 from __future__ import annotations
 

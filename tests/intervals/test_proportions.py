@@ -1,4 +1,4 @@
-"""Closed forms against scipy and statsmodels, and score intervals against the test that they invert."""
+"""Closed forms equal scipy and statsmodels, and score intervals invert their test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consistency equals brute force over all pairs of rows: who is near, what ties share, and which rows count."""
+"""Consistency equals brute force over all pairs of rows: neighbors, ties, and rows that count."""
 
 from __future__ import annotations
 

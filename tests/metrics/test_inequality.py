@@ -1,4 +1,4 @@
-"""Inequality, differential fairness and what compares many groups at once equal their formulas in numpy."""
+"""Inequality, differential fairness and comparisons of many groups equal their formulas in numpy."""
 
 from __future__ import annotations
 

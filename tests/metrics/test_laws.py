@@ -1,4 +1,4 @@
-"""Laws that hold for every metric, by whatever data: equal to plain arithmetic, and indifferent to what means nothing.
+"""Laws of every metric on random data: equality with plain arithmetic, values in range, and invariances.
 
 The arithmetic is that of the module `arithmetic`.
 """

@@ -1,4 +1,4 @@
-"""Metrics of scores equal scikit-learn, scipy or plain arithmetic, group by group, whatever ties, weights and gaps."""
+"""Metrics of scores equal scikit-learn, scipy or plain arithmetic by group, with ties, weights and missing values."""
 
 from __future__ import annotations
 

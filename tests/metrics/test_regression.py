@@ -1,4 +1,4 @@
-"""Metrics of predicted numbers equal scikit-learn or plain arithmetic, and lose no digits to large means."""
+"""Metrics of predicted numbers equal scikit-learn or plain arithmetic, and keep their precision at large means."""
 
 from __future__ import annotations
 

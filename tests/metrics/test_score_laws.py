@@ -1,4 +1,4 @@
-"""Laws of metrics of scores and numbers: in range, and indifferent to what means nothing."""
+"""Laws of metrics of scores and numbers: values in range, and invariances."""
 
 from __future__ import annotations
 

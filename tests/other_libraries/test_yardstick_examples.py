@@ -1,4 +1,4 @@
-"""yardstick's own data and what it answers on them, edges included; skipped where they are absent.
+"""yardstick's results on its own data, edge cases included; skipped where the data are absent.
 
 Every record but those of curves is reproduced, but for those that `deviation` lists with the reason; errors about R, or
 about arguments that we do not have, are left out.

@@ -1,52 +1,24 @@
-"""Tables and pages to be shared: what they say, and that data stay data in them."""
+"""Report pages: their contents, and that names of groups stay text."""
 
 from __future__ import annotations
 
 import errno
 import re
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pytest
 from conftest import CHROMIUM, in_a_browser
+from report_data import HOSTILE, LABELS, LOANS, Page
 
 import tidyfair as tf
 from tidyfair.datasets import lending
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 pytestmark = pytest.mark.usefixtures("few_draws")
 
-HOSTILE = "<script>alert(1)</script> | `x` & *y*"
-LOANS = lending(3_000).with_columns(
-    race=pl.col("race").cast(pl.String).replace({"Native": HOSTILE}),
-    repaid=pl.when(pl.int_range(pl.len()) % 60 > 0).then("repaid"),
-)
-LABELS: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
 SCORES: dict[str, Any] = {"truth": "repaid", "probs": "score", "threshold": 0.5, "pos_label": "yes"}
-
-
-class Page(HTMLParser):
-    """What is on a page, as a browser reads it."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += f"{data}\n"
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.tags if name == tag]
 
 
 @pytest.fixture(scope="module")
@@ -59,151 +31,6 @@ def audited() -> tf.Report:
 def audit_page(audited: tf.Report) -> str:
     """Its page, with pictures that take their time to be drawn."""
     return audited.html()
-
-
-# Tables
-
-
-def shown(table: Any) -> list[str]:
-    """The texts of the cells of a table, and of what stands around them."""
-    page = Page(table.as_raw_html())
-    return [line.strip() for line in page.text.split("\n") if line.strip()]
-
-
-def test_table_has_groups_as_rows_and_metrics_as_columns() -> None:
-    rates = tf.new_groupwise_metric(tf.metric_set(tf.accuracy, tf.sens), "rates", tf.difference())
-    groups = tf.metric_set(tf.accuracy, tf.sens, rates("sex")).by_group(LOANS, **LABELS, interval="exact")
-    texts = shown(tf.as_table(groups, title="By sex"))
-    assert "By sex" in texts
-    assert [text for text in texts if text in {"group", "rows", "accuracy", "sens"}] == [
-        "group",
-        "rows",
-        "accuracy",
-        "sens",
-    ]
-    for value, low, high in groups.select(".estimate", ".lower", ".upper").rows():
-        assert f"{value:.3f} ({low:.3f} to {high:.3f})" in texts
-
-
-def test_empty_table_cells_give_the_reason() -> None:
-    people = pl.DataFrame({"y": [1, 0, 0, 0] * 5 + [1], "p": [1, 0, 1, 0] * 5 + [1], "g": [*"aabb" * 5, "c"]})
-    groups = tf.equal_opportunity("g").by_group(people, "y", "p", on_undefined="ignore")
-    texts = shown(tf.as_table(groups, min_n=2))
-    assert "zero denominator" in texts
-    assert "\N{EN DASH}: of fewer than 2 rows, and not shown" in texts
-    assert texts.count("1.000") == 1  # of a, and not of the only one of c
-
-
-def test_worst_groups_are_marked_with_evidence_only() -> None:
-    rates = tf.new_groupwise_metric(tf.sens, "rate", tf.difference())("race")
-    groups = tf.metric_set(tf.sens, rates).by_group(lending(), **LABELS)
-    worst = tf.worst_groups(rates)(lending(), **LABELS)
-    marked = Page(tf.as_table(groups, worst=worst).as_raw_html())
-    rows = [line for line in marked.text.split("\n") if line.strip()]
-    after = {name: [item.strip() for item in rows[rows.index(name) + 1 :][:3]] for name in ("Black", "Asian")}
-    overall = groups[".estimate"][0]
-    upper = dict(worst.select(".group", ".upper").rows())
-    assert upper["Black"] < overall < upper["Asian"]
-    black = dict(groups.select(".group", ".estimate").rows())["Black"]
-    assert sorted(after["Black"]) == ["0.606", "1", "882"]
-    assert f"{black:.3f}" == "0.606"
-    assert "1" not in after["Asian"]
-    assert any("worse than all rows" in row for row in rows)
-
-
-def test_good_groups_are_not_marked_beside_a_tiny_one() -> None:
-    sizes = {"low": (20_000, 0.7), "high": (20_000, 0.72), "tiny": (4, 0.75)}
-    people = pl.concat(
-        pl.DataFrame(
-            {"g": [name] * rows, "y": [1] * rows, "p": [1] * round(rows * rate) + [0] * round(rows - rows * rate)}
-        )
-        for name, (rows, rate) in sizes.items()
-    )
-    rates = tf.new_groupwise_metric(tf.sens, "rate", tf.difference())("g")
-    worst = tf.worst_groups(rates)(people, "y", "p")
-    assert set(worst[".worst"]) == {"lowest"}
-    page = tf.as_table(tf.metric_set(tf.sens, rates).by_group(people, "y", "p"), worst=worst).as_raw_html()
-    rows = [row for row in re.findall(r"<tr>.*?</tr>", page, re.DOTALL) if "gt_footnote_marks" in row]
-    assert ["low" in row for row in rows][:1] == [True]
-    assert not any("high" in row for row in rows)
-
-
-def test_worst_groups_are_marked_per_outer_group() -> None:
-    rates = tf.new_groupwise_metric(tf.sens, "rate", tf.difference())("race")
-    people = lending(4_000).with_columns(pl.col("approved").cast(pl.String), half=pl.int_range(4_000) % 2)
-    people = people.with_columns(approved=pl.when(pl.col("half") == 1).then(pl.lit("yes")).otherwise("approved"))
-    call: dict[str, Any] = {**LABELS, "group_by": "half"}
-    groups = tf.metric_set(tf.sens, rates).by_group(people, **call)
-    page = tf.as_table(groups, worst=tf.worst_groups(rates)(people, **call)).as_raw_html()
-    assert page.count("gt_footnote_marks") - page.count(".gt_footnote_marks") == 1 + 1  # a cell, and the note below
-    with pytest.raises(tf.ArgumentError, match="add the metric itself"):
-        tf.as_table(rates.by_group(people, **call), worst=tf.worst_groups(rates)(people, **call))
-
-
-@pytest.mark.parametrize("name", ["shown", "counted", "row", "cases", "self", "detection_prevalence", "nth"])
-def test_table_takes_any_outer_column_name(name: str) -> None:
-    people = LOANS.rename({"fold": name}).with_columns(pl.col(name).cast(pl.String))
-    groups = tf.demographic_parity("sex").by_group(people, **LABELS, group_by=name)
-    texts = shown(tf.as_table(groups))
-    assert set(people[name]) <= set(texts)
-    assert {f"{value:.3f}" for value in groups[".estimate"]} <= set(texts)
-
-
-def test_table_keeps_rows_of_equal_group_text() -> None:
-    few = tf.demographic_parity("sex").by_group(LOANS, "repaid", probs="score", pos_label="yes", top_k=[50, 300])
-    assert {f"{value:.3f}" for value in few[".estimate"]} <= set(shown(tf.as_table(few)))
-    people = pl.DataFrame({"y": [1, 0, 1, 1], "g": ["null", "null", None, None]})
-    texts = shown(tf.as_table(tf.demographic_parity("g").by_group(people, estimate="y")))
-    assert {"0.500", "1.000"} <= set(texts)
-    assert texts.count("null") == 2
-
-
-def test_value_rounded_to_zero_has_no_sign() -> None:
-    errors = pl.DataFrame({"y": [1.0, 2.0, 3.0], "p": [1.0, 2.0, 2.9999]})
-    assert "0.000" in shown(tf.as_table(tf.residual_bias(errors, "y", "p")))
-
-
-def test_table_names_the_worst_label() -> None:
-    bands = LOANS.with_columns(guess=pl.col("age_band").shift(1))
-    worst = tf.demographic_parity("sex")(bands, "age_band", "guess", explain=True, on_undefined="ignore")
-    texts = shown(tf.as_table(worst))
-    assert texts[texts.index("label") :].count(worst[".level"].item()) == 1
-    assert "label" not in shown(tf.as_table(tf.demographic_parity("sex")(LOANS, **LABELS, explain=True)))
-
-
-def test_table_shows_one_sided_intervals() -> None:
-    result = tf.independence("race")(LOANS, **LABELS, interval="auto", times=50)
-    value, upper = result.select(".estimate", ".upper").row(0)
-    assert f"{value:.3f} (up to {upper:.3f})" in shown(tf.as_table(result))
-
-
-def test_table_of_other_results_has_one_row_each() -> None:
-    verdicts = tf.check(tf.demographic_parity("race"), below=0.1)(LOANS, **LABELS, times=50)
-    texts = shown(tf.as_table(verdicts))
-    assert {"demographic_parity", "not enough evidence", "0.100", "lowest", "highest"} <= set(texts)
-    folds = tf.accuracy(LOANS, **LABELS, group_by="fold")
-    assert {"fold", "metric", "value"} <= set(shown(tf.as_table(folds)))
-
-
-@pytest.mark.parametrize(
-    ("ask", "expected"),
-    [
-        (lambda: tf.as_table(LOANS), "takes a result of tidyfair"),
-        (lambda: tf.as_table(tf.accuracy(LOANS, **LABELS).clear()), "that has rows"),
-        (lambda: tf.as_table(tf.accuracy(LOANS, **LABELS), min_n=-1), "min_n"),
-        (lambda: tf.as_table(tf.accuracy(LOANS, **LABELS), title=3), "`title` is a text"),  # pyright: ignore[reportArgumentType] - bad input
-        (
-            lambda: tf.as_table(tf.demographic_parity("sex").by_group(LOANS, **LABELS), worst=LOANS),
-            "what `worst_groups",
-        ),
-    ],
-)
-def test_as_table_rejects_other_frames(ask: Callable[[], Any], expected: str) -> None:
-    with pytest.raises(tf.ArgumentError, match=expected):
-        ask()
-
-
-# Reports
 
 
 def test_page_shows_values_intervals_and_sizes(audit_page: str) -> None:

@@ -1,4 +1,4 @@
-"""Aggregates against plain arithmetic on values of groups that are easy to see."""
+"""Aggregates equal plain arithmetic on the values of groups."""
 
 from __future__ import annotations
 

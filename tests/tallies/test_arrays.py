@@ -1,15 +1,9 @@
-"""Arrays in place of the columns of a frame, logits, and streams whose parts add up."""
+"""Arrays in place of the columns of a frame, in calls and in accumulators, and logits."""
 
 from __future__ import annotations
 
 import math
 import pickle
-import subprocess
-import sys
-import textwrap
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from functools import partial
-from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from conftest import examples, reference_data
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from conftest import reference_data
 from polars.testing import assert_frame_equal
 
 import tidyfair as tf
@@ -469,190 +461,8 @@ def test_sigmoid_of_logits_equals_probabilities() -> None:
     assert auc[".estimate"].item() == tf.roc_auc(frame, "y_true", probs="score")[".estimate"].item()
 
 
-# Tallies of batches
-
-
-STREAMS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "labels": (CLASS, {"truth": "y_true", "estimate": "y_pred"}),
-    "labels, weighted, by month": (
-        CLASS, {"truth": "y_true", "estimate": "y_pred", "case_weights": "weight", "group_by": "age_band"},
-    ),
-    "several labels": (CLASS, {"truth": "y_multi", "estimate": "pred_multi"}),
-    "scores": (PROB, {"truth": "y_true", "probs": "score"}),
-    "thresholds": (BOTH, {"truth": "y_true", "probs": "score", "threshold": [0.3, 0.6]}),
-    "numbers": (NUMERIC, {"truth": "y_reg", "estimate": "pred_reg"}),
-}  # fmt: skip
-SOME = FRAME[:60].with_columns(weight=pl.col("weight").round(2))
-"""Few rows, so that batches lack groups: three of them are `rare`."""
-
-
 KEYS = (".metric", ".by", ".group", ".level", ".threshold", "age_band")
-
-
-def added(tallies: list[Any], random: Any) -> Any:
-    """The tallies added up by twos and threes, as they come."""
-    left = list(tallies)
-    while len(left) > 1:
-        index = random.randrange(len(left) - 1)
-        left[index : index + 2] = [left[index] + left[index + 1]]
-    return left[0]
 
 
 def assert_same(result: pl.DataFrame, expected: pl.DataFrame) -> None:
     assert_frame_equal(result, expected, rel_tol=1e-9, abs_tol=1e-12)
-
-
-@pytest.mark.parametrize("name", STREAMS)
-@settings(max_examples=examples(8), deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    places=st.lists(st.integers(0, 4), min_size=SOME.height, max_size=SOME.height),
-    random=st.randoms(use_true_random=False),
-)
-def test_tallies_of_batches_add_up_in_any_order(name: str, places: list[int], random: Any) -> None:
-    metric, columns = STREAMS[name]
-    parts = [part for _, part in SOME.with_columns(batch=pl.Series(places)).group_by("batch", maintain_order=True)]
-    random.shuffle(parts)
-    total = added([metric.tally(part, **columns) for part in parts], random)
-    quiet: Any = {"on_undefined": "ignore"}
-    assert_same(metric.compute(total, **quiet), metric(SOME, **columns, **quiet))
-    assert_same(metric.compute(total, **quiet, explain=True), metric(SOME, **columns, **quiet, explain=True))
-    groups, expected = metric.compute_by_group(total, **quiet), metric.by_group(SOME, **columns, **quiet)
-    keys = [name for name in KEYS if name in expected.columns]
-    assert_same(groups.sort(keys), expected.sort(keys))
-
-
-def test_batches_may_lack_groups() -> None:
-    # each batch has one race, and the last one is new
-    parts = FRAME.sort("race").partition_by("race")
-    for order in (parts, parts[::-1]):
-        total: Any = sum(CLASS.tally(part, "y_true", "y_pred") for part in order)
-        assert_same(CLASS.compute(total), CLASS(FRAME, "y_true", "y_pred"))
-
-
-def test_batches_may_lack_labels() -> None:
-    parts = FRAME.sort("y_multi", "pred_multi").partition_by("y_multi", "pred_multi")
-    total: Any = sum(CLASS.tally(part, "y_multi", "pred_multi") for part in parts)
-    assert_same(CLASS.compute(total), CLASS(FRAME, "y_multi", "pred_multi"))
-
-
-def test_empty_batches_change_nothing() -> None:
-    empty, whole = (CLASS.tally(frame, "y_true", "y_pred") for frame in (FRAME.clear(), FRAME))
-    for total in (empty + whole, whole + empty, empty + whole + empty):
-        assert_same(CLASS.compute(total), CLASS(FRAME, "y_true", "y_pred"))
-
-
-# a method of the library, so that another process need not import these tests
-counted: Any = partial(CLASS.tally, truth="y_true", estimate="y_pred", case_weights="weight")
-
-
-def test_tallies_of_threads_add_up() -> None:
-    parts = [FRAME[start : start + 25] for start in range(0, FRAME.height, 25)]
-    with ThreadPoolExecutor(4) as pool:
-        total: Any = sum(pool.map(counted, parts))
-    assert_same(CLASS.compute(total), CLASS(FRAME, "y_true", "y_pred", case_weights="weight"))
-
-
-@pytest.mark.parametrize("name", STREAMS)
-def test_tallies_pickle(name: str) -> None:
-    metric, columns = STREAMS[name]
-    tally = metric.tally(FRAME, **columns)
-    back = pickle.loads(pickle.dumps(tally))  # noqa: S301 - our own bytes
-    assert_same(metric.compute(back), metric.compute(tally))
-    half = pickle.loads(pickle.dumps(metric.tally(FRAME[:200], **columns)))  # noqa: S301 - our own bytes
-    assert_same(metric.compute(half + metric.tally(FRAME[200:], **columns)), metric.compute(tally))
-
-
-def test_tallies_of_processes_add_up() -> None:
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        total: Any = sum(pool.map(counted, [FRAME[:150], FRAME[150:]]))
-    assert_same(CLASS.compute(total), CLASS(FRAME, "y_true", "y_pred", case_weights="weight"))
-
-
-# Forks
-
-
-FORKED = """
-import os, signal, sys, threading, warnings
-import polars as pl
-import tidyfair as tf
-
-warnings.simplefilter("ignore")  # of Python itself, that threads and forks do not go together
-FRAME = {"y": [1, 0, 1], "p": [1, 1, 1], "g": ["a", "b", "b"]}
-
-def metric():
-    return tf.accuracy(pl.DataFrame(FRAME), "y", "p")[".estimate"].item()
-
-def tell(what):
-    # written at once, so that no buffer is there twice
-    os.write(1, f"{what}\\n".encode())
-
-def in_a_fork(work):
-    child = os.fork()
-    if child:
-        return os.waitpid(child, 0)[1]
-    signal.alarm(20)  # what hangs is ended
-    try:
-        tell(work())
-    except tf.TidyfairError as error:
-        tell(type(error).__name__)
-    os._exit(0)
-"""
-"""A program that forks, whose children say what comes of a call, or are ended by a signal."""
-
-FORKS: dict[str, tuple[str, list[str]]] = {
-    "before polars has run": ("in_a_fork(metric); in_a_fork(metric); tell(metric())", ["0.66", "0.66", "0.66"]),
-    "after a metric": ("tell(metric()); in_a_fork(metric); tell(metric())", ["0.66", "ForkError", "0.66"]),
-    "after polars alone": ("pl.DataFrame(FRAME).group_by('g').len(); in_a_fork(metric)", ["ForkError"]),
-    "a fork of a fork that runs": ("in_a_fork(lambda: (metric(), in_a_fork(metric))[0])", ["ForkError", "0.66"]),
-    "where polars has begun anew": (
-        "in_a_fork(lambda: (pl.DataFrame(FRAME).group_by('g').len(), metric())[1])", ["0.66"],
-    ),
-    "with other threads": (
-        """
-        def beside():
-            other = threading.Thread(target=threading.Event().wait, daemon=True)
-            other.start()
-            return metric()
-        metric(); in_a_fork(beside)
-        """, ["ForkError"],
-    ),
-    "arrays": ("metric(); in_a_fork(lambda: tf.accuracy.arrays([1, 0], [1, 1]))", ["ForkError"]),
-    "pandas": (
-        "people = pl.DataFrame(FRAME).to_pandas(); metric(); in_a_fork(lambda: tf.accuracy(people, 'y', 'p'))",
-        ["ForkError"],
-    ),
-    "a tally": (
-        """
-        counted = tf.accuracy.tally(pl.DataFrame(FRAME), 'y', 'p')
-        in_a_fork(lambda: tf.accuracy.compute(counted)); in_a_fork(lambda: counted + counted)
-        in_a_fork(lambda: tf.save_state(counted, 'nowhere.parquet'))
-        """, ["ForkError"] * 3,
-    ),
-    "an accumulator": (
-        """
-        seen = tf.Accumulator(tf.accuracy, 'y', 'p').update(pl.DataFrame(FRAME))
-        in_a_fork(lambda: seen.update(pl.DataFrame(FRAME))); in_a_fork(seen.compute)
-        """, ["ForkError"] * 2,
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="threads are seen in /proc")
-@pytest.mark.parametrize("name", FORKS)
-def test_fork_after_polars_has_run_raises_fork_error(name: str) -> None:
-    code, expected = FORKS[name]
-    program = f"{FORKED}\n{textwrap.dedent(code)}"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)  # noqa: S603 - our own
-    assert [line[:9] if line[0].isalpha() else line[:4] for line in done.stdout.split()] == expected, done.stderr
-    assert done.returncode == 0
-
-
-def pooled(part: pl.DataFrame) -> float:
-    return tf.accuracy(part, "y_true", "y_pred")[".estimate"].item()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="threads are seen in /proc")
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_pool_of_forks_raises_instead_of_hanging() -> None:
-    with get_context("fork").Pool(2) as pool, pytest.raises(tf.ForkError, match=r'get_context\("spawn"\)'):
-        pool.map_async(pooled, [FRAME[:150], FRAME[150:]]).get(timeout=60)

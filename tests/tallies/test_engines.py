@@ -1,4 +1,4 @@
-"""Rows that are in a database or a cluster: one query counts them, and the answer is that of polars."""
+"""Rows in a database or a cluster are counted by one query, and results equal those of polars."""
 
 from __future__ import annotations
 

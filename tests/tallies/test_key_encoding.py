@@ -1,4 +1,4 @@
-"""Keys as one small integer: counted in a table, they are what a `group_by` counts."""
+"""Keys packed into one integer and counted in a table give the counts of a `group_by`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often rows are counted: once, or once for each of some features with very many values."""
+"""Rows are counted once, or once per feature for features with very many values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of the order of scores from counts in bins: how far off they are, and that they add up."""
+"""Ranking metrics from counts in bins: their error bounds, and that tallies add up."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Tallies count rows and weights, and add up."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Thresholds, one or many, of all or by group, and the best-scored: each equals labels made by hand."""
+"""Thresholds, one or many, for all rows or by group, and top-k selections equal labels made by hand."""
 
 from __future__ import annotations
 

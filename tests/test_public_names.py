@@ -1,0 +1,118 @@
+"""Public names, lazy imports, help and signatures."""
+
+from __future__ import annotations
+
+import inspect
+import pydoc
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tidyfair as tf
+from tidyfair.metrics import classification, fairness
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def test_metric_names_are_public() -> None:
+    for name in (*classification.__all__, *fairness.__all__, "metric_set", "difference", "conf_mat", "TidyfairError"):
+        assert hasattr(tf, name)
+
+
+def test_import_is_lazy_and_public_names_match_their_modules() -> None:
+    code = """
+import sys, tidyfair
+read = {name for name in sys.modules if name.split(".")[0] in {"tidyfair", "polars", "narwhals", "numpy", "pandas"}}
+assert read == {"tidyfair"}, read
+from importlib import import_module
+listed = {module: names.split() for module, names in tidyfair._NAMES.items()}
+for module, names in listed.items():
+    assert sorted(names) == sorted(import_module(f"tidyfair.{module}").__all__), module
+every = [name for names in listed.values() for name in names]
+assert sorted(every) == tidyfair.__all__ and len(every) == len(set(every))
+from tidyfair import *
+assert all(globals()[name] is getattr(tidyfair, name) for name in every)
+assert set(every) <= set(dir(tidyfair))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603 - our own
+    with pytest.raises(AttributeError, match="no attribute 'accurracy'"):
+        getattr(tf, "accurracy")  # noqa: B009 - it is not there, as type checkers would say
+
+
+def test_every_module_with_public_names_is_listed() -> None:
+    root = Path(tf.__file__).parent
+    with_names = {
+        ".".join(path.relative_to(root).with_suffix("").parts)
+        for path in root.rglob("*.py")
+        if re.search(r"^__all__ = \[", path.read_text("utf-8"), re.MULTILINE)
+    }
+    # names of the command line, of examples, and of metrics that `fairness` compares between groups
+    elsewhere = {"cli.main", "datasets", "metrics.distances"}
+    assert with_names - elsewhere == {*vars(tf)["_NAMES"]}
+
+
+def test_version_equals_package_metadata() -> None:
+    code = """
+import sys, tidyfair
+assert "__version__" not in vars(tidyfair)
+from importlib.metadata import version
+from pathlib import Path
+assert tidyfair.__version__ == version("tidyfair")
+assert "__version__" not in tidyfair.__all__
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603 - our own
+    assert tf.__version__ == version("tidyfair")
+
+
+def test_help_of_a_factory_describes_its_metrics() -> None:
+    shown = re.sub(".\x08", "", pydoc.render_doc(tf.demographic_parity))  # without what printers print twice
+    assert "demographic_parity: Largest less smallest detection_prevalence, of the groups." in shown
+    assert "detection_prevalence: Share of rows that were predicted positive" in shown
+    assert "Source: Calders et al. (2009)" in shown
+    odds = str(tf.equalized_odds.__doc__)
+    assert "sens: Share of actual positives" in odds
+    assert "spec: Share of actual negatives" in odds
+    factories = [item for name in fairness.__all__ if isinstance(item := getattr(fairness, name), tf.GroupwiseFactory)]
+    assert len(factories) > 80
+    for factory in factories:
+        assert str(factory.__doc__).startswith(f"{factory.name}: "), factory.name
+    # the class still says what factories are
+    assert str(tf.GroupwiseFactory.__doc__).startswith("Makes groupwise metrics")
+
+
+def test_signature_of_a_factory_shows_its_options() -> None:
+    plain = inspect.signature(tf.demographic_parity)
+    assert list(plain.parameters) == ["by", "aggregate", "name", "min_n"]
+    assert plain.parameters["aggregate"].default == tf.difference()
+    options = inspect.signature(tf.differential_fairness).parameters
+    assert options["concentration"].default == 1
+    for factory in (tf.differential_fairness, tf.f1_group_minimum, tf.mutual_information):
+        given = {
+            name: item.default for name, item in inspect.signature(factory).parameters.items()
+            if item.kind is item.KEYWORD_ONLY
+        }  # fmt: skip
+        assert factory("sex", **given) == factory("sex")
+    assert "metrics" in inspect.signature(tf.GroupwiseFactory).parameters
+
+
+def test_event_level_argument_points_to_pos_label(loans: pl.DataFrame) -> None:
+    calls: list[Any] = [tf.sens, tf.metric_set(tf.sens, tf.spec), tf.conf_mat, tf.demographic_parity("sex")]
+    for call in calls:
+        with pytest.raises(tf.ArgumentError, match='write `pos_label="yes"` in the call') as caught:
+            call(loans, "truth", "estimate", event_level="second")
+        assert "conf_level'?" not in str(caught.value)
+    tweak: Any = tf.metric_tweak
+    with pytest.raises(tf.ArgumentError, match="pos_label"):
+        tweak(tf.sens, "second", event_level="second")
+    factory: Any = tf.demographic_parity
+    with pytest.raises(tf.ArgumentError, match="pos_label"):
+        factory("sex", event_level="second")
+    curve: Any = tf.roc_curve
+    with pytest.raises(tf.ArgumentError, match="pos_label"):
+        curve(loans, "truth", probs="score", event_level="second")
