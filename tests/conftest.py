@@ -73,6 +73,12 @@ def records(library: str) -> list[dict[str, Any]]:
         return json.load(file)
 
 
+def deviations(library: str) -> dict[str, int]:
+    """The rules by which a library has other numbers by design, and how many, from `references/deviations.md`."""
+    rows = [line.strip("| ").split(" | ") for line in (REFERENCES / "deviations.md").read_text("utf-8").splitlines()]
+    return {row[1]: int(row[2]) for row in rows if row[0] == library}
+
+
 def reference_data(name: str) -> pl.DataFrame:
     return pl.read_parquet(REFERENCES / "data" / f"{name}.parquet")
 

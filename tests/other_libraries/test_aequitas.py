@@ -9,17 +9,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 import pytest
-from conftest import check_every, records, reference_data
+from conftest import check_every, deviations, records, reference_data
 
 import tidyfair as tf
 from tidyfair.specs.formulas import Number, Rate  # noqa: TC001 - part of what a reader of a formula sees
-
-DEVIATIONS = {
-    "infinite": (18, "x/0 is 10.0, as if that were the worst there is; ours is infinite, and no parity either"),
-    "half_undefined": (72, "of two parities one has no verdict and the other holds: False; ours is that of the other"),
-    "undefined_is_fair": (6, "all groups fair where no parity has a verdict; ours has none either"),
-}
-"""What aequitas makes of our values by a rule of its own, and how many fields of records that changes."""
 
 ACCEPTED = {
     "integer attribute column": "a column of groups may have any type",
@@ -262,7 +255,7 @@ def check_record(record: dict[str, Any]) -> None:
 
 def test_deviations_match_the_table() -> None:
     rules = Counter(field.rule for record in SCORED for field in answer(record).values() if field.rule)
-    assert rules == {rule: number for rule, (number, _) in DEVIATIONS.items()}
+    assert rules == deviations("aequitas")
 
 
 @pytest.mark.parametrize("method", ["predefined_groups", "major_group", "min_metric"])

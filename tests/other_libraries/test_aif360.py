@@ -1,7 +1,7 @@
 """Every number that AIF360 computed on our data, by the calls on the page "Coming from AIF360".
 
-Where we differ by design the record falls under one of `DEVIATIONS`, and the test shows that AIF360's number follows
-from our values by its rule, which is named there.
+Where we differ by design, AIF360's number follows from our values by one of `RULES`, which `references/deviations.md`
+explains.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from conftest import check_every, records, reference_data, script
+from conftest import check_every, deviations, records, reference_data, script
 
 import tidyfair as tf
 
@@ -253,17 +253,11 @@ def log_range(shares: list[float]) -> float:
     return math.inf if min(shares) <= 0 < max(shares) else math.log(max(shares)) - math.log(min(shares))
 
 
-DEVIATIONS: dict[str, tuple[str, Callable[[dict[str, Any]], Any], int]] = {
-    "between": (
-        "rows on neither side are left out, instead of having no benefit; alpha 0 follows the formula in its docs",
-        between, 120,
-    ),
-    "smoothed_by_what_is_seen": (
-        "the concentration is spread over the labels of the data, as in the class API, not over those of each group",
-        smoothed_by_what_is_seen, 37,
-    ),
-    "zero_for_undefined": ("null where a rate has no denominator, instead of 0", zero_for_undefined, 8),
-}  # fmt: skip
+RULES: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "between": between,
+    "smoothed_by_what_is_seen": smoothed_by_what_is_seen,
+    "zero_for_undefined": zero_for_undefined,
+}
 
 
 def deviation(record: dict[str, Any]) -> str | None:
@@ -286,12 +280,12 @@ def test_records_are_reproduced(function: str) -> None:
 def check_record(record: dict[str, Any]) -> None:
     rule, theirs = deviation(record), theirs_of(record)
     if rule is not None:
-        assert same(DEVIATIONS[rule][1](record), theirs)
+        assert same(RULES[rule](record), theirs)
 
 
 def test_deviations_match_the_table() -> None:
     result = Counter(rule for record in RECORDS if (rule := deviation(record)))
-    assert result == {rule: count for rule, (_, _, count) in DEVIATIONS.items()}
+    assert result == deviations("aif360")
 
 
 def test_infinite_values_have_status_infinite() -> None:

@@ -11,18 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 import pytest
-from conftest import check_every, records, reference_data
+from conftest import check_every, deviations, records, reference_data
 
 import tidyfair as tf
 from tidyfair.specs.formulas import Number, Rate  # noqa: TC001 - part of what a reader of a formula sees
-
-DEVIATIONS = {
-    "undefined_is_zero": (14, "a true positive rate without positives is 0, and so compared; ours is undefined"),
-    "root_of_two": (6, "a coefficient of variation √2 times too large: 2 √E, where it is √(2 E)"),
-    "empty_class": (36, "a group without rows of a true class predicts all classes alike; ours does not differ there"),
-    "zero_over_zero": (1, "Jain's index of errors that are all 0 is 1; ours has no value where the mean is 0"),
-}
-"""What holisticai makes of our values by a rule of its own, and how many fields of records that changes."""
 
 CASES = {
     "group_a empty": "NaN there; here a value that never occurs is an error",
@@ -426,7 +418,7 @@ def check_record(name: str) -> None:
 
 def test_deviations_match_the_table() -> None:
     rules = Counter(field.rule for name in RECORDS for field in answer(name).values() if field.rule)
-    assert rules == {rule: number for rule, (number, _) in DEVIATIONS.items()}
+    assert rules == deviations("holisticai")
 
 
 def test_every_record_is_compared_or_listed() -> None:

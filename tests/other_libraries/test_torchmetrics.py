@@ -1,7 +1,7 @@
 """Every number that torchmetrics computed on our data, by the calls on the page "Coming from torchmetrics".
 
-Where we differ by design the record falls under one of `DEVIATIONS`, and the test shows that torchmetrics' number
-follows from our values of the groups by its rule.
+Where we differ by design, torchmetrics' number follows from our values of the groups by one of `RULES`, which
+`references/deviations.md` explains.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 import pytest
-from conftest import check_every, records, reference_data, script
+from conftest import check_every, deviations, records, reference_data, script
 
 import tidyfair as tf
 
@@ -275,16 +275,12 @@ def nan_for_absent(record: dict[str, Any]) -> Values:
     return {slot: ours(record).get(slot, absent) for slot in slots}
 
 
-DEVIATIONS: dict[str, tuple[int, str, Callable[[dict[str, Any]], Values]]] = {
-    "all_ignored": (88, "null where no row is left, instead of 0", all_ignored),
-    "nothing_defined": (176, "null where no group has a rate, instead of 0", zero_for_undefined),
-    "zero_for_undefined": (
-        263,
-        "groups without a rate are left out, instead of having a rate of 0",
-        zero_for_undefined,
-    ),
-    "nan_for_absent": (16, "groups without rows are not there, instead of having shares of NaN", nan_for_absent),
-    "by_position": (28, "groups of batches are merged by their value, instead of by their place", by_position),
+RULES: dict[str, Callable[[dict[str, Any]], Values]] = {
+    "all_ignored": all_ignored,
+    "nothing_defined": zero_for_undefined,
+    "zero_for_undefined": zero_for_undefined,
+    "nan_for_absent": nan_for_absent,
+    "by_position": by_position,
 }
 
 
@@ -313,7 +309,7 @@ def test_records_are_reproduced(function: str, name: str) -> None:
     result = rules(function, name)
 
     def check_record(record: dict[str, Any]) -> None:
-        of_ours = DEVIATIONS[result[record["id"]]][2](record) if record["id"] in result else ours(record)
+        of_ours = RULES[result[record["id"]]](record) if record["id"] in result else ours(record)
         assert same(of_ours, theirs(record))
 
     asked = [record for record in RECORDS if (record["function"], record["data"]) == (function, name)]
@@ -323,7 +319,7 @@ def test_records_are_reproduced(function: str, name: str) -> None:
 def test_deviations_match_the_table() -> None:
     pairs = {(record["function"], record["data"]) for record in RECORDS}
     result = Counter(rule for function, name in pairs for rule in rules(function, name).values())
-    assert result == {rule: count for rule, (count, _, _) in DEVIATIONS.items()}
+    assert result == deviations("torchmetrics")
 
 
 def test_no_score_equals_a_threshold() -> None:

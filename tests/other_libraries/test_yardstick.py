@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from conftest import check_every, records, reference_data, script
+from conftest import check_every, deviations, records, reference_data, script
 
 import tidyfair as tf
 
@@ -74,6 +74,7 @@ def answer(call: Call, metric: Any, *, on_undefined: Any = "null") -> list[dict[
 
 def test_records_cover_every_kind_of_metric() -> None:
     assert len(RECORDS) == 1_856
+    assert {"softmax_of_weights": len(SOFTMAX)} == deviations("yardstick")
     assert {record["metric"] for record in RECORDS} >= {"kap", "equalized_odds", "roc_auc", "ccc", "rmse_difference"}
 
 

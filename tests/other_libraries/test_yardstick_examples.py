@@ -1,20 +1,21 @@
 """yardstick's results on its own data, edge cases included; skipped where the data are absent.
 
-Every record but those of curves is reproduced, but for those that `deviation` lists with the reason; errors about R, or
-about arguments that we do not have, are left out.
+Every record but those of curves is reproduced, except by the rules of `deviation`, which `references/deviations.md`
+explains; errors about R, or about arguments that we do not have, are left out.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import polars as pl
 import pytest
-from conftest import SHARED, check_every
+from conftest import SHARED, check_every, deviations
 
 import tidyfair as tf
 
@@ -134,7 +135,7 @@ def call_of(record: dict[str, Any]) -> Call:
     options |= {"na_rm": params["na_rm"], "on_undefined": "null"}
     reason = deviation(record)
     numbers = (truth, estimate) if record["kind"] == "numeric" else tuple(scores)
-    truth_known = reason is not None and reason.startswith("who")
+    truth_known = reason == "selection_without_truth"
     return Call(record["data"], truth_known, numbers, truth, estimate, tuple(options.items()))
 
 
@@ -207,48 +208,32 @@ def by(row: dict[str, Any]) -> str | None:
 
 
 def deviation(record: dict[str, Any]) -> str | None:
-    """Why our answer is another one, by design; its first word says what ours is."""
+    """The rule of `references/deviations.md` by which our answer is another one; its first word is the kind of ours."""
     frame, columns = data(record["data"]), record["columns"]
     truth, weights, params = frame[columns["truth"]], columns["case_weights"], record["params"]
     weight: Any = frame[weights] if weights else None
     if weights and (weight.dtype == pl.String or weight.null_count() or not weight.sum()):
-        return "weights must be there: yardstick drops rows without one, and divides by zero"
+        return "weights_missing"
     weighing = frame.filter(weight > 0) if weights else frame
     unweighing = bool(weights) and len(weighing) < len(frame)
     scores = columns["estimate"] if record["kind"] == "prob" else []
     infinite = any(str(row.get(".estimate")) in ("Inf", "-Inf") for row in record["values"])
     reasons = {
-        "weights must not be negative: yardstick takes them": weights and weight.min() < 0,
-        "other: the softmax of the weights is not proportional to them": (
-            weights and (reads(record, "brier_class") or reads(record, "ranked_prob_score"))
-        ),
-        "who is selected does not depend on the truth: rows without one count": (
-            reads(record, "detection_prevalence") and truth.null_count() and params["na_rm"]
-        ),
-        "order: columns of scores in another order than the labels whose names they have are an error": (
-            len(scores) > 2 and scores != levels(record) and set(scores) == set(levels(record))
-        ),
-        "other: with a class missing there is no order to capture; yardstick counts -1": (
+        "weights_negative": weights and weight.min() < 0,
+        "other_softmax": (weights and (reads(record, "brier_class") or reads(record, "ranked_prob_score"))),
+        "selection_without_truth": (reads(record, "detection_prevalence") and truth.null_count() and params["na_rm"]),
+        "order_of_columns": (len(scores) > 2 and scores != levels(record) and set(scores) == set(levels(record))),
+        "other_gain_without_a_class": (
             reads(record, "gain_capture") and weighing[columns["truth"]].n_unique() < max(2, len(scores))
         ),
-        "null: no rows, no precision": (
-            frame.is_empty() and (reads(record, "average_precision") or reads(record, "pr_auc"))
-        ),
-        "other: the scale of weights means nothing; yardstick divides by their sum less 1": (
-            reads(record, "ccc") and weights and params["options"].get("bias")
-        ),
-        "other: rows of no weight do not count; yardstick's range sees them": (
-            reads(record, "rmse_relative") and unweighing
-        ),
-        "null: what is divided by 0 has no value": (
+        "null_no_rows": (frame.is_empty() and (reads(record, "average_precision") or reads(record, "pr_auc"))),
+        "other_scale_of_weights": (reads(record, "ccc") and weights and params["options"].get("bias")),
+        "other_zero_weights": (reads(record, "rmse_relative") and unweighing),
+        "null_division_by_zero": (
             infinite and any(reads(record, name) for name in ("rmse_relative", "mase", "rsq_trad"))
         ),
-        "null: what lies between -1 and 0 is no count; yardstick cuts it to 0": (
-            reads(record, "poisson_log_loss") and len(frame) and float(str(truth.min())) < 0
-        ),
-        "other: neither rows of no weight nor the order of equal truths count; in yardstick's quartiles both do": (
-            reads(record, "rpiq") and weights and (unweighing or truth.is_duplicated().any())
-        ),
+        "null_fraction_of_a_count": (reads(record, "poisson_log_loss") and len(frame) and float(str(truth.min())) < 0),
+        "other_quartiles": (reads(record, "rpiq") and weights and (unweighing or truth.is_duplicated().any())),
     }
     return next((reason for reason, applies in reasons.items() if applies), None)
 
@@ -291,6 +276,10 @@ OTHERS: dict[str, list[dict[str, Any]]] = {}
 for each in RECORDS:
     if (why := deviation(each)) and why.startswith("other"):
         OTHERS.setdefault(why, []).append(each)
+
+
+def test_deviations_match_the_table() -> None:
+    assert Counter(filter(None, map(deviation, RECORDS))) == deviations("yardstick, own data")
 
 
 @pytest.mark.parametrize("reason", OTHERS)
