@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tidyfair.tallies.slices import over_slices
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -16,7 +18,7 @@ __all__: list[str] = []
 
 _MOST_COMBINATIONS = 32
 """Beyond so many a table is faster."""
-_SLICE = 2**20
+_SLICE = 2**21
 """Rows that are crossed at once: their bitmaps fit the cache of a processor."""
 _FEW_COMPARISONS = 4
 """More of them repay making a wide column narrow first."""
@@ -31,16 +33,21 @@ def crossed(columns: Mapping[str, pl.Series], packing: Packing) -> Any:
     """How many rows there are of each code of the packing, which `can_cross`."""
     import numpy as np
 
-    table, values = np.zeros(packing.size, dtype=np.int64), packing.kept.values
-    rows = len(next(iter(columns.values())))
-    for start in range(0, rows, _SLICE):
+    values = packing.kept.values
+
+    def count(rows: slice) -> list[int]:
         # the first column varies fastest in codes, so it is crossed last
         masks = [
-            _masks(columns[name].slice(start, _SLICE), levels, values[name])
+            _masks(columns[name].slice(rows.start, _SLICE), levels, values[name])
             for name, levels in reversed(packing.narrow_first)
         ]
-        table += np.array(_counts(masks, min(_SLICE, rows - start)), dtype=np.int64)
-    return table
+        return _counts(masks, rows.stop - rows.start)
+
+    size = len(next(iter(columns.values())))
+    if size <= _SLICE:
+        return np.array(count(slice(0, size)), dtype=np.int64)
+    counts = over_slices(count, size, _SLICE)
+    return np.array(counts, dtype=np.int64).reshape(-1, packing.size).sum(axis=0)
 
 
 def _masks(column: pl.Series, levels: Levels, values: Sequence[pl.Series]) -> list[pl.Series]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
+from tidyfair.tallies.slices import over_slices
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
@@ -20,7 +22,7 @@ _MOST_KEPT = 2**12
 _MOST_CODES = 2**32
 _NONE = pl.QueryOptFlags.none()
 """There is nothing to optimise in a query that selects."""
-_BLOCK = 2**16
+_BLOCK, _SLICE = 2**16, 2**18
 _LARGEST_FLOAT = 2**10
 """Differences of such whole numbers are exact in floats of any width."""
 _WIDTHS: dict[int, type[pl.DataType]] = {8: pl.UInt8, 16: pl.UInt16, 32: pl.UInt32}
@@ -226,8 +228,17 @@ def levels_of_column(column: pl.Series, dtype: pl.DataType) -> Levels | None:
     if not _has_ends(dtype):
         return None
     physical = column.to_physical() if isinstance(dtype, pl.Categorical) else column
-    ends: Any = physical.min(), physical.max()
-    return _between(dtype, *ends, nulls=nulls)
+    return _between(dtype, *_ends(physical), nulls=nulls)
+
+
+def _ends(values: pl.Series) -> tuple[Any, Any]:
+    """The least and the most of some values, None where all are missing."""
+    if len(values) <= _SLICE:
+        return values.min(), values.max()
+    # both are looked for while a slice is in the cache
+    ends = over_slices(lambda rows: _ends(values[rows]), len(values), _SLICE)
+    known = [(least, most) for least, most in ends if least is not None]
+    return (min(known)[0], max(most for _, most in known)) if known else (None, None)
 
 
 def _levels_of_floats(column: pl.Series, dtype: pl.DataType) -> Levels | None:

@@ -1,0 +1,77 @@
+"""Work on parts of rows that fit the cache of a processor, side by side: numpy and polars let go of the interpreter."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+__all__: list[str] = []
+
+MOST_PARTED = 2**8
+"""Beyond so many codes, copying the rows of one from each slice is slow."""
+_SLICE = 2**17
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def side_by_side(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    """What comes of each item, in their order, worked out in threads."""
+    threads = min(len(items), os.cpu_count() or 1)
+    if threads <= 1:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(threads) as executor:
+        return list(executor.map(work, items))
+
+
+def over_slices(work: Callable[[slice], _Result], rows: int, size: int) -> list[_Result]:
+    """What comes of each slice of so many rows, in their order; of none there is one slice."""
+    return side_by_side(work, [slice(start, min(start + size, rows)) for start in range(0, max(rows, 1), size)])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Parted:
+    """Values of rows by code: in each slice of the rows those of a code stand together."""
+
+    parts: list[tuple[Array, Array]]
+    """Of each slice its values, and where those of a code begin and end `(codes + 1,)`."""
+
+    @classmethod
+    def of(cls, codes: Array, count: int, values: Callable[[slice], Array]) -> Parted:
+        """The values of rows, which are asked for slice by slice; rows whose code is below 0 are left out.
+
+        There are at most `MOST_PARTED` codes, which are small integers, so that sorting them takes one pass.
+        """
+        import numpy as np
+
+        def part(rows: slice) -> tuple[Array, Array]:
+            code, own = codes[rows], values(rows)
+            if len(code) and code.min() < 0:
+                own, code = own[code >= 0], code[code >= 0]
+            order = np.argsort(code.astype(np.uint8), kind="stable")
+            return own[order], np.concatenate([[0], np.cumsum(np.bincount(code, minlength=count))])
+
+        return cls(over_slices(part, len(codes), _SLICE))
+
+    @cached_property
+    def ends(self) -> Array:
+        """Where those of a code would begin and end if all were together `(codes + 1,)`."""
+        import numpy as np
+
+        return np.sum([ends for _, ends in self.parts], axis=0)
+
+    def together(self, codes: Sequence[int]) -> Array:
+        """The values of some codes, those of one after those of another."""
+        import numpy as np
+
+        return np.concatenate([own[ends[code] : ends[code + 1]] for code in codes for own, ends in self.parts])
