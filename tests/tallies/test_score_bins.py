@@ -211,3 +211,31 @@ def test_missing_weights_raise_with_many_rows() -> None:
     )
     with pytest.raises(tf.WeightError, match="some values of 'w' are missing"):
         tf.roc_auc(people, "y", probs="s", score_bins=100, case_weights="w")
+
+
+@pytest.mark.parametrize("bins", [16, 65536])
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_bins_of_a_large_frame_are_those_of_numpy(bins: int, *, missing: bool, lazy: bool) -> None:
+    data = lending(60_000).with_columns(y=pl.col("repaid") == "yes")
+    if missing:
+        every = pl.int_range(pl.len())
+        data = data.with_columns(score=pl.when(every % 7 > 0).then("score"), y=pl.when(every % 5 > 0).then("y"))
+    tally = tf.auc_parity("race").tally(data.lazy() if lazy else data, "y", probs="score", score_bins=bins)
+    known = data.filter(pl.col("score").is_not_null()).with_columns(
+        bin=(pl.col("score") * bins).floor().clip(0, bins - 1).cast(pl.UInt16)
+    )
+    expected = known.group_by(k0="race", truth="y", s0="bin").agg(weight=pl.len().cast(pl.Int64))
+    assert tally.rows is not None
+    assert_frame_equal(tally.rows.drop("weight squared"), expected, check_row_order=False)
+    rows = data.group_by(k0="race", truth="y", score=pl.when(pl.col("score").is_not_null()).then(statement=True))
+    expected = rows.agg(n=pl.len().cast(pl.Int64)).select("k0", "truth", "score", "n")
+    assert_frame_equal(tally.cells.select(expected.columns), expected, check_row_order=False)
+
+
+def test_no_rows_of_a_lazy_frame_have_no_bins() -> None:
+    data = lending(10).lazy().filter(pl.col("score") > 2)
+    tally = tf.auc_parity("race").tally(data, "repaid", probs="score", score_bins=16)
+    assert tally.rows is not None
+    assert tally.rows.is_empty()
+    assert tally.cells.is_empty()

@@ -87,7 +87,7 @@ def row_values(
             elif formula.way == "arrays":
                 for segment in rows.segments(whose):
                     for unit, start, end in zip(segment.units, segment.ends[:-1], segment.ends[1:], strict=True):
-                        taken = segment.rows[start:end]
+                        taken = segment.indices[start:end]
                         found.put(formula, (index, unit), _asked(formula, rows, taken, level, levels))
     return found.of_rows(rows.outer_of_unit if whose == "overall" else None)
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import polars as pl
 
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, REST
+from tidyfair.tallies.slices import MOST_PARTED, Parted
 from tidyfair.tallies.source import SQUARED, WEIGHT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
 
@@ -32,9 +33,11 @@ Whose: TypeAlias = Literal["own", "overall", "rest"]
 """Whose rows count for a unit: its own, those of its outer group, or those of everybody else in it."""
 
 _CHUNK = 2**16
+_SPARSE = 4
+"""Where so many bins come to a row, rows are sorted, not added up bin by bin."""
 _UNIT = "unit"
 _COUNTS = {"score", "hits", "false_alarms"}
-_SQUARES = {"hit_squares", "false_alarm_squares"}
+_SQUARES = ("hit_squares", "false_alarm_squares")
 _PACKABLE = 2.0
 """Doubles from zero to below this leave the highest bit free, so that the truth fits beside the score."""
 
@@ -115,18 +118,23 @@ class Rows:
         values = self.frame[f"s{name.removeprefix(REST)}"].cast(pl.Float64).to_numpy()
         return 1 - values if name.startswith(REST) else values
 
+    def codes(self, whose: Literal["own", "overall"]) -> tuple[Array, int]:
+        """The unit of each row, or its outer group, below 0 where it counts for none; and how many there are."""
+        import numpy as np
+
+        if whose == "own":
+            return self.unit, len(self.outer_of_unit)
+        compared = ~self.apart[self.unit]
+        return np.where(compared, self.outer, -1), int(self.outer_of_unit.max(initial=-1)) + 1
+
     def segments(self, whose: Whose) -> Iterator[Segment]:
         """Runs of whole groups: those of the units, of their outer groups, or of everybody else in these."""
         import numpy as np
 
-        if whose == "own":
-            yield from _runs(self.unit, len(self.outer_of_unit))
+        if whose != "rest":
+            yield from _runs(*self.codes(whose))
             return
         compared = ~self.apart[self.unit]
-        if whose == "overall":
-            of_outer = np.where(compared, self.outer, -1)
-            yield from _runs(of_outer, int(self.outer_of_unit.max(initial=-1)) + 1)
-            return
         for unit, outer in enumerate(self.outer_of_unit):
             rows = np.flatnonzero(compared & (self.outer == outer) & (self.unit != unit))
             yield Segment(np.array([unit]), rows, np.array([0, len(rows)]))
@@ -134,12 +142,28 @@ class Rows:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Segment:
-    """Some units, and the places of their rows one unit after the other."""
+    """Some units, and which rows are theirs, one unit after the other."""
 
     units: Array
-    rows: Array
+    rows: Array | slice
+    """Indices of rows; a slice where they stand together."""
     ends: Array
     """Where each unit's rows begin, and the last one's end."""
+
+    @property
+    def size(self) -> int:
+        """How many rows it has."""
+        return int(self.ends[-1])
+
+    @property
+    def indices(self) -> Array:
+        """The indices of its rows."""
+        import numpy as np
+
+        if not isinstance(self.rows, slice):
+            return self.rows
+        first = int(self.rows.start)
+        return np.arange(first, first + self.size)
 
     def unit_of_row(self) -> Array:
         """The unit of each row, in order."""
@@ -152,22 +176,34 @@ def _runs(codes: Array, count: int) -> Iterator[Segment]:
     """The rows of each code, together; those below 0 belong to nobody."""
     import numpy as np
 
-    left_out = bool(len(codes)) and codes.min() < 0
-    sizes: Array = np.bincount(codes[codes >= 0] if left_out else codes, minlength=count)
-    # sorting small integers takes one pass
-    dtype: Any = np.int8 if count < np.iinfo(np.int8).max else np.int16 if count < np.iinfo(np.int16).max else np.int64
-    sorted_already = bool((codes[1:] >= codes[:-1]).all())
-    order: Array | None = None if sorted_already else np.argsort(codes.astype(dtype), kind="stable")
-    first, before = 0, len(codes) - int(sizes.sum())
-    ends: Array = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(sizes, out=ends[1:])
+    if (codes[1:] >= codes[:-1]).all():
+        yield from _segments(np.searchsorted(codes, np.arange(count + 1)), None)
+        return
+    sizes = np.bincount(codes[codes >= 0] if codes.min() < 0 else codes, minlength=count)
+    order = np.argsort(codes.astype(_narrowest(count)), kind="stable")
+    # those of nobody come first
+    ends = np.concatenate([[0], np.cumsum(sizes)]) + len(codes) - sizes.sum()
+    yield from _segments(ends, order)
+
+
+def _narrowest(count: int) -> Any:
+    """The dtype of so many codes: sorting small integers takes one pass."""
+    import numpy as np
+
+    return np.int8 if count < np.iinfo(np.int8).max else np.int16 if count < np.iinfo(np.int16).max else np.int64
+
+
+def _segments(ends: Array, order: Array | None) -> Iterator[Segment]:
+    """Runs of whole units of some ten thousand rows, from where each unit's rows end `(units + 1,)`, in an order."""
+    import numpy as np
+
+    first, count = 0, len(ends) - 1
     while first < count:
         last = int(np.searchsorted(ends, int(ends[first]) + _CHUNK, side="right")) - 1
         last = min(max(last, first + 1), count)
         inside: Array = ends[first : last + 1]
-        start, stop = before + int(inside[0]), before + int(inside[-1])
-        taken: Array = np.arange(start, stop) if order is None else order[start:stop]
-        yield Segment(np.arange(first, last), taken, inside - inside[0])
+        rows = slice(int(inside[0]), int(inside[-1]))
+        yield Segment(np.arange(first, last), rows if order is None else order[rows], inside - inside[0])
         first = last
 
 
@@ -175,12 +211,11 @@ def ordered_values(
     rows: Rows, formulas: Sequence[Formula], level: Level, whose: Whose
 ) -> Iterator[tuple[str, Array, Array]]:
     """The values of formulas over rows: the column of the formula, places of units, and their values (NaN for none)."""
-    numbers = formulas[0].kind == "numeric"
-    reader = _Numbers(rows) if numbers else _Scores.of(rows, formulas, level)
+    reader = _Numbers(rows) if formulas[0].kind == "numeric" else _Scores.of(rows, formulas, level)
     wanted = [formula.over_rows.alias(formula.column) for formula in formulas]
 
-    def worked_out(segment: Segment) -> pl.DataFrame | None:
-        return _aggregated(reader.read(segment), wanted) if len(segment.rows) else None
+    def evaluate(segment: Segment) -> pl.DataFrame | None:
+        return _aggregated(reader.read(segment), wanted) if segment.size else None
 
     def tell(values: pl.DataFrame | None) -> Iterator[tuple[str, Array, Array]]:
         if values is None:
@@ -191,13 +226,18 @@ def ordered_values(
     if whose == "rest" or len(rows.unit) <= _CHUNK:
         # those of the rest would all be in memory at once
         for segment in rows.segments(whose):
-            yield from tell(worked_out(segment))
+            yield from tell(evaluate(segment))
         return
+    segments = rows.segments(whose)
+    codes, count = rows.codes(whose)
+    if isinstance(reader, _Scores) and reader.packable and count <= MOST_PARTED:
+        reader = _PackedScores.of(reader, codes, count)
+        segments = reader.segments()
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only where it is needed
 
     # numpy and polars let go of the interpreter, so that segments go side by side
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        for values in threads.map(worked_out, rows.segments(whose)):
+        for values in threads.map(evaluate, segments):
             yield from tell(values)
 
 
@@ -214,8 +254,7 @@ def _aggregated(frame: pl.DataFrame, wanted: list[pl.Expr]) -> pl.DataFrame | No
     if frame.is_empty():
         return None
     if frame[_UNIT][0] == frame[_UNIT][-1]:
-        # lazily, because what formulas share is worked out once
-        return frame.lazy().select(pl.col(_UNIT).first(), *wanted).collect()
+        return frame.select(pl.col(_UNIT).first(), *wanted)
     return frame.group_by(_UNIT, maintain_order=True).agg(wanted)
 
 
@@ -258,84 +297,173 @@ class _Scores:
         if formulas:
             needs = frozenset[str]().union(*(formula.statistics for formula in formulas))
         counts = None if level.other is None else event | rows.event(level.other)
-        if rows.weight is not None and (rows.weight == 0).any():
-            has_weight = rows.weight > 0
+        # counts of bins are as many as rows, so that they become floats where they are read
+        weight = rows.frame[WEIGHT].to_numpy() if WEIGHT in rows.frame.columns else None
+        if weight is not None and (weight == 0).any():
+            has_weight = weight > 0
             counts = has_weight if counts is None else counts & has_weight
         place = _places(values, rows) if "place" in needs else None
         squares = None if needs.isdisjoint(_SQUARES) else rows.squares
-        return cls(values, event, rows.weight, squares, counts, needs, place)
+        return cls(values, event, weight, squares, counts, needs, place)
+
+    @cached_property
+    def packable(self) -> bool:
+        """Whether all that is read of a row fits one integer: its score and its event."""
+        alone = self.weight is None and self.place is None
+        return alone and len(self.score) > 0 and self.score.min() >= 0 and self.score.max() < _PACKABLE
+
+    @cached_property
+    def bins(self) -> int | None:
+        """How many bins there are, if scores are bins whose weights alone are read."""
+        binned = self.score.dtype == "uint16" and len(self.score) > 0 and self.needs <= {*_COUNTS, *_SQUARES}
+        return int(self.score.max()) + 1 if binned and self.weight is not None else None
 
     def read(self, segment: Segment) -> pl.DataFrame:
         """The distinct scores of each unit, and the columns that formulas read beside them."""
         import numpy as np
 
         rows, ends = self._counted(segment)
-        if not len(rows):
+        if not ends[-1]:
             return pl.DataFrame(schema={_UNIT: pl.Int64})
         filled = np.diff(ends) > 0
-        starts: Array = ends[:-1][filled]
-        bounds: Array = np.append(starts, len(rows))
-        score, event, in_order = self._sorted(rows, bounds)
-        new = np.empty(len(score), dtype=bool)
-        np.not_equal(score[1:], score[:-1], out=new[1:])
-        new[starts] = True
-        if self.weight is None and self.needs <= _COUNTS and new.all():
-            length = np.diff(bounds)
-            hits = event.astype(np.float64)
-            columns = {"score": score, "hits": hits, "false_alarms": 1 - hits}
-        else:
-            length = np.add.reduceat(new, starts, dtype=np.int64)
-            first = np.flatnonzero(new)
-            columns = {"score": score[first], **self._summed(first, event, in_order)}
-        read = {name: values for name, values in columns.items() if name in self.needs}
-        return pl.DataFrame({_UNIT: np.repeat(segment.units[filled], length), **read})
+        bounds: Array = np.append(ends[:-1][filled], ends[-1])
+        units = segment.units[filled]
+        if self.packable:
+            return _distinct(_packed(self.score[rows], self.event[rows]), bounds, units, self.needs)
+        if self.bins is not None and self.bins * len(units) < _SPARSE * ends[-1]:
+            return self._added_up(rows, np.diff(bounds), units, self.bins)
+        order = _falling(self.score[rows], bounds)
+        rows = segment.indices if isinstance(rows, slice) else rows
+        return self._sorted(rows[order], bounds, units)
 
-    def _counted(self, segment: Segment) -> tuple[Array, Array]:
+    def _counted(self, segment: Segment) -> tuple[Array | slice, Array]:
         """The rows of a segment that count, and where those of each unit begin and end."""
         import numpy as np
 
         if self.counts is None:
             return segment.rows, segment.ends
         kept = self.counts[segment.rows]
-        return segment.rows[kept], np.concatenate([[0], np.cumsum(kept)])[segment.ends]
+        return segment.indices[kept], np.concatenate([[0], np.cumsum(kept)])[segment.ends]
 
-    def _sorted(self, rows: Array, bounds: Array) -> tuple[Array, Array, Array | None]:
-        """The scores of rows, falling in each unit, their events, and the rows in this order, None where not needed."""
-        score = self.score[rows]
-        if self.weight is None and self.place is None and score.min() >= 0 and score.max() < _PACKABLE:
-            return *_sorted_as_integers(score, self.event[rows], bounds), None
-        order = _falling(score, bounds)
-        in_order = rows[order]
-        return score[order], self.event[in_order], in_order
-
-    def _summed(self, first: Array, event: Array, in_order: Array | None) -> dict[str, Array]:
-        """The columns beside the distinct scores, from where each of these begins among the sorted rows."""
+    def _sorted(self, rows: Array, bounds: Array, units: Array) -> pl.DataFrame:
+        """The columns of rows whose scores fall in each unit."""
         import numpy as np
 
-        columns: dict[str, Array] = {}
-        columns["hits"], columns["false_alarms"] = _at_each(first, event, _taken(self.weight, in_order))
-        if "rows" in self.needs:
-            columns["rows"] = np.diff(first, append=len(event))
+        score, event = self.score[rows], self.event[rows]
+        new = _first_of_equal(score, bounds)
+        first = np.flatnonzero(new)
+        columns = {"score": score[first], "rows": np.diff(first, append=len(event))}
+        columns["hits"], columns["false_alarms"] = _at_each(first, event, _taken(self.weight, rows))
         if not self.needs.isdisjoint(_SQUARES):
-            squares = _taken(self.squares, in_order)
-            columns["hit_squares"], columns["false_alarm_squares"] = _at_each(first, event, squares)
-        if self.place is not None and in_order is not None:
-            columns["place"] = self.place[in_order[first]]
-        return columns
+            columns["hit_squares"], columns["false_alarm_squares"] = _at_each(first, event, _taken(self.squares, rows))
+        if self.place is not None:
+            columns["place"] = self.place[rows[first]]
+        return _frame(units, np.add.reduceat(new, bounds[:-1], dtype=np.int64), columns, self.needs)
+
+    def _added_up(self, rows: Array | slice, sizes: Array, units: Array, bins: int) -> pl.DataFrame:
+        """The columns of rows whose scores are bins, which need no order: tables of units, events and bins."""
+        import numpy as np
+
+        # falling from the last bin of the unit's table without the event, or of the one with it
+        index = np.repeat(np.arange(len(units)) * 2 * bins + bins - 1, sizes)
+        index += self.event[rows] * bins
+        index -= self.score[rows]
+
+        def tables(values: Array | None) -> tuple[Array, Array]:
+            both = np.bincount(index, _taken(values, rows), 2 * len(units) * bins).reshape(len(units), 2, bins)
+            return both[:, 1].ravel(), both[:, 0].ravel()
+
+        hits, false_alarms = tables(self.weight)
+        there = hits + false_alarms != 0
+        cell = np.flatnonzero(there)
+        columns = {"hits": hits[cell], "false_alarms": false_alarms[cell]}
+        if "score" in self.needs:
+            columns["score"] = bins - 1 - cell % bins
+        if self.squares is not None:
+            columns |= {name: table[cell] for name, table in zip(_SQUARES, tables(self.squares), strict=True)}
+        return _frame(units, there.reshape(-1, bins).sum(axis=1), columns, self.needs)
 
 
-def _sorted_as_integers(score: Array, event: Array, bounds: Array) -> tuple[Array, Array]:
-    """The scores, falling in each unit, and their events: score and event as one integer, sorted at once."""
+@dataclass(frozen=True, eq=False, repr=False)
+class _PackedScores:
+    """Scores and events of many rows, packed, and by unit."""
+
+    parted: Parted
+    needs: frozenset[str]
+
+    @classmethod
+    def of(cls, scores: _Scores, codes: Array, count: int) -> _PackedScores:
+        """The scores of rows by the code of their unit, which is below 0 for nobody's."""
+        import numpy as np
+
+        if scores.counts is not None:
+            codes = np.where(scores.counts, codes, -1)
+        return cls(Parted.of(codes, count, lambda rows: _packed(scores.score[rows], scores.event[rows])), scores.needs)
+
+    def segments(self) -> Iterator[Segment]:
+        """The units, with as many rows at a time as fit the cache."""
+        return _segments(self.parted.ends, None)
+
+    def read(self, segment: Segment) -> pl.DataFrame:
+        """The distinct scores of each unit, and the columns that formulas read beside them."""
+        import numpy as np
+
+        filled = np.diff(segment.ends) > 0
+        units, bounds = segment.units[filled], np.append(segment.ends[:-1][filled], segment.size)
+        return _distinct(self.parted.together(units.tolist()), bounds, units, self.needs)
+
+
+def _packed(score: Array, event: Array) -> Array:
+    """Scores and events as integers that rise as scores fall."""
     import numpy as np
 
     # adding zero makes a negative zero positive
-    key = ~(((score + 0.0).view(np.uint64) << np.uint64(1)) | event)
+    packed = (score + 0.0).view(np.uint64)
+    packed <<= np.uint64(1)
+    packed |= event
+    return np.invert(packed, out=packed)
+
+
+def _distinct(packed: Array, bounds: Array, units: Array, needs: frozenset[str]) -> pl.DataFrame:
+    """The distinct scores of each unit, falling, of packed ones, which are sorted in their array."""
+    import numpy as np
+
     for start, end in itertools.pairwise(bounds):
-        key[start:end].sort()
-    np.invert(key, out=key)
-    event = key & np.uint64(1)
-    key >>= np.uint64(1)
-    return key.view(np.float64), event
+        packed[start:end].sort()
+    hits = (packed & np.uint64(1) == 0).astype(np.float64)
+    packed >>= np.uint64(1)
+    new = _first_of_equal(packed, bounds)
+    lengths = np.diff(bounds)
+    columns = {"hits": hits, "false_alarms": 1 - hits}
+    if "rows" in needs or not new.all():
+        lengths = np.add.reduceat(new, bounds[:-1], dtype=np.int64)
+        first = np.flatnonzero(new)
+        columns = {name: np.add.reduceat(values, first) for name, values in columns.items()}
+        columns["rows"] = np.diff(first, append=len(packed))
+        packed = packed[first]
+    # a row counts once, and once squared
+    columns |= {"hit_squares": columns["hits"], "false_alarm_squares": columns["false_alarms"]}
+    if "score" in needs:
+        columns["score"] = (packed ^ np.uint64(2**63 - 1)).view(np.float64)
+    return _frame(units, lengths, columns, needs)
+
+
+def _first_of_equal(score: Array, bounds: Array) -> Array:
+    """Whether each of sorted scores is the first of those equal to it in its unit."""
+    import numpy as np
+
+    new = np.empty(len(score), dtype=bool)
+    np.not_equal(score[1:], score[:-1], out=new[1:])
+    new[bounds[:-1]] = True
+    return new
+
+
+def _frame(units: Array, lengths: Array, columns: Mapping[str, Array], needs: frozenset[str]) -> pl.DataFrame:
+    """The columns that are needed, with the unit of each row."""
+    import numpy as np
+
+    read = {name: values for name, values in columns.items() if name in needs}
+    return pl.DataFrame({_UNIT: np.repeat(units, lengths), **read})
 
 
 def _falling(score: Array, bounds: Array) -> Array:
@@ -353,9 +481,9 @@ def _falling(score: Array, bounds: Array) -> Array:
     return np.lexsort((-score, unit))
 
 
-def _taken(values: Array | None, rows: Array | None) -> Array | None:
-    """The values of rows, if both are known."""
-    return None if values is None or rows is None else values[rows]
+def _taken(values: Array | None, rows: Array | slice) -> Array | None:
+    """The values of rows as floats, if there are any."""
+    return None if values is None else values[rows].astype(float)
 
 
 def _at_each(first: Array, event: Array, weight: Array | None) -> tuple[Array, Array]:
@@ -378,7 +506,7 @@ def _places(values: Array, rows: Rows) -> Array:
     place = np.zeros(len(values))
     for segment in _runs(rows.outer, int(rows.outer.max(initial=-1)) + 1):
         for start, end in zip(segment.ends[:-1], segment.ends[1:], strict=True):
-            mine = segment.rows[start:end]
+            mine = segment.indices[start:end]
             order = mine[np.argsort(values[mine], kind="stable")]
             weight = np.ones(len(order)) if rows.weight is None else rows.weight[order]
             upto = np.cumsum(weight)

@@ -183,9 +183,11 @@ def _here(source: Source, order: _Order) -> Tally:
             frame = _in_blocks(frame.collect(engine=engine), f"k{len(tally.keys)}", order.blocks).lazy()
         tally = replace(tally, keys=(*tally.keys, Key(Column(BLOCK), "cluster")))
     frame, rows = _with_rows(frame, order, tally.keys, engine)
+    cells = None
     if order.bins and tally.scores is not None:
-        rows = _bins(frame, order, tally.keys, source.rows)
-    cells = _cells(frame, wanted, tally.needs, order.read_scores, known, source.rows)
+        rows, cells = _bins(frame, order, tally.keys, source.rows)
+    if cells is None:
+        cells = _cells(frame, wanted, tally.needs, order.read_scores, known, source.rows)
     return _finished(replace(tally, rows=rows), cells, wanted, exact)
 
 
@@ -215,13 +217,19 @@ def _with_rows(
     return rows.lazy(), rows if needs.rows else None
 
 
-def _bins(frame: pl.LazyFrame, order: _Order, keys: tuple[Key, ...], rows: int | None) -> pl.DataFrame:
-    """The rows counted by bins of their scores."""
-    scores = order.tally.scores
+def _bins(
+    frame: pl.LazyFrame, order: _Order, keys: tuple[Key, ...], rows: int | None
+) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """The rows counted by bins of their scores and, if that is all there is to count, the cells."""
+    scores, needs = order.tally.scores, order.tally.needs
     names = [f"s{place}" for place in range(len(scores.columns) if scores else 0)]
     own = [*(f"k{index}" for index in range(len(keys))), TRUTH]
     with blaming_expressions(order.wanted):
-        return binned(frame, own, names, order.bins or 0, rows)
+        counts, cells = binned(frame, own, names, order.bins or 0, rows)
+        if cells is None or needs.terms or {*frame.collect_schema()} != {*own, *names}:
+            return counts, None
+        ends = frame.select(pl.lit(value=True).alias(SCORE), *summed(quantities(needs, len(names), weighted=False)))
+        return counts, cells.join(ends.collect(engine=engine_for(rows)), how="cross")
 
 
 def _elsewhere(source: Source, order: _Order) -> Tally:

@@ -15,6 +15,7 @@ from tidyfair.tallies.key_encoding import (
     levels_of_column,
     may_have_levels,
 )
+from tidyfair.tallies.slices import MOST_PARTED, Parted, side_by_side
 from tidyfair.tallies.source import SQUARED, WEIGHT
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def count_in_memory(
     packing = Packing.of(columns, {key: levels_of_column(column, schema[key]) for key, column in columns.items()})
     if packing is None or packing.size > (_LARGEST_CODE if few else _largest_table(rows)):
         return None
+    if few and not packing.kept.asked:
+        return _counted_at_once(columns, packing, name)
     if can_cross(packing):
         return packing.counts(crossed(columns, packing), name)
     if few:
@@ -143,10 +146,13 @@ def _gives_batches() -> bool:
     return named and get_engine_affinity_override() is None
 
 
-def binned(frame: pl.LazyFrame, by: list[str], scores: list[str], bins: int, rows: int | None) -> pl.DataFrame:
+def binned(
+    frame: pl.LazyFrame, by: list[str], scores: list[str], bins: int, rows: int | None
+) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """The weight of the rows, or their number, for each combination of keys and bins of scores between 0 and 1.
 
-    Bins are numbered from 0 and of equal width; rows without a score are left out.
+    Bins are numbered from 0 and of equal width; rows without a score are left out. Beside them the number of rows `n`
+    of each combination of keys, where it is known and all rows have a score.
     """
     schema = frame.collect_schema()
     weights = [WEIGHT] if WEIGHT in schema else []
@@ -156,12 +162,42 @@ def binned(frame: pl.LazyFrame, by: list[str], scores: list[str], bins: int, row
     engine = engine_for(rows)
     few = engine == "in-memory" or len(scores) > 1
     packing = None if few else _packing(frame, by, {}, in_memory=rows is not None)
+    if packing is not None and packing.size <= MOST_PARTED and not weights:
+        counts, cells = _binned_by_key(frame, packing, scores[0], bins, engine)
+        return counts, cells if cells["n"].sum() == rows else None
     if packing is not None and packing.size * bins <= _LARGEST_TABLE_OF_BINS:
-        return _binned_in_a_table(frame, packing, scores[0], bins, schema, engine)
+        return _binned_in_a_table(frame, packing, scores[0], bins, schema, engine), None
     counted = pl.len().cast(pl.Int64)
     squares = pl.col(WEIGHT).cast(pl.Float64).pow(2).sum() if weights else counted
     total = pl.col(WEIGHT).sum() if weights else counted.alias(WEIGHT)
-    return frame.group_by(*by, *scores).agg(total, squares.alias(SQUARED)).collect(engine=engine)
+    return frame.group_by(*by, *scores).agg(total, squares.alias(SQUARED)).collect(engine=engine), None
+
+
+def _binned_by_key(
+    frame: pl.LazyFrame, packing: Packing, score: str, bins: int, engine: EngineType
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The same for one score and few keys, with the number of rows of each: one key after the other, in the cache."""
+    import numpy as np
+
+    read = frame.select(packing.code().alias("code"), score).collect(engine=engine)
+    bin_of_row = read[score].to_numpy()
+    parted = Parted.of(read["code"].to_numpy(), packing.size, lambda rows: bin_of_row[rows])
+    keys = np.flatnonzero(np.diff(parted.ends))
+
+    def count(key: int) -> tuple[Any, Any]:
+        table = np.bincount(parted.together([key]), minlength=bins)
+        occurring = np.flatnonzero(table)
+        return occurring.astype(np.uint16), table[occurring]
+
+    counted = side_by_side(count, keys.tolist())
+    values = pl.DataFrame(packing.keys(keys))
+    key_of_bin = np.repeat(np.arange(len(keys), dtype=np.uint32), [len(occurring) for occurring, _ in counted])
+    none = np.zeros(0, dtype=np.int64)
+    number = pl.Series(score, np.concatenate([none.astype(np.uint16), *(occurring for occurring, _ in counted)]))
+    rows = pl.Series(np.concatenate([none, *(table for _, table in counted)]))
+    # a row counts once, and once squared
+    counts = values[pl.Series(key_of_bin)].hstack([number, rows.alias(WEIGHT), rows.alias(SQUARED)])
+    return counts, values.with_columns(pl.Series("n", np.diff(parted.ends)[keys], dtype=pl.Int64))
 
 
 def _binned_in_a_table(
