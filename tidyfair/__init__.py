@@ -91,32 +91,18 @@ _NAMES = {
     "metrics.define": "class_metric new_class_metric new_numeric_metric new_prob_metric numeric_metric prob_metric",
     "metrics.dependence": "distance_given_estimate distance_given_truth distance_to_all",
     "metrics.fairness": """
-        abroca abroca_debiased abroca_if_equal accuracy_difference accuracy_group_minimum accuracy_ratio
-        auc_parity average_abs_odds_difference average_odds_difference average_predictive_value_difference
-        bal_accuracy_group_minimum base_rate_difference base_rate_ratio between_group_coefficient_of_variation
+        abroca abroca_debiased abroca_if_equal         auc_parity average_abs_odds_difference average_odds_difference average_predictive_value_difference
+        between_group_coefficient_of_variation
         between_group_generalized_entropy_index between_group_generalized_entropy_index_of_numbers
         between_group_generalized_entropy_index_of_scores between_group_theil_index bias_amplification
-        bnsp_auc bpsn_auc brier_class_difference calibration_error_parity calibration_parity class_imbalance
+        bnsp_auc bpsn_auc calibration_error_parity calibration_parity class_imbalance
         conditional_demographic_disparity conditional_use_accuracy_equality demographic_parity
-        demographic_parity_difference demographic_parity_ratio differential_fairness
-        differential_fairness_of_labels disparate_impact equal_opportunity equal_opportunity_difference
-        equal_opportunity_ratio equalized_odds equalized_odds_difference equalized_odds_ratio
-        error_rate_difference error_rate_group_maximum error_rate_ratio explained_by_groups f1_group_minimum
-        false_discovery_rate_difference false_discovery_rate_ratio false_negative_rate_difference
-        false_negative_rate_ratio false_omission_rate_difference false_omission_rate_ratio
-        false_positive_rate_difference false_positive_rate_ratio generalized_equalized_odds_difference
+        demographic_parity_ratio differential_fairness
+        differential_fairness_of_labels disparate_impact equal_opportunity         equal_opportunity_ratio equalized_odds equalized_odds_ratio
+        explained_by_groups                         generalized_equalized_odds_difference
         independence kl_divergence kolmogorov_smirnov kolmogorov_smirnov_debiased kolmogorov_smirnov_if_equal
-        mae_difference mae_ratio mean_difference mean_prediction_difference mean_score_difference
-        mn_log_loss_difference mutual_information negative_class_balance negative_predictive_value_difference
-        negative_predictive_value_ratio new_between_group_metric new_groupwise_metric
-        overall_accuracy_equality positive_class_balance positive_predictive_value_difference
-        positive_predictive_value_ratio precision_difference precision_group_minimum precision_ratio
-        predictive_equality predictive_parity recall_difference recall_group_minimum recall_ratio
-        residual_bias_difference rmse_difference rmse_group_maximum rmse_ratio roc_auc_difference
-        roc_auc_group_minimum roc_auc_ratio rsq_difference selection_rate_difference selection_rate_ratio
-        sensitivity_difference sensitivity_ratio separation specificity_difference specificity_ratio
-        statistical_parity_difference sufficiency treatment_equality true_negative_rate_difference
-        true_negative_rate_ratio true_positive_rate_difference true_positive_rate_ratio wasserstein_distance
+                mutual_information negative_class_balance         new_between_group_metric new_groupwise_metric
+        overall_accuracy_equality positive_class_balance                 predictive_equality predictive_parity                         separation         statistical_parity_difference sufficiency treatment_equality         wasserstein_distance
         wasserstein_distance_debiased wasserstein_distance_if_equal within_group_generalized_entropy_index
         within_group_generalized_entropy_index_of_numbers within_group_generalized_entropy_index_of_scores
     """,

@@ -12,6 +12,7 @@ import polars as pl
 from tidyfair.calls import Evaluable
 from tidyfair.errors import AggregateError, ArgumentError, listed
 from tidyfair.escapes import visible
+from tidyfair.specs import contrasts, spreads
 from tidyfair.specs.aggregates import UserAggregate, as_aggregate
 from tidyfair.specs.arguments import text, whole
 from tidyfair.specs.groups import By, Privileged, privileged
@@ -118,6 +119,63 @@ class Metric(Evaluable):
     def meaning(self) -> str:
         """What it says, in words: how its docstring begins."""
         return inspect.cleandoc(self.__doc__ or "").partition("\n\n")[0]
+
+    def difference(
+        self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, name: str | None = None,
+        min_n: int = 0,
+    ) -> GroupwiseMetric:  # fmt: skip
+        """Compare groups by the difference of their values.
+
+        Args:
+            by: Columns (several make intersections), or one `privileged(…)`.
+            to: The reference: `"range"` (the largest minus the smallest value), `"overall"`, `"rest"`, `"majority"` or
+                a group. Left out, the range for columns, the privileged side for `privileged(…)`.
+            signed: Whether differences from a reference keep their sign.
+            name: The name in `.metric`; that of the metric and `_difference` if left out.
+            min_n: Groups whose denominator has fewer rows are left out.
+
+        >>> from tidyfair import accuracy
+        >>> accuracy.difference("sex")
+        <groupwise metric accuracy_difference('sex'): difference(to='range') of accuracy, minimize>
+        """
+        return self._compared("difference", contrasts.difference(to, signed=signed), by, name, min_n)
+
+    def ratio(
+        self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, name: str | None = None,
+        min_n: int = 0,
+    ) -> GroupwiseMetric:  # fmt: skip
+        """Compare groups by the ratio of their values; arguments are those of `difference`.
+
+        >>> from tidyfair import roc_auc
+        >>> roc_auc.ratio("race", to="White")
+        <groupwise metric roc_auc_ratio('race'): ratio(to='White') of roc_auc, maximize>
+        """
+        return self._compared("ratio", contrasts.ratio(to, signed=signed), by, name, min_n)
+
+    def group_minimum(self, *by: ColumnLike | Privileged, name: str | None = None, min_n: int = 0) -> GroupwiseMetric:
+        """The smallest value of a group; arguments are those of `difference`.
+
+        >>> from tidyfair import sens
+        >>> sens.group_minimum("race", "sex")
+        <groupwise metric sens_group_minimum('race', 'sex'): group_minimum() of sens, maximize>
+        """
+        return self._compared("group_minimum", spreads.group_minimum(), by, name, min_n)
+
+    def group_maximum(self, *by: ColumnLike | Privileged, name: str | None = None, min_n: int = 0) -> GroupwiseMetric:
+        """The largest value of a group; arguments are those of `difference`.
+
+        >>> from tidyfair import error_rate
+        >>> error_rate.group_maximum("race")
+        <groupwise metric error_rate_group_maximum('race'): group_maximum() of error_rate, minimize>
+        """
+        return self._compared("group_maximum", spreads.group_maximum(), by, name, min_n)
+
+    def _compared(
+        self, how: str, aggregate: Aggregate, by: Sequence[ColumnLike | Privileged], name: str | None, min_n: int
+    ) -> GroupwiseMetric:
+        """The metric compared between groups, named by how it is compared unless named otherwise."""
+        factory = GroupwiseFactory(f"{self.name}_{how}", (self,), aggregate)
+        return factory(*by, name=name, min_n=min_n)
 
     def alias(self, name: str) -> Self:
         """The same metric under another name."""
@@ -414,6 +472,44 @@ class MetricSet(Evaluable):
     def specs(self) -> tuple[MetricSpec, ...]:
         """Its metrics, in order."""
         return self.metrics
+
+    def difference(
+        self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, min_n: int = 0
+    ) -> MetricSet:
+        """Compare groups by the difference of each of its metrics; arguments are those of `Metric.difference`.
+
+        >>> from tidyfair import accuracy, metric_set, sens
+        >>> metric_set(accuracy, sens).difference("sex")
+        <metric set of
+          <groupwise metric accuracy_difference('sex'): difference(to='range') of accuracy, minimize>
+          <groupwise metric sens_difference('sex'): difference(to='range') of sens, minimize>
+        >
+        """
+        return self._each(lambda metric: metric.difference(*by, to=to, signed=signed, min_n=min_n))
+
+    def ratio(
+        self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, min_n: int = 0
+    ) -> MetricSet:
+        """Compare groups by the ratio of each of its metrics; arguments are those of `Metric.difference`."""
+        return self._each(lambda metric: metric.ratio(*by, to=to, signed=signed, min_n=min_n))
+
+    def group_minimum(self, *by: ColumnLike | Privileged, min_n: int = 0) -> MetricSet:
+        """The smallest value of a group for each of its metrics."""
+        return self._each(lambda metric: metric.group_minimum(*by, min_n=min_n))
+
+    def group_maximum(self, *by: ColumnLike | Privileged, min_n: int = 0) -> MetricSet:
+        """The largest value of a group for each of its metrics."""
+        return self._each(lambda metric: metric.group_maximum(*by, min_n=min_n))
+
+    def _each(self, compare: Callable[[Metric], GroupwiseMetric]) -> MetricSet:
+        """The set of its metrics, each compared between groups."""
+        compared: list[GroupwiseMetric] = []
+        for metric in self.metrics:
+            if not isinstance(metric, Metric):
+                msg = f"{metric.name} compares groups already; make the comparison of a set of ordinary metrics."
+                raise ArgumentError(msg)
+            compared.append(compare(metric))
+        return MetricSet(tuple(compared))
 
     def __iter__(self) -> Iterator[Metric | GroupwiseMetric]:
         return iter(self.metrics)

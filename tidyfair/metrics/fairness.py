@@ -14,35 +14,21 @@ from tidyfair.metrics.classification import (
     accuracy,
     average_odds,
     average_predictive_value,
-    bal_accuracy,
-    base_rate,
     demographic_disparity,
     detection_prevalence,
     divergence_from_rest,
-    error_rate,
-    f1,
     fall_out,
-    false_discovery_rate,
-    false_negative_rate,
     false_negatives_per_false_positive,
-    false_omission_rate,
-    false_positive_rate,
     negative_predictive_value,
-    positive_predictive_value,
     precision,
-    recall,
     selection_rate,
     sens,
-    sensitivity,
     share_of_rows,
     smoothed_base_rate,
     smoothed_negative_rate,
     smoothed_rejection_rate,
     smoothed_selection_rate,
     spec,
-    specificity,
-    true_negative_rate,
-    true_positive_rate,
 )
 from tidyfair.metrics.define import prob_metric
 from tidyfair.metrics.dependence import distance_given_estimate, distance_given_truth, distance_to_all
@@ -70,14 +56,11 @@ from tidyfair.metrics.inequality import (
 from tidyfair.metrics.probability import (
     balance_for_negative_class,
     balance_for_positive_class,
-    brier_class,
     calibration_in_the_large,
     expected_calibration_error_debiased,
-    mean_score,
-    mn_log_loss,
     roc_auc,
 )
-from tidyfair.metrics.regression import mae, mean_prediction, residual_bias, rmse, rsq, squared_shift
+from tidyfair.metrics.regression import squared_shift
 from tidyfair.specs.aggregates import DIRECTIONS, as_aggregate
 from tidyfair.specs.arguments import one_of, text
 from tidyfair.specs.contrasts import difference, log_ratio, ratio
@@ -102,16 +85,10 @@ __all__ = [
     "abroca",
     "abroca_debiased",
     "abroca_if_equal",
-    "accuracy_difference",
-    "accuracy_group_minimum",
-    "accuracy_ratio",
     "auc_parity",
     "average_abs_odds_difference",
     "average_odds_difference",
     "average_predictive_value_difference",
-    "bal_accuracy_group_minimum",
-    "base_rate_difference",
-    "base_rate_ratio",
     "between_group_coefficient_of_variation",
     "between_group_generalized_entropy_index",
     "between_group_generalized_entropy_index_of_numbers",
@@ -120,89 +97,39 @@ __all__ = [
     "bias_amplification",
     "bnsp_auc",
     "bpsn_auc",
-    "brier_class_difference",
     "calibration_error_parity",
     "calibration_parity",
     "class_imbalance",
     "conditional_demographic_disparity",
     "conditional_use_accuracy_equality",
     "demographic_parity",
-    "demographic_parity_difference",
     "demographic_parity_ratio",
     "differential_fairness",
     "differential_fairness_of_labels",
     "disparate_impact",
     "equal_opportunity",
-    "equal_opportunity_difference",
     "equal_opportunity_ratio",
     "equalized_odds",
-    "equalized_odds_difference",
     "equalized_odds_ratio",
-    "error_rate_difference",
-    "error_rate_group_maximum",
-    "error_rate_ratio",
     "explained_by_groups",
-    "f1_group_minimum",
-    "false_discovery_rate_difference",
-    "false_discovery_rate_ratio",
-    "false_negative_rate_difference",
-    "false_negative_rate_ratio",
-    "false_omission_rate_difference",
-    "false_omission_rate_ratio",
-    "false_positive_rate_difference",
-    "false_positive_rate_ratio",
     "generalized_equalized_odds_difference",
     "independence",
     "kl_divergence",
     "kolmogorov_smirnov",
     "kolmogorov_smirnov_debiased",
     "kolmogorov_smirnov_if_equal",
-    "mae_difference",
-    "mae_ratio",
-    "mean_difference",
-    "mean_prediction_difference",
-    "mean_score_difference",
-    "mn_log_loss_difference",
     "mutual_information",
     "negative_class_balance",
-    "negative_predictive_value_difference",
-    "negative_predictive_value_ratio",
     "new_between_group_metric",
     "new_groupwise_metric",
     "overall_accuracy_equality",
     "positive_class_balance",
-    "positive_predictive_value_difference",
-    "positive_predictive_value_ratio",
-    "precision_difference",
-    "precision_group_minimum",
-    "precision_ratio",
     "predictive_equality",
     "predictive_parity",
-    "recall_difference",
-    "recall_group_minimum",
-    "recall_ratio",
-    "residual_bias_difference",
-    "rmse_difference",
-    "rmse_group_maximum",
-    "rmse_ratio",
-    "roc_auc_difference",
-    "roc_auc_group_minimum",
-    "roc_auc_ratio",
-    "rsq_difference",
-    "selection_rate_difference",
-    "selection_rate_ratio",
-    "sensitivity_difference",
-    "sensitivity_ratio",
     "separation",
-    "specificity_difference",
-    "specificity_ratio",
     "statistical_parity_difference",
     "sufficiency",
     "treatment_equality",
-    "true_negative_rate_difference",
-    "true_negative_rate_ratio",
-    "true_positive_rate_difference",
-    "true_positive_rate_ratio",
     "wasserstein_distance",
     "wasserstein_distance_debiased",
     "wasserstein_distance_if_equal",
@@ -321,13 +248,6 @@ def new_between_group_metric(
     return GroupwiseFactory(name, (metric,), chosen, direction)
 
 
-def _compared(metric: Metric) -> tuple[GroupwiseFactory, GroupwiseFactory]:
-    """The difference and the ratio of a rate, which go by its name."""
-    kinds = {"difference": difference(), "ratio": ratio()}
-    found = [new_groupwise_metric(metric, f"{metric.name}_{kind}", each) for kind, each in kinds.items()]
-    return found[0], found[1]
-
-
 # Definitions of the field
 
 demographic_parity = new_groupwise_metric(detection_prevalence, "demographic_parity", difference(), source=_CALDERS)
@@ -348,43 +268,17 @@ conditional_use_accuracy_equality = new_groupwise_metric(
 
 # The same, named by how groups are compared
 
-demographic_parity_difference = new_groupwise_metric(
-    selection_rate, "demographic_parity_difference", difference(), source=_CALDERS
-)
 demographic_parity_ratio = new_groupwise_metric(selection_rate, "demographic_parity_ratio", ratio(), source=_CALDERS)
 statistical_parity_difference = new_groupwise_metric(
     selection_rate, "statistical_parity_difference", difference(), source=_DWORK
 )
-mean_difference = new_groupwise_metric(selection_rate, "mean_difference", difference())
 disparate_impact = new_groupwise_metric(selection_rate, "disparate_impact", ratio(), source=_FELDMAN)
-equal_opportunity_difference = new_groupwise_metric(sens, "equal_opportunity_difference", difference(), source=_HARDT)
 equal_opportunity_ratio = new_groupwise_metric(sens, "equal_opportunity_ratio", ratio(), source=_HARDT)
-equalized_odds_difference = new_groupwise_metric(
-    metric_set(sens, fall_out), "equalized_odds_difference", difference(signed=False), source=_HARDT
-)
 # of fall_out, not of spec: 1 % against 2 % of false alarms is a ratio of 0.5, 99 % against 98 % of spec is 0.99
 equalized_odds_ratio = new_groupwise_metric(
     metric_set(sens, fall_out), "equalized_odds_ratio", ratio(signed=False), source=_HARDT
 )
 
-# Rates, compared
-
-accuracy_difference, accuracy_ratio = _compared(accuracy)
-base_rate_difference, base_rate_ratio = _compared(base_rate)
-error_rate_difference, error_rate_ratio = _compared(error_rate)
-false_discovery_rate_difference, false_discovery_rate_ratio = _compared(false_discovery_rate)
-false_negative_rate_difference, false_negative_rate_ratio = _compared(false_negative_rate)
-false_omission_rate_difference, false_omission_rate_ratio = _compared(false_omission_rate)
-false_positive_rate_difference, false_positive_rate_ratio = _compared(false_positive_rate)
-negative_predictive_value_difference, negative_predictive_value_ratio = _compared(negative_predictive_value)
-positive_predictive_value_difference, positive_predictive_value_ratio = _compared(positive_predictive_value)
-precision_difference, precision_ratio = _compared(precision)
-recall_difference, recall_ratio = _compared(recall)
-selection_rate_difference, selection_rate_ratio = _compared(selection_rate)
-sensitivity_difference, sensitivity_ratio = _compared(sensitivity)
-specificity_difference, specificity_ratio = _compared(specificity)
-true_negative_rate_difference, true_negative_rate_ratio = _compared(true_negative_rate)
-true_positive_rate_difference, true_positive_rate_ratio = _compared(true_positive_rate)
 
 average_abs_odds_difference = new_groupwise_metric(
     metric_set(fall_out, sens), "average_abs_odds_difference", difference(signed=False, across="mean"), source=_AIF360
@@ -466,24 +360,10 @@ within_group_generalized_entropy_index_of_numbers = new_groupwise_metric(
     inequality_within_of_numbers, "within_group_generalized_entropy_index_of_numbers", group_mean(weighted=True)
 )
 
-# Worst groups
-
-accuracy_group_minimum = new_groupwise_metric(accuracy, "accuracy_group_minimum", group_minimum())
-bal_accuracy_group_minimum = new_groupwise_metric(bal_accuracy, "bal_accuracy_group_minimum", group_minimum())
-error_rate_group_maximum = new_groupwise_metric(error_rate, "error_rate_group_maximum", group_maximum())
-f1_group_minimum = new_groupwise_metric(f1, "f1_group_minimum", group_minimum())
-precision_group_minimum = new_groupwise_metric(precision, "precision_group_minimum", group_minimum())
-recall_group_minimum = new_groupwise_metric(recall, "recall_group_minimum", group_minimum())
 
 # Scores, compared
 
 auc_parity = new_groupwise_metric(roc_auc, "auc_parity", difference())
-roc_auc_difference = new_groupwise_metric(roc_auc, "roc_auc_difference", difference())
-roc_auc_ratio = new_groupwise_metric(roc_auc, "roc_auc_ratio", ratio())
-roc_auc_group_minimum = new_groupwise_metric(roc_auc, "roc_auc_group_minimum", group_minimum())
-brier_class_difference = new_groupwise_metric(brier_class, "brier_class_difference", difference())
-mn_log_loss_difference = new_groupwise_metric(mn_log_loss, "mn_log_loss_difference", difference())
-mean_score_difference = new_groupwise_metric(mean_score, "mean_score_difference", difference())
 # of calibration in the large, because in a small group that is noisy, but not biased
 calibration_parity = new_groupwise_metric(calibration_in_the_large, "calibration_parity", difference(), source=_PLEISS)
 calibration_error_parity = new_groupwise_metric(
@@ -515,14 +395,3 @@ abroca_if_equal = new_between_group_metric(area_between_roc_curves_if_equal, "ab
 abroca_debiased = new_between_group_metric(area_between_roc_curves_debiased, "abroca_debiased")
 bpsn_auc = new_between_group_metric(background_positive_auc, "bpsn_auc", group_minimum())
 bnsp_auc = new_between_group_metric(background_negative_auc, "bnsp_auc", group_minimum())
-
-# Numbers, compared
-
-mean_prediction_difference = new_groupwise_metric(mean_prediction, "mean_prediction_difference", difference())
-residual_bias_difference = new_groupwise_metric(residual_bias, "residual_bias_difference", difference())
-mae_difference = new_groupwise_metric(mae, "mae_difference", difference())
-mae_ratio = new_groupwise_metric(mae, "mae_ratio", ratio())
-rmse_difference = new_groupwise_metric(rmse, "rmse_difference", difference())
-rmse_ratio = new_groupwise_metric(rmse, "rmse_ratio", ratio())
-rsq_difference = new_groupwise_metric(rsq, "rsq_difference", difference())
-rmse_group_maximum = new_groupwise_metric(rmse, "rmse_group_maximum", group_maximum())
