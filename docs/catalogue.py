@@ -103,13 +103,20 @@ out. Null means that there is no value, such as a correlation with a constant; `
 A fairness metric compares a metric between the groups of a column. Call it with the column, and what it gives on data.
 It reads what the compared metrics read. Null means that fewer than two of several groups have a value, or that what
 they are compared with has none. Direction and range are those for columns; between two sides, `privileged(…)`,
-differences and ratios are signed. `new_groupwise_metric` and `new_between_group_metric` make more.
+differences and ratios are signed.
+
+Every metric also compares itself: `accuracy.difference("sex")`, `roc_auc.ratio("race", to="White")`,
+`sens.group_minimum("race", "sex")` and `rmse.group_maximum("city")` give `accuracy_difference`, `roc_auc_ratio`,
+`sens_group_minimum` and `rmse_group_maximum`; a set does so for each of its metrics. The metrics below are those that
+the field has names for. `new_groupwise_metric` and `new_between_group_metric` make more.
 
 ```python
 >>> from tidyfair.metrics.distances import *
 {_LOANS}
 >>> demographic_parity("race")(loans, estimate="approved", pos_label="yes")[".estimate"].round(4).item()
 0.1521
+>>> sens.group_minimum("race")(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).item()
+0.6065
 >>> kolmogorov_smirnov("sex")(loans, "repaid", probs="score", pos_label="yes")[".estimate"].round(4).item()
 0.06
 

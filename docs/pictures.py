@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-import tidyfair as tf
+import tidyfair as tdf
 from tidyfair.datasets import lending
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ def disparities_beside_chance() -> Any:
 
     loans, call = lending(), {"estimate": "approved", "pos_label": "yes"}
     asked = {
-        "race": tf.demographic_parity("race"),
-        "race, groups of 100 and more": tf.demographic_parity("race", min_n=100),
-        "sex": tf.demographic_parity("sex"),
+        "race": tdf.demographic_parity("race"),
+        "race, groups of 100 and more": tdf.demographic_parity("race", min_n=100),
+        "sex": tdf.demographic_parity("sex"),
     }
     rows: list[dict[str, Any]] = []
     for name, metric in asked.items():
         sure = metric(loans, **call, interval="auto", on_undefined="ignore").row(0, named=True)
-        tested = tf.disparity_test(metric)(loans, **call).row(0, named=True)
+        tested = tdf.inference.disparity_test(metric)(loans, **call).row(0, named=True)
         rows.append(
             {
                 "compared": name, "estimate": sure[".estimate"], "lower": sure[".lower"], "upper": sure[".upper"],

@@ -313,14 +313,11 @@ def distance(name: str, group: Group, label: str) -> Value:
 BESIDE_OTHERS = {*BESIDE_ALL, *DISTANCES, "share_of_rows", "divergence_from_rest"}
 
 SYNONYMS = {
-    "sensitivity": "sens", "true_positive_rate": "sens", "hit_rate": "sens", "recall": "sens",
+    "sensitivity": "sens", "true_positive_rate": "sens", "recall": "sens",
     "specificity": "spec", "true_negative_rate": "spec",
     "false_positive_rate": "fall_out", "false_negative_rate": "miss_rate",
     "positive_predictive_value": "precision",
     "selection_rate": "detection_prevalence", "prevalence": "base_rate",
-    "zero_one_loss": "error_rate", "critical_success_index": "threat_score",
-    "balanced_accuracy": "bal_accuracy", "informedness": "j_index", "youden_index": "j_index",
-    "matthews_corrcoef": "mcc", "cohen_kappa": "kap", "f1": "f_meas", "power": "true_positives",
 }  # fmt: skip
 
 READS: dict[str, tuple[Side, ...]] = {
@@ -408,22 +405,18 @@ def average(values: Sequence[Value], weights: Sequence[Fraction], *, drop: bool)
 
 DEFINITIONS: dict[str, tuple[str, ...]] = {
     "demographic_parity": ("difference", "detection_prevalence"),
-    "demographic_parity_difference": ("difference", "detection_prevalence"),
     "demographic_parity_ratio": ("ratio", "detection_prevalence"),
     "statistical_parity_difference": ("difference", "detection_prevalence"),
     "disparate_impact": ("ratio", "detection_prevalence"),
     "equal_opportunity": ("difference", "sens"),
-    "equal_opportunity_difference": ("difference", "sens"),
     "equal_opportunity_ratio": ("ratio", "sens"),
     "equalized_odds": ("difference", "sens", "spec"),
-    "equalized_odds_difference": ("difference", "sens", "fall_out"),
     "equalized_odds_ratio": ("ratio", "sens", "fall_out"),
     "predictive_parity": ("difference", "precision"),
     "predictive_equality": ("difference", "fall_out"),
     "overall_accuracy_equality": ("difference", "accuracy"),
     "treatment_equality": ("ratio", "false_negatives_per_false_positive"),
     "conditional_use_accuracy_equality": ("difference", "precision", "negative_predictive_value"),
-    "mean_difference": ("difference", "detection_prevalence"),
     "average_odds_difference": ("difference_from_all", "average_odds"),
     "average_predictive_value_difference": ("difference_from_all", "average_predictive_value"),
     "average_abs_odds_difference": ("mean_difference", "fall_out", "sens"),

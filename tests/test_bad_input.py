@@ -593,7 +593,7 @@ def test_bad_privileged_conditions(loans: DataFrame) -> None:
 def test_verdicts_on_sides_that_never_occur(loans: DataFrame) -> None:
     def gap(*conditions: Any, **sides: Any) -> str:
         parity = tf.equal_opportunity(tf.privileged(*conditions, **sides))
-        judged = [tf.check(parity, below=0.1), tf.disparity_test(parity)]
+        judged = [tf.check(parity, below=0.1), tf.inference.disparity_test(parity)]
         (text,) = {message(lambda judge=judge: judge(loans, "truth", "estimate")) for judge in judged}
         return text
 
@@ -743,24 +743,27 @@ def test_bad_features_and_neighbors_of_consistency(loans: DataFrame) -> None:
 
 
 def test_bad_arguments_of_subgroup_audits(loans: DataFrame) -> None:
-    search, split = tf.subgroup_search(tf.fall_out, ["sex"]), tf.linear_subgroup(tf.fall_out, ["weight"])
-    assert message(lambda: tf.subgroup_search(tf.f1, ["sex"])) == snapshot(
-        "ArgumentError: subgroup_search() takes a rate of labels, such as fall_out, miss_rate, selection_rate or accuracy; f1 is no share of rows."
+    search, split = (
+        tf.inference.subgroup_search(tf.fall_out, ["sex"]),
+        tf.inference.linear_subgroup(tf.fall_out, ["weight"]),
     )
-    assert message(lambda: tf.subgroup_search(tf.brier_class, ["sex"])) == snapshot(
+    assert message(lambda: tf.inference.subgroup_search(tf.f_meas, ["sex"])) == snapshot(
+        "ArgumentError: subgroup_search() takes a rate of labels, such as fall_out, miss_rate, selection_rate or accuracy; f_meas is no share of rows."
+    )
+    assert message(lambda: tf.inference.subgroup_search(tf.brier_class, ["sex"])) == snapshot(
         "ArgumentError: subgroup_search() takes a rate of labels, such as fall_out, miss_rate, selection_rate or accuracy; brier_class is no share of rows."
     )
     parity: Any = tf.demographic_parity
-    assert message(lambda: tf.subgroup_search(parity, ["sex"])) == snapshot(
+    assert message(lambda: tf.inference.subgroup_search(parity, ["sex"])) == snapshot(
         'ArgumentError: subgroup_search() takes a metric, such as fall_out, not <factory of groupwise metrics demographic_parity: difference() of detection_prevalence; call demographic_parity("column")>.'
     )
-    assert message(lambda: tf.subgroup_search(tf.fall_out, "sex")) == snapshot(
+    assert message(lambda: tf.inference.subgroup_search(tf.fall_out, "sex")) == snapshot(
         'ArgumentError: subgroup_search() takes a list of features, such as `subgroup_search(fall_out, ["sex", "race"])`, not \'sex\'.'
     )
-    assert message(lambda: tf.linear_subgroup(tf.fall_out, [])) == snapshot(
+    assert message(lambda: tf.inference.linear_subgroup(tf.fall_out, [])) == snapshot(
         "ArgumentError: linear_subgroup() needs the features that make up subgroups."
     )
-    assert message(lambda: tf.subgroup_search(tf.fall_out, ["sex"], depth=0)) == snapshot(
+    assert message(lambda: tf.inference.subgroup_search(tf.fall_out, ["sex"], depth=0)) == snapshot(
         "ArgumentError: `depth` is a whole number, 1 or more, not 0."
     )
     weighted: Any = {"case_weights": "weight"}
@@ -773,7 +776,7 @@ def test_bad_arguments_of_subgroup_audits(loans: DataFrame) -> None:
     assert message(lambda: split(loans, "truth", probs="score", threshold=[0.3, 0.5])) == snapshot(
         "ArgumentError: An audit looks at one selection, not at a list of them: give one threshold."
     )
-    texts = tf.linear_subgroup(tf.fall_out, ["race"])
+    texts = tf.inference.linear_subgroup(tf.fall_out, ["race"])
     assert message(lambda: texts(loans, "truth", "estimate")) == snapshot(
         "ColumnError: `features`: the column 'race' is String; a linear threshold needs numbers, so encode it first."
     )
@@ -958,10 +961,10 @@ def test_bad_options_of_score_and_numeric_metrics() -> None:
     assert message(lambda: tf.metric_tweak(tf.pinball_loss, "p90", quantile=90)) == snapshot(
         "ArgumentError: `quantile` is a number from 0 to 1, not 90; 90 percent is 0.9."
     )
-    assert message(lambda: tf.metric_tweak(tf.ece, "ece_0", bins=0)) == snapshot(
+    assert message(lambda: tf.metric_tweak(tf.expected_calibration_error, "ece_0", bins=0)) == snapshot(
         "ArgumentError: expected_calibration_error: `bins` is a whole number, 1 to 1000, not 0."
     )
-    assert message(lambda: tf.metric_tweak(tf.ece, "ece_q", binning="quantile")) == snapshot(
+    assert message(lambda: tf.metric_tweak(tf.expected_calibration_error, "ece_q", binning="quantile")) == snapshot(
         "ArgumentError: Unknown binning 'quantile'. Known: 'width', 'count'."
     )
     assert message(lambda: tf.metric_tweak(tf.ccc, "biased", bias="yes")) == snapshot(
@@ -1135,7 +1138,7 @@ def test_lone_surrogates(name: str) -> None:
 def test_row_numbers_beyond_64_bits(rows: int) -> None:
     for call in (
         lambda: tf.demographic_parity("g", min_n=rows)(PEOPLE, "y", "p"),
-        lambda: tf.lump_rare(PEOPLE, "g", min_n=rows),
+        lambda: tf.inference.lump_rare(PEOPLE, "g", min_n=rows),
         lambda: tf.accuracy(PEOPLE, "y", "p", interval="bootstrap", seed=rows),
     ):
         assert message(call).endswith(f"to {2**63 - 1}, not {rows}.")

@@ -206,25 +206,25 @@ def pictures(name: str) -> Iterator[tuple[str, Any]]:
     made: dict[str, Callable[[], Any]] = {
         "results": lambda: tf.metric_set(tf.accuracy, named)(data, "y", "p"),
         "verdicts": lambda: tf.check(named, below=0.1)(data, "y", "p", times=20),
-        "tests": lambda: tf.disparity_test(tf.demographic_parity(name), times=20)(data, "y", "p"),
+        "tests": lambda: tf.inference.disparity_test(tf.demographic_parity(name), times=20)(data, "y", "p"),
         "groups": lambda: named.by_group(data, "y", "p", interval="exact"),
         "crossed": lambda: tf.demographic_parity("g", "h").by_group(data, "y", "p"),
         "outer": lambda: tf.accuracy(data, "y", "p", group_by=name, interval="exact"),
         "strips": lambda: tf.demographic_parity("h")(data, "y", "p", group_by=name),
-        "means": lambda: tf.summarize(named(data, "y", "p", group_by="h")),
+        "means": lambda: tf.inference.summarize(named(data, "y", "p", group_by="h")),
         "cuts": lambda: curve(data, **scores),
         "groups over cuts": lambda: curve.by_group(data, **scores),
         "pairs": lambda: tf.pairwise(named)(data, "y", "p"),
-        "strata": lambda: tf.stratified(tf.demographic_parity(name), within="h")(data, "y", "p"),
+        "strata": lambda: tf.inference.stratified(tf.demographic_parity(name), within="h")(data, "y", "p"),
         "models": lambda: tf.compare_models(named)(data, "y", one="p", other="other", times=20),
-        "subgroups": lambda: tf.subgroup_search(tf.selection_rate, [name, "h"], times=20)(data, "y", "p"),
-        "periods": lambda: tf.compare_periods(tf.demographic_parity("h"), period=name, times=20)(
+        "subgroups": lambda: tf.inference.subgroup_search(tf.selection_rate, [name, "h"], times=20)(data, "y", "p"),
+        "periods": lambda: tf.inference.compare_periods(tf.demographic_parity("h"), period=name, times=20)(
             data, "y", "p", group_by=name
         ),
         "labels": lambda: GAP("h").by_group(
             data, "truth", "guess", labels=["no", name, "maybe"], estimator="one_vs_rest"
         ),
-        "probability": lambda: tf.probability(tf.demographic_parity(name), below=0.1)(data, "y", "p"),
+        "probability": lambda: tf.inference.probability(tf.demographic_parity(name), below=0.1)(data, "y", "p"),
         "roc": lambda: tf.roc_curve(data, **scores, group_by=name),
         "gain": lambda: tf.gain_curve(data, **scores, group_by=[name, "h"]),
         "lift": lambda: tf.lift_curve(data, **scores, group_by=name),

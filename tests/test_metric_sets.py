@@ -366,7 +366,7 @@ def test_row_and_column_order_do_not_matter(loans: DataFrame) -> None:
 @pytest.mark.parametrize(
     "thing",
     [
-        tf.sens, tf.recall, tf.f1, tf.metric_tweak(tf.f_meas, "f2", beta=2), tf.kap, tf.demographic_parity,
+        tf.sens, tf.recall, tf.f_meas, tf.metric_tweak(tf.f_meas, "f2", beta=2), tf.kap, tf.demographic_parity,
         tf.equalized_odds("sex"), tf.equal_opportunity("sex", "race", min_n=5, name="gap"),
         tf.demographic_parity((pl.col("age") > 40).alias("old"), aggregate=tf.ratio(to="overall")),
         tf.demographic_parity(tf.privileged(sex="male", race=["White", "Asian"])),
@@ -492,7 +492,7 @@ COLUMNS_OF = {
     "options", [{}, {"explain": True}, {"interval": "auto", "explain": True, "times": 20}], ids=str
 )
 def test_result_columns_depend_on_the_call_and_not_on_the_data(which: str, options: dict[str, Any]) -> None:
-    metrics = tf.metric_set(tf.f_meas, tf.equalized_odds("g"), tf.demographic_parity("g"), tf.f1_group_minimum("g"))
+    metrics = tf.metric_set(tf.f_meas, tf.equalized_odds("g"), tf.demographic_parity("g"), tf.f_meas.group_minimum("g"))
     given: Any = {"pos_label": 1, "group_by": "f", "on_undefined": "ignore", **options}
     for call in (metrics, metrics.by_group):
         by_group_options = {name: value for name, value in given.items() if call is metrics or name != "explain"}
@@ -526,26 +526,36 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "top_k": lambda data, keys: tf.sens(data, **SCORES, top_k=[10, 20], group_by=keys),
     "top_fraction": lambda data, keys: tf.sens(data, **SCORES, top_fraction=[0.1, 0.2], group_by=keys),
     "check": lambda data, keys: tf.check(GAP, below=0.1)(data, **LABELS, group_by=keys),
-    "disparity_test": lambda data, keys: tf.disparity_test(GAP, times=20)(data, **LABELS, group_by=keys),
+    "disparity_test": lambda data, keys: tf.inference.disparity_test(GAP, times=20)(data, **LABELS, group_by=keys),
     "pairwise": lambda data, keys: tf.pairwise(GAP)(data, **LABELS, group_by=keys),
-    "stratified": lambda data, keys: tf.stratified(GAP, within="race")(data, **LABELS, group_by=keys),
-    "worst_groups": lambda data, keys: tf.worst_groups(GAP)(data, **LABELS, group_by=keys),
-    "probability": lambda data, keys: tf.probability(GAP, below=0.1, times=20)(data, **LABELS, group_by=keys),
-    "compare_periods": lambda data, keys: tf.compare_periods(GAP, period="age_band", times=20)(
+    "stratified": lambda data, keys: tf.inference.stratified(GAP, within="race")(data, **LABELS, group_by=keys),
+    "worst_groups": lambda data, keys: tf.inference.worst_groups(GAP)(data, **LABELS, group_by=keys),
+    "probability": lambda data, keys: tf.inference.probability(GAP, below=0.1, times=20)(data, **LABELS, group_by=keys),
+    "compare_periods": lambda data, keys: tf.inference.compare_periods(GAP, period="age_band", times=20)(
         data, **LABELS, group_by=[*keys, "age_band"]
     ),
     "compare_models": lambda data, keys: tf.compare_models(GAP)(
         data, one="approved", other="other", **TRUTH, group_by=keys, times=20
     ),
-    "smallest_difference": lambda data, keys: tf.smallest_difference(GAP.by_group(data, **LABELS, group_by=keys)),
-    "summarize": lambda data, keys: tf.summarize(GAP(data, **LABELS, group_by=[*keys, "age_band"]), "age_band"),
-    "compare_resamples": lambda data, keys: tf.compare_resamples(
+    "smallest_difference": lambda data, keys: tf.inference.smallest_difference(
+        GAP.by_group(data, **LABELS, group_by=keys)
+    ),
+    "summarize": lambda data, keys: tf.inference.summarize(
+        GAP(data, **LABELS, group_by=[*keys, "age_band"]), "age_band"
+    ),
+    "compare_resamples": lambda data, keys: tf.inference.compare_resamples(
         GAP(data, **LABELS, group_by=[*keys, "age_band"]), GAP(data, **LABELS, group_by=[*keys, "age_band"]), "age_band"
     ),
-    "shrunken_rates": lambda data, keys: tf.shrunken_rates(GAP, data, **LABELS, group_by=keys),
-    "missing_truth": lambda data, keys: tf.missing_truth(data, "repaid", "approved", by=keys[0], positive="yes"),
-    "subgroup_search": lambda data, keys: tf.subgroup_search(tf.sens, ["sex"], times=20)(data, **LABELS, group_by=keys),
-    "linear_subgroup": lambda data, keys: tf.linear_subgroup(tf.sens, ["weight"])(data, **LABELS, group_by=keys),
+    "shrunken_rates": lambda data, keys: tf.inference.shrunken_rates(GAP, data, **LABELS, group_by=keys),
+    "missing_truth": lambda data, keys: tf.inference.missing_truth(
+        data, "repaid", "approved", by=keys[0], positive="yes"
+    ),
+    "subgroup_search": lambda data, keys: tf.inference.subgroup_search(tf.sens, ["sex"], times=20)(
+        data, **LABELS, group_by=keys
+    ),
+    "linear_subgroup": lambda data, keys: tf.inference.linear_subgroup(tf.sens, ["weight"])(
+        data, **LABELS, group_by=keys
+    ),
     "conf_mat": lambda data, keys: tf.conf_mat(data, "repaid", "approved", group_by=keys),
     "roc_curve": lambda data, keys: tf.roc_curve(data, **SCORES, group_by=keys),
     "pr_curve": lambda data, keys: tf.pr_curve(data, **SCORES, group_by=keys),

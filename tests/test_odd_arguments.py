@@ -79,7 +79,7 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     ),
     "a condition": (lambda g: tf.demographic_parity(tf.privileged(g=g))(**LABELLED), {"g": "a"}),
     "a test": (
-        lambda **options: tf.disparity_test(FAIRNESS, **options)(**LABELLED),
+        lambda **options: tf.inference.disparity_test(FAIRNESS, **options)(**LABELLED),
         {"within": None, "times": 10, "seed": 0, "mid_p": False, "adjust": "holm", "family": "all"},
     ),
     "pairs": (
@@ -92,17 +92,17 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     ),
     "an assertion": (tf.assert_fair, {**LABELLED, "metrics": FAIRNESS, "below": 1, "strict": False}),
     "rows that are needed": (
-        tf.rows_needed, {"difference": 0.4, "share": 0.3, "groups": 2, "power": 0.5, "times": 50, "seed": 0},
+        tf.inference.rows_needed, {"difference": 0.4, "share": 0.3, "groups": 2, "power": 0.5, "times": 50, "seed": 0},
     ),
     "subgroups": (
-        lambda **options: tf.subgroup_search(tf.error_rate, **options)(**LABELLED),
+        lambda **options: tf.inference.subgroup_search(tf.error_rate, **options)(**LABELLED),
         {"features": ["g"], "depth": 1, "min_n": 1, "times": 10, "seed": 0},
     ),
-    "rare groups": (tf.lump_rare, {"data": PEOPLE, "column": "g", "min_n": 1, "other": "other", "name": "h"}),
-    "resamples": (tf.resamples, {"parts": [("a", PEOPLE), ("b", PEOPLE)], "data": None, "name": "fold"}),
-    "a summary": (tf.summarize, {"result": FOLDS, "over": "g", "corrected": False}),
+    "rare groups": (tf.inference.lump_rare, {"data": PEOPLE, "column": "g", "min_n": 1, "other": "other", "name": "h"}),
+    "resamples": (tf.inference.resamples, {"parts": [("a", PEOPLE), ("b", PEOPLE)], "data": None, "name": "fold"}),
+    "a summary": (tf.inference.summarize, {"result": FOLDS, "over": "g", "corrected": False}),
     "a table of counts": (tf.conf_mat, {**LABELLED, "pos_label": 1, "labels": [0, 1]}),
-    "rows without a truth": (tf.missing_truth, {**LABELLED, "positive": 1}),
+    "rows without a truth": (tf.inference.missing_truth, {**LABELLED, "positive": 1}),
     "an accumulator": (
         lambda metrics, batch: tf.Accumulator(metrics, "y", "p").update(batch).compute(),
         {"metrics": GOOD, "batch": PEOPLE},
@@ -182,8 +182,8 @@ def test_default_metrics_of_decimals() -> None:
 
 def test_lump_rare_of_durations_and_lists() -> None:
     spans = pl.DataFrame({"span": [timedelta(days=1), timedelta(days=2), None]})
-    assert tf.lump_rare(spans, "span", 1)["span_lumped"].to_list() == ["1d", "2d", None]
+    assert tf.inference.lump_rare(spans, "span", 1)["span_lumped"].to_list() == ["1d", "2d", None]
     lists = pl.DataFrame({"span": [[1], [2]]})
-    assert message(lambda: tf.lump_rare(lists, "span", 1)) == snapshot(
+    assert message(lambda: tf.inference.lump_rare(lists, "span", 1)) == snapshot(
         "ColumnError: lump_rare(): the column 'span' is List(Int64); groups are one plain value a row."
     )

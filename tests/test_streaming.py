@@ -36,7 +36,7 @@ OF_LABELS = tf.metric_set(
     tf.differential_fairness("sex", "race"), tf.independence("race"), tf.separation("sex"),
 )  # fmt: skip
 OF_SCORES = tf.metric_set(tf.roc_auc, tf.brier_class, tf.auc_parity("race"), tf.theil_index_of_scores)
-OF_NUMBERS = tf.metric_set(tf.rmse, tf.rsq, tf.mae_difference("race"), tf.explained_by_groups("sex"))
+OF_NUMBERS = tf.metric_set(tf.rmse, tf.rsq, tf.mae.difference("race"), tf.explained_by_groups("sex"))
 CALLS: dict[str, tuple[Any, dict[str, Any]]] = {
     "labels": (OF_LABELS, {"truth": "y_true", "estimate": "y_pred"}),
     "labels in folds, weighted": (

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tidyfair import datasets as datasets
+    from tidyfair import inference as inference
     from tidyfair.errors import *
     from tidyfair.evaluation.array_metrics import *
-    from tidyfair.inference.cross_validation import *
-    from tidyfair.inference.drift import *
-    from tidyfair.inference.gates import *
-    from tidyfair.inference.model_comparison import *
-    from tidyfair.inference.pairwise_tests import *
-    from tidyfair.inference.permutation_test import *
-    from tidyfair.inference.posterior import *
-    from tidyfair.inference.sample_size import *
-    from tidyfair.inference.small_groups import *
-    from tidyfair.inference.subgroups import *
+    from tidyfair.inference.gates import UnfairError as UnfairError
+    from tidyfair.inference.gates import assert_fair as assert_fair
+    from tidyfair.inference.gates import check as check
+    from tidyfair.inference.gates import four_fifths as four_fifths
+    from tidyfair.inference.model_comparison import compare_models as compare_models
+    from tidyfair.inference.pairwise_tests import pairwise as pairwise
     from tidyfair.integrations.scorers import *
     from tidyfair.metric_sets import *
     from tidyfair.metrics.catalog import *
@@ -57,33 +54,25 @@ _NAMES = {
     "metric_sets": "GroupwiseFactory GroupwiseMetric Metric metric_set metric_tweak MetricSet",
     "streaming": "Accumulator load_state save_state",
     "evaluation.array_metrics": "Sample",
-    "inference.cross_validation": "compare_resamples resamples summarize",
-    "inference.drift": "compare_periods PeriodTest",
-    "inference.gates": "assert_fair check four_fifths Gate UnfairError",
-    "inference.model_comparison": "compare_models ModelComparison",
-    "inference.pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest worst_groups WorstGroups",
-    "inference.permutation_test": "disparity_test DisparityTest",
-    "inference.posterior": "probability ProbabilityOf",
-    "inference.sample_size": "rows_needed smallest_difference",
-    "inference.small_groups": "lump_rare missing_truth shrunken_rates",
-    "inference.subgroups": "linear_subgroup LinearSubgroup subgroup_search SubgroupSearch",
+    "inference.gates": "assert_fair check four_fifths UnfairError",
+    "inference.model_comparison": "compare_models",
+    "inference.pairwise_tests": "pairwise",
     "integrations.scorers": """
         correlation_score CorrelationScorer equal_opportunity_score FairnessScorer make_scorer p_percent_score
         subset_score SubsetScorer
     """,
     "metrics.catalog": "catalogue get_metrics",
     "metrics.classification": """
-        accuracy average_odds average_predictive_value bal_accuracy balanced_accuracy base_rate cohen_kappa
-        critical_success_index demographic_disparity detection_prevalence diagnostic_odds_ratio
-        divergence_from_rest error_rate f1 f_meas fall_out false_discovery_rate false_negative_rate
-        false_negative_share false_negatives false_negatives_per_false_positive false_omission_rate
-        false_positive_rate false_positive_share false_positives hit_rate informedness instances j_index kap
-        lift markedness matthews_corrcoef mcc miss_rate negative_likelihood_ratio negative_predictive_value
-        negatives npv positive_likelihood_ratio positive_predictive_value positives power ppv precision
-        predicted_negatives predicted_positives prevalence recall roc_dist sedi selection_rate sens
-        sensitivity share_of_rows smoothed_base_rate smoothed_negative_rate smoothed_rejection_rate
+        accuracy average_odds average_predictive_value bal_accuracy base_rate demographic_disparity
+        detection_prevalence diagnostic_odds_ratio divergence_from_rest error_rate f_meas fall_out
+        false_discovery_rate false_negative_rate false_negative_share false_negatives
+        false_negatives_per_false_positive false_omission_rate false_positive_rate false_positive_share
+        false_positives instances j_index kap lift markedness mcc miss_rate negative_likelihood_ratio
+        negative_predictive_value negatives npv positive_likelihood_ratio positive_predictive_value positives
+        ppv precision predicted_negatives predicted_positives prevalence recall roc_dist sedi selection_rate
+        sens sensitivity share_of_rows smoothed_base_rate smoothed_negative_rate smoothed_rejection_rate
         smoothed_selection_rate spec specificity threat_score true_negative_rate true_negative_share
-        true_negatives true_positive_rate true_positive_share true_positives youden_index zero_one_loss
+        true_negatives true_positive_rate true_positive_share true_positives
     """,
     "metrics.confusion": "conf_mat conf_mat_summary",
     "metrics.curves": "calibration_curve Curve gain_curve lift_curve pr_curve roc_curve",
@@ -91,20 +80,21 @@ _NAMES = {
     "metrics.define": "class_metric new_class_metric new_numeric_metric new_prob_metric numeric_metric prob_metric",
     "metrics.dependence": "distance_given_estimate distance_given_truth distance_to_all",
     "metrics.fairness": """
-        abroca abroca_debiased abroca_if_equal         auc_parity average_abs_odds_difference average_odds_difference average_predictive_value_difference
-        between_group_coefficient_of_variation
+        abroca abroca_debiased abroca_if_equal auc_parity average_abs_odds_difference average_odds_difference
+        average_predictive_value_difference between_group_coefficient_of_variation
         between_group_generalized_entropy_index between_group_generalized_entropy_index_of_numbers
         between_group_generalized_entropy_index_of_scores between_group_theil_index bias_amplification
         bnsp_auc bpsn_auc calibration_error_parity calibration_parity class_imbalance
         conditional_demographic_disparity conditional_use_accuracy_equality demographic_parity
-        demographic_parity_ratio differential_fairness
-        differential_fairness_of_labels disparate_impact equal_opportunity         equal_opportunity_ratio equalized_odds equalized_odds_ratio
-        explained_by_groups                         generalized_equalized_odds_difference
-        independence kl_divergence kolmogorov_smirnov kolmogorov_smirnov_debiased kolmogorov_smirnov_if_equal
-                mutual_information negative_class_balance         new_between_group_metric new_groupwise_metric
-        overall_accuracy_equality positive_class_balance                 predictive_equality predictive_parity                         separation         statistical_parity_difference sufficiency treatment_equality         wasserstein_distance
-        wasserstein_distance_debiased wasserstein_distance_if_equal within_group_generalized_entropy_index
-        within_group_generalized_entropy_index_of_numbers within_group_generalized_entropy_index_of_scores
+        demographic_parity_ratio differential_fairness differential_fairness_of_labels disparate_impact
+        equal_opportunity equal_opportunity_ratio equalized_odds equalized_odds_ratio explained_by_groups
+        generalized_equalized_odds_difference independence kl_divergence kolmogorov_smirnov
+        kolmogorov_smirnov_debiased kolmogorov_smirnov_if_equal mutual_information negative_class_balance
+        new_between_group_metric new_groupwise_metric overall_accuracy_equality positive_class_balance
+        predictive_equality predictive_parity separation statistical_parity_difference sufficiency
+        treatment_equality wasserstein_distance wasserstein_distance_debiased wasserstein_distance_if_equal
+        within_group_generalized_entropy_index within_group_generalized_entropy_index_of_numbers
+        within_group_generalized_entropy_index_of_scores
     """,
     "metrics.individual": "consistency",
     "metrics.inequality": """
@@ -114,20 +104,18 @@ _NAMES = {
         mean_log_deviation theil_index theil_index_of_numbers theil_index_of_scores
     """,
     "metrics.probability": """
-        auc_roc average_precision balance_for_negative_class balance_for_positive_class brier_class
-        brier_score calibration_in_the_large calibration_intercept calibration_ratio calibration_slope
-        classification_cost ece expected_calibration_error expected_calibration_error_debiased
+        average_precision balance_for_negative_class balance_for_positive_class brier_class
+        calibration_in_the_large calibration_intercept calibration_ratio calibration_slope classification_cost
+        expected_calibration_error expected_calibration_error_debiased
         expected_calibration_error_if_calibrated gain_capture generalized_false_negative_rate
-        generalized_false_negatives generalized_false_positive_rate generalized_false_positives
-        generalized_true_negative_rate generalized_true_negatives generalized_true_positive_rate
-        generalized_true_positives log_loss mean_score mn_log_loss pr_auc ranked_prob_score roc_auc roc_aunp
-        roc_aunu
+        generalized_false_negatives generalized_false_positives generalized_true_negative_rate
+        generalized_true_negatives generalized_true_positives mean_score mn_log_loss pr_auc ranked_prob_score
+        roc_auc roc_aunp roc_aunu
     """,
     "metrics.regression": """
-        ccc concordance_correlation gini_coef huber_loss huber_loss_pseudo iic mae mape mase
-        mean_absolute_error mean_prediction mean_squared_error mean_truth median_absolute_error mpe msd mse
-        pinball_loss poisson_log_loss r2_score residual_bias rmse rmse_relative rpd rpiq rsq rsq_trad smape
-        squared_shift
+        ccc gini_coef huber_loss huber_loss_pseudo iic mae mape mase mean_prediction mean_truth
+        median_absolute_error mpe msd mse pinball_loss poisson_log_loss residual_bias rmse rmse_relative rpd
+        rpiq rsq rsq_trad smape squared_shift
     """,
     "reports.page": "Report report",
     "reports.plots": "autoplot",
@@ -143,6 +131,7 @@ _NAMES = {
     "tallies.tally": "Tally",
     "tallies.thresholds": "sigmoid",
 }
+_NAMESPACES = ("datasets", "inference")
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 if not TYPE_CHECKING:
@@ -156,14 +145,18 @@ def __getattr__(name: str) -> object:
         value = getattr(import_module(f"tidyfair.{_MODULE_OF[name]}"), name)
         globals()[name] = value
         return value
-    if name == "datasets":
-        return import_module("tidyfair.datasets")
+    if name in _NAMESPACES:
+        return import_module(f"tidyfair.{name}")
     if name == "__version__":
         # as installed; looked up when asked for, because that reads a file
         return import_module("importlib.metadata").version("tidyfair")
     msg = f"module {__name__!r} has no attribute {name!r}"
+    if name in import_module("tidyfair.inference").__all__:
+        msg += f": write tidyfair.inference.{name}"
+    elif not name.startswith("_"):
+        msg += import_module("tidyfair.metrics.other_names").way_out(name, _MODULE_OF)
     raise AttributeError(msg)
 
 
 def __dir__() -> list[str]:
-    return [*sorted(_MODULE_OF), "datasets"]
+    return [*sorted(_MODULE_OF), *_NAMESPACES]

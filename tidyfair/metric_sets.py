@@ -138,7 +138,7 @@ class Metric(Evaluable):
         >>> accuracy.difference("sex")
         <groupwise metric accuracy_difference('sex'): difference(to='range') of accuracy, minimize>
         """
-        return self._compared("difference", contrasts.difference(to, signed=signed), by, name, min_n)
+        return comparison(self, "difference", contrasts.difference(to, signed=signed))(*by, name=name, min_n=min_n)
 
     def ratio(
         self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, name: str | None = None,
@@ -150,7 +150,7 @@ class Metric(Evaluable):
         >>> roc_auc.ratio("race", to="White")
         <groupwise metric roc_auc_ratio('race'): ratio(to='White') of roc_auc, maximize>
         """
-        return self._compared("ratio", contrasts.ratio(to, signed=signed), by, name, min_n)
+        return comparison(self, "ratio", contrasts.ratio(to, signed=signed))(*by, name=name, min_n=min_n)
 
     def group_minimum(self, *by: ColumnLike | Privileged, name: str | None = None, min_n: int = 0) -> GroupwiseMetric:
         """The smallest value of a group; arguments are those of `difference`.
@@ -159,7 +159,7 @@ class Metric(Evaluable):
         >>> sens.group_minimum("race", "sex")
         <groupwise metric sens_group_minimum('race', 'sex'): group_minimum() of sens, maximize>
         """
-        return self._compared("group_minimum", spreads.group_minimum(), by, name, min_n)
+        return comparison(self, "group_minimum")(*by, name=name, min_n=min_n)
 
     def group_maximum(self, *by: ColumnLike | Privileged, name: str | None = None, min_n: int = 0) -> GroupwiseMetric:
         """The largest value of a group; arguments are those of `difference`.
@@ -168,14 +168,7 @@ class Metric(Evaluable):
         >>> error_rate.group_maximum("race")
         <groupwise metric error_rate_group_maximum('race'): group_maximum() of error_rate, minimize>
         """
-        return self._compared("group_maximum", spreads.group_maximum(), by, name, min_n)
-
-    def _compared(
-        self, how: str, aggregate: Aggregate, by: Sequence[ColumnLike | Privileged], name: str | None, min_n: int
-    ) -> GroupwiseMetric:
-        """The metric compared between groups, named by how it is compared unless named otherwise."""
-        factory = GroupwiseFactory(f"{self.name}_{how}", (self,), aggregate)
-        return factory(*by, name=name, min_n=min_n)
+        return comparison(self, "group_maximum")(*by, name=name, min_n=min_n)
 
     def alias(self, name: str) -> Self:
         """The same metric under another name."""
@@ -438,6 +431,18 @@ class GroupwiseFactory:
     def __repr__(self) -> str:
         made_of = f"{self.aggregate!r} of {_shown(self)}"
         return visible(f'<factory of groupwise metrics {self.name}: {made_of}; call {self.name}("column")>')
+
+
+COMPARISONS: dict[str, Callable[[], Aggregate]] = {
+    "difference": contrasts.difference, "ratio": contrasts.ratio,
+    "group_minimum": spreads.group_minimum, "group_maximum": spreads.group_maximum,
+}  # fmt: skip
+"""The ways in which every metric compares itself, each a method of `Metric`."""
+
+
+def comparison(metric: Metric, way: str, aggregate: Aggregate | None = None) -> GroupwiseFactory:
+    """The factory of a metric that compares itself, such as `accuracy_difference`."""
+    return GroupwiseFactory(f"{metric.name}_{way}", (metric,), aggregate or COMPARISONS[way]())
 
 
 def _check_is_feature(by: Sequence[object], options: Mapping[str, object], name: str) -> None:

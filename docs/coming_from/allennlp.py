@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tidyfair as tf
+import tidyfair as tdf
 
 TITLE = "Coming from AllenNLP"
 INTRODUCTION = """\
@@ -10,10 +10,10 @@ AllenNLP's fairness metrics take tensors of class numbers, batch by batch. Here 
 text or numbers, of any number of classes and groups, and the distances come beside everything else in one call:
 
 ```python
->>> import tidyfair as tf
+>>> import tidyfair as tdf
 >>> from tidyfair.datasets import lending
 >>> loans = lending()
->>> depend = tf.metric_set(tf.independence("race"), tf.separation("race"), tf.sufficiency("race"))
+>>> depend = tdf.metric_set(tdf.independence("race"), tdf.separation("race"), tdf.sufficiency("race"))
 >>> depend(loans, "repaid", "approved", pos_label="yes", explain=True).select(".metric", ".group_max", ".level").rows()
 [('independence', 'Black', None), ('separation', 'Black', 'yes'), ('sufficiency', 'Asian', 'no')]
 
@@ -32,15 +32,15 @@ a filter; rows with `case_weights=` of 0 would still count in `.n`, and their la
 - **The farthest** of many small cells is far by chance too: look at `.n` and `.denominator` in `.by_group(…)`.
 - **Digits**: AllenNLP computes in single precision.
 - The mean of the divergences, weighted by group, is the mutual information of label and group
-  (`tf.mutual_information(by)`), and 2 n times that is the statistic of the G test."""
+  (`tdf.mutual_information(by)`), and 2 n times that is the statistic of the G test."""
 
 ROWS = {
     "fairness_metrics": {
-        'Independence(…, "kl_divergence")': lambda by: tf.independence(by),
-        'Independence(…, "wasserstein")': lambda by: tf.independence(by, distance="wasserstein"),
-        'Separation(…, "kl_divergence")': lambda by: tf.separation(by),
-        'Separation(…, "wasserstein")': lambda by: tf.separation(by, distance="wasserstein"),
-        'Sufficiency(…, "kl_divergence")': lambda by: tf.sufficiency(by),
-        'Sufficiency(…, "wasserstein")': lambda by: tf.sufficiency(by, distance="wasserstein"),
+        'Independence(…, "kl_divergence")': lambda by: tdf.independence(by),
+        'Independence(…, "wasserstein")': lambda by: tdf.independence(by, distance="wasserstein"),
+        'Separation(…, "kl_divergence")': lambda by: tdf.separation(by),
+        'Separation(…, "wasserstein")': lambda by: tdf.separation(by, distance="wasserstein"),
+        'Sufficiency(…, "kl_divergence")': lambda by: tdf.sufficiency(by),
+        'Sufficiency(…, "wasserstein")': lambda by: tdf.sufficiency(by, distance="wasserstein"),
     },
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tidyfair as tf
+import tidyfair as tdf
 
 TITLE = "Coming from fairlearn"
 INTRODUCTION = """\
@@ -10,10 +10,10 @@ A `MetricFrame` is a call here: what it holds in attributes comes as rows of one
 features and folds:
 
 ```python
->>> import tidyfair as tf
+>>> import tidyfair as tdf
 >>> from tidyfair.datasets import lending
 >>> loans = lending()
->>> gap = tf.new_groupwise_metric(tf.selection_rate, "gap", tf.difference())("sex")
+>>> gap = tdf.new_groupwise_metric(tdf.selection_rate, "gap", tdf.difference())("sex")
 >>> gap.by_group(loans, estimate="approved", pos_label="yes").select(".group", ".estimate").height
 2
 >>> gap(loans, estimate="approved", pos_label="yes", explain=True).select(".group_min", ".group_max").row(0)
@@ -36,37 +36,37 @@ ROWS = {
         "overall": lambda metric: metric,
         # or with `group_by=`, as rows of the groups
         "by_group": lambda metric: metric,
-        "difference": lambda metrics, by, to, across: tf.new_groupwise_metric(
-            tf.metric_set(*metrics), "difference", tf.difference(to=to, across=across)
+        "difference": lambda metrics, by, to, across: tdf.new_groupwise_metric(
+            tdf.metric_set(*metrics), "difference", tdf.difference(to=to, across=across)
         )(*by),
-        "ratio": lambda metrics, by, to, across: tf.new_groupwise_metric(
-            tf.metric_set(*metrics), "ratio", tf.ratio(to=to, across=across)
+        "ratio": lambda metrics, by, to, across: tdf.new_groupwise_metric(
+            tdf.metric_set(*metrics), "ratio", tdf.ratio(to=to, across=across)
         )(*by),
-        "group_min": lambda metrics, by: tf.new_groupwise_metric(
-            tf.metric_set(*metrics), "group_min", tf.group_minimum()
+        "group_min": lambda metrics, by: tdf.new_groupwise_metric(
+            tdf.metric_set(*metrics), "group_min", tdf.group_minimum()
         )(*by),
-        "group_max": lambda metrics, by: tf.new_groupwise_metric(
-            tf.metric_set(*metrics), "group_max", tf.group_maximum()
+        "group_max": lambda metrics, by: tdf.new_groupwise_metric(
+            tdf.metric_set(*metrics), "group_max", tdf.group_maximum()
         )(*by),
     },
     "functions": {
-        "demographic_parity_difference": lambda by, to, across: tf.demographic_parity_difference(
-            *by, aggregate=tf.difference(to=to, across=across)
+        "demographic_parity_difference": lambda by, to, across: tdf.demographic_parity(
+            *by, aggregate=tdf.difference(to=to, across=across)
         ),
-        "demographic_parity_ratio": lambda by, to, across: tf.demographic_parity_ratio(
-            *by, aggregate=tf.ratio(to=to, across=across)
+        "demographic_parity_ratio": lambda by, to, across: tdf.demographic_parity_ratio(
+            *by, aggregate=tdf.ratio(to=to, across=across)
         ),
-        "equal_opportunity_difference": lambda by, to, across: tf.equal_opportunity_difference(
-            *by, aggregate=tf.difference(to=to, across=across)
+        "equal_opportunity_difference": lambda by, to, across: tdf.equal_opportunity(
+            *by, aggregate=tdf.difference(to=to, across=across)
         ),
-        "equal_opportunity_ratio": lambda by, to, across: tf.equal_opportunity_ratio(
-            *by, aggregate=tf.ratio(to=to, across=across)
+        "equal_opportunity_ratio": lambda by, to, across: tdf.equal_opportunity_ratio(
+            *by, aggregate=tdf.ratio(to=to, across=across)
         ),
-        "equalized_odds_difference": lambda by, to, across: tf.equalized_odds_difference(
-            *by, aggregate=tf.difference(to=to, across=across)
+        "equalized_odds_difference": lambda by, to, across: tdf.equalized_odds(
+            *by, aggregate=tdf.difference(to=to, across=across)
         ),
-        "equalized_odds_ratio": lambda by, to, across: tf.equalized_odds_ratio(
-            *by, aggregate=tf.ratio(to=to, across=across)
+        "equalized_odds_ratio": lambda by, to, across: tdf.equalized_odds_ratio(
+            *by, aggregate=tdf.ratio(to=to, across=across)
         ),
     },
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tidyfair as tf
+import tidyfair as tdf
 
 TITLE = "Coming from torchmetrics"
 INTRODUCTION = """\
@@ -11,8 +11,8 @@ tensors on the CPU given to `.arrays(…)`; groups may be text, and the two grou
 instead of in a key:
 
 ```python
->>> import tidyfair as tf
->>> parity = tf.demographic_parity_ratio("sex")
+>>> import tidyfair as tdf
+>>> parity = tdf.demographic_parity_ratio("sex")
 >>> found = parity.arrays(estimate=[1, 0, 0, 1, 1, 1], by={"sex": ["f", "f", "f", "m", "m", "m"]}, explain=True)
 >>> found.select(".estimate", ".group_min", ".group_max").row(0)
 (0.3333333333333333, 'f', 'm')
@@ -22,14 +22,14 @@ instead of in a key:
 In the rows below `by` is the column of groups.
 
 - **Scores** are `probs=` with `threshold=`; selected is who has the threshold or more (torchmetrics: more than it). Logits
-  are turned into probabilities by `probs=tf.sigmoid("logit")`, of arrays `probs=tf.sigmoid(preds)`, never by a guess.
+  are turned into probabilities by `probs=tdf.sigmoid("logit")`, of arrays `probs=tdf.sigmoid(preds)`, never by a guess.
 - **`ignore_index`** is an argument of `.arrays(…)`, and of `update` of an accumulator; in a frame, filter those rows.
 - **The values of the groups** come by `.by_group(…)` instead of a call, or `.arrays_by_group(…)`:
 
 ```python
->>> rates = tf.metric_set(tf.demographic_parity_ratio("sex"), tf.equal_opportunity_ratio("sex"))
+>>> rates = tdf.metric_set(tdf.demographic_parity_ratio("sex"), tdf.equal_opportunity_ratio("sex"))
 >>> target, logits, sex = [1, 0, -1, 1, 1], [0.3, -0.2, 2.0, -1.0, 0.9], ["f", "f", "f", "m", "m"]
->>> groups = rates.arrays_by_group(target, probs=tf.sigmoid(logits), threshold=0.5, by={"sex": sex}, ignore_index=-1)
+>>> groups = rates.arrays_by_group(target, probs=tdf.sigmoid(logits), threshold=0.5, by={"sex": sex}, ignore_index=-1)
 >>> groups.select(".metric", ".group", ".estimate").rows()[:2]
 [('selection_rate', 'f', 0.5), ('selection_rate', 'm', 0.5)]
 
@@ -40,10 +40,10 @@ In the rows below `by` is the column of groups.
   tenth one; accumulators of processes `merge`:
 
 ```python
->>> seen = tf.Accumulator(rates, threshold=0.5)
+>>> seen = tdf.Accumulator(rates, threshold=0.5)
 >>> for batch in (slice(0, 3), slice(3, 5)):
-...     _ = seen.update(target[batch], probs=tf.sigmoid(logits[batch]), by={"sex": sex[batch]}, ignore_index=-1)
->>> seen.compute().equals(rates.arrays(target, probs=tf.sigmoid(logits), threshold=0.5, by={"sex": sex}, ignore_index=-1))
+...     _ = seen.update(target[batch], probs=tdf.sigmoid(logits[batch]), by={"sex": sex[batch]}, ignore_index=-1)
+>>> seen.compute().equals(rates.arrays(target, probs=tdf.sigmoid(logits), threshold=0.5, by={"sex": sex}, ignore_index=-1))
 True
 
 ```
@@ -53,27 +53,27 @@ True
 
 ROWS = {
     "functional.classification": {
-        "demographic_parity": lambda by: tf.demographic_parity_ratio(by),
-        "equal_opportunity": lambda by: tf.equal_opportunity_ratio(by),
-        "binary_fairness": lambda by: tf.metric_set(tf.demographic_parity_ratio(by), tf.equal_opportunity_ratio(by)),
+        "demographic_parity": lambda by: tdf.demographic_parity_ratio(by),
+        "equal_opportunity": lambda by: tdf.equal_opportunity_ratio(by),
+        "binary_fairness": lambda by: tdf.metric_set(tdf.demographic_parity_ratio(by), tdf.equal_opportunity_ratio(by)),
         # `.by_group(…)`, or `.arrays_by_group(…)`
-        "binary_groups_stat_rates": lambda by: tf.new_groupwise_metric(
-            tf.metric_set(
-                tf.true_positive_share, tf.false_positive_share, tf.true_negative_share, tf.false_negative_share
+        "binary_groups_stat_rates": lambda by: tdf.new_groupwise_metric(
+            tdf.metric_set(
+                tdf.true_positive_share, tdf.false_positive_share, tdf.true_negative_share, tdf.false_negative_share
             ),
             "stat_rates",
-            tf.difference(),
+            tdf.difference(),
         )(by),
     },
     "classification": {
-        "BinaryFairness": lambda by: tf.metric_set(tf.demographic_parity_ratio(by), tf.equal_opportunity_ratio(by)),
+        "BinaryFairness": lambda by: tdf.metric_set(tdf.demographic_parity_ratio(by), tdf.equal_opportunity_ratio(by)),
         # the values of the groups: `.by_group(…)` or `.compute_by_group(tally)`
-        "BinaryGroupStatRates": lambda by: tf.new_groupwise_metric(
-            tf.metric_set(
-                tf.true_positive_share, tf.false_positive_share, tf.true_negative_share, tf.false_negative_share
+        "BinaryGroupStatRates": lambda by: tdf.new_groupwise_metric(
+            tdf.metric_set(
+                tdf.true_positive_share, tdf.false_positive_share, tdf.true_negative_share, tdf.false_negative_share
             ),
             "stat_rates",
-            tf.difference(),
+            tdf.difference(),
         )(by),
     },
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tidyfair as tf
+import tidyfair as tdf
 
 TITLE = "Coming from yardstick"
 INTRODUCTION = """\
@@ -11,10 +11,10 @@ makes fairness metrics, grouped frames give a row for each group, and results ha
 The metrics keep yardstick's names:
 
 ```python
->>> import tidyfair as tf
+>>> import tidyfair as tdf
 >>> from tidyfair.datasets import lending
 >>> loans = lending()
->>> fair = tf.metric_set(tf.accuracy, tf.kap, tf.demographic_parity("sex"), tf.equal_opportunity("race"))
+>>> fair = tdf.metric_set(tdf.accuracy, tdf.kap, tdf.demographic_parity("sex"), tdf.equal_opportunity("race"))
 >>> fair(loans.group_by("fold"), "repaid", "approved", pos_label="yes").columns
 ['fold', '.metric', '.by', '.estimator', '.estimate']
 
@@ -27,69 +27,73 @@ In the rows below `by` is the column that groups are compared by.
   yardstick's rule, which makes the disparity missing.
 - **More than two labels**: `estimator=` says `"macro"`, `"macro_weighted"` or `"micro"`, as there. Demographic parity
   compares label by label unless asked otherwise, because its macro average is the same in every group.
-- **Several columns** make intersections, `tf.equal_opportunity("sex", "race")`; differences may be between groups, to the
+- **Several columns** make intersections, `tdf.equal_opportunity("sex", "race")`; differences may be between groups, to the
   whole, to the rest or to one group, and ratios beside them.
 - **Options** are fixed by `metric_tweak(f_meas, "f2", beta=2)`, as there. Weights of the Brier score are proportional."""
 
 ROWS = {
     "Metrics of labels": {
-        "accuracy": lambda: tf.accuracy,
-        "bal_accuracy": lambda: tf.bal_accuracy,
-        "detection_prevalence": lambda: tf.detection_prevalence,
-        "f_meas": lambda: tf.f_meas,
-        "fall_out": lambda: tf.fall_out,
-        "j_index": lambda: tf.j_index,
-        "kap": lambda: tf.kap,
-        "markedness": lambda: tf.markedness,
-        "mcc": lambda: tf.mcc,
-        "miss_rate": lambda: tf.miss_rate,
-        "npv": lambda: tf.npv,
-        "ppv": lambda: tf.ppv,
-        "precision": lambda: tf.precision,
-        "recall": lambda: tf.recall,
-        "roc_dist": lambda: tf.roc_dist,
-        "sedi": lambda: tf.sedi,
-        "sens": lambda: tf.sens,
-        "spec": lambda: tf.spec,
+        "accuracy": lambda: tdf.accuracy,
+        "bal_accuracy": lambda: tdf.bal_accuracy,
+        "detection_prevalence": lambda: tdf.detection_prevalence,
+        "f_meas": lambda: tdf.f_meas,
+        "fall_out": lambda: tdf.fall_out,
+        "j_index": lambda: tdf.j_index,
+        "kap": lambda: tdf.kap,
+        "markedness": lambda: tdf.markedness,
+        "mcc": lambda: tdf.mcc,
+        "miss_rate": lambda: tdf.miss_rate,
+        "npv": lambda: tdf.npv,
+        "ppv": lambda: tdf.ppv,
+        "precision": lambda: tdf.precision,
+        "recall": lambda: tdf.recall,
+        "roc_dist": lambda: tdf.roc_dist,
+        "sedi": lambda: tdf.sedi,
+        "sens": lambda: tdf.sens,
+        "spec": lambda: tdf.spec,
     },
     "Metrics of scores": {
-        "average_precision": lambda: tf.average_precision,
-        "brier_class": lambda: tf.brier_class,
-        "gain_capture": lambda: tf.gain_capture,
-        "mn_log_loss": lambda: tf.mn_log_loss,
-        "pr_auc": lambda: tf.pr_auc,
-        "roc_auc": lambda: tf.roc_auc,
+        "average_precision": lambda: tdf.average_precision,
+        "brier_class": lambda: tdf.brier_class,
+        "gain_capture": lambda: tdf.gain_capture,
+        "mn_log_loss": lambda: tdf.mn_log_loss,
+        "pr_auc": lambda: tdf.pr_auc,
+        "roc_auc": lambda: tdf.roc_auc,
     },
     "Metrics of numbers": {
-        "ccc": lambda: tf.ccc,
-        "gini_coef": lambda: tf.gini_coef,
-        "huber_loss": lambda: tf.huber_loss,
-        "huber_loss_pseudo": lambda: tf.huber_loss_pseudo,
-        "iic": lambda: tf.iic,
-        "mae": lambda: tf.mae,
-        "mape": lambda: tf.mape,
-        "mpe": lambda: tf.mpe,
-        "msd": lambda: tf.msd,
-        "mse": lambda: tf.mse,
-        "rmse": lambda: tf.rmse,
-        "rmse_relative": lambda: tf.rmse_relative,
-        "rpd": lambda: tf.rpd,
-        "rpiq": lambda: tf.rpiq,
-        "rsq": lambda: tf.rsq,
-        "rsq_trad": lambda: tf.rsq_trad,
-        "smape": lambda: tf.smape,
+        "ccc": lambda: tdf.ccc,
+        "gini_coef": lambda: tdf.gini_coef,
+        "huber_loss": lambda: tdf.huber_loss,
+        "huber_loss_pseudo": lambda: tdf.huber_loss_pseudo,
+        "iic": lambda: tdf.iic,
+        "mae": lambda: tdf.mae,
+        "mape": lambda: tdf.mape,
+        "mpe": lambda: tdf.mpe,
+        "msd": lambda: tdf.msd,
+        "mse": lambda: tdf.mse,
+        "rmse": lambda: tdf.rmse,
+        "rmse_relative": lambda: tdf.rmse_relative,
+        "rpd": lambda: tdf.rpd,
+        "rpiq": lambda: tdf.rpiq,
+        "rsq": lambda: tdf.rsq,
+        "rsq_trad": lambda: tdf.rsq_trad,
+        "smape": lambda: tdf.smape,
     },
     "Fairness": {
-        "accuracy_difference": lambda by: tf.accuracy_difference(by),
-        "brier_difference": lambda by: tf.new_groupwise_metric(tf.brier_class, "brier_difference", tf.difference())(by),
-        "demographic_parity": lambda by: tf.demographic_parity(by),
-        "demographic_parity_ratio": lambda by: tf.new_groupwise_metric(
-            tf.detection_prevalence, "demographic_parity_ratio", tf.ratio()
+        "accuracy_difference": lambda by: tdf.accuracy.difference(by),
+        "brier_difference": lambda by: tdf.new_groupwise_metric(tdf.brier_class, "brier_difference", tdf.difference())(
+            by
+        ),
+        "demographic_parity": lambda by: tdf.demographic_parity(by),
+        "demographic_parity_ratio": lambda by: tdf.new_groupwise_metric(
+            tdf.detection_prevalence, "demographic_parity_ratio", tdf.ratio()
         )(by),
-        "equal_opportunity": lambda by: tf.equal_opportunity(by),
-        "equalized_odds": lambda by: tf.equalized_odds(by),
-        "fpr_difference": lambda by: tf.new_groupwise_metric(tf.fall_out, "fpr_difference", tf.difference())(by),
-        "rmse_difference": lambda by: tf.new_groupwise_metric(tf.rmse, "rmse_difference", tf.difference())(by),
-        "roc_auc_difference": lambda by: tf.new_groupwise_metric(tf.roc_auc, "roc_auc_difference", tf.difference())(by),
+        "equal_opportunity": lambda by: tdf.equal_opportunity(by),
+        "equalized_odds": lambda by: tdf.equalized_odds(by),
+        "fpr_difference": lambda by: tdf.new_groupwise_metric(tdf.fall_out, "fpr_difference", tdf.difference())(by),
+        "rmse_difference": lambda by: tdf.new_groupwise_metric(tdf.rmse, "rmse_difference", tdf.difference())(by),
+        "roc_auc_difference": lambda by: tdf.new_groupwise_metric(tdf.roc_auc, "roc_auc_difference", tdf.difference())(
+            by
+        ),
     },
 }

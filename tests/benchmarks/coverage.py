@@ -305,7 +305,9 @@ def tests(runs: int, random: np.random.Generator) -> Table:
     for setting in settings:
         data, rejected = hired(setting, fewer, random), list[float]()
         for mid_p in (False, True):
-            test = tf.disparity_test(tf.demographic_parity("group"), times=SHUFFLES, mid_p=mid_p, adjust="none")
+            test = tf.inference.disparity_test(
+                tf.demographic_parity("group"), times=SHUFFLES, mid_p=mid_p, adjust="none"
+            )
             p_values = test(data, estimate="hired", group_by="run")[".p_value"].drop_nulls().to_numpy()
             rejected.append(float((p_values <= 1 - LEVEL).mean()))
         table.add(setting, *rejected)
@@ -368,7 +370,7 @@ def studentized(runs: int, random: np.random.Generator) -> Table:
     ]  # fmt: skip
     for metric, call in cases:
         gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("group")
-        test = tf.disparity_test(gap, times=SHUFFLES, adjust="none")
+        test = tf.inference.disparity_test(gap, times=SHUFFLES, adjust="none")
         # what depends on base rates is equal only where these are
         bases = [(0.5, 0.5)] if metric == tf.f_meas else [(0.5, 0.5), (0.5, 0.2)]
         for base in bases:

@@ -116,8 +116,8 @@ def test_absent_pos_label_gives_null_everywhere() -> None:
     refusing: list[Callable[[], object]] = [
         lambda: tf.check(fair, below=0.1)(data, "t", "e", pos_label="c"),
         lambda: tf.report(data, "t", "e", by="g", pos_label="c"),
-        lambda: tf.disparity_test(fair)(data, "t", "e", pos_label="c"),
-        lambda: tf.subgroup_search(tf.selection_rate, ["g"])(data, "t", "e", pos_label="c"),
+        lambda: tf.inference.disparity_test(fair)(data, "t", "e", pos_label="c"),
+        lambda: tf.inference.subgroup_search(tf.selection_rate, ["g"])(data, "t", "e", pos_label="c"),
         lambda: tf.calibration_curve(data, "t", probs="p", pos_label="c"),
         lambda: tf.conf_mat(data, "t", probs="p", threshold=0.5, pos_label="c"),
     ]
@@ -227,7 +227,7 @@ def test_label_order_matters_only_to_weighted_kappa() -> None:
 
 def test_one_vs_rest_on_two_labels_is_binary() -> None:
     data = pl.DataFrame({"t": [1, 1, 0, 0], "e": [1, 0, 0, 1], "g": list("abab")})
-    several = tf.metric_set(tf.equal_opportunity("g"), tf.accuracy_difference("g"))
+    several = tf.metric_set(tf.equal_opportunity("g"), tf.accuracy.difference("g"))
     assert several(data, "t", "e", estimator="one_vs_rest").equals(several(data, "t", "e"))
 
 

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import tidyfair as tf
+from tidyfair import inference
 
 
 def people(*periods: tuple[int, dict[str, float]], seed: int = 0) -> pl.DataFrame:
@@ -22,7 +23,7 @@ def people(*periods: tuple[int, dict[str, float]], seed: int = 0) -> pl.DataFram
 
 
 EQUAL = dict.fromkeys("abcdef", 0.4)
-PARITY = tf.compare_periods(tf.demographic_parity("g"), period="month", adjust="none")
+PARITY = inference.compare_periods(tf.demographic_parity("g"), period="month", adjust="none")
 CALL: dict[str, Any] = {"estimate": "p", "group_by": "month"}
 
 
@@ -64,12 +65,12 @@ def test_drift_is_detected_and_no_drift_is_rarely_rejected() -> None:
 def test_equal_opportunity_drift_ignores_negatives() -> None:
     data = people((200, {"a": 0.5, "b": 0.6}), (150, {"a": 0.4, "b": 0.6}))
     doubled = pl.concat([data, data.with_columns(y=pl.lit(0), p=pl.lit(1, pl.Int64))])
-    metric = tf.compare_periods(tf.equal_opportunity("g"), period="month", times=500)
+    metric = inference.compare_periods(tf.equal_opportunity("g"), period="month", times=500)
     assert (
         metric(doubled, "y", **CALL)
         .drop(".metric")
         .equals(
-            tf.compare_periods(tf.demographic_parity("g", name="equal_opportunity"), period="month", times=500)(
+            inference.compare_periods(tf.demographic_parity("g", name="equal_opportunity"), period="month", times=500)(
                 data, **CALL, pos_label=1
             ).drop(".metric")
         )
@@ -92,5 +93,5 @@ def test_bad_periods_and_metrics_raise() -> None:
     with pytest.raises(tf.ArgumentError, match="group_by='month'"):
         PARITY(data, estimate="p")
     with pytest.raises(tf.ArgumentError, match="is no comparison of rates"):
-        tf.compare_periods(tf.bal_accuracy_group_minimum("g"), period="month")(data, "y", **CALL)
+        inference.compare_periods(tf.bal_accuracy.group_minimum("g"), period="month")(data, "y", **CALL)
     assert PARITY(data.filter(pl.col("month") == 1), **CALL).is_empty()

@@ -13,6 +13,7 @@ import pytest
 from conftest import answer_kind, as_polars
 
 import tidyfair as tf
+from tidyfair import inference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +88,7 @@ def test_check_has_three_verdicts() -> None:
 def test_verdict_equals_one_sided_limits(limit: float, confidence: float) -> None:
     data = random_people()
     level = 2 * confidence - 1
-    for metric in (tf.demographic_parity("g"), tf.equalized_odds("h"), tf.accuracy_difference("h")):
+    for metric in (tf.demographic_parity("g"), tf.equalized_odds("h"), tf.accuracy.difference("h")):
         expected = metric(data, "t", "e", interval="auto", conf_level=level, explain=True)
         result = tf.check(metric, below=limit, confidence=confidence)(data, "t", "e")
         assert result.columns == [*expected.columns, ".limit", ".verdict"]
@@ -102,7 +103,7 @@ def test_verdict_equals_one_sided_limits(limit: float, confidence: float) -> Non
 @pytest.mark.parametrize("limit", [0.3, 0.6, 0.8, 0.95])
 def test_ratio_verdict_equals_one_sided_limits(limit: float) -> None:
     data = random_people()
-    for metric in (tf.demographic_parity_ratio("g"), tf.equalized_odds_ratio("h"), tf.accuracy_ratio("h")):
+    for metric in (tf.demographic_parity_ratio("g"), tf.equalized_odds_ratio("h"), tf.accuracy.ratio("h")):
         expected = metric(data, "t", "e", interval="auto", conf_level=0.9, explain=True).row(0, named=True)
         assert verdict(tf.check(metric, above=limit)(data, "t", "e")) == by_hand(expected, "above", limit)
 
@@ -198,7 +199,7 @@ def test_left_out_group_prevents_a_pass() -> None:
 def test_numeric_metrics_have_verdicts() -> None:
     random = np.random.default_rng(3)
     data = pl.DataFrame({"y": random.normal(size=2000), "p": 0.0, "g": ["a", "b"] * 1000})
-    gate = tf.check(tf.mae_difference("g"), below=0.2)
+    gate = tf.check(tf.mae.difference("g"), below=0.2)
     assert gate(data, "y", "p")[".verdict"].item() == "pass"
     far = data.with_columns(pl.when(pl.col("g") == "a").then(pl.col("y") * 3).otherwise("y").alias("y"))
     assert gate(far, "y", "p")[".verdict"].item() == "fail"
@@ -264,8 +265,8 @@ def holm(metrics: tf.MetricSet, data: pl.DataFrame, limit: float, confidence: fl
 def test_verdicts_of_several_metrics_use_holm() -> None:
     data = random_people()
     metrics = tf.metric_set(
-        tf.demographic_parity("g"), tf.demographic_parity("h"), tf.accuracy_difference("h"), tf.equal_opportunity("h"),
-        tf.predictive_parity("h"), tf.accuracy_difference("g"),
+        tf.demographic_parity("g"), tf.demographic_parity("h"), tf.accuracy.difference("h"), tf.equal_opportunity("h"),
+        tf.predictive_parity("h"), tf.accuracy.difference("g"),
     )  # fmt: skip
     seen = set[str]()
     for limit in (0.01, 0.15, 0.3, 0.36, 0.4, 0.42, 0.45, 0.6):
@@ -303,7 +304,7 @@ def test_outer_groups_have_verdicts() -> None:
 
 def test_holm_covers_outer_groups() -> None:
     data = random_people()
-    metrics = tf.metric_set(tf.demographic_parity("h"), tf.accuracy_difference("h"))
+    metrics = tf.metric_set(tf.demographic_parity("h"), tf.accuracy.difference("h"))
     for limit in (0.1, 0.3, 0.35, 0.4):
         expected = holm(metrics, data, limit, 0.9, group_by="fold")
         result = tf.check(metrics, below=limit, confidence=0.9)(data, "t", "e", group_by="fold")
@@ -332,7 +333,7 @@ def test_metric_without_closed_form_uses_replicates() -> None:
 
 def test_check_warns_once_as_its_metrics_do() -> None:
     data = random_people().with_columns(t=pl.when(pl.col("g") == "c").then(0).otherwise("t"))
-    metrics = tf.metric_set(tf.equal_opportunity("g"), tf.accuracy_difference("h"), tf.demographic_parity("h"))
+    metrics = tf.metric_set(tf.equal_opportunity("g"), tf.accuracy.difference("h"), tf.demographic_parity("h"))
     for call in (metrics, tf.check(metrics, below=0.3)):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -345,7 +346,7 @@ def test_check_warns_once_as_its_metrics_do() -> None:
 
 def test_check_of_a_result_uses_its_limits() -> None:
     data = random_people()
-    metrics = tf.metric_set(tf.demographic_parity("g"), tf.accuracy_difference("h"), tf.equalized_odds("h"))
+    metrics = tf.metric_set(tf.demographic_parity("g"), tf.accuracy.difference("h"), tf.equalized_odds("h"))
     result = metrics(data, "t", "e", interval="auto", conf_level=0.9, explain=True, group_by="fold")
     seen = set[str]()
     for limit in (0.05, 0.3, 0.6):
@@ -529,7 +530,7 @@ def test_four_fifths_without_selections_is_not_enough_evidence() -> None:
 
 
 def test_assert_fair_raises_with_a_table() -> None:
-    metrics = tf.metric_set(tf.demographic_parity("g"), tf.accuracy_difference("g"))
+    metrics = tf.metric_set(tf.demographic_parity("g"), tf.accuracy.difference("g"))
     data = UNFAIR.with_columns(t="e")
     with pytest.raises(tf.UnfairError) as caught:
         tf.assert_fair(metrics, data, "t", "e", below=0.1)
@@ -605,12 +606,12 @@ WILD_LIMITS: list[tuple[Any, dict[str, float], str]] = [
     (tf.demographic_parity(tf.privileged(g="a")), {"below": 10}, "between 0 and 1: 10 percent is `below=0.1`"),
     (tf.disparate_impact(tf.privileged(g="a")), {"above": 1.25}, "between 0 and 1."),
     (tf.accuracy, {"above": 90}, "between 0 and 1: 90 percent is `above=0.9`"),
-    (tf.f1_group_minimum("g"), {"above": 90}, "between 0 and 1: 90 percent is `above=0.9`"),
+    (tf.f_meas.group_minimum("g"), {"above": 90}, "between 0 and 1: 90 percent is `above=0.9`"),
     (tf.new_groupwise_metric(tf.mcc, "mcc_gap", tf.difference())("g"), {"below": 10}, "between 0 and 2."),
     (tf.demographic_disparity, {"below": 3}, "between 0 and 1: 3 percent is `below=0.03`"),
     (tf.calibration_in_the_large, {"below": 5}, "between 0 and 1: 5 percent is `below=0.05`"),
     (tf.mean_benefit, {"above": 80}, "between 0 and 1, its reciprocal being the other end: 80 percent is `above=0.8`"),
-    (tf.metric_set(tf.accuracy_difference("g"), tf.equalized_odds("g")), {"below": 10}, "between 0 and 1: 10 percent"),
+    (tf.metric_set(tf.accuracy.difference("g"), tf.equalized_odds("g")), {"below": 10}, "between 0 and 1: 10 percent"),
     (tf.class_metric(range=(1, math.inf), direction="minimize")(lambda selected, tp: (selected, tp)), {"below": 0.5},
      "1 or more."),
 ]  # fmt: skip
@@ -621,7 +622,7 @@ def test_unreachable_limit_raises(metric: Any, limit: dict[str, Any], expected: 
     for gate in (
         lambda: tf.check(metric, **limit),
         lambda: tf.assert_fair(metric, FAIR, estimate="e", **limit),
-        lambda: tf.probability(metric, **limit),
+        lambda: inference.probability(metric, **limit),
     ):
         with pytest.raises(tf.ArgumentError) as caught:
             gate()
@@ -630,7 +631,7 @@ def test_unreachable_limit_raises(metric: Any, limit: dict[str, Any], expected: 
 
 
 BOUNDLESS: list[tuple[Any, dict[str, float]]] = [
-    (tf.rmse, {"below": 250}), (tf.mae_difference("g"), {"below": 5}), (tf.msd, {"below": 5}),
+    (tf.rmse, {"below": 250}), (tf.mae.difference("g"), {"below": 5}), (tf.msd, {"below": 5}),
     (tf.mase, {"below": 5}), (tf.smape, {"below": 5}),
     (tf.positive_likelihood_ratio, {"above": 20}),
     (tf.demographic_parity("g", aggregate=tf.log_ratio()), {"below": 5}),
@@ -759,5 +760,5 @@ def test_interval_without_lower_end_may_pass() -> None:
 def test_groups_of_one_row_give_not_enough_evidence() -> None:
     rows = pl.DataFrame({"y": [1.0, 2.0, 3.0], "p": [1.1, 2.1, 3.1], "g": list("abc")})
     for limit in (0.1, 0.001):
-        result = tf.check(tf.mae_difference("g"), below=limit)(rows, "y", "p", times=200, on_undefined="ignore")
+        result = tf.check(tf.mae.difference("g"), below=limit)(rows, "y", "p", times=200, on_undefined="ignore")
         assert result.select(".lower", ".upper", ".verdict").row(0) == (None, None, UNSURE)

@@ -13,6 +13,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
 import tidyfair as tf
+from tidyfair import inference
 from tidyfair.datasets import lending
 
 LOANS = lending(1200).select(
@@ -197,7 +198,7 @@ def test_single_row_group_has_change_without_interval() -> None:
     rows = pl.DataFrame(
         {"y": [1, 0] * 10 + [1], "one": [1, 0, 0, 1] * 5 + [0], "other": [1] * 21, "g": ["a"] * 20 + ["b"]}
     )
-    compare = tf.compare_models(tf.accuracy, tf.accuracy_difference("g"))
+    compare = tf.compare_models(tf.accuracy, tf.accuracy.difference("g"))
     result = compare(rows, "y", one="one", other="other", times=200, on_undefined="ignore")
     assert result[".change"].null_count() == 0
     assert result.select(pl.col(".lower", ".upper", ".std_error").is_null()).rows() == [(False,) * 3, (True,) * 3]
@@ -230,7 +231,7 @@ def test_bad_second_prediction_raises() -> None:
 
 
 def test_worst_groups_equals_wilson_and_grid() -> None:
-    result = tf.worst_groups(tf.equal_opportunity("race"), times=40_000)(LOANS, "y", "one")
+    result = inference.worst_groups(tf.equal_opportunity("race"), times=40_000)(LOANS, "y", "one")
     positives = LOANS.filter("y").group_by("race", maintain_order=True).agg(pl.col("one").sum(), pl.len())
     counts = {race: (hits, rows) for race, hits, rows in positives.rows()}
     level = 0.95 ** (1 / len(counts))
@@ -253,7 +254,7 @@ def test_worst_group_is_the_highest_when_minimized() -> None:
         {"y": [0] * 200, "p": [1] * 80 + [0] * 20 + [1] * 20 + [0] * 80, "g": ["a"] * 100 + ["b"] * 100}
     )
     gap = tf.new_groupwise_metric(tf.fall_out, "gap", tf.difference())("g")
-    result = tf.worst_groups(gap)(people, "y", "p", pos_label=1)
+    result = inference.worst_groups(gap)(people, "y", "p", pos_label=1)
     assert result.filter(pl.col(".group") == "a")[".p_worst"].item() > 0.99
 
 
@@ -261,5 +262,7 @@ def test_equal_groups_have_no_certain_worst() -> None:
     random, seen = np.random.default_rng(4), []
     for _ in range(30):
         people = pl.DataFrame({"g": np.repeat(np.arange(6), 33), "p": random.random(198) < 0.7})
-        seen.append(tf.worst_groups(tf.demographic_parity("g"), times=500)(people, estimate="p")[".p_worst"].max())
+        seen.append(
+            inference.worst_groups(tf.demographic_parity("g"), times=500)(people, estimate="p")[".p_worst"].max()
+        )
     assert np.mean(seen) < 0.75

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MCC = tf.new_groupwise_metric(tf.mcc, "mcc_difference", tf.difference())
 NO_RATES: list[Any] = [
-    MCC("g"), tf.f1_group_minimum("g"), tf.bal_accuracy_group_minimum("g"), tf.treatment_equality("g"),
+    MCC("g"), tf.f_meas.group_minimum("g"), tf.bal_accuracy.group_minimum("g"), tf.treatment_equality("g"),
     tf.average_odds_difference(tf.privileged(g="a")), tf.differential_fairness("g"), tf.independence("g"),
 ]  # fmt: skip
 

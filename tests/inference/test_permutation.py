@@ -14,6 +14,7 @@ from polars.testing import assert_frame_equal
 from sklearn.metrics import f1_score, roc_auc_score
 
 import tidyfair as tf
+from tidyfair import inference
 from tidyfair.datasets import lending
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def gap(metric: tf.Metric, aggregate: Any = None) -> tf.GroupwiseFactory:
 
 def outcome(metric: tf.GroupwiseMetric, data: pl.DataFrame, call: dict[str, Any], **options: Any) -> dict[str, Any]:
     given: dict[str, Any] = {"times": TIMES, "adjust": "none", **options}
-    return tf.disparity_test(metric, **given)(data, **call).row(0, named=True)
+    return inference.disparity_test(metric, **given)(data, **call).row(0, named=True)
 
 
 def columns(data: pl.DataFrame, group: str) -> tuple[np.ndarray, ...]:
@@ -152,10 +153,10 @@ def test_weighted_rate_test_shuffles_weights() -> None:
 
 def test_numeric_metrics_have_permutation_tests() -> None:
     data = LOANS.with_columns(guess=pl.lit(0.5) + pl.when(pl.col("sex") == LOANS["sex"][0]).then(1.0).otherwise(0.0))
-    far = outcome(tf.mae_difference("sex"), data, {"truth": "score", "estimate": "guess"}, times=199)
+    far = outcome(tf.mae.difference("sex"), data, {"truth": "score", "estimate": "guess"}, times=199)
     assert far[".p_value"] == pytest.approx(1 / 200)
     alike = data.with_columns(sex=pl.col("sex").shuffle(seed=2), guess=pl.lit(0.5))
-    near = outcome(tf.mae_difference("sex"), alike, {"truth": "score", "estimate": "guess"}, times=199)
+    near = outcome(tf.mae.difference("sex"), alike, {"truth": "score", "estimate": "guess"}, times=199)
     assert near[".p_value"] > 0.05
 
 
@@ -266,7 +267,7 @@ def test_test_of_two_sides_drops_rows_on_neither() -> None:
 
 
 def test_outer_groups_are_shuffled_separately() -> None:
-    test = tf.disparity_test(gap(tf.f_meas)("sex"), tf.auc_parity("sex"), times=300, adjust="none")
+    test = inference.disparity_test(gap(tf.f_meas)("sex"), tf.auc_parity("sex"), times=300, adjust="none")
     call: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "probs": "score", "pos_label": "yes"}
     result = test(LOANS, **call, group_by="fold")
     assert result.columns[:2] == ["fold", ".metric"]
@@ -298,7 +299,7 @@ def test_clusters_across_groups_raise() -> None:
     with pytest.raises(
         tf.ArgumentError, match=r"clusters of 'fold' hold rows of several groups of 'sex'.*`within='fold'`"
     ):
-        tf.disparity_test(tf.demographic_parity("sex"), times=10)(LOANS, **DECIDED, cluster="fold")
+        inference.disparity_test(tf.demographic_parity("sex"), times=10)(LOANS, **DECIDED, cluster="fold")
     inside = outcome(tf.demographic_parity("sex"), LOANS, DECIDED, within="fold", times=100)
     assert inside[".method"] == "permutation"
 
@@ -306,7 +307,7 @@ def test_clusters_across_groups_raise() -> None:
 def test_clusters_may_recur_in_outer_groups() -> None:
     people = LOANS.head(400).with_row_index("person")
     both = pl.concat([people.with_columns(model=pl.lit(name)) for name in ("one", "two")])
-    result = tf.disparity_test(tf.demographic_parity("sex"), times=50)(
+    result = inference.disparity_test(tf.demographic_parity("sex"), times=50)(
         both, **DECIDED, cluster="person", group_by="model"
     )
     assert result[".p_value"].null_count() == 0
@@ -314,8 +315,8 @@ def test_clusters_may_recur_in_outer_groups() -> None:
 
 def test_p_value_depends_on_neither_other_metrics_nor_row_blocks() -> None:
     call = {"truth": "score", "estimate": "weight"}
-    sexes, races = tf.mae_difference("sex"), tf.mae_difference("race")
-    both, alone = (tf.disparity_test(*some, times=100, adjust="none") for some in ((sexes, races), (sexes,)))
+    sexes, races = tf.mae.difference("sex"), tf.mae.difference("race")
+    both, alone = (inference.disparity_test(*some, times=100, adjust="none") for some in ((sexes, races), (sexes,)))
     # sums of floats depend on the order of threads in their last bits
     assert_frame_equal(both(LOANS, **call)[:1], alone(LOANS, **call), rel_tol=1e-9, abs_tol=0)
     seeds = [outcome(sexes, LOANS.head(300), call, times=500, seed=seed)[".p_value"] for seed in range(5)]
@@ -332,13 +333,13 @@ def test_bad_options_are_named() -> None:
     ]
     for expected, own, options in cases:
         with pytest.raises(tf.TidyfairError, match=expected):
-            tf.disparity_test(parity, **own)(LOANS, **DECIDED, **options)
+            inference.disparity_test(parity, **own)(LOANS, **DECIDED, **options)
     with pytest.raises(tf.ArgumentError, match="'demographic_parity', 'mae_difference' read different columns"):
-        tf.disparity_test(parity, tf.mae_difference("sex"))(LOANS, **DECIDED)
+        inference.disparity_test(parity, tf.mae.difference("sex"))(LOANS, **DECIDED)
     with pytest.raises(tf.ArgumentError, match="Fewer than 1000000000 rows can be shuffled"):
-        tf.disparity_test(parity)(LOANS.with_columns(n=pl.lit(10**15)), **DECIDED, frequency_weights="n")
+        inference.disparity_test(parity)(LOANS.with_columns(n=pl.lit(10**15)), **DECIDED, frequency_weights="n")
     with pytest.raises(tf.ArgumentError, match="Shuffling 1500 rows 5000000 times takes too long"):
-        tf.disparity_test(tf.auc_parity("sex"), times=5_000_000)(LOANS, **SCORED)
+        inference.disparity_test(tf.auc_parity("sex"), times=5_000_000)(LOANS, **SCORED)
 
 
 # Memory
@@ -348,7 +349,7 @@ def test_bad_options_are_named() -> None:
 @pytest.mark.parametrize(("metric", "call", "times"), [(tf.f_meas, DECIDED, 4_000), (tf.brier_class, SCORED, 200)])
 def test_shuffles_of_many_groups_use_little_memory(metric: tf.Metric, call: dict[str, Any], times: int) -> None:
     data = LOANS.with_columns(group=pl.int_range(pl.len()) % 50)
-    test = tf.disparity_test(gap(metric)("group"), times=times)
+    test = inference.disparity_test(gap(metric)("group"), times=times)
     forget_peak()
     before = peak_memory()
     assert test(data, **call)[".p_value"].item() > 0
@@ -362,7 +363,7 @@ def rejections(metric: tf.GroupwiseMetric, sample: Callable[[np.random.Generator
     """The share of samples in which equality is rejected at 5 %."""
     random = np.random.default_rng(9)
     data = pl.concat(sample(random).with_columns(run=pl.lit(run)) for run in range(runs))
-    test = tf.disparity_test(metric, times=199, adjust="none")
+    test = inference.disparity_test(metric, times=199, adjust="none")
     result = test(data, "truth", "estimate", group_by="run")[".p_value"].drop_nulls()
     return float((result <= 0.05).mean())
 
@@ -407,7 +408,7 @@ def test_same_seed_gives_same_p_value_in_any_row_order() -> None:
 
 
 def test_empty_and_single_group_data() -> None:
-    empty = tf.disparity_test(gap(tf.f_meas)("sex"), tf.auc_parity("sex"), times=20)(
+    empty = inference.disparity_test(gap(tf.f_meas)("sex"), tf.auc_parity("sex"), times=20)(
         LOANS.clear(), "repaid", "approved", probs="score", labels=["no", "yes"], pos_label="yes"
     )
     assert empty[".p_value"].null_count() == len(empty)

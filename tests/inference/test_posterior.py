@@ -12,12 +12,15 @@ from lending_rates import CALL, LOANS, counts, ends
 from scipy.stats import beta
 
 import tidyfair as tf
+from tidyfair import inference
 
 
 @pytest.mark.parametrize("limit", [0.01, 0.03, 0.06])
 def test_probability_equals_beta_draws(limit: float) -> None:
     times, random = 20_000, np.random.default_rng(2)
-    result = tf.probability(tf.equal_opportunity("sex"), below=limit, times=times)(LOANS, **CALL).row(0, named=True)
+    result = inference.probability(tf.equal_opportunity("sex"), below=limit, times=times)(LOANS, **CALL).row(
+        0, named=True
+    )
     assert result[".limit"] == limit
     assert result[".estimate"] == pytest.approx(tf.equal_opportunity("sex")(LOANS, **CALL)[".estimate"].item())
     sides = [random.beta(hits + 0.5, rows - hits + 0.5, times) for hits, rows in counts(tf.sens, "sex").values()]
@@ -28,7 +31,7 @@ def test_probability_equals_beta_draws(limit: float) -> None:
 def test_probability_uses_independent_priors_per_group() -> None:
     # distances to the whole are drawn within groups too, never over all cells together
     whole = tf.demographic_parity("sex", aggregate=tf.difference(to="overall"))
-    actual = tf.probability(whole, below=0.02, times=20_000)
+    actual = inference.probability(whole, below=0.02, times=20_000)
     result = actual(LOANS, estimate="approved", pos_label="yes").row(0, named=True)
     rates, random = counts(tf.selection_rate, "sex"), np.random.default_rng(3)
     drawn = np.array([random.beta(hits + 0.5, rows - hits + 0.5, 20_000) for hits, rows in rates.values()])
@@ -38,15 +41,15 @@ def test_probability_uses_independent_priors_per_group() -> None:
 
 
 def test_probability_by_outer_group_and_of_ratios() -> None:
-    actual = tf.probability(tf.demographic_parity_ratio("sex"), above=0.8, times=500)
+    actual = inference.probability(tf.demographic_parity_ratio("sex"), above=0.8, times=500)
     result = actual(LOANS, estimate="approved", pos_label="yes", group_by="fold")
     assert result.columns == ["fold", ".metric", ".by", ".estimator", ".estimate", ".limit", ".probability"]
     assert result["fold"].to_list() == sorted(LOANS["fold"].unique())
     assert result[".probability"].is_between(0, 1).all()
     with pytest.raises(tf.ArgumentError, match="should be large, so its limit is one to be above"):
-        tf.probability(tf.demographic_parity_ratio("sex"), below=0.8)
+        inference.probability(tf.demographic_parity_ratio("sex"), below=0.8)
     with pytest.raises(tf.ArgumentError, match="needs one limit"):
-        tf.probability(tf.demographic_parity("sex"))
+        inference.probability(tf.demographic_parity("sex"))
     odd: list[dict[str, Any]] = [{"interval": "auto"}, {"case_weights": "weight"}, {"cluster": "fold"}, {"times": 3}]
     for options in odd:
         with pytest.raises(tf.ArgumentError):
@@ -58,15 +61,15 @@ def test_bayes_prior_covers_empty_cells() -> None:
     nobody = pl.DataFrame({"g": ["a"] * 20 + ["b"] * 20, "y": ([1] * 10 + [0] * 10) * 2, "p": ([1] * 5 + [0] * 15) * 2})
     times, random = 40_000, np.random.default_rng(1)
     away = np.abs(np.diff(random.beta(0.5, 10.5, (2, times)), axis=0))
-    result = tf.probability(tf.predictive_equality("g"), below=0.01, times=times)(nobody, "y", "p")
+    result = inference.probability(tf.predictive_equality("g"), below=0.01, times=times)(nobody, "y", "p")
     assert result[".probability"].item() == pytest.approx(float((away < 0.01).mean()), abs=0.015)
     of_all = tf.fall_out(nobody, "y", "p", interval="bayes", times=times)
     assert ends(of_all) == pytest.approx(beta.ppf([0.025, 0.975], 0.5, 20.5), abs=0.003)
     none = pl.DataFrame({"g": ["a"] * 20 + ["b"] * 20, "p": [0] * 40})
     away = np.abs(np.diff(random.beta(0.5, 20.5, (2, times)), axis=0))
-    result = tf.probability(tf.demographic_parity("g"), below=0.02, times=times)(none, estimate="p")
+    result = inference.probability(tf.demographic_parity("g"), below=0.02, times=times)(none, estimate="p")
     assert result[".probability"].item() == pytest.approx(float((away < 0.02).mean()), abs=0.015)
     with pytest.raises(tf.ArgumentError, match="how many rows groups have, of which there is no prior"):
-        tf.probability(tf.class_imbalance("g"), below=0.1)(none)
+        inference.probability(tf.class_imbalance("g"), below=0.1)(none)
     with pytest.raises(tf.ArgumentError, match="reads more than labels, of which there is no prior"):
-        tf.probability(tf.auc_parity("g"), below=0.1)(none, "p", probs="p")
+        inference.probability(tf.auc_parity("g"), below=0.1)(none, "p", probs="p")

@@ -14,6 +14,7 @@ from scipy import stats
 
 import tidyfair as tf
 from tidyfair.datasets import lending
+from tidyfair.inference import disparity_test, rows_needed, smallest_difference
 
 SAME = 1e-9
 
@@ -56,7 +57,7 @@ DIFFERENCES = [
 
 @cache
 def needed_rows(difference: float, share: float, *, mid_p: bool) -> int:
-    return tf.rows_needed(difference, share, mid_p=mid_p)
+    return rows_needed(difference, share, mid_p=mid_p)
 
 
 @pytest.mark.parametrize(("difference", "share"), DIFFERENCES)
@@ -75,11 +76,11 @@ def test_rows_needed_are_close_to_the_closed_form(difference: float, share: floa
 
 
 def test_rows_needed_grow_with_power_and_confidence() -> None:
-    needed = tf.rows_needed(0.1, 0.4)
-    assert tf.rows_needed(0.05, 0.4) > 3 * needed
-    more_often = tf.rows_needed(0.1, 0.4, power=0.9)
+    needed = rows_needed(0.1, 0.4)
+    assert rows_needed(0.05, 0.4) > 3 * needed
+    more_often = rows_needed(0.1, 0.4, power=0.9)
     assert more_often == pytest.approx(usual_rows(0.1, 0.4, 0.9)[1], rel=0.05)
-    surer = tf.rows_needed(0.1, 0.4, confidence=0.99)
+    surer = rows_needed(0.1, 0.4, confidence=0.99)
     assert power((0.4, 0.5), (surer, surer), level=0.01) == pytest.approx(0.8, abs=0.025)
 
 
@@ -91,7 +92,7 @@ def test_rows_needed_grow_with_power_and_confidence() -> None:
 def test_smallest_difference_reaches_the_power_asked_for(
     rows: tuple[int, int], share: float, mid_p: bool  # noqa: FBT001 - a case
 ) -> None:  # fmt: skip
-    result = tf.smallest_difference({"a": rows[0], "b": rows[1]}, share, mid_p=mid_p)
+    result = smallest_difference({"a": rows[0], "b": rows[1]}, share, mid_p=mid_p)
     apart, smaller = result[".difference"].item(), int(rows[1] < rows[0])
     assert result[".smallest"].item() == "ab"[smaller]
     ordered = (rows[1 - smaller], rows[smaller])
@@ -114,28 +115,28 @@ def share_found(rates: list[float], rows: list[int], test: Any, runs: int = 400)
 
 
 def test_disparity_test_of_several_groups_has_the_power_promised() -> None:
-    test = tf.disparity_test(tf.demographic_parity("group"), times=199, adjust="none")
+    test = disparity_test(tf.demographic_parity("group"), times=199, adjust="none")
     sizes = {"a": 300, "b": 300, "c": 300, "d": 80}
-    apart = tf.smallest_difference(sizes, 0.05)[".difference"].item()
+    apart = smallest_difference(sizes, 0.05)[".difference"].item()
     assert share_found([0.05] * 3 + [0.05 + apart], list(sizes.values()), test) == pytest.approx(0.8, abs=0.05)
-    needed = tf.rows_needed(0.15, 0.1, groups=4)
+    needed = rows_needed(0.15, 0.1, groups=4)
     assert share_found([0.1] * 3 + [0.25], [needed] * 4, test) == pytest.approx(0.8, abs=0.05)
 
 
 def test_fisher_test_of_two_groups_has_the_power_promised() -> None:
-    needed = tf.rows_needed(0.1, 0.1)
+    needed = rows_needed(0.1, 0.1)
     test = tf.pairwise(tf.demographic_parity("group"), adjust="none")
     assert share_found([0.1, 0.2], [needed] * 2, test) == pytest.approx(0.8, abs=0.05)
 
 
 def test_smallest_difference_at_rate_0() -> None:
     rows = (1600, 450)
-    apart = tf.smallest_difference(dict(zip("ab", rows, strict=True)), 0)[".difference"].item()
+    apart = smallest_difference(dict(zip("ab", rows, strict=True)), 0)[".difference"].item()
     assert power((0.0, apart), rows) == pytest.approx(0.8, abs=0.03)
 
 
 def test_smallest_difference_with_billions_of_rows() -> None:
-    apart = tf.smallest_difference({"a": 10**9, "b": 450_000}, 0.7)[".difference"].item()
+    apart = smallest_difference({"a": 10**9, "b": 450_000}, 0.7)[".difference"].item()
     error = math.sqrt(0.7 * 0.3 / 450_000)
     assert apart == pytest.approx((1.96 + 0.84) * error, rel=0.03)
 
@@ -143,37 +144,37 @@ def test_smallest_difference_with_billions_of_rows() -> None:
 def test_smallest_difference_reads_a_result() -> None:
     loans = lending(3000)
     groups = tf.equalized_odds("race").by_group(loans, "repaid", "approved", pos_label="yes", group_by="sex")
-    result = tf.smallest_difference(groups, times=500)
+    result = smallest_difference(groups, times=500)
     assert result.select("sex", ".metric").rows() == [
         ("female", "sens"), ("male", "sens"), ("female", "spec"), ("male", "spec"),
     ]  # fmt: skip
     part = groups.filter((pl.col("sex") == "male") & (pl.col(".metric") == "spec"))
     sizes = dict(part.select(".group", ".denominator").rows())
     share = float(np.average(part[".estimate"].to_numpy(), weights=part[".denominator"].to_numpy()))
-    alone = tf.smallest_difference(sizes, share, times=500)
+    alone = smallest_difference(sizes, share, times=500)
     assert result[".difference"][3] == alone[".difference"].item()
     assert result[".rows"][3] == min(sizes.values())
 
 
 def test_smallest_difference_is_null_when_unreachable() -> None:
-    assert tf.smallest_difference({"a": 500, "b": 1}, 0.5)[".difference"].item() is None
-    assert tf.smallest_difference({"a": 500}, 0.5)[".difference"].item() is None
+    assert smallest_difference({"a": 500, "b": 1}, 0.5)[".difference"].item() is None
+    assert smallest_difference({"a": 500}, 0.5)[".difference"].item() is None
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: tf.smallest_difference({"a": 10, "b": 10}), "needs the rate of the groups"),
-        (lambda: tf.smallest_difference({"a": 10, "b": 0}, 0.5), "1 or more, not 0"),
-        (lambda: tf.smallest_difference({"a": 10, "b": 5}, 0.5, power=80), "1, not 80; 80 percent is 0.8"),
-        (lambda: tf.smallest_difference({"a": 10, "b": 5}, 40), "`share` is a number from 0 to 1, not 40; 40 percent"),
-        (lambda: tf.rows_needed(10, 0.5), "`difference` is a number between 0 and 1, not 10; 10 percent is 0.1"),
-        (lambda: tf.smallest_difference(lending(10)), "has no column '.metric'"),
-        (lambda: tf.rows_needed(0.6, 0.5), "No rate is 0.6 from 0.5"),
-        (lambda: tf.rows_needed(0.1, 0.5, groups=1), "2 to 10000"),
-        (lambda: tf.rows_needed(0.1, 0.5, times=0), "`times` is a whole number, 1 to 10000000, not 0"),
-        (lambda: tf.rows_needed(0.1, 0.5, seed=-1), "`seed` is a whole number, 0 or more, not -1"),
-        (lambda: tf.rows_needed(0.1, 0.5, mid_p=cast("Any", "no")), "`mid_p` is True or False, not 'no'"),
+        (lambda: smallest_difference({"a": 10, "b": 10}), "needs the rate of the groups"),
+        (lambda: smallest_difference({"a": 10, "b": 0}, 0.5), "1 or more, not 0"),
+        (lambda: smallest_difference({"a": 10, "b": 5}, 0.5, power=80), "1, not 80; 80 percent is 0.8"),
+        (lambda: smallest_difference({"a": 10, "b": 5}, 40), "`share` is a number from 0 to 1, not 40; 40 percent"),
+        (lambda: rows_needed(10, 0.5), "`difference` is a number between 0 and 1, not 10; 10 percent is 0.1"),
+        (lambda: smallest_difference(lending(10)), "has no column '.metric'"),
+        (lambda: rows_needed(0.6, 0.5), "No rate is 0.6 from 0.5"),
+        (lambda: rows_needed(0.1, 0.5, groups=1), "2 to 10000"),
+        (lambda: rows_needed(0.1, 0.5, times=0), "`times` is a whole number, 1 to 10000000, not 0"),
+        (lambda: rows_needed(0.1, 0.5, seed=-1), "`seed` is a whole number, 0 or more, not -1"),
+        (lambda: rows_needed(0.1, 0.5, mid_p=cast("Any", "no")), "`mid_p` is True or False, not 'no'"),
     ],
 )  # fmt: skip
 def test_bad_sample_size_arguments_raise(call: Any, message: str) -> None:
@@ -183,4 +184,4 @@ def test_bad_sample_size_arguments_raise(call: Any, message: str) -> None:
 
 def test_too_small_difference_raises() -> None:
     with pytest.raises(tf.ArgumentError, match="More than 10,000,000 rows a group"):
-        tf.rows_needed(1e-5, 0.5, times=200)
+        rows_needed(1e-5, 0.5, times=200)

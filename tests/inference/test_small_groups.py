@@ -12,6 +12,7 @@ from scipy.stats import betabinom, fisher_exact
 from statsmodels.stats.proportion import confint_proportions_2indep
 
 import tidyfair as tf
+from tidyfair import inference
 from tidyfair.datasets import lending
 
 if TYPE_CHECKING:
@@ -20,16 +21,16 @@ if TYPE_CHECKING:
 
 def test_lump_rare_adds_a_column(engine: Callable[[pl.DataFrame], Any]) -> None:
     people = pl.DataFrame({"race": ["a"] * 5 + ["b"] * 2 + ["c", None, None], "p": [1, 0] * 5})
-    result = as_polars(tf.lump_rare(engine(people), "race", 3, other="rare"))
+    result = as_polars(inference.lump_rare(engine(people), "race", 3, other="rare"))
     assert result["race_lumped"].to_list() == ["a"] * 5 + ["rare"] * 3 + [None] * 2
     assert result.select("race", "p").equals(people)
-    assert tf.lump_rare(people, "race", 1, name="same")["same"].equals(people["race"].alias("same"))
+    assert inference.lump_rare(people, "race", 1, name="same")["same"].equals(people["race"].alias("same"))
     with pytest.raises(tf.ArgumentError, match="'a' is a group of its own"):
-        tf.lump_rare(people, "race", 3, other="a")
+        inference.lump_rare(people, "race", 3, other="a")
     with pytest.raises(tf.ColumnError, match="'p' already"):
-        tf.lump_rare(people, "race", 3, name="p")
+        inference.lump_rare(people, "race", 3, name="p")
     with pytest.raises(tf.ColumnError, match="no column 'rice'"):
-        tf.lump_rare(people, "rice", 3)
+        inference.lump_rare(people, "rice", 3)
 
 
 def test_shrunken_rates_maximize_the_beta_binomial_likelihood() -> None:
@@ -38,7 +39,7 @@ def test_shrunken_rates_maximize_the_beta_binomial_likelihood() -> None:
         pl.DataFrame({"g": [name] * n, "p": [1] * k + [0] * (n - k)})
         for name, k, n in zip("abcde", hits, rows, strict=True)
     )
-    result = tf.shrunken_rates(tf.demographic_parity("g"), people, estimate="p")
+    result = inference.shrunken_rates(tf.demographic_parity("g"), people, estimate="p")
     middle = hits.sum() / rows.sum()
 
     def likelihood(strength: float) -> float:
@@ -55,10 +56,10 @@ def test_shrunken_rates_maximize_the_beta_binomial_likelihood() -> None:
 
 def test_groups_without_variation_shrink_to_the_mean() -> None:
     people = pl.DataFrame({"g": list("ab") * 20, "p": [1, 1, 0, 0] * 10})
-    result = tf.shrunken_rates(tf.demographic_parity("g"), people, estimate="p")
+    result = inference.shrunken_rates(tf.demographic_parity("g"), people, estimate="p")
     assert result[".estimate"].to_list() == [0.5, 0.5]
     assert result[".weight"].to_list() == [0.0, 0.0]
-    by_fold = tf.shrunken_rates(
+    by_fold = inference.shrunken_rates(
         tf.equalized_odds("race"), lending(500), "repaid", "approved", pos_label="yes", group_by="sex"
     )
     assert by_fold.columns[:2] == ["sex", ".metric"]
@@ -74,7 +75,7 @@ def test_missing_truth_by_decision() -> None:
             "lent": lent.astype(np.int64), "sex": ["f", "m"] * 200,
         }
     )  # fmt: skip
-    result = tf.missing_truth(people, "paid", "lent", by="sex")
+    result = inference.missing_truth(people, "paid", "lent", by="sex")
     for sex in ("f", "m"):
         mine = people.filter(pl.col("sex") == sex)
         positive, negative = (mine.filter(pl.col("lent") == side)["paid"] for side in (1, 0))
@@ -88,6 +89,6 @@ def test_missing_truth_by_decision() -> None:
         theirs: Any = fisher_exact(table)
         assert row[".p_value"] == pytest.approx(theirs[1], rel=1e-6)
         assert row[".p_adjusted"] < 0.001
-    assert tf.missing_truth(people, "paid", "lent")[".n"].item() == 400
+    assert inference.missing_truth(people, "paid", "lent")[".n"].item() == 400
     with pytest.raises(tf.ArgumentError, match="'yes' is not among the predictions"):
-        tf.missing_truth(people, "paid", "lent", positive="yes")
+        inference.missing_truth(people, "paid", "lent", positive="yes")

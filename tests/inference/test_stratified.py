@@ -11,6 +11,7 @@ from scipy.stats import chi2
 from statsmodels.stats.contingency_tables import StratifiedTable
 
 import tidyfair as tf
+from tidyfair import inference
 from tidyfair.datasets import lending
 from tidyfair.intervals.proportions import cochran_mantel_haenszel, homogeneity, mantel_haenszel
 
@@ -32,7 +33,7 @@ def strata(metric: str = "selection", group: str = "Black", other: str = "White"
 @pytest.mark.parametrize("metric", ["selection", "sens"])
 def test_adjusted_difference_and_tests_equal_statsmodels(metric: str) -> None:
     made = tf.equal_opportunity("race") if metric == "sens" else tf.demographic_parity("race")
-    result = tf.stratified(made, within="age_band")(LOANS, "y", "p")
+    result = inference.stratified(made, within="age_band")(LOANS, "y", "p")
     hits, rows, other, others = strata(metric)
     row = result.filter(pl.col(".group") == "Black").row(0, named=True)
     assert row[".crude"] == pytest.approx(hits.sum() / rows.sum() - other.sum() / others.sum())
@@ -86,7 +87,7 @@ def people(**strata: tuple[tuple[int, int], tuple[int, int]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["s", "g", "p"], orient="row")
 
 
-PARITY = tf.stratified(tf.demographic_parity("g"), within="s")
+PARITY = inference.stratified(tf.demographic_parity("g"), within="s")
 
 
 def test_pattern_names_simpson_and_heterogeneity() -> None:
@@ -104,20 +105,20 @@ def test_pattern_names_simpson_and_heterogeneity() -> None:
 
 def test_reference_and_outer_groups() -> None:
     to = tf.demographic_parity("race", aggregate=tf.difference(to="Asian"))
-    result = tf.stratified(to, within="age_band")(LOANS, estimate="p")
+    result = inference.stratified(to, within="age_band")(LOANS, estimate="p")
     assert result[".other"].unique().to_list() == ["Asian"]
     assert len(result) == 4
-    by_sex = tf.stratified(tf.demographic_parity("race"), within="age_band")(LOANS, estimate="p", group_by="sex")
+    by_sex = inference.stratified(tf.demographic_parity("race"), within="age_band")(LOANS, estimate="p", group_by="sex")
     part = LOANS.filter(pl.col("sex") == "male")
-    alone = tf.stratified(tf.demographic_parity("race"), within="age_band", adjust="none")(part, estimate="p")
+    alone = inference.stratified(tf.demographic_parity("race"), within="age_band", adjust="none")(part, estimate="p")
     male = by_sex.filter(pl.col("sex") == "male").drop("sex", ".p_adjusted", ".adjustment")
     assert male.equals(alone.drop(".p_adjusted", ".adjustment"))
 
 
 def test_stratified_rejects_bad_metrics_and_strata() -> None:
     with pytest.raises(tf.ArgumentError, match="compares several rates"):
-        tf.stratified(tf.equalized_odds("race"), within="age_band")(LOANS, "y", "p")
+        inference.stratified(tf.equalized_odds("race"), within="age_band")(LOANS, "y", "p")
     with pytest.raises(tf.ArgumentError, match="is a feature or a stratum"):
-        tf.stratified(tf.demographic_parity("race"), within="race")(LOANS, estimate="p")
+        inference.stratified(tf.demographic_parity("race"), within="race")(LOANS, estimate="p")
     with pytest.raises(tf.ArgumentError, match="names their columns"):
-        tf.stratified(tf.demographic_parity("race"), within=[])
+        inference.stratified(tf.demographic_parity("race"), within=[])

@@ -14,6 +14,7 @@ from conftest import answer_kind, as_polars
 from scipy import stats
 
 import tidyfair as tf
+from tidyfair import inference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,12 +105,12 @@ def assert_brute_force(result: pl.DataFrame, data: pl.DataFrame, name: str, feat
 @pytest.mark.parametrize("name", RATES)
 def test_conjunctions_equal_brute_force(people: pl.DataFrame, name: str, depth: int) -> None:
     features = ["sex", "race", "age"]
-    search = tf.subgroup_search(RATES[name][0], features, depth=depth, times=20)
+    search = inference.subgroup_search(RATES[name][0], features, depth=depth, times=20)
     assert_brute_force(search(people, "truth", "estimate"), people, name, features, depth)
 
 
 def test_subgroup_rate_equals_the_metric_on_its_rows(people: pl.DataFrame) -> None:
-    result = tf.subgroup_search(tf.fall_out, ["sex", "race"], times=20)(people, "truth", "estimate")
+    result = inference.subgroup_search(tf.fall_out, ["sex", "race"], times=20)(people, "truth", "estimate")
     rates = dict(result.select(".subgroup", ".estimate").rows())
     for text, (_, rows) in conjunctions(people, ["sex", "race"], 2).items():
         alone = tf.fall_out(rows, "truth", "estimate", pos_label=1, labels=[0, 1], on_undefined="ignore")
@@ -119,14 +120,14 @@ def test_subgroup_rate_equals_the_metric_on_its_rows(people: pl.DataFrame) -> No
 @pytest.mark.parametrize("name", ["fall_out", "selection_rate"])
 def test_outer_groups_are_searched_separately(people: pl.DataFrame, name: str) -> None:
     features = ["sex", "race"]
-    result = tf.subgroup_search(RATES[name][0], features, times=20)(people, "truth", "estimate", group_by="fold")
+    result = inference.subgroup_search(RATES[name][0], features, times=20)(people, "truth", "estimate", group_by="fold")
     assert result.columns[:2] == ["fold", ".metric"]
     for (fold,), part in people.group_by("fold"):
         assert_brute_force(result.filter(fold=fold), part, name, features, 2)
 
 
 def test_sides_and_grouped_frames_are_searched_separately(people: pl.DataFrame) -> None:
-    search = tf.subgroup_search(tf.accuracy, ["race"], times=20)
+    search = inference.subgroup_search(tf.accuracy, ["race"], times=20)
     by_side = search(people, "truth", "estimate", group_by=tf.privileged(sex="m"))
     for side, sex in (("privileged", "m"), ("unprivileged", "f")):
         assert_brute_force(by_side.filter(side=side), people.filter(sex=sex), "accuracy", ["race"], 1)
@@ -136,20 +137,22 @@ def test_sides_and_grouped_frames_are_searched_separately(people: pl.DataFrame) 
 
 def test_rows_on_neither_side_are_searched(people: pl.DataFrame) -> None:
     sides = tf.privileged({"age": 20}, unprivileged={"age": 30})
-    result = tf.subgroup_search(tf.accuracy, ["sex"], times=20)(people, "truth", "estimate", group_by=sides)
+    result = inference.subgroup_search(tf.accuracy, ["sex"], times=20)(people, "truth", "estimate", group_by=sides)
     neither = people.filter(pl.col("age") > 30)
     assert_brute_force(result.filter(side="neither"), neither, "accuracy", ["sex"], 1)
 
 
 def test_search_with_threshold(people: pl.DataFrame) -> None:
     made = people.with_columns(estimate=(pl.col("score") >= 0.7).cast(pl.Int64))
-    result = tf.subgroup_search(tf.fall_out, ["sex", "age"], times=20)(people, "truth", probs="score", threshold=0.7)
+    result = inference.subgroup_search(tf.fall_out, ["sex", "age"], times=20)(
+        people, "truth", probs="score", threshold=0.7
+    )
     assert_brute_force(result, made, "fall_out", ["sex", "age"], 2)
 
 
 def test_search_with_pos_label(people: pl.DataFrame) -> None:
     words = people.with_columns(pl.col("truth", "estimate").replace_strict({0: "no", 1: "yes"}, return_dtype=pl.String))
-    search = tf.subgroup_search(tf.fall_out, ["sex", "race"], times=20)
+    search = inference.subgroup_search(tf.fall_out, ["sex", "race"], times=20)
     assert search(words, "truth", "estimate", pos_label="yes").equals(search(people, "truth", "estimate"))
     other = search(words, "truth", "estimate", pos_label="no")
     upside_down = people.with_columns(truth=1 - pl.col("truth"), estimate=1 - pl.col("estimate"))
@@ -159,18 +162,18 @@ def test_search_with_pos_label(people: pl.DataFrame) -> None:
 def test_search_takes_numbers_booleans_and_expressions(people: pl.DataFrame) -> None:
     made = people.with_columns(rich=pl.col("income") > 1)
     rich: Any = (pl.col("income") > 1).alias("rich")
-    result = tf.subgroup_search(tf.accuracy, ["age", rich], times=20)(people, "truth", "estimate")
+    result = inference.subgroup_search(tf.accuracy, ["age", rich], times=20)(people, "truth", "estimate")
     assert_brute_force(result, made, "accuracy", ["age", "rich"], 2)
 
 
 def test_depth_beyond_the_features_adds_nothing(people: pl.DataFrame) -> None:
-    two, nine = (tf.subgroup_search(tf.accuracy, ["sex", "race"], depth=depth, times=20) for depth in (2, 9))
+    two, nine = (inference.subgroup_search(tf.accuracy, ["sex", "race"], depth=depth, times=20) for depth in (2, 9))
     assert nine(people, "truth", "estimate").equals(two(people, "truth", "estimate"))
 
 
 @pytest.mark.parametrize("min_n", [1, 20, 60, 1_000])
 def test_subgroups_below_min_n_have_no_p_value(people: pl.DataFrame, min_n: int) -> None:
-    search = tf.subgroup_search(tf.fall_out, ["sex", "race", "age"], min_n=min_n, times=50)
+    search = inference.subgroup_search(tf.fall_out, ["sex", "race", "age"], min_n=min_n, times=50)
     result = search(people, "truth", "estimate")
     assert_brute_force(result, people, "fall_out", ["sex", "race", "age"], 2)
     for row in result.to_dicts():
@@ -183,7 +186,7 @@ def test_subgroups_below_min_n_have_no_p_value(people: pl.DataFrame, min_n: int)
 
 
 def test_subgroups_are_sorted_by_standardized_distance(people: pl.DataFrame) -> None:
-    result = tf.subgroup_search(tf.accuracy, ["sex", "race", "age"], times=50)(people, "truth", "estimate")
+    result = inference.subgroup_search(tf.accuracy, ["sex", "race", "age"], times=50)(people, "truth", "estimate")
     held, total = counts(people, "accuracy")
     share = held / total
 
@@ -200,14 +203,14 @@ def test_subgroups_are_sorted_by_standardized_distance(people: pl.DataFrame) -> 
 
 def test_subgroup_of_all_rows_has_no_other_group() -> None:
     data = pl.DataFrame({"estimate": [0, 1, 1], "sex": ["f", "f", "f"]})
-    result = tf.subgroup_search(tf.selection_rate, ["sex"])(data, estimate="estimate")
+    result = inference.subgroup_search(tf.selection_rate, ["sex"])(data, estimate="estimate")
     row = result.select(".estimate", ".rest", ".p_value", ".p_adjusted", ".status").row(0)
     assert row == (pytest.approx(2 / 3, rel=1e-12), None, None, None, "no_other_group")
 
 
 def test_search_with_zero_denominator_gives_null() -> None:
     data = pl.DataFrame({"truth": [1, 1, 1], "estimate": [0, 1, 1], "sex": [*"ffm"]})
-    result = tf.subgroup_search(tf.fall_out, ["sex"])(data, "truth", "estimate")
+    result = inference.subgroup_search(tf.fall_out, ["sex"])(data, "truth", "estimate")
     assert result[".status"].to_list() == ["zero_denominator"] * 2
     for column in (".estimate", ".rest", ".difference", ".p_value", ".p_adjusted"):
         assert result[column].null_count() == 2
@@ -216,7 +219,7 @@ def test_search_with_zero_denominator_gives_null() -> None:
 @pytest.mark.parametrize("constant", [0, 1])
 def test_equal_outcomes_have_p_value_1(constant: int) -> None:
     data = pl.DataFrame({"estimate": [constant] * 6, "sex": [*"ffmmmm"], "race": [*"ababab"]})
-    result = tf.subgroup_search(tf.selection_rate, ["sex", "race"], times=50)(
+    result = inference.subgroup_search(tf.selection_rate, ["sex", "race"], times=50)(
         data, estimate="estimate", pos_label=1, labels=[0, 1]
     )
     assert set(result[".p_value"]) == set(result[".p_adjusted"]) == {1.0}
@@ -229,7 +232,7 @@ def test_equal_outcomes_have_p_value_1(constant: int) -> None:
 def test_same_seed_gives_same_search_in_any_row_order(people: pl.DataFrame) -> None:
     options: list[dict[str, Any]] = [{}, {"group_by": "fold"}, {"group_by": ["fold", "sex"]}]
     for seed, item in itertools.product((0, 7), options):
-        search = tf.subgroup_search(tf.fall_out, ["race", "age"], times=100, seed=seed)
+        search = inference.subgroup_search(tf.fall_out, ["race", "age"], times=100, seed=seed)
         result = search(people, "truth", "estimate", **item)
         shuffled = people.sample(fraction=1, shuffle=True, seed=seed)
         assert search(people, "truth", "estimate", **item).equals(result)
@@ -238,7 +241,7 @@ def test_same_seed_gives_same_search_in_any_row_order(people: pl.DataFrame) -> N
 
 def test_another_seed_changes_only_p_values(people: pl.DataFrame) -> None:
     one, other = (
-        tf.subgroup_search(tf.fall_out, ["race", "age"], times=100, seed=seed)(people, "truth", "estimate")
+        inference.subgroup_search(tf.fall_out, ["race", "age"], times=100, seed=seed)(people, "truth", "estimate")
         for seed in (0, 1)
     )
     chances = [".p_value", ".p_adjusted"]
@@ -253,8 +256,8 @@ def test_audits_on_every_engine(
     # pandas turns whole numbers with gaps into floats
     whole = people.drop_nulls()
     for audit in (
-        tf.subgroup_search(tf.fall_out, ["sex", "race"], times=50),
-        tf.linear_subgroup(tf.fall_out, ["age", "income"]),
+        inference.subgroup_search(tf.fall_out, ["sex", "race"], times=50),
+        inference.linear_subgroup(tf.fall_out, ["age", "income"]),
     ):
         data = engine(whole)
         expected = audit(whole, "truth", "estimate", group_by=group_by)
@@ -272,7 +275,10 @@ def test_audits_on_every_engine(
 @pytest.mark.parametrize("kind", ["search", "linear"])
 def test_outer_keys_keep_their_type(people: pl.DataFrame, dtype: Any, kind: str) -> None:
     typed = people.with_columns(pl.col("fold").cast(pl.String).cast(dtype))
-    searched, split = tf.subgroup_search(tf.accuracy, ["sex"], times=5), tf.linear_subgroup(tf.accuracy, ["age"])
+    searched, split = (
+        inference.subgroup_search(tf.accuracy, ["sex"], times=5),
+        inference.linear_subgroup(tf.accuracy, ["age"]),
+    )
     result = (searched if kind == "search" else split)(typed, "truth", "estimate", group_by="fold")
     assert result.schema["fold"] == dtype
 
@@ -280,13 +286,15 @@ def test_outer_keys_keep_their_type(people: pl.DataFrame, dtype: Any, kind: str)
 def test_side_column_keeps_its_type(people: pl.DataFrame) -> None:
     sides = tf.privileged(sex="m")
     metric = tf.accuracy(people, "truth", "estimate", group_by=sides)
-    result = tf.subgroup_search(tf.accuracy, ["race"], times=5)(people, "truth", "estimate", group_by=sides)
+    result = inference.subgroup_search(tf.accuracy, ["race"], times=5)(people, "truth", "estimate", group_by=sides)
     assert result.schema["side"] == metric.schema["side"]
 
 
 @pytest.mark.parametrize("group_by", [None, "fold"])
 def test_no_rows_give_an_empty_result(people: pl.DataFrame, group_by: str | None) -> None:
-    result = tf.subgroup_search(tf.accuracy, ["sex"], times=5)(people[:0], "truth", "estimate", group_by=group_by)
+    result = inference.subgroup_search(tf.accuracy, ["sex"], times=5)(
+        people[:0], "truth", "estimate", group_by=group_by
+    )
     assert result.is_empty()
 
 
@@ -311,7 +319,7 @@ def test_p_value_of_two_groups_equals_hypergeometric(held: int, size: int, other
     middle = size * (held + others_held) / (size + others)
     exact = float(chance.pmf(possible)[np.abs(possible - middle) >= abs(held - middle) - 1e-9].sum())
     times = 20_000
-    result = tf.subgroup_search(tf.selection_rate, ["sex"], times=times)(data, estimate="estimate")
+    result = inference.subgroup_search(tf.selection_rate, ["sex"], times=times)(data, estimate="estimate")
     assert set(result[".subgroup"]) == {"sex=f", "sex=m"}
     for value in result[".p_value"]:
         assert value == pytest.approx(exact, abs=drawn(exact, times))
@@ -335,7 +343,7 @@ def test_p_values_equal_full_enumeration() -> None:
     every = {text: np.array([striking(deal, mine) for deal in deals]) for text, mine in members.items()}
     largest = np.max(list(every.values()), axis=0)
     times = 20_000
-    result = tf.subgroup_search(tf.selection_rate, [*features], times=times)(data, estimate="estimate")
+    result = inference.subgroup_search(tf.selection_rate, [*features], times=times)(data, estimate="estimate")
     assert len(result) == len(members) == 10
     for text, p_value, p_adjusted in result.select(".subgroup", ".p_value", ".p_adjusted").rows():
         own = striking(data["estimate"].to_numpy(), members[text]) - 1e-9
@@ -352,12 +360,14 @@ def test_only_denominator_rows_are_permuted() -> None:
     possible = np.arange(11)
     middle = 10 * 11 / 35
     exact = float(chance.pmf(possible)[np.abs(possible - middle) >= abs(6 - middle) - 1e-9].sum())
-    result = tf.subgroup_search(tf.fall_out, ["sex"], times=20_000)(data, "truth", "estimate")
+    result = inference.subgroup_search(tf.fall_out, ["sex"], times=20_000)(data, "truth", "estimate")
     assert result[".p_value"].to_list() == [pytest.approx(exact, abs=drawn(exact, 20_000))] * 2
 
 
 def test_adjusted_p_value_is_never_below_the_raw_one(people: pl.DataFrame) -> None:
-    result = tf.subgroup_search(tf.fall_out, ["sex", "race", "age"], depth=3, times=200)(people, "truth", "estimate")
+    result = inference.subgroup_search(tf.fall_out, ["sex", "race", "age"], depth=3, times=200)(
+        people, "truth", "estimate"
+    )
     known = result.drop_nulls(".p_value")
     assert (known[".p_adjusted"] >= known[".p_value"]).all()
     assert (known[".p_adjusted"] > known[".p_value"]).any()
@@ -368,7 +378,7 @@ def test_adjusted_p_value_is_never_below_the_raw_one(people: pl.DataFrame) -> No
 def test_adjustment_covers_only_searched_subgroups() -> None:
     random = np.random.default_rng(4)
     data = pl.DataFrame({"estimate": random.integers(0, 2, 60), "race": ["a"] * 35 + [*"bcdef"] * 5})
-    one_only = tf.subgroup_search(tf.selection_rate, ["race"], min_n=6, times=500)(data, estimate="estimate")
+    one_only = inference.subgroup_search(tf.selection_rate, ["race"], min_n=6, times=500)(data, estimate="estimate")
     searched = one_only.filter(pl.col(".status") == "ok")
     assert searched[".subgroup"].to_list() == ["race=a"]
     assert searched[".p_adjusted"].to_list() == searched[".p_value"].to_list()
@@ -384,7 +394,9 @@ def test_familywise_error_rate_without_disparity() -> None:
             **{name: random.integers(0, 3, runs * rows) for name in features},
         }
     )  # fmt: skip
-    result = tf.subgroup_search(tf.selection_rate, features, times=times)(data, estimate="estimate", group_by="run")
+    result = inference.subgroup_search(tf.selection_rate, features, times=times)(
+        data, estimate="estimate", group_by="run"
+    )
     smallest = result.group_by("run").agg(pl.col(".p_value", ".p_adjusted").min(), pl.len())
     assert set(smallest["len"]) == {66}
     raw, adjusted = (int((smallest[name] < level).sum()) for name in (".p_value", ".p_adjusted"))
@@ -398,7 +410,7 @@ def test_permutation_costs_little_more_than_shuffling_rows() -> None:
     features = [f"x{index}" for index in range(8)]
     data = pl.DataFrame({name: random.integers(0, 4, rows) for name in features})
     outcomes = random.random(rows) < 0.5
-    search = tf.subgroup_search(tf.selection_rate, features, times=times)
+    search = inference.subgroup_search(tf.selection_rate, features, times=times)
     data = data.with_columns(estimate=outcomes)
     start = time.process_time()
     for _ in range(times):
@@ -416,7 +428,7 @@ def test_planted_disparity_is_ranked_first() -> None:
     data = pl.DataFrame({"sex": random.choice(["f", "m"], rows), "race": random.choice(["a", "b", "c"], rows)})
     hurt = ((data["sex"] == "f") & (data["race"] == "c")).to_numpy()
     data = data.with_columns(estimate=random.random(rows) < np.where(hurt, 0.15, 0.5))
-    first = tf.subgroup_search(tf.selection_rate, ["sex", "race"], times=500)(data, estimate="estimate").row(
+    first = inference.subgroup_search(tf.selection_rate, ["sex", "race"], times=500)(data, estimate="estimate").row(
         0, named=True
     )
     assert first[".subgroup"] == "sex=f & race=c"
@@ -454,14 +466,14 @@ def assert_split(result: pl.DataFrame, expected: list[dict[str, Any]]) -> None:
 def test_linear_subgroup_equals_least_squares(people: pl.DataFrame, name: str, features: list[str]) -> None:
     metric, about, met = RATES[name]
     rows = people.with_columns(met=met).filter(about)
-    result = tf.linear_subgroup(metric, features)(people, "truth", "estimate")
+    result = inference.linear_subgroup(metric, features)(people, "truth", "estimate")
     assert result[".metric"].to_list() == [name, name]
     assert_split(result, split_by_hand(rows, features, "met", len(people)))
 
 
 def test_linear_subgroup_by_outer_group_equals_least_squares(people: pl.DataFrame) -> None:
     metric, about, met = RATES["miss_rate"]
-    result = tf.linear_subgroup(metric, ["age", "income"])(people, "truth", "estimate", group_by="fold")
+    result = inference.linear_subgroup(metric, ["age", "income"])(people, "truth", "estimate", group_by="fold")
     assert result["fold"].to_list() == [1, 1, 2, 2, 3, 3]
     for (fold,), part in people.group_by("fold"):
         rows = part.with_columns(met=met).filter(about)
@@ -469,10 +481,10 @@ def test_linear_subgroup_by_outer_group_equals_least_squares(people: pl.DataFram
 
 
 SCORED: dict[str, tuple[tf.Metric, pl.Expr, pl.Expr]] = {
-    "fpr": (tf.generalized_false_positive_rate, FALSE, pl.col("score")),
+    "fpr": (tf.balance_for_negative_class, FALSE, pl.col("score")),
     "fnr": (tf.generalized_false_negative_rate, TRUE, 1 - pl.col("score")),
     "tnr": (tf.generalized_true_negative_rate, FALSE, 1 - pl.col("score")),
-    "tpr": (tf.generalized_true_positive_rate, TRUE, pl.col("score")),
+    "tpr": (tf.balance_for_positive_class, TRUE, pl.col("score")),
 }
 
 
@@ -480,37 +492,37 @@ SCORED: dict[str, tuple[tf.Metric, pl.Expr, pl.Expr]] = {
 def test_linear_subgroup_of_scores(people: pl.DataFrame, name: str) -> None:
     metric, about, score = SCORED[name]
     rows = people.with_columns(met=score).filter(about)
-    result = tf.linear_subgroup(metric, ["age", "income"])(people, "truth", probs="score")
+    result = inference.linear_subgroup(metric, ["age", "income"])(people, "truth", probs="score")
     assert_split(result, split_by_hand(rows, ["age", "income"], "met", len(people)))
 
 
 def test_linear_subgroup_takes_booleans(people: pl.DataFrame) -> None:
     made = people.with_columns(woman=pl.col("sex") == "f")
     rows = made.with_columns(met=YES).filter(YES | NO)
-    result = tf.linear_subgroup(tf.selection_rate, ["woman"])(made, estimate="estimate")
+    result = inference.linear_subgroup(tf.selection_rate, ["woman"])(made, estimate="estimate")
     assert_split(result, split_by_hand(rows, ["woman"], "met", len(people)))
 
 
 def test_linear_subgroup_with_threshold(people: pl.DataFrame) -> None:
     rows = people.with_columns(met=pl.col("score") >= 0.7).filter(FALSE)
-    result = tf.linear_subgroup(tf.fall_out, ["age", "income"])(people, "truth", probs="score", threshold=0.7)
+    result = inference.linear_subgroup(tf.fall_out, ["age", "income"])(people, "truth", probs="score", threshold=0.7)
     assert_split(result, split_by_hand(rows, ["age", "income"], "met", len(people)))
 
 
 def test_linear_subgroup_conditions_describe_the_split() -> None:
     data = pl.DataFrame({"age": [20, 30, 40, 50], "rank": [0, 1, 1, 0], "estimate": [1, 1, 0, 0]})
-    result = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
+    result = inference.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
     assert result[".subgroup"].to_list() == ["-0.04 (age - 35) < 0", "-0.04 (age - 35) > 0"]
     assert result.select(".estimate", ".overall", ".denominator").rows() == [(0.0, 0.5, 2), (1.0, 0.5, 2)]
     slanted = data.with_columns(estimate=pl.Series([0, 0, 1, 0]))
-    result = tf.linear_subgroup(tf.selection_rate, ["age", "rank"])(slanted, estimate="estimate")
+    result = inference.linear_subgroup(tf.selection_rate, ["age", "rank"])(slanted, estimate="estimate")
     assert result[".subgroup"].to_list() == [f"0.01 (age - 35) + 0.5 (rank - 0.5) {side} 0" for side in "<>"]
     assert result[".denominator"].to_list() == [2, 2]
 
 
 def test_rows_fitted_at_the_overall_rate_are_in_neither_half() -> None:
     data = pl.DataFrame({"age": [1, 2, 2, 3], "estimate": [0, 1, 0, 1]})
-    result = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
+    result = inference.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
     assert result.select(".estimate", ".denominator", ".share", ".violation").rows() == [
         (0.0, 1, 0.25, 0.125),
         (1.0, 1, 0.25, 0.125),
@@ -518,7 +530,7 @@ def test_rows_fitted_at_the_overall_rate_are_in_neither_half() -> None:
 
 
 def test_linear_subgroup_does_not_depend_on_row_order(people: pl.DataFrame) -> None:
-    audit = tf.linear_subgroup(tf.fall_out, ["age", "income"])
+    audit = inference.linear_subgroup(tf.fall_out, ["age", "income"])
     result = audit(people, "truth", "estimate", group_by="fold")
     for seed in range(3):
         shuffled = people.sample(fraction=1, shuffle=True, seed=seed)
@@ -527,35 +539,37 @@ def test_linear_subgroup_does_not_depend_on_row_order(people: pl.DataFrame) -> N
 
 def test_linear_subgroup_with_zero_denominator() -> None:
     data = pl.DataFrame({"truth": [1, 1, 0, 0], "estimate": [0, 1, 0, 1], "age": [1, 2, 3, 4], "fold": [1, 1, 2, 2]})
-    result = tf.linear_subgroup(tf.fall_out, ["age"])(data, "truth", "estimate", group_by="fold")
+    result = inference.linear_subgroup(tf.fall_out, ["age"])(data, "truth", "estimate", group_by="fold")
     assert result.select("fold", ".status").rows() == [(1, "zero_denominator")] * 2 + [(2, "ok")] * 2
     assert result.row(0, named=True)[".estimate"] is None
 
 
 def test_linear_subgroup_of_equal_outcomes_is_empty() -> None:
     data = pl.DataFrame({"age": [1, 2, 1, 2], "estimate": [1, 1, 1, 1]})
-    result = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate", pos_label=1, labels=[0, 1])
+    result = inference.linear_subgroup(tf.selection_rate, ["age"])(
+        data, estimate="estimate", pos_label=1, labels=[0, 1]
+    )
     for row in result.select(".overall", ".violation", ".denominator", ".status").rows():
         assert row == (1.0, 0.0, 0, "nobody")
 
 
 def test_linear_subgroup_without_correlation_is_empty() -> None:
     data = pl.DataFrame({"age": [1, 2, 1, 2], "estimate": [0, 0, 1, 1]})
-    result = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
+    result = inference.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
     assert result.select(".estimate", ".violation", ".denominator", ".status").rows() == [(None, 0.0, 0, "nobody")] * 2
 
 
 def test_linear_subgroup_of_a_constant_feature_is_empty() -> None:
     for selected in range(1, 13):
         data = pl.DataFrame({"age": [1] * 13, "estimate": [1] * selected + [0] * (13 - selected)})
-        result = tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
+        result = inference.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
         assert result[".status"].to_list() == ["nobody", "nobody"]
 
 
 @pytest.mark.parametrize("far", [-1e5, 1e5, 1e9, -1e9])
 def test_shifted_or_mirrored_feature_gives_the_same_split(people: pl.DataFrame, far: float) -> None:
     columns = [".estimate", ".overall", ".violation", ".denominator", ".share", ".status"]
-    audit = tf.linear_subgroup(tf.accuracy, ["age"])
+    audit = inference.linear_subgroup(tf.accuracy, ["age"])
     here = audit(people, "truth", "estimate").select(columns)
     for mirrored in (1, -1):
         moved = people.with_columns(age=mirrored * pl.col("age") + far)
@@ -565,7 +579,7 @@ def test_shifted_or_mirrored_feature_gives_the_same_split(people: pl.DataFrame, 
 @pytest.mark.parametrize(("scale", "shift"), [(1.0, 1e10), (1.0, 1.7e15), (1e200, 0.0), (1e-200, 0.0)])
 def test_scaled_feature_gives_the_same_split(people: pl.DataFrame, scale: float, shift: float) -> None:
     columns = [".estimate", ".overall", ".violation", ".denominator", ".status"]
-    audit = tf.linear_subgroup(tf.accuracy, ["age"])
+    audit = inference.linear_subgroup(tf.accuracy, ["age"])
     moved = people.with_columns(age=pl.col("age") * scale + shift)
     expected = audit(people, "truth", "estimate").select(columns)
     assert audit(moved, "truth", "estimate").select(columns).equals(expected)
@@ -573,7 +587,7 @@ def test_scaled_feature_gives_the_same_split(people: pl.DataFrame, scale: float,
 
 # Bad input
 
-AUDITS: list[Callable[[Any, Any], Any]] = [tf.subgroup_search, tf.linear_subgroup]
+AUDITS: list[Callable[[Any, Any], Any]] = [inference.subgroup_search, inference.linear_subgroup]
 
 
 @pytest.mark.parametrize("audit", AUDITS)
@@ -590,9 +604,9 @@ def test_audits_reject_other_metrics(audit: Callable[[Any, Any], Any], name: str
 @pytest.mark.parametrize(
     ("audit", "metric"),
     [
-        (tf.subgroup_search, tf.roc_auc), (tf.subgroup_search, tf.generalized_false_positive_rate),
-        (tf.linear_subgroup, tf.roc_auc), (tf.linear_subgroup, tf.brier_class),
-        (tf.subgroup_search, tf.consistency(["age"])),
+        (inference.subgroup_search, tf.roc_auc), (inference.subgroup_search, tf.balance_for_negative_class),
+        (inference.linear_subgroup, tf.roc_auc), (inference.linear_subgroup, tf.brier_class),
+        (inference.subgroup_search, tf.consistency(["age"])),
     ],
 )  # fmt: skip
 def test_audits_reject_custom_non_rates(audit: Callable[[Any, Any], Any], metric: Any) -> None:
@@ -628,10 +642,10 @@ def test_audits_reject_bad_feature_columns(people: pl.DataFrame, audit: Callable
 
 def test_linear_subgroup_rejects_text_and_missing_values(people: pl.DataFrame) -> None:
     with pytest.raises(tf.ColumnError, match="the column 'sex' is String; a linear threshold needs numbers"):
-        tf.linear_subgroup(tf.fall_out, ["age", "sex"])(people, "truth", "estimate")
+        inference.linear_subgroup(tf.fall_out, ["age", "sex"])(people, "truth", "estimate")
     gaps = people.with_columns(pl.when(pl.col("age") > 20).then("age").alias("age"))
     with pytest.raises(tf.ColumnError, match="values of 'age' are missing or not finite"):
-        tf.linear_subgroup(tf.fall_out, ["age"])(gaps, "truth", "estimate")
+        inference.linear_subgroup(tf.fall_out, ["age"])(gaps, "truth", "estimate")
 
 
 @pytest.mark.parametrize("audit", AUDITS)
@@ -675,13 +689,13 @@ def test_search_rejects_bad_numbers(name: str, least: int) -> None:
     for value in wrong:
         options: dict[str, Any] = {name: value}
         with pytest.raises(tf.ArgumentError, match=f"`{name}` is a whole number, {least} (or more|to [0-9]+), not"):
-            tf.subgroup_search(tf.fall_out, ["age"], **options)
+            inference.subgroup_search(tf.fall_out, ["age"], **options)
 
 
 def test_linear_subgroup_rejects_infinite_features() -> None:
     data = pl.DataFrame({"age": [1.0, math.inf, 3.0, 4.0], "estimate": [1, 0, 1, 0]})
     with pytest.raises(tf.ColumnError, match="'age'"):
-        tf.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
+        inference.linear_subgroup(tf.selection_rate, ["age"])(data, estimate="estimate")
 
 
 def test_audits_compare_and_hash_by_value() -> None:
@@ -695,4 +709,4 @@ def test_audits_compare_and_hash_by_value() -> None:
 
 def test_linear_subgroup_rejects_scores_that_are_no_probabilities(people: pl.DataFrame) -> None:
     with pytest.raises(tf.ColumnError, match="needs probabilities"):
-        tf.linear_subgroup(tf.generalized_false_positive_rate, ["age"])(people, "truth", probs="income")
+        inference.linear_subgroup(tf.balance_for_negative_class, ["age"])(people, "truth", probs="income")

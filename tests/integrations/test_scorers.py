@@ -55,7 +55,7 @@ def test_grid_search_reports_fairness_beside_accuracy(kind: str) -> None:
     people: Any = X.to_pandas() if kind == "pandas" else X
     scoring: Any = {
         "accuracy": "accuracy", "parity": tf.make_scorer(tf.demographic_parity_ratio, by="race"),
-        "odds": tf.make_scorer(tf.equalized_odds_difference, by="sex"),
+        "odds": tf.make_scorer(tf.equalized_odds, by="sex"),
     }  # fmt: skip
     grid: Any = {"logisticregression__C": [0.01, 1.0]}
     search: Any = GridSearchCV
@@ -96,12 +96,12 @@ def test_grid_search_with_two_scorers() -> None:
 
 def test_score_equals_the_metric_of_the_fold() -> None:
     model = pipeline()
-    scorer = tf.make_scorer(tf.equalized_odds_difference, by="sex")
+    scorer = tf.make_scorer(tf.equalized_odds, by="sex")
     scores = cross_validate(model, X.to_pandas(), Y.to_numpy(), cv=KFold(4), scoring=scorer)["test_score"]
     for (train, test), score in zip(KFold(4).split(X), scores, strict=True):
         fitted = pipeline().fit(X[train].to_pandas(), Y.to_numpy()[train])
         rows = X[test].with_columns(y=Y[test], guess=pl.Series(fitted.predict(X[test].to_pandas())))
-        expected = tf.equalized_odds_difference("sex")(rows, "y", "guess")[".estimate"].item()
+        expected = tf.equalized_odds("sex")(rows, "y", "guess")[".estimate"].item()
         assert score == pytest.approx(-expected, abs=1e-12)
 
 
@@ -135,8 +135,8 @@ SCORERS: dict[str, tuple[Callable[[], Any], Callable[[pl.DataFrame], float]]] = 
         lambda rows: tf.accuracy(rows, "y", "guess", case_weights="w")[".estimate"].item(),
     ),
     "a comparison": (
-        lambda: tf.make_scorer(tf.demographic_parity_difference, by="sex"),
-        lambda rows: -tf.demographic_parity_difference("sex")(rows, "y", "guess", case_weights="w")[
+        lambda: tf.make_scorer(tf.demographic_parity, by="sex"),
+        lambda rows: -tf.demographic_parity("sex")(rows, "y", "guess", case_weights="w")[
             ".estimate"
         ].item(),
     ),
@@ -276,7 +276,7 @@ def test_sensitive_features_are_routed_as_frames(kind: str) -> None:
     blind = X.drop("sex").to_pandas()
     params: Any = {"sensitive_features": beside, "sample_weight": WEIGHTS}
     with sklearn.config_context(enable_metadata_routing=True):
-        scorer = tf.make_scorer(tf.demographic_parity_difference, by="sex")
+        scorer = tf.make_scorer(tf.demographic_parity, by="sex")
         scorer.set_score_request(sensitive_features=True, sample_weight=True)
         accuracy = tf.make_scorer(tf.accuracy).set_score_request(sample_weight=True)
         scoring: Any = {"fair": scorer, "right": accuracy}
@@ -414,7 +414,7 @@ def test_scores_are_signed_so_that_greater_is_better() -> None:
     people = pl.DataFrame({"sex": ["f", "f", "m", "m"]})
     known, truth = Known([1, 0, 1, 1]), np.array([1, 0, 1, 0])
     sides = tf.privileged(sex="m")
-    assert tf.make_scorer(tf.demographic_parity_difference(sides))(known, people, truth) == -0.5
+    assert tf.make_scorer(tf.demographic_parity(sides))(known, people, truth) == -0.5
     assert tf.make_scorer(tf.disparate_impact(sides))(known, people, truth) == 0.5
     assert tf.make_scorer(tf.disparate_impact(tf.privileged(sex="f")))(known, people, truth) == 0.5
     assert tf.make_scorer(tf.error_rate)(known, people, truth) == -0.25
@@ -523,7 +523,7 @@ def test_routed_sensitive_features_of_any_kind(by: Any, people: Any) -> None:
 @pytest.mark.parametrize("dtype", ["str", "string[pyarrow]", "string[python]", "object", "category"])
 def test_pandas_text_dtypes_give_the_same_groups(dtype: str) -> None:
     people = pd.DataFrame({"sex": pd.Series(["f", "m", "f", None, "m", "m"], dtype=dtype)})[::-1]
-    scorer = tf.make_scorer(tf.demographic_parity_difference, by="sex")
+    scorer = tf.make_scorer(tf.demographic_parity, by="sex")
     # 1 of 2 women, 2 of 3 men, and the one who is neither
     assert scorer(Known([1, 0, 0, 0, 1, 1]), people, [1] * 6) == pytest.approx(-2 / 3)
 
@@ -570,7 +570,7 @@ def test_scorer_by_several_features(kind: str) -> None:
         "numbered": people.select("race", "age", "sex").to_pandas().set_axis([5, 4, 3], axis=1),
     }  # fmt: skip
     # selected are 1 of 1 (f, a), 0 of 1 (f, b) and 2 of 2 (m, b)
-    assert tf.make_scorer(tf.demographic_parity_difference, by=by)(Known(guess), frames[kind], TRUTH) == -1
+    assert tf.make_scorer(tf.demographic_parity, by=by)(Known(guess), frames[kind], TRUTH) == -1
     assert tf.make_scorer(tf.demographic_parity_ratio, by=by)(Known([1, 1, 1, 0]), frames[kind], TRUTH) == 0.5
 
 
@@ -578,7 +578,7 @@ def test_other_columns_of_a_frame_with_integer_labels_are_kept() -> None:
     people = PEOPLE.to_pandas().rename(columns={"age": 4}).assign(race=["a", "b", "a", "b"])
     model = Probable([0, 1], [[0.7, 0.3], [0.6, 0.4], [0.4, 0.6], [0.3, 0.7]])
     cuts: Any = {"race": {"a": 0.2, "b": 0.6}}
-    scorer = tf.make_scorer(tf.demographic_parity_difference, by=4, threshold=cuts)
+    scorer = tf.make_scorer(tf.demographic_parity, by=4, threshold=cuts)
     assert scorer(model, people, TRUTH) == -1
 
 

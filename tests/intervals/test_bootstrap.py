@@ -58,7 +58,7 @@ def test_bootstrap_fixes_group_sizes_unless_they_matter() -> None:
 
 
 def test_same_seed_gives_same_interval_in_any_set_and_row_order() -> None:
-    fair = tf.metric_set(tf.mcc, tf.demographic_parity("race"), tf.bal_accuracy_group_minimum("sex"))
+    fair = tf.metric_set(tf.mcc, tf.demographic_parity("race"), tf.bal_accuracy.group_minimum("sex"))
     call: dict[str, Any] = {**CALL, "interval": "auto", "times": 500}
     result = fair(LOANS, **call)
     assert fair(LOANS.sample(fraction=1, shuffle=True, seed=4), **call).equals(result)
@@ -111,7 +111,7 @@ def test_range_of_means_covers_the_truth() -> None:
             "p": 0.0,
         }
     )
-    result = tf.mae_difference("g")(frame, "y", "p", interval="auto", times=400, group_by="run")
+    result = tf.mae.difference("g")(frame, "y", "p", interval="auto", times=400, group_by="run")
     assert len(result) == runs
     assert (result[".upper"] > 0).all()
     assert (result[".lower"] == 0).sum() >= 0.88 * runs
@@ -300,5 +300,5 @@ def test_interval_uses_replicates_with_all_groups() -> None:
     sure = pl.DataFrame({"g": ["a"] * 100 + ["b"] * 100, "y": [1, 0] * 100, "s": scores})
     rare = pl.DataFrame({"g": ["c"] * 7, "y": [1] * 6 + [0], "s": [0.1] * 5 + [0.2, 0.15]})
     with pytest.warns(tf.UndefinedWarning, match="the interval is of the others"):
-        result = tf.roc_auc_difference("g")(pl.concat([sure, rare]), "y", probs="s", interval="bootstrap", times=300)
+        result = tf.roc_auc.difference("g")(pl.concat([sure, rare]), "y", probs="s", interval="bootstrap", times=300)
     assert result[".lower"].item() > 0.3

@@ -150,11 +150,11 @@ def test_four_error_free_rows_pass_no_check() -> None:
     people = labelled(tp=2, tn=2)
     quiet: dict[str, Any] = {"times": 200, "on_undefined": "ignore"}
     for limit in (0.6, 0.7, 0.8, 0.9, 0.99):
-        for metric in (tf.f1_group_minimum("g"), tf.f1, gap_of(tf.bal_accuracy, tf.group_minimum())):
+        for metric in (tf.f_meas.group_minimum("g"), tf.f_meas, gap_of(tf.bal_accuracy, tf.group_minimum())):
             result = tf.check(metric, above=limit)(people, "t", "e", **quiet)
             assert result[".verdict"].item() == "not enough evidence"
     # but of many such rows it is known
-    assert tf.check(tf.f1, above=0.9)(labelled(tp=500, tn=500), "t", "e", **quiet)[".verdict"].item() == "pass"
+    assert tf.check(tf.f_meas, above=0.9)(labelled(tp=500, tn=500), "t", "e", **quiet)[".verdict"].item() == "pass"
 
 
 def test_empty_cell_widens_only_its_own_end() -> None:

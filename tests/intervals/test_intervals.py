@@ -537,7 +537,7 @@ def test_custom_range_lower_end_equals_simultaneous_bands() -> None:
 def test_standard_deviation_of_means_has_lower_end() -> None:
     random = np.random.default_rng(5)
     data = pl.DataFrame({"p": random.normal(size=1_200) + [0, 0, 1] * 400, "g": ["a", "b", "c"] * 400})
-    spread = tf.mean_prediction_difference("g", aggregate=tf.standard_deviation())
+    spread = tf.new_groupwise_metric(tf.mean_prediction, "spread", tf.standard_deviation())("g")
     result = spread(data, estimate="p", interval="auto", times=200).row(0, named=True)
     assert 0.2 < result[".lower"] < result[".estimate"] < result[".upper"]
 

@@ -756,7 +756,7 @@ def test_odds_differences_of_two_sides_are_unprivileged_minus_privileged(people:
     (f0, t0), (f1, t1) = (rates(two)[race] for race in ("a", "other"))
     sides = tf.privileged(race="a")
     result = tf.metric_set(
-        tf.average_odds_difference(sides), tf.average_abs_odds_difference(sides), tf.equalized_odds_difference(sides)
+        tf.average_odds_difference(sides), tf.average_abs_odds_difference(sides), tf.equalized_odds(sides)
     )(people, **LABELS)[".estimate"].to_list()
     expected = [((f1 - f0) + (t1 - t0)) / 2, (abs(f1 - f0) + abs(t1 - t0)) / 2, max(abs(f1 - f0), abs(t1 - t0))]
     assert all(map(close, result, expected))
@@ -785,7 +785,7 @@ def test_average_odds_difference_of_0_with_unequal_odds() -> None:
     data = pl.DataFrame(rows, schema=["race", "truth", "estimate"], orient="row")
     sides = tf.privileged(race="a")
     signed, absolute, equalized = tf.metric_set(
-        tf.average_odds_difference(sides), tf.average_abs_odds_difference(sides), tf.equalized_odds_difference(sides)
+        tf.average_odds_difference(sides), tf.average_abs_odds_difference(sides), tf.equalized_odds(sides)
     )(data, **LABELS)[".estimate"]
     assert signed == 0.0
     assert absolute == pytest.approx(0.4, rel=1e-12)

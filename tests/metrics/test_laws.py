@@ -38,6 +38,7 @@ from polars.testing import assert_frame_equal
 
 import tidyfair as tf
 from tidyfair import metrics
+from tidyfair.metric_sets import comparison
 from tidyfair.metrics import fairness
 
 if TYPE_CHECKING:
@@ -62,6 +63,19 @@ METRICS: dict[str, tuple[tf.Metric, ModuleType]] = {
 FACTORIES: dict[str, tf.GroupwiseFactory] = {
     name: each for name in fairness.__all__ if isinstance(each := getattr(fairness, name), tf.GroupwiseFactory)
 }
+COMPARED = {
+    "difference ratio": (
+        tf.accuracy, tf.base_rate, tf.error_rate, tf.false_discovery_rate, tf.false_negative_rate,
+        tf.false_omission_rate, tf.false_positive_rate, tf.negative_predictive_value, tf.positive_predictive_value,
+        tf.precision, tf.recall, tf.selection_rate, tf.sensitivity, tf.specificity, tf.true_negative_rate,
+        tf.true_positive_rate,
+    ),
+    "group_minimum": (tf.accuracy, tf.bal_accuracy, tf.f_meas, tf.precision, tf.recall),
+    "group_maximum": (tf.error_rate,),
+}  # fmt: skip
+"""Metrics that compare themselves, by the methods that do."""
+for ways, compared in COMPARED.items():
+    FACTORIES.update({f"{metric.name}_{way}": comparison(metric, way) for way in ways.split() for metric in compared})
 
 CLASS: list[tf.Metric] = [metric for metric, _ in METRICS.values() if metric.kind == "class"]
 TWEAKS: list[tf.Metric] = [
@@ -100,7 +114,7 @@ EVERY = all_of_them()
 
 COUNTS = {
     "instances", "positives", "negatives", "predicted_positives", "predicted_negatives",
-    "true_positives", "false_positives", "false_negatives", "true_negatives", "power",
+    "true_positives", "false_positives", "false_negatives", "true_negatives",
 }  # fmt: skip
 """The exceptions to scale-freedom: what counts case weights grows with them.
 
@@ -600,7 +614,7 @@ def mutants() -> list[Member]:
         new(tf.sens, "equal_opportunity", tf.ratio())("group"),
         new(both, "equalized_odds", tf.difference(across="mean"))("group"),
         new(tf.accuracy, "accuracy_difference", tf.difference(to="overall"))("group"),
-        new(tf.f1, "f1_group_minimum", tf.group_maximum())("group"),
+        new(tf.f_meas, "f_meas_group_minimum", tf.group_maximum())("group"),
         new(both, "average_abs_odds_difference", tf.difference())("group"),
         new(tf.smoothed_selection_rate, "differential_fairness", tf.log_ratio())("group"),
         new(smooth, "bias_amplification", tf.log_ratio())("group"),
@@ -651,6 +665,6 @@ def test_plain_arithmetic_detects_wrong_metrics(mutant: Member) -> None:
             result += [key for key in got if not close(got[key], wanted[key])]
         return result
 
-    right = getattr(tf, mutant.name)
+    right = FACTORIES.get(mutant.name) or getattr(tf, mutant.name)
     assert not disagreements(right("group") if isinstance(right, tf.GroupwiseFactory) else right)
     assert disagreements(mutant)

@@ -396,10 +396,8 @@ def quotient(numerator: float, denominator: float) -> float | None:
 
 ARITHMETIC: dict[str, Callable[[float, float, float, float, float], float | None]] = {
     "balance_for_positive_class": lambda pos, _neg, ones, _zeros, _n: quotient(ones, pos),
-    "generalized_true_positive_rate": lambda pos, _neg, ones, _zeros, _n: quotient(ones, pos),
     "generalized_false_negative_rate": lambda pos, _neg, ones, _zeros, _n: quotient(pos - ones, pos),
     "balance_for_negative_class": lambda _pos, neg, _ones, zeros, _n: quotient(zeros, neg),
-    "generalized_false_positive_rate": lambda _pos, neg, _ones, zeros, _n: quotient(zeros, neg),
     "generalized_true_negative_rate": lambda _pos, neg, _ones, zeros, _n: quotient(neg - zeros, neg),
     "generalized_true_positives": lambda _pos, _neg, ones, _zeros, _n: ones,
     "generalized_false_positives": lambda _pos, _neg, _ones, zeros, _n: zeros,
@@ -491,7 +489,7 @@ def binned_error(bins: dict[int, Part]) -> float | None:
 @LAW
 @given(case=cases(scores=TWENTIETHS), bins=st.sampled_from([1, 3, 5, 10, 20]))
 def test_expected_calibration_error_equals_plain_arithmetic(binning: str, edges: str, case: Case, bins: int) -> None:
-    metric = tf.metric_tweak(tf.ece, "error", bins=bins, binning=binning, edges=edges)
+    metric = tf.metric_tweak(tf.expected_calibration_error, "error", bins=bins, binning=binning, edges=edges)
     gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("group")
     everybody = case.part(*case.groups)
     compared = values(gap.by_group(case.frame, "truth", **case.counting), ".group")
@@ -884,7 +882,11 @@ def test_debiased_equals_plain_minus_expected(case: Case) -> None:
         for group, (value, _) in debiased.items():
             one, other = plain[group][0], if_equal[group][0]
             assert close(value, None if one is None or other is None else one - other)
-    both = tf.metric_set(tf.ece, tf.expected_calibration_error_if_calibrated, tf.expected_calibration_error_debiased)
+    both = tf.metric_set(
+        tf.expected_calibration_error,
+        tf.expected_calibration_error_if_calibrated,
+        tf.expected_calibration_error_debiased,
+    )
     result = both(case.frame, "truth", group_by="group", on_undefined="ignore", **case.counting)
     for group in case.groups:
         one, chance, rest = result.filter(group=group)[".estimate"].to_list()
@@ -971,7 +973,7 @@ def test_disparities_that_average_to_zero_use_one_vs_rest() -> None:
         pl.when(city="a").then(value).otherwise(label).alias(label)
         for label, value in (("sun", 0.98), ("rain", 0.01), ("snow", 0.01))
     )
-    result = tf.metric_set(tf.calibration_parity("city"), tf.mean_score_difference("city"))(bad, "sky", probs=SKY)
+    result = tf.metric_set(tf.calibration_parity("city"), tf.mean_score.difference("city"))(bad, "sky", probs=SKY)
     assert result[".estimator"].to_list() == ["one_vs_rest"] * 2
     assert min(result[".estimate"].to_list()) > 0.5
 

@@ -87,7 +87,7 @@ def ask(record: dict[str, Any]) -> Question:
         truth = estimate
     sides, scored = sides_of(params), params.get("predictions") == "tuple(score)"
     rates = {
-        ("FP", False): tf.fall_out, ("FP", True): tf.generalized_false_positive_rate,
+        ("FP", False): tf.fall_out, ("FP", True): tf.balance_for_negative_class,
         ("FN", False): tf.miss_rate, ("FN", True): tf.generalized_false_negative_rate,
     }  # fmt: skip
     attributes = params.get("protected_attribute_names") or listed(params.get("prot_attr"))
@@ -138,7 +138,7 @@ def ours(record: dict[str, Any]) -> Any:
     """Our answer in the shape of AIF360's."""
     question, theirs = QUESTIONS[record["id"]], record["value"]
     call, metric = question.call, question.metric
-    if isinstance(metric, tf.LinearSubgroup):
+    if isinstance(metric, tf.inference.LinearSubgroup):
         scored: Any = {"probs": "score"} if metric.metric.kind == "prob" else {"estimate": call.estimate}
         result = metric(data(call.data), call.truth, **scored)
         return result[".violation"].max()

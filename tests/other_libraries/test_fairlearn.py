@@ -34,7 +34,7 @@ METRICS: dict[str, tf.Metric] = {
     "accuracy_score": tf.accuracy,
     "zero_one_loss": tf.error_rate,
     "balanced_accuracy_score": tf.bal_accuracy,
-    "f1_score": tf.f1,
+    "f1_score": tf.f_meas,
     "precision_score": tf.precision,
     "recall_score": tf.recall,
     "sklearn.metrics.fbeta_score": tf.metric_tweak(tf.f_meas, "fbeta", beta=0.6),

@@ -71,13 +71,13 @@ COMPARED = {
     "cohen_d": named(tf.selection_rate, COHEN_D),
     "z_test_diff": named(tf.selection_rate, Z_OF_DIFFERENCE),
     "z_test_ratio": named(tf.selection_rate, Z_OF_RATIO),
-    "equal_opportunity_diff": tf.equal_opportunity_difference,
-    "false_positive_rate_diff": tf.false_positive_rate_difference,
-    "false_negative_rate_diff": tf.false_negative_rate_difference,
-    "true_negative_rate_diff": tf.true_negative_rate_difference,
+    "equal_opportunity_diff": tf.equal_opportunity,
+    "false_positive_rate_diff": tf.false_positive_rate.difference,
+    "false_negative_rate_diff": tf.false_negative_rate.difference,
+    "true_negative_rate_diff": tf.true_negative_rate.difference,
     "average_odds_diff": tf.average_odds_difference,
-    "accuracy_diff": tf.accuracy_difference,
-    "abroca": tf.roc_auc_difference,  # signed, and of the areas: what we call abroca is the area between the curves
+    "accuracy_diff": tf.accuracy.difference,
+    "abroca": tf.roc_auc.difference,  # signed, and of the areas: what we call abroca is the area between the curves
 }
 RATES = {
     "equal_opportunity_diff": ("sens",),
@@ -98,12 +98,12 @@ INDIVIDUAL = {
     },
 }
 NUMERIC = {
-    "avg_score_diff": tf.mean_prediction_difference,
+    "avg_score_diff": tf.mean_prediction.difference,
     "avg_score_ratio": named(tf.mean_prediction, A / B),
     "zscore_diff": named(tf.metric_set(tf.mean_prediction, VARIANCE), Z_SCORE),
     "correlation_diff": named(CORRELATION, tf.difference()),
-    "rmse_ratio": tf.rmse_ratio,
-    "mae_ratio": tf.mae_ratio,
+    "rmse_ratio": tf.rmse.ratio,
+    "mae_ratio": tf.mae.ratio,
 }
 MATRICES = {
     "frequency_matrix None": tf.predicted_positives,
@@ -437,7 +437,7 @@ def test_disparity_with_an_empty_side_is_null() -> None:
 
 
 def test_scores_given_as_estimate_raise() -> None:
-    for metric in (tf.statistical_parity_difference, tf.accuracy_difference):
+    for metric in (tf.statistical_parity_difference, tf.accuracy.difference):
         with pytest.raises(tf.ColumnError):
             metric("sex")(DATA["a400_weighted"], "y_true", "score")
 
@@ -446,7 +446,7 @@ def test_side_with_one_label_has_the_rates_its_rows_define() -> None:
     negative = (pl.col("y_true") == 0) & (pl.col("y_pred") == 0)
     data = DATA["a400_weighted"].with_columns((negative & (negative.cum_sum() <= 3)).alias("first"))
     sides = tf.privileged(first=False)
-    metrics = tf.metric_set(tf.false_positive_rate_difference(sides), tf.equal_opportunity_difference(sides))
+    metrics = tf.metric_set(tf.false_positive_rate.difference(sides), tf.equal_opportunity(sides))
     result = metrics(data, "y_true", "y_pred", on_undefined="ignore")
     rate = tf.fall_out(data.filter(~pl.col("first")), "y_true", "y_pred")[".estimate"].item()
     assert result[".estimate"].to_list() == [pytest.approx(-rate, rel=1e-9), None]

@@ -45,8 +45,8 @@ def test_page_shows_values_intervals_and_sizes(audit_page: str) -> None:
         assert re.search(rf"{re.escape(race)}\s+{count:,}\s", text)
     assert "not enough evidence" in text
     assert "of fewer than 30 rows, and not shown" in text
-    assert "gate = tf.check(tf.demographic_parity('race'), below=0.1, confidence=0.95)" in text
-    assert "tf.report(data, truth='repaid', by=['sex', 'race', ('sex', 'race')], gate=gate, min_n=30," in text
+    assert "gate = tdf.check(tdf.demographic_parity('race'), below=0.1, confidence=0.95)" in text
+    assert "tdf.report(data, truth='repaid', by=['sex', 'race', ('sex', 'race')], gate=gate, min_n=30," in text
     assert "Largest less smallest sens or spec (whichever is worse), of the groups. Hardt et al. (2016)" in text
 
 
@@ -249,7 +249,7 @@ def test_report_rejects_scores_as_estimate(truth: Any, estimate: str) -> None:
         tf.report(SCORED, truth, estimate, by="g")
     with pytest.raises(tf.ColumnError, match="`probs=`"):
         tf.default_metrics(SCORED, truth, estimate)
-    named = tf.metric_set(tf.mae, tf.mae_difference("g"))
+    named = tf.metric_set(tf.mae, tf.mae.difference("g"))
     assert "mae\\_difference" in tf.report(SCORED, truth, estimate, by="g", metrics=named, times=20).markdown()
 
 
@@ -326,7 +326,7 @@ def test_report_without_truth_shows_selection() -> None:
 
 
 def test_report_of_numbers_weights_and_multiclass() -> None:
-    of_numbers = tf.metric_set(tf.rmse, tf.mae, tf.mae_difference("sex"))
+    of_numbers = tf.metric_set(tf.rmse, tf.mae, tf.mae.difference("sex"))
     text = tf.report(LOANS, "weight", "score", by="sex", metrics=of_numbers, times=50).markdown()
     assert "mae\\_difference" in text
     weighed = tf.report(LOANS, **LABELS, by="race", case_weights="weight").markdown()

@@ -41,22 +41,22 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "results": lambda: FAIR(LOANS, **LABELS),
     "intervals": lambda: FAIR(LOANS, **LABELS, interval="analytic"),
     "verdicts": lambda: tf.check(APART, below=0.1)(LOANS, **LABELS, times=50),
-    "tests": lambda: tf.disparity_test(APART, times=50)(LOANS, **DECIDED),
+    "tests": lambda: tf.inference.disparity_test(APART, times=50)(LOANS, **DECIDED),
     "groups": lambda: tf.metric_set(tf.accuracy, tf.sens, RATES("race")).by_group(LOANS, **LABELS, interval="exact"),
     "crossed groups": lambda: tf.demographic_parity("sex", "race").by_group(LOANS, **LABELS),
     "folds": lambda: FAIR(LOANS, **LABELS, group_by="fold"),
     "groups of folds": lambda: FAIR.by_group(LOANS, **LABELS, group_by="fold"),
-    "means over folds": lambda: tf.summarize(FAIR(LOANS, **LABELS, group_by="fold")),
+    "means over folds": lambda: tf.inference.summarize(FAIR(LOANS, **LABELS, group_by="fold")),
     "thresholds": lambda: tf.threshold_curve(tf.metric_set(tf.sens, tf.roc_auc), [0.2, 0.5, 0.8])(LOANS, **SCORES),
     "groups over thresholds": lambda: tf.threshold_curve(tf.equalized_odds("race"), [0.2, 0.5]).by_group(
         LOANS, **SCORES
     ),
     "pairs": lambda: tf.pairwise(tf.demographic_parity("race"))(LOANS, **DECIDED),
-    "strata": lambda: tf.stratified(tf.demographic_parity("race"), within="age_band")(LOANS, **DECIDED),
-    "worst groups": lambda: tf.worst_groups(tf.demographic_parity("race"))(LOANS, **DECIDED),
+    "strata": lambda: tf.inference.stratified(tf.demographic_parity("race"), within="age_band")(LOANS, **DECIDED),
+    "worst groups": lambda: tf.inference.worst_groups(tf.demographic_parity("race"))(LOANS, **DECIDED),
     "models": _models,
-    "subgroups": lambda: tf.subgroup_search(tf.selection_rate, ["sex", "race"], times=20)(LOANS, **DECIDED),
-    "probability": lambda: tf.probability(tf.demographic_parity("race"), below=0.1)(LOANS, **DECIDED),
+    "subgroups": lambda: tf.inference.subgroup_search(tf.selection_rate, ["sex", "race"], times=20)(LOANS, **DECIDED),
+    "probability": lambda: tf.inference.probability(tf.demographic_parity("race"), below=0.1)(LOANS, **DECIDED),
     "roc": lambda: tf.roc_curve(LOANS, **SCORES, group_by="race"),
     "precision and recall": lambda: tf.pr_curve(LOANS, **SCORES),
     "gain": lambda: tf.gain_curve(LOANS, **SCORES, group_by="sex"),
@@ -112,7 +112,7 @@ def test_thinned_curves_keep_their_area() -> None:
 
 
 def test_beside_draws_the_expected_range() -> None:
-    tested = tf.disparity_test(APART, times=50)(LOANS, **DECIDED)
+    tested = tf.inference.disparity_test(APART, times=50)(LOANS, **DECIDED)
     for result in (RESULTS["verdicts"](), APART(LOANS, **LABELS)):
         _, rows = specification(tf.autoplot(result, beside=tested))
         assert [row["expected_lower"] for row in rows] == tested[".expected_lower"].to_list()
@@ -276,7 +276,7 @@ def test_many_lines_get_separate_panels() -> None:
 
 def test_period_chart_draws_changes() -> None:
     months = LOANS.with_columns(month=pl.int_range(pl.len()) * 3 // pl.len())
-    tested = tf.compare_periods(tf.demographic_parity("sex"), period="month", times=50)
+    tested = tf.inference.compare_periods(tf.demographic_parity("sex"), period="month", times=50)
     result = tested(months, **DECIDED, group_by="month")
     _, rows = specification(tf.autoplot(result))
     assert [row["estimate"] for row in rows] == result[".change"].to_list()

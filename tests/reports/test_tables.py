@@ -45,7 +45,7 @@ def test_empty_table_cells_give_the_reason() -> None:
 def test_worst_groups_are_marked_with_evidence_only() -> None:
     rates = tf.new_groupwise_metric(tf.sens, "rate", tf.difference())("race")
     groups = tf.metric_set(tf.sens, rates).by_group(lending(), **LABELS)
-    worst = tf.worst_groups(rates)(lending(), **LABELS)
+    worst = tf.inference.worst_groups(rates)(lending(), **LABELS)
     marked = Page(tf.as_table(groups, worst=worst).as_raw_html())
     rows = [line for line in marked.text.split("\n") if line.strip()]
     after = {name: [item.strip() for item in rows[rows.index(name) + 1 :][:3]] for name in ("Black", "Asian")}
@@ -68,7 +68,7 @@ def test_good_groups_are_not_marked_beside_a_tiny_one() -> None:
         for name, (rows, rate) in sizes.items()
     )
     rates = tf.new_groupwise_metric(tf.sens, "rate", tf.difference())("g")
-    worst = tf.worst_groups(rates)(people, "y", "p")
+    worst = tf.inference.worst_groups(rates)(people, "y", "p")
     assert set(worst[".worst"]) == {"lowest"}
     page = tf.as_table(tf.metric_set(tf.sens, rates).by_group(people, "y", "p"), worst=worst).as_raw_html()
     rows = [row for row in re.findall(r"<tr>.*?</tr>", page, re.DOTALL) if "gt_footnote_marks" in row]
@@ -82,10 +82,10 @@ def test_worst_groups_are_marked_per_outer_group() -> None:
     people = people.with_columns(approved=pl.when(pl.col("half") == 1).then(pl.lit("yes")).otherwise("approved"))
     call: dict[str, Any] = {**LABELS, "group_by": "half"}
     groups = tf.metric_set(tf.sens, rates).by_group(people, **call)
-    page = tf.as_table(groups, worst=tf.worst_groups(rates)(people, **call)).as_raw_html()
+    page = tf.as_table(groups, worst=tf.inference.worst_groups(rates)(people, **call)).as_raw_html()
     assert page.count("gt_footnote_marks") - page.count(".gt_footnote_marks") == 1 + 1  # a cell, and the note below
     with pytest.raises(tf.ArgumentError, match="add the metric itself"):
-        tf.as_table(rates.by_group(people, **call), worst=tf.worst_groups(rates)(people, **call))
+        tf.as_table(rates.by_group(people, **call), worst=tf.inference.worst_groups(rates)(people, **call))
 
 
 @pytest.mark.parametrize("name", ["shown", "counted", "row", "cases", "self", "detection_prevalence", "nth"])

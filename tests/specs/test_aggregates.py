@@ -355,7 +355,7 @@ def test_multiclass_disparity_reports_the_worst_label() -> None:
     assert constant[".estimate"][0] == pytest.approx(0, abs=1e-15)
     one = parity(data, "t", "e", pos_label="z")
     assert one.select(".estimator", ".estimate").row(0) == ("binary", pytest.approx(1 / 6))
-    every = tf.metric_set(tf.accuracy_difference("g"), tf.equalized_odds("g"))
+    every = tf.metric_set(tf.accuracy.difference("g"), tf.equalized_odds("g"))
     assert every(data, "t", "e", estimator="one_vs_rest")[".estimator"].to_list() == ["one_vs_rest"] * 2
 
 

@@ -62,7 +62,7 @@ KINDS: dict[str, Callable[[pl.Series], object]] = {
 CLASS = tf.metric_set(tf.accuracy, tf.sens, tf.equalized_odds("sex"), tf.demographic_parity("sex", "race"))
 PROB = tf.metric_set(tf.roc_auc, tf.brier_class, tf.auc_parity("race"))
 BOTH = tf.metric_set(tf.accuracy, tf.roc_auc, tf.equal_opportunity_ratio("race"))
-NUMERIC = tf.metric_set(tf.rmse, tf.rsq, tf.mae_difference("race"))
+NUMERIC = tf.metric_set(tf.rmse, tf.rsq, tf.mae.difference("race"))
 CALLS: dict[str, tuple[Any, dict[str, str], dict[str, Any]]] = {
     "one metric": (tf.accuracy, {"truth": "y_true", "estimate": "y_pred"}, {}),
     "one comparison": (tf.equal_opportunity_ratio("sex"), {"truth": "y_true", "estimate": "y_pred"}, {}),

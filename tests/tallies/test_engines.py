@@ -74,7 +74,7 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "bins of scores": (tf.metric_set(tf.roc_auc, tf.auc_parity("race")), {**SCORES, "score_bins": 64}),
     "weighted bins of scores": (tf.roc_auc, {**SCORES, "score_bins": 64, "case_weights": "weight"}),
     "bins of scores and labels": (tf.metric_set(tf.roc_auc, tf.sens), {**SCORES, "score_bins": 8, "threshold": 0.5}),
-    "numbers": (tf.metric_set(tf.mae, tf.rmse, tf.rsq, tf.mae_difference("race")), NUMBERS),
+    "numbers": (tf.metric_set(tf.mae, tf.rmse, tf.rsq, tf.mae.difference("race")), NUMBERS),
     "functions of polars": (tf.metric_set(tf.pinball_loss, tf.huber_loss), NUMBERS),
     "medians": (tf.median_absolute_error, NUMBERS),
     "intervals": (FAIR, {**LABELS, "interval": "auto", "times": 50}),
@@ -113,7 +113,7 @@ def test_every_engine_equals_polars(there: Any, name: str) -> None:
 def test_hypothesis_tests_checks_and_model_comparison_equal_polars(there: Any) -> None:
     models = {"truth": "repaid", "one": "approved", "other": ABOVE, "pos_label": "yes", "times": 20}
     asked: list[tuple[Any, dict[str, Any]]] = [
-        (tf.disparity_test(tf.demographic_parity("race"), times=50), LABELS),
+        (tf.inference.disparity_test(tf.demographic_parity("race"), times=50), LABELS),
         (tf.check(tf.demographic_parity("race"), below=0.1), LABELS),
         (tf.compare_models(tf.sens), models),
     ]
@@ -131,7 +131,7 @@ COUNTED: dict[str, tuple[Any, dict[str, Any]]] = {
     ),
     "several labels": (tf.demographic_parity("sex"), {"estimate": "pred_multi", "group_by": "age_band"}),
     "scores": (
-        tf.metric_set(tf.brier_class, tf.mn_log_loss, tf.mean_score_difference("race")),
+        tf.metric_set(tf.brier_class, tf.mn_log_loss, tf.mean_score.difference("race")),
         {"truth": "y_true", "probs": "score", "group_by": "sex"},
     ),
 }
@@ -613,9 +613,9 @@ def test_dropped_column_is_named() -> None:
 
 def test_errors_of_functions_reading_rows_carry_a_note(tmp_path: Path) -> None:
     for ask in (
-        lambda data: tf.lump_rare(data, "race", 3),
-        lambda data: tf.missing_truth(data, "repaid", "approved", positive="yes"),
-        lambda data: tf.resamples([("one", data)]),
+        lambda data: tf.inference.lump_rare(data, "race", 3),
+        lambda data: tf.inference.missing_truth(data, "repaid", "approved", positive="yes"),
+        lambda data: tf.inference.resamples([("one", data)]),
     ):
         with pytest.raises(pl.exceptions.PolarsError) as caught:
             ask(_half_a_file(tmp_path))

@@ -21,7 +21,7 @@ FRAME = reference_data("a400_weighted")
 CLASS = tf.metric_set(tf.accuracy, tf.sens, tf.equalized_odds("sex"), tf.demographic_parity("sex", "race"))
 PROB = tf.metric_set(tf.roc_auc, tf.brier_class, tf.auc_parity("race"))
 BOTH = tf.metric_set(tf.accuracy, tf.roc_auc, tf.equal_opportunity_ratio("race"))
-NUMERIC = tf.metric_set(tf.rmse, tf.rsq, tf.mae_difference("race"))
+NUMERIC = tf.metric_set(tf.rmse, tf.rsq, tf.mae.difference("race"))
 
 
 STREAMS: dict[str, tuple[Any, dict[str, Any]]] = {

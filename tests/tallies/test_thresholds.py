@@ -30,7 +30,7 @@ EVERY = tf.metric_set(
     tf.demographic_parity("sex"),
     tf.equalized_odds("sex"),
     tf.disparate_impact("sex"),
-    tf.accuracy_group_minimum("sex"),
+    tf.accuracy.group_minimum("sex"),
     tf.predictive_parity("sex"),
 )
 SCHEMA = {
@@ -124,7 +124,7 @@ def test_tallies_with_thresholds_add_up(data: st.DataObject, frame: pl.DataFrame
 
 def test_threshold_column_of_results(engine: Callable[[pl.DataFrame], Any]) -> None:
     data = pl.DataFrame({"truth": [1, 0, 1, 0], "score": [0.9, 0.6, 0.4, 0.1], "sex": [*"ffmm"]})
-    both = tf.metric_set(tf.roc_auc, tf.accuracy, tf.demographic_parity("sex"), tf.roc_auc_difference("sex"))
+    both = tf.metric_set(tf.roc_auc, tf.accuracy, tf.demographic_parity("sex"), tf.roc_auc.difference("sex"))
     result = as_polars(both(engine(data), "truth", probs="score", threshold=[0.5, 0.05]))
     assert result.columns == [".metric", ".by", ".estimator", ".threshold", ".estimate"]
     assert result.select(".metric", ".threshold", ".estimate").rows() == [
@@ -144,7 +144,7 @@ def test_threshold_column_of_results(engine: Callable[[pl.DataFrame], Any]) -> N
 @LAW
 @given(frames(), counting)
 def test_score_metrics_beside_thresholds_have_one_row(frame: pl.DataFrame, options: Any) -> None:
-    prob = tf.metric_set(tf.roc_auc, tf.brier_class, tf.roc_auc_difference("sex"))
+    prob = tf.metric_set(tf.roc_auc, tf.brier_class, tf.roc_auc.difference("sex"))
     result = tf.metric_set(tf.sens, prob)(frame, "truth", probs="score", threshold=[0.2, 0.7], **options, **READING)
     alone = prob(frame, "truth", probs="score", **options, **READING)
     beside = result.filter(pl.col(".metric") != "sens")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tidyfair.errors import ArgumentError
-from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.metrics.classification import accuracy, base_rate, precision, selection_rate, sens, spec
 from tidyfair.metrics.defaults import are_numbers
 from tidyfair.metrics.fairness import (
@@ -14,11 +14,8 @@ from tidyfair.metrics.fairness import (
     demographic_parity,
     equal_opportunity,
     equalized_odds,
-    mae_difference,
-    mean_prediction_difference,
     new_groupwise_metric,
     predictive_parity,
-    residual_bias_difference,
 )
 from tidyfair.metrics.probability import roc_auc
 from tidyfair.metrics.regression import mae, mean_prediction, residual_bias, rmse, rsq
@@ -49,7 +46,7 @@ _USUAL: dict[Predictions, tuple[tuple[Metric, ...], tuple[GroupwiseFactory, ...]
     "scores": ((*_RATES, roc_auc), (*_PARITIES, auc_parity)),
     "numbers": (
         (mean_prediction, residual_bias, mae, rmse, rsq),
-        (mean_prediction_difference, residual_bias_difference, mae_difference),
+        tuple(comparison(metric, "difference") for metric in (mean_prediction, residual_bias, mae)),
     ),
 }
 

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Never
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, listed, nearest
+from tidyfair.errors import ArgumentError, ColumnError, nearest
 from tidyfair.inference.gates import Gate, check, out_of_range
-from tidyfair.metric_sets import GroupwiseFactory, metric_set
-from tidyfair.metrics import fairness
-from tidyfair.metrics.catalog import catalogue
+from tidyfair.metric_sets import metric_set
+from tidyfair.metrics.catalog import catalogue, comparison_named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidyfair.metric_sets import GroupwiseMetric
+    from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric
 
 __all__: list[str] = []
 
@@ -76,8 +75,8 @@ def comparison_of(name: str, flag: str, groups: str = "", limit: str = "") -> Gr
     Raises:
         ArgumentError: For what is none, and for what compares two sides.
     """
-    factory = getattr(fairness, name, None) if name in fairness.__all__ else None
-    if not isinstance(factory, GroupwiseFactory):
+    factory = comparison_named(name)
+    if factory is None:
         _offer(name, flag, groups, limit)
     if factory.typical.by.sides is not None:
         msg = f"`{flag}`: {name} compares two sides, which the command line has no words for."
@@ -122,17 +121,11 @@ def _offer(name: str, flag: str, groups: str, limit: str) -> Never:
         way_out = nearest(name, compared["name"]) or " `tidyfair metrics` lists what there is."
         msg = f"`{flag}`: there is no comparison of groups {name!r}.{way_out}"
         raise ArgumentError(msg)
-    # what has a sign compares two sides, which the command line has no words for
-    own = pl.element().is_in([*found["name"], *found["aliases"].item()])
-    of_it = pl.col("metrics").list.eval(own).list.all() & ~pl.col("aggregate").str.contains("signed=True")
-    sides = {each: _SIDES[way] for each, way in compared.filter(of_it).select("name", "direction").rows()}
-    msg = f"`{flag}`: {name} compares no groups"
-    if not sides:
-        msg = f"{msg}; of {name} there are none, and `tidyfair metrics` lists the others."
-        raise ArgumentError(msg)
-    # the worst value of a group is a value of the metric, as the limit is
-    worst = next((each for each in sides if "_group_m" in each), None)
-    best = worst or next(iter(sides))
-    example = written(best, sides[best], limit if worst else _LIMITS[sides[best]])
-    msg = f"{msg}: write such as {example}. Of {name} there are {listed(sides)}."
+    offers = [written(f"{name}_difference", ">", _LIMITS[">"])]
+    direction = found["direction"].item()
+    if direction in {"maximize", "minimize"}:
+        # the worst value of a group is a value of the metric, as the limit is
+        worst = "group_minimum" if direction == "maximize" else "group_maximum"
+        offers.insert(0, written(f"{name}_{worst}", _SIDES[direction], limit))
+    msg = f"`{flag}`: {name} compares no groups: write such as {' or '.join(offers)}."
     raise ArgumentError(msg)

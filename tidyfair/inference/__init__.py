@@ -1,1 +1,53 @@
-"""Tests, gates, power, drift and comparisons of models: metrics come in, and answers about them go out."""
+"""Tests, gates, power, drift and comparisons of models: metrics come in; p-values, verdicts and sizes go out.
+
+Names for every day (`check`, `assert_fair`, `pairwise`, `compare_models`) are at the top of the library too. All are
+listed here with their modules, which are read when a name is first asked for.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tidyfair.inference.cross_validation import *
+    from tidyfair.inference.drift import *
+    from tidyfair.inference.gates import *
+    from tidyfair.inference.model_comparison import *
+    from tidyfair.inference.pairwise_tests import *
+    from tidyfair.inference.permutation_test import *
+    from tidyfair.inference.posterior import *
+    from tidyfair.inference.sample_size import *
+    from tidyfair.inference.small_groups import *
+    from tidyfair.inference.subgroups import *
+
+    __all__: list[str]
+
+_NAMES = {
+    "cross_validation": "compare_resamples resamples summarize",
+    "drift": "compare_periods PeriodTest",
+    "gates": "assert_fair check four_fifths Gate UnfairError",
+    "model_comparison": "compare_models ModelComparison",
+    "pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest worst_groups WorstGroups",
+    "permutation_test": "disparity_test DisparityTest",
+    "posterior": "probability ProbabilityOf",
+    "sample_size": "rows_needed smallest_difference",
+    "small_groups": "lump_rare missing_truth shrunken_rates",
+    "subgroups": "linear_subgroup LinearSubgroup subgroup_search SubgroupSearch",
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+if not TYPE_CHECKING:
+    __all__ = sorted(_MODULE_OF)  # noqa: PLE0605 - names of the list above
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module  # noqa: PLC0415 - as short as can be
+
+    if name in _MODULE_OF:
+        value = getattr(import_module(f"tidyfair.inference.{_MODULE_OF[name]}"), name)
+        globals()[name] = value
+        return value
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)
+
+
+def __dir__() -> list[str]:
+    return sorted(_MODULE_OF)

@@ -371,9 +371,11 @@ def make_scorer(
     Raises:
         ArgumentError: For what gives more than one number, or a number of which it is not known whether more is better.
 
-    >>> from tidyfair import equalized_odds_difference
-    >>> make_scorer(equalized_odds_difference, by="sex").metric
-    <groupwise metric equalized_odds_difference('sex'): difference(to='range') of sens, fall_out, minimize>
+    >>> from tidyfair import accuracy, equalized_odds
+    >>> make_scorer(equalized_odds, by="sex").metric
+    <groupwise metric equalized_odds('sex'): difference(to='range') of sens, spec, minimize>
+    >>> make_scorer(accuracy.difference("sex")).metric
+    <groupwise metric accuracy_difference('sex'): difference(to='range') of accuracy, minimize>
     """
     if response is not None:
         one_of("response", response, ["labels", "scores"])

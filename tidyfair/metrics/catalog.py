@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from tidyfair.errors import ArgumentError
-from tidyfair.metric_sets import GroupwiseFactory, Metric, MetricSet, metric_set
+from tidyfair.metric_sets import COMPARISONS, GroupwiseFactory, Metric, MetricSet, comparison, metric_set
 from tidyfair.metrics import classification, dependence, fairness, inequality, probability, regression
 from tidyfair.specs.arguments import one_of
 
@@ -88,14 +88,13 @@ def definition_of(name: str) -> str:
         return tp, tp + fn
     """
     known = {metric.name: metric for metric in _metrics()}
-    factories = {each: getattr(fairness, each) for each in fairness.__all__}
     if name in known:
         metric = known[name]
         base = f" ({metric.base.name})" if metric.base and _is_alias(metric) else ""
         low, high = metric.range
         about = f"{name}{base}: {metric.kind} metric, {metric.direction}, {low:g} to {high:g}"
         return f"{about}\n{metric.meaning}\n\n{source_of(metric.definition.function)}"
-    if isinstance(factory := factories.get(name), GroupwiseFactory):
+    if factory := comparison_named(name):
         made = factory.typical
         low, high = made.range
         about = f"{name}: {made.aggregate!r}, {made.direction}, {low:g} to {high:g}\n{made.meaning}"
@@ -105,7 +104,20 @@ def definition_of(name: str) -> str:
             [f"{about}{source}", *(definition_of(metric.name) for metric in every if metric.name in known)]
         )
     kind = "metric"
-    raise ArgumentError.unknown(kind, name, [*known, *factories])
+    raise ArgumentError.unknown(kind, name, [*known, *fairness.__all__])
+
+
+def comparison_named(name: str) -> GroupwiseFactory | None:
+    """The factory of that name: one of the field's, or a metric and how it compares itself (`accuracy_difference`)."""
+    if name in fairness.__all__:
+        factory = getattr(fairness, name)
+        return factory if isinstance(factory, GroupwiseFactory) else None
+    for way in COMPARISONS:
+        base = name.removesuffix(f"_{way}")
+        for metric in _metrics():
+            if base != name and metric.name == base:
+                return comparison(metric, way)
+    return None
 
 
 def source_of(function: Callable[..., object]) -> str:

@@ -12,7 +12,6 @@ from typing import Literal
 import numpy as np
 
 from tidyfair.errors import ArgumentError
-from tidyfair.metric_sets import metric_tweak
 from tidyfair.metrics.define import class_metric
 from tidyfair.specs.arguments import number
 from tidyfair.specs.formulas import Number, Rate  # noqa: TC001 - part of what a reader of a formula sees
@@ -22,16 +21,12 @@ __all__ = [
     "average_odds",
     "average_predictive_value",
     "bal_accuracy",
-    "balanced_accuracy",
     "base_rate",
-    "cohen_kappa",
-    "critical_success_index",
     "demographic_disparity",
     "detection_prevalence",
     "diagnostic_odds_ratio",
     "divergence_from_rest",
     "error_rate",
-    "f1",
     "f_meas",
     "fall_out",
     "false_discovery_rate",
@@ -43,14 +38,11 @@ __all__ = [
     "false_positive_rate",
     "false_positive_share",
     "false_positives",
-    "hit_rate",
-    "informedness",
     "instances",
     "j_index",
     "kap",
     "lift",
     "markedness",
-    "matthews_corrcoef",
     "mcc",
     "miss_rate",
     "negative_likelihood_ratio",
@@ -60,7 +52,6 @@ __all__ = [
     "positive_likelihood_ratio",
     "positive_predictive_value",
     "positives",
-    "power",
     "ppv",
     "precision",
     "predicted_negatives",
@@ -86,8 +77,6 @@ __all__ = [
     "true_positive_rate",
     "true_positive_share",
     "true_positives",
-    "youden_index",
-    "zero_one_loss",
 ]
 
 
@@ -106,7 +95,6 @@ def sens(tp: Number, fn: Number) -> Rate:
 
 sensitivity = sens.alias("sensitivity")
 true_positive_rate = sens.alias("true_positive_rate")
-hit_rate = sens.alias("hit_rate")
 recall = sens.alias("recall")
 
 
@@ -241,9 +229,6 @@ def error_rate(tp: Number, fn: Number) -> Rate:
     return fn.sum(axis=-1), (tp + fn).sum(axis=-1)
 
 
-zero_one_loss = error_rate.alias("zero_one_loss")
-
-
 @class_metric(undefined_levels="null")
 def threat_score(tp: Number, fp: Number, fn: Number) -> Rate:
     """Right predictions of the event as a share of all rows where it happened or was predicted (Jaccard index).
@@ -254,9 +239,6 @@ def threat_score(tp: Number, fp: Number, fn: Number) -> Rate:
     0.5
     """
     return tp, tp + fp + fn
-
-
-critical_success_index = threat_score.alias("critical_success_index")
 
 
 # Cells of the confusion table, as shares of all rows
@@ -452,9 +434,6 @@ def bal_accuracy(sens: Number, spec: Number) -> Number:
     return (sens + spec) / 2
 
 
-balanced_accuracy = bal_accuracy.alias("balanced_accuracy")
-
-
 @class_metric(range=(-1, 1))
 def j_index(sens: Number, spec: Number) -> Number:
     """Sensitivity plus specificity minus one: 0 is guessing, 1 is perfect; null where one of them is.
@@ -465,10 +444,6 @@ def j_index(sens: Number, spec: Number) -> Number:
     0.25
     """
     return sens + spec - 1
-
-
-informedness = j_index.alias("informedness")
-youden_index = j_index.alias("youden_index")
 
 
 def _share(base_rate: Number, prevalence: float | None) -> Number | float:
@@ -525,9 +500,6 @@ def f_meas(precision: Number, recall: Number, *, beta: float = 1) -> Number:
     number("beta", beta, 0)
     mean = (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
     return np.where(precision + recall == 0, 0.0, mean)
-
-
-f1 = metric_tweak(f_meas, "f1", beta=1)
 
 
 @class_metric(direction="minimize", range=(0, math.sqrt(2)))
@@ -630,9 +602,6 @@ def mcc(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     return (tp * tn - fp * fn).sum(axis=-1) / np.sqrt(of_estimate * of_truth)
 
 
-matthews_corrcoef = mcc.alias("matthews_corrcoef")
-
-
 @class_metric(range=(-1, 1), over_levels=True)
 def kap(
     tp: Number, fp: Number, fn: Number, rank: Number, absolute_steps: Number, squared_steps: Number,
@@ -663,9 +632,6 @@ def kap(
     else:
         raise ArgumentError.unknown("weighting", weighting, ["none", "linear", "quadratic"])
     return 1 - observed.sum(axis=-1) / (by_chance.sum(axis=-1) / total[..., 0])
-
-
-cohen_kappa = kap.alias("cohen_kappa")
 
 
 # Counts, in case weights
@@ -729,9 +695,6 @@ def true_positives(tp: Number) -> Number:
     3.0
     """
     return tp
-
-
-power = true_positives.alias("power")
 
 
 @class_metric(direction="minimize", range=(0, math.inf))

@@ -27,31 +27,25 @@ if TYPE_CHECKING:
     Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = [
-    "auc_roc",
     "average_precision",
     "balance_for_negative_class",
     "balance_for_positive_class",
     "brier_class",
-    "brier_score",
     "calibration_in_the_large",
     "calibration_intercept",
     "calibration_ratio",
     "calibration_slope",
     "classification_cost",
-    "ece",
     "expected_calibration_error",
     "expected_calibration_error_debiased",
     "expected_calibration_error_if_calibrated",
     "gain_capture",
     "generalized_false_negative_rate",
     "generalized_false_negatives",
-    "generalized_false_positive_rate",
     "generalized_false_positives",
     "generalized_true_negative_rate",
     "generalized_true_negatives",
-    "generalized_true_positive_rate",
     "generalized_true_positives",
-    "log_loss",
     "mean_score",
     "mn_log_loss",
     "pr_auc",
@@ -125,9 +119,6 @@ def brier_class(squared_error: Number, instances: Number) -> Rate:
     return squared_error.sum(axis=-1) / 2, instances[..., 0]
 
 
-brier_score = brier_class.alias("brier_score")
-
-
 @prob_metric(direction="minimize", over_levels=True, range=(0, math.inf))
 def mn_log_loss(surprise: Number, instances: Number, *, sum: bool = False) -> Rate | Number:  # noqa: A002 - yardstick's name
     """Mean negative logarithm of the probability of the true label (Good, 1952); with `sum`, the total.
@@ -139,9 +130,6 @@ def mn_log_loss(surprise: Number, instances: Number, *, sum: bool = False) -> Ra
     """
     total = surprise.sum(axis=-1)
     return total if sum else (total, instances[..., 0])
-
-
-log_loss = mn_log_loss.alias("log_loss")
 
 
 @prob_metric(direction="minimize", over_levels=True)
@@ -276,9 +264,6 @@ def roc_auc(hits: Expr, false_alarms: Expr) -> ExprRate:
     return (false_alarms * above).sum(), hits.sum() * false_alarms.sum()
 
 
-auc_roc = roc_auc.alias("auc_roc")
-
-
 @prob_metric(
     probabilities=False, undefined="one_class", average="macro", counts="smaller_class",
     error_of_bins=_half_undecided_pairs,
@@ -368,9 +353,6 @@ def balance_for_positive_class(positive_score: Number, positives: Number) -> Rat
     return positive_score, positives
 
 
-generalized_true_positive_rate = balance_for_positive_class.alias("generalized_true_positive_rate")
-
-
 @prob_metric(direction="minimize")
 def balance_for_negative_class(negative_score: Number, negatives: Number) -> Rate:
     """Mean score of those without the event (Kleinberg et al., 2016), the generalized false positive rate.
@@ -381,9 +363,6 @@ def balance_for_negative_class(negative_score: Number, negatives: Number) -> Rat
     0.25
     """
     return negative_score, negatives
-
-
-generalized_false_positive_rate = balance_for_negative_class.alias("generalized_false_positive_rate")
 
 
 @prob_metric(direction="minimize")
@@ -519,9 +498,6 @@ def expected_calibration_error(
     weight = hits + false_alarms
     gaps = _in_bins(hits - score * weight, weight, score, place, bins=bins, binning=binning, edges=edges)
     return pl.sum_horizontal(each.abs() for each in gaps), weight.sum()
-
-
-ece = expected_calibration_error.alias("ece")
 
 
 @prob_metric(direction="minimize")

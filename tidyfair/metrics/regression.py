@@ -20,7 +20,6 @@ from tidyfair.specs.formulas import Expr, ExprRate, Number, Rate, statistic
 
 __all__ = [
     "ccc",
-    "concordance_correlation",
     "gini_coef",
     "huber_loss",
     "huber_loss_pseudo",
@@ -28,9 +27,7 @@ __all__ = [
     "mae",
     "mape",
     "mase",
-    "mean_absolute_error",
     "mean_prediction",
-    "mean_squared_error",
     "mean_truth",
     "median_absolute_error",
     "mpe",
@@ -38,7 +35,6 @@ __all__ = [
     "mse",
     "pinball_loss",
     "poisson_log_loss",
-    "r2_score",
     "residual_bias",
     "rmse",
     "rmse_relative",
@@ -169,9 +165,6 @@ def mae(absolute_error: Number, instances: Number) -> Rate:
     return absolute_error, instances
 
 
-mean_absolute_error = mae.alias("mean_absolute_error")
-
-
 @numeric_metric()
 def mse(square_error: Number, instances: Number) -> Rate:
     """Mean squared error, in squared units of the truth; null without rows.
@@ -180,9 +173,6 @@ def mse(square_error: Number, instances: Number) -> Rate:
     1.5
     """
     return square_error, instances
-
-
-mean_squared_error = mse.alias("mean_squared_error")
 
 
 @numeric_metric()
@@ -400,9 +390,6 @@ def rsq_trad(square_error: Number, truth_variation: Number) -> Rate:
     return truth_variation - square_error, truth_variation
 
 
-r2_score = rsq_trad.alias("r2_score")
-
-
 @numeric_metric(direction="maximize", range=(-1, 1), undefined="constant")
 def ccc(
     covariation: Number, truth_variation: Number, estimate_variation: Number, error: Number, instances: Number,
@@ -422,9 +409,6 @@ def ccc(
     between_means = (instances if bias else unbiased) * (error / instances) ** 2
     apart = np.where(unbiased > _SLACK * instances, between_means, np.nan)
     return 2 * covariation, truth_variation + estimate_variation + apart
-
-
-concordance_correlation = ccc.alias("concordance_correlation")
 
 
 @numeric_metric(direction="maximize", undefined="constant")

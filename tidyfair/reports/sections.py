@@ -14,8 +14,9 @@ from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.inference.gates import Gate
-from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics import fairness
+from tidyfair.metrics.catalog import comparison_named
 from tidyfair.metrics.classification import selection_rate, sens
 from tidyfair.metrics.curves import calibration_curve
 from tidyfair.metrics.defaults import threshold_curve
@@ -360,12 +361,12 @@ def call_of(call: Mapping[str, Any]) -> str:
     """The call as it was made, after what it was made of."""
     given = {name: value for name, value in call.items() if value is not None}
     made = {name: value for name, value in given.items() if isinstance(value, Evaluable | Gate)}
-    lines = ["import tidyfair as tf", ""]
+    lines = ["import tidyfair as tdf", ""]
     for name, value in made.items():
         in_words = " ".join(repr(value).split())
         lines.append(f"{name} = {_in_code(value) or f'...  # {in_words}'}")
     named = (f"{name}={name if name in made else repr(value)}" for name, value in given.items())
-    return "\n".join([*lines, f"tf.report(data, {', '.join(named)})"])
+    return "\n".join([*lines, f"tdf.report(data, {', '.join(named)})"])
 
 
 def _in_code(made: object) -> str | None:
@@ -374,16 +375,19 @@ def _in_code(made: object) -> str | None:
         case MetricSet():
             parts = [_in_code(each) for each in made]
             code = ", ".join(part for part in parts if part)
-            return None if None in parts else f"tf.metric_set({code})" if len(parts) > 1 else code
+            return None if None in parts else f"tdf.metric_set({code})" if len(parts) > 1 else code
         case Gate(options=(), limits=limits) if len(set(limits)) == 1 and (metrics := _in_code(made.metrics)):
             ((side, limit),) = set(limits)
-            return f"tf.check({metrics}, {side}={limit!r}, confidence={made.confidence!r})"
+            return f"tdf.check({metrics}, {side}={limit!r}, confidence={made.confidence!r})"
         case Metric() if getattr(sys.modules["tidyfair"], made.name, None) == made:
-            return f"tf.{made.name}"
+            return f"tdf.{made.name}"
         case GroupwiseMetric() if all(isinstance(feature, str) for feature in made.by.features):
-            factory = getattr(fairness, made.name, None)
-            if isinstance(factory, GroupwiseFactory) and factory(*made.by.features, min_n=made.min_n) == made:
-                return f"tf.{made.name}({made.by!r}{f', min_n={made.min_n}' if made.min_n else ''})"
+            factory = comparison_named(made.name)
+            if factory is not None and factory(*made.by.features, min_n=made.min_n) == made:
+                called = made.name
+                if called not in fairness.__all__:
+                    called = f"{made.metrics[0].name}.{called.removeprefix(made.metrics[0].name + '_')}"
+                return f"tdf.{called}({made.by!r}{f', min_n={made.min_n}' if made.min_n else ''})"
         case _:
             pass
     return None
