@@ -19,7 +19,7 @@ import polars as pl
 
 import tidyfair as tf
 from tidyfair.intervals.analytic import Quantities, compared
-from tidyfair.intervals.proportions import apart, score_ratio, wilson
+from tidyfair.intervals.proportions import difference_limits, score_ratio, wilson
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,7 +139,7 @@ def pairs(runs: int, random: np.random.Generator) -> Table:
         for setting in (*(even(both, total) for total in TOTALS), *(with_rare(both, 1_000, rare) for rare in RARE)):
             one, other = (setting.hits(runs, random) / setting.sizes).T
             rows, other_rows = (np.full(runs, float(size)) for size in setting.sizes)
-            low, high = apart(one, wilson(one, rows, Z), other, wilson(other, other_rows, Z))
+            low, high = difference_limits(one, wilson(one, rows, Z), other, wilson(other, other_rows, Z))
             least, most = score_ratio(one, rows, other, other_rows, Z)
             table.add(
                 setting, covered(low, high, both[0] - both[1]), float((high - low).mean()),

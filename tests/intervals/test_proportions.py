@@ -19,10 +19,10 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 
 from tidyfair.intervals.proportions import (
     adjusted,
-    apart,
     area,
     chi_squared,
     clopper_pearson,
+    difference_limits,
     fisher,
     katz,
     likelihood_ratio,
@@ -68,7 +68,7 @@ def test_wilson_and_clopper_pearson_equal_statsmodels(sample: tuple[int, int]) -
 @given(samples(), samples())
 def test_newcombe_interval_equals_statsmodels(one: tuple[int, int], other: tuple[int, int]) -> None:
     (first, rows), (second, other_rows) = np.split(np.array(arrays(one, other)).ravel(), 2)
-    result = apart(
+    result = difference_limits(
         np.array([first]), wilson(np.array([first]), np.array([rows]), Z),
         np.array([second]), wilson(np.array([second]), np.array([other_rows]), Z),
     )  # fmt: skip

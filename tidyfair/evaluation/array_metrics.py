@@ -44,14 +44,14 @@ class Sample:
 
 
 class _Answers:
-    """The numbers of formulas for each level and unit, and the reasons that functions gave for having none."""
+    """The numbers of formulas for each level and group cell, and the reasons that functions gave for having none."""
 
-    def __init__(self, formulas: Iterable[Formula], levels: int, units: int) -> None:
+    def __init__(self, formulas: Iterable[Formula], levels: int, group_cells: int) -> None:
         import numpy as np
 
-        self.numbers = {formula.column: np.full((levels, units), np.nan) for formula in formulas}
+        self.numbers = {formula.column: np.full((levels, group_cells), np.nan) for formula in formulas}
         self.reasons = {
-            formula.column: np.full((levels, units), None, dtype=object)
+            formula.column: np.full((levels, group_cells), None, dtype=object)
             for formula in formulas
             if formula.way == "arrays"
         }
@@ -60,9 +60,9 @@ class _Answers:
         """Set a number, or numbers, and the reason."""
         self.numbers[formula.column][place], self.reasons[formula.column][place] = answer
 
-    def of_rows(self, units: Array | None = None) -> OfRows:
-        """As arrays of units by levels; of the given units, or all."""
-        chosen: Any = slice(None) if units is None else units
+    def of_rows(self, group_cells: Array | None = None) -> OfRows:
+        """As arrays of group cells by levels; of the given group cells, or all."""
+        chosen: Any = slice(None) if group_cells is None else group_cells
         numbers = {name: values.T[chosen] for name, values in self.numbers.items()}
         return OfRows(numbers, {name: values.T[chosen] for name, values in self.reasons.items()})
 
@@ -70,11 +70,11 @@ class _Answers:
 def row_values(
     rows: Rows, formulas: Sequence[Formula], levels: Sequence[Level], whose: Whose, *, pairs: bool = False
 ) -> OfRows:
-    """The values of formulas for each unit and level, and the reasons of those without.
+    """The values of formulas for each group cell and level, and the reasons of those without.
 
     With `pairs` a level is read against each other level, and the mean counts.
     """
-    count = int(rows.outer_of_unit.max(initial=-1)) + 1 if whose == "overall" else len(rows.outer_of_unit)
+    count = int(rows.outer_of_group_cell.max(initial=-1)) + 1 if whose == "overall" else len(rows.outer_of_group_cell)
     found = _Answers(formulas, len(levels), count)
     ordered = [formula for formula in formulas if formula.way == "rows"]
     for index, level in enumerate(levels):
@@ -86,22 +86,24 @@ def row_values(
                 found.put(formula, index, _compared(formula, rows, level))
             elif formula.way == "arrays":
                 for segment in rows.segments(whose):
-                    for unit, start, end in zip(segment.units, segment.ends[:-1], segment.ends[1:], strict=True):
+                    for group_cell, start, end in zip(
+                        segment.group_cells, segment.ends[:-1], segment.ends[1:], strict=True
+                    ):
                         taken = segment.indices[start:end]
-                        found.put(formula, (index, unit), _asked(formula, rows, taken, level, levels))
-    return found.of_rows(rows.outer_of_unit if whose == "overall" else None)
+                        found.put(formula, (index, group_cell), _asked(formula, rows, taken, level, levels))
+    return found.of_rows(rows.outer_of_group_cell if whose == "overall" else None)
 
 
 def _means(
     rows: Rows, formulas: Sequence[Formula], levels: Sequence[Level], whose: Whose, count: int
 ) -> dict[str, Array]:
-    """The mean of the values of formulas over rows that some levels have, for each unit."""
+    """The mean of the values of formulas over rows that some levels have, for each group cell."""
     import numpy as np
 
     each = _Answers(formulas, len(levels), count)
     for place, level in enumerate(levels if formulas else ()):
-        for name, units, values in ordered_values(rows, formulas, level, whose):
-            each.numbers[name][place, units] = values
+        for name, group_cells, values in ordered_values(rows, formulas, level, whose):
+            each.numbers[name][place, group_cells] = values
     with np.errstate(invalid="ignore"):
         return {
             name: np.nansum(values, axis=0) / (~np.isnan(values)).sum(axis=0) for name, values in each.numbers.items()
@@ -114,9 +116,9 @@ def class_values(
     levels: Sequence[int],
     labels: Sequence[object] | None,
     whose: Whose,
-    units: int,
+    group_cells: int,
 ) -> OfRows:
-    """The values of functions of true and predicted labels for each unit and level, from the cells of the units.
+    """The values of functions of true and predicted labels for each group cell and level, from the cells of a tally.
 
     Without weights the function sees each row; with weights, each pair of labels once, and its weight. Labels are 1 for
     the event (the level) and 0, or the `labels` themselves where the function is over all of them.
@@ -124,19 +126,19 @@ def class_values(
     import numpy as np
 
     complete = cells.drop_nulls(["truth", "estimate"])
-    unit, outer, apart = (complete[name].to_numpy() for name in ("unit", "outer", "apart"))
-    outer_of_unit = dict(zip(unit.tolist(), outer.tolist(), strict=True))
-    found = _Answers(formulas, len(levels), units)
+    group_cell, outer, excluded = (complete[name].to_numpy() for name in ("group_cell", "outer", "excluded"))
+    outer_of_group_cell = dict(zip(group_cell.tolist(), outer.tolist(), strict=True))
+    found = _Answers(formulas, len(levels), group_cells)
 
     def seen(part: pl.DataFrame, side: str, level: int, *, all_labels: bool) -> Array:
         if labels is not None and all_labels:
             return pl.Series(list(labels)).gather(part[side].cast(pl.UInt32)).to_numpy()
         return (part[side] == level).cast(pl.Int64).to_numpy()
 
-    for place in range(units):
-        mine = unit == place
+    for place in range(group_cells):
+        mine = group_cell == place
         if whose != "own":
-            together = (outer == outer_of_unit.get(place, -1)) & ~apart
+            together = (outer == outer_of_group_cell.get(place, -1)) & ~excluded
             mine = together if whose == "overall" else together & ~mine
         part = complete.filter(pl.Series(mine))
         weight = part["w"].cast(pl.Float64).to_numpy() if "w" in part.columns else None
@@ -257,16 +259,20 @@ def _weighing(formula: Formula, weight: Array | None) -> dict[str, object]:
 
 
 def _compared(formula: Formula, rows: Rows, level: Level) -> tuple[Array, Array]:
-    """Each unit compared with the others of its outer group: with all of them together, or with the farthest one."""
+    """Each group cell compared with the others of its outer group: with all together, or with the farthest one."""
     import numpy as np
 
-    count, outers = len(rows.outer_of_unit), int(rows.outer_of_unit.max(initial=-1)) + 1
+    count, outers = len(rows.outer_of_group_cell), int(rows.outer_of_group_cell.max(initial=-1)) + 1
     values, reasons = np.full(count, np.nan), np.full(count, "no_other_group", dtype=object)
-    scores, sizes = rows.score(level.score), np.bincount(rows.unit, minlength=count)
+    scores, sizes = rows.score(level.score), np.bincount(rows.group_cell, minlength=count)
     event = np.zeros(len(scores), dtype=bool) if formula.ignores_truth else rows.event(level.place)
-    counted = ~rows.apart[rows.unit] if rows.weight is None else ~rows.apart[rows.unit] & (rows.weight > 0)
+    counted = (
+        ~rows.excluded[rows.group_cell] if rows.weight is None else ~rows.excluded[rows.group_cell] & (rows.weight > 0)
+    )
     rows_of_outer = _split(rows.outer, np.flatnonzero(counted), outers)
-    units_of_outer = _split(rows.outer_of_unit, np.flatnonzero(~rows.apart & (sizes >= formula.min_n)), outers)
+    group_cells_of_outer = _split(
+        rows.outer_of_group_cell, np.flatnonzero(~rows.excluded & (sizes >= formula.min_n)), outers
+    )
 
     def sample(taken: Array) -> Sample:
         return Sample(event[taken], scores[taken], None if rows.weight is None else rows.weight[taken])
@@ -276,19 +282,19 @@ def _compared(formula: Formula, rows: Rows, level: Level) -> tuple[Array, Array]
             return math.nan, "no_other_group" if len(one.score) else None
         return _answer(formula, [one, other], None)
 
-    for units, compared in zip(units_of_outer, rows_of_outer, strict=True):
-        unit_of_row = rows.unit[compared]
-        samples = {unit: sample(compared[unit_of_row == unit]) for unit in units.tolist()}
+    for group_cells, compared in zip(group_cells_of_outer, rows_of_outer, strict=True):
+        group_cell_of_row = rows.group_cell[compared]
+        samples = {group_cell: sample(compared[group_cell_of_row == group_cell]) for group_cell in group_cells.tolist()}
         if formula.against == "rest":
-            for unit, own in samples.items():
-                values[unit], reasons[unit] = answer(own, sample(compared[unit_of_row != unit]))
+            for group_cell, own in samples.items():
+                values[group_cell], reasons[group_cell] = answer(own, sample(compared[group_cell_of_row != group_cell]))
             continue
         for one, other in itertools.combinations(samples, 2):
             # once for both, so that they have the same value to the last bit
             value, reason = answer(samples[one], samples[other])
-            for unit in (one, other):
-                values[unit] = np.fmax(values[unit], value)
-                reasons[unit] = reason or reasons[unit]
+            for group_cell in (one, other):
+                values[group_cell] = np.fmax(values[group_cell], value)
+                reasons[group_cell] = reason or reasons[group_cell]
     return values, reasons
 
 

@@ -97,7 +97,7 @@ class _Groups:
         return GroupValues(
             segments=Segments.of(*(self.column(name) for name in ("spec", "outer", PART, LEVEL, "metric"))),
             estimate=self.column("estimate"),
-            mass=self.column("mass"),
+            weight=self.column("weight"),
             size=self.column("size"),
             suppressed=self.state == STATES.index(SUPPRESSED),
             is_reference=self.column("is_reference").astype(bool),
@@ -191,8 +191,8 @@ def compare(
 ) -> list[Disparities]:
     """The disparities of each spec in each outer group, those of specs with an aggregate in common together.
 
-    `rows` hold the values of the groups: `spec`, `outer`, `part`, `level`, `metric`, `name`, `unit`, `text`,
-    `estimate`, `n`, `mass`, `size`, `status`, `is_reference`, and the contexts of the aggregates; those of other
+    `rows` hold the values of the groups: `spec`, `outer`, `part`, `level`, `metric`, `name`, `group_cell`, `text`,
+    `estimate`, `n`, `weight`, `size`, `status`, `is_reference`, and the contexts of the aggregates; those of other
     specs do not count. Of specs that are `two_sided`, one side alone compares with nothing. `tidy` makes the
     frame that a user's function sees.
     """

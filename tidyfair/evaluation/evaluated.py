@@ -9,7 +9,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
 from tidyfair.evaluation.evaluator import Asked, Evaluator
-from tidyfair.evaluation.group_cells import UNGROUPED, group_cells
+from tidyfair.evaluation.group_cells import UNGROUPED, number_group_cells
 from tidyfair.evaluation.labels import NUMBERS, read_labels
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import LEVEL, ONE_LABEL, LabelReading, Table
@@ -20,7 +20,7 @@ from tidyfair.tallies.tally import THRESHOLD
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tidyfair.evaluation.group_cells import Units
+    from tidyfair.evaluation.group_cells import GroupCells
     from tidyfair.evaluation.labels import Labels
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.metric_specs import MetricSpec
@@ -35,9 +35,9 @@ class Evaluated:
     """The values of all specs for each group: what tables, disparities and warnings are made from."""
 
     values: ValueRows
-    """One row for each spec, metric, unit and, where labels are read one by one, level."""
+    """One row for each spec, metric, group cell and, where labels are read one by one, level."""
     specs: tuple[MetricSpec, ...]
-    units: Units
+    group_cells: GroupCells
     labels: Labels
     estimator: str | None
     cut: str | None = None
@@ -61,7 +61,7 @@ class Evaluated:
         }
         hidden = {UNGROUPED, THRESHOLD}
         outer, spec = rows["outer"].to_numpy(), rows["spec"].to_numpy()
-        keys = {key.name: key[outer] for key in self.units.outer_keys if key.name not in hidden}
+        keys = {key.name: key[outer] for key in self.group_cells.outer_keys if key.name not in hidden}
         named = {name: pl.Series(name, each, pl.String)[spec] for name, each in texts.items()}
         return keys | named | self.threshold(rows)
 
@@ -69,10 +69,10 @@ class Evaluated:
         """The value of a list of cuts that each row is about, if there is one."""
         if self.cut is None:
             return {}
-        if THRESHOLD not in self.units.outer_keys.columns:
+        if THRESHOLD not in self.group_cells.outer_keys.columns:
             values = pl.Series([None], dtype=pl.Float64).new_from_index(0, len(rows))
         else:
-            values = self.units.outer_keys[THRESHOLD][rows["outer"]]
+            values = self.group_cells.outer_keys[THRESHOLD][rows["outer"]]
         return {self.cut: values.cast(pl.Int64) if self.cut == ".top_k" else values}
 
     def level_text(self, rows: pl.DataFrame) -> pl.Series:
@@ -154,7 +154,7 @@ def _evaluate(
     _check_order_of_labels(tally, labels, specs)
     # what is not grouped comes first
     bys = sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None)
-    units, cells = group_cells(tally, labels, bys)
+    group_cells, cells = number_group_cells(tally, labels, bys)
     asked = list(_asked(specs, options.estimator, one_event=labels.event is not None))
     tables = {each: Table.of(each.formula, each.estimator) for each in asked}
     of_scores = any(table.kind == "prob" for table in tables.values())
@@ -166,11 +166,11 @@ def _evaluate(
         steps=labels.event is None and any(each.formula.counts_steps for each in asked),
         squares=sure and tally.weights is not None,
     )
-    evaluator = Evaluator(tally, labels, units, cells, of_labels, specs, tables, sure)
+    evaluator = Evaluator(tally, labels, group_cells, cells, of_labels, specs, tables, sure)
     distinct = {(each.formula, each.estimator): each for each in asked}
     values = {key: evaluator.values(each) for key, each in distinct.items()}
-    rows = value_rows(asked, values, specs, units, labels, na_rm=options.na_rm)
-    return Evaluated(rows, specs, units, labels, options.estimator, cut)
+    rows = value_rows(asked, values, specs, group_cells, labels, na_rm=options.na_rm)
+    return Evaluated(rows, specs, group_cells, labels, options.estimator, cut)
 
 
 def _asked(specs: Sequence[MetricSpec], estimator: str | None, *, one_event: bool) -> Iterator[Asked]:
@@ -198,7 +198,7 @@ def _check_steps(labels: Labels, formulas: Sequence[tuple[str, Formula]]) -> Non
     if labels.event is None:
         for name, formula in formulas:
             if formula.counts_steps:
-                msg = f"{name} counts how many levels truth and estimate are apart, but {way_out}"
+                msg = f"{name} counts how many levels truth and estimate are excluded, but {way_out}"
                 raise LabelError(msg)
     if len(labels.values) > 2:
         for name, formula in formulas:

@@ -17,7 +17,7 @@ from tidyfair.specs.formulas import OVERALL, THE_REST, Statistic
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidyfair.evaluation.group_cells import Units
+    from tidyfair.evaluation.group_cells import GroupCells
     from tidyfair.evaluation.labels import Labels
     from tidyfair.evaluation.ranked_rows import Whose
     from tidyfair.evaluation.statistics import Cells, LabelReading, Statistics, Table
@@ -50,7 +50,7 @@ class Evaluator:
 
     tally: Tally
     labels: Labels
-    units: Units
+    group_cells: GroupCells
     cells: Cells
     reading: LabelReading
     specs: tuple[MetricSpec, ...]
@@ -105,7 +105,7 @@ class Evaluator:
         if (table, whose) not in self._known:
             sums = self._sums_of(table)
             if whose != "own":
-                sums = pooled(sums, self.units.compared, self.units.apart, whose)
+                sums = pooled(sums, self.group_cells.compared, self.group_cells.excluded, whose)
             self._known[table, whose] = statistics_of(table, sums)
         return self._known[table, whose]
 
@@ -117,7 +117,9 @@ class Evaluator:
             terms = frozenset[Statistic]().union(
                 *(asked.formula.all_terms for asked, own in self.tables.items() if own == table)
             )
-            parts = [sums_of(table, terms, self.cells, index, self.reading) for index in self.units.indices.values()]
+            parts = [
+                sums_of(table, terms, self.cells, index, self.reading) for index in self.group_cells.indices.values()
+            ]
             self._sums[table] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return self._sums[table]
 
@@ -125,7 +127,9 @@ class Evaluator:
         """The values of all formulas of a table that read rows."""
         if (table, whose) not in self._of_rows:
             levels = len(self.reading.levels) if table.kind != "numeric" else 1
-            parts = [(self._rows_of(table, whose, by), (size, levels)) for by, (_, size) in self.units.spans.items()]
+            parts = [
+                (self._rows_of(table, whose, by), (size, levels)) for by, (_, size) in self.group_cells.spans.items()
+            ]
             self._of_rows[table, whose] = one_below_the_other(parts)
         return self._of_rows[table, whose]
 
@@ -136,10 +140,10 @@ class Evaluator:
             return OfRows({}, {})
         labels = self.labels
         if table.kind == "class":
-            cells = cells_of(self.tally, labels, self.units, by)
+            cells = cells_of(self.tally, labels, self.group_cells, by)
             all_labels = labels.values if labels.event is None else None
-            return class_values(cells, formulas, labels.levels, all_labels, whose, self.units.spans[by][1])
-        rows = rows_of(self.tally, labels, self.units, by, table.reads)
+            return class_values(cells, formulas, labels.levels, all_labels, whose, self.group_cells.spans[by][1])
+        rows = rows_of(self.tally, labels, self.group_cells, by, table.reads)
         levels = [Level(0, "")]
         if table.kind == "prob":
             levels = [Level(level, self.reading.scores[level], both_sides=table.sides) for level in labels.levels]

@@ -12,7 +12,7 @@ import polars as pl
 from tidyfair.errors import AggregateError, ArgumentError, listed, nearest
 from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.ranked_rows import Rows
-from tidyfair.evaluation.statistics import UNIT, Cells
+from tidyfair.evaluation.statistics import GROUP_CELL, Cells
 from tidyfair.specs.columns import levels_of
 from tidyfair.specs.segments import Segments
 from tidyfair.tallies.moments import ACTUAL, PREDICTED
@@ -39,12 +39,12 @@ UNGROUPED = "\0ungrouped"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Units:
+class GroupCells:
     """All group cells in order, those of one `by` after those of another; each is known by its index."""
 
     outer: Integers
     """The index of the outer group of each."""
-    apart: Booleans
+    excluded: Booleans
     """Whether it is on neither side of a condition, and so is not compared."""
     spans: dict[By | None, tuple[int, int]]
     """The first group cell of each `by`, and how many it has."""
@@ -78,7 +78,7 @@ class Units:
         return Segments.of(of_by, self.outer)
 
     def find(self, by: By, reference: object, name: str) -> list[int]:
-        """The units of the group that a user named by its value, its values or its text."""
+        """The group cells of the group that a user named by its value, its values or its text."""
         first, size = self.spans[by]
         groups = self.keys[by].with_columns(self.text[first : first + size].alias("\0text")).unique(maintain_order=True)
         wanted = cast("tuple[object, ...]", reference) if isinstance(reference, tuple) else (reference,)
@@ -100,7 +100,7 @@ class Units:
         raise AggregateError(msg)
 
 
-def group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -> tuple[Units, Cells]:
+def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -> tuple[GroupCells, Cells]:
     """The group cells of some features, and the cells of the tally."""
     import numpy as np
 
@@ -110,7 +110,7 @@ def group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -> tuple
     indices: dict[By | None, GroupIndex] = {}
     spans: dict[By | None, tuple[int, int]] = {}
     outers: list[Integers] = []
-    apart: list[Booleans] = []
+    excluded: list[Booleans] = []
     first = 0
     for by in bys:
         names = tally.names(by.columns) if by else []
@@ -126,14 +126,14 @@ def group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -> tuple
         size = len(index)
         indices[by], spans[by] = index, (first, size)
         outers.append(outer.of_cell[index.example] if len(outer.of_cell) else np.zeros(size, dtype=np.int64))
-        apart.append((index.keys[_SIDE] == "neither").to_numpy() if by and by.sides else np.zeros(size, dtype=bool))
+        excluded.append((index.keys[_SIDE] == "neither").to_numpy() if by and by.sides else np.zeros(size, dtype=bool))
         first += size
-    units = Units(np.concatenate(outers), np.concatenate(apart), spans, indices, outer_keys)
-    return units, Cells(tally, labels)
+    group_cells = GroupCells(np.concatenate(outers), np.concatenate(excluded), spans, indices, outer_keys)
+    return group_cells, Cells(tally, labels)
 
 
-def rows_of(tally: Tally, labels: Labels, units: Units, by: By | None, reads: frozenset[str]) -> Rows:
-    """The rows that have what is read, each with the index of its unit among those of a `by`."""
+def rows_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None, reads: frozenset[str]) -> Rows:
+    """The rows that have what is read, each with the index of its group cell among those of a `by`."""
     if tally.rows is None:
         msg = "The tally has kept no rows; count again with the metrics that are to be computed."
         raise ArgumentError(msg)
@@ -145,13 +145,13 @@ def rows_of(tally: Tally, labels: Labels, units: Units, by: By | None, reads: fr
     if any(frame[name].null_count() for name in needed):
         frame = frame.filter(pl.all_horizontal(pl.col(needed).is_not_null()))
     weights = [name for name in (WEIGHT, SQUARED) if name in frame.columns]
-    span = slice_of(units, by)
+    span = slice_of(group_cells, by)
     return Rows(
         frame=frame.select(*needed, *weights),
         labels=() if tally.needs.numbers else labels.values,
-        unit=_unit_of_rows(tally, frame, units, by),
-        outer_of_unit=units.outer[span],
-        apart=units.apart[span],
+        group_cell=_group_cell_of_data(tally, frame, group_cells, by),
+        outer_of_group_cell=group_cells.outer[span],
+        excluded=group_cells.excluded[span],
     )
 
 
@@ -167,47 +167,51 @@ def _needed(tally: Tally, reads: frozenset[str]) -> list[str]:
     return needed
 
 
-def _unit_of_rows(tally: Tally, frame: pl.DataFrame, units: Units, by: By | None) -> np.ndarray[Any, Any]:
-    """The index of the unit of each row among those of a `by`."""
+def _group_cell_of_data(
+    tally: Tally, frame: pl.DataFrame, group_cells: GroupCells, by: By | None
+) -> np.ndarray[Any, Any]:
+    """The index of the group cell of each row among those of a `by`."""
     import numpy as np
 
     keys, distinct = list[pl.Series](), list[pl.Series]()
     outer = tally.names([key.column for key in tally.outer])
     if outer:
         keys += frame[outer].get_columns()
-        distinct += units.outer_keys[units.outer[slice_of(units, by)]].get_columns()
+        distinct += group_cells.outer_keys[group_cells.outer[slice_of(group_cells, by)]].get_columns()
     if by:
         own = [_SIDE] if by.sides else tally.names(by.columns)
         keys += frame[own].get_columns()
-        distinct += units.keys[by].get_columns()
+        distinct += group_cells.keys[by].get_columns()
     return _place(keys, distinct) if keys else np.zeros(len(frame), dtype=np.int8)
 
 
-def cells_of(tally: Tally, labels: Labels, units: Units, by: By | None) -> pl.DataFrame:
-    """The cells of a tally by unit: `unit`, `truth` and `estimate` as places among the labels, `n` and `w`."""
+def cells_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None) -> pl.DataFrame:
+    """The cells of a tally by group cell: `group_cell`, `truth` and `estimate` as label indices, `n` and `w`."""
     cells = labels.encode(tally)
     sums = [name for name in ("n", "w") if name in cells.columns]
-    placed = cells.select(TRUTH, "estimate", *sums).with_columns(unit_of_cells(tally, units, by))
-    unit = placed[UNIT].to_numpy()
-    outer = pl.Series("outer", units.outer[slice_of(units, by)][unit])
-    apart = pl.Series("apart", units.apart[slice_of(units, by)][unit])
-    return placed.with_columns(outer, apart).group_by(UNIT, "outer", "apart", *LABELS).agg(pl.col(sums).sum())
+    placed = cells.select(TRUTH, "estimate", *sums).with_columns(group_cell_of_rows(tally, group_cells, by))
+    group_cell = placed[GROUP_CELL].to_numpy()
+    outer = pl.Series("outer", group_cells.outer[slice_of(group_cells, by)][group_cell])
+    excluded = pl.Series("excluded", group_cells.excluded[slice_of(group_cells, by)][group_cell])
+    return (
+        placed.with_columns(outer, excluded).group_by(GROUP_CELL, "outer", "excluded", *LABELS).agg(pl.col(sums).sum())
+    )
 
 
-def unit_of_cells(tally: Tally, units: Units, by: By | None) -> pl.Series:
-    """The place of the unit of each cell of a tally among those of a `by`."""
+def group_cell_of_rows(tally: Tally, group_cells: GroupCells, by: By | None) -> pl.Series:
+    """The place of the group cell of each cell of a tally among those of a `by`."""
     outer, _ = _outer_groups(tally, tally.cells)
-    keys, distinct = [pl.Series(outer.of_cell)], [pl.Series(units.outer[slice_of(units, by)])]
+    keys, distinct = [pl.Series(outer.of_cell)], [pl.Series(group_cells.outer[slice_of(group_cells, by)])]
     if by:
         own = tally.cells[tally.names(by.columns)]
         keys += [by.sides.side(own)] if by.sides else own.get_columns()
-        distinct += units.keys[by].get_columns()
-    return pl.Series(UNIT, _place(keys, distinct))
+        distinct += group_cells.keys[by].get_columns()
+    return pl.Series(GROUP_CELL, _place(keys, distinct))
 
 
-def slice_of(units: Units, by: By | None) -> slice:
-    """Where the units of a `by` stand among all units."""
-    first, size = units.spans[by]
+def slice_of(group_cells: GroupCells, by: By | None) -> slice:
+    """Where the group cells of a `by` stand among all group cells."""
+    first, size = group_cells.spans[by]
     return slice(first, first + size)
 
 

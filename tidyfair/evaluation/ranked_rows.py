@@ -1,6 +1,6 @@
 """The rows of groups, for metrics that must see them: in the order of their scores, or as they stand.
 
-Rows are parted by unit once, and worked through some ten thousand at a time, so that they stay in the cache.
+Rows are parted by group cell once, and worked through some ten thousand at a time, so that they stay in the cache.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 Whose: TypeAlias = Literal["own", "overall", "rest"]
-"""Whose rows count for a unit: its own, those of its outer group, or those of everybody else in it."""
+"""Whose rows count for a group cell: its own, those of its outer group, or those of everybody else in it."""
 
 _CHUNK = 2**16
 _SPARSE = 4
 """Where so many bins come to a row, rows are sorted, not added up bin by bin."""
-_UNIT = "unit"
+_GROUP_CELL = "group_cell"
 _COUNTS = {"score", "hits", "false_alarms"}
 _SQUARES = ("hit_squares", "false_alarm_squares")
 _PACKABLE = 2.0
@@ -56,17 +56,17 @@ class Level:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rows:
-    """The rows that count for a table of statistics, and the unit of each."""
+    """The rows that count for a table of statistics, and the group cell of each."""
 
     frame: pl.DataFrame
     """`truth` and scores `s0` …, or `actual` and `predicted`; and weights."""
     labels: tuple[Any, ...]
     """The labels, in order; none where truth is a number."""
-    unit: Array
-    """The place of the unit among those of its `by`."""
-    outer_of_unit: Array
-    apart: Array
-    """Whether a unit is not compared with others."""
+    group_cell: Array
+    """The place of the group cell among those of its `by`."""
+    outer_of_group_cell: Array
+    excluded: Array
+    """Whether a group cell is not compared with others."""
 
     @cached_property
     def weight(self) -> Array | None:
@@ -83,7 +83,7 @@ class Rows:
     @cached_property
     def outer(self) -> Array:
         """The outer group of each row."""
-        return self.outer_of_unit[self.unit]
+        return self.outer_of_group_cell[self.group_cell]
 
     @cached_property
     def place(self) -> Array:
@@ -119,36 +119,36 @@ class Rows:
         return 1 - values if name.startswith(REST) else values
 
     def codes(self, whose: Literal["own", "overall"]) -> tuple[Array, int]:
-        """The unit of each row, or its outer group, below 0 where it counts for none; and how many there are."""
+        """The group cell of each row, or its outer group, below 0 where it counts for none; and how many there are."""
         import numpy as np
 
         if whose == "own":
-            return self.unit, len(self.outer_of_unit)
-        compared = ~self.apart[self.unit]
-        return np.where(compared, self.outer, -1), int(self.outer_of_unit.max(initial=-1)) + 1
+            return self.group_cell, len(self.outer_of_group_cell)
+        compared = ~self.excluded[self.group_cell]
+        return np.where(compared, self.outer, -1), int(self.outer_of_group_cell.max(initial=-1)) + 1
 
     def segments(self, whose: Whose) -> Iterator[Segment]:
-        """Runs of whole groups: those of the units, of their outer groups, or of everybody else in these."""
+        """Runs of whole groups: those of the group cells, of their outer groups, or of everybody else in these."""
         import numpy as np
 
         if whose != "rest":
             yield from _runs(*self.codes(whose))
             return
-        compared = ~self.apart[self.unit]
-        for unit, outer in enumerate(self.outer_of_unit):
-            rows = np.flatnonzero(compared & (self.outer == outer) & (self.unit != unit))
-            yield Segment(np.array([unit]), rows, np.array([0, len(rows)]))
+        compared = ~self.excluded[self.group_cell]
+        for group_cell, outer in enumerate(self.outer_of_group_cell):
+            rows = np.flatnonzero(compared & (self.outer == outer) & (self.group_cell != group_cell))
+            yield Segment(np.array([group_cell]), rows, np.array([0, len(rows)]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Segment:
-    """Some units, and which rows are theirs, one unit after the other."""
+    """Some group cells, and which rows are theirs, one group cell after the other."""
 
-    units: Array
+    group_cells: Array
     rows: Array | slice
     """Indices of rows; a slice where they stand together."""
     ends: Array
-    """Where each unit's rows begin, and the last one's end."""
+    """Where each group cell's rows begin, and the last one's end."""
 
     @property
     def size(self) -> int:
@@ -165,11 +165,11 @@ class Segment:
         first = int(self.rows.start)
         return np.arange(first, first + self.size)
 
-    def unit_of_row(self) -> Array:
-        """The unit of each row, in order."""
+    def group_cell_of_row(self) -> Array:
+        """The group cell of each row, in order."""
         import numpy as np
 
-        return np.repeat(self.units, np.diff(self.ends))
+        return np.repeat(self.group_cells, np.diff(self.ends))
 
 
 def _runs(codes: Array, count: int) -> Iterator[Segment]:
@@ -194,7 +194,7 @@ def _narrowest(count: int) -> Any:
 
 
 def _segments(ends: Array, order: Array | None) -> Iterator[Segment]:
-    """Runs of whole units of some ten thousand rows, from where each unit's rows end `(units + 1,)`, in an order."""
+    """Runs of whole group cells of some ten thousand rows, from the ends of their rows `(group cells + 1,)`."""
     import numpy as np
 
     first, count = 0, len(ends) - 1
@@ -210,7 +210,7 @@ def _segments(ends: Array, order: Array | None) -> Iterator[Segment]:
 def ordered_values(
     rows: Rows, formulas: Sequence[Formula], level: Level, whose: Whose
 ) -> Iterator[tuple[str, Array, Array]]:
-    """The values of formulas over rows: the column of the formula, places of units, and their values (NaN for none)."""
+    """The values of formulas over rows: the column of each, the index of group cells, and values (NaN for none)."""
     reader = _Numbers(rows) if formulas[0].kind == "numeric" else _Scores.of(rows, formulas, level)
     wanted = [formula.over_rows.alias(formula.column) for formula in formulas]
 
@@ -221,9 +221,9 @@ def ordered_values(
         if values is None:
             return
         for name in values.columns[1:]:
-            yield name, values[_UNIT].to_numpy(), values[name].fill_null(math.nan).to_numpy()
+            yield name, values[_GROUP_CELL].to_numpy(), values[name].fill_null(math.nan).to_numpy()
 
-    if whose == "rest" or len(rows.unit) <= _CHUNK:
+    if whose == "rest" or len(rows.group_cell) <= _CHUNK:
         # those of the rest would all be in memory at once
         for segment in rows.segments(whose):
             yield from tell(evaluate(segment))
@@ -242,20 +242,20 @@ def ordered_values(
 
 
 def sorted_scores(rows: Rows, level: Level) -> Iterator[pl.DataFrame]:
-    """The distinct scores of each unit, falling, with their rows and the weights with and without the event."""
+    """The distinct scores of each group cell, falling, with their rows and the weights with and without the event."""
     reader = _Scores.of(rows, [], level)
     for segment in rows.segments("own"):
         found = reader.read(segment)
         if not found.is_empty():
-            yield found.select(pl.col(_UNIT).cast(pl.Int64), "score", "hits", "false_alarms", "rows")
+            yield found.select(pl.col(_GROUP_CELL).cast(pl.Int64), "score", "hits", "false_alarms", "rows")
 
 
 def _aggregated(frame: pl.DataFrame, wanted: list[pl.Expr]) -> pl.DataFrame | None:
     if frame.is_empty():
         return None
-    if frame[_UNIT][0] == frame[_UNIT][-1]:
-        return frame.select(pl.col(_UNIT).first(), *wanted)
-    return frame.group_by(_UNIT, maintain_order=True).agg(wanted)
+    if frame[_GROUP_CELL][0] == frame[_GROUP_CELL][-1]:
+        return frame.select(pl.col(_GROUP_CELL).first(), *wanted)
+    return frame.group_by(_GROUP_CELL, maintain_order=True).agg(wanted)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -270,7 +270,8 @@ class _Numbers:
         weight = taken[WEIGHT].cast(pl.Float64) if weighted else pl.Series([1.0]).new_from_index(0, len(taken))
         return pl.DataFrame(
             {
-                _UNIT: segment.unit_of_row(), "truth": taken[ACTUAL], "estimate": taken[PREDICTED], "weight": weight,
+                _GROUP_CELL: segment.group_cell_of_row(),
+                "truth": taken[ACTUAL], "estimate": taken[PREDICTED], "weight": weight,
                 "weighted": pl.Series([weighted]).new_from_index(0, len(taken)),
             }
         )  # fmt: skip
@@ -319,25 +320,25 @@ class _Scores:
         return int(self.score.max()) + 1 if binned and self.weight is not None else None
 
     def read(self, segment: Segment) -> pl.DataFrame:
-        """The distinct scores of each unit, and the columns that formulas read beside them."""
+        """The distinct scores of each group cell, and the columns that formulas read beside them."""
         import numpy as np
 
         rows, ends = self._counted(segment)
         if not ends[-1]:
-            return pl.DataFrame(schema={_UNIT: pl.Int64})
+            return pl.DataFrame(schema={_GROUP_CELL: pl.Int64})
         filled = np.diff(ends) > 0
         bounds: Array = np.append(ends[:-1][filled], ends[-1])
-        units = segment.units[filled]
+        group_cells = segment.group_cells[filled]
         if self.packable:
-            return _distinct(_packed(self.score[rows], self.event[rows]), bounds, units, self.needs)
-        if self.bins is not None and self.bins * len(units) < _SPARSE * ends[-1]:
-            return self._added_up(rows, np.diff(bounds), units, self.bins)
+            return _distinct(_packed(self.score[rows], self.event[rows]), bounds, group_cells, self.needs)
+        if self.bins is not None and self.bins * len(group_cells) < _SPARSE * ends[-1]:
+            return self._added_up(rows, np.diff(bounds), group_cells, self.bins)
         order = _falling(self.score[rows], bounds)
         rows = segment.indices if isinstance(rows, slice) else rows
-        return self._sorted(rows[order], bounds, units)
+        return self._sorted(rows[order], bounds, group_cells)
 
     def _counted(self, segment: Segment) -> tuple[Array | slice, Array]:
-        """The rows of a segment that count, and where those of each unit begin and end."""
+        """The rows of a segment that count, and where those of each group cell begin and end."""
         import numpy as np
 
         if self.counts is None:
@@ -345,8 +346,8 @@ class _Scores:
         kept = self.counts[segment.rows]
         return segment.indices[kept], np.concatenate([[0], np.cumsum(kept)])[segment.ends]
 
-    def _sorted(self, rows: Array, bounds: Array, units: Array) -> pl.DataFrame:
-        """The columns of rows whose scores fall in each unit."""
+    def _sorted(self, rows: Array, bounds: Array, group_cells: Array) -> pl.DataFrame:
+        """The columns of rows whose scores fall in each group cell."""
         import numpy as np
 
         score, event = self.score[rows], self.event[rows]
@@ -358,19 +359,21 @@ class _Scores:
             columns["hit_squares"], columns["false_alarm_squares"] = _at_each(first, event, _taken(self.squares, rows))
         if self.place is not None:
             columns["place"] = self.place[rows[first]]
-        return _frame(units, np.add.reduceat(new, bounds[:-1], dtype=np.int64), columns, self.needs)
+        return _frame(group_cells, np.add.reduceat(new, bounds[:-1], dtype=np.int64), columns, self.needs)
 
-    def _added_up(self, rows: Array | slice, sizes: Array, units: Array, bins: int) -> pl.DataFrame:
-        """The columns of rows whose scores are bins, which need no order: tables of units, events and bins."""
+    def _added_up(self, rows: Array | slice, sizes: Array, group_cells: Array, bins: int) -> pl.DataFrame:
+        """The columns of rows whose scores are bins, which need no order: tables of group cells, events and bins."""
         import numpy as np
 
-        # falling from the last bin of the unit's table without the event, or of the one with it
-        index = np.repeat(np.arange(len(units)) * 2 * bins + bins - 1, sizes)
+        # falling from the last bin of the group cell's table without the event, or of the one with it
+        index = np.repeat(np.arange(len(group_cells)) * 2 * bins + bins - 1, sizes)
         index += self.event[rows] * bins
         index -= self.score[rows]
 
         def tables(values: Array | None) -> tuple[Array, Array]:
-            both = np.bincount(index, _taken(values, rows), 2 * len(units) * bins).reshape(len(units), 2, bins)
+            both = np.bincount(index, _taken(values, rows), 2 * len(group_cells) * bins).reshape(
+                len(group_cells), 2, bins
+            )
             return both[:, 1].ravel(), both[:, 0].ravel()
 
         hits, false_alarms = tables(self.weight)
@@ -381,19 +384,19 @@ class _Scores:
             columns["score"] = bins - 1 - cell % bins
         if self.squares is not None:
             columns |= {name: table[cell] for name, table in zip(_SQUARES, tables(self.squares), strict=True)}
-        return _frame(units, there.reshape(-1, bins).sum(axis=1), columns, self.needs)
+        return _frame(group_cells, there.reshape(-1, bins).sum(axis=1), columns, self.needs)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _PackedScores:
-    """Scores and events of many rows, packed, and by unit."""
+    """Scores and events of many rows, packed, and by group cell."""
 
     parted: Parted
     needs: frozenset[str]
 
     @classmethod
     def of(cls, scores: _Scores, codes: Array, count: int) -> _PackedScores:
-        """The scores of rows by the code of their unit, which is below 0 for nobody's."""
+        """The scores of rows by the code of their group cell, which is below 0 for nobody's."""
         import numpy as np
 
         if scores.counts is not None:
@@ -401,16 +404,16 @@ class _PackedScores:
         return cls(Parted.of(codes, count, lambda rows: _packed(scores.score[rows], scores.event[rows])), scores.needs)
 
     def segments(self) -> Iterator[Segment]:
-        """The units, with as many rows at a time as fit the cache."""
+        """The group cells, with as many rows at a time as fit the cache."""
         return _segments(self.parted.ends, None)
 
     def read(self, segment: Segment) -> pl.DataFrame:
-        """The distinct scores of each unit, and the columns that formulas read beside them."""
+        """The distinct scores of each group cell, and the columns that formulas read beside them."""
         import numpy as np
 
         filled = np.diff(segment.ends) > 0
-        units, bounds = segment.units[filled], np.append(segment.ends[:-1][filled], segment.size)
-        return _distinct(self.parted.together(units.tolist()), bounds, units, self.needs)
+        group_cells, bounds = segment.group_cells[filled], np.append(segment.ends[:-1][filled], segment.size)
+        return _distinct(self.parted.together(group_cells.tolist()), bounds, group_cells, self.needs)
 
 
 def _packed(score: Array, event: Array) -> Array:
@@ -424,8 +427,8 @@ def _packed(score: Array, event: Array) -> Array:
     return np.invert(packed, out=packed)
 
 
-def _distinct(packed: Array, bounds: Array, units: Array, needs: frozenset[str]) -> pl.DataFrame:
-    """The distinct scores of each unit, falling, of packed ones, which are sorted in their array."""
+def _distinct(packed: Array, bounds: Array, group_cells: Array, needs: frozenset[str]) -> pl.DataFrame:
+    """The distinct scores of each group cell, falling, of packed ones, which are sorted in their array."""
     import numpy as np
 
     for start, end in itertools.pairwise(bounds):
@@ -445,11 +448,11 @@ def _distinct(packed: Array, bounds: Array, units: Array, needs: frozenset[str])
     columns |= {"hit_squares": columns["hits"], "false_alarm_squares": columns["false_alarms"]}
     if "score" in needs:
         columns["score"] = (packed ^ np.uint64(2**63 - 1)).view(np.float64)
-    return _frame(units, lengths, columns, needs)
+    return _frame(group_cells, lengths, columns, needs)
 
 
 def _first_of_equal(score: Array, bounds: Array) -> Array:
-    """Whether each of sorted scores is the first of those equal to it in its unit."""
+    """Whether each of sorted scores is the first of those equal to it in its group cell."""
     import numpy as np
 
     new = np.empty(len(score), dtype=bool)
@@ -458,16 +461,16 @@ def _first_of_equal(score: Array, bounds: Array) -> Array:
     return new
 
 
-def _frame(units: Array, lengths: Array, columns: Mapping[str, Array], needs: frozenset[str]) -> pl.DataFrame:
-    """The columns that are needed, with the unit of each row."""
+def _frame(group_cells: Array, lengths: Array, columns: Mapping[str, Array], needs: frozenset[str]) -> pl.DataFrame:
+    """The columns that are needed, with the group cell of each row."""
     import numpy as np
 
     read = {name: values for name, values in columns.items() if name in needs}
-    return pl.DataFrame({_UNIT: np.repeat(units, lengths), **read})
+    return pl.DataFrame({_GROUP_CELL: np.repeat(group_cells, lengths), **read})
 
 
 def _falling(score: Array, bounds: Array) -> Array:
-    """The order in which the scores of each unit fall."""
+    """The order in which the scores of each group cell fall."""
     import numpy as np
 
     if score.dtype == np.uint16:
@@ -477,8 +480,8 @@ def _falling(score: Array, bounds: Array) -> Array:
     sizes = np.diff(bounds)
     if len(sizes) == 1:
         return np.argsort(-score, kind="stable")
-    unit = np.repeat(np.arange(len(sizes)), sizes)
-    return np.lexsort((-score, unit))
+    group_cell = np.repeat(np.arange(len(sizes)), sizes)
+    return np.lexsort((-score, group_cell))
 
 
 def _taken(values: Array | None, rows: Array | slice) -> Array | None:

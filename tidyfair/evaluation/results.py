@@ -10,7 +10,7 @@ import polars as pl
 from tidyfair.evaluation.disparities import Reason, compare
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.states import NO_LEVEL, PART, STATED, STATES, VALUED
-from tidyfair.evaluation.statistics import ERROR, LEVEL, UNIT
+from tidyfair.evaluation.statistics import ERROR, GROUP_CELL, LEVEL
 from tidyfair.evaluation.value_rows import STATE
 from tidyfair.specs.segments import NO_ROW
 from tidyfair.tallies.tally import THRESHOLD
@@ -62,7 +62,7 @@ class _Results:
         """Without rows there is no group to compare, but there is an answer."""
         import numpy as np
 
-        specs, outers = len(evaluated.specs), len(evaluated.units.outer_keys)
+        specs, outers = len(evaluated.specs), len(evaluated.group_cells.outer_keys)
         size = specs * outers
         return cls(
             evaluated=evaluated,
@@ -81,7 +81,7 @@ class _Results:
 
     def _index(self, spec: Integers, outer: Integers) -> Integers:
         """Where the results of specs in outer groups stand."""
-        return spec.astype("int64") * len(self.evaluated.units.outer_keys) + outer
+        return spec.astype("int64") * len(self.evaluated.group_cells.outer_keys) + outer
 
     def add_ordinary_metrics(self) -> None:
         """Put the values of what is not compared."""
@@ -173,7 +173,7 @@ class _Results:
         rows = self.evaluated.rows
         compared = [number for number, spec in enumerate(self.evaluated.specs) if spec.aggregate is not None]
         excluded = rows.filter(pl.col("spec").is_in(compared) & ~pl.col("status").is_in(VALUED))
-        texts = pl.col("text").sort_by(UNIT).unique(maintain_order=True)
+        texts = pl.col("text").sort_by(GROUP_CELL).unique(maintain_order=True)
         by_result = excluded.group_by("spec", "outer").agg(texts)
         names: list[list[str]] = [[] for _ in self.value]
         index = self._index(by_result["spec"].to_numpy(), by_result["outer"].to_numpy())
@@ -219,7 +219,7 @@ EXPLANATION = (
 
 def tidy_groups(evaluated: Evaluated) -> pl.DataFrame:
     """The values that disparities are made of, each once, and those of ordinary metrics."""
-    rows = evaluated.rows.unique(["name", "estimator", "min_n", UNIT, LEVEL], keep="first", maintain_order=True)
+    rows = evaluated.rows.unique(["name", "estimator", "min_n", GROUP_CELL, LEVEL], keep="first", maintain_order=True)
     about = evaluated.about(rows) | {".metric": rows["name"]}
     estimator, threshold = about.pop(".estimator"), evaluated.threshold(rows)
     about = {name: column for name, column in about.items() if name not in threshold}
@@ -252,8 +252,8 @@ def _tidy_group_frame(evaluated: Evaluated, spec: MetricSpec, rows: pl.DataFrame
     by = spec.by
     if by is None or by.sides:
         return pl.DataFrame(ours)
-    place = rows[UNIT] - evaluated.units.spans[by][0]
-    keys = evaluated.units.keys[by]
+    place = rows[GROUP_CELL] - evaluated.group_cells.spans[by][0]
+    keys = evaluated.group_cells.keys[by]
     return pl.DataFrame({column.name: key[place] for column, key in zip(by.columns, keys, strict=True)} | ours)
 
 
@@ -319,7 +319,7 @@ def _places(evaluated: Evaluated, reasons: dict[str, str]) -> list[str]:
     said: list[str] = []
     by = evaluated.about(rows)[".by"]
     for (name, text, status), part in rows.with_columns(by).group_by("name", ".by", "status", maintain_order=True):
-        places = part.unique(UNIT, maintain_order=True)
+        places = part.unique(GROUP_CELL, maintain_order=True)
         shown = [
             " ".join(filter(None, [f"{text} {group!r}" if text else "", _outer_text(evaluated, outer)]))
             for group, outer in places.head(_SHOWN).select("text", "outer").rows()
@@ -330,7 +330,7 @@ def _places(evaluated: Evaluated, reasons: dict[str, str]) -> list[str]:
 
 
 def _outer_text(evaluated: Evaluated, place: int) -> str:
-    row = evaluated.units.outer_keys.row(place, named=True)
+    row = evaluated.group_cells.outer_keys.row(place, named=True)
     cut = (evaluated.cut or "").removeprefix(".")
     named = {cut if name == THRESHOLD else name: value for name, value in row.items() if name != UNGROUPED}
     keys = ", ".join(f"{name}={value!r}" for name, value in named.items())

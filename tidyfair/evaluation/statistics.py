@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-UNIT, LEVEL = "unit", "level"
+GROUP_CELL, LEVEL = "group_cell", "level"
 """The columns that say which group cell and which label a value is about."""
 ONE_LABEL = ("binary", "one_vs_rest", "standard")
 """Estimators that read one label against the rest, or no label."""
@@ -141,7 +141,7 @@ class LabelReading:
     scores: Mapping[int, str]
     """The name of the score of each level."""
     steps: bool
-    """Whether it counts how many labels truth and estimate are apart."""
+    """Whether it counts how many labels truth and estimate are excluded."""
     squares: bool
     """Whether squared weights are summed."""
 
@@ -399,7 +399,7 @@ class Statistics:
         """The number of rows that formulas use which read some columns."""
         return self._among(self.rows, reads)
 
-    def mass(self, reads: frozenset[str]) -> Array:
+    def weight(self, reads: frozenset[str]) -> Array:
         """The weight of these rows."""
         return self._among(self.weights, reads)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidyfair.evaluation.states import NO_LEVEL, PART, STATES, UNDEFINED
-from tidyfair.evaluation.statistics import LEVEL, UNIT
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
 from tidyfair.evaluation.values import ZERO_DENOMINATOR
 from tidyfair.specs.aggregates import SUPPRESSED
 from tidyfair.specs.metric_specs import ALL_LABELS
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tidyfair.evaluation.evaluator import Asked
-    from tidyfair.evaluation.group_cells import Units
+    from tidyfair.evaluation.group_cells import GroupCells
     from tidyfair.evaluation.labels import Labels
     from tidyfair.evaluation.values import Values
     from tidyfair.specs.formulas import Formula
@@ -32,9 +32,9 @@ UNSEEN = "unseen_event"
 STATE = "state"
 """The column of the state of each row as its index among `STATES`, or `UNDEFINED` for what has no value."""
 _INTEGERS = {
-    "spec": pl.Int32, PART: pl.Int8, UNIT: pl.Int32, LEVEL: pl.Int32, "metric": pl.Int32, "outer": pl.Int32,
+    "spec": pl.Int32, PART: pl.Int8, GROUP_CELL: pl.Int32, LEVEL: pl.Int32, "metric": pl.Int32, "outer": pl.Int32,
 }  # fmt: skip
-_COLUMNS = ("estimate", "n", "denominator", "mass", "size", "rows", "reason", "levels_left_out")
+_COLUMNS = ("estimate", "n", "denominator", "weight", "size", "rows", "reason", "levels_left_out")
 _BY_LABEL = ("one_vs_rest", ALL_LABELS)
 """Estimators that results show a label for."""
 
@@ -78,30 +78,30 @@ def value_rows(
     asked: Sequence[Asked],
     values: Mapping[tuple[Formula, str], Values],
     specs: Sequence[MetricSpec],
-    units: Units,
+    group_cells: GroupCells,
     labels: Labels,
     *,
     na_rm: bool,
 ) -> ValueRows:
     """One row for each metric of a spec, label and group cell; values that are not compared are left out of it."""
-    runs = _Runs.of(asked, values, specs, units)
+    runs = _Runs.of(asked, values, specs, group_cells)
     columns = _Columns(list(values.values()), runs.source)
     min_n = runs.spread([specs[each.spec].min_n for each in asked])
-    states = _States.of(columns, units.apart[runs.unit], min_n, na_rm=na_rm, unseen=labels.unseen)
+    states = _States.of(columns, group_cells.excluded[runs.group_cell], min_n, na_rm=na_rm, unseen=labels.unseen)
     formulas = {formula: number for number, formula in enumerate(dict.fromkeys(each.formula for each in asked))}
     spec = runs.spread([each.spec for each in asked])
     numbers = {
         "spec": spec,
         PART: runs.spread([each.part for each in asked]),
-        UNIT: runs.unit,
+        GROUP_CELL: runs.group_cell,
         LEVEL: _levels(asked, values, labels, runs),
         "metric": runs.spread([formulas[each.formula] for each in asked]),
-        "outer": units.outer[runs.unit],
+        "outer": group_cells.outer[runs.group_cell],
         STATE: states.codes,
         "estimate": states.compared,
-        "mass": columns["mass"],
-        "size": _without(columns["size"], states.apart),
-        "is_reference": _references(specs, units, spec, runs.unit),
+        "weight": columns["weight"],
+        "size": _without(columns["size"], states.excluded),
+        "is_reference": _references(specs, group_cells, spec, runs.group_cell),
     }
     extra = {name: columns[name] for name in columns.extra}
 
@@ -112,8 +112,8 @@ def value_rows(
                 "min_n": min_n,
                 "name": runs.spread_texts([each.name for each in asked]),
                 "estimator": runs.spread_texts([each.estimator for each in asked]),
-                "text": units.text[runs.unit],
-                "apart": states.apart,
+                "text": group_cells.text[runs.group_cell],
+                "excluded": states.excluded,
                 "status": states.texts,
                 "estimate": _numbers(states.compared),
                 "rate": _numbers(states.shown),
@@ -122,7 +122,7 @@ def value_rows(
                 "denominator": _whole_numbers(columns["denominator"], states.suppressed),
                 "about": _whole_numbers(columns["denominator"], None),
                 "rows": _whole_numbers(columns["rows"], None),
-                "mass": columns["mass"],
+                "weight": columns["weight"],
                 "size": _numbers(numbers["size"]),
                 "is_reference": numbers["is_reference"],
                 **{name: _numbers(column) for name, column in extra.items()},
@@ -136,7 +136,7 @@ def value_rows(
 class _Runs:
     """The rows of a metric of a spec and label stand together, one for each group cell."""
 
-    unit: Integers
+    group_cell: Integers
     """The group cell of each row."""
     source: Integers
     """Its index among the values of all formulas, which stand one below the other, label by label."""
@@ -151,31 +151,31 @@ class _Runs:
         asked: Sequence[Asked],
         values: Mapping[tuple[Formula, str], Values],
         specs: Sequence[MetricSpec],
-        units: Units,
+        group_cells: GroupCells,
     ) -> _Runs:
         import numpy as np
 
         begins: dict[tuple[Formula, str], int] = {}
-        count, begin = len(units.outer), 0
+        count, begin = len(group_cells.outer), 0
         for key, each in values.items():
             begins[key] = begin
             begin += each.estimate.size
-        unit: list[Integers] = []
+        group_cell: list[Integers] = []
         source: list[Integers] = []
         label: list[Integers] = []
         for each in asked:
             key = (each.formula, each.estimator)
-            first, size = units.spans[specs[each.spec].by]
+            first, size = group_cells.spans[specs[each.spec].by]
             labels = values[key].estimate.shape[1]
             # of distributions the labels of a group stand together, of everything else the groups of a label
             shape = (size, labels) if each.formula.given is not None else (labels, size)
             one, other = (axis.ravel() for axis in np.indices(shape))
             group, of_label = (first + one, other) if each.formula.given is not None else (first + other, one)
-            unit.append(group)
+            group_cell.append(group)
             source.append(begins[key] + of_label * count + group)
             label.append(of_label)
-        sizes = [len(part) for part in unit]
-        return cls(np.concatenate(unit), np.concatenate(source), np.concatenate(label), sizes)
+        sizes = [len(part) for part in group_cell]
+        return cls(np.concatenate(group_cell), np.concatenate(source), np.concatenate(label), sizes)
 
     def spread(self, numbers: Sequence[int]) -> Integers:
         """A number for each metric of a spec as one for each row."""
@@ -243,7 +243,7 @@ def _levels(
     import numpy as np
 
     read = {"truth": range(len(labels.values)), "estimate": range(len(labels.values))}
-    levels, start = np.full(len(runs.unit), NO_LEVEL, dtype=np.int32), 0
+    levels, start = np.full(len(runs.group_cell), NO_LEVEL, dtype=np.int32), 0
     for each, size in zip(asked, runs.sizes, strict=True):
         own = np.array(read.get(str(each.formula.given), labels.levels))
         by_label = each.estimator in _BY_LABEL and values[each.formula, each.estimator].by_level
@@ -268,22 +268,22 @@ class _States:
     shown: Array
     """The values of all groups whose size is not hidden."""
     suppressed: Booleans
-    apart: Booleans
+    excluded: Booleans
 
     @classmethod
-    def of(cls, columns: _Columns, apart: Booleans, min_n: Integers, *, na_rm: bool, unseen: bool) -> _States:
+    def of(cls, columns: _Columns, excluded: Booleans, min_n: Integers, *, na_rm: bool, unseen: bool) -> _States:
         import numpy as np
 
-        nowhere = np.broadcast_to(np.array(False), apart.shape)  # noqa: FBT003 - an array
+        nowhere = np.broadcast_to(np.array(False), excluded.shape)  # noqa: FBT003 - an array
         # of an event that does not occur nothing is known, because it may be a slip
-        estimate = np.full(len(apart), np.nan) if unseen else columns["estimate"]
+        estimate = np.full(len(excluded), np.nan) if unseen else columns["estimate"]
         undefined = np.flatnonzero(np.isnan(estimate))
         reasons = columns.reasons(undefined)
-        suppressed = np.zeros(len(apart), dtype=bool)
+        suppressed = np.zeros(len(excluded), dtype=bool)
         suppressed[undefined] = [reason == SUPPRESSED for reason in reasons]
         incomplete = nowhere if na_rm else columns["rows"] > columns["n"]
         too_few = columns["denominator"] < min_n if min_n.any() else nowhere
-        codes = np.full(len(apart), STATES.index("ok"), dtype=np.int8)
+        codes = np.full(len(excluded), STATES.index("ok"), dtype=np.int8)
         # of those that apply the last one counts
         if columns.any("levels_left_out"):
             codes[columns["levels_left_out"]] = STATES.index("levels_left_out")
@@ -300,8 +300,8 @@ class _States:
             reasons = [
                 ZERO_DENOMINATOR if empty else reason for reason, empty in zip(reasons, without_rows, strict=True)
             ]
-        codes[apart] = STATES.index("left_out")
-        left_out = too_few | suppressed | incomplete | apart
+        codes[excluded] = STATES.index("left_out")
+        left_out = too_few | suppressed | incomplete | excluded
         return cls(
             codes=codes,
             undefined=undefined,
@@ -309,7 +309,7 @@ class _States:
             compared=_without(estimate, left_out),
             shown=_without(estimate, suppressed),
             suppressed=suppressed,
-            apart=apart,
+            excluded=excluded,
         )
 
     @property
@@ -323,15 +323,15 @@ class _States:
         return pl.Series(texts, dtype=pl.String)
 
 
-def _references(specs: Sequence[MetricSpec], units: Units, spec: Integers, unit: Integers) -> Booleans:
+def _references(specs: Sequence[MetricSpec], group_cells: GroupCells, spec: Integers, group_cell: Integers) -> Booleans:
     """Whether each row is of the group that the user named to be compared with."""
     import numpy as np
 
-    is_reference = np.zeros(len(unit), dtype=bool)
+    is_reference = np.zeros(len(group_cell), dtype=bool)
     for number, each in enumerate(specs):
         if each.by is not None and each.aggregate is not None and each.aggregate.reference is not None:
-            named = units.find(each.by, each.aggregate.reference, each.name)
-            is_reference |= (spec == number) & np.isin(unit, named)
+            named = group_cells.find(each.by, each.aggregate.reference, each.name)
+            is_reference |= (spec == number) & np.isin(group_cell, named)
     return is_reference
 
 

@@ -33,7 +33,7 @@ class Values:
     n: Array
     """The number of rows that the formula uses."""
     denominator: Array
-    mass: Array
+    weight: Array
     """The weight of the rows that the formula uses."""
     size: Array
     """The weight of all rows."""
@@ -99,7 +99,7 @@ def _of_sums(formula: Formula, estimator: str, known: Statistics) -> Values:
     values = _beside(formula, known, value, counted)
     if micro:
         # rows are the same for all labels, their weight is added up as that of labels is
-        values = replace(_first_level(values), mass=values.mass.sum(axis=1, keepdims=True))
+        values = replace(_first_level(values), weight=values.weight.sum(axis=1, keepdims=True))
         values = replace(values, estimate=value, denominator=values.n if counted is None else counted)
     if known.squares is not None:
         squares = _as_read(formula, estimator, known, "squares")
@@ -138,15 +138,15 @@ def _beside(formula: Formula, known: Statistics, estimate: Array, denominator: A
     """Values with what is known of the rows behind them."""
     import numpy as np
 
-    used, mass = known.used(formula.reads), known.mass(formula.reads)
+    used, weight = known.used(formula.reads), known.weight(formula.reads)
     shape = used.shape[:2]
-    used, mass = (rows.reshape(*shape, math.prod(rows.shape[2:]))[..., 0] for rows in (used, mass))
+    used, weight = (rows.reshape(*shape, math.prod(rows.shape[2:]))[..., 0] for rows in (used, weight))
     estimate = _in_columns(estimate)
     return Values(
         estimate=estimate,
         n=used,
         denominator=used if denominator is None else _in_columns(denominator),
-        mass=mass,
+        weight=weight,
         size=np.broadcast_to(_in_columns(known.size)[:, :1], shape),
         rows=_by_label(known.all_rows, shape),
         reason=np.broadcast_to(np.array(formula.undefined, dtype=object), estimate.shape),
@@ -176,7 +176,7 @@ def _first_level(values: Values) -> Values:
         estimate=values.estimate[:, :1],
         n=values.n[:, :1],
         denominator=values.denominator[:, :1],
-        mass=values.mass[:, :1],
+        weight=values.weight[:, :1],
         size=values.size[:, :1],
         rows=values.rows[:, :1],
         reason=values.reason[:, :1],

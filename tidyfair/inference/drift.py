@@ -51,7 +51,7 @@ class PeriodTest(RateTest):
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
         metric, evaluated = case.metric, case.evaluated
-        keys = evaluated.units.outer_keys
+        keys = evaluated.group_cells.outer_keys
         if self.period not in keys.columns:
             msg = f"compare_periods() needs the periods as outer groups: `group_by={self.period!r}`."
             raise ArgumentError(msg)
@@ -74,7 +74,7 @@ class PeriodTest(RateTest):
                 random = generator(self.seed, about)
                 both = [self._counts(case, outer) for outer in (first, second)]
                 drawn = [
-                    _between(one, other, evaluated.units.text, self.times, random)
+                    _between(one, other, evaluated.group_cells.text, self.times, random)
                     for one, other in zip(*both, strict=True)
                 ]
                 values = [
@@ -114,9 +114,9 @@ def _between(
 
     first, second = ((each.of_groups.denominator, each.of_groups.numerator) for each in (one, other))
     drawn = [np.tile(hits, (times, 1)) for _, hits in (first, second)]
-    places = {texts[int(unit)]: place for place, unit in enumerate(other.units)}
-    for place, unit in enumerate(one.units):
-        match = places.get(texts[int(unit)])
+    places = {texts[int(group_cell)]: place for place, group_cell in enumerate(other.group_cells)}
+    for place, group_cell in enumerate(one.group_cells):
+        match = places.get(texts[int(group_cell)])
         if match is not None:
             total, rows = first[1][place] + second[1][match], first[0][place] + second[0][match]
             moved = random.hypergeometric(total, rows - total, first[0][place], times)

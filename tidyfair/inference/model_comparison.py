@@ -143,7 +143,7 @@ class ModelComparison:
 
     def _mcnemar(self, pairs: _Cells, evaluated: Evaluated) -> list[float | None]:
         """Exact tests of whether one prediction is right more often, for rates whose rows do not depend on it."""
-        outers = len(evaluated.units.outer_keys)
+        outers = len(evaluated.group_cells.outer_keys)
         event, found = evaluated.labels.event, list[float | None]()
         tally = pairs.tally
         cells = _placed(tally, pairs.second, evaluated) if event is not None and tally.weights is None else None
@@ -253,7 +253,7 @@ def _placed(tally: Tally, second: Column, evaluated: Evaluated) -> pl.DataFrame:
     if cells.is_empty():
         # the kind of labels need not be that of the event
         return cells.select(pl.lit(0).alias("outer"), pl.lit("").alias("one"), pl.lit("").alias("other"), "n").clear()
-    keys = evaluated.units.outer_keys
+    keys = evaluated.group_cells.outer_keys
     if names:
         shown = dict(zip(keys.columns, names, strict=True))
         outer = keys.rename(shown).with_row_index("outer")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError
-from tidyfair.evaluation.statistics import UNIT
+from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
@@ -22,9 +22,9 @@ from tidyfair.inference.rate_tests import (
 )
 from tidyfair.intervals.analytic import Quantities
 from tidyfair.intervals.proportions import (
-    apart,
     chi_squared,
     cochran_mantel_haenszel,
+    difference_limits,
     fisher,
     homogeneity,
     likelihood_ratio,
@@ -80,18 +80,18 @@ class PairwiseTest(OuterGroupTest):
         schema = {name: dtype for name, dtype in _PAIRS.items() if name != ".p_adjusted" or self.adjust == "max_t"}
         tables = [pl.DataFrame(schema=schema)]
         for count in part.counts:
-            if len(count.units) < 2:
+            if len(count.group_cells) < 2:
                 continue
             size, hits, names = (
                 count.of_groups.denominator,
                 count.of_groups.numerator,
-                part.texts.gather(count.units),
+                part.texts.gather(count.group_cells),
             )
             shares = Quantities.of_counts(hits, size)
             low, high = shares.limits(z_value(self.conf_level))
             one, other = np.triu_indices(len(size), 1)
             value = shares.value
-            ends = apart(value[one], (low[one], high[one]), value[other], (low[other], high[other]))
+            ends = difference_limits(value[one], (low[one], high[one]), value[other], (low[other], high[other]))
             tested = [
                 _TESTS[self.test](int(hits[first]), int(size[first]), int(hits[second]), int(size[second]))
                 for first, second in zip(one, other, strict=True)
@@ -155,8 +155,8 @@ class StratifiedTest(OuterGroupTest):
         found = list[dict[str, Any]]()
         for count in part.counts:
             size, hits = count.of_groups.denominator, count.of_groups.numerator
-            named = rows.filter((pl.col("name") == count.name) & pl.col("is_reference"))[UNIT]
-            at = [place for place, unit in enumerate(count.units.tolist()) if unit in set(named)]
+            named = rows.filter((pl.col("name") == count.name) & pl.col("is_reference"))[GROUP_CELL]
+            at = [place for place, group_cell in enumerate(count.group_cells.tolist()) if group_cell in set(named)]
             reference = at[0] if at else int(size.argmax())
             for group in range(len(size)):
                 if group != reference:
@@ -168,8 +168,8 @@ class StratifiedTest(OuterGroupTest):
                     ]
                     crude = float(hits[group] / size[group] - hits[reference] / size[reference])
                     about = {
-                        ".metric": count.name, ".by": metric.by.text, ".group": texts[int(count.units[group])],
-                        ".other": texts[int(count.units[reference])], ".strata": int(both.sum()),
+                        ".metric": count.name, ".by": metric.by.text, ".group": texts[int(count.group_cells[group])],
+                        ".other": texts[int(count.group_cells[reference])], ".strata": int(both.sum()),
                         ".crude": crude,
                         ".n": int(size[group]), ".n_other": int(size[reference]),
                     }  # fmt: skip
@@ -212,7 +212,8 @@ class WorstGroups(OuterGroupTest):
             worst = (drawn.argmin if end == "lowest" else drawn.argmax)(axis=1)
             table = {
                 ".metric": [count.name] * len(size), ".by": [metric.by.text] * len(size),
-                ".group": part.texts.gather(count.units), ".estimate": shares.value, ".lower": low, ".upper": high,
+                ".group": part.texts.gather(count.group_cells),
+                ".estimate": shares.value, ".lower": low, ".upper": high,
                 ".worst": [end] * len(size),
                 ".p_worst": np.bincount(worst, minlength=len(size)) / self.times, ".n": size,
             }  # fmt: skip

@@ -205,12 +205,12 @@ class _ShuffledRows:
     """With the columns that are counted, and without those of groups."""
     variant: Array
     """The variant, or the part, that each row is of."""
-    unit: Array
+    group_cell: Array
     """What each row is shuffled with, itself or its cluster."""
     group: Array
-    """The group of each unit."""
+    """The group of each group cell."""
     stratum: Array
-    """The stratum of each unit."""
+    """The stratum of each group cell."""
     groups: pl.DataFrame
 
     @classmethod
@@ -224,18 +224,18 @@ class _ShuffledRows:
         rows = rows.filter(_is_compared(rows, by, own))
         rows = in_order(tally, rows, [*names, *strata, *clusters])
         group, groups = placed(rows, own)
-        unit, stratum = np.arange(len(rows)), placed(rows, strata)[0]
+        group_cell, stratum = np.arange(len(rows)), placed(rows, strata)[0]
         if clusters:
             _check_clusters(tally, rows, clusters, by, within)
-            unit = placed(rows, [*strata, *clusters])[0]
-            first_row = np.unique(unit, return_index=True)[1]
+            group_cell = placed(rows, [*strata, *clusters])[0]
+            first_row = np.unique(group_cell, return_index=True)[1]
             stratum, group = stratum[first_row], group[first_row]
         counted = rows.drop({*strata, *clusters, *own} - {*outer})
-        return cls(keys, names, counted, np.zeros(len(rows), dtype=np.int64), unit, group, stratum, groups)
+        return cls(keys, names, counted, np.zeros(len(rows), dtype=np.int64), group_cell, group, stratum, groups)
 
     def parted(self, parts: int, random: np.random.Generator) -> _ShuffledRows:
         """The rows of random parts in place of variants, so that sums are known of each."""
-        return replace(self, variant=(random.permutation(len(self.stratum)) % parts)[self.unit])
+        return replace(self, variant=(random.permutation(len(self.stratum)) % parts)[self.group_cell])
 
     def with_parts_left_out(self, parts: int, random: np.random.Generator) -> _ShuffledRows:
         """All rows, and variants in each of which those of a random part are left out."""
@@ -244,17 +244,17 @@ class _ShuffledRows:
         part = self.parted(parts, random).variant
         variants = [np.arange(len(part)), *(np.flatnonzero(part != left_out) for left_out in range(parts))]
         chosen, variant = np.concatenate(variants), np.repeat(np.arange(parts + 1), list(map(len, variants)))
-        return replace(self, rows=self.rows[chosen], variant=variant, unit=self.unit[chosen])
+        return replace(self, rows=self.rows[chosen], variant=variant, group_cell=self.group_cell[chosen])
 
     @cached_property
     def _by_stratum(self) -> Array:
-        """The units in the order of their strata."""
+        """The group cells in the order of their strata."""
         import numpy as np
 
         return np.argsort(self.stratum, kind="stable")
 
     def drawn(self, draw: int, random: np.random.Generator | None) -> pl.DataFrame:
-        """The rows with the groups of units shuffled within strata; as they were without random numbers."""
+        """The rows with the groups of group cells shuffled within strata; as they were without random numbers."""
         import numpy as np
 
         group = self.group
@@ -262,7 +262,7 @@ class _ShuffledRows:
             shuffled = np.lexsort((random.random(len(self.stratum)), self.stratum))
             group = np.empty_like(self.group)
             group[self._by_stratum] = self.group[shuffled]
-        of_rows = self.groups[group[self.unit]].get_columns()
+        of_rows = self.groups[group[self.group_cell]].get_columns()
         return _numbered(self.rows.hstack(of_rows).rename(self.names), len(self.keys), draw, self.variant)
 
 

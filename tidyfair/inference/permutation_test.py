@@ -11,7 +11,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.disparities import compare
 from tidyfair.evaluation.results import frames_of, tidy_results
-from tidyfair.evaluation.statistics import UNIT
+from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.evaluation.value_rows import ValueRows
 from tidyfair.inference.permutation import shuffled_cells, shuffled_rows
 from tidyfair.inference.rate_tests import (
@@ -201,14 +201,14 @@ def _farthest(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence
     for count, hits in zip(counts, drawn, strict=True):
         mine = rows.filter(name=count.name)
         compared = mine.filter(pl.col("estimate").is_not_null())
-        reference = compared.filter("is_reference")[UNIT].unique().to_list()
-        kept = np.flatnonzero(np.isin(count.units, compared[UNIT].to_numpy()))
+        reference = compared.filter("is_reference")[GROUP_CELL].unique().to_list()
+        kept = np.flatnonzero(np.isin(count.group_cells, compared[GROUP_CELL].to_numpy()))
         size, found = count.of_groups.denominator, count.of_groups.numerator
         # nobody is far from nobody
         with np.errstate(divide="ignore", invalid="ignore"):
             every, share = np.concatenate([hits, found[None]])[:, kept] / size[kept], found.sum() / size.sum()
         variance = share * (1 - share) / size[None, kept]
-        places = np.flatnonzero(np.isin(count.units[kept], reference)).tolist()
+        places = np.flatnonzero(np.isin(count.group_cells[kept], reference)).tolist()
         np.fmax(largest, farthest(every, variance, places), out=largest)
     return largest
 
@@ -261,8 +261,10 @@ def _as_drawn(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence
     contexts = [name for name in CONTEXTS if name in rows.columns]
     tables = {name: np.tile(rows[name].to_numpy(), (draws, 1)) for name in ("estimate", *contexts)}
     for count, hits in zip(counts, drawn, strict=True):
-        at = np.flatnonzero((rows["name"] == count.name).to_numpy() & np.isin(rows[UNIT].to_numpy(), count.units))
-        group = np.searchsorted(count.units, rows[UNIT].to_numpy()[at])
+        at = np.flatnonzero(
+            (rows["name"] == count.name).to_numpy() & np.isin(rows[GROUP_CELL].to_numpy(), count.group_cells)
+        )
+        group = np.searchsorted(count.group_cells, rows[GROUP_CELL].to_numpy()[at])
         size, total = count.of_groups.denominator, count.numerator.sum()
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = {

@@ -15,7 +15,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.group_cells import UNGROUPED
-from tidyfair.evaluation.statistics import LEVEL, ONE_LABEL, UNIT
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.intervals.analytic import share_of
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import MOST_SHUFFLED, generator
@@ -77,8 +77,8 @@ class CountedRate(RateCounts):
     name: str
     among: frozenset[str]
     holds: frozenset[str]
-    units: Array
-    """The units of the groups."""
+    group_cells: Array
+    """The group cells of the groups."""
 
     def shuffled(self, times: int, random: np.random.Generator) -> Array:
         """The numerator of each group with group labels shuffled within strata, `times` over."""
@@ -119,7 +119,7 @@ class Case:
     @property
     def outer_keys(self) -> pl.DataFrame:
         """The keys of the outer groups; without columns where the data are not grouped."""
-        return self.evaluated.units.outer_keys.drop(UNGROUPED, strict=False)
+        return self.evaluated.group_cells.outer_keys.drop(UNGROUPED, strict=False)
 
     def generator(self, seed: int, outer: int) -> np.random.Generator:
         """The random numbers of an outer group."""
@@ -241,7 +241,7 @@ class RateTest(ABC):
         metric, evaluated, crossed = case.metric, case.evaluated, case.crossed
         (spec,) = evaluated.specs
         source = crossed or evaluated
-        rows = source.rows.filter((pl.col("outer") == outer) & pl.col("rate").is_not_null() & ~pl.col("apart"))
+        rows = source.rows.filter((pl.col("outer") == outer) & pl.col("rate").is_not_null() & ~pl.col("excluded"))
         found = list[CountedRate]()
         for name, formula in spec.formulas:
             share, mine = share_of(formula), rows.filter(name=name)
@@ -252,15 +252,15 @@ class RateTest(ABC):
                 raise ArgumentError(msg)
             size = mine["about"].to_numpy().astype(np.int64)
             hits = np.round(mine["rate"].to_numpy() * size).astype(np.int64)
-            unit, stratum = mine[UNIT].to_numpy(), np.zeros(len(mine), dtype=np.int64)
+            group_cell, stratum = mine[GROUP_CELL].to_numpy(), np.zeros(len(mine), dtype=np.int64)
             if crossed is not None:
-                unit, stratum = _places(metric, evaluated, crossed, mine)
-            units, of_group = np.unique(unit, return_inverse=True)
-            counted = np.zeros((2, int(stratum.max(initial=-1)) + 1, len(units)), dtype=np.int64)
+                group_cell, stratum = _places(metric, evaluated, crossed, mine)
+            group_cells, of_group = np.unique(group_cell, return_inverse=True)
+            counted = np.zeros((2, int(stratum.max(initial=-1)) + 1, len(group_cells)), dtype=np.int64)
             np.add.at(counted[0], (stratum, of_group), size)
             np.add.at(counted[1], (stratum, of_group), hits)
             denominator, numerator = counted
-            found.append(CountedRate(numerator, denominator, name, share.among, share.holds, units))
+            found.append(CountedRate(numerator, denominator, name, share.among, share.holds, group_cells))
         return found
 
 
@@ -276,8 +276,8 @@ class OuterGroup:
 
     @property
     def texts(self) -> pl.Series:
-        """How the groups of all units are called."""
-        return self.evaluated.units.text
+        """How the groups of all group cells are called."""
+        return self.evaluated.group_cells.text
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ class OuterGroupTest(RateTest):
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
         metric, evaluated, keys = case.metric, case.evaluated, case.outer_keys
-        counts = [self._counts(case, outer) for outer in range(len(evaluated.units.outer_keys))]
+        counts = [self._counts(case, outer) for outer in range(len(evaluated.group_cells.outer_keys))]
         for outer, mine in enumerate(counts):
             rows, random = evaluated.rows.filter(pl.col("outer") == outer), case.generator(self.seed, outer)
             table = self._tested(OuterGroup(metric, rows, evaluated, mine, random))
@@ -309,19 +309,19 @@ def reads_one_label(formula: Formula, rows: pl.DataFrame) -> bool:
 def _places(
     metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated, rows: pl.DataFrame
 ) -> tuple[Array, Array]:
-    """The unit of the metric itself, and the stratum, of rows of the metric by groups and strata."""
-    width, (other,) = len(metric.by.columns), crossed.units.keys
-    first, size = evaluated.units.spans[metric.by]
-    own = evaluated.units.keys[metric.by].with_columns(
-        pl.Series(_OUTER, evaluated.units.outer[first : first + size], dtype=pl.Int32),
-        pl.int_range(first, first + size).alias(UNIT),
+    """The group cell of the metric itself, and the stratum, of rows of the metric by groups and strata."""
+    width, (other,) = len(metric.by.columns), crossed.group_cells.keys
+    first, size = evaluated.group_cells.spans[metric.by]
+    own = evaluated.group_cells.keys[metric.by].with_columns(
+        pl.Series(_OUTER, evaluated.group_cells.outer[first : first + size], dtype=pl.Int32),
+        pl.int_range(first, first + size).alias(GROUP_CELL),
     )
-    keys = crossed.units.keys[other][rows[UNIT] - crossed.units.spans[other][0]]
+    keys = crossed.group_cells.keys[other][rows[GROUP_CELL] - crossed.group_cells.spans[other][0]]
     named = dict(zip(keys.columns[:width], own.columns[:width], strict=True))
     groups = keys[:, :width].rename(named).with_columns(rows["outer"].alias(_OUTER))
-    unit = groups.join(own, on=groups.columns, how="left", nulls_equal=True, maintain_order="left")[UNIT]
+    group_cell = groups.join(own, on=groups.columns, how="left", nulls_equal=True, maintain_order="left")[GROUP_CELL]
     stratum = keys[:, width:].select(pl.struct(pl.all()).rank("dense")).to_series().cast(pl.Int64) - 1
-    return unit.to_numpy(), stratum.to_numpy()
+    return group_cell.to_numpy(), stratum.to_numpy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,11 +345,11 @@ class _Rates(OuterGroupTest):
             self.make(
                 RateTable(
                     count.of_groups.numerator, count.of_groups.denominator, count.name, part.metric.by.text,
-                    part.texts.gather(count.units).to_list(),
+                    part.texts.gather(count.group_cells).to_list(),
                 )
             )
             for count in part.counts
-            if self.make is not None and len(count.units)
+            if self.make is not None and len(count.group_cells)
         ]  # fmt: skip
         return pl.concat([pl.DataFrame(schema=dict(self.schema)), *tables])
 

@@ -11,7 +11,7 @@ from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.group_cells import text_of
 from tidyfair.inference.rate_tests import RateTable, rate_table
 from tidyfair.intervals.analytic import Quantities
-from tidyfair.intervals.proportions import adjusted, apart, fisher, z_value
+from tidyfair.intervals.proportions import adjusted, difference_limits, fisher, z_value
 from tidyfair.specs.arguments import is_value, text, whole
 from tidyfair.specs.columns import Column
 from tidyfair.specs.result_columns import refuse_reserved
@@ -176,7 +176,7 @@ def missing_truth(
     hits, size, other_hits, other_size = (table[name].to_numpy() for name in counted)
     sides = [Quantities.of_counts(each, of.astype(float)) for each, of in ((hits, size), (other_hits, other_size))]
     z = z_value(_LEVEL)
-    ends = apart(sides[1].value, sides[1].limits(z), sides[0].value, sides[0].limits(z))
+    ends = difference_limits(sides[1].value, sides[1].limits(z), sides[0].value, sides[0].limits(z))
     tested = np.array(
         [fisher(*map(int, row)) for row in table.select("other hits", "other rows", "hits", "rows").rows()]
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tidyfair.evaluation.results import tidy_results
-from tidyfair.evaluation.statistics import CELLS, LEVEL, ONE_LABEL, UNIT
+from tidyfair.evaluation.statistics import CELLS, GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.permutation import VARIANT
 from tidyfair.intervals.analytic import odds_of, share_of
 from tidyfair.intervals.resampling import DRAW
@@ -50,7 +50,7 @@ class Families:
     @classmethod
     def of(cls, case: Case) -> Families:
         evaluated, by = case.evaluated, case.metric.by
-        groups = _renamed(evaluated.units.keys[by]).unique(maintain_order=True)
+        groups = _renamed(evaluated.group_cells.keys[by]).unique(maintain_order=True)
         (spec,) = evaluated.specs
         known = cls(spec, by, case.outer_keys, bool(case.tally.clusters), _odds_among(case), groups, pl.DataFrame())
         rows = known.numbered(evaluated).filter(pl.col("estimate").is_not_null())
@@ -77,18 +77,18 @@ class Families:
 
     def numbered(self, evaluated: Evaluated) -> pl.DataFrame:
         """The values with the number of their group."""
-        first, keys = evaluated.units.spans[self.by][0], _renamed(evaluated.units.keys[self.by])
+        first, keys = evaluated.group_cells.spans[self.by][0], _renamed(evaluated.group_cells.keys[self.by])
         numbers = keys.join(
             self.groups.with_row_index("group"), on=keys.columns, how="left", nulls_equal=True, maintain_order="left"
         )["group"].cast(pl.Int64)
-        return evaluated.rows.with_columns(numbers[evaluated.rows[UNIT] - first])
+        return evaluated.rows.with_columns(numbers[evaluated.rows[GROUP_CELL] - first])
 
     def of_draws(self, evaluated: Evaluated) -> tuple[list[Array], list[Array]]:
         """For each outer group the disparity of each draw, and how bad it is."""
         import numpy as np
 
         aggregate = self.spec.aggregate
-        of_outer = evaluated.units.outer_keys
+        of_outer = evaluated.group_cells.outer_keys
         place = self._places(of_outer)
         draw, variant = (of_outer[name].to_numpy() for name in (DRAW, VARIANT))
         draw = draw - draw.min()

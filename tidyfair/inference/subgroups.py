@@ -12,7 +12,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.group_cells import UNGROUPED
-from tidyfair.evaluation.statistics import UNIT
+from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.rate_tests import RateCounts
 from tidyfair.intervals.resampling import placed
 from tidyfair.metric_sets import Metric
@@ -127,17 +127,19 @@ class _Audit(ABC):
             msg = f"An audit looks at one selection, not at a list of them: give one {tally.cut.way}."
             raise ArgumentError(msg)
         (evaluated,) = compared.run.evaluate(tally, options)
-        units, rows = evaluated.units, evaluated.rows.sort(UNIT)
-        outer = units.outer_keys.drop(UNGROUPED, strict=False)
+        group_cells, rows = evaluated.group_cells, evaluated.rows.sort(GROUP_CELL)
+        outer = group_cells.outer_keys.drop(UNGROUPED, strict=False)
         names = [column.name for column in compared.by.columns]
-        keys = units.keys[compared.by].rename(dict(zip(units.keys[compared.by].columns, names, strict=True)))
+        keys = group_cells.keys[compared.by].rename(
+            dict(zip(group_cells.keys[compared.by].columns, names, strict=True))
+        )
         about = rows["denominator"].fill_null(0).to_numpy().astype(float)
         met = rows["estimate"].fill_null(0.0).to_numpy() * about
         met = met.round() if self.metric.kind == "class" else met
         if outer.width and outer.is_empty():
             nothing = self._audit(_Combinations(met, about, keys, about), outer).clear()
             yield pl.concat([outer, nothing], how="horizontal")
-        for place in range(len(units.outer_keys)):
+        for place in range(len(group_cells.outer_keys)):
             mine = (rows["outer"] == place).to_numpy().nonzero()[0]
             size = rows["rows"].to_numpy()[mine].astype(float)
             key = outer[place] if outer.width else outer

@@ -17,7 +17,15 @@ import polars as pl
 
 from tidyfair.evaluation.statistics import CELLS, Table, statistics_of
 from tidyfair.evaluation.values import OfRows, evaluate
-from tidyfair.intervals.proportions import apart, area, clopper_pearson, on_logits, score_ratio, wilson, z_value
+from tidyfair.intervals.proportions import (
+    area,
+    clopper_pearson,
+    difference_limits,
+    on_logits,
+    score_ratio,
+    wilson,
+    z_value,
+)
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.formulas import ROWS, Formula
 from tidyfair.specs.spreads import Spread
@@ -345,7 +353,7 @@ def _pairs(count: int, reference: int | None) -> tuple[Floats, Floats]:
 def _ends(family: Quantities, one: Floats, other: Floats, z: float, *, logarithm: bool) -> Limits:
     """Limits of the difference of each pair, or of that of their logarithms."""
     value, (low, high) = family.logarithms(z) if logarithm else (family.value, family.limits(z))
-    return apart(value[one], (low[one], high[one]), value[other], (low[other], high[other]))
+    return difference_limits(value[one], (low[one], high[one]), value[other], (low[other], high[other]))
 
 
 def _pair(family: Quantities, pair: tuple[Floats, Floats], aggregate: Contrast, z: float) -> Interval:

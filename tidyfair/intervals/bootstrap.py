@@ -10,9 +10,9 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ClusterWarning, UndefinedWarning, warn
 from tidyfair.evaluation.evaluated import evaluate_specs, labels_with_scores
-from tidyfair.evaluation.group_cells import unit_of_cells
+from tidyfair.evaluation.group_cells import group_cell_of_rows
 from tidyfair.evaluation.results import LOST, tidy_groups, tidy_results
-from tidyfair.evaluation.statistics import UNIT
+from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.intervals.proportions import student
 from tidyfair.intervals.resampling import generator, redrawn, redrawn_clusters, redrawn_rows
 from tidyfair.tallies.tally import BLOCK, ESTIMATE, HIDDEN, LABELS, THRESHOLD
@@ -184,7 +184,7 @@ def _counted(evaluated: Evaluated, table: pl.DataFrame) -> pl.DataFrame:
         return table.with_columns(pl.lit(1, pl.UInt32).alias(_KNOWN))
     import numpy as np
 
-    values, outers = evaluated.values, len(evaluated.units.outer_keys)
+    values, outers = evaluated.values, len(evaluated.group_cells.outer_keys)
     result = values.array("spec").astype(np.int64) * outers + values.array("outer")
     has_value = ~np.isnan(values.array("estimate"))
     counts = np.bincount(result[has_value], minlength=len(table))
@@ -249,18 +249,20 @@ def _check_drawn(tally: Tally, specs: Sequence[MetricSpec], options: Options) ->
 
 def with_lone(tally: Tally, evaluated: Evaluated) -> pl.DataFrame:
     """The rows of values, and whether each is `lone`: of one row or cluster, and so the same in all replicates."""
-    units, found = evaluated.units, [pl.lit(value=False)]
-    tally = tally.at_each_cut() if THRESHOLD in units.outer_keys.columns else tally
+    group_cells, found = evaluated.group_cells, [pl.lit(value=False)]
+    tally = tally.at_each_cut() if THRESHOLD in group_cells.outer_keys.columns else tally
     for number, spec in enumerate(evaluated.specs):
-        of_rows, (first, _) = _of_rows(spec), units.spans[spec.by]
+        of_rows, (first, _) = _of_rows(spec), group_cells.spans[spec.by]
         drawn = tally.names([key.column for key in tally.clusters if not of_rows or key.column.name != BLOCK])
         for name, formula in spec.formulas:
             lone = pl.col("n") == 1
             if drawn:
-                unit = unit_of_cells(tally, units, spec.by).cast(pl.Int32) + first
-                cells = tally.cells.with_columns(unit).drop_nulls([role for role in LABELS if role in formula.reads])
-                clusters = cells.group_by(UNIT).agg(pl.struct(drawn).n_unique().alias("clusters"))
-                lone |= pl.col(UNIT).is_in(clusters.filter(clusters=1)[UNIT].implode())
+                group_cell = group_cell_of_rows(tally, group_cells, spec.by).cast(pl.Int32) + first
+                cells = tally.cells.with_columns(group_cell).drop_nulls(
+                    [role for role in LABELS if role in formula.reads]
+                )
+                clusters = cells.group_by(GROUP_CELL).agg(pl.struct(drawn).n_unique().alias("clusters"))
+                lone |= pl.col(GROUP_CELL).is_in(clusters.filter(clusters=1)[GROUP_CELL].implode())
             # how many rows there are is no value of theirs
             if formula.reads:
                 found.append(lone & (pl.col("spec") == number) & (pl.col("name") == name))
@@ -270,12 +272,12 @@ def with_lone(tally: Tally, evaluated: Evaluated) -> pl.DataFrame:
 def lone_results(tally: Tally, evaluated: Evaluated) -> pl.Series:
     """Whether such a value is part of each result, or fewer groups are compared than there must be."""
     groups = with_lone(tally, evaluated).filter(pl.col("estimate").is_not_null()).group_by("spec", "outer")
-    counted = groups.agg(pl.col("lone").any(), pl.col(UNIT).n_unique().alias("groups"))
+    counted = groups.agg(pl.col("lone").any(), pl.col(GROUP_CELL).n_unique().alias("groups"))
     told = {(number, outer): (lone, count) for number, outer, lone, count in counted.rows()}
     found = list[bool]()
     for number, spec in enumerate(evaluated.specs):
         needed = spec.aggregate.groups_needed if spec.aggregate else 1
-        each = (told.get((number, outer), (True, 0)) for outer in range(len(evaluated.units.outer_keys)))
+        each = (told.get((number, outer), (True, 0)) for outer in range(len(evaluated.group_cells.outer_keys)))
         found += [lone or count < needed for lone, count in each]
     return pl.Series(found, dtype=pl.Boolean)
 
@@ -299,5 +301,5 @@ def is_of_labels(spec: MetricSpec) -> bool:
 def is_stratified(spec: MetricSpec) -> bool:
     """Whether the sizes of groups are fixed: not where it matters how large they are."""
     aggregate = spec.aggregate
-    shares = aggregate is not None and (aggregate.contexts or aggregate.reads_mass)
+    shares = aggregate is not None and (aggregate.contexts or aggregate.reads_weight)
     return spec.by is not None and not shares and not any(formula.compares for _, formula in spec.formulas)

@@ -10,7 +10,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.evaluation.results import tidy_groups
 from tidyfair.evaluation.states import NO_LEVEL
-from tidyfair.evaluation.statistics import LEVEL, ONE_LABEL, UNIT
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.intervals.analytic import Interval, Kind, Quantities, compared, limits_of, share_of
 from tidyfair.intervals.bootstrap import (
     ALIKE,
@@ -50,7 +50,7 @@ __all__: list[str] = []
 _SCHEMA: dict[str, Any] = dict(zip(INTERVAL, (pl.Float64, pl.Float64, pl.Float64, pl.String, pl.Int64), strict=True))
 
 
-_VALUE = ["name", "estimator", "min_n", "unit", LEVEL]
+_VALUE = ["name", "estimator", "min_n", "group_cell", LEVEL]
 """What says which value a row is about, whatever asks for it."""
 _REACH: dict[str, Any] = {ALIKE: pl.Boolean, LOW: pl.Float64, HIGH: pl.Float64, "z": pl.Float64}
 _BY_REPLICATES = ("auto", "bootstrap")
@@ -84,7 +84,7 @@ def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, op
 
 def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, options: Options) -> pl.DataFrame:
     """Results with an interval of each, one row for each spec and outer group in this order."""
-    outers = len(evaluated.units.outer_keys)
+    outers = len(evaluated.group_cells.outer_keys)
     ways = _Ways.of(tally, evaluated, options)
     rows = _with_reach(tally, evaluated, ways.reached(options.conf_level), options)
     rows = rows.filter(pl.col("estimate").is_not_null())
@@ -140,7 +140,7 @@ class _Ways:
         for number, spec in enumerate(evaluated.specs):
             rows = evaluated.rows.filter(pl.col("estimate").is_not_null(), spec=number)
             parts = [part for _, part in rows.group_by("outer")]
-            groups[number] = max((part[UNIT].n_unique() for part in parts), default=1)
+            groups[number] = max((part[GROUP_CELL].n_unique() for part in parts), default=1)
             forms[number] = _closed_form(tally, spec, rows, options)
             # a range of what has no closed form is that of all pairs too, whose errors replicates tell
             if forms[number] is None and _is_paired(spec, rows, options):
@@ -230,7 +230,7 @@ def _with_bands(
     ends = {name: table[name].to_list() for name in (".lower", ".upper", ".method")}
     for (number, outer), part in rows.group_by("spec", "outer", maintain_order=True):
         spec = evaluated.specs[int(str(number))]
-        place = int(str(number)) * len(evaluated.units.outer_keys) + int(str(outer))
+        place = int(str(number)) * len(evaluated.group_cells.outer_keys) + int(str(outer))
         if ends[".method"][place] is None or part[LEVEL].n_unique() > 1:
             continue
         family = Quantities.of(_kind_of(tally, spec, part, options), part)

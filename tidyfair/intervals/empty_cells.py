@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidyfair.evaluation.evaluated import evaluate_specs
-from tidyfair.evaluation.group_cells import unit_of_cells
+from tidyfair.evaluation.group_cells import group_cell_of_rows
 from tidyfair.evaluation.results import tidy_groups
-from tidyfair.evaluation.statistics import UNIT
+from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.intervals.bootstrap import group_keys, is_of_labels, label_pairs, quietly
 from tidyfair.intervals.resampling import DRAW, MOST_CELLS, kept_keys
 from tidyfair.intervals.simultaneous import compared_values
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.evaluation.group_cells import Units
+    from tidyfair.evaluation.group_cells import GroupCells
     from tidyfair.specs.groups import By
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.options import Options
@@ -62,7 +62,7 @@ def filled_groups(tally: Tally, specs: Sequence[MetricSpec], options: Options, z
     for (by, compares), mine in together.items():
         (evaluated,) = evaluate_specs(tally, mine, asked)
         pairs = label_pairs(tally, options)
-        drawn = _filled(tally, by, evaluated.units, pairs, z, apart=compares)
+        drawn = _filled(tally, by, evaluated.group_cells, pairs, z, one_at_a_time=compares)
         tables += [tidy_groups(each) for filled in drawn for each in evaluate_specs(filled, mine, asked)]
     if not tables:
         return pl.DataFrame(schema=_NONE)
@@ -78,14 +78,14 @@ def filled_result(evaluated: Evaluated, part: pl.DataFrame) -> tuple[float | Non
     if evaluated.specs[int(part["spec"][0])].aggregate is None:
         return part[LOW][0], part[HIGH][0]
     value, ends = part["estimate"].to_numpy(), [part[name].to_numpy() for name in (LOW, HIGH)]
-    unit = part[UNIT].to_numpy()
+    group_cell = part[GROUP_CELL].to_numpy()
     cases: list[Floats] = []
     for end in ends:
         away = np.abs(end - value)
         # those that are farthest off, if there are very many
-        farthest = list(dict.fromkeys(unit[np.argsort(-away, kind="stable")].tolist()))
-        reaching = [each for each in farthest[: MOST_CELLS // len(part)] if (away[unit == each] > 0).any()]
-        cases += [np.where(unit == each, end, value) for each in reaching]
+        farthest = list(dict.fromkeys(group_cell[np.argsort(-away, kind="stable")].tolist()))
+        reaching = [each for each in farthest[: MOST_CELLS // len(part)] if (away[group_cell == each] > 0).any()]
+        cases += [np.where(group_cell == each, end, value) for each in reaching]
         cases += [end] if reaching else []
     if not cases:
         return None, None
@@ -95,11 +95,11 @@ def filled_result(evaluated: Evaluated, part: pl.DataFrame) -> tuple[float | Non
 
 
 def _filled(
-    tally: Tally, by: By | None, units: Units, pairs: pl.DataFrame, z: float, *, apart: bool
+    tally: Tally, by: By | None, group_cells: GroupCells, pairs: pl.DataFrame, z: float, *, one_at_a_time: bool
 ) -> Iterator[Tally]:
     """Replicates of a tally in which rows are added to one empty cell, or to all of them together.
 
-    It is so in all groups at once or, where a metric compares groups itself, in one at a time, `apart`.
+    It is so in all groups at once or, where a metric compares groups itself, in one at a time, `one_at_a_time`.
     """
     import numpy as np
 
@@ -107,13 +107,13 @@ def _filled(
     outer = tally.names([key.column for key in tally.outer])
     kept = [*outer, *(name for name in tally.names(columns) if name not in outer)]
     weight = pl.col("w" if "w" in tally.cells.columns else "n").cast(pl.Float64)
-    cells = tally.cells.with_columns(unit_of_cells(tally, units, by), weight.alias("w"))
-    groups = cells.group_by(UNIT).agg(
+    cells = tally.cells.with_columns(group_cell_of_rows(tally, group_cells, by), weight.alias("w"))
+    groups = cells.group_by(GROUP_CELL).agg(
         pl.col(kept).first(), pl.col("n").sum().alias("rows"), pl.col("w").sum().alias(_ALL)
     )
-    groups = groups.join(_weight_of_a_row(tally, cells), on=UNIT)
-    together = cells.group_by(UNIT, *kept, *LABELS).agg(pl.col("n", "w").sum())
-    added = _added(groups, together, pairs, z, apart=apart)
+    groups = groups.join(_weight_of_a_row(tally, cells), on=GROUP_CELL)
+    together = cells.group_by(GROUP_CELL, *kept, *LABELS).agg(pl.col("n", "w").sum())
+    added = _added(groups, together, pairs, z, one_at_a_time=one_at_a_time)
     keys, renamed = kept_keys(tally, columns)
     renamed = {**renamed, DRAW: f"k{len(keys)}"}
     order = [*(f"k{place}" for place in range(len(keys) + 1)), *LABELS, "n", "w", "w2"]
@@ -124,25 +124,29 @@ def _filled(
         same = together[np.tile(np.arange(len(together)), len(drawn))]
         same = same.with_columns(pl.Series(DRAW, np.repeat(drawn.to_numpy(), len(together))))
         frame = pl.concat([same, added.filter(pl.col(DRAW).is_in(drawn.implode())).select(same.columns)])
-        frame = frame.join(groups.select(UNIT, _ALL), on=UNIT, maintain_order="left")
+        frame = frame.join(groups.select(GROUP_CELL, _ALL), on=GROUP_CELL, maintain_order="left")
         # a group weighs what it did
-        weight = pl.col("w") * pl.col(_ALL) / pl.col("w").sum().over(UNIT, DRAW)
+        weight = pl.col("w") * pl.col(_ALL) / pl.col("w").sum().over(GROUP_CELL, DRAW)
         frame = frame.with_columns(w=weight, w2=weight).rename(renamed).select(order)
         yield replace(tally, cells=frame, keys=(*keys, Key(Column(DRAW), "outer")), weights=Column("weight"), rows=None)
 
 
-def _added(groups: pl.DataFrame, together: pl.DataFrame, pairs: pl.DataFrame, z: float, *, apart: bool) -> pl.DataFrame:
+def _added(
+    groups: pl.DataFrame, together: pl.DataFrame, pairs: pl.DataFrame, z: float, *, one_at_a_time: bool
+) -> pl.DataFrame:
     """The rows that are added to the empty cells of groups, numbered by the replicate in which they are."""
     # the smallest groups reach farthest
-    empty = groups.sort("rows", UNIT).join(pairs.with_row_index("pair"), how="cross", maintain_order="left_right")
+    empty = groups.sort("rows", GROUP_CELL).join(pairs.with_row_index("pair"), how="cross", maintain_order="left_right")
     taken = together.filter(pl.col("n") > 0)
-    empty = empty.join(taken, on=[UNIT, *LABELS], how="anti", nulls_equal=True, maintain_order="left")
+    empty = empty.join(taken, on=[GROUP_CELL, *LABELS], how="anti", nulls_equal=True, maintain_order="left")
     rows = z**2 * pl.col("each")
-    shared, alone = (pl.col(UNIT).rle_id(), pl.int_range(pl.len())) if apart else (pl.lit(0), pl.col("pair"))
-    several = len(groups) if apart else 1
+    shared, alone = (
+        (pl.col(GROUP_CELL).rle_id(), pl.int_range(pl.len())) if one_at_a_time else (pl.lit(0), pl.col("pair"))
+    )
+    several = len(groups) if one_at_a_time else 1
     every = [
         empty.with_columns(number.cast(pl.Int64).alias(DRAW), w=weight)
-        for number, weight in ((shared, rows / pl.len().over(UNIT)), (alone + several, rows))
+        for number, weight in ((shared, rows / pl.len().over(GROUP_CELL)), (alone + several, rows))
     ]
     return pl.concat(every).filter(pl.col(DRAW) < _MOST_FILLED).with_columns(n=pl.lit(1, pl.Int64))
 
@@ -152,7 +156,7 @@ def _weight_of_a_row(tally: Tally, cells: pl.DataFrame) -> pl.DataFrame:
     clusters = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
     weight = pl.col("w")
     if clusters:
-        cells = cells.group_by(UNIT, *clusters).agg(weight.sum()).with_columns(w2=weight**2)
+        cells = cells.group_by(GROUP_CELL, *clusters).agg(weight.sum()).with_columns(w2=weight**2)
     elif tally.weights is None:
         cells = cells.with_columns(w2=weight)
-    return cells.group_by(UNIT).agg((pl.col("w2").sum() / weight.sum()).fill_nan(0.0).alias("each"))
+    return cells.group_by(GROUP_CELL).agg((pl.col("w2").sum() / weight.sum()).fill_nan(0.0).alias("each"))

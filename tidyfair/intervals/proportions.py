@@ -61,7 +61,7 @@ def clopper_pearson(share: Floats, rows: Floats, level: float) -> Limits:
     return np.where(rows > 0, lower, math.nan), np.where(rows > 0, upper, math.nan)
 
 
-def apart(one: Floats, of_one: Limits, other: Floats, of_other: Limits) -> Limits:
+def difference_limits(one: Floats, of_one: Limits, other: Floats, of_other: Limits) -> Limits:
     """Limits of the difference of two independent quantities from the limits of each.
 
     Of shares with Wilson's limits it is Newcombe's (1998) hybrid score interval; of others, MOVER (Zou and Donner,

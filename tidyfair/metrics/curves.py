@@ -15,7 +15,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning, warn
 from tidyfair.evaluation.evaluated import labels_with_scores, scores_of_levels
-from tidyfair.evaluation.group_cells import UNGROUPED, group_cells, rows_of
+from tidyfair.evaluation.group_cells import UNGROUPED, number_group_cells, rows_of
 from tidyfair.evaluation.ranked_rows import Level, sorted_scores
 from tidyfair.metrics.probability import bin_of, check_bins, roc_auc
 from tidyfair.requirements import check_weights
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Curve", "calibration_curve", "gain_curve", "lift_curve", "pr_curve", "roc_curve"]
 
-_PLACE = ["unit", "level"]
+_PLACE = ["group_cell", "level"]
 _SHOWN = 10
 _ON_UNDEFINED = ("warn", "ignore", "raise")
 
@@ -256,23 +256,23 @@ def _points(
     tally = roc_auc.tally(data, truth, **given).on_sides()
     check_weights(tally)
     labels = labels_with_scores(tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=None)
-    units, _ = group_cells(tally, labels, [None])
-    rows = rows_of(tally, labels, units, None, frozenset({"truth", "probs"}))
+    group_cells, _ = number_group_cells(tally, labels, [None])
+    rows = rows_of(tally, labels, group_cells, None, frozenset({"truth", "probs"}))
     floats = dict.fromkeys(["score", "hits", "false_alarms"], pl.Float64())
-    schema = {"unit": pl.Int64(), **floats, "rows": pl.Int64(), "level": pl.Int64()}
+    schema = {"group_cell": pl.Int64(), **floats, "rows": pl.Int64(), "level": pl.Int64()}
     found = [
         part.with_columns(pl.lit(level, pl.Int64).alias("level"))
         for level, score in scores_of_levels(tally, labels).items()
         for part in sorted_scores(rows, Level(level, score))
     ]
     points = pl.concat([pl.DataFrame(schema=schema), *found]).sort(_PLACE, maintain_order=True)
-    every = pl.DataFrame({"unit": range(len(units.outer))}, schema={"unit": pl.Int64})
+    every = pl.DataFrame({"group_cell": range(len(group_cells.outer))}, schema={"group_cell": pl.Int64})
     every = every.join(pl.DataFrame({"level": labels.levels}, schema={"level": pl.Int64}), how="cross")
     source = open_frame(data, given.get("group_by"))
 
     def about(values: pl.DataFrame, *, restored: bool = False) -> Any:
-        outer = units.outer[values["unit"].to_numpy()]
-        keys = {key.name: key[outer] for key in units.outer_keys if key.name != UNGROUPED}
+        outer = group_cells.outer[values["group_cell"].to_numpy()]
+        keys = {key.name: key[outer] for key in group_cells.outer_keys if key.name != UNGROUPED}
         if taken := [key for key in keys if key in values.columns]:
             msg = f"`group_by`: {name} has a column {taken[0]!r} of its own; rename yours first."
             raise ColumnError(msg)

@@ -57,7 +57,7 @@ class GroupValues:
     segments: Segments
     estimate: Floats
     """The values; nan where a group has none."""
-    mass: Floats
+    weight: Floats
     """The weight of the rows that each value is about."""
     size: Floats
     """The weight of all rows of each group; nan where a group is not compared."""
@@ -129,7 +129,7 @@ class Aggregate(ABC):
         return self.across == "worst"
 
     @property
-    def reads_mass(self) -> bool:
+    def reads_weight(self) -> bool:
         """Whether it matters how much the rows of groups weigh."""
         return False
 

@@ -54,7 +54,7 @@ class Spread(Aggregate):
         return None if self.kind in {"group_minimum", "group_maximum", "group_mean"} else 0.0
 
     @property
-    def reads_mass(self) -> bool:
+    def reads_weight(self) -> bool:
         return self.weighted
 
     def in_words(self, of: str) -> str:
@@ -91,7 +91,7 @@ class Spread(Aggregate):
             return of_extremes(groups, segments.minimum(estimate))
         if self.kind == "group_maximum":
             return of_extremes(groups, segments.maximum(estimate))
-        weight = np.where(groups.known, groups.mass if self.weighted else 1.0, 0.0)
+        weight = np.where(groups.known, groups.weight if self.weighted else 1.0, 0.0)
 
         def mean(of: Floats) -> Floats:
             return segments.sum(np.where(groups.known, of * weight, 0.0)) / segments.sum(weight)
@@ -129,7 +129,7 @@ class _Entropy(Aggregate):
         check_alpha(self.alpha)
 
     @property
-    def reads_mass(self) -> bool:
+    def reads_weight(self) -> bool:
         return True
 
     def in_words(self, of: str) -> str:
@@ -153,10 +153,10 @@ class _Entropy(Aggregate):
         import numpy as np
 
         known = groups.known
-        value, mass = (np.where(known, each, 0.0) for each in (groups.estimate, groups.mass))
+        value, weight = (np.where(known, each, 0.0) for each in (groups.estimate, groups.weight))
         power = pl.Series(value).to_frame("value").select(powered(pl.col("value"), self.alpha)).to_series().to_numpy()
         count, total, powers, without = (
-            groups.segments.sum(np.where(known, mass * term, 0.0)) for term in (1.0, value, power, value <= 0)
+            groups.segments.sum(np.where(known, weight * term, 0.0)) for term in (1.0, value, power, value <= 0)
         )
         with np.errstate(all="ignore"):
             index = entropy_index(self.alpha, count, total, powers, without)
