@@ -23,7 +23,7 @@ RATES = (
     tf.false_omission_rate, tf.selection_rate, tf.base_rate,
 )  # fmt: skip
 COMPARED = (
-    *(getattr(tf, f"{rate.name}_{kind}") for rate in RATES for kind in ("difference", "ratio")),
+    *(getattr(rate, way) for rate in RATES for way in ("difference", "ratio")),
     tf.average_abs_odds_difference, tf.equalized_odds, tf.between_group_generalized_entropy_index,
     tf.between_group_theil_index, tf.between_group_coefficient_of_variation, tf.differential_fairness,
     tf.differential_fairness_of_labels, tf.bias_amplification,
