@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 import re
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ from polars.testing import assert_frame_equal
 
 import tidyfair as tf
 from tidyfair.datasets import lending
+from tidyfair.specs.options import CallOptions, ComputeOptions, CountOptions, Options
 from tidyfair.specs.result_columns import RESERVED
 
 if TYPE_CHECKING:
@@ -672,3 +675,61 @@ def test_between_group_inequality_of_multiclass_is_one_vs_rest() -> None:
     values = {label: index(THREE, "t", "e", pos_label=label)[".estimate"].item() for label in "abc"}
     assert (result[".estimator"], result[".estimate"]) == ("one_vs_rest", max(values.values()))
     assert values[result[".level"]] == result[".estimate"] > 0
+
+
+# Metrics that compare themselves
+
+
+def test_metrics_compare_themselves_as_a_factory_does() -> None:
+    call: Any = {"truth": "repaid", "estimate": "approved", "pos_label": "yes", "on_undefined": "ignore"}
+    data = lending(1_000)
+    pairs = {
+        "accuracy_difference": (tf.accuracy.difference("race"), tf.difference()),
+        "accuracy_ratio": (tf.accuracy.ratio("race", to="White"), tf.ratio(to="White")),
+        "sens_group_minimum": (tf.sens.group_minimum("race", "sex"), tf.group_minimum()),
+        "fall_out_group_maximum": (tf.fall_out.group_maximum("sex"), tf.group_maximum()),
+        "spec_difference": (
+            tf.spec.difference("sex", to="overall", signed=True),
+            tf.difference("overall", signed=True),
+        ),
+    }
+    for name, (metric, aggregate) in pairs.items():
+        made = tf.new_groupwise_metric(metric.metrics[0], name, aggregate)(*metric.by.features)
+        assert metric == made
+        assert metric(data, **call).equals(made(data, **call))
+    gap = tf.sens.difference("sex", name="gap", min_n=30)
+    assert (gap.name, gap.min_n) == ("gap", 30)
+    sides = tf.sens.difference(tf.privileged(sex="male"))
+    assert sides.direction == "zero"
+
+
+def test_a_set_compares_each_of_its_metrics() -> None:
+    both = tf.metric_set(tf.sens, tf.roc_auc)
+    assert [metric.name for metric in both.difference("sex")] == ["sens_difference", "roc_auc_difference"]
+    assert [metric.name for metric in both.ratio("sex")] == ["sens_ratio", "roc_auc_ratio"]
+    assert [metric.name for metric in both.group_minimum("sex")] == ["sens_group_minimum", "roc_auc_group_minimum"]
+    assert [metric.name for metric in both.group_maximum("sex")] == ["sens_group_maximum", "roc_auc_group_maximum"]
+    with pytest.raises(tf.ArgumentError, match="demographic_parity compares groups already"):
+        tf.metric_set(tf.sens, tf.demographic_parity("sex")).difference("sex")
+    with pytest.raises(tf.AggregateError, match=r"ratio\(\) means nothing for mcc"):
+        tf.mcc.ratio("sex")
+    with pytest.raises(tf.ArgumentError, match=r'sens_difference\("column"\)'):
+        tf.sens.difference()
+
+
+def test_signatures_show_the_keywords_of_calls() -> None:
+    call = inspect.signature(tf.sens)
+    assert {"probs", "group_by", "threshold", "pos_label", "interval", "explain"} <= set(call.parameters)
+    assert call.parameters["conf_level"].default == 0.95
+    assert set(inspect.signature(tf.sens.compute).parameters) == {"tally", *ComputeOptions.__annotations__}
+    assert set(inspect.signature(tf.sens.tally).parameters) >= {*CountOptions.__annotations__}
+    # each option has one default, that of the object in which it travels
+    assert {*CallOptions.__annotations__, "truth", "estimate"} == {field.name for field in fields(Options)}
+
+
+def test_metrics_are_tables_in_notebooks() -> None:
+    shown = tf.metric_set(tf.sens, tf.accuracy.difference("<b>"))._repr_html_()
+    assert shown.count("<tr>") == 3
+    assert "<td>&lt;b&gt;</td>" in shown
+    assert "Share of actual positives that were predicted positive" in tf.sens._repr_html_()
+    assert "accuracy_difference" in tf.accuracy.difference("sex")._repr_html_()

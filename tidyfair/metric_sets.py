@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from dataclasses import dataclass, field, fields, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
@@ -201,6 +202,9 @@ class Metric(Evaluable):
         low, high = self.range
         return visible(f"<{self.kind} metric {self.name}: {self.direction}, {low:g} to {high:g}>")
 
+    def _repr_html_(self) -> str:
+        return _as_html([self])
+
 
 @dataclass(frozen=True)
 class GroupwiseMetric(Evaluable):
@@ -314,6 +318,9 @@ class GroupwiseMetric(Evaluable):
     def __repr__(self) -> str:
         made_of = f"{self.aggregate!r} of {_shown(self)}"
         return visible(f"<groupwise metric {self.name}({self.by!r}): {made_of}, {self.direction}>")
+
+    def _repr_html_(self) -> str:
+        return _as_html([self])
 
 
 class _OfObject:
@@ -524,6 +531,26 @@ class MetricSet(Evaluable):
 
     def __repr__(self) -> str:
         return "\n".join(["<metric set of", *(f"  {member!r}" for member in self.metrics), ">"])
+
+    def _repr_html_(self) -> str:
+        return _as_html(self.metrics)
+
+
+_HTML_COLUMNS = ("metric", "by", "reads", "good", "range", "meaning")
+
+
+def _as_html(metrics: Sequence[Metric | GroupwiseMetric]) -> str:
+    """Metrics as a table for notebooks: what each reads, where it should go, and what it means."""
+    head = "".join(f"<th>{column}</th>" for column in _HTML_COLUMNS)
+    rows: list[str] = []
+    for metric in metrics:
+        low, high = metric.range
+        reads = {"class": "labels", "prob": "scores", "numeric": "numbers"}[metric.kind]
+        by = "" if metric.by is None else metric.by.text
+        cells = (metric.name, by, reads, metric.direction, f"{low:g} to {high:g}", metric.meaning)
+        rows.append("".join(f"<td>{escape(visible(cell))}</td>" for cell in cells))
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def metric_set(*metrics: Metric | GroupwiseMetric | MetricSet) -> MetricSet:
