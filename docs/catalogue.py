@@ -264,13 +264,23 @@ def _parts(page: str) -> Iterator[str]:
         yield from ["## Metrics along the threshold", *_entry(defaults.threshold_curve, {})]
 
 
+def _listed(names: pl.Series) -> str:
+    """Names as code, one after the other."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
 def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
     """Heading, aliases, prose, facts, formula with what it uses, example; nothing for an alias or another thing."""
     aliases, parts, terms, facts, formula = "", "", tuple[tuple[str, Statistic], ...](), "", None
     match value:
         case Metric() if f"#{value.name}" in _link(value.name, ""):
             definition, name, function = value.definition, value.name, value.definition.function
-            aliases = ", ".join(f"`{each}`" for each in _everything().filter(name=name)["aliases"].item())
+            row = _everything().filter(name=name)
+            own = [f"Also called {_listed(row['aliases'].item())}."] if len(row["aliases"].item()) else []
+            elsewhere = (
+                [f"In other libraries {_listed(row['elsewhere'].item())}."] if len(row["elsewhere"].item()) else []
+            )
+            aliases = " ".join([*own, *elsewhere])
             reads = ", ".join(each for each in ("truth", "estimate", "probs") if each in definition.reads)
             facts = f"Direction: {value.direction}. Range: {_range(value)}. Reads: {reads or 'no column'}."
             options = ", ".join(f"`{option}={default!r}`" for option, default in definition.options)
@@ -302,7 +312,7 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
         yield from [f"### {name}", f"{_link(value.base.name, '')} with {options}.", facts]
         return
     prose, mark, example = inspect.cleandoc(str(function.__doc__)).partition(">>> ")
-    yield from [f"### {name}", f"Also called {aliases}." if aliases else "", _prose(prose), facts]
+    yield from [f"### {name}", aliases, _prose(prose), facts]
     shown[function.__name__] = name
     yield _code(formula or function)
     # what functions that are no formula use is plumbing

@@ -12,6 +12,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError
 from tidyfair.metric_sets import COMPARISONS, GroupwiseFactory, Metric, MetricSet, comparison, metric_set
 from tidyfair.metrics import classification, dependence, fairness, inequality, probability, regression
+from tidyfair.metrics.other_names import OTHER_NAMES, expression_for
 from tidyfair.specs.arguments import one_of
 
 if TYPE_CHECKING:
@@ -40,9 +41,10 @@ def get_metrics(kind: Literal["class", "prob", "numeric"] = "class") -> MetricSe
 def catalogue() -> pl.DataFrame:
     """Every metric and groupwise metric with its direction and range, as a tidy frame.
 
-    Columns: `name`, `kind`, `direction`, `lower` and `upper` end of the range, `aliases`, `options` with their
-    defaults, which `metric_tweak` can fix; `formula`, as it is executed, null where it takes more than a line; for kind
-    `groupwise` also what is compared and how, and the `source` that defines it.
+    Columns: `name`, `kind`, `direction`, `lower` and `upper` end of the range, `aliases`; `elsewhere`, the names that
+    other libraries have for it; `options` with their defaults, which `metric_tweak` can fix; `formula`, as it is
+    executed, null where it takes more than a line; for kind `groupwise` also what is compared and how, and the `source`
+    that defines it.
 
     >>> catalogue().filter(name="f_meas").select("lower", "upper", "options").row(0)
     (0.0, 1.0, ['beta=1'])
@@ -51,10 +53,14 @@ def catalogue() -> pl.DataFrame:
     for metric in _metrics():
         if _is_alias(metric) and metric.base:
             aliases.setdefault(metric.base.name, []).append(metric.name)
+    elsewhere: dict[str, list[str]] = {}
+    for other, ours in OTHER_NAMES.items():
+        elsewhere.setdefault(ours, []).append(other)
     rows = [
         {
             "name": metric.name, "kind": metric.kind, "direction": metric.direction,
             "lower": metric.range[0], "upper": metric.range[1], "aliases": aliases.get(metric.name, []),
+            "elsewhere": elsewhere.get(metric.name, []),
             "options": [f"{name}={value!r}" for name, value in metric.definition.options],
             "formula": formula_of(metric),
         }
@@ -65,6 +71,7 @@ def catalogue() -> pl.DataFrame:
         {
             "name": each.name, "kind": "groupwise", "direction": each.typical.direction,
             "lower": each.typical.range[0], "upper": each.typical.range[1], "aliases": [],
+            "elsewhere": elsewhere.get(each.name, []),
             "options": [f"{name}={value!r}" for name, value in each.options.items()],
             "metrics": [metric.name for metric in each.metrics], "aggregate": repr(each.aggregate),
             "formula": f"{each.aggregate!r} of {', '.join(metric.name for metric in each.metrics)}",
@@ -74,7 +81,15 @@ def catalogue() -> pl.DataFrame:
     ]  # fmt: skip
     text, texts = pl.String, pl.List(pl.String)
     schema = {"name": text, "kind": text, "direction": text, "lower": pl.Float64, "upper": pl.Float64}
-    schema |= {"aliases": texts, "options": texts, "metrics": texts, "aggregate": text, "formula": text, "source": text}
+    schema |= {
+        "aliases": texts,
+        "elsewhere": texts,
+        "options": texts,
+        "metrics": texts,
+        "aggregate": text,
+        "formula": text,
+        "source": text,
+    }
     return pl.DataFrame(rows, schema)
 
 
@@ -103,6 +118,10 @@ def definition_of(name: str) -> str:
         return "\n\n".join(
             [f"{about}{source}", *(definition_of(metric.name) for metric in every if metric.name in known)]
         )
+    expression = expression_for(name, [*known, *fairness.__all__])
+    if expression is not None:
+        ours = expression.partition("(")[0].replace(".", "_")
+        return f"{name} is {expression} here.\n\n{definition_of(ours)}"
     kind = "metric"
     raise ArgumentError.unknown(kind, name, [*known, *fairness.__all__])
 
