@@ -280,7 +280,7 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
             elsewhere = (
                 [f"In other libraries {_listed(row['elsewhere'].item())}."] if len(row["elsewhere"].item()) else []
             )
-            aliases = " ".join([*own, *elsewhere])
+            aliases = "\n\n".join([*own, *elsewhere])
             reads = ", ".join(each for each in ("truth", "estimate", "probs") if each in definition.reads)
             facts = f"Direction: {value.direction}. Range: {_range(value)}. Reads: {reads or 'no column'}."
             options = ", ".join(f"`{option}={default!r}`" for option, default in definition.options)
