@@ -118,7 +118,7 @@ class Metric(Evaluable):
 
     @property
     def meaning(self) -> str:
-        """What it says, in words: how its docstring begins."""
+        """Its meaning in words: the first paragraph of its docstring."""
         return inspect.cleandoc(self.__doc__ or "").partition("\n\n")[0]
 
     def difference(
@@ -189,12 +189,12 @@ class Metric(Evaluable):
         return replace(self, name=name, definition=definition, base=self.base or self)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        # by name, as functions do; what has no module-level name of its own is made again from what has
+        # by name, as functions do; a metric without a name in a module is made again from one that has
         module = sys.modules.get(self.__module__)
         if getattr(module, self.name, None) is self:
             return self.name
         if self.base is None:
-            # made of a user's function, which pickles if it can be found by its name
+            # a user's function pickles if it has a name in a module
             return Metric, tuple(getattr(self, argument.name) for argument in fields(self) if argument.init)
         return Metric.tweaked, (self.base, self.name, dict(self.definition.options))
 
@@ -226,48 +226,51 @@ class GroupwiseMetric(Evaluable):
 
     def __post_init__(self) -> None:
         text("name", self.name)
-        every = (*self.metrics, *self.less)
-        negative = next((metric.name for metric in every if metric.range[0] < 0), None)
-        compared = next((metric.name for metric in every if metric.definition.compares), None)
-        if compared and self.aggregate.contexts and not isinstance(self.aggregate, UserAggregate):
+        all_metrics = (*self.metrics, *self.less)
+        negative = next((metric.name for metric in all_metrics if metric.range[0] < 0), None)
+        compares = any(metric.definition.compares for metric in all_metrics)
+        if compares and self.aggregate.contexts and not isinstance(self.aggregate, UserAggregate):
             msg = f"{self.name} compares a group with the others already; aggregate it without `to=`."
             raise ArgumentError(msg)
-        good = self.own_direction or self.metrics[0].direction
-        bound = self.aggregate.bound(sides=self.by.sides is not None, negative=negative, direction=good)
+        direction = self.own_direction or self.metrics[0].direction
+        bound = self.aggregate.bound(sides=self.by.sides is not None, negative=negative, direction=direction)
         object.__setattr__(self, "aggregate", bound)
-        formulas = tuple((metric.name, self._formula(metric)) for metric in every)
+        formulas = tuple((metric.name, self._formula(metric)) for metric in all_metrics)
         object.__setattr__(self, "formulas", formulas)
 
     @property
     def kind(self) -> Kind:
-        """What its metrics read."""
+        """The kind of predictions that its metrics read."""
         return self.metrics[0].kind
 
     @property
     def direction(self) -> Direction:
-        """Where it should go."""
+        """The direction in which it is good."""
         return self.own_direction or self.aggregate.direction or self.metrics[0].direction
 
     @property
     def range(self) -> tuple[float, float]:
         """Smallest and largest possible value."""
-        lower, upper = (end(metric.range[side] for metric in self.metrics) for side, end in ((0, min), (1, max)))
+        lower = min(metric.range[0] for metric in self.metrics)
+        upper = max(metric.range[1] for metric in self.metrics)
         low, high = self.aggregate.range(lower, upper)
         return (low - high, high - low) if self.less else (low, high)
 
     @property
     def meaning(self) -> str:
-        """What it says, in words."""
+        """Its meaning in words."""
         averaged = self.aggregate.across == "mean"
-        of, less = (
-            (" and " if averaged else " or ").join(each.name for each in some) for some in (self.metrics, self.less)
-        )
-        several = f" ({'their mean' if averaged else 'whichever is worse'})" if len(self.metrics) > 1 else ""
-        text = self.aggregate.in_words(of + several) + (less and f", less the same of {less}")
-        return f"{text[0].upper()}{text[1:]}, of the groups."
+        conjunction = " and " if averaged else " or "
+        compared = conjunction.join(metric.name for metric in self.metrics)
+        if self.several:
+            compared += " (their mean)" if averaged else " (whichever is worse)"
+        meaning = self.aggregate.in_words(compared)
+        if self.less:
+            meaning += f", less the same of {conjunction.join(metric.name for metric in self.less)}"
+        return f"{meaning[0].upper()}{meaning[1:]}, of the groups."
 
     def of_at_least(self, rows: int) -> Self:
-        """The same of groups of so many rows, or of as many as it needs anyway."""
+        """The same for groups of at least so many rows."""
         return replace(self, min_n=max(self.min_n, rows))
 
     @property
@@ -344,7 +347,7 @@ class _OfObject:
 class GroupwiseFactory:
     """Makes groupwise metrics: call it with the sensitive feature; made by `new_groupwise_metric`."""
 
-    # what `help()` and editors show of demographic_parity is about demographic parity
+    # so that `help()` of a factory describes the metric that it makes
     __doc__ = _OfObject(lambda factory: factory.explained, __doc__)  # pyright: ignore[reportAssignmentType] - a text
     __signature__ = _OfObject(lambda factory: factory.signature)
 
@@ -381,51 +384,62 @@ class GroupwiseFactory:
         name = self.name if name is None else name
         _check_is_feature(by, options, name)
         min_n = whole("min_n", min_n, 0, of=name)
-        chosen, direction, source = self.aggregate, self.direction, self.source
-        if aggregate is not None:
-            # no longer what was defined
-            chosen, direction, source = as_aggregate(aggregate, name), None, None
-        if getattr(self.aggregate, "signed", None) and getattr(chosen, "signed", False) is None:
-            chosen = replace(chosen, signed=True)  # a signed metric stays one, whatever it is compared with
-        known = replace(self, aggregate=chosen).options
+        direction, source = self.direction, self.source
+        if aggregate is None:
+            used = self.aggregate
+        else:
+            # another comparison than the one that the source defines
+            used, direction, source = as_aggregate(aggregate, name), None, None
+        if getattr(self.aggregate, "signed", None) and getattr(used, "signed", False) is None:
+            # a signed metric stays signed, whatever it is compared with
+            used = replace(used, signed=True)
+        accepted = replace(self, aggregate=used).options
         for option in options:
-            if option not in known:
+            if option not in accepted:
                 kind = f"option of {name}"
-                raise ArgumentError.unknown(kind, option, [*known, "aggregate", "min_n", "name"])
-        own = {option: value for option, value in options.items() if option in chosen.options}
-        if own:
-            chosen = replace(chosen, **own)
+                raise ArgumentError.unknown(kind, option, [*accepted, "aggregate", "min_n", "name"])
+        of_aggregate = {option: value for option, value in options.items() if option in used.options}
+        if of_aggregate:
+            used = replace(used, **of_aggregate)
         metrics = tuple(_with(metric, options) for metric in self.metrics)
         less = tuple(_with(metric, options) for metric in self.less)
-        return GroupwiseMetric(name, metrics, By.of(by, name), chosen, direction, min_n, less, source)
+        return GroupwiseMetric(name, metrics, By.of(by, name), used, direction, min_n, less, source)
 
     @property
     def options(self) -> dict[str, object]:
         """The options of its metrics and its aggregate, which a call may set, with their defaults."""
-        every = (option for metric in (*self.metrics, *self.less) for option in metric.definition.options)
-        known = {**dict(every), **self.aggregate.options}
-        return {name: value for name, value in known.items() if name not in self.fixed}
+        options: dict[str, object] = {}
+        for metric in (*self.metrics, *self.less):
+            options.update(metric.definition.options)
+        options.update(self.aggregate.options)
+        return {name: default for name, default in options.items() if name not in self.fixed}
 
     @property
     def explained(self) -> str:
-        """The groupwise metric that it makes, in words, and the metrics of which that is made."""
-        made = self.typical
-        low, high = made.range
-        about = f"{self.name}: {made.meaning} {low:g} to {high:g}, {made.direction}."
-        parts = [f"{metric.name}: {metric.meaning}" for metric in (*self.metrics, *self.less) if metric.meaning]
-        source = [f"Source: {self.source}."] if self.source else []
-        return "\n\n".join([about, *parts, *source, inspect.cleandoc(str(GroupwiseFactory.__call__.__doc__))])
+        """Description of the groupwise metric that it makes, and of the metrics that are compared."""
+        example = self.typical
+        low, high = example.range
+        paragraphs = [f"{self.name}: {example.meaning} {low:g} to {high:g}, {example.direction}."]
+        paragraphs += [f"{metric.name}: {metric.meaning}" for metric in (*self.metrics, *self.less) if metric.meaning]
+        if self.source:
+            paragraphs.append(f"Source: {self.source}.")
+        paragraphs.append(inspect.cleandoc(str(GroupwiseFactory.__call__.__doc__)))
+        return "\n\n".join(paragraphs)
 
     @property
     def signature(self) -> inspect.Signature:
         """The arguments of a call, with the options of its metrics and its aggregate by their names."""
-        own = inspect.signature(GroupwiseFactory.__call__)
-        _, by, *others, _ = own.parameters.values()
+        signature = inspect.signature(GroupwiseFactory.__call__)
+        _, by, *named, _ = signature.parameters.values()
         defaults = {"aggregate": self.aggregate, "name": self.name}
-        others = [each.replace(default=defaults.get(each.name, each.default)) for each in others]
-        known = {name: value for name, value in self.options.items() if name not in own.parameters}
-        options = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=known[name]) for name in known]
-        return own.replace(parameters=[by, *others, *options])
+        parameters = [by]
+        parameters += [
+            parameter.replace(default=defaults.get(parameter.name, parameter.default)) for parameter in named
+        ]
+        for name, default in self.options.items():
+            if name not in signature.parameters:
+                parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default))
+        return signature.replace(parameters=parameters)
 
     @property
     def typical(self) -> GroupwiseMetric:
@@ -462,16 +476,17 @@ def _check_is_feature(by: Sequence[object], options: Mapping[str, object], name:
 
 
 def _shown(metric: GroupwiseMetric | GroupwiseFactory) -> str:
-    """The metrics that are compared, in words."""
-    compared = ", ".join(each.name for each in metric.metrics)
-    less = ", ".join(each.name for each in metric.less)
+    """The names of the metrics that are compared."""
+    compared = ", ".join(base.name for base in metric.metrics)
+    less = ", ".join(base.name for base in metric.less)
     return f"{compared} less that of {less}" if less else compared
 
 
 def _with(metric: Metric, options: Mapping[str, object]) -> Metric:
     """The metric with those of the options that it has."""
-    own = {name: value for name, value in options.items() if name in dict(metric.definition.options)}
-    return metric.tweaked(metric.name, own) if own else metric
+    accepted = dict(metric.definition.options)
+    tweaks = {name: value for name, value in options.items() if name in accepted}
+    return metric.tweaked(metric.name, tweaks) if tweaks else metric
 
 
 @dataclass(frozen=True)
@@ -540,7 +555,7 @@ _HTML_COLUMNS = ("metric", "by", "reads", "good", "range", "meaning")
 
 
 def _as_html(metrics: Sequence[Metric | GroupwiseMetric]) -> str:
-    """Metrics as a table for notebooks: what each reads, where it should go, and what it means."""
+    """A table of metrics for notebooks."""
     head = "".join(f"<th>{column}</th>" for column in _HTML_COLUMNS)
     rows: list[str] = []
     for metric in metrics:

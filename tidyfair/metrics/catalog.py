@@ -1,4 +1,4 @@
-"""Everything there is, as a metric set and as a tidy frame."""
+"""The catalogue of all metrics, as a metric set and as a tidy frame."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidyfair.metrics.other_names import OTHER_NAMES, expression_for
 from tidyfair.specs.arguments import one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from types import ModuleType
 
 __all__ = ["catalogue", "get_metrics"]
@@ -24,7 +24,7 @@ __all__ = ["catalogue", "get_metrics"]
 _MODULES: tuple[ModuleType, ...] = (classification, probability, regression, inequality, dependence)
 
 _TOOLS = re.compile(r"\s+# (fmt|noqa|pyright|type): ?.*$", re.MULTILINE)
-"""Words to tools, at the end of a line of code."""
+"""Comments for tools at the end of a line of code."""
 
 
 def get_metrics(kind: Literal["class", "prob", "numeric"] = "class") -> MetricSet:
@@ -34,8 +34,8 @@ def get_metrics(kind: Literal["class", "prob", "numeric"] = "class") -> MetricSe
     ['accuracy', 'average_odds', 'average_predictive_value']
     """
     one_of("kind", kind, sorted({metric.kind for metric in _metrics()}))
-    every = [metric for metric in _metrics() if not _is_alias(metric) and not metric.definition.compares]
-    return metric_set(*(metric for metric in every if metric.kind == kind))
+    metrics = [metric for metric in _metrics() if not _is_alias(metric) and not metric.definition.compares]
+    return metric_set(*(metric for metric in metrics if metric.kind == kind))
 
 
 def catalogue() -> pl.DataFrame:
@@ -56,29 +56,8 @@ def catalogue() -> pl.DataFrame:
     elsewhere: dict[str, list[str]] = {}
     for other, ours in OTHER_NAMES.items():
         elsewhere.setdefault(ours, []).append(other)
-    rows = [
-        {
-            "name": metric.name, "kind": metric.kind, "direction": metric.direction,
-            "lower": metric.range[0], "upper": metric.range[1], "aliases": aliases.get(metric.name, []),
-            "elsewhere": elsewhere.get(metric.name, []),
-            "options": [f"{name}={value!r}" for name, value in metric.definition.options],
-            "formula": formula_of(metric),
-        }
-        for metric in _metrics() if not _is_alias(metric)
-    ]  # fmt: skip
-    factories = [each for name in fairness.__all__ if isinstance(each := getattr(fairness, name), GroupwiseFactory)]
-    rows += [
-        {
-            "name": each.name, "kind": "groupwise", "direction": each.typical.direction,
-            "lower": each.typical.range[0], "upper": each.typical.range[1], "aliases": [],
-            "elsewhere": elsewhere.get(each.name, []),
-            "options": [f"{name}={value!r}" for name, value in each.options.items()],
-            "metrics": [metric.name for metric in each.metrics], "aggregate": repr(each.aggregate),
-            "formula": f"{each.aggregate!r} of {', '.join(metric.name for metric in each.metrics)}",
-            "source": each.source,
-        }
-        for each in factories
-    ]  # fmt: skip
+    rows = [_row(metric, aliases, elsewhere) for metric in _metrics() if not _is_alias(metric)]
+    rows += [_row_of_factory(factory, elsewhere) for factory in _factories()]
     text, texts = pl.String, pl.List(pl.String)
     schema = {"name": text, "kind": text, "direction": text, "lower": pl.Float64, "upper": pl.Float64}
     schema |= {
@@ -93,8 +72,44 @@ def catalogue() -> pl.DataFrame:
     return pl.DataFrame(rows, schema)
 
 
+def _row(metric: Metric, aliases: Mapping[str, list[str]], elsewhere: Mapping[str, list[str]]) -> dict[str, object]:
+    """The row of a metric in the catalogue."""
+    low, high = metric.range
+    return {
+        "name": metric.name,
+        "kind": metric.kind,
+        "direction": metric.direction,
+        "lower": low,
+        "upper": high,
+        "aliases": aliases.get(metric.name, []),
+        "elsewhere": elsewhere.get(metric.name, []),
+        "options": [f"{name}={default!r}" for name, default in metric.definition.options],
+        "formula": formula_of(metric),
+    }
+
+
+def _row_of_factory(factory: GroupwiseFactory, elsewhere: Mapping[str, list[str]]) -> dict[str, object]:
+    """The row of a groupwise metric in the catalogue."""
+    low, high = factory.typical.range
+    metrics = [metric.name for metric in factory.metrics]
+    return {
+        "name": factory.name,
+        "kind": "groupwise",
+        "direction": factory.typical.direction,
+        "lower": low,
+        "upper": high,
+        "aliases": [],
+        "elsewhere": elsewhere.get(factory.name, []),
+        "options": [f"{name}={default!r}" for name, default in factory.options.items()],
+        "metrics": metrics,
+        "aggregate": repr(factory.aggregate),
+        "formula": f"{factory.aggregate!r} of {', '.join(metrics)}",
+        "source": factory.source,
+    }
+
+
 def definition_of(name: str) -> str:
-    """What a metric means, and how it is worked out, as it is executed.
+    """The meaning of a metric and its formula, as it is executed.
 
     >>> print(definition_of("true_positive_rate"))  # doctest: +ELLIPSIS
     true_positive_rate (sens): class metric, maximize, 0 to 1
@@ -102,35 +117,44 @@ def definition_of(name: str) -> str:
     def sens(tp: Number, fn: Number) -> Rate:
         return tp, tp + fn
     """
-    known = {metric.name: metric for metric in _metrics()}
-    if name in known:
-        metric = known[name]
-        base = f" ({metric.base.name})" if metric.base and _is_alias(metric) else ""
-        low, high = metric.range
-        about = f"{name}{base}: {metric.kind} metric, {metric.direction}, {low:g} to {high:g}"
-        return f"{about}\n{metric.meaning}\n\n{source_of(metric.definition.function)}"
+    metrics = {metric.name: metric for metric in _metrics()}
+    if name in metrics:
+        return _definition(metrics[name])
     if factory := comparison_named(name):
-        made = factory.typical
-        low, high = made.range
-        about = f"{name}: {made.aggregate!r}, {made.direction}, {low:g} to {high:g}\n{made.meaning}"
-        source = f"\n{factory.source}." if factory.source else ""
-        every = (*factory.metrics, *factory.less)
-        return "\n\n".join(
-            [f"{about}{source}", *(definition_of(metric.name) for metric in every if metric.name in known)]
-        )
-    expression = expression_for(name, [*known, *fairness.__all__])
+        return _definition_of_factory(factory, metrics)
+    names = [*metrics, *fairness.__all__]
+    expression = expression_for(name, names)
     if expression is not None:
         ours = expression.partition("(")[0].replace(".", "_")
         return f"{name} is {expression} here.\n\n{definition_of(ours)}"
     kind = "metric"
-    raise ArgumentError.unknown(kind, name, [*known, *fairness.__all__])
+    raise ArgumentError.unknown(kind, name, names)
+
+
+def _definition(metric: Metric) -> str:
+    """The definition of a metric; an alias says of what."""
+    alias_of = f" ({metric.base.name})" if metric.base and _is_alias(metric) else ""
+    low, high = metric.range
+    facts = f"{metric.name}{alias_of}: {metric.kind} metric, {metric.direction}, {low:g} to {high:g}"
+    return f"{facts}\n{metric.meaning}\n\n{source_of(metric.definition.function)}"
+
+
+def _definition_of_factory(factory: GroupwiseFactory, metrics: Mapping[str, Metric]) -> str:
+    """The definition of a groupwise metric, and of the metrics that it compares."""
+    example = factory.typical
+    low, high = example.range
+    facts = f"{factory.name}: {example.aggregate!r}, {example.direction}, {low:g} to {high:g}\n{example.meaning}"
+    if factory.source:
+        facts += f"\n{factory.source}."
+    compared = [metrics[metric.name] for metric in (*factory.metrics, *factory.less) if metric.name in metrics]
+    return "\n\n".join([facts, *map(_definition, compared)])
 
 
 def comparison_named(name: str) -> GroupwiseFactory | None:
     """The factory of that name: one of the field's, or a metric and how it compares itself (`accuracy_difference`)."""
-    if name in fairness.__all__:
-        factory = getattr(fairness, name)
-        return factory if isinstance(factory, GroupwiseFactory) else None
+    for factory in _factories():
+        if factory.name == name:
+            return factory
     for way in COMPARISONS:
         base = name.removesuffix(f"_{way}")
         for metric in _metrics():
@@ -140,14 +164,14 @@ def comparison_named(name: str) -> GroupwiseFactory | None:
 
 
 def source_of(function: Callable[..., object]) -> str:
-    """A function as it is executed, without decorators, docstring and words to tools."""
+    """A function as it is executed, without decorators, docstring and comments for tools."""
     source = inspect.getsource(function)
     text = str(ast.get_source_segment(source, ast.parse(source).body[0]))
     return _TOOLS.sub("", re.sub(r'\n    """.*?"""\n+', "\n", text, count=1, flags=re.DOTALL))
 
 
 def formula_of(metric: Metric) -> str | None:
-    """What a formula returns, where that is all that it does; a rate is a share."""
+    """The expression that a formula returns, where it does nothing else; a rate is a quotient."""
     (function,) = ast.parse(source_of(metric.definition.function)).body
     body = function.body if isinstance(function, ast.FunctionDef) else []
     if len(body) != 1 or not isinstance(body[0], ast.Return) or body[0].value is None:
@@ -155,8 +179,19 @@ def formula_of(metric: Metric) -> str | None:
     value = body[0].value
     if not isinstance(value, ast.Tuple):
         return ast.unparse(value)
-    parts = [f"({ast.unparse(each)})" if isinstance(each, ast.BinOp) else ast.unparse(each) for each in value.elts]
-    return " / ".join(parts)
+    return " / ".join(map(_operand, value.elts))
+
+
+def _operand(node: ast.expr) -> str:
+    """An operand of a quotient as code, in brackets where it needs them."""
+    code = ast.unparse(node)
+    return f"({code})" if isinstance(node, ast.BinOp) else code
+
+
+def _factories() -> list[GroupwiseFactory]:
+    """The groupwise metrics that the field has names for."""
+    values = [getattr(fairness, name) for name in fairness.__all__]
+    return [value for value in values if isinstance(value, GroupwiseFactory)]
 
 
 def _metrics() -> Iterator[Metric]:
