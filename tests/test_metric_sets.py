@@ -713,8 +713,10 @@ def test_a_set_compares_each_of_its_metrics() -> None:
         tf.metric_set(tf.sens, tf.demographic_parity("sex")).difference("sex")
     with pytest.raises(tf.AggregateError, match=r"ratio\(\) means nothing for mcc"):
         tf.mcc.ratio("sex")
-    with pytest.raises(tf.ArgumentError, match=r'sens_difference\("column"\)'):
+    with pytest.raises(tf.ArgumentError, match=r'`sens.difference\("column"\)`'):
         tf.sens.difference()
+    with pytest.raises(tf.ArgumentError, match=r'write `sens.ratio\("column"\)\(data, …\)`'):
+        tf.sens.ratio(lending(10))
 
 
 def test_signatures_show_the_keywords_of_calls() -> None:

@@ -131,6 +131,10 @@ _NAMES = {
     "tallies.tally": "Tally",
     "tallies.thresholds": "sigmoid",
 }
+_OF_METRICS = (
+    "metrics.classification", "metrics.probability", "metrics.regression", "metrics.inequality", "metrics.dependence",
+)  # fmt: skip
+"""The modules of metrics, which compare themselves."""
 _NAMESPACES = ("datasets", "inference")
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 
@@ -154,7 +158,8 @@ def __getattr__(name: str) -> object:
     if name in import_module("tidyfair.inference").__all__:
         msg += f": write tidyfair.inference.{name}"
     elif not name.startswith("_"):
-        msg += import_module("tidyfair.metrics.other_names").way_out(name, _MODULE_OF)
+        metrics = {name for module in _OF_METRICS for name in _NAMES[module].split()}
+        msg += import_module("tidyfair.metrics.other_names").way_out(name, metrics, set(_MODULE_OF) - metrics)
     raise AttributeError(msg)
 
 

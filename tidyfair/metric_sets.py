@@ -139,6 +139,7 @@ class Metric(Evaluable):
         >>> accuracy.difference("sex")
         <groupwise metric accuracy_difference('sex'): difference(to='range') of accuracy, minimize>
         """
+        _check_feature(f"{self.name}.difference", by)
         return comparison(self, "difference", contrasts.difference(to, signed=signed))(*by, name=name, min_n=min_n)
 
     def ratio(
@@ -151,6 +152,7 @@ class Metric(Evaluable):
         >>> roc_auc.ratio("race", to="White")
         <groupwise metric roc_auc_ratio('race'): ratio(to='White') of roc_auc, maximize>
         """
+        _check_feature(f"{self.name}.ratio", by)
         return comparison(self, "ratio", contrasts.ratio(to, signed=signed))(*by, name=name, min_n=min_n)
 
     def group_minimum(self, *by: ColumnLike | Privileged, name: str | None = None, min_n: int = 0) -> GroupwiseMetric:
@@ -160,6 +162,7 @@ class Metric(Evaluable):
         >>> sens.group_minimum("race", "sex")
         <groupwise metric sens_group_minimum('race', 'sex'): group_minimum() of sens, maximize>
         """
+        _check_feature(f"{self.name}.group_minimum", by)
         return comparison(self, "group_minimum")(*by, name=name, min_n=min_n)
 
     def group_maximum(self, *by: ColumnLike | Privileged, name: str | None = None, min_n: int = 0) -> GroupwiseMetric:
@@ -169,6 +172,7 @@ class Metric(Evaluable):
         >>> error_rate.group_maximum("race")
         <groupwise metric error_rate_group_maximum('race'): group_maximum() of error_rate, minimize>
         """
+        _check_feature(f"{self.name}.group_maximum", by)
         return comparison(self, "group_maximum")(*by, name=name, min_n=min_n)
 
     def alias(self, name: str) -> Self:
@@ -473,6 +477,14 @@ def _check_is_feature(by: Sequence[object], options: Mapping[str, object], name:
     if has_frame or not of_call.isdisjoint(options):
         msg = f'{name} is a factory: write `{name}("column")(data, …)` with the sensitive feature first.'
         raise ArgumentError(msg)
+
+
+def _check_feature(method: str, by: Sequence[object]) -> None:
+    """Refuse a comparison without a feature, or with data in its place."""
+    if not by:
+        msg = f'{method}() needs the sensitive feature: `{method}("column")`.'
+        raise ArgumentError(msg)
+    _check_is_feature(by, {}, method)
 
 
 def _shown(metric: GroupwiseMetric | GroupwiseFactory) -> str:

@@ -122,13 +122,12 @@ def definition_of(name: str) -> str:
         return _definition(metrics[name])
     if factory := comparison_named(name):
         return _definition_of_factory(factory, metrics)
-    names = [*metrics, *fairness.__all__]
-    expression = expression_for(name, names)
+    expression = expression_for(name, metrics, fairness.__all__)
     if expression is not None:
         ours = expression.partition("(")[0].replace(".", "_")
         return f"{name} is {expression} here.\n\n{definition_of(ours)}"
     kind = "metric"
-    raise ArgumentError.unknown(kind, name, names)
+    raise ArgumentError.unknown(kind, name, [*metrics, *fairness.__all__])
 
 
 def _definition(metric: Metric) -> str:

@@ -13,9 +13,13 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 OTHER_NAMES = {
-    "MetricFrame": "metric_set",
+    "acc": "accuracy",
     "accuracy_score": "accuracy",
+    "adverse_impact_ratio": "disparate_impact",
+    "auc": "roc_auc",
+    "AUC": "roc_auc",
     "auc_roc": "roc_auc",
+    "auroc": "roc_auc",
     "average_precision_score": "average_precision",
     "balanced_accuracy": "bal_accuracy",
     "balanced_accuracy_score": "bal_accuracy",
@@ -26,6 +30,7 @@ OTHER_NAMES = {
     "concordance_correlation": "ccc",
     "confusion_matrix": "conf_mat",
     "consistency_score": "consistency",
+    "count": "instances",
     "critical_success_index": "threat_score",
     "demographic_parity_difference": "demographic_parity",
     "ece": "expected_calibration_error",
@@ -33,29 +38,45 @@ OTHER_NAMES = {
     "equalized_odds_difference": "equalized_odds",
     "f1": "f_meas",
     "f1_score": "f_meas",
+    "fbeta_score": "f_meas",
+    "fdr": "false_discovery_rate",
+    "fnr": "false_negative_rate",
+    "fpr": "false_positive_rate",
     "generalized_false_positive_rate": "balance_for_negative_class",
     "generalized_true_positive_rate": "balance_for_positive_class",
+    "group_max": "group_maximum",
+    "group_min": "group_minimum",
+    "hamming_loss": "error_rate",
     "hit_rate": "sens",
     "informedness": "j_index",
+    "jaccard_score": "threat_score",
     "log_loss": "mn_log_loss",
+    "make_derived_metric": "new_groupwise_metric",
     "matthews_corrcoef": "mcc",
     "mean_absolute_error": "mae",
     "mean_absolute_percentage_error": "mape",
     "mean_difference": "statistical_parity_difference",
     "mean_pinball_loss": "pinball_loss",
     "mean_squared_error": "mse",
+    "MetricFrame": "metric_set",
     "num_false_negatives": "false_negatives",
     "num_false_positives": "false_positives",
     "num_instances": "instances",
     "num_true_negatives": "true_negatives",
     "num_true_positives": "true_positives",
+    "permutation_test": "inference.disparity_test",
     "power": "true_positives",
+    "precision_recall_curve": "pr_curve",
     "precision_score": "precision",
+    "r2": "rsq_trad",
     "r2_score": "rsq_trad",
     "recall_score": "recall",
     "roc_auc_score": "roc_auc",
     "root_mean_squared_error": "rmse",
     "smoothed_empirical_differential_fairness": "differential_fairness",
+    "tnr": "true_negative_rate",
+    "tpr": "true_positive_rate",
+    "worst_group": "inference.worst_groups",
     "youden_index": "j_index",
     "zero_one_loss": "error_rate",
 }
@@ -64,24 +85,31 @@ _COMPARED = re.compile(r"(?P<metric>\w+)_(?P<way>difference|ratio|group_minimum|
 _WAYS = {"group_min": "group_minimum", "group_max": "group_maximum"}
 
 
-def expression_for(name: str, known: Collection[str]) -> str | None:
-    """The expression to write for a name that is not among the `known` ones; None where there is none.
+def expression_for(name: str, metrics: Collection[str], others: Collection[str] = ()) -> str | None:
+    """The expression to write for a name that is none of ours; None where there is none.
+
+    `metrics` compare themselves; `others` are all other names, such as those of fairness metrics.
 
     >>> expression_for("accuracy_score_difference", {"accuracy"})
     'accuracy.difference("column")'
+    >>> expression_for("predictive_parity_ratio", {"precision"}, {"predictive_parity"})
+    'predictive_parity("column", aggregate=ratio())'
     """
     ours = OTHER_NAMES.get(name, name)
-    if ours in known:
+    if ours in metrics or ours in others or "." in ours:
         return ours
-    compared = _COMPARED.fullmatch(name)
+    compared = _COMPARED.fullmatch(name.replace(".", "_"))
     if compared is None:
         return None
-    metric = OTHER_NAMES.get(compared["metric"], compared["metric"])
+    base = OTHER_NAMES.get(compared["metric"], compared["metric"])
     way = _WAYS.get(compared["way"], compared["way"])
-    return f'{metric}.{way}("column")' if metric in known else None
+    if base in metrics:
+        return f'{base}.{way}("column")'
+    # a fairness metric, which compares groups already
+    return f'{base}("column", aggregate={way}())' if base in others and base.islower() else None
 
 
-def way_out(name: str, known: Collection[str]) -> str:
+def way_out(name: str, metrics: Collection[str], others: Collection[str]) -> str:
     """The end of a message about a name that is not at the top of the library: the one to write."""
-    expression = expression_for(name, known)
-    return f": write {expression}" if expression else f".{nearest(name, known)}"
+    expression = expression_for(name, metrics, others)
+    return f": write {expression}" if expression else f".{nearest(name, [*metrics, *others])}"
