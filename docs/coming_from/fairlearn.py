@@ -21,9 +21,10 @@ features and folds:
 
 ```
 
-In the rows below `metrics` are one or more metrics (a derived metric has one), `by` the sensitive features, and `to`
-and `across` are `None` and `"worst"` unless said otherwise: `method="to_overall"` is `to="overall"`, `agg="mean"` is
-`across="mean"`. Control features are outer groups, `group_by=`.
+In the rows below `metric` is a metric, or a metric set, which compares each of its metrics:
+`metric_set(accuracy, recall).difference("race")` has a row for each. `by` are the sensitive features; `to` and `across`
+are `None` and `"worst"` unless said otherwise: `method="to_overall"` is `to="overall"`, `agg="mean"` is
+`across="mean"`. Control features are outer groups, `group_by=`. The count of rows is `.n` of `by_group`.
 
 - **A rate without denominator** is null and left out, with a warning that names the group; fairlearn takes 0 for it, and
   a group without positives then drives the difference.
@@ -34,20 +35,12 @@ and `across` are `None` and `"worst"` unless said otherwise: `method="to_overall
 ROWS = {
     "MetricFrame": {
         "overall": lambda metric: metric,
-        # or with `group_by=`, as rows of the groups
+        # called with `group_by=by`: a row for each group
         "by_group": lambda metric: metric,
-        "difference": lambda metrics, by, to, across: tdf.new_groupwise_metric(
-            tdf.metric_set(*metrics), "difference", tdf.difference(to=to, across=across)
-        )(*by),
-        "ratio": lambda metrics, by, to, across: tdf.new_groupwise_metric(
-            tdf.metric_set(*metrics), "ratio", tdf.ratio(to=to, across=across)
-        )(*by),
-        "group_min": lambda metrics, by: tdf.new_groupwise_metric(
-            tdf.metric_set(*metrics), "group_min", tdf.group_minimum()
-        )(*by),
-        "group_max": lambda metrics, by: tdf.new_groupwise_metric(
-            tdf.metric_set(*metrics), "group_max", tdf.group_maximum()
-        )(*by),
+        "difference": lambda metric, by, to: metric.difference(*by, to=to),
+        "ratio": lambda metric, by, to: metric.ratio(*by, to=to),
+        "group_min": lambda metric, by: metric.group_minimum(*by),
+        "group_max": lambda metric, by: metric.group_maximum(*by),
     },
     "functions": {
         "demographic_parity_difference": lambda by, to, across: tdf.demographic_parity(

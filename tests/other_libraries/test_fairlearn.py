@@ -116,7 +116,7 @@ class Question:
     def compared(self) -> tf.GroupwiseMetric:
         """The metric by which the page compares groups."""
         row = page.ROWS["functions"].get(self.function) or page.ROWS["MetricFrame"][self.kind]
-        given = {"metrics": self.metrics, "by": self.by, "to": self.to, "across": self.across}
+        given = {"metric": self.metrics[0], "by": self.by, "to": self.to, "across": self.across}
         return row(**{name: given[name] for name in inspect.signature(row).parameters})
 
     def fairlearns(self) -> dict[tuple[Any, ...], float]:
