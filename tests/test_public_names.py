@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tidyfair as tf
-from tidyfair.metrics import classification, fairness
+from tidyfair.metrics import classification, dependence, fairness, inequality, probability, regression
 from tidyfair.metrics.other_names import OTHER_NAMES
 
 if TYPE_CHECKING:
@@ -87,6 +87,13 @@ def test_every_module_with_public_names_is_listed() -> None:
     elsewhere = {"cli.main", "datasets", "metrics.distances"}
     of_inference = {f"inference.{module}" for module in vars(tf.inference)["_NAMES"]}
     assert with_names - elsewhere == {*vars(tf)["_NAMES"]} | of_inference
+
+
+def test_every_metric_of_a_module_is_listed_there() -> None:
+    for module in (classification, probability, regression, inequality, dependence, fairness):
+        for name, value in vars(module).items():
+            if isinstance(value, tf.Metric) and value.name == name and value.__module__ == module.__name__:
+                assert name in module.__all__, f"{name} is not in __all__ of {module.__name__}"
 
 
 def test_version_equals_package_metadata() -> None:

@@ -507,7 +507,7 @@ def test_docstring_example_of_metric_runs(name: str) -> None:
 
 @pytest.mark.parametrize("name", [metric.name for metric in CLASS])
 def test_every_metric_has_a_reference_value(name: str) -> None:
-    # those of scores and of numbers have theirs in test_scores and test_numbers
+    # those of scores and of numbers have theirs in test_probability and test_regression
     metric, _ = METRICS[name]
     of_groups = {item for factory in PLAIN_OF_GROUPS for item in made_of(factory)}
     assert {name, metric.base.name if metric.base else name} & {*YARDSTICK, *PLAIN, *of_groups}

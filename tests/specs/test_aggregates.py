@@ -13,6 +13,7 @@ import pytest
 from conftest import as_polars
 
 import tidyfair as tf
+from tidyfair.specs import contrasts, spreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +46,10 @@ def explained(aggregate: Any, data: pl.DataFrame | None = None, by: Any = "group
     return metric(frame, estimate="estimate", explain=True, on_undefined="ignore").row(0, named=True)
 
 
+ENTROPY = statistics.fmean(
+    ((RATES[group] / OVERALL) ** 2 - 1) / 2 for group, (_, count) in SHARES.items() for _ in range(count)
+)
+"""Generalized entropy of the rates, each as often as its group has rows."""
 FARTHEST = min(SHARES, key=lambda group: RATES[group] - rest(group))
 CASES: list[tuple[Any, float, str | None, str | None]] = [
     (tf.difference(), 0.5, "a", "c"),
@@ -64,6 +69,10 @@ CASES: list[tuple[Any, float, str | None, str | None]] = [
     (tf.ratio(to="a"), 1 / 6, "a", "c"),
     (tf.ratio(to="a", signed=True), 6.0, "a", "c"),
     (tf.ratio(to="rest"), RATES["a"] / rest("a"), "a", None),
+    (tf.log_ratio(), math.log(6), "a", "c"),
+    (tf.group_mean(), 0.4, "a", "c"),
+    (tf.group_mean(weighted=True), OVERALL, "a", "c"),
+    (tf.generalized_entropy(), ENTROPY, "a", "c"),
     (tf.group_minimum(), 0.1, "a", "c"),
     (tf.group_maximum(), 0.6, "a", "c"),
     (tf.standard_deviation(), statistics.pstdev(RATES.values()), "a", "c"),
@@ -72,6 +81,12 @@ CASES: list[tuple[Any, float, str | None, str | None]] = [
     (pl.col(".estimate").max() - pl.col(".estimate").median(), 0.6 - 0.45, "a", "c"),
     (lambda groups: float((groups[".estimate"] * groups[".n"]).sum()), 19.0, "a", "c"),
 ]
+
+
+def test_every_aggregate_has_a_case() -> None:
+    functions = {name for module in (contrasts, spreads) for name in module.__all__}
+    cases = {repr(aggregate).partition("(")[0] for aggregate, *_ in CASES}
+    assert functions <= cases
 
 
 @pytest.mark.parametrize(("aggregate", "expected", "low", "high"), CASES, ids=readable)
