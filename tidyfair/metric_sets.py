@@ -14,7 +14,7 @@ from tidyfair.calls import Evaluable
 from tidyfair.errors import AggregateError, ArgumentError, listed
 from tidyfair.escapes import visible
 from tidyfair.specs import contrasts, spreads
-from tidyfair.specs.aggregates import UserAggregate, as_aggregate
+from tidyfair.specs.aggregates import as_aggregate
 from tidyfair.specs.arguments import text, whole
 from tidyfair.specs.groups import By, Privileged, privileged
 from tidyfair.specs.options import CallOptions
@@ -233,7 +233,7 @@ class GroupwiseMetric(Evaluable):
         all_metrics = (*self.metrics, *self.less)
         negative = next((metric.name for metric in all_metrics if metric.range[0] < 0), None)
         compares = any(metric.definition.compares for metric in all_metrics)
-        if compares and self.aggregate.contexts and not isinstance(self.aggregate, UserAggregate):
+        if compares and self.aggregate.compares_with_context:
             msg = f"{self.name} compares a group with the others already; aggregate it without `to=`."
             raise ArgumentError(msg)
         direction = self.own_direction or self.metrics[0].direction

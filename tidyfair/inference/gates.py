@@ -13,9 +13,7 @@ from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, listed
 from tidyfair.escapes import renamed, visible_texts
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.fairness import demographic_parity_ratio
-from tidyfair.specs.aggregates import UserAggregate
 from tidyfair.specs.arguments import flag, number, proper_share, share_of_percent
-from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.options import ReadOptions, refuse
 from tidyfair.tallies.source import open_frame
 
@@ -137,8 +135,7 @@ def _two_sided(metric: Metric | GroupwiseMetric) -> bool:
 
 def _may_be_distance(metric: Metric | GroupwiseMetric) -> bool:
     """Whether nobody said what a user's aggregate gives where groups are equal."""
-    bound = metric.aggregate if isinstance(metric, GroupwiseMetric) else None
-    return isinstance(bound, UserAggregate) and bound.equality is None
+    return isinstance(metric, GroupwiseMetric) and metric.aggregate.equality_is_unknown
 
 
 def _with_ends(results: pl.DataFrame, below: pl.Expr | pl.Series, signed: pl.Expr | pl.Series) -> pl.DataFrame:
@@ -300,8 +297,8 @@ def _is_ours(metric: Metric) -> bool:
 
 def _unsigned(metric: Metric | GroupwiseMetric) -> Metric | GroupwiseMetric:
     """A comparison without its sign: too much is too much on either side."""
-    if isinstance(metric, GroupwiseMetric) and isinstance(metric.aggregate, Contrast) and metric.aggregate.signed:
-        return replace(metric, aggregate=replace(metric.aggregate, signed=False))
+    if isinstance(metric, GroupwiseMetric) and metric.aggregate.is_signed:
+        return replace(metric, aggregate=metric.aggregate.without_sign())
     return metric
 
 

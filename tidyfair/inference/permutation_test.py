@@ -31,7 +31,7 @@ from tidyfair.inference.studentized import Families, farthest
 from tidyfair.intervals.analytic import Share, share_of
 from tidyfair.intervals.bootstrap import is_of_labels
 from tidyfair.intervals.resampling import generator
-from tidyfair.specs.aggregates import CONTEXTS, UserAggregate
+from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, whole
 
 if TYPE_CHECKING:
@@ -144,8 +144,7 @@ class DisparityTest(OuterGroupTest):
 
     def _draws_of(self, metric: GroupwiseMetric, *, of_rows: bool = False) -> int:
         """How many shuffles there are, fewer unless it is said where each of them takes time."""
-        bound = metric.aggregate
-        one_by_one = of_rows or (isinstance(bound, UserAggregate) and not isinstance(bound.function, pl.Expr))
+        one_by_one = of_rows or metric.aggregate.calls_python
         return self.draws or (_FEWER if one_by_one else _MANY)
 
     def _row(
@@ -331,7 +330,7 @@ def disparity_test(
     """
     given = groupwise(metrics, "disparity_test")
     for each in given:
-        if isinstance(each.aggregate, UserAggregate) and each.aggregate.good is None:
+        if each.aggregate.direction_is_unknown:
             msg = (
                 f"disparity_test(): is more of {each.name} worse? Nobody knows of an aggregate of your own; make it by "
                 "`new_aggregate(…, equal=…)`."

@@ -12,7 +12,6 @@ from tidyfair.evaluation.statistics import CELLS, GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.permutation import VARIANT
 from tidyfair.intervals.analytic import odds_of, share_of
 from tidyfair.intervals.resampling import DRAW
-from tidyfair.specs.contrasts import Contrast
 from tidyfair.tallies.tally import LABELS
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class Families:
         (spec,) = evaluated.specs
         known = cls(spec, by, case.outer_keys, bool(case.tally.clusters), _odds_among(case), groups, pl.DataFrame())
         rows = known.numbered(evaluated).filter(pl.col("estimate").is_not_null())
-        if isinstance(spec.aggregate, Contrast) and spec.aggregate.to == "majority":
+        if spec.aggregate is not None and spec.aggregate.compares_with_majority:
             largest = pl.col("size") == pl.col("size").max().over("outer", "name", LEVEL)
             rows = rows.with_columns(is_reference=largest)
         return replace(known, there=rows.select("outer", "name", LEVEL, "group", "is_reference"))

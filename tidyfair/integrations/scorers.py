@@ -15,7 +15,6 @@ from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning, listed
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric
 from tidyfair.metrics.fairness import demographic_parity_ratio, equal_opportunity_ratio, explained_by_groups
 from tidyfair.metrics.regression import rsq
-from tidyfair.specs.aggregates import UserAggregate
 from tidyfair.specs.arguments import flag, one_of
 from tidyfair.specs.columns import Column
 from tidyfair.tallies.source import from_arrays, open_frame
@@ -424,11 +423,7 @@ def _with_features(
 
 def _check_direction(metric: Metric | GroupwiseMetric) -> None:
     """Refuse an aggregate of the user of which it is not known whether more is better."""
-    if (
-        isinstance(metric, GroupwiseMetric)
-        and isinstance(metric.aggregate, UserAggregate)
-        and metric.aggregate.good is None
-    ):
+    if isinstance(metric, GroupwiseMetric) and metric.aggregate.direction_is_unknown:
         msg = (
             f"make_scorer(): is more of {metric.name} better? Nobody knows of an aggregate of your own; make the "
             "metric by `new_groupwise_metric(…, direction=…)`, or the aggregate by `new_aggregate(…, equal=…)`."

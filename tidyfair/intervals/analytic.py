@@ -28,7 +28,7 @@ from tidyfair.intervals.proportions import (
 )
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.formulas import ROWS, Formula
-from tidyfair.specs.spreads import Spread
+from tidyfair.specs.spreads import Extreme
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -286,16 +286,17 @@ def compared(
     """
     import numpy as np
 
-    if isinstance(aggregate, Spread):
+    if isinstance(aggregate, Extreme):
         return _extreme(families, aggregate, level)
-    if not all(np.isfinite(family.value).all() for family in families):
+    is_finite = all(np.isfinite(family.value).all() for family in families)
+    if not isinstance(aggregate, Contrast) or not is_finite:
         return None
     many = max(map(len, families), default=0) > _MANY_GROUPS
-    if isinstance(aggregate, Contrast) and many and all(reference is None for reference in references):
+    if many and all(reference is None for reference in references):
         return _bands(families, aggregate, level)
     pairs = [_pairs(len(family), reference) for family, reference in zip(families, references, strict=True)]
     known = all(len(one) for one, _ in pairs)
-    if not isinstance(aggregate, Contrast) or not known:
+    if not known:
         return None
     if len(families) == 1 and len(pairs[0][0]) == 1:
         return _pair(families[0], pairs[0], aggregate, z_value(level))
@@ -307,7 +308,7 @@ def _range(
     aggregate: Contrast, level: float, times: int, random: np.random.Generator,
 ) -> Interval | None:  # fmt: skip
     """The interval of the largest contrast of any pair: its lower end for all pairs at once, its upper end for each."""
-    z, logarithm = z_value(level), aggregate.kind != "difference"
+    z, logarithm = z_value(level), aggregate.is_relative
     q = _largest_deviation(families, references, (1 + level) / 2, times, random, logarithm=logarithm)
     lowest, highest = [0.0], [0.0]
     for family, (one, other) in zip(families, pairs, strict=True):
@@ -326,7 +327,7 @@ def _bands(families: Sequence[Quantities], aggregate: Contrast, level: float) ->
     q = z_value(level ** (1 / sum(map(len, families))))
     for family in families:
         (low, high), (least, most) = (
-            family.limits(at) if aggregate.kind == "difference" else family.logarithms(at)[1] for at in (q, z)
+            family.logarithms(at)[1] if aggregate.is_relative else family.limits(at) for at in (q, z)
         )
         lower, upper = max(lower, float(low.max() - high.min())), max(upper, float(most.max() - least.min()))
     return _of_range(families, aggregate, lower, upper, "simultaneous")
@@ -334,10 +335,11 @@ def _bands(families: Sequence[Quantities], aggregate: Contrast, level: float) ->
 
 def _of_range(families: Sequence[Quantities], aggregate: Contrast, lower: float, upper: float, method: str) -> Interval:
     """The interval of a range from its ends, which are logarithms where it is a ratio."""
-    if aggregate.kind == "ratio":
-        return Interval(math.exp(-upper), math.exp(-lower), math.nan, method)
-    bounded = aggregate.kind == "difference" and all(family.kind != "estimated" for family in families)
-    return Interval(lower, min(upper, 1.0 if bounded else math.inf), math.nan, method)
+    lower, upper = aggregate.limits_of_range(lower, upper)
+    if all(family.kind != "estimated" for family in families):
+        _, largest = aggregate.range(0, 1)
+        upper = min(upper, largest)
+    return Interval(lower, upper, math.nan, method)
 
 
 def _pairs(count: int, reference: int | None) -> tuple[Floats, Floats]:
@@ -362,7 +364,7 @@ def _pair(family: Quantities, pair: tuple[Floats, Floats], aggregate: Contrast, 
 
     one, other = pair
     error = math.nan
-    if aggregate.kind == "difference":
+    if not aggregate.is_relative:
         error = float(np.hypot(family.widest[one], family.widest[other])[0])
         low, high = (float(end[0]) for end in _ends(family, one, other, z, logarithm=False))
         method = {"share": "newcombe", "area": "mover"}.get(family.kind, "bootstrap")
@@ -373,25 +375,11 @@ def _pair(family: Quantities, pair: tuple[Floats, Floats], aggregate: Contrast, 
     else:
         low, high = (math.exp(float(end[0])) for end in _ends(family, one, other, z, logarithm=True))
         method = "mover" if family.kind == "area" else "bootstrap"
-    if aggregate.kind == "log_ratio":
-        low, high = (math.log(end) if end > 0 else -math.inf for end in (low, high))
+    if aggregate.is_relative:
+        low, high = aggregate.limits_of_quotient(low, high)
     if not aggregate.signed:
-        low, high = _unsigned_ratio(low, high) if aggregate.kind == "ratio" else _unsigned(low, high)
+        low, high = aggregate.unsigned_limits(low, high)
     return Interval(low, high, error, method)
-
-
-def _unsigned_ratio(low: float, high: float) -> tuple[float, float]:
-    """Limits of whichever is smaller over the other."""
-    inverse_low = 1 / low if low else math.inf
-    inverse_high = 1 / high if high else 0.0
-    lower, upper = sorted((min(low, inverse_low), min(high, inverse_high)))
-    return lower, 1.0 if low <= 1 <= high else upper
-
-
-def _unsigned(low: float, high: float) -> tuple[float, float]:
-    """Limits of a distance, whichever of the two is larger."""
-    lower, upper = sorted((abs(low), abs(high)))
-    return 0.0 if low <= 0 <= high else lower, upper
 
 
 def _largest_deviation(
@@ -446,12 +434,11 @@ def _squared(away: Floats, variance: Floats, other: Floats, other_variance: Floa
     return distance
 
 
-def _extreme(families: Sequence[Quantities], aggregate: Spread, level: float) -> Interval | None:
+def _extreme(families: Sequence[Quantities], aggregate: Extreme, level: float) -> Interval | None:
     """The interval of the smallest or largest value, from those of all groups at once."""
-    if aggregate.kind not in {"group_minimum", "group_maximum"} or len(families) > 1:
+    if len(families) > 1:
         return None
     (family,) = families
     each = level ** (1 / max(1, len(family)))
     low, high = family.limits(z_value(each))
-    end = min if aggregate.kind == "group_minimum" else max
-    return Interval(end(low.tolist()), end(high.tolist()), math.nan, "simultaneous")
+    return Interval(aggregate.extreme(low.tolist()), aggregate.extreme(high.tolist()), math.nan, "simultaneous")

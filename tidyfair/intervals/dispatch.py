@@ -27,8 +27,6 @@ from tidyfair.intervals.empty_cells import HIGH, LOW, filled_groups, filled_resu
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.simultaneous import band_limits, has_bands
-from tidyfair.specs.contrasts import Contrast
-from tidyfair.specs.spreads import Spread
 from tidyfair.tallies.tally import BLOCK
 
 if TYPE_CHECKING:
@@ -280,11 +278,11 @@ def _is_of_limits(spec: MetricSpec, rows: pl.DataFrame) -> bool:
         return False
     if _is_signed(spec):
         return any(not _is_drawn(spec, part) for _, part in rows.group_by("outer"))
-    return not isinstance(aggregate, Spread) or rows[LEVEL].n_unique() <= 1
+    return not aggregate.is_extreme or rows[LEVEL].n_unique() <= 1
 
 
 def _is_signed(spec: MetricSpec) -> bool:
-    return isinstance(spec.aggregate, Contrast) and bool(spec.aggregate.signed)
+    return spec.aggregate is not None and spec.aggregate.is_signed
 
 
 def _is_drawn(spec: MetricSpec, part: pl.DataFrame) -> bool:
@@ -329,7 +327,7 @@ def _families(
     found, references = list[Quantities](), list[int | None]()
     for (name, _), mine in part.group_by("name", LEVEL, maintain_order=True):
         at = mine["is_reference"].arg_true().to_list()
-        if isinstance(spec.aggregate, Contrast) and spec.aggregate.to == "majority":
+        if spec.aggregate is not None and spec.aggregate.compares_with_majority:
             at = [mine["size"].arg_max()]
         found.append(Quantities.of(kinds[str(name)], mine))
         references.append(at[0] if at else None)

@@ -29,7 +29,6 @@ from tidyfair.reports.sections import (
     question,
 )
 from tidyfair.reports.tables import Part, as_html, as_text, need_packages
-from tidyfair.specs.aggregates import UserAggregate
 from tidyfair.specs.arguments import string, whole
 from tidyfair.specs.options import Options, ReadOptions
 from tidyfair.tallies.files import save
@@ -237,11 +236,9 @@ def _test(audit: Audit, tally: Tally, reading: Mapping[str, Any]) -> tuple[pl.Da
 
 def _tests(audit: Audit) -> DisparityTest | None:
     """The test of disparities against what equal groups show, where that is worked out exactly."""
-    rates: list[GroupwiseMetric] = []
-    for parity in audit.parities:
-        has_order = not isinstance(parity.aggregate, UserAggregate) or parity.aggregate.good
-        if has_order and parity.kind == "class":
-            rates.append(parity)
+    rates = [
+        parity for parity in audit.parities if parity.kind == "class" and not parity.aggregate.direction_is_unknown
+    ]
     return disparity_test(*rates, studentized=True) if rates else None
 
 

@@ -24,7 +24,6 @@ from tidyfair.reports.charts import (
 )
 from tidyfair.reports.tables import as_p_value
 from tidyfair.specs.arguments import number, one_of, string
-from tidyfair.specs.contrasts import Contrast
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -469,7 +468,7 @@ def _scales(frame: pl.DataFrame) -> pl.Series:
 def _compared_by(name: str) -> str:
     """What a disparity of ours is on the scale of."""
     aggregate = getattr(getattr(fairness, name, None), "aggregate", None)
-    return f"{aggregate.kind}s".replace("_", " ") if isinstance(aggregate, Contrast) else "disparities"
+    return "disparities" if aggregate is None else aggregate.scale
 
 
 def _panel_of_groups(frame: pl.DataFrame) -> pl.Expr:

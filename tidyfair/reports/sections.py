@@ -34,7 +34,7 @@ from tidyfair.reports.tables import (
     rounded,
     too_few,
 )
-from tidyfair.specs.contrasts import Contrast, difference
+from tidyfair.specs.contrasts import difference
 from tidyfair.tallies.moments import SCORE, ends_of
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import ESTIMATE, TRUTH
@@ -85,9 +85,7 @@ def percent(share: float) -> str:
 def _in_short(audit: Audit, results: pl.DataFrame) -> list[str]:
     """For each feature whether differences are sure, and which is the largest of these."""
     said = list[str]()
-    parities = [
-        each for each in audit.parities if isinstance(each.aggregate, Contrast) and each.aggregate.kind == "difference"
-    ]
+    parities = [parity for parity in audit.parities if parity.aggregate.is_difference]
     for by in dict.fromkeys(each.by.text for each in parities):
         names = {each.name: " or ".join(rate.name for rate in each.metrics) for each in parities if each.by.text == by}
         mine = results.filter((pl.col(".by") == by) & pl.col(".metric").is_in(list(names)))

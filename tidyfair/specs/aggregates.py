@@ -1,4 +1,4 @@
-"""How the values of groups become one number: what aggregates have in common, and those that users write."""
+"""Aggregates, which make one number of the values of groups: their common base, and those that users write."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sized
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Aggregate", "new_aggregate"]
 
 SUPPRESSED = "suppressed"
-"""Why a group has no value of which cells were left out on purpose."""
+"""State of a group whose cells were left out on purpose."""
 Direction: TypeAlias = Literal["maximize", "minimize", "zero", "one"]
 DIRECTIONS: tuple[Direction, ...] = ("maximize", "minimize", "zero", "one")
 Across: TypeAlias = Literal["worst", "mean"]
@@ -32,15 +32,15 @@ Context: TypeAlias = Literal["overall", "rest"]
 CONTEXTS: tuple[Context, ...] = ("overall", "rest")
 
 NOT_ASKED = math.inf
-"""In place of the number of a user's aggregate until the user's function is called."""
-_USUAL: dict[float, Direction] = {0: "minimize", 1: "maximize"}
-"""Where a number goes of which only that of equal groups is said."""
-_SIGNED: dict[Direction, float] = {"zero": 0.0, "one": 1.0}
-"""The number of equal groups where it has a sign."""
+"""Stands for the number of a user's aggregate until the user's function is called."""
+_DIRECTION_BY_EQUALITY: dict[float, Direction] = {0: "minimize", 1: "maximize"}
+"""Direction of a user's aggregate that states its number at equality only."""
+_EQUALITY_BY_DIRECTION: dict[Direction, float] = {"zero": 0.0, "one": 1.0}
+"""Number at equality of an aggregate with a sign."""
 
 
 def severity_of(value: Floats, direction: Direction | None) -> Floats:
-    """How bad numbers are that should go somewhere."""
+    """Badness of numbers that should go in a direction: larger is worse."""
     if direction == "maximize":
         return -value
     if direction == "zero":
@@ -52,25 +52,25 @@ def severity_of(value: Floats, direction: Direction | None) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class GroupValues:
-    """The values of groups that are compared, row by row in group order, and the runs of rows that are compared."""
+    """Values of the groups to be compared: one row per group, sorted into runs of rows that are compared."""
 
     segments: Segments
     estimate: Floats
-    """The values; nan where a group has none."""
+    """Values; nan where a group has none."""
     weight: Floats
-    """The weight of the rows that each value is about."""
+    """Weight of the rows in the denominator of the value."""
     size: Floats
-    """The weight of all rows of each group; nan where a group is not compared."""
+    """Weight of all rows of the group; nan where a group is not compared."""
     suppressed: Booleans
-    """Whether the size of a group is hidden."""
+    """Whether the size of the group is hidden."""
     is_reference: Booleans
-    """Whether it is the group that the user named to be compared with."""
+    """Whether the user named the group as the reference."""
     contexts: Mapping[Context, Floats]
-    """The value of all groups together, and of all others, beside that of each group."""
+    """Value of all groups together, and of all other groups, for each group."""
 
     @property
     def known(self) -> Booleans:
-        """Whether each group has a value."""
+        """Mask of the groups that have a value."""
         import numpy as np
 
         return ~np.isnan(self.estimate)
@@ -78,100 +78,152 @@ class GroupValues:
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
-    """One number for each run of groups, nan where there is none, and the rows of the groups that carry it."""
+    """One number per run of groups, nan where undefined, and the rows of the two groups that carry it."""
 
     value: Floats
     low: Integers
-    """The row of the group with the lower value, or `NO_ROW`."""
+    """Row of the group with the lower value, or `NO_ROW`."""
     high: Integers
+    """Row of the group with the higher value, or `NO_ROW`."""
     referable: Booleans | bool = True
-    """Whether what groups are compared with has a value."""
+    """Whether the reference has a value."""
 
 
 @dataclass(frozen=True)
 class Aggregate(ABC):
-    """How the values of groups become one number; made by `difference()`, `ratio()` and their like."""
+    """A reduction of the values of groups to one number; made by `difference()`, `ratio()` and their like."""
 
-    kind: str
+    kind: ClassVar[str]
+    """Name of the function that makes it."""
     across: Across = "worst"
+
+    is_difference: ClassVar[bool] = False
+    """Whether it is in the units of the metric and 0 for equal groups: the value of `difference()`."""
+    is_extreme: ClassVar[bool] = False
+    """Whether it is the value of the lowest or of the highest group."""
 
     def __post_init__(self) -> None:
         one_of("across", self.across, ["worst", "mean"])
 
     @property
     def direction(self) -> Direction | None:
-        """Where the number is to go; None keeps the metric's direction."""
+        """Direction in which the number is better; None keeps the direction of the metric."""
         return "minimize"
 
     @property
+    def direction_is_unknown(self) -> bool:
+        """Whether it is an aggregate of the user's without a direction."""
+        return False
+
+    @property
     def groups_needed(self) -> int:
-        """How many groups must have a value, where there are several."""
+        """Least number of groups with a value, if there are several groups."""
         return 2
 
     @property
     def equality(self) -> float | None:
-        """The number that equal groups have, and a single one; None where it says nothing of equality."""
+        """Number of equal groups, and of a single one; None if the number says nothing of equality."""
         return 0.0
 
     @property
+    def equality_is_unknown(self) -> bool:
+        """Whether it is an aggregate of the user's that may be a distance, but states no number of equal groups."""
+        return False
+
+    @property
     def contexts(self) -> tuple[Context, ...]:
-        """Which values of the same metric it reads beside those of the groups."""
+        """Values of the same metric that it reads beside those of the groups."""
         return ()
 
     @property
+    def compares_with_context(self) -> bool:
+        """Whether groups are compared with the whole, or with the rest."""
+        return False
+
+    @property
+    def compares_with_majority(self) -> bool:
+        """Whether groups are compared with the largest group."""
+        return False
+
+    @property
     def reference(self) -> object:
-        """The group it compares with as the user named it, or None."""
+        """Group that others are compared with, as the user named it, or None."""
         return None
 
     @property
+    def is_signed(self) -> bool:
+        """Whether the number may be on both sides of equality."""
+        return False
+
+    def without_sign(self) -> Aggregate:
+        """The same aggregate as a distance."""
+        return self
+
+    @property
     def may_leave_metrics_out(self) -> bool:
-        """Whether it still means something where one of several metrics cannot be compared."""
+        """Whether one of several metrics may be left out if it cannot be compared."""
         return self.across == "worst"
 
     @property
     def reads_weight(self) -> bool:
-        """Whether it matters how much the rows of groups weigh."""
+        """Whether the number depends on the weight of the groups' rows."""
+        return False
+
+    @property
+    def calls_python(self) -> bool:
+        """Whether a Python function is called for each run of groups, which is slow for many replicates."""
         return False
 
     @property
     def is_distance(self) -> bool:
-        """Whether equal groups are at the end of what it can be, so that chance only moves it away from there."""
+        """Whether equality is an end of its range, so that chance only moves the number away from there."""
         return self.equality is not None and self.direction in ("minimize", "maximize")
 
+    @property
+    def scale(self) -> str:
+        """Name of the scale in plots; aggregates with the same name share one."""
+        return "disparities"
+
     def in_words(self, of: str) -> str:
-        """What it gives of a metric, for those who do not read code."""
+        """Describe the number, for readers who do not read code."""
         return f"{self!r} of {of}"
 
     def in_closed_form(self, metrics: int) -> bool:
-        """Whether there are intervals of it from those of the groups, for so many metrics."""
+        """Whether its interval follows from those of the groups, for so many metrics."""
         del metrics
         return False
 
     @property
     def error_factor(self) -> float | None:
-        """How many times farther off than the values of groups it can be; None where that is not known."""
+        """Largest error of the number over the largest error of the groups' values; None if unknown."""
         return None
 
     def bound(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
-        """The aggregate as it applies to a `by` (two sides or not) and to metrics: is one negative, what is good."""
+        """The aggregate for a `by` and metrics.
+
+        Args:
+            sides: Whether the `by` has a privileged and an unprivileged side.
+            negative: Name of a metric that can be negative, if there is one.
+            direction: Direction of the metrics.
+        """
         del sides, negative, direction
         return self
 
     @abstractmethod
     def reduce(self, groups: GroupValues) -> Reduced:
-        """The number of each run of groups."""
+        """Compute the number of each run of groups."""
 
     @property
     def options(self) -> dict[str, object]:
-        """What a factory may set when it is called with the feature."""
+        """Options that a factory may set when it is called with the feature."""
         return {}
 
     def range(self, lower: float, upper: float) -> tuple[float, float]:
-        """The smallest and the largest number it can give for values between these."""
+        """Smallest and largest possible number for values between two ends."""
         return lower, upper
 
     def severity(self, value: Floats) -> Floats:
-        """How bad numbers are, to find the worst of several metrics or labels."""
+        """Badness of numbers, to choose the worst of several metrics or labels: larger is worse."""
         return severity_of(value, self.direction)
 
     def _means_nothing(self, metric: str) -> str:
@@ -180,23 +232,31 @@ class Aggregate(ABC):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class UserAggregate(Aggregate):
-    """A user's polars expression, or function of the tidy per-group frame, in place of one of ours."""
+    """A user's polars expression, or function of the tidy per-group frame."""
 
-    kind: str = "user"
+    kind = "user"
     function: Callable[[pl.DataFrame], float] | pl.Expr = field(kw_only=True)
     name: str | None = None
     at_equality: float | None = None
-    """The number that equal groups have, where it is said."""
+    """Number of equal groups, if stated."""
     good: Direction | None = None
-    """Where the number should go, where it is said."""
+    """Direction in which the number is better, if stated."""
 
     @property
     def direction(self) -> Direction:
         return self.good or "minimize"
 
     @property
+    def direction_is_unknown(self) -> bool:
+        return self.good is None
+
+    @property
     def equality(self) -> float | None:
         return self.at_equality
+
+    @property
+    def equality_is_unknown(self) -> bool:
+        return self.at_equality is None
 
     @property
     def may_leave_metrics_out(self) -> bool:
@@ -206,72 +266,86 @@ class UserAggregate(Aggregate):
     def contexts(self) -> tuple[Context, ...]:
         return ("overall",)
 
+    @property
+    def calls_python(self) -> bool:
+        return not isinstance(self.function, pl.Expr)
+
     def range(self, lower: float, upper: float) -> tuple[float, float]:
         del lower, upper
-        least, most = -math.inf, math.inf
-        if self.is_distance and self.at_equality is not None:
-            return (self.at_equality, most) if self.good == "minimize" else (least, self.at_equality)
-        return least, most
+        if not self.is_distance or self.at_equality is None:
+            return -math.inf, math.inf
+        if self.good == "minimize":
+            return self.at_equality, math.inf
+        return -math.inf, self.at_equality
 
     def reduce(self, groups: GroupValues) -> Reduced:
-        """Infinity in place of the number, which is asked of the user once the rules allow one."""
+        """Return `NOT_ASKED` in place of the numbers: the user's function is called once the rules allow it."""
         import numpy as np
 
         value = np.full(len(groups.segments.starts), NOT_ASKED)
         return of_extremes(groups, value)
 
     def number(self, result: object, name: str) -> float | None:
-        """What came back for one outer group as a number, or an error that says what it is instead."""
+        """Check what the user's function returned for one outer group, and convert it to a number."""
         if result is None and isinstance(self.function, pl.Expr):
-            return None  # an expression says so where it has no value
-        if not isinstance(result, bool) and isinstance(result, Real):
-            try:
-                found = float(result)
-            except OverflowError as error:
-                msg = f"{name}: the aggregate {self!r} returned a number that is too large."
-                raise AggregateError(msg) from error
-            self._check_side(found, name)
-            return None if math.isnan(found) else found
-        shown = f"{len(result)} values" if is_list(result) and isinstance(result, Sized) else repr(result)
-        msg = f"{name}: the aggregate {self!r} returned {shown} ({type(result).__name__}); it must return one number."
-        raise AggregateError(msg)
+            return None  # the null of an expression is an undefined value
+        if isinstance(result, bool) or not isinstance(result, Real):
+            raise AggregateError(self._no_number(result, name))
+        try:
+            value = float(result)
+        except OverflowError as error:
+            msg = f"{name}: the aggregate {self!r} returned a number that is too large."
+            raise AggregateError(msg) from error
+        self._check_side(value, name)
+        return None if math.isnan(value) else value
 
-    @property
-    def _said(self) -> tuple[object, ...]:
-        return self.name, self.at_equality, self.good, self.across
+    def _no_number(self, result: object, name: str) -> str:
+        is_sized_list = is_list(result) and isinstance(result, Sized)
+        shown = f"{len(result)} values" if is_sized_list else repr(result)
+        return f"{name}: the aggregate {self!r} returned {shown} ({type(result).__name__}); it must return one number."
 
-    def _check_side(self, found: float, name: str) -> None:
+    def _check_side(self, value: float, name: str) -> None:
         """Refuse a number beyond that of equal groups."""
         if self.at_equality is None or not self.is_distance:
             return
-        beyond = self.at_equality - found if self.good == "minimize" else found - self.at_equality
-        if beyond > TIE * max(1, abs(found)):
-            where = "below" if self.good == "minimize" else "above"
+        smaller_is_better = self.good == "minimize"
+        beyond = self.at_equality - value if smaller_is_better else value - self.at_equality
+        if beyond > TIE * max(1, abs(value)):
+            side = "below" if smaller_is_better else "above"
             msg = (
-                f"{name}: the aggregate {self!r} returned {found:g}, {where} the {self.at_equality:g} of equal groups. "
+                f"{name}: the aggregate {self!r} returned {value:g}, {side} the {self.at_equality:g} of equal groups. "
                 'A number that may be on both sides of it has the direction "zero" or "one".'
             )
             raise AggregateError(msg)
 
+    @property
+    def _settings(self) -> tuple[object, ...]:
+        return self.name, self.at_equality, self.good, self.across
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, UserAggregate):
             return NotImplemented
-        one, another = self.function, other.function
-        same = one.meta.eq(another) if isinstance(one, pl.Expr) and isinstance(another, pl.Expr) else one is another
-        return same and self._said == other._said
+        return _is_same_function(self.function, other.function) and self._settings == other._settings
 
     def __hash__(self) -> int:
         function = self.function
-        return hash((tuple(function.meta.root_names()) if isinstance(function, pl.Expr) else function, self._said))
+        hashable = tuple(function.meta.root_names()) if isinstance(function, pl.Expr) else function
+        return hash((hashable, self._settings))
 
     def __repr__(self) -> str:
         function = self.function
-        own = str(function) if isinstance(function, pl.Expr) else getattr(function, "__name__", "function")
-        return visible(self.name or own)
+        own_name = str(function) if isinstance(function, pl.Expr) else getattr(function, "__name__", "function")
+        return visible(self.name or own_name)
+
+
+def _is_same_function(one: object, other: object) -> bool:
+    if isinstance(one, pl.Expr) and isinstance(other, pl.Expr):
+        return one.meta.eq(other)
+    return one is other
 
 
 def of_extremes(groups: GroupValues, value: Floats) -> Reduced:
-    """Numbers that are carried by the groups with the lowest and the highest value."""
+    """Numbers carried by the groups with the lowest and the highest value."""
     segments = groups.segments
     return Reduced(value, segments.first_largest(-groups.estimate), segments.first_largest(groups.estimate))
 
@@ -283,7 +357,7 @@ def new_aggregate(
     equal: float | None = None,
     direction: Direction | None = None,
 ) -> Aggregate:
-    """Make an aggregate that says what it gives where groups are equal, and where it should go.
+    """Make an aggregate with a name, the number of equal groups and a direction.
 
     With `equal` and a direction of `"minimize"` or `"maximize"` it is a distance: chance only moves it away from
     equality. Intervals and gates then treat it like those of the library, provided that it does not grow when the
@@ -293,7 +367,7 @@ def new_aggregate(
         function: A function of a polars frame, whatever the kind of the data, with one row for each group and metric
             (`.group`, the `by` columns, `.metric`, `.estimator`, `.estimate`, `.n`, `.denominator`, `.overall`) that
             returns one number; or a polars expression over it. Groups without a value are not in it.
-        name: What it is called where it is shown; the name of the function unless given.
+        name: Its name where it is shown; the name of the function unless given.
         equal: The number of equal groups, such as 0 for differences and 1 for ratios; a single group has it too. Left
             out, nobody knows whether chance has made the number, and a gate never fails by it.
         direction: `"minimize"` or `"maximize"`, and all other groups are beyond `equal`; or `"zero"` or `"one"` for a
@@ -319,37 +393,39 @@ def new_aggregate(
         one_of("direction", direction, DIRECTIONS)
     if equal is not None:
         equal = number("equal", equal, -math.inf)
-    meant = None if direction is None else _SIGNED.get(direction)
-    if meant is not None and equal not in (None, meant):
-        msg = f"new_aggregate(): with the direction {direction!r} equal groups have {meant:g}, not {equal:g}."
+    implied = None if direction is None else _EQUALITY_BY_DIRECTION.get(direction)
+    if implied is not None and equal not in (None, implied):
+        msg = f"new_aggregate(): with the direction {direction!r} equal groups have {implied:g}, not {equal:g}."
         raise ArgumentError(msg)
-    if direction is None and equal not in (None, *_USUAL):
+    if direction is None and equal not in (None, *_DIRECTION_BY_EQUALITY):
         way_out = '`direction="minimize"` or `direction="maximize"`'
         msg = f"new_aggregate(): is {equal:g} the smallest number that there can be, or the largest? Say {way_out}."
         raise ArgumentError(msg)
-    good = direction or (None if equal is None else _USUAL[equal])
-    return UserAggregate(function=function, name=name, at_equality=meant if equal is None else equal, good=good)
+    if direction is None and equal is not None:
+        direction = _DIRECTION_BY_EQUALITY[equal]
+    at_equality = implied if equal is None else equal
+    return UserAggregate(function=function, name=name, at_equality=at_equality, good=direction)
 
 
-def as_aggregate(given: object, name: str, direction: Direction | None = None) -> Aggregate:
-    """Accept an aggregate of ours, a polars expression or a function, with the direction that is said of it."""
-    if isinstance(given, UserAggregate) and given.good is None and direction:
-        given = given.function
-    if isinstance(given, Aggregate):
-        return given
-    _check_function(given, name)
-    return new_aggregate(cast("Callable[[pl.DataFrame], float] | pl.Expr", given), direction=direction)
+def as_aggregate(value: object, name: str, direction: Direction | None = None) -> Aggregate:
+    """Convert a user's expression or function to an aggregate with a direction; those of ours stay as they are."""
+    if isinstance(value, UserAggregate) and value.direction_is_unknown and direction:
+        value = value.function
+    if isinstance(value, Aggregate):
+        return value
+    _check_function(value, name)
+    return new_aggregate(cast("Callable[[pl.DataFrame], float] | pl.Expr", value), direction=direction)
 
 
-def _check_function(given: object, name: str) -> None:
-    """Refuse what is neither a function of the user's nor an expression."""
-    if isinstance(given, pl.Expr):
+def _check_function(value: object, name: str) -> None:
+    """Refuse anything but a function of the user's or an expression."""
+    if isinstance(value, pl.Expr):
         return
-    if not callable(given):
-        takes = "difference(), ratio() or their like, a polars expression or a function"
-        msg = f"{name}: an aggregate is {takes}, not {given!r}."
+    if not callable(value):
+        accepted = "difference(), ratio() or their like, a polars expression or a function"
+        msg = f"{name}: an aggregate is {accepted}, not {value!r}."
         raise AggregateError(msg)
-    if str(getattr(given, "__module__", None)).startswith("tidyfair."):
-        written = getattr(given, "__name__", "")
-        msg = f"{name}: `aggregate={written}` lacks its brackets; write `aggregate={written}()`."
+    if str(getattr(value, "__module__", None)).startswith("tidyfair."):
+        factory = getattr(value, "__name__", "")
+        msg = f"{name}: `aggregate={factory}` lacks its brackets; write `aggregate={factory}()`."
         raise AggregateError(msg)

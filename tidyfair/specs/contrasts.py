@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from tidyfair.errors import AggregateError, ArgumentError
-from tidyfair.specs.aggregates import Aggregate, Reduced, of_extremes
+from tidyfair.specs.aggregates import CONTEXTS, Aggregate, Reduced, of_extremes
 from tidyfair.specs.arguments import is_value
 from tidyfair.specs.segments import NO_ROW, taken
 
@@ -18,80 +19,110 @@ if TYPE_CHECKING:
 __all__ = ["difference", "log_ratio", "ratio"]
 
 _REFERENCES = ("range", "overall", "rest", "majority")
+_IN_WORDS = {"overall": "all rows", "rest": "all others", "majority": "the largest group"}
+_PRIVILEGED = ("privileged",)
+"""The privileged side, as the group that the other side is compared with."""
 
 
 @dataclass(frozen=True, repr=False)
 class Contrast(Aggregate):
-    """Groups compared with each other, or with a reference."""
+    """Comparison of groups with each other, or with a reference."""
 
     to: Any = None
     signed: bool | None = None
 
+    is_relative: ClassVar[bool]
+    """Whether values are divided by each other: limits are those of logarithms, negative values mean nothing."""
+    range_words: ClassVar[str]
+    signed_words: ClassVar[str]
+    unsigned_words: ClassVar[str]
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        named: object = self.to
-        if isinstance(named, list):
-            object.__setattr__(self, "to", tuple(cast("list[object]", named)))  # what is equal must hash equal
-        elif not is_value(named) or callable(named):
-            msg = f"{self.kind}: `to=` names a group by its value, not by a {type(named).__name__}."
+        group: object = self.to
+        if isinstance(group, list):
+            object.__setattr__(self, "to", tuple(cast("list[object]", group)))  # what is equal must hash equal
+        elif not is_value(group) or callable(group):
+            msg = f"{self.kind}: `to=` names a group by its value, not by a {type(group).__name__}."
             raise AggregateError(msg)
         if not (self.signed is None or isinstance(self.signed, bool)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             raise ArgumentError.unknown("signed", self.signed, [True, False])
         if self.signed and self.to == "range":
             raise AggregateError(self._no_sign())
 
+    @abstractmethod
+    def contrast(self, value: Floats, other: Floats) -> Floats:
+        """Compare values with others, with the sign that the comparison has."""
+
+    def unsigned(self, contrast: Floats) -> Floats:
+        """Contrasts as distances from equality, whichever of the two is larger."""
+        return abs(contrast)
+
+    def contrast_of_range(self, lowest: Floats, highest: Floats) -> Floats:
+        """Compare the two ends of a range."""
+        return self.contrast(highest, lowest)
+
+    def limits_of_range(self, lower: float, upper: float) -> tuple[float, float]:
+        """Limits of the range from those of the largest distance, which is one of logarithms if `is_relative`."""
+        return lower, upper
+
+    def limits_of_quotient(self, lower: float, upper: float) -> tuple[float, float]:
+        """Limits of a relative contrast from those of the quotient of two groups."""
+        return lower, upper
+
+    def unsigned_limits(self, lower: float, upper: float) -> tuple[float, float]:
+        """Limits without a sign from those with one."""
+        nearer, farther = sorted((abs(lower), abs(upper)))
+        holds_equality = lower <= 0 <= upper
+        return 0.0 if holds_equality else nearer, farther
+
     @property
     def direction(self) -> Direction:
-        if self.kind == "ratio":
-            return "one" if self.signed else "maximize"
         return "zero" if self.signed else "minimize"
 
     @property
-    def equality(self) -> float | None:
-        return 1.0 if self.kind == "ratio" else 0.0
+    def contexts(self) -> tuple[Context, ...]:
+        return (self.to,) if self.to in CONTEXTS else ()
 
     @property
-    def contexts(self) -> tuple[Context, ...]:
-        return ("overall",) if self.to == "overall" else ("rest",) if self.to == "rest" else ()
+    def compares_with_context(self) -> bool:
+        return bool(self.contexts)
+
+    @property
+    def compares_with_majority(self) -> bool:
+        return self.to == "majority"
+
+    @property
+    def is_signed(self) -> bool:
+        return bool(self.signed)
+
+    def without_sign(self) -> Aggregate:
+        return replace(self, signed=False) if self.signed else self
 
     @property
     def reference(self) -> object:
         return None if self.to is None or self.to in _REFERENCES else self.to
 
     @property
-    def error_factor(self) -> float | None:
-        # the farthest of several groups, with its sign, may be another one
-        several = self.signed and self.to != ("privileged",)
-        return None if self.kind != "difference" or self.contexts or several else 2.0
+    def scale(self) -> str:
+        return f"{self.kind}s".replace("_", " ")
 
     def in_words(self, of: str) -> str:
         if self.to == "range":
-            how = {"difference": "largest less smallest", "ratio": "smallest over largest"}
-            return f"{how.get(self.kind, 'logarithm of largest over smallest')} {of}"
-        known = {"overall": "all rows", "rest": "all others", "majority": "the largest group"}
-        other = f"that of {known.get(str(self.to), self.to[0] if self.to == ('privileged',) else self.to)}"
-        if self.signed:
-            how = {"difference": f"{of} less {other}", "ratio": f"{of} over {other}"}
-            return how.get(self.kind, f"logarithm of {of} over {other}")
-        what = {"difference": "largest distance", "ratio": "smallest ratio, below 1,"}
-        return f"{what.get(self.kind, 'largest logarithmic ratio')} of {of} and {other}"
+            return self.range_words.format(of=of)
+        words = self.signed_words if self.signed else self.unsigned_words
+        return words.format(of=of, other=f"that of {self._reference_in_words()}")
 
     def in_closed_form(self, metrics: int) -> bool:
         # the sign of the worst of several metrics is that of whichever is the worst
         return not self.contexts and (metrics == 1 or (self.across == "worst" and not self.signed))
 
-    def range(self, lower: float, upper: float) -> tuple[float, float]:
-        if self.kind == "ratio":
-            return 0, math.inf if self.signed else 1
-        width = upper - lower if self.kind == "difference" else math.inf
-        return -width if self.signed else 0, width
-
     def bound(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
         del direction
-        if negative and self.kind != "difference":
+        if negative and self.is_relative:
             raise AggregateError(self._means_nothing(negative))
-        if sides and self.to in (None, "privileged", ("privileged",)):
-            return replace(self, to=("privileged",), signed=self.signed is not False)
+        if sides and self.to in (None, "privileged", _PRIVILEGED):
+            return replace(self, to=_PRIVILEGED, signed=self.signed is not False)
         if self.to is None and self.signed:
             raise AggregateError(self._no_sign())
         return replace(self, to="range" if self.to is None else self.to, signed=bool(self.signed))
@@ -100,69 +131,166 @@ class Contrast(Aggregate):
         return self._range(groups) if self.to == "range" else self._to_reference(groups)
 
     def severity(self, value: Floats) -> Floats:
-        return -self._unsigned(value) if self.kind == "ratio" else abs(value)
+        return abs(value)
 
     def _range(self, groups: GroupValues) -> Reduced:
         """The contrast of the largest and the smallest value."""
         lowest, highest = groups.segments.minimum(groups.estimate), groups.segments.maximum(groups.estimate)
-        if self.kind == "ratio":
-            return of_extremes(groups, self._contrast(lowest, highest))
-        return of_extremes(groups, self._contrast(highest, lowest))
+        return of_extremes(groups, self.contrast_of_range(lowest, highest))
 
     def _to_reference(self, groups: GroupValues) -> Reduced:
-        """The contrast of the group that is farthest from what groups are compared with."""
+        """The contrast of the group that is farthest from the reference."""
         import numpy as np
 
         segments, estimate = groups.segments, groups.estimate
-        compared, beside = estimate, np.full(len(segments.starts), NO_ROW)
+        compared, reference_row = estimate, np.full(len(segments.starts), NO_ROW)
         if self.contexts:
             reference, referable = groups.contexts[self.contexts[0]], True
         else:
-            beside = _largest_group(groups) if self.to == "majority" else segments.first_where(groups.is_reference)
-            of_run = taken(estimate, beside, np.nan)
+            reference_row = self._reference_row(groups)
+            of_run = taken(estimate, reference_row, np.nan)
             reference, referable = segments.spread(of_run), ~np.isnan(of_run)
             # a group is not compared with itself
-            compared = np.where(np.arange(len(estimate)) == segments.spread(beside), np.nan, estimate)
-        contrast = self._contrast(compared, reference)
+            compared = np.where(np.arange(len(estimate)) == segments.spread(reference_row), np.nan, estimate)
+        contrast = self.contrast(compared, reference)
         farthest = segments.first_largest(self.severity(contrast))
         value = taken(contrast, farthest, np.nan)
-        higher = taken(reference <= estimate, farthest, missing=False)
-        low, high = np.where(higher, beside, farthest), np.where(higher, farthest, beside)
+        is_higher = taken(reference <= estimate, farthest, missing=False)
+        low, high = np.where(is_higher, reference_row, farthest), np.where(is_higher, farthest, reference_row)
         alone = farthest == NO_ROW
         low, high = np.where(alone, NO_ROW, low), np.where(alone, NO_ROW, high)
-        return Reduced(value if self.signed else self._unsigned(value), low, high, referable)
+        return Reduced(value if self.signed else self.unsigned(value), low, high, referable)
 
-    def _contrast(self, value: Floats, other: Floats) -> Floats:
-        import numpy as np
+    def _reference_row(self, groups: GroupValues) -> Integers:
+        """The row of the group of each run that others are compared with."""
+        if self.compares_with_majority:
+            return _largest_group(groups)
+        return groups.segments.first_where(groups.is_reference)
 
-        if self.kind == "difference":
-            with np.errstate(invalid="ignore"):
-                return value - other
-        with np.errstate(divide="ignore", invalid="ignore"):
-            quotient = value / other
-            if self.kind == "ratio":
-                return quotient
-            # what never happens in either group is as likely in both
-            return np.where(value == other, 0.0, np.log(quotient))
-
-    def _unsigned(self, contrast: Floats) -> Floats:
-        import numpy as np
-
-        if self.kind != "ratio":
-            return abs(contrast)
-        with np.errstate(divide="ignore"):
-            return np.minimum(contrast, 1 / contrast)
+    def _reference_in_words(self) -> str:
+        if self.to == _PRIVILEGED:
+            return _PRIVILEGED[0]
+        return _IN_WORDS.get(str(self.to), str(self.to))
 
     def _no_sign(self) -> str:
         way_out = f'`aggregate={self.kind}(to="<a group>", signed=True)`'
         return f"{self!r}: a range has no sign; compare two sides, `privileged(…)`, or name a reference, {way_out}."
 
     def __repr__(self) -> str:
-        across = None if self.across == "worst" else self.across
-        # unsigned is what a comparison is unless it is between two sides
-        signed = self.signed or (False if self.signed is False and self.to in (None, ("privileged",)) else None)
-        options = {"to": self.to, "signed": signed, "across": across}
+        # unsigned is the default, but not between two sides
+        is_shown = self.signed or (self.signed is False and self.to in (None, _PRIVILEGED))
+        options = {
+            "to": self.to,
+            "signed": self.signed if is_shown else None,
+            "across": None if self.across == "worst" else self.across,
+        }
         return f"{self.kind}({', '.join(f'{name}={value!r}' for name, value in options.items() if value is not None)})"
+
+
+class Difference(Contrast):
+    """One value minus the other."""
+
+    kind = "difference"
+    is_relative = False
+    is_difference = True
+    range_words = "largest less smallest {of}"
+    signed_words = "{of} less {other}"
+    unsigned_words = "largest distance of {of} and {other}"
+
+    @property
+    def error_factor(self) -> float | None:
+        # the farthest of several groups, with its sign, may be another one
+        is_of_several = self.signed and self.to != _PRIVILEGED
+        return None if self.contexts or is_of_several else 2.0
+
+    def range(self, lower: float, upper: float) -> tuple[float, float]:
+        width = upper - lower
+        return -width if self.signed else 0, width
+
+    def contrast(self, value: Floats, other: Floats) -> Floats:
+        import numpy as np
+
+        with np.errstate(invalid="ignore"):
+            return value - other
+
+
+class Ratio(Contrast):
+    """One value over the other; 1 is equality, and the smaller of q and 1/q is the unsigned value."""
+
+    kind = "ratio"
+    is_relative = True
+    range_words = "smallest over largest {of}"
+    signed_words = "{of} over {other}"
+    unsigned_words = "smallest ratio, below 1, of {of} and {other}"
+
+    @property
+    def direction(self) -> Direction:
+        return "one" if self.signed else "maximize"
+
+    @property
+    def equality(self) -> float | None:
+        return 1.0
+
+    def range(self, lower: float, upper: float) -> tuple[float, float]:
+        del lower, upper
+        return 0, math.inf if self.signed else 1
+
+    def severity(self, value: Floats) -> Floats:
+        return -self.unsigned(value)
+
+    def contrast(self, value: Floats, other: Floats) -> Floats:
+        import numpy as np
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return value / other
+
+    def unsigned(self, contrast: Floats) -> Floats:
+        import numpy as np
+
+        with np.errstate(divide="ignore"):
+            return np.minimum(contrast, 1 / contrast)
+
+    def contrast_of_range(self, lowest: Floats, highest: Floats) -> Floats:
+        return self.contrast(lowest, highest)
+
+    def limits_of_range(self, lower: float, upper: float) -> tuple[float, float]:
+        return math.exp(-upper), math.exp(-lower)
+
+    def unsigned_limits(self, lower: float, upper: float) -> tuple[float, float]:
+        inverse_lower = 1 / lower if lower else math.inf
+        inverse_upper = 1 / upper if upper else 0.0
+        farther, nearer = sorted((min(lower, inverse_lower), min(upper, inverse_upper)))
+        holds_equality = lower <= 1 <= upper
+        return farther, 1.0 if holds_equality else nearer
+
+
+class LogRatio(Contrast):
+    """Logarithm of one value over the other."""
+
+    kind = "log_ratio"
+    is_relative = True
+    range_words = "logarithm of largest over smallest {of}"
+    signed_words = "logarithm of {of} over {other}"
+    unsigned_words = "largest logarithmic ratio of {of} and {other}"
+
+    def range(self, lower: float, upper: float) -> tuple[float, float]:
+        del lower, upper
+        return -math.inf if self.signed else 0, math.inf
+
+    def contrast(self, value: Floats, other: Floats) -> Floats:
+        import numpy as np
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logarithm = np.log(value / other)
+        # two values of 0 are equal
+        return np.where(value == other, 0.0, logarithm)
+
+    def limits_of_quotient(self, lower: float, upper: float) -> tuple[float, float]:
+        return _logarithm(lower), _logarithm(upper)
+
+
+def _logarithm(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf
 
 
 def _largest_group(groups: GroupValues) -> Integers:
@@ -174,10 +302,10 @@ def _largest_group(groups: GroupValues) -> Integers:
 
 
 def difference(to: object = None, *, signed: bool | None = None, across: Across = "worst") -> Aggregate:
-    """How far apart groups are.
+    """Compare groups by how far apart they are.
 
     Args:
-        to: What groups are compared with: `"range"` (largest minus smallest), `"overall"` (all groups together),
+        to: The reference: `"range"` (largest minus smallest), `"overall"` (all groups together),
             `"rest"` (all other groups together), `"majority"` (the largest group), or a group: its value, a tuple of
             values for several columns, or its text in results. Against a reference the farthest group counts. Left
             out: the range for columns, the privileged side for `privileged(…)`.
@@ -188,11 +316,11 @@ def difference(to: object = None, *, signed: bool | None = None, across: Across 
     >>> difference(to="overall")
     difference(to='overall')
     """
-    return Contrast("difference", across, to, signed)
+    return Difference(across, to, signed)
 
 
 def ratio(to: object = None, *, signed: bool | None = None, across: Across = "worst") -> Aggregate:
-    """How many times smaller the value of one group is than that of another, between 0 and 1 (1 is equality).
+    """Compare groups by the smaller over the larger value, between 0 and 1 (1 is equality).
 
     Arguments are those of `difference`. The range is the smallest over the largest value; against a reference the group
     whose ratio is farthest from 1 counts, as the smaller of q and 1/q, or as q itself when `signed`. x/0 is infinite,
@@ -201,11 +329,11 @@ def ratio(to: object = None, *, signed: bool | None = None, across: Across = "wo
     >>> ratio(to=("White", "male"))
     ratio(to=('White', 'male'))
     """
-    return Contrast("ratio", across, to, signed)
+    return Ratio(across, to, signed)
 
 
 def log_ratio(to: object = None, *, signed: bool | None = None, across: Across = "worst") -> Aggregate:
-    """How far apart groups are on the logarithmic scale, from 0 (equality) to infinity.
+    """Compare groups on the logarithmic scale, from 0 (equality) to infinity.
 
     Arguments are those of `difference`. The range is the logarithm of the largest over the smallest value; x/0 is
     infinite, and equal values, zeros included, are 0 apart. Refused for metrics that can be negative.
@@ -213,4 +341,4 @@ def log_ratio(to: object = None, *, signed: bool | None = None, across: Across =
     >>> log_ratio()
     log_ratio()
     """
-    return Contrast("log_ratio", across, to, signed)
+    return LogRatio(across, to, signed)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
@@ -13,8 +14,10 @@ from tidyfair.specs.aggregates import Aggregate, Reduced, of_extremes, severity_
 from tidyfair.specs.entropies import check_alpha, entropy_index, powered
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from tidyfair.specs.aggregates import Across, Direction, GroupValues
-    from tidyfair.specs.segments import Floats
+    from tidyfair.specs.segments import Floats, Segments
 
 __all__ = [
     "coefficient_of_variation",
@@ -27,102 +30,227 @@ __all__ = [
 ]
 
 
+class Extreme(Aggregate):
+    """The value of the lowest or of the highest group."""
+
+    is_extreme = True
+
+    @abstractmethod
+    def extreme(self, values: Sequence[float]) -> float:
+        """Choose the smallest or the largest of some values."""
+
+    @property
+    def direction(self) -> Direction | None:
+        return None
+
+    @property
+    def groups_needed(self) -> int:
+        return 1
+
+    @property
+    def equality(self) -> float | None:
+        return None
+
+    @property
+    def error_factor(self) -> float | None:
+        return 1.0
+
+    def in_closed_form(self, metrics: int) -> bool:
+        return metrics == 1
+
+    def __repr__(self) -> str:
+        return f"{self.kind}({'' if self.across == 'worst' else f'across={self.across!r}'})"
+
+
+class GroupMinimum(Extreme):
+    """The smallest value of a group."""
+
+    kind = "group_minimum"
+
+    def extreme(self, values: Sequence[float]) -> float:
+        return min(values)
+
+    def in_words(self, of: str) -> str:
+        return f"smallest {of}"
+
+    def reduce(self, groups: GroupValues) -> Reduced:
+        return of_extremes(groups, groups.segments.minimum(groups.estimate))
+
+    def severity(self, value: Floats) -> Floats:
+        return -value
+
+
+class GroupMaximum(Extreme):
+    """The largest value of a group."""
+
+    kind = "group_maximum"
+
+    def extreme(self, values: Sequence[float]) -> float:
+        return max(values)
+
+    def in_words(self, of: str) -> str:
+        return f"largest {of}"
+
+    def reduce(self, groups: GroupValues) -> Reduced:
+        return of_extremes(groups, groups.segments.maximum(groups.estimate))
+
+
+class FarthestPair(GroupMaximum):
+    """The largest of values that pairs of groups share: it is carried by both groups of the pair."""
+
+    def reduce(self, groups: GroupValues) -> Reduced:
+        segments, estimate = groups.segments, groups.estimate
+        largest = segments.maximum(estimate)
+        in_pair = estimate == segments.spread(largest)
+        return Reduced(largest, segments.first_where(in_pair), segments.last_where(in_pair))
+
+
 @dataclass(frozen=True, repr=False)
 class Spread(Aggregate):
-    """One number that describes the values of all groups."""
+    """One number of all groups, which count the same or as much as their rows weigh: their mean or their spread."""
 
     weighted: bool = False
-    """Whether groups count as much as their rows weigh."""
-    good: Direction | None = None
-    """Where a mean should go, so that it is known which of several is the worst."""
+    words: ClassVar[str]
+    """Description before the name of the metric."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.weighted, bool):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             raise ArgumentError.unknown("weighted", self.weighted, [True, False])
 
-    @property
-    def direction(self) -> Direction | None:
-        return None if self.equality is None else "minimize"
-
-    @property
-    def groups_needed(self) -> int:
-        return 1 if self.equality is None else 2
-
-    @property
-    def equality(self) -> float | None:
-        return None if self.kind in {"group_minimum", "group_maximum", "group_mean"} else 0.0
+    @abstractmethod
+    def summary(self, values: Floats, mean: Callable[[Floats], Floats], segments: Segments) -> Floats:
+        """Compute the number of each run from the values of groups and the function that takes means of runs."""
 
     @property
     def reads_weight(self) -> bool:
         return self.weighted
 
-    def in_words(self, of: str) -> str:
-        what = {
-            "group_minimum": "smallest", "group_maximum": "largest", "group_mean": "mean",
-            "standard_deviation": "standard deviation of", "mean_absolute_deviation": "mean distance from the mean of",
-            "coefficient_of_variation": "standard deviation over mean of",
-        }[self.kind]  # fmt: skip
-        return f"{what} {of}{', groups counting as much as their rows weigh' if self.weighted else ''}"
-
-    def in_closed_form(self, metrics: int) -> bool:
-        return self.kind in {"group_minimum", "group_maximum"} and metrics == 1
-
     @property
     def error_factor(self) -> float | None:
-        return None if self.kind == "coefficient_of_variation" else 1.0
+        return 1.0
+
+    def in_words(self, of: str) -> str:
+        weighting = ", groups counting as much as their rows weigh" if self.weighted else ""
+        return f"{self.words} {of}{weighting}"
 
     def range(self, lower: float, upper: float) -> tuple[float, float]:
-        # values at both ends are half the width from their mean; relative to it, they may be any number of times as far
-        width = math.inf if self.kind == "coefficient_of_variation" else (upper - lower) / 2
-        return (lower, upper) if self.equality is None else (0, width)
-
-    def bound(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
-        del sides
-        if negative and self.kind == "coefficient_of_variation":
-            raise AggregateError(self._means_nothing(negative))
-        return replace(self, good=direction) if self.kind == "group_mean" else self
+        # values at both ends are half the width from their mean
+        return 0, (upper - lower) / 2
 
     def reduce(self, groups: GroupValues) -> Reduced:
         import numpy as np
 
-        segments, estimate = groups.segments, groups.estimate
-        if self.kind == "group_minimum":
-            return of_extremes(groups, segments.minimum(estimate))
-        if self.kind == "group_maximum":
-            return of_extremes(groups, segments.maximum(estimate))
-        weight = np.where(groups.known, groups.weight if self.weighted else 1.0, 0.0)
+        segments, known = groups.segments, groups.known
+        weight = np.where(known, groups.weight if self.weighted else 1.0, 0.0)
 
-        def mean(of: Floats) -> Floats:
-            return segments.sum(np.where(groups.known, of * weight, 0.0)) / segments.sum(weight)
+        def mean(values: Floats) -> Floats:
+            return segments.sum(np.where(known, values * weight, 0.0)) / segments.sum(weight)
 
         with np.errstate(divide="ignore", invalid="ignore"):
-            middle = mean(estimate)
-            away = estimate - segments.spread(middle)
-            if self.kind == "group_mean":
-                value = middle
-            elif self.kind == "mean_absolute_deviation":
-                value = mean(abs(away))
-            else:
-                value = np.sqrt(mean(away**2))
-                value = value / middle if self.kind == "coefficient_of_variation" else value
+            value = self.summary(groups.estimate, mean, segments)
         return of_extremes(groups, value)
 
-    def severity(self, value: Floats) -> Floats:
-        return -value if self.kind == "group_minimum" else severity_of(value, self.good)
-
     def __repr__(self) -> str:
-        options = [f"across={self.across!r}"] * (self.across != "worst") + ["weighted=True"] * self.weighted
+        options: list[str] = []
+        if self.across != "worst":
+            options.append(f"across={self.across!r}")
+        if self.weighted:
+            options.append("weighted=True")
         return f"{self.kind}({', '.join(options)})"
 
 
 @dataclass(frozen=True, repr=False)
-class _Entropy(Aggregate):
+class GroupMean(Spread):
+    """The mean of the groups' values."""
+
+    kind = "group_mean"
+    words = "mean"
+    good: Direction | None = None
+    """Direction of the metric, to choose the worst of several."""
+
+    @property
+    def direction(self) -> Direction | None:
+        return None
+
+    @property
+    def groups_needed(self) -> int:
+        return 1
+
+    @property
+    def equality(self) -> float | None:
+        return None
+
+    def range(self, lower: float, upper: float) -> tuple[float, float]:
+        return lower, upper
+
+    def bound(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
+        del sides, negative
+        return replace(self, good=direction)
+
+    def summary(self, values: Floats, mean: Callable[[Floats], Floats], segments: Segments) -> Floats:
+        del segments
+        return mean(values)
+
+    def severity(self, value: Floats) -> Floats:
+        return severity_of(value, self.good)
+
+
+class StandardDeviation(Spread):
+    """The standard deviation of the groups' values."""
+
+    kind = "standard_deviation"
+    words = "standard deviation of"
+
+    def summary(self, values: Floats, mean: Callable[[Floats], Floats], segments: Segments) -> Floats:
+        import numpy as np
+
+        return np.sqrt(mean((values - segments.spread(mean(values))) ** 2))
+
+
+class CoefficientOfVariation(StandardDeviation):
+    """The standard deviation of the groups' values over their mean."""
+
+    kind = "coefficient_of_variation"
+    words = "standard deviation over mean of"
+
+    @property
+    def error_factor(self) -> float | None:
+        return None
+
+    def range(self, lower: float, upper: float) -> tuple[float, float]:
+        # the mean may be as near to 0 as you like
+        del lower, upper
+        return 0, math.inf
+
+    def bound(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
+        del sides, direction
+        if negative:
+            raise AggregateError(self._means_nothing(negative))
+        return self
+
+    def summary(self, values: Floats, mean: Callable[[Floats], Floats], segments: Segments) -> Floats:
+        return super().summary(values, mean, segments) / mean(values)
+
+
+class MeanAbsoluteDeviation(Spread):
+    """The mean distance of the groups' values from their mean."""
+
+    kind = "mean_absolute_deviation"
+    words = "mean distance from the mean of"
+
+    def summary(self, values: Floats, mean: Callable[[Floats], Floats], segments: Segments) -> Floats:
+        return mean(abs(values - segments.spread(mean(values))))
+
+
+@dataclass(frozen=True, repr=False)
+class GeneralizedEntropy(Aggregate):
     """Inequality between the values of groups, each as often as its rows weigh."""
 
+    kind = "generalized_entropy"
     alpha: float = 2
     fixed: bool = False
-    """Whether it is meant to have this `alpha`, and no other."""
+    """Whether the user chose this `alpha`, so that a factory may not set another one."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -153,31 +281,26 @@ class _Entropy(Aggregate):
         import numpy as np
 
         known = groups.known
-        value, weight = (np.where(known, each, 0.0) for each in (groups.estimate, groups.weight))
-        power = pl.Series(value).to_frame("value").select(powered(pl.col("value"), self.alpha)).to_series().to_numpy()
-        count, total, powers, without = (
-            groups.segments.sum(np.where(known, weight * term, 0.0)) for term in (1.0, value, power, value <= 0)
-        )
+        value = np.where(known, groups.estimate, 0.0)
+        weight = np.where(known, groups.weight, 0.0)
+        power = pl.DataFrame({"value": value}).select(powered(pl.col("value"), self.alpha)).to_series().to_numpy()
+
+        def weighted_sum(terms: Any) -> Floats:
+            return groups.segments.sum(np.where(known, weight * terms, 0.0))
+
         with np.errstate(all="ignore"):
-            index = entropy_index(self.alpha, count, total, powers, without)
+            index = entropy_index(
+                self.alpha,
+                count=weighted_sum(1.0),
+                total=weighted_sum(value),
+                power=weighted_sum(power),
+                without=weighted_sum(value <= 0),
+            )
         return of_extremes(groups, index)
 
     def __repr__(self) -> str:
         across = "" if self.across == "worst" else f", across={self.across!r}"
         return f"{self.kind}(alpha={self.alpha!r}{across})"
-
-
-@dataclass(frozen=True, repr=False)
-class FarthestPair(Spread):
-    """The largest of values that pairs of groups share: it is carried by both groups of the pair."""
-
-    kind: str = "group_maximum"
-
-    def reduce(self, groups: GroupValues) -> Reduced:
-        segments, estimate = groups.segments, groups.estimate
-        largest = segments.maximum(estimate)
-        in_pair = estimate == segments.spread(largest)
-        return Reduced(largest, segments.first_where(in_pair), segments.last_where(in_pair))
 
 
 def group_minimum(*, across: Across = "worst") -> Aggregate:
@@ -186,7 +309,7 @@ def group_minimum(*, across: Across = "worst") -> Aggregate:
     >>> group_minimum()
     group_minimum()
     """
-    return Spread("group_minimum", across)
+    return GroupMinimum(across)
 
 
 def group_maximum(*, across: Across = "worst") -> Aggregate:
@@ -195,7 +318,7 @@ def group_maximum(*, across: Across = "worst") -> Aggregate:
     >>> group_maximum()
     group_maximum()
     """
-    return Spread("group_maximum", across)
+    return GroupMaximum(across)
 
 
 def group_mean(*, across: Across = "worst", weighted: bool = False) -> Aggregate:
@@ -206,7 +329,7 @@ def group_mean(*, across: Across = "worst", weighted: bool = False) -> Aggregate
     >>> group_mean(weighted=True)
     group_mean(weighted=True)
     """
-    return Spread("group_mean", across, weighted)
+    return GroupMean(across, weighted)
 
 
 def standard_deviation(*, across: Across = "worst", weighted: bool = False) -> Aggregate:
@@ -215,7 +338,7 @@ def standard_deviation(*, across: Across = "worst", weighted: bool = False) -> A
     >>> standard_deviation()
     standard_deviation()
     """
-    return Spread("standard_deviation", across, weighted)
+    return StandardDeviation(across, weighted)
 
 
 def coefficient_of_variation(*, across: Across = "worst", weighted: bool = False) -> Aggregate:
@@ -224,7 +347,7 @@ def coefficient_of_variation(*, across: Across = "worst", weighted: bool = False
     >>> coefficient_of_variation()
     coefficient_of_variation()
     """
-    return Spread("coefficient_of_variation", across, weighted)
+    return CoefficientOfVariation(across, weighted)
 
 
 def mean_absolute_deviation(*, across: Across = "worst", weighted: bool = False) -> Aggregate:
@@ -233,7 +356,7 @@ def mean_absolute_deviation(*, across: Across = "worst", weighted: bool = False)
     >>> mean_absolute_deviation()
     mean_absolute_deviation()
     """
-    return Spread("mean_absolute_deviation", across, weighted)
+    return MeanAbsoluteDeviation(across, weighted)
 
 
 def generalized_entropy(alpha: float | None = None, *, across: Across = "worst") -> Aggregate:
@@ -250,4 +373,4 @@ def generalized_entropy(alpha: float | None = None, *, across: Across = "worst")
     >>> generalized_entropy(1)
     generalized_entropy(alpha=1)
     """
-    return _Entropy("generalized_entropy", across, 2 if alpha is None else alpha, fixed=alpha is not None)
+    return GeneralizedEntropy(across, 2 if alpha is None else alpha, fixed=alpha is not None)
