@@ -1,4 +1,4 @@
-"""From scores to decisions: thresholds, one or many, the same for all or by group, and the best-scored k or share."""
+"""Decisions made of scores: one or many thresholds, the same for all or by group, and the best-scored k or share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["sigmoid"]
 
 SCORE, ESTIMATE = "s0", "estimate"
 _CUT = "cut"
-_WAYS = ("threshold", "top_k", "top_fraction")
+_RULES = ("threshold", "top_k", "top_fraction")
 _MOST_CUTS = 2**15
 _BUCKETS = 2**12
 _MOST_ROWS = 2.0**62
@@ -38,7 +38,7 @@ _ROUNDED = 1e-6
 
 @dataclass(frozen=True)
 class Cut:
-    """How labels are made of scores: at or above a cut is selected."""
+    """The rule that makes labels of scores: at or above a cut is selected."""
 
     way: Literal["threshold", "top_k", "top_fraction"]
     values: tuple[float, ...] = ()
@@ -49,33 +49,26 @@ class Cut:
     """The threshold of each group of `by`, in place of `values`."""
 
     @classmethod
-    def of(cls, given: Mapping[str, object], roles: Collection[str]) -> Cut | None:
-        """Read `threshold`, `top_k` and `top_fraction` of a call with the given columns."""
-        asked = {way: given[way] for way in _WAYS if given.get(way) is not None}
-        if not asked:
+    def of(cls, options: Mapping[str, object], roles: Collection[str]) -> Cut | None:
+        """Read `threshold`, `top_k` and `top_fraction` from the options of a call with columns in some roles."""
+        rules = {rule: options[rule] for rule in _RULES if options.get(rule) is not None}
+        if not rules:
             return None
-        if len(asked) > 1:
-            msg = f"`{'` and `'.join(asked)}` are different ways to make labels of scores; give one of them."
+        if len(rules) > 1:
+            msg = f"`{'` and `'.join(rules)}` are different ways to make labels of scores; give one of them."
             raise ArgumentError(msg)
-        ((way, value),) = asked.items()
+        ((rule, value),) = rules.items()
         if "estimate" in roles:
-            msg = f"`estimate` and `{way}` both say what is predicted: give the labels or the scores, not both."
+            msg = f"`estimate` and `{rule}` both say what is predicted: give the labels or the scores, not both."
             raise ArgumentError(msg)
         if "probs" not in roles:
-            msg = f"`{way}` needs the column of scores: `probs=`."
+            msg = f"`{rule}` needs the column of scores: `probs=`."
             raise ArgumentError(msg)
-        if way == "threshold" and isinstance(value, Mapping):
+        if rule == "threshold" and isinstance(value, Mapping):
             return _by_group(cast("Mapping[Any, Any]", value))
-        several = is_list(value)
-        values: list[object] = list(value) if is_list(value) else [value]
-        checked = tuple(_number(way, each) for each in values)
-        if len(checked) > _MOST_CUTS:
-            msg = f"`{way}` lists at most {_MOST_CUTS} values, not {len(checked)}."
-            raise ArgumentError(msg)
-        if not checked or len(set(checked)) < len(checked):
-            msg = f"`{way}` lists each value once, not {listed(values)}."
-            raise ArgumentError(msg)
-        return cls(cast("Any", way), checked, several)
+        if is_list(value):
+            return cls(cast("Any", rule), _several_numbers(rule, list(value)), several=True)
+        return cls(cast("Any", rule), (_number(rule, value),))
 
     @property
     def is_of_probabilities(self) -> bool:
@@ -97,19 +90,21 @@ class Cut:
 
     @property
     def ascending(self) -> list[int]:
-        """For each value, its place when cuts are in ascending order of score: many selected come first."""
+        """Rank of each value among the cuts in ascending order of score: many selected come first."""
         sign = 1 if self.way == "threshold" else -1
-        order = sorted(range(len(self.values)), key=lambda place: sign * self.values[place])
-        places = dict(zip(order, range(len(order)), strict=True))
-        return [places[place] for place in range(len(order))]
+        order = sorted(range(len(self.values)), key=lambda index: sign * self.values[index])
+        ranks = [0] * len(order)
+        for rank, index in enumerate(order):
+            ranks[index] = rank
+        return ranks
 
     @property
     def codes(self) -> Levels | None:
-        """All estimates that a list makes: how many cuts are at or below the score."""
+        """All estimates that a list makes: the number of cuts at or below the score."""
         return Levels(pl.UInt16(), 0, len(self.values) + 1) if self.several else None
 
     def decide(self, frame: pl.LazyFrame, outer: list[str], groups: list[str], names: Sequence[str]) -> pl.LazyFrame:
-        """The frame with an `estimate` made of its scores; `outer` and `groups` are columns of it."""
+        """Add an `estimate` made of the scores; `outer` and `groups` are columns of the frame."""
         score = pl.col(SCORE)
         if self.groups:
             return self._by_groups(frame, groups, names)
@@ -122,76 +117,86 @@ class Cut:
         return frame.with_columns(codes.alias(ESTIMATE))
 
     def _by_groups(self, frame: pl.LazyFrame, groups: list[str], names: Sequence[str]) -> pl.LazyFrame:
-        seen = frame.select(groups).unique(maintain_order=True).collect()
-        known = {tuple(key): value for key, value in self.groups}
-        without = [key for key in seen.rows() if key not in known]
+        present = frame.select(groups).unique(maintain_order=True).collect()
+        thresholds = {tuple(key): value for key, value in self.groups}
+        without = [key for key in present.rows() if key not in thresholds]
         if without:
             shown = [key[0] if len(key) == 1 else key for key in without]
             msg = f"`threshold`: there is none for {listed(shown)} of {':'.join(names)}; every group needs one."
             raise ArgumentError(msg)
-        cuts = seen.with_columns(pl.Series(_CUT, [known[key] for key in seen.rows()], dtype=pl.Float64))
-        placed = frame.join(cuts.lazy(), on=groups, how="left", nulls_equal=True)
-        return placed.with_columns((pl.col(SCORE) >= pl.col(_CUT)).alias(ESTIMATE)).drop(_CUT)
+        values = [thresholds[key] for key in present.rows()]
+        cuts = present.with_columns(pl.Series(_CUT, values, dtype=pl.Float64))
+        with_cuts = frame.join(cuts.lazy(), on=groups, how="left", nulls_equal=True)
+        return with_cuts.with_columns((pl.col(SCORE) >= pl.col(_CUT)).alias(ESTIMATE)).drop(_CUT)
 
     def _best(self, frame: pl.LazyFrame, outer: list[str]) -> pl.LazyFrame:
+        """Select the best-scored rows of each outer group."""
         weighted = self.way == "top_fraction" and WEIGHT in frame.collect_schema().names()
-        score = pl.col(SCORE).drop_nulls().sort(descending=True)
-        cuts: list[pl.Expr] = []
-        for place, value in enumerate(self.values):
-            if weighted:
-                known = pl.col(SCORE).is_not_null()
-                # of equal scores the lightest first, so that the order of rows means nothing
-                weight, falling = pl.col(WEIGHT).filter(known), pl.col(SCORE).filter(known)
-                order = weight.sort_by(falling, weight, descending=[True, False])
-                reached = order.cast(pl.Float64).cum_sum() / order.cast(pl.Float64).sum() <= value + _SLACK
-                size = reached.sum()
-            else:
-                size = (
-                    pl.lit(min(value, _MOST_ROWS))
-                    if self.way == "top_k"
-                    else (pl.col(SCORE).count() * value + _SLACK).floor()
-                )
-            size = pl.min_horizontal(size.cast(pl.Int64), pl.col(SCORE).count().cast(pl.Int64))
-            # nobody is selected by a cut that no score reaches
-            cut = pl.when(size > 0).then(score.get(pl.max_horizontal(size - 1, 0), null_on_oob=True))
-            cuts.append(cut.cast(pl.Float64).fill_null(math.inf).alias(f"{_CUT} {place}"))
+        names = [f"{_CUT} {index}" for index in range(len(self.values))]
+        cuts = [
+            self._lowest_selected(value, weighted=weighted).alias(name)
+            for name, value in zip(names, self.values, strict=True)
+        ]
         if outer:
-            found = frame.group_by(outer).agg(cuts).collect()
-            placed = frame.join(found.lazy(), on=outer, how="left", nulls_equal=True)
+            cuts_of_groups = frame.group_by(outer).agg(cuts).collect()
+            with_cuts = frame.join(cuts_of_groups.lazy(), on=outer, how="left", nulls_equal=True)
         else:
-            found = frame.select(cuts).collect()
-            placed = frame.with_columns(pl.lit(each.item(), pl.Float64).alias(each.name) for each in found)
-        reached = [pl.col(SCORE) >= pl.col(f"{_CUT} {place}") for place in range(len(self.values))]
-        known = pl.col(SCORE).is_not_null()
+            with_cuts = frame.with_columns(
+                pl.lit(cut.item(), pl.Float64).alias(cut.name) for cut in frame.select(cuts).collect()
+            )
+        reached = [pl.col(SCORE) >= pl.col(name) for name in names]
         estimate = pl.sum_horizontal(reached).cast(pl.UInt16) if self.several else reached[0]
-        return placed.with_columns(pl.when(known).then(estimate).alias(ESTIMATE)).drop(
-            [each.meta.output_name() for each in cuts]
-        )
+        decided = pl.when(pl.col(SCORE).is_not_null()).then(estimate).alias(ESTIMATE)
+        return with_cuts.with_columns(decided).drop(names)
+
+    def _lowest_selected(self, value: float, *, weighted: bool) -> pl.Expr:
+        """The score of the last row that is selected; infinity if there is none."""
+        scored_rows = pl.col(SCORE).count()
+        if weighted:
+            size = _rows_within_weight(value)
+        elif self.way == "top_k":
+            size = pl.lit(min(value, _MOST_ROWS))
+        else:
+            size = (scored_rows * value + _SLACK).floor()
+        size = pl.min_horizontal(size.cast(pl.Int64), scored_rows.cast(pl.Int64))
+        falling = pl.col(SCORE).drop_nulls().sort(descending=True)
+        # nobody is selected by a cut that no score reaches
+        last = pl.when(size > 0).then(falling.get(pl.max_horizontal(size - 1, 0), null_on_oob=True))
+        return last.cast(pl.Float64).fill_null(math.inf)
 
     def remarks(self, table: pl.DataFrame, *, weighed: bool) -> list[str]:
-        """Where another number of rows than asked is selected, or more than the share of weights asked for.
+        """Sentences on outer groups where the number of selected rows, or their weight, is not the requested one.
 
         `table` has one row for each outer group and value: `group` (its text), `value`, `selected` and `all`.
         """
-        said: list[str] = []
+        tie = "rows tie at the cut, and equal scores are decided alike, so"
+        remarks: list[str] = []
         for group, value, selected, every in table.select("group", "value", "selected", "all").rows():
-            asked = f"{self.way}={value:g}{group} asks for"
-            tie = "rows tie at the cut, and equal scores are decided alike, so"
+            request = f"{self.way}={value:g}{group} asks for"
             if weighed:
                 if selected > value * every * (1 + _SLACK):
-                    said.append(f"{asked} {value:.3g} of the weight: {tie} {selected / every:.3g} is selected")
+                    remarks.append(f"{request} {value:.3g} of the weight: {tie} {selected / every:.3g} is selected")
                 continue
             wanted = int(value) if self.way == "top_k" else math.floor(value * every + _SLACK)
             if selected > wanted:
-                said.append(f"{asked} {wanted} rows: {tie} {selected} are selected")
+                remarks.append(f"{request} {wanted} rows: {tie} {selected} are selected")
             elif selected < wanted:
-                said.append(f"{asked} {wanted} rows: there are only {selected} rows with a score")
-        return said
+                remarks.append(f"{request} {wanted} rows: there are only {selected} rows with a score")
+        return remarks
 
     def __repr__(self) -> str:
-        return (
-            f"{self.way}={dict(self.groups) if self.groups else list(self.values) if self.several else self.values[0]}"
-        )
+        if self.groups:
+            return f"{self.way}={dict(self.groups)}"
+        return f"{self.way}={list(self.values) if self.several else self.values[0]}"
+
+
+def _rows_within_weight(share: float) -> pl.Expr:
+    """Number of the best-scored rows that together weigh at most a share of all."""
+    scored = pl.col(SCORE).is_not_null()
+    # of equal scores the lightest first, so that the order of rows means nothing
+    weight, score = pl.col(WEIGHT).filter(scored), pl.col(SCORE).filter(scored)
+    falling = weight.sort_by(score, weight, descending=[True, False]).cast(pl.Float64)
+    return (falling.cum_sum() / falling.sum() <= share + _SLACK).sum()
 
 
 def _is_number(value: Real) -> bool:
@@ -202,48 +207,65 @@ def _is_number(value: Real) -> bool:
         return False
 
 
-def _number(way: str, value: object) -> float:
-    number = not isinstance(value, bool) and isinstance(value, Real) and _is_number(value)
-    if way == "threshold" and not number:
+def _number(rule: str, value: object) -> float:
+    """Check one threshold, number or share."""
+    is_number = not isinstance(value, bool) and isinstance(value, Real) and _is_number(value)
+    if rule == "threshold" and not is_number:
         msg = f"`threshold` is a number, a list of numbers or a mapping by group, not {value!r}."
         raise ArgumentError(msg)
-    if way == "top_k" and not (number and isinstance(value, Integral) and int(value) >= 1):
+    if rule == "top_k" and not (is_number and isinstance(value, Integral) and int(value) >= 1):
         msg = f"`top_k` is a number of rows, 1 or more, not {value!r}."
         raise ArgumentError(msg)
-    if way == "top_fraction" and not (number and 0 < cast("float", value) <= 1):
+    if rule == "top_fraction" and not (is_number and 0 < cast("float", value) <= 1):
         msg = f"`top_fraction` is a share between 0 and 1, not {value!r}."
         raise ArgumentError(msg)
     return float(cast("float", value))
 
 
+def _several_numbers(rule: str, values: list[object]) -> tuple[float, ...]:
+    """Check a list of thresholds, numbers or shares, which lists none twice."""
+    numbers = tuple(_number(rule, value) for value in values)
+    if len(numbers) > _MOST_CUTS:
+        msg = f"`{rule}` lists at most {_MOST_CUTS} values, not {len(numbers)}."
+        raise ArgumentError(msg)
+    if not numbers or len(set(numbers)) < len(numbers):
+        msg = f"`{rule}` lists each value once, not {listed(values)}."
+        raise ArgumentError(msg)
+    return numbers
+
+
 def _by_group(mapping: Mapping[Any, Any]) -> Cut:
+    """Read thresholds by group, `{columns: {group: threshold}}`."""
     shape = 'such as `threshold={"sex": {"female": 0.4, "male": 0.5}}`'
     if len(mapping) != 1 or not isinstance(next(iter(mapping.values())), Mapping):
         msg = f"`threshold` by group names the column and the threshold of each of its groups, {shape}."
         raise ArgumentError(msg)
-    ((names, groups),) = mapping.items()
-    named = cast("tuple[object, ...]", names if isinstance(names, tuple) else (names,))
-    columns = tuple(Column.of(name, "threshold") for name in named)
-    keys = [
-        # in frames NaN is null, and so it is here
-        tuple(
-            None if isinstance(part, float) and math.isnan(part) else part
-            for part in (cast("tuple[object, ...]", key) if isinstance(key, tuple) else (key,))
-        )
-        for key in groups
-    ]
-    chosen = tuple(zip(keys, (_number("threshold", value) for value in groups.values()), strict=True))
-    if any(len(key) != len(columns) for key, _ in chosen) or not chosen:
+    ((names, thresholds),) = mapping.items()
+    columns = tuple(Column.of(name, "threshold") for name in _as_tuple(names))
+    groups: list[tuple[tuple[object, ...], float]] = []
+    for group, threshold in thresholds.items():
+        key = tuple(_nan_as_null(part) for part in _as_tuple(group))
+        groups.append((key, _number("threshold", threshold)))
+    if any(len(key) != len(columns) for key, _ in groups) or not groups:
         msg = f"`threshold` by group needs one value for each of {listed(column.name for column in columns)}, {shape}."
         raise ArgumentError(msg)
-    return Cut("threshold", by=columns, groups=chosen)
+    return Cut("threshold", by=columns, groups=tuple(groups))
+
+
+def _as_tuple(value: object) -> tuple[object, ...]:
+    return cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
+
+
+def _nan_as_null(value: object) -> object:
+    """The key of a group as frames hold it, in which NaN is null."""
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _search(scores: pl.Series, cuts: list[float]) -> pl.Series:
-    """How many of the ascending cuts are at or below each score.
+    """The number of ascending cuts at or below each score.
 
     The range of the cuts is split into buckets so small that hardly any holds two cuts: then one look-up and one
-    comparison find the place, ten times faster than a search.
+    comparison give the number, ten times faster than a search.
     """
     import numpy as np
 
@@ -255,11 +277,11 @@ def _search(scores: pl.Series, cuts: list[float]) -> pl.Series:
 
     def bucket(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         # each step keeps the order of numbers, so that those in lower buckets are lower
-        place = numbers - low
-        place *= scale
-        place += 1
-        np.clip(place, 0, _BUCKETS + 1, out=place)
-        return place.astype(np.intp)
+        scaled = numbers - low
+        scaled *= scale
+        scaled += 1
+        np.clip(scaled, 0, _BUCKETS + 1, out=scaled)
+        return scaled.astype(np.intp)
 
     buckets = bucket(edges) if 0 < scale < math.inf else edges
     if len(np.unique(buckets)) < len(cuts) or buckets is edges:
@@ -268,11 +290,11 @@ def _search(scores: pl.Series, cuts: list[float]) -> pl.Series:
         base = np.searchsorted(buckets, np.arange(_BUCKETS + 2), side="left").astype(np.uint16)
         edge = np.full(_BUCKETS + 2, math.inf)
         edge[buckets] = edges
-        place = bucket(values)
-        codes = base.take(place, mode="clip")
-        codes += values >= edge.take(place, mode="clip")
-    found = pl.Series(codes)
-    return found if known is None else pl.select(pl.when(known).then(found)).to_series()
+        bucket_of_value = bucket(values)
+        codes = base.take(bucket_of_value, mode="clip")
+        codes += values >= edge.take(bucket_of_value, mode="clip")
+    numbers = pl.Series(codes)
+    return numbers if known is None else pl.select(pl.when(known).then(numbers)).to_series()
 
 
 @overload
