@@ -30,17 +30,17 @@ def can_cross(packing: Packing) -> bool:
 
 
 def crossed(columns: Mapping[str, pl.Series], packing: Packing) -> Any:
-    """How many rows there are of each code of the packing, which `can_cross`."""
+    """Count the rows of each code of a packing that `can_cross`."""
     import numpy as np
 
     values = packing.kept.values
 
     def count(rows: slice) -> list[int]:
         # the first column varies fastest in codes, so it is crossed last
-        masks = [
-            _masks(columns[name].slice(rows.start, _SLICE), levels, values[name])
-            for name, levels in reversed(packing.narrow_first)
-        ]
+        masks: list[list[pl.Series]] = []
+        for name, levels in reversed(packing.narrow_first):
+            column = columns[name].slice(rows.start, _SLICE)
+            masks.append(_masks(column, levels, values[name]))
         return _counts(masks, rows.stop - rows.start)
 
     size = len(next(iter(columns.values())))
@@ -51,7 +51,7 @@ def crossed(columns: Mapping[str, pl.Series], packing: Packing) -> Any:
 
 
 def _masks(column: pl.Series, levels: Levels, values: Sequence[pl.Series]) -> list[pl.Series]:
-    """Where a column has each of its values but the last, which has the rest of the rows."""
+    """One mask for each value of a column but the last, which has the rest of the rows."""
     *but_last, _ = values
     if levels.dtype == pl.Boolean:
         return [~column]
@@ -63,17 +63,17 @@ def _masks(column: pl.Series, levels: Levels, values: Sequence[pl.Series]) -> li
 
 
 def _counts(masks: Sequence[Sequence[pl.Series]], rows: int, within: pl.Series | None = None) -> list[int]:
-    """How many of the rows within a bitmap there are of each combination of values."""
+    """Count the rows within a bitmap by combinations of values."""
     if not masks:
         return [rows]
     if not rows:
         return [0] * math.prod(len(values) + 1 for values in masks)
     first, *others = masks
-    every = _counts(others, rows, within)
-    counts, left = list[int](), every
+    counts: list[int] = []
+    rest = _counts(others, rows, within)
     for mask in first:
         both = mask if within is None else mask & within
-        own = _counts(others, int(both.sum()), both)
-        counts += own
-        left = [total - part for total, part in zip(left, own, strict=True)]
-    return counts + left
+        of_value = _counts(others, int(both.sum()), both)
+        counts += of_value
+        rest = [total - part for total, part in zip(rest, of_value, strict=True)]
+    return counts + rest

@@ -1,4 +1,4 @@
-"""What is summed beside the counting of rows, how such sums merge, and what they are about.
+"""Sums beside the counts of rows, and their merging.
 
 Numbers are summed about a centre, so that means of a billion lose nothing. Each cell carries its centre; sums about
 different centres are moved to a common one before they are added.
@@ -20,38 +20,38 @@ if TYPE_CHECKING:
     from tidyfair.specs.segments import Array, Booleans, Segments
 
 Quantity: TypeAlias = tuple[str, str, Any]
-"""What the column is called, how the values of rows become one, and the value of a row."""
+"""Name of the column, name of the reduction (`sum`, `min`, `max` …), and the value of a row."""
 
 __all__: list[str] = []
 
 ACTUAL, PREDICTED = "actual", "predicted"
 """Truth and estimate where they are numbers."""
 SCORE = "score"
-"""The key that says whether a row has all its scores."""
+"""Key of rows that have all their scores."""
 MEASURE = "measure"
 """The case weight as a float."""
 REST, UP_TO = "~", "<"
-"""Before the name of a score: the probability of anything else, and of this label or one before it."""
+"""Prefixes of a score: the probability of any other label, and of this label or one before it."""
 
 _MOMENTS = ("truth_shift", "truth_square", "estimate_shift", "estimate_square", "product")
 _CENTRES = ("truth_centre", "estimate_centre")
 _LEAST, _MOST = "least ", "most "
 _HARDLY = 1e-12
-"""What a cell that is not complete weighs where a centre is chosen."""
+"""Share of its weight that an incomplete cell keeps where a centre is chosen."""
 _LOST = 1e4
 """A mean so many times farther from the centre than the spread is wide (squared) costs digits that matter."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a call reads beside counts of labels."""
+    """Quantities that a call reads beside counts of labels."""
 
     terms: frozenset[Statistic] = frozenset()
     """Quantities of rows to be summed."""
     numbers: bool = False
     """Whether truth and estimate are numbers."""
     scores: bool = False
-    """Whether scores are read other than by a cut."""
+    """Whether scores are read other than by a threshold."""
     sides: bool = False
     """Whether the sums of a score are also needed for its complement."""
     moments: bool = False
@@ -70,139 +70,156 @@ class Needs:
     @cached_property
     def compared(self) -> tuple[Statistic, ...]:
         """The quantities for which a row is compared with others."""
-        return tuple(sorted((term for term in self.terms if term.neighborhood), key=lambda term: term.column))
+        return _sorted(term for term in self.terms if term.neighborhood)
 
     @property
     def flags(self) -> list[str]:
-        """What of all that is needed, by name."""
-        return [each.name for each in fields(self) if getattr(self, each.name) is True]
+        """Names of the needs that are true."""
+        return [need.name for need in fields(self) if getattr(self, need.name) is True]
 
     def covers(self, other: Needs) -> bool:
-        """Whether what was counted for these needs is enough for others."""
-        enough = set(self.flags) >= set(other.flags) and self.terms >= other.terms
-        return enough and self.numbers == other.numbers
+        """Whether a count for these needs is enough for others."""
+        has_all = set(self.flags) >= set(other.flags) and self.terms >= other.terms
+        return has_all and self.numbers == other.numbers
+
+
+def _sorted(terms: Iterable[Statistic]) -> tuple[Statistic, ...]:
+    return tuple(sorted(terms, key=lambda term: term.column))
 
 
 def ends_of(name: str) -> tuple[str, str]:
-    """The columns of the least and of the most of a quantity."""
+    """The columns of the smallest and of the largest value of a quantity."""
     return _LEAST + name, _MOST + name
 
 
 def extremes(names: Collection[str]) -> list[tuple[str, str]]:
-    """The columns of the least and of the most of quantities, where both are there."""
-    known = [name.removeprefix(_LEAST) for name in names if name.startswith(_LEAST)]
-    return [ends_of(name) for name in known if ends_of(name)[1] in names]
+    """The columns of the smallest and of the largest values of quantities that have both."""
+    pairs = [ends_of(name.removeprefix(_LEAST)) for name in names if name.startswith(_LEAST)]
+    return [(least, most) for least, most in pairs if most in names]
 
 
 def score_names(count: int, *, sides: bool, api: Any = pl) -> dict[str, Any]:
     """The scores by name; with sides, their complements too."""
-    plain = {str(place): api.col(f"s{place}").cast(api.Float64) for place in range(count)}
-    return plain | {REST + name: 1 - score for name, score in plain.items() if sides}
+    scores = {str(index): api.col(f"s{index}").cast(api.Float64) for index in range(count)}
+    complements = {REST + name: 1 - score for name, score in scores.items()}
+    return scores | complements if sides else scores
 
 
 def quantities(needs: Needs, scores: int, *, weighted: bool, api: Any = pl) -> list[Quantity]:
-    """What is summed over the rows of a cell, weighted by the column `measure`; and extremes, for what is not finite.
+    """Quantities summed over the rows of a cell, weighted by the column `measure`; and extremes, to find infinities.
 
     They are expressions of polars or, through its `api`, of narwhals.
     """
-    found = [(term.column, "sum", api.col(term.column)) for term in needs.compared]
-    of_rows = sorted(needs.terms - {*needs.compared}, key=lambda term: term.column)
+    sums = [(term.column, api.col(term.column)) for term in needs.compared]
+    of_rows = _sorted(needs.terms - {*needs.compared})
     if needs.scores:
-        found += _of_scores(of_rows, scores, sides=needs.sides, api=api)
+        sums += _of_scores(of_rows, scores, sides=needs.sides, api=api)
     if needs.numbers:
         truth, estimate = api.col(ACTUAL), api.col(PREDICTED)
-        found += [(term.column, "sum", term.of(truth=truth, estimate=estimate)) for term in of_rows]
+        sums += [(term.column, term.of(truth=truth, estimate=estimate)) for term in of_rows]
     if weighted:
-        found = [(name, how, value * api.col(MEASURE)) for name, how, value in found]
-    return found + _ends(needs, scores, weighted=weighted, api=api)
+        sums = [(name, value * api.col(MEASURE)) for name, value in sums]
+    totals = [(name, "sum", value) for name, value in sums]
+    return totals + _ends(needs, scores, weighted=weighted, api=api)
 
 
-def _of_scores(terms: Sequence[Statistic], scores: int, *, sides: bool, api: Any) -> list[Quantity]:
-    """The quantities of scores, as if the truth were the event, and as if it were not."""
-    plain = score_names(scores, sides=sides, api=api)
-    up_to = {
-        f"{UP_TO}{place}": api.sum_horizontal(*(f"s{each}" for each in range(place + 1))) for place in range(scores)
-    }
-    found = list[Quantity]()
+def _of_scores(terms: Sequence[Statistic], scores: int, *, sides: bool, api: Any) -> list[tuple[str, Any]]:
+    """Quantities of scores by name, as if the truth were the event, and as if it were not."""
+    single = score_names(scores, sides=sides, api=api)
+    cumulative = single | _cumulative_scores(scores, api)
+    sums: list[tuple[str, Any]] = []
     for term in terms:
-        for name, score in (plain | up_to if term.cumulative else plain).items():
-            found += [
-                (f"{term.column} {name} {side}", "sum", term.of(truth=api.lit(float(side)), score=score))
-                for side in (0, 1)
-            ]
-    return found
+        for name, score in (cumulative if term.cumulative else single).items():
+            for side in (0, 1):
+                value = term.of(truth=api.lit(float(side)), score=score)
+                sums.append((f"{term.column} {name} {side}", value))
+    return sums
+
+
+def _cumulative_scores(count: int, api: Any) -> dict[str, Any]:
+    """The probability of this label or one before it, for each label."""
+    names = [f"s{index}" for index in range(count)]
+    return {f"{UP_TO}{index}": api.sum_horizontal(*names[: index + 1]) for index in range(count)}
 
 
 def _ends(needs: Needs, scores: int, *, weighted: bool, api: Any) -> list[Quantity]:
-    """The least and the most of scores and numbers, and of the sum of all scores of a row."""
-    names = [f"s{place}" for place in range(scores)] if needs.scores else []
-    names += [ACTUAL, PREDICTED] if needs.numbers else []
-    measure, found = api.col(MEASURE), list[Quantity]()
+    """Extremes of scores and numbers, and of the sum of all scores of a row."""
+    scored = [f"s{index}" for index in range(scores)] if needs.scores else []
+    names = [*scored, ACTUAL, PREDICTED] if needs.numbers else scored
+    measure = api.col(MEASURE)
+    extremes = list[Quantity]()
     for name in names:
         value = api.col(name)
         if weighted:
             # what is infinite spoils sums even if it weighs nothing
             value = api.when((measure > 0) | (value.abs() == math.inf)).then(value)
-        found += [(end, how, value) for end, how in zip(ends_of(name), ("min", "max"), strict=True)]
-    if needs.scores and scores > 1:
+        extremes += _extremes_of(name, value)
+    if len(scored) > 1:
         # null where one is missing
-        total = sum((api.col(f"s{place}") for place in range(1, scores)), start=api.col("s0"))
-        found += [(end, how, total) for end, how in zip(ends_of("total"), ("min", "max"), strict=True)]
-    return found
+        total = sum((api.col(name) for name in scored[1:]), start=api.col("s0"))
+        extremes += _extremes_of("total", total)
+    return extremes
+
+
+def _extremes_of(name: str, value: Any) -> list[Quantity]:
+    least, most = ends_of(name)
+    return [(least, "min", value), (most, "max", value)]
 
 
 def moments(truth_centre: Any, estimate_centre: Any, *, weighted: bool, api: Any = pl) -> list[Quantity]:
     """First and second moments of the rows of a cell about the centres."""
     truth, estimate = api.col(ACTUAL) - truth_centre, api.col(PREDICTED) - estimate_centre
-    values = (truth, truth * truth, estimate, estimate * estimate, truth * estimate)
-    measure = api.col(MEASURE)
-    return [(name, "sum", value * measure if weighted else value) for name, value in zip(_MOMENTS, values, strict=True)]
+    values = [truth, truth * truth, estimate, estimate * estimate, truth * estimate]
+    if weighted:
+        values = [value * api.col(MEASURE) for value in values]
+    return [(name, "sum", value) for name, value in zip(_MOMENTS, values, strict=True)]
 
 
-def summed(found: Iterable[Quantity]) -> list[pl.Expr]:
-    """The quantities of rows as those of cells."""
-    return [getattr(value, how)().alias(name) for name, how, value in found]
+def summed(of_rows: Iterable[Quantity]) -> list[pl.Expr]:
+    """The quantities of cells from those of their rows."""
+    return [getattr(value, reduction)().alias(name) for name, reduction, value in of_rows]
 
 
 def digits_lost(cells: pl.DataFrame) -> bool:
-    """Whether some cell is so far from the centre that its spread cannot be told any more."""
+    """Whether some cell is so far from the centre that its spread has lost too many digits."""
 
-    def far(shift: str, square: str) -> pl.Expr:
+    def is_far(shift: str, square: str) -> pl.Expr:
         distance = pl.col(shift) ** 2 / pl.col("w" if "w" in cells.columns else "n")
         distance = distance.fill_nan(0.0)
         return (distance > _LOST * (pl.col(square) - distance)) & (distance > 0)
 
-    lost = far("truth_shift", "truth_square") | far("estimate_shift", "estimate_square")
+    lost = is_far("truth_shift", "truth_square") | is_far("estimate_shift", "estimate_square")
     return bool(cells.select(lost.any()).item())
 
 
 def own_centres(cells: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """The means of each cell, to be summed about the next time."""
+    """The means of each cell, as the centres of another count."""
     weight = pl.col("w" if "w" in cells.columns else "n")
-    means = [
-        (pl.col(centre) + pl.col(shift) / weight).fill_nan(None).fill_null(pl.col(centre)).alias(centre)
-        for centre, shift in zip(_CENTRES, ("truth_shift", "estimate_shift"), strict=True)
-    ]
+    means: list[pl.Expr] = []
+    for centre, shift in zip(_CENTRES, ("truth_shift", "estimate_shift"), strict=True):
+        mean = (pl.col(centre) + pl.col(shift) / weight).fill_nan(None)
+        means.append(mean.fill_null(pl.col(centre)).alias(centre))
     return cells.select(*by, *means)
 
 
 def centred(cells: pl.DataFrame, together: Sequence[str] = ()) -> pl.DataFrame:
-    """The same cells, moved to one centre for those that are `together`; their sums may then be added."""
+    """Move the moments of cells that are `together` to one centre, so that their sums may be added."""
     if "product" not in cells.columns:
         return cells
     weight = pl.col("w" if "w" in cells.columns else "n").cast(pl.Float64)
     # the centre of the heaviest cell, because what hardly counts may lie far off
     complete = [pl.col(name).is_not_null() for name in ("truth", "estimate") if name in cells.columns]
     counting = pl.when(pl.all_horizontal(complete)).then(weight).otherwise(weight * _HARDLY) if complete else weight
-    chosen = {name: pl.col(name).get(counting.arg_max()) for name in _CENTRES}
-    first = {name: each.over(together) if together else each for name, each in chosen.items()}
-    truth, estimate = (pl.col(name) - first[name] for name in _CENTRES)
+    centres = {name: pl.col(name).get(counting.arg_max()) for name in _CENTRES}
+    if together:
+        centres = {name: centre.over(together) for name, centre in centres.items()}
+    truth, estimate = (pl.col(name) - centres[name] for name in _CENTRES)
     sums = {name: pl.col(name) for name in _MOMENTS}
-    return cells.with_columns(**_moved(sums, weight, truth, estimate), **first)
+    return cells.with_columns(**_moved(sums, weight, truth, estimate), **centres)
 
 
 def _moved(sums: Mapping[str, Any], weight: Any, truth: Any, estimate: Any) -> dict[str, Any]:
-    """Moments about centres that are farther down by the distances given, as arithmetic of columns or arrays."""
+    """Moments about centres that are lower by the distances `truth` and `estimate`, of columns or arrays."""
     shift, other = sums["truth_shift"], sums["estimate_shift"]
     return {
         "truth_shift": shift + weight * truth,
@@ -214,7 +231,7 @@ def _moved(sums: Mapping[str, Any], weight: Any, truth: Any, estimate: Any) -> d
 
 
 def recentred(columns: Mapping[str, Array], weight: Array, complete: Booleans, segments: Segments) -> dict[str, Array]:
-    """The moments and centres of cells, moved to one centre for each run, so that their sums may be added."""
+    """Move the moments of the cells of each run to one centre, so that their sums may be added."""
     import numpy as np
 
     # the centre of the heaviest cell, because what hardly counts may lie far off
@@ -225,34 +242,40 @@ def recentred(columns: Mapping[str, Array], weight: Array, complete: Booleans, s
 
 
 def is_sum(name: str) -> bool:
-    """Whether columns of that name are added up where cells are together."""
+    """Whether columns of that name are added up when cells merge."""
     return name not in _CENTRES and not name.startswith((_LEAST, _MOST))
 
 
 def is_end(name: str) -> bool:
-    """Whether columns of that name hold the least or the most of a quantity."""
+    """Whether columns of that name hold an extreme of a quantity."""
     return name.startswith((_LEAST, _MOST))
 
 
 def is_least(name: str) -> bool:
-    """Whether columns of that name hold the least of a quantity."""
+    """Whether columns of that name hold the smallest value of a quantity."""
     return name.startswith(_LEAST)
 
 
 def is_centre(name: str) -> bool:
-    """Whether columns of that name hold what sums are about."""
+    """Whether columns of that name hold the centre of sums."""
     return name in _CENTRES
 
 
 def merged(names: Iterable[str]) -> dict[str, Callable[[pl.Expr], pl.Expr]]:
-    """How the values of columns become one where cells are together."""
-    ends = {_LEAST: pl.Expr.min, _MOST: pl.Expr.max}
-    kinds = ((name, name.partition(" ")[0] + " ") for name in names)
-    return {name: pl.Expr.first if name in _CENTRES else ends.get(kind, pl.Expr.sum) for name, kind in kinds}
+    """The reduction of each column when cells merge."""
+    return {name: _reduction(name) for name in names}
+
+
+def _reduction(name: str) -> Callable[[pl.Expr], pl.Expr]:
+    if is_centre(name):
+        return pl.Expr.first
+    if is_sum(name):
+        return pl.Expr.sum
+    return pl.Expr.min if is_least(name) else pl.Expr.max
 
 
 def running(name: str) -> pl.Expr:
-    """The values of all rows but this one as one; columns must be `centred`."""
+    """Merge the values of all rows but this one; columns must be `centred`."""
     column = pl.col(name)
     if name in _CENTRES:
         return column

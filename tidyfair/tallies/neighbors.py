@@ -1,4 +1,4 @@
-"""Nearest neighbours: how many of them have another label."""
+"""Shares of nearest neighbours that have another label."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ _TIE = 1e-12
 _FARTHEST = 1e100
 """Squares of distances beyond this, or below its inverse, leave what floats can tell."""
 _MOST_NUMBERS = 2**22
+_ROW = "\0row"
+"""Column of row numbers, under a name that no column of ours has."""
 
 
 def other_labels(
@@ -30,16 +32,16 @@ def other_labels(
     """For each row the share of its nearest neighbours, itself among them, that have another label.
 
     Neighbours are sought among the rows with a label that have equal keys `together`; those equally far away share the
-    places that are left. Null without a label, NaN where there are not so many rows.
+    rest of the number that is sought. Null without a label, NaN where there are not so many rows.
     """
     import numpy as np
 
     share = np.full(len(frame), np.nan)
-    place = frame.with_row_index("\0place").filter(pl.col(label).is_not_null())
-    parts = place.partition_by(together, include_key=True) if together else [place]
-    for part in parts:
-        if len(part) >= n_neighbors:
-            share[part["\0place"].to_numpy()] = _shares(part.select(*features, label), n_neighbors)
+    labelled = frame.with_row_index(_ROW).filter(pl.col(label).is_not_null())
+    pools = labelled.partition_by(together, include_key=True) if together else [labelled]
+    for pool in pools:
+        if len(pool) >= n_neighbors:
+            share[pool[_ROW].to_numpy()] = _shares(pool.select(*features, label), n_neighbors)
     return pl.select(pl.when(frame[label].is_not_null()).then(pl.Series(share))).to_series()
 
 
@@ -48,18 +50,20 @@ def _shares(rows: pl.DataFrame, n_neighbors: int) -> Floats:
     import numpy as np
 
     *features, label = rows.columns
-    at = rows.select(pl.struct(pl.col(features).cast(pl.Float64) + 0.0).rank("dense") - 1).to_series().to_numpy()
+    # adding 0 makes 0 of -0
+    features_of_row = pl.struct(pl.col(features).cast(pl.Float64) + 0.0)
+    point = rows.select(features_of_row.rank("dense") - 1).to_series().to_numpy()
     code = rows[label].rank("dense").to_numpy() - 1
-    first = np.unique(at, return_index=True)[1]
-    points = rows[first].select(pl.col(features).cast(pl.Float64)).to_numpy()
+    first_rows = np.unique(point, return_index=True)[1]
+    points = rows[first_rows].select(pl.col(features).cast(pl.Float64)).to_numpy()
     points, width = points - points.min(axis=0), float(np.ptp(points, axis=0).max())
     if not width < _FARTHEST:
         msg = f"`features`: values are {width:g} apart, which is too far for distances; filter or scale them first."
         raise ColumnError(msg)
     points = points / width if 0 < width < 1 / _FARTHEST else points
     counts = np.zeros((len(points), int(code.max()) + 1))
-    np.add.at(counts, (at, code), 1)
-    return _of_points(points, counts, n_neighbors)[at, code]
+    np.add.at(counts, (point, code), 1)
+    return _of_points(points, counts, n_neighbors)[point, code]
 
 
 def _of_points(points: Floats, counts: Floats, n_neighbors: int) -> Floats:
@@ -79,19 +83,20 @@ def _of_points(points: Floats, counts: Floats, n_neighbors: int) -> Floats:
         step = max(1, _MOST_NUMBERS // (width * counts.shape[1]))
         left: list[Any] = []
         for start in range(0, len(todo), step):
-            mine = todo[start : start + step]
-            distance, near = tree.query(points[mine], range(1, width + 1), workers=-1)
-            there = counts[near]
-            seats = there.sum(axis=2).cumsum(axis=1)
-            last = (seats >= n_neighbors).argmax(axis=1)
-            end = distance[np.arange(len(mine)), last][:, None]
+            batch = todo[start : start + step]
+            distance, near = tree.query(points[batch], range(1, width + 1), workers=-1)
+            labels = counts[near]
+            neighbors = labels.sum(axis=2).cumsum(axis=1)
+            last = (neighbors >= n_neighbors).argmax(axis=1)
+            end = distance[np.arange(len(batch)), last][:, None]
             inside, border = distance < end * (1 - _TIE), np.abs(distance - end) <= end * _TIE
             # what is as far away as the last neighbour must be seen to the end
             whole = ~border[:, -1] | (width == len(points))
-            sure, tied = (np.where(each[:, :, None], there, 0).sum(axis=1) for each in (inside, border))
+            sure = np.where(inside[:, :, None], labels, 0).sum(axis=1)
+            tied = np.where(border[:, :, None], labels, 0).sum(axis=1)
             rest = n_neighbors - sure.sum(axis=1, keepdims=True)
             same = sure + tied * rest / tied.sum(axis=1, keepdims=True)
-            shares[mine[whole]] = (1 - same / n_neighbors)[whole]
-            left.append(mine[~whole])
+            shares[batch[whole]] = (1 - same / n_neighbors)[whole]
+            left.append(batch[~whole])
         todo, width = np.concatenate(left), min(2 * width, len(points))
     return shares

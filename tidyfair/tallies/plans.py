@@ -1,4 +1,4 @@
-"""Whether rows are counted once, by all features together, or once for each of some features that have many values."""
+"""Plan of the passes: one by all features together, or one for each of several features with many values."""
 
 from __future__ import annotations
 
@@ -24,35 +24,42 @@ _MANY = 0.5
 
 
 def counted_together(source: Source, bys: Sequence[By | None]) -> list[list[By | None]]:
-    """The features that are counted in one pass each, from a look at some rows.
+    """Assign features to passes over the rows, from a look at some of these.
 
     Features that are among those of another are counted with these.
     """
     columns = {by: frozenset(by.columns if by else ()) for by in dict.fromkeys(bys)}
     largest = _largest(columns)
-    distinct = list(dict.fromkeys(columns[by] for by in largest))
-    features = dict.fromkeys(column for by in largest for column in by.columns)
-    if len(distinct) <= 1 or not _are_many(source, list(features)):
+    features: dict[Column, None] = {}
+    for by in largest:
+        features |= dict.fromkeys(by.columns)
+    passes: dict[frozenset[Column], list[By | None]] = {columns[by]: [] for by in largest}
+    if len(passes) <= 1 or not _are_many(source, list(features)):
         return [list(columns)]
-    passes: list[list[By | None]] = [[] for _ in distinct]
     for by, own in columns.items():
-        passes[next(place for place, other in enumerate(distinct) if own <= other)].append(by)
-    return passes
+        first = next(together for together in passes if own <= together)
+        passes[first].append(by)
+    return list(passes.values())
 
 
 def _largest(columns: Mapping[By | None, frozenset[Column]]) -> list[By]:
     """The features that are not among those of another."""
-    every = list(columns.values())
-    return [by for by, own in columns.items() if by is not None and not any(own < other for other in every)]
+    largest: list[By] = []
+    for by, own in columns.items():
+        is_part = any(own < other for other in columns.values())
+        if by is not None and not is_part:
+            largest.append(by)
+    return largest
 
 
 def _are_many(source: Source, columns: Sequence[Column]) -> bool:
     """Whether most of some rows differ in the columns."""
     if source.rows is not None and source.rows < _SAMPLE:
         return False
-    columns = [*source.outer, *(column for column in columns if column not in source.outer)]
+    keys = dict.fromkeys((*source.outer, *columns))
+    wanted = {f"k{index}": ("by", column) for index, column in enumerate(keys)}
     try:
-        rows = source.some_rows({f"k{place}": ("by", column) for place, column in enumerate(columns)}, _SAMPLE)
+        rows = source.some_rows(wanted, _SAMPLE)
     except (TidyfairError, pl.exceptions.PolarsError):
         return False  # the counting says what is wrong
     if math.prod(map(_levels, rows.dtypes)) < _MANY * _SAMPLE:
@@ -61,7 +68,7 @@ def _are_many(source: Source, columns: Sequence[Column]) -> bool:
 
 
 def _levels(dtype: pl.DataType) -> float:
-    """How many values a column can have, as far as its dtype says."""
+    """Largest possible number of values of a dtype; infinity where it sets no limit."""
     if isinstance(dtype, pl.Enum):
         return len(dtype.categories) + 1
     return 3 if dtype == pl.Boolean else math.inf
