@@ -28,7 +28,7 @@ from tidyfair.reports.tables import NOTHING, groups_side_by_side, one_below_the_
 from tidyfair.specs.arguments import whole
 from tidyfair.specs.columns import telling
 from tidyfair.specs.options import Options
-from tidyfair.tallies.files import PAGES, check_places, scan, write
+from tidyfair.tallies.files import PAGES, check_outputs, scan, write
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import ESTIMATE
 from tidyfair.tallies.thresholds import Cut
@@ -453,5 +453,5 @@ def _places(options: Namespace) -> dict[str, Path]:
     """The files that are to be written, by flag, where that does no harm."""
     every = {flag: getattr(options, flag, None) for flag in (*PAGES, "output", "output_groups")}
     places = {flag: place for flag, place in every.items() if place is not None}
-    check_places(places, getattr(options, "file", None))
+    check_outputs(places, getattr(options, "file", None))
     return places

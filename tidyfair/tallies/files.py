@@ -7,6 +7,7 @@ files keep them as they are, and no file changes numbers.
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,7 +43,7 @@ PAGES = {"html": ".html", "markdown": ".md"}
 _FORMULA = (
     r"^(?:[\s\x00\u{200b}\u{feff}]*[=+\-@\u{ff1d}\u{ff0b}\u{ff0d}\u{ff20}\u{fe66}\u{fe62}\u{fe63}\u{fe6b}]|[\t\r\n])"
 )
-"""How a cell begins that spreadsheets take for a formula."""
+"""Beginning of a cell that spreadsheets take for a formula."""
 _NUMBER = r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$"
 
 
@@ -50,18 +51,18 @@ def scan(file: Path) -> pl.LazyFrame:
     """The rows of a file, of a folder, or of all files that a pattern with `*`, `?` or `[…]` names."""
     kind = file.suffix.lower()
     if kind not in _READERS:
-        what = "kind of file"
-        raise ArgumentError.unknown(what, file.suffix, _READERS)
+        setting = "kind of file"
+        raise ArgumentError.unknown(setting, file.suffix, _READERS)
     try:
         str(file).encode()
     except UnicodeEncodeError as error:
         msg = f"The name {str(file)!r} is not UTF-8, and cannot be read; rename the file."
         raise ArgumentError(msg) from error
-    return _READERS[kind](_named(file))
+    return _READERS[kind](_matching(file))
 
 
-def _named(file: Path) -> list[Path]:
-    """What a name stands for: itself where there is such a file, else all that it fits as a pattern."""
+def _matching(file: Path) -> list[Path]:
+    """The file of a name if it exists, else all files that match the name as a pattern."""
     file = file.expanduser()
     if file.exists() or not glob.has_magic(str(file)):
         return [file]
@@ -73,35 +74,34 @@ def _named(file: Path) -> list[Path]:
     return files
 
 
-def check_places(places: Mapping[str, Path], data: Path | None) -> None:
-    """Refuse to write where there is no folder, over the data, twice, or what a file's name says that it is not."""
-    sources = _named(data) if data is not None and places else []
-    for flag, place in places.items():
-        page = PAGES.get(flag)
-        if page is None:
-            _writer(place)
-        elif place.suffix != page:
-            msg = f"{place} is to hold a page of kind {page}; call it so."
+def check_outputs(outputs: Mapping[str, Path], data: Path | None) -> None:
+    """Refuse files whose folder is missing, which hold the data, come twice, or have the wrong extension."""
+    sources = _matching(data) if data is not None and outputs else []
+    for flag, file in outputs.items():
+        extension = PAGES.get(flag)
+        if extension is None:
+            _writer(file)
+        elif file.suffix != extension:
+            msg = f"{file} is to hold a page of kind {extension}; call it so."
             raise ArgumentError(msg)
-        if not place.parent.is_dir():
-            msg = f"{place} cannot be written: there is no folder {str(place.parent)!r}."
+        if not file.parent.is_dir():
+            msg = f"{file} cannot be written: there is no folder {str(file.parent)!r}."
             raise ArgumentError(msg)
         for source in sources:
-            _check_source(place, source)
-    written = list(places.values())
-    if any(_is_same(one, other) for place, one in enumerate(written) for other in written[:place]):
-        msg = f"{' and '.join(f'`{flag}`' for flag in places)} are to be written to files of their own."
+            _check_source(file, source)
+    if any(_is_same(one, other) for one, other in itertools.combinations(outputs.values(), 2)):
+        msg = f"{' and '.join(f'`{flag}`' for flag in outputs)} are to be written to files of their own."
         raise ArgumentError(msg)
 
 
-def _check_source(place: Path, source: Path) -> None:
+def _check_source(output: Path, source: Path) -> None:
     """Refuse to write over a file of the data, by whatever name, or into a folder of them."""
-    if source.is_dir() and place.resolve().is_relative_to(source.resolve()):
-        msg = f"{place} is in the folder of the data, {str(source)!r}; write elsewhere."
+    if source.is_dir() and output.resolve().is_relative_to(source.resolve()):
+        msg = f"{output} is in the folder of the data, {str(source)!r}; write elsewhere."
         raise ArgumentError(msg)
     files = source.rglob("*") if source.is_dir() else [source]
-    if any(_is_same(place, file) for file in files):
-        msg = f"{place} is the file of the data; write to another one."
+    if any(_is_same(output, file) for file in files):
+        msg = f"{output} is the file of the data; write to another one."
         raise ArgumentError(msg)
 
 
@@ -112,37 +112,37 @@ def _is_same(one: Path, other: Path) -> bool:
     return one.resolve() == other.resolve()
 
 
-def write(table: pl.DataFrame, place: Path) -> None:
-    """Write a table as the name of the file says."""
-    save(lambda part: _writer(place)(table, part), place)
+def write(table: pl.DataFrame, file: Path) -> None:
+    """Write a table in the format of the file's extension."""
+    save(lambda part: _writer(file)(table, part), file)
 
 
-def save(written: Callable[[Path], object], place: Path) -> None:
-    """Write beside the place first, so that there is never half a file."""
-    if place.exists() and not place.is_file():
+def save(write_to: Callable[[Path], object], file: Path) -> None:
+    """Write another file beside it first, so that there is never half a file."""
+    if file.exists() and not file.is_file():
         # a device or a pipe, which a file must not replace
-        written(place)
+        write_to(file)
         return
-    place = place.resolve()
-    part = place.with_name(f".part-{os.urandom(8).hex()}{place.suffix}")
+    file = file.resolve()
+    part = file.with_name(f".part-{os.urandom(8).hex()}{file.suffix}")
     try:
         with telling("wrote the result"):
-            written(part)
-            part.replace(place)
+            write_to(part)
+            part.replace(file)
     finally:
         part.unlink(missing_ok=True)
 
 
-def _writer(place: Path) -> Callable[[pl.DataFrame, Path], object]:
+def _writer(file: Path) -> Callable[[pl.DataFrame, Path], object]:
     writers: dict[str, Callable[[pl.DataFrame, Path], object]] = {
         ".csv": lambda table, part: _without_formulas(table).write_csv(part),
         ".parquet": pl.DataFrame.write_parquet,
         ".json": pl.DataFrame.write_json,
     }
-    if place.suffix not in writers:
-        kind = "kind of output"
-        raise ArgumentError.unknown(kind, place.suffix, writers)
-    return writers[place.suffix]
+    if file.suffix not in writers:
+        setting = "kind of output"
+        raise ArgumentError.unknown(setting, file.suffix, writers)
+    return writers[file.suffix]
 
 
 def _without_formulas(table: pl.DataFrame) -> pl.DataFrame:

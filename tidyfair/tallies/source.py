@@ -1,4 +1,4 @@
-"""The door: opens any frame, gives out checked columns and hands results back in the caller's kind."""
+"""The door: frames of any kind are opened here, give out checked columns and get results in their own kind."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ from tidyfair.specs.columns import EXACT, Column, are_columns, blaming_expressio
 from tidyfair.specs.groups import SIDE, Privileged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tidyfair.specs.columns import ColumnLike
 
 __all__: list[str] = []
@@ -31,7 +29,7 @@ PolarsFrame: TypeAlias = "pl.DataFrame | pl.LazyFrame | GroupBy"
 
 WEIGHT = "weight"
 FREQUENCY = "frequency"
-"""How many equal rows a row stands for."""
+"""Number of equal rows that a row stands for."""
 SQUARED = "weight squared"
 """The sum of squared weights, of rows that are counted together."""
 _EAGER = ("pandas", "pyarrow")
@@ -42,7 +40,7 @@ _PLAIN = (pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Null)
 
 @dataclass(frozen=True)
 class Source:
-    """An opened frame: where the rows are, what they are grouped by, and which kind of frame to answer with."""
+    """An opened frame with its engine, its outer groups and the kind of its results."""
 
     frame: pl.DataFrame | pl.LazyFrame | Any
     """A polars frame, or a narwhals frame of another kind."""
@@ -60,13 +58,14 @@ class Source:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the rows are in a database, a cluster or another engine that works out queries."""
+        """Whether the rows are in a database, a cluster or another engine that runs queries."""
         return self.kind not in ("polars", *_EAGER)
 
     @property
     def group_by(self) -> list[Any]:
-        """What the frame is grouped by, to be given again."""
-        return [*(column.source for column in self.outer), *([self.sides] if self.sides else [])]
+        """The outer groups as a user would write them."""
+        sources = [column.source for column in self.outer]
+        return [*sources, self.sides] if self.sides else sources
 
     @property
     def rows(self) -> int | None:
@@ -78,14 +77,14 @@ class Source:
         import narwhals.stable.v2 as nw
 
         frame: Any = self.frame
-        old = {name: new for new, name in names.items()}
-        if self.kind == "dask" and len(old) == len(names):
+        new_names = {old: new for new, old in names.items()}
+        if self.kind == "dask" and len(new_names) == len(names):
             # a column under another name would be a copy
-            return frame.select(*old).rename(old)
+            return frame.select(*new_names).rename(new_names)
         if self.kind.startswith("pyspark"):
             # dots would be parts of a name
-            names = {new: "`{}`".format(name.replace("`", "``")) for new, name in names.items()}
-        return frame.select(*(nw.col(name).alias(new) for new, name in names.items()))
+            names = {new: "`{}`".format(old.replace("`", "``")) for new, old in names.items()}
+        return frame.select(*(nw.col(old).alias(new) for new, old in names.items()))
 
     def levels(self, roots: Iterable[str]) -> dict[str, list[Any]]:
         """The levels of ordered columns of pandas, pyarrow and Dask in their order, as far as they are declared."""
@@ -94,54 +93,55 @@ class Source:
         import narwhals.stable.v2 as nw
 
         frame: Any = self.frame
-        found: dict[str, list[Any]] = {}
+        levels: dict[str, list[Any]] = {}
         for root, dtype in frame.select(*roots).collect_schema().items():
             if isinstance(dtype, nw.Enum):
-                found[root] = list(dtype.categories)
+                levels[root] = list(dtype.categories)
             elif isinstance(dtype, nw.Categorical) and self.kind in _EAGER:
-                found[root] = _dictionary(frame[root].to_native())
-        return {root: levels for root, levels in found.items() if levels}
+                levels[root] = _dictionary(frame[root].to_native())
+        return {root: of_root for root, of_root in levels.items() if of_root}
 
     def levels_of_numbers(self, columns: Mapping[str, Column | None]) -> dict[str, list[Any]]:
         """The levels of columns of numbers, which no dtype of polars carries, by the names of `columns`."""
-        there = self.columns if self.kind in (*_EAGER, "dask") else ()
-        roots = {
-            name: column.source for name, column in columns.items()
-            if column is not None and isinstance(column.source, str) and column.source in there
-        }  # fmt: skip
+        if self.kind not in (*_EAGER, "dask"):
+            return {}
+        present = self.columns
+        roots: dict[str, str] = {}
+        for name, column in columns.items():
+            if column is not None and isinstance(column.source, str) and column.source in present:
+                roots[name] = column.source
         levels = self.levels(set(roots.values())) if roots else {}
         return {name: levels[root] for name, root in roots.items() if _are_numbers(levels.get(root, []))}
 
     def with_levels(self, roots: Iterable[str]) -> Source:
-        """The same with ordered columns of Dask as numbers, or as text where its levels are neither known nor text.
+        """The same with ordered columns of Dask as numbers, or as text if the levels are unknown or of other kinds.
 
-        It does not know those of files.
+        Dask does not know the levels in files.
         """
         import narwhals.stable.v2 as nw
 
         if self.kind != "dask":
             return self
         frame: Any = self.frame
-        native, there = frame.to_native(), frame.collect_schema()
-        kinds: dict[str, Any] = {}
-        for root in (root for root in roots if isinstance(there[root], nw.Enum)):
-            levels = list(there[root].categories) if native[root].cat.known else []
+        native, schema = frame.to_native(), frame.collect_schema()
+        casts: list[Any] = []
+        for root in roots:
+            dtype = schema[root]
+            if not isinstance(dtype, nw.Enum):
+                continue
+            levels = list(dtype.categories) if native[root].cat.known else []
             if _are_numbers(levels):
-                kinds[root] = nw.Float64  # the only numbers that may be missing
+                casts.append(nw.col(root).cast(nw.Float64))  # the only numbers that may be missing
             elif not levels or not _is_text(levels):
-                kinds[root] = nw.String
-        casts = [nw.col(root).cast(kind) for root, kind in kinds.items()]
+                casts.append(nw.col(root).cast(nw.String))
         return replace(self, frame=frame.with_columns(*casts)) if casts else self
 
     def select(self, wanted: Mapping[str, tuple[str, Column]]) -> pl.LazyFrame:
-        """The wanted columns and nothing else, under names of ours: `{name: (role, column)}`.
+        """The wanted columns and nothing else, under internal names: `{name: (role, column)}`.
 
         NaN becomes null, except in weights, where it is an error later on.
         """
-        columns = self.columns
-        for role, column in wanted.values():
-            column.check(columns, role)
-        frame = self._as_polars({root for _, column in wanted.values() for root in column.roots})
+        frame = self._checked(wanted)
         chosen = frame.lazy().select(column.expr.alias(name) for name, (_, column) in wanted.items())
         with blaming_expressions(wanted):
             schema = chosen.collect_schema()
@@ -151,28 +151,33 @@ class Source:
         return chosen.with_columns(pl.col(floats).fill_nan(None)) if floats else chosen
 
     def here(self, wanted: Mapping[str, tuple[str, Column]]) -> Source:
-        """The same as a polars frame, of which the wanted columns are there."""
+        """The same as a polars frame that has the wanted columns."""
+        return replace(self, frame=self._checked(wanted), kind="polars")
+
+    def _checked(self, wanted: Mapping[str, tuple[str, Column]]) -> pl.DataFrame | pl.LazyFrame:
+        """A polars frame with at least the wanted columns, which must exist."""
         columns = self.columns
+        roots: set[str] = set()
         for role, column in wanted.values():
             column.check(columns, role)
-        frame = self._as_polars({root for _, column in wanted.values() for root in column.roots})
-        return replace(self, frame=frame, kind="polars")
+            roots |= {*column.roots}
+        return self._as_polars(roots)
 
     def columns_in_memory(
         self, wanted: Mapping[str, tuple[str, Column]]
     ) -> tuple[dict[str, pl.Series], dict[str, pl.DataType]] | None:
-        """The wanted columns of a polars frame in memory, under names of ours, and their dtypes.
+        """The wanted columns of a polars frame in memory, under internal names, and their dtypes.
 
-        None if some are yet to be made.
+        None if the frame is lazy or a column is an expression.
         """
         frame = self.frame
         if not isinstance(frame, pl.DataFrame):
             return None
-        there, columns, schema = frame.columns, dict[str, pl.Series](), dict[str, pl.DataType]()
+        present, columns, schema = frame.columns, dict[str, pl.Series](), dict[str, pl.DataType]()
         for name, (role, column) in wanted.items():
             if not isinstance(column.source, str):
                 return None
-            column.check(there, role)
+            column.check(present, role)
             columns[name] = frame[column.source]
             # asked for once, as the answer lists all levels
             schema[name] = columns[name].dtype
@@ -185,7 +190,7 @@ class Source:
         return self.select(wanted).collect()
 
     def some_rows(self, wanted: Mapping[str, tuple[str, Column]], count: int) -> pl.DataFrame:
-        """Some rows of the wanted columns: every so many of a frame in memory, the first of another."""
+        """A sample of the wanted columns: rows at equal steps of a frame in memory, the first rows of another."""
         frame: Any = self.frame
         if self.is_elsewhere or isinstance(frame, pl.LazyFrame):
             frame = frame.head(count)
@@ -201,19 +206,19 @@ class Source:
         """A polars frame without rows, whose columns are some of those of the frame."""
         import narwhals.stable.v2 as nw
 
-        there: Any = cast("Any", self.frame).collect_schema()
-        kinds: dict[str, Any] = {}
+        schema: Any = cast("Any", self.frame).collect_schema()
+        dtypes: dict[str, Any] = {}
         for root in roots:
-            dtype = there[root]
+            dtype = schema[root]
             if isinstance(dtype, nw.Duration):
-                kinds[root] = pl.Object()  # months and days of a database are no time that polars knows
+                dtypes[root] = pl.Object()  # months and days of a database are no time that polars knows
             elif isinstance(dtype, nw.Unknown):
-                kinds[root] = self._looked_up(root)
+                dtypes[root] = self._looked_up(root)
             elif isinstance(dtype, nw.Datetime) and dtype.time_unit == "s":
-                kinds[root] = pl.Datetime("ms")  # polars knows no seconds
+                dtypes[root] = pl.Datetime("ms")  # polars knows no seconds
             else:
-                kinds[root] = nw.Schema({root: dtype}).to_polars()[root]
-        return replace(self, frame=pl.DataFrame(schema=kinds), kind="polars")
+                dtypes[root] = nw.Schema({root: dtype}).to_polars()[root]
+        return replace(self, frame=pl.DataFrame(schema=dtypes), kind="polars")
 
     def _looked_up(self, root: str) -> Any:
         """The dtype of a column that narwhals does not know, by asking for none of its rows."""
@@ -230,8 +235,9 @@ class Source:
 
     def restore(self, result: pl.DataFrame) -> Any:
         """A result in the caller's kind; lazy input is answered with a polars frame."""
-        kinds: dict[str, Callable[[], Any]] = dict(zip(_EAGER, (result.to_pandas, result.to_arrow), strict=True))
-        return kinds[self.kind]() if self.kind in kinds else result
+        if self.kind == "pandas":
+            return result.to_pandas()
+        return result.to_arrow() if self.kind == "pyarrow" else result
 
     def _as_polars(self, needed: set[str]) -> pl.DataFrame | pl.LazyFrame:
         if isinstance(self.frame, pl.DataFrame | pl.LazyFrame):
@@ -272,89 +278,96 @@ class Source:
         for name in named:
             _check_width(name, native[name].dtype if self.kind == "pandas" else native.schema.field(name).type)
         # ordered columns would lose their levels on the way; those of numbers are the numbers
-        levels = self.levels(named)
-        values = {name: _as_series(name, each) for name, each in levels.items()}
-        coded = [name for name in levels if isinstance(frame.schema[name], nw.Enum)]
+        levels = {name: _as_series(name, values) for name, values in self.levels(named).items()}
+        # by their codes, which is a hundred times as fast as by their texts
+        coded: dict[str, pl.Series] = {}
+        for name, values in levels.items():
+            if isinstance(frame.schema[name], nw.Enum):
+                coded[name] = _gathered(values, frame[name].to_native().cat.codes)
         others = [name for name in named if name not in coded]
         plain = _named(frame.select(*others), others) if others else pl.DataFrame()
-        # by their places, which is a hundred times as fast as by their texts
-        placed = {name: _gathered(values[name], frame[name].to_native().cat.codes) for name in coded}
-        kinds = {name: values[name].dtype for name in levels if name not in coded}
-        columns = {column.name: column for column in plain.cast(pl.Schema(kinds))} | placed
+        dtypes = {name: values.dtype for name, values in levels.items() if name not in coded}
+        columns = {column.name: column for column in plain.cast(pl.Schema(dtypes))} | coded
         return pl.DataFrame({name: columns[name] for name in named})
 
 
-def _check_plain(role: str, column: Column, kind: pl.DataType) -> None:
+def _check_plain(role: str, column: Column, dtype: pl.DataType) -> None:
     """Refuse columns of lists, structs and objects."""
-    if not (kind.is_numeric() or kind.is_temporal() or isinstance(kind, _PLAIN)):
-        msg = f"`{role}`: the column {column.name!r} has dtype {kind}; it needs one plain value a row."
+    if not (dtype.is_numeric() or dtype.is_temporal() or isinstance(dtype, _PLAIN)):
+        msg = f"`{role}`: the column {column.name!r} has dtype {dtype}; it needs one plain value a row."
         raise ColumnError(msg)
 
 
-def _check_width(name: str, kind: object) -> None:
+def _check_width(name: str, dtype: object) -> None:
     """Refuse numbers with more digits than polars has, over which it would panic."""
-    if _TOO_WIDE in str(kind):
-        msg = f"{name!r} is {kind}, which has more digits than polars can hold; cast it to decimal128 or float first."
+    if _TOO_WIDE in str(dtype):
+        msg = f"{name!r} is {dtype}, which has more digits than polars can hold; cast it to decimal128 or float first."
         raise ColumnError(msg)
 
 
 def _named(frame: Any, names: list[str]) -> pl.DataFrame:
-    """The frame in polars; an empty name would become another one on the way, and not be found again."""
+    """The frame in polars; names are set at the end, because an empty one would be replaced on the way."""
     import narwhals.stable.v2 as nw
 
     if "" not in names:
         return frame.to_polars()
-    found = frame.select(nw.col(name).alias(f"c{place}") for place, name in enumerate(names)).to_polars()
-    found.columns = names
-    return found
+    renamed = frame.select(nw.col(name).alias(f"c{index}") for index, name in enumerate(names)).to_polars()
+    renamed.columns = names
+    return renamed
 
 
 def _are_numbers(levels: list[Any]) -> bool:
     """Whether levels are all numbers of one kind, or all truth values."""
-    return any(bool(levels) and all(type(each) is kind for each in levels) for kind in (bool, int, float))
+    types = {type(level) for level in levels}
+    return len(types) == 1 and types <= {bool, int, float}
 
 
 def _is_text(levels: list[Any]) -> bool:
-    return all(isinstance(each, str) for each in levels)
+    return all(isinstance(level, str) for level in levels)
 
 
 def _as_series(name: str, levels: list[Any]) -> pl.Series:
-    """Levels as a column: numbers as they are, and else as an Enum of them."""
+    """Levels as a column: numbers as they are, others as an Enum."""
     if _are_numbers(levels):
         return pl.Series(name, levels)
-    texts = [str(each) for each in levels]
+    texts = [str(level) for level in levels]
     return pl.Series(name, texts, pl.Enum(texts))
 
 
 def _dictionary(column: Any) -> list[Any]:
-    """The levels of an ordered dictionary of Arrow, of which each part may hold some; nothing if it is none."""
-    kind: Any = getattr(getattr(column, "dtype", None), "pyarrow_dtype", None) or getattr(column, "type", None)
-    if not getattr(kind, "ordered", False):
+    """The levels of an ordered dictionary of Arrow, of which each chunk may hold some; empty for other columns."""
+    pandas_dtype = getattr(column, "dtype", None)
+    dtype: Any = getattr(pandas_dtype, "pyarrow_dtype", None) or getattr(column, "type", None)
+    if not getattr(dtype, "ordered", False):
         return []
     array = sys.modules["pyarrow"].array(column) if hasattr(column, "dtype") else column
-    parts: list[list[Any]] = [each.dictionary.to_pylist() for each in getattr(array, "chunks", [array])]
-    levels = max(parts, key=len) if parts else list[Any]()
+    chunks: list[list[Any]] = [chunk.dictionary.to_pylist() for chunk in getattr(array, "chunks", [array])]
+    levels = max(chunks, key=len, default=list[Any]())
     if not (_is_text(levels) or _are_numbers(levels)):
         return []  # dates and the like come over as they are
-    known = {*levels}
-    return levels if len(known) == len(levels) and all(known.issuperset(part) for part in parts) else []
+    distinct = {*levels}
+    has_all = all(distinct.issuperset(chunk) for chunk in chunks)
+    return levels if has_all and len(distinct) == len(levels) else []
 
 
 def _gathered(values: pl.Series, codes: Any) -> pl.Series:
-    """The values at some places; those below zero are missing."""
+    """The values of codes; those below zero are missing."""
     return values.gather(pl.Series(codes.to_numpy()).cast(pl.UInt32, strict=False))
 
 
-def whole_frequencies(given: pl.Series, column: Column, most: float, often: pl.Series | None = None) -> pl.Series:
-    """How many equal rows each row stands for, as whole numbers that add up to `most` rows at most.
+def whole_frequencies(values: pl.Series, column: Column, most: float, often: pl.Series | None = None) -> pl.Series:
+    """Check frequencies: whole numbers that add up to `most` rows at most.
 
-    Where a row itself is there several times, `often` says so.
+    With `often`, the number of times that each row itself occurs, they are multiplied by it.
     """
-    whole = given.cast(pl.Int64, strict=False) if given.dtype.is_numeric() else pl.Series([None], dtype=pl.Int64)
-    known = not whole.null_count() and (whole == given).all() and (whole >= 0).all()
-    counted = whole.cast(pl.Float64) if often is None or not known else whole.cast(pl.Float64) * often
-    if not known or counted.sum() > most:
-        why = f"add up to more than {most:g} rows" if known else "are not all whole numbers of 0 or more"
+    is_numeric = values.dtype.is_numeric()
+    whole = values.cast(pl.Int64, strict=False) if is_numeric else pl.Series([None], dtype=pl.Int64)
+    are_counts = not whole.null_count() and (whole == values).all() and (whole >= 0).all()
+    rows = whole.cast(pl.Float64)
+    if often is not None and are_counts:
+        rows = rows * often
+    if not are_counts or rows.sum() > most:
+        why = f"add up to more than {most:g} rows" if are_counts else "are not all whole numbers of 0 or more"
         msg = (
             f"`frequency_weights`: the values of {column.name!r} {why}; they say how many equal rows a row stands for. "
             "Other weights are `case_weights=`."
@@ -364,7 +377,7 @@ def whole_frequencies(given: pl.Series, column: Column, most: float, often: pl.S
 
 
 def collected(frame: Any) -> pl.DataFrame:
-    """What a query of another engine gives, in polars."""
+    """The result of a query of another engine, in polars."""
     return frame.collect("polars").to_native()
 
 
@@ -389,13 +402,15 @@ def open_frame(
 
 
 def _keys_of(grouped: list[Any] | None, group_by: object) -> list[Any]:
-    """What rows are grouped by, on the frame or by the argument."""
-    if grouped is None:
-        return [] if group_by is None else list(group_by) if are_columns(group_by) else [group_by]
-    if group_by is not None:
-        msg = "The data are already grouped; write the grouping once, on the frame or as `group_by=`."
-        raise ArgumentError(msg)
-    return grouped
+    """The keys of the outer groups, given on the frame or by the argument."""
+    if grouped is not None:
+        if group_by is not None:
+            msg = "The data are already grouped; write the grouping once, on the frame or as `group_by=`."
+            raise ArgumentError(msg)
+        return grouped
+    if group_by is None:
+        return []
+    return list(group_by) if are_columns(group_by) else [group_by]
 
 
 def _outer(keys: list[Any]) -> tuple[tuple[Column, ...], list[Privileged]]:
@@ -410,27 +425,27 @@ def _outer(keys: list[Any]) -> tuple[tuple[Column, ...], list[Privileged]]:
     return outer, sides
 
 
-def _no_frame(given: object, error: Exception) -> ArgumentError | ColumnError:
-    """What is wrong with data that are no frame, and what to write instead."""
-    module, kind = type(given).__module__.partition(".")[0], type(given).__name__
-    is_frame = hasattr(given, "columns")
+def _no_frame(data: object, error: Exception) -> ArgumentError | ColumnError:
+    """The error for data that are no frame, with the call to write instead."""
+    module, kind = type(data).__module__.partition(".")[0], type(data).__name__
+    is_frame = hasattr(data, "columns")
     if module in _EAGER and is_frame:
         return ColumnError(f"The {module} frame cannot be read: {error}")
-    what = f"`data` is a {kind if module == 'builtins' else f'{module}.{kind}'}"
-    if hasattr(given, "table"):
+    full_name = kind if module == "builtins" else f"{module}.{kind}"
+    if hasattr(data, "table"):
         way_out = ', which has many tables: name one of them, `(con, "table")` or `con.table("table")`.'
-    elif isinstance(given, str | PathLike):
+    elif isinstance(data, str | PathLike):
         way_out = ": read the file first, as `pl.scan_parquet(path)` or `pl.scan_csv(path)` does."
-    elif isinstance(given, Mapping) or (isinstance(given, list) and given and isinstance(given[0], Mapping)):
+    elif isinstance(data, Mapping) or (isinstance(data, list) and data and isinstance(data[0], Mapping)):
         way_out = ": make it a frame first, `pl.DataFrame(data)`."
-    elif not is_frame and (isinstance(given, Sequence) or hasattr(given, "__array__")):
+    elif not is_frame and (isinstance(data, Sequence) or hasattr(data, "__array__")):
         way_out = ", no frame: arrays are given to `.arrays(…)`, as in `accuracy.arrays(truth, estimate)`."
     else:
         way_out = (
             "; tidyfair opens polars frames (eager, lazy, grouped), pandas frames (also grouped), pyarrow tables, and "
             "what narwhals opens of DuckDB, Spark, Dask and Ibis. Turn it into one of these first."
         )
-    return ArgumentError(what + way_out)
+    return ArgumentError(f"`data` is a {full_name}{way_out}")
 
 
 def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
@@ -448,7 +463,7 @@ def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
 
 
 def _keys_of_polars(data: GroupBy) -> list[Any]:
-    """What a polars frame is grouped by."""
+    """The keys of a grouped polars frame."""
     if data.predicates is not None:
         raise ArgumentError(_regroup("having()"))
     keys = list[Any]()
@@ -470,7 +485,7 @@ def _ungrouped_pandas(grouped: Any) -> tuple[object, list[Any]]:
 
 def _named_table(pair: tuple[Any, ...]) -> object:
     """The table that a connection has under a name."""
-    if not any(hasattr(each, "table") or isinstance(each, str) for each in pair):
+    if not any(hasattr(item, "table") or isinstance(item, str) for item in pair):
         return pair  # something else, such as an array
     if len(pair) != 2 or not hasattr(pair[0], "table") or not isinstance(pair[1], str):
         msg = "A pair is a connection, of DuckDB, Spark or Ibis, and the name of a table."
@@ -478,12 +493,12 @@ def _named_table(pair: tuple[Any, ...]) -> object:
     return pair[0].table(pair[1])
 
 
-def _regroup(what: str) -> str:
-    return f'{what} cannot be read as outer groups; pass the frame itself and `group_by=["column", …]`.'
+def _regroup(grouping: str) -> str:
+    return f'{grouping} cannot be read as outer groups; pass the frame itself and `group_by=["column", …]`.'
 
 
 def from_arrays(arrays: Mapping[str, object]) -> pl.DataFrame:
-    """Arrays, and what becomes one, as the columns of a frame."""
+    """Arrays, and lists or series, as the columns of a frame."""
     columns = [_from_array(text("by", name), values) for name, values in arrays.items()]
     if not columns:
         msg = "There are no arrays: give the truth, the estimate or the scores, and what they are grouped by."
@@ -538,13 +553,13 @@ def _from_numpy(name: str, values: Any) -> pl.Series:
 
 
 def _from_list(name: str, values: list[Any]) -> pl.Series:
-    found = _of_one_kind(name, values)
-    if found.dtype.is_float() and (found.abs() >= EXACT).any():
-        whole = (int(each) for each in values if isinstance(each, Integral))
-        if any(int(float(each)) != each for each in whole):
+    column = _of_one_kind(name, values)
+    if column.dtype.is_float() and (column.abs() >= EXACT).any():
+        whole = [int(value) for value in values if isinstance(value, Integral)]
+        if any(int(float(value)) != value for value in whole):
             msg = f"`{name}` holds floats, and whole numbers that floats cannot tell apart; bring them to one kind."
             raise ColumnError(msg)
-    return found
+    return column
 
 
 def _of_one_kind(name: str, values: list[Any]) -> pl.Series:
@@ -554,15 +569,16 @@ def _of_one_kind(name: str, values: list[Any]) -> pl.Series:
         plain = list(map(_unwrapped, values))
     if all(not isinstance(value, bool) and isinstance(value, Integral) for value in plain):
         return pl.Series(name, plain, dtype=pl.UInt128 if max(plain) > _LARGEST else pl.Int128)
-    known = list(map(_nan_as_null, plain))
-    there = [value for value in known if value is not None]
-    if all(isinstance(value, Real) for value in there):
-        return pl.Series(name, [None if value is None else float(value) for value in known], dtype=pl.Float64)
-    kinds = sorted({type(value).__name__ for value in there})
-    if len(kinds) > 1:
-        msg = f"`{name}` holds values of several kinds: {', '.join(kinds)}; bring them to one."
+    with_nulls = list(map(_nan_as_null, plain))
+    present = [value for value in with_nulls if value is not None]
+    if all(isinstance(value, Real) for value in present):
+        floats = [None if value is None else float(value) for value in with_nulls]
+        return pl.Series(name, floats, dtype=pl.Float64)
+    types = sorted({type(value).__name__ for value in present})
+    if len(types) > 1:
+        msg = f"`{name}` holds values of several kinds: {', '.join(types)}; bring them to one."
         raise ColumnError(msg)
-    return pl.Series(name, known)
+    return pl.Series(name, with_nulls)
 
 
 def _unwrapped(value: Any) -> Any:
@@ -571,5 +587,5 @@ def _unwrapped(value: Any) -> Any:
 
 
 def _nan_as_null(value: Any) -> Any:
-    """NaN is how pandas and numpy write what is missing."""
+    """Null in place of NaN, which stands for a missing value in pandas and numpy."""
     return None if isinstance(value, float) and math.isnan(value) else value
