@@ -1,4 +1,4 @@
-"""The pass over the data: one `group_by` makes a tally."""
+"""The pass over the data: one `group_by` that makes a tally."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ from tidyfair.tallies.tally import BLOCK, LABELS, TRUTH, Key, Scores, Tally, che
 from tidyfair.tallies.thresholds import ESTIMATE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from polars._typing import EngineType
 
     from tidyfair.specs.groups import Privileged
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _Wanted: TypeAlias = "dict[str, tuple[str, Column]]"
-"""The columns that are read, under names of ours, and what the user calls their role."""
+"""The columns that are read, `{internal name: (role, column)}`."""
 _SAMPLE = 1_000
 _MOST_REPEATED, _MOST_COUNTED = 5 * 10**7, 2**62
 _EXACT = 2.0**53
@@ -71,14 +73,13 @@ def count(
 ) -> Tally:
     """Count the rows of a frame in one pass; with a cut the labels are made from the score.
 
-    With `blocks`, a seed, rows are put into random parts that are one more key. With `frequencies` a row counts as
-    often as it says.
+    With `blocks`, a seed, rows are put into random parts that are one more key. With `frequencies` each row stands
+    for so many equal rows.
     """
     declared = source.levels_of_numbers({TRUTH: truth, ESTIMATE: estimate})
-    nothing = pl.DataFrame()
     empty = Tally(
-        nothing, keys, truth, estimate, cut, weights, scores, needs, sides=source.sides, declared=declared
-    )  # fmt: skip
+        pl.DataFrame(), keys, truth, estimate, cut, weights, scores, needs, sides=source.sides, declared=declared
+    )
     order = _Order(empty, frequencies, blocks)
     if source.is_elsewhere:
         return _elsewhere(source, order)
@@ -90,10 +91,10 @@ def count(
 
 @dataclass(frozen=True, eq=False)
 class _Order:
-    """One pass over the rows: what is read, and what is made of it."""
+    """The specification of one pass over the rows: the columns to be read, and the tally to be made."""
 
     tally: Tally
-    """What is to be counted, without cells."""
+    """The tally to be made, without cells."""
     frequencies: Column | None
     blocks: int | None
 
@@ -101,22 +102,26 @@ class _Order:
     def wanted(self) -> _Wanted:
         """The columns that are counted or summed."""
         tally, needs = self.tally, self.tally.needs
-        said = {"by": "by", "cluster": "cluster"}
-        wanted = {f"k{index}": (said.get(key.role, "group_by"), key.column) for index, key in enumerate(tally.keys)}
-        numbers = {TRUTH: ACTUAL, ESTIMATE: PREDICTED} if needs.numbers else {TRUTH: TRUTH, ESTIMATE: ESTIMATE}
-        named = {numbers[TRUTH]: tally.truth, numbers[ESTIMATE]: tally.estimate, WEIGHT: tally.weights}
-        roles = {ACTUAL: TRUTH, PREDICTED: ESTIMATE, WEIGHT: "case_weights", FREQUENCY: "frequency_weights"}
-        named |= {FREQUENCY: self.frequencies}
-        wanted |= {name: (roles.get(name, name), column) for name, column in named.items() if column is not None}
+        wanted: _Wanted = {}
+        for index, key in enumerate(tally.keys):
+            role = key.role if key.role in {"by", "cluster"} else "group_by"
+            wanted[f"k{index}"] = (role, key.column)
+        optional = [
+            (ACTUAL if needs.numbers else TRUTH, "truth", tally.truth),
+            (PREDICTED if needs.numbers else ESTIMATE, "estimate", tally.estimate),
+            (WEIGHT, "case_weights", tally.weights),
+            (FREQUENCY, "frequency_weights", self.frequencies),
+        ]
+        wanted |= {name: (role, column) for name, role, column in optional if column is not None}
         if tally.scores is not None and (needs.scores or tally.cut is not None):
-            wanted |= {f"s{place}": ("probs", column) for place, column in enumerate(tally.scores.columns)}
-        return wanted | {f"f{index}": ("features", column) for index, column in enumerate(self.features)}
+            wanted |= _numbered("s", "probs", tally.scores.columns)
+        return wanted | _numbered("f", "features", self.features)
 
     @cached_property
     def groups(self) -> _Wanted:
         """The columns whose groups have thresholds of their own."""
         cut = self.tally.cut
-        return {f"t{index}": ("threshold", column) for index, column in enumerate(cut.by if cut else ())}
+        return _numbered("t", "threshold", cut.by if cut else ())
 
     @property
     def every(self) -> _Wanted:
@@ -125,9 +130,12 @@ class _Order:
 
     @cached_property
     def features(self) -> list[Column]:
-        """The columns that say which rows are alike."""
-        pools = [term.neighborhood for term in self.tally.needs.compared if term.neighborhood]
-        return list(dict.fromkeys(column for pool in pools for column in pool.features))
+        """The columns in which distances between rows are taken."""
+        columns: dict[Column, None] = {}
+        for term in self.tally.needs.compared:
+            if term.neighborhood:
+                columns |= dict.fromkeys(term.neighborhood.features)
+        return list(columns)
 
     @property
     def read_scores(self) -> Scores | None:
@@ -136,40 +144,47 @@ class _Order:
 
     @property
     def bins(self) -> int | None:
-        """How many bins scores are counted in."""
+        """Number of bins that scores are counted in, or None."""
         return self.tally.scores.bins if self.tally.scores else None
 
     @property
     def labels(self) -> dict[str, Column]:
-        """The columns of labels that are labels only if they look like it."""
+        """The columns of labels whose values must look like labels."""
         tally = self.tally
         named = {} if tally.needs.numbers else {TRUTH: tally.truth, ESTIMATE: tally.estimate}
         return {name: column for name, column in named.items() if column is not None and name not in tally.declared}
 
     @property
     def of_labels_only(self) -> bool:
-        """Whether nothing but rows of combinations of keys and labels is counted."""
+        """Whether only rows are counted, by keys and labels."""
         tally = self.tally
         plain = tally.cut is None and tally.weights is None and self.frequencies is None and self.blocks is None
         return plain and not tally.needs.anything
 
     @property
     def repeats_rows(self) -> bool:
-        """Whether a row that counts several times is read so often: sums of equal rows are products, orders are not."""
+        """Whether a row with a frequency is repeated: sums of equal rows are products, ranks are not."""
         tally = self.tally
         looks_at_rows = bool(tally.needs.rows or tally.needs.compared or self.bins)
         ranked = tally.cut is not None and tally.cut.way != "threshold"
         return self.blocks is not None or looks_at_rows or tally.weights is not None or ranked
 
 
+def _numbered(prefix: str, role: str, columns: Iterable[Column]) -> _Wanted:
+    return {f"{prefix}{index}": (role, column) for index, column in enumerate(columns)}
+
+
 def _labels_in_memory(source: Source, order: _Order) -> pl.DataFrame | None:
-    """Counts of labels straight from columns in memory; None where the columns, or checks of them, ask for a query."""
-    there = source.columns_in_memory(order.wanted) if order.wanted else None
-    return None if there is None else count_in_memory(*there, "n")
+    """Counts of labels straight from columns in memory; None where the columns, or checks of them, need a query."""
+    in_memory = source.columns_in_memory(order.wanted) if order.wanted else None
+    if in_memory is None:
+        return None
+    columns, schema = in_memory
+    return count_in_memory(columns, schema, "n")
 
 
 def _here(source: Source, order: _Order) -> Tally:
-    """What is counted of a polars frame by queries."""
+    """Count a polars frame by queries."""
     tally, wanted = order.tally, order.wanted
     engine = engine_for(source.rows)
     frame = source.select(order.every)
@@ -192,7 +207,7 @@ def _here(source: Source, order: _Order) -> Tally:
 
 
 def _decided(frame: pl.LazyFrame, order: _Order, engine: EngineType) -> pl.LazyFrame:
-    """The frame with the labels that a cut makes of its scores."""
+    """Add the labels that a cut makes of scores."""
     tally, cut = order.tally, order.tally.cut
     if cut is None:
         return frame
@@ -206,7 +221,7 @@ def _decided(frame: pl.LazyFrame, order: _Order, engine: EngineType) -> pl.LazyF
 def _with_rows(
     frame: pl.LazyFrame, order: _Order, keys: tuple[Key, ...], engine: EngineType
 ) -> tuple[pl.LazyFrame, pl.DataFrame | None]:
-    """The frame, read once where rows are looked at one by one; and its rows, where they are kept."""
+    """The frame, read once if single rows are needed; and its rows, if the tally keeps them."""
     needs = order.tally.needs
     kept = needs.rows and not order.bins
     if not (needs.compared or kept):
@@ -220,9 +235,9 @@ def _with_rows(
 def _bins(
     frame: pl.LazyFrame, order: _Order, keys: tuple[Key, ...], rows: int | None
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """The rows counted by bins of their scores and, if that is all there is to count, the cells."""
+    """Rows counted by bins of their scores and, if nothing else is to be counted, the cells."""
     scores, needs = order.tally.scores, order.tally.needs
-    names = [f"s{place}" for place in range(len(scores.columns) if scores else 0)]
+    names = [f"s{index}" for index in range(len(scores.columns) if scores else 0)]
     own = [*(f"k{index}" for index in range(len(keys))), TRUTH]
     with blaming_expressions(order.wanted):
         counts, cells = binned(frame, own, names, order.bins or 0, rows)
@@ -233,9 +248,9 @@ def _bins(
 
 
 def _elsewhere(source: Source, order: _Order) -> Tally:
-    """What another engine has counted or, where that is not enough, what is counted of its distinct rows.
+    """Count by another engine or, if sums are not enough, count its distinct rows.
 
-    Wrong columns are noticed as they are in any frame, in one without rows.
+    Columns are checked as those of any frame are, on a polars frame without rows.
     """
     tally, needs, cut = order.tally, order.tally.needs, order.tally.cut
     if needs.order:
@@ -244,15 +259,15 @@ def _elsewhere(source: Source, order: _Order) -> Tally:
         column.check(source.columns, role)
     roots = {root for _, column in order.every.values() for root in column.roots}
     source = source.with_levels(roots)
-    nobody = source.emptied(roots).select(order.every)
-    exact = _exact(nobody, order.wanted)
-    nobody = _as_numbers(nobody, order.wanted, decided=cut is not None and not needs.scores)
-    _weighable(nobody, tally.weights, None, "in-memory", repeat=False)
+    no_rows = source.emptied(roots).select(order.every)
+    exact = _exact(no_rows, order.wanted)
+    no_rows = _as_numbers(no_rows, order.wanted, decided=cut is not None and not needs.scores)
+    _weighable(no_rows, tally.weights, None, "in-memory", repeat=False)
     cells = None
     if order.blocks is None:
         scores = len(order.read_scores.columns) if order.read_scores else 0
-        summed_up = replace(needs, rows=False) if order.bins else needs
-        cells = pushed_down(source, order.every, summed_up, cut, scores, tally.declared)
+        sums_needed = replace(needs, rows=False) if order.bins else needs
+        cells = pushed_down(source, order.every, sums_needed, cut, scores, tally.declared)
     if cells is None:
         rows, often = distinct_rows(source, order.every)
         return _here(rows, replace(order, frequencies=often))
@@ -261,7 +276,7 @@ def _elsewhere(source: Source, order: _Order) -> Tally:
 
 
 def _finished(tally: Tally, cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) -> Tally:
-    """The tally with its cells, which are checked."""
+    """Check the cells and put them into the tally."""
     if tally.weights is not None:
         _check_weights(cells, tally.weights)
         cells = cells.drop("least", "known")
@@ -279,12 +294,12 @@ def recounted(tally: Tally, rows: pl.DataFrame, keys: tuple[Key, ...]) -> Tally:
 
 
 def _made_by(cut: Cut | None) -> dict[str, Levels]:
-    """The estimates that a list of cuts makes."""
+    """The levels of the estimates that a list of thresholds makes."""
     return {ESTIMATE: cut.codes} if cut is not None and cut.codes is not None else {}
 
 
 def _arranged(cells: pl.DataFrame, keys: tuple[Key, ...]) -> pl.DataFrame:
-    """The cells with keys and labels first, there or not."""
+    """The cells with keys and labels first; absent labels are null."""
     if missing := [name for name in LABELS if name not in cells.columns]:
         cells = cells.with_columns(pl.lit(None).alias(name) for name in missing)
     order = [*(f"k{index}" for index in range(len(keys))), *LABELS]
@@ -304,7 +319,7 @@ def _cells(
 ) -> pl.DataFrame:
     """One row for each combination of keys and labels, with everything that is summed.
 
-    `known` are the labels that there can be, `rows` is how many rows there are, where they are in memory.
+    `known` are the possible labels, `rows` is the number of rows in memory.
     """
     columns = frame.collect_schema().names()
     scored = len(scores.columns) if scores is not None else 0
@@ -316,7 +331,8 @@ def _cells(
         sums += summed(quantities(needs, scored, weighted=measure is not None))
         frame = frame.with_columns(pl.col(measure).cast(pl.Float64).alias(MEASURE)) if measure else frame
         columns = frame.collect_schema().names()
-    values = {WEIGHT, FREQUENCY, MEASURE, ACTUAL, PREDICTED, *(f"s{place}" for place in range(len(columns)))}
+    values = {WEIGHT, FREQUENCY, MEASURE, ACTUAL, PREDICTED}
+    values |= {f"s{index}" for index in range(len(columns))}
     values |= {term.column for term in needs.compared}
     by = [name for name in columns if name not in values]
     with blaming_expressions(wanted):
@@ -326,7 +342,7 @@ def _cells(
 
 
 def _counts(columns: list[str]) -> list[pl.Expr]:
-    """How many rows a cell has, and their weights."""
+    """Number of rows of a cell, and their weights."""
     counts = pl.col(FREQUENCY).sum() if FREQUENCY in columns else pl.len()
     sums = [counts.cast(pl.Int64).alias("n")]
     if WEIGHT in columns:
@@ -336,21 +352,20 @@ def _counts(columns: list[str]) -> list[pl.Expr]:
 
 
 def _with_presence(frame: pl.LazyFrame, columns: list[str], needs: Needs, scored: int) -> pl.LazyFrame:
-    """The frame with keys that say which scores and numbers are there, as missing labels are keys."""
-    there = dict[str, pl.Expr]()
+    """Add keys that are true where scores and numbers are present, and null where they are missing, as labels are."""
+    present: dict[str, pl.Expr] = {}
     if scored:
-        there[SCORE] = pl.all_horizontal(pl.col(f"s{place}").is_not_null() for place in range(scored))
-    missing = list[str]()
-    if needs.numbers:
-        numbers = {TRUTH: ACTUAL, ESTIMATE: PREDICTED}
-        there |= {name: pl.col(number).is_not_null() for name, number in numbers.items() if number in columns}
-        missing = [number for number in numbers.values() if number not in columns]
-    if not there and not missing:
+        present[SCORE] = pl.all_horizontal(pl.col(f"s{index}").is_not_null() for index in range(scored))
+    absent: list[str] = []
+    for key, number in ((TRUTH, ACTUAL), (ESTIMATE, PREDICTED)) if needs.numbers else ():
+        if number in columns:
+            present[key] = pl.col(number).is_not_null()
+        else:
+            absent.append(number)
+    if not present and not absent:
         return frame
-    return frame.with_columns(
-        *(pl.lit(None, pl.Float64).alias(name) for name in missing),
-        *(pl.when(known).then(statement=True).alias(name) for name, known in there.items()),
-    )
+    keys = [pl.when(is_present).then(statement=True).alias(key) for key, is_present in present.items()]
+    return frame.with_columns(*(pl.lit(None, pl.Float64).alias(name) for name in absent), *keys)
 
 
 def _with_moments(
@@ -376,7 +391,7 @@ def _with_moments(
 
 
 def _in_blocks(rows: pl.DataFrame, name: str, seed: int) -> pl.DataFrame:
-    """The rows with a random block for each, whatever their order: equal rows may change places."""
+    """Assign rows to random blocks, whatever their order: equal rows may be swapped."""
     import numpy as np
 
     rows = rows.sort(pl.all(), nulls_last=True)
@@ -387,43 +402,51 @@ def _in_blocks(rows: pl.DataFrame, name: str, seed: int) -> pl.DataFrame:
 def _compared(
     rows: pl.DataFrame, needs: Needs, features: list[Column], keys: tuple[Key, ...], sides: Privileged | None
 ) -> pl.DataFrame:
-    """The rows with the quantities for which each is compared with others of its outer group."""
+    """Add the quantities for which a row is compared with others of its outer group."""
     if not needs.compared:
         return rows
     names = {f"f{index}": column.name for index, column in enumerate(features)}
     check_features(rows, names, "distances need")
-    placed, together = rows, [f"k{index}" for index, key in enumerate(keys) if key.role == "outer"]
+    with_sides = rows
+    together = [f"k{index}" for index, key in enumerate(keys) if key.role == "outer"]
     if sides is not None:
-        own = [f"k{index}" for index, key in enumerate(keys) if key.role == "side"]
-        placed, together = rows.with_columns(sides.side(rows[own]).alias(SIDE)), [*together, SIDE]
+        conditions = [f"k{index}" for index, key in enumerate(keys) if key.role == "side"]
+        with_sides = rows.with_columns(sides.side(rows[conditions]).alias(SIDE))
+        together.append(SIDE)
     for term in needs.compared:
         pool = term.neighborhood
         if pool is not None:
-            near = [f"f{features.index(column)}" for column in pool.features]
-            found = other_labels(placed, near, ESTIMATE, together, pool.n_neighbors)
-            rows = rows.with_columns(found.alias(term.column))
+            columns = [f"f{features.index(column)}" for column in pool.features]
+            share = other_labels(with_sides, columns, ESTIMATE, together, pool.n_neighbors)
+            rows = rows.with_columns(share.alias(term.column))
     return rows.drop(names)
 
 
 def _as_numbers(frame: pl.LazyFrame, wanted: _Wanted, *, decided: bool) -> pl.LazyFrame:
-    """The frame with scores and numbers as floats; what is none is refused."""
+    """Cast scores and numbers to floats, and refuse columns of other values."""
     schema = frame.collect_schema()
-    names = [name for name, (role, _) in wanted.items() if name in {ACTUAL, PREDICTED} or role == "probs"]
+    names = _names_of_numbers(wanted)
     for name in names:
         role, column = wanted[name]
         if not (schema[name].is_numeric() or schema[name] == pl.Null):
-            needed = {"probs": "a threshold needs numbers" if decided else "scores are numbers"}
-            why = needed.get(role, "regression metrics read numbers")
+            why = "regression metrics read numbers"
+            if role == "probs":
+                why = "a threshold needs numbers" if decided else "scores are numbers"
             msg = f"`{role}`: the column {column.name!r} is {schema[name]}; {why}."
             raise ColumnError(msg)
     return frame.with_columns(pl.col(name).cast(pl.Float64) for name in names) if names else frame
 
 
 def _exact(frame: pl.LazyFrame, wanted: _Wanted) -> frozenset[str]:
-    """The columns of scores and numbers that are integers or decimals, some of which no float is equal to."""
+    """The columns of scores and numbers that are integers or decimals, which floats may not hold exactly."""
     schema = frame.collect_schema()
-    names = (name for name, (role, _) in wanted.items() if name in {ACTUAL, PREDICTED} or role == "probs")
+    names = _names_of_numbers(wanted)
     return frozenset(name for name in names if schema[name].is_integer() or schema[name].is_decimal())
+
+
+def _names_of_numbers(wanted: _Wanted) -> list[str]:
+    """The columns of scores, and of truth and estimate where these are numbers."""
+    return [name for name, (role, _) in wanted.items() if name in {ACTUAL, PREDICTED} or role == "probs"]
 
 
 def _check_numbers(cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) -> None:
@@ -436,21 +459,8 @@ def _check_numbers(cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) 
         size = cells.select(pl.max_horizontal(pl.col(ends).abs().max())).item()
         if size is None:
             continue
-        sizes[name], about = size, f"`{role}`: the column {column.name!r} holds"
-        if math.isinf(size):
-            msg = f"{about} infinite values; metrics need finite numbers."
-            raise ColumnError(msg)
-        if size > _LARGEST:
-            msg = f"{about} numbers as large as {size:.2g}, whose squares cannot be summed; divide all by one number."
-            raise ColumnError(msg)
-        if name in exact and size >= _EXACT:
-            also = "it" if role == "probs" else "truth and estimate"
-            msg = (
-                f"{about} numbers as large as {size:.2g}, and floats do not tell whole numbers of 2**53 or more from "
-                f"each other; subtract one number from all of {also}, or cast the column to Float64 if its last digits "
-                "do not matter."
-            )
-            raise ColumnError(msg)
+        sizes[name] = size
+        _check_size(size, role, column, is_exact=name in exact)
     largest = max((size for name, size in sizes.items() if name in {ACTUAL, PREDICTED}), default=0.0)
     if 0 < largest < _SMALLEST:
         role, column = wanted[next(name for name, size in sizes.items() if size == largest)]
@@ -461,12 +471,34 @@ def _check_numbers(cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) 
         raise ColumnError(msg)
 
 
+def _check_size(size: float, role: str, column: Column, *, is_exact: bool) -> None:
+    """Refuse a column by the absolute value of its largest number."""
+    subject = f"`{role}`: the column {column.name!r} holds"
+    if math.isinf(size):
+        msg = f"{subject} infinite values; metrics need finite numbers."
+        raise ColumnError(msg)
+    if size > _LARGEST:
+        msg = f"{subject} numbers as large as {size:.2g}, whose squares cannot be summed; divide all by one number."
+        raise ColumnError(msg)
+    if is_exact and size >= _EXACT:
+        changed = "it" if role == "probs" else "truth and estimate"
+        msg = (
+            f"{subject} numbers as large as {size:.2g}, and floats do not tell whole numbers of 2**53 or more from "
+            f"each other; subtract one number from all of {changed}, or cast the column to Float64 if its last digits "
+            "do not matter."
+        )
+        raise ColumnError(msg)
+
+
 def _within_bins(cells: pl.DataFrame, scores: Scores | None) -> pl.DataFrame:
-    """The cells without the extremes of scores that are counted in bins; scores beyond the ends of bins are refused."""
+    """Refuse scores beyond the ends of bins, and drop the extremes of scores in bins."""
     if scores is None or scores.bins is None:
         return cells
-    for place, column in enumerate(scores.columns):
-        low, high = cells.select(pl.col(f"least s{place}").min(), pl.col(f"most s{place}").max()).row(0)
+    extremes: list[str] = []
+    for index, column in enumerate(scores.columns):
+        least, most = ends_of(f"s{index}")
+        extremes += [least, most]
+        low, high = cells.select(pl.col(least).min(), pl.col(most).max()).row(0)
         if low is not None and (low < 0 or high > 1):
             msg = (
                 f"`score_bins` are bins between 0 and 1, but {column.name!r} holds values from {low:g} to {high:g}; "
@@ -474,24 +506,25 @@ def _within_bins(cells: pl.DataFrame, scores: Scores | None) -> pl.DataFrame:
             )
             raise ColumnError(msg)
     # the extremes of a cell of one row are its score
-    return cells.drop(f"{end} s{place}" for end in ("least", "most") for place in range(len(scores.columns)))
+    return cells.drop(extremes)
 
 
 def _known_labels(frame: pl.LazyFrame, order: _Order, engine: EngineType) -> dict[str, Levels]:
-    """What labels there can be, as far as it is known without counting; numbers that are not whole are refused."""
+    """The possible labels, as far as known before counting; numbers that are not whole are refused."""
     schema, known = frame.collect_schema(), _made_by(order.tally.cut)
     floats = [name for name in order.labels if schema[name].is_float() or schema[name].is_decimal()]
     if not floats:
         return known
     label = pl.col(floats)
     broken = (label != label.round(0)).any().name.prefix("broken ")
-    seen = frame.select(broken, label.min().name.prefix("least "), label.max().name.prefix("most "))
-    seen = seen.collect(engine=engine).row(0, named=True)
+    query = frame.select(broken, label.min().name.prefix("least "), label.max().name.prefix("most "))
+    summary = query.collect(engine=engine).row(0, named=True)
     for name in floats:
-        if seen[f"broken {name}"]:
+        if summary[f"broken {name}"]:
             raise ColumnError.continuous(name, order.labels[name].name)
-        levels = whole_levels(schema[name], seen[f"least {name}"], seen[f"most {name}"])
-        known |= {name: levels} if levels is not None else {}
+        levels = whole_levels(schema[name], summary[f"least {name}"], summary[f"most {name}"])
+        if levels is not None:
+            known[name] = levels
     return known
 
 
@@ -506,7 +539,7 @@ def _check_scores(frame: pl.LazyFrame, cut: Cut, scores: Scores | None, engine: 
 def _weighable(
     frame: pl.LazyFrame, weights: Column | None, frequencies: Column | None, engine: EngineType, *, repeat: bool
 ) -> pl.LazyFrame:
-    """The frame with weights as numbers, and with how often each row counts, or each row as often as it does."""
+    """Check weights and frequencies and make them numbers; `repeat` rows by their frequencies."""
     if weights is not None:
         dtype = frame.collect_schema()[WEIGHT]
         if not (dtype.is_numeric() or dtype == pl.Boolean):
@@ -516,8 +549,8 @@ def _weighable(
         frame = frame.with_columns(pl.col(WEIGHT).cast(pl.Int64 if whole else pl.Float64, strict=False))
     if frequencies is None:
         return frame
-    given = frame.select(FREQUENCY).collect(engine=engine)[FREQUENCY]
-    often = whole_frequencies(given, frequencies, _MOST_REPEATED if repeat else _MOST_COUNTED)
+    values = frame.select(FREQUENCY).collect(engine=engine)[FREQUENCY]
+    often = whole_frequencies(values, frequencies, _MOST_REPEATED if repeat else _MOST_COUNTED)
     if not repeat:
         return frame.with_columns(pl.col(FREQUENCY).cast(pl.Int64)).filter(pl.col(FREQUENCY) > 0)
     import numpy as np
@@ -527,15 +560,15 @@ def _weighable(
 
 
 def _check_weights(cells: pl.DataFrame, weights: Column) -> None:
-    found = {
+    faults = {
         "missing": (cells["known"] != cells["n"]).any(),
         "NaN or infinite": not cells["w"].is_finite().all(),
         "negative": (cells["least"] < 0).any(),
     }
-    for what, there in found.items():
-        if there:
+    for fault, is_present in faults.items():
+        if is_present:
             msg = (
-                f"`case_weights`: some values of {weights.name!r} are {what}; "
+                f"`case_weights`: some values of {weights.name!r} are {fault}; "
                 "weights are finite numbers of zero or more: fill or filter these rows first."
             )
             raise WeightError(msg)
