@@ -1,4 +1,4 @@
-"""What arguments must be: checks that say which one it is, what it should be, and what it is instead."""
+"""Checks of arguments, whose errors name the argument, the values that it takes and the value that it got."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ _MOST_TIMES = 10**7
 _LARGEST = 2**63 - 1
 """The largest whole number of 64 bits."""
 _PERCENT, _LEAST_PERCENT = 100, 2
-"""From where to where a number in place of a share is taken for percent."""
+"""Range of a number in place of a share that is taken for percent."""
 
 
 def whole(name: str, value: object, least: int, most: int = _LARGEST, *, of: str = "") -> int:
-    """A whole number, at least and at most what is said."""
-    found = None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
-    if found is None or not least <= found <= most:
-        limited = most < _LARGEST or (found is not None and found > most)
-        ends = f"{least} to {most}" if limited else f"{least} or more"
-        msg = f"{of and f'{of}: '}`{name}` is a whole number, {ends}, not {value!r}."
+    """A whole number from one end to the other."""
+    integer = None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+    if integer is None or not least <= integer <= most:
+        has_limit = most < _LARGEST or (integer is not None and integer > most)
+        ends = f"{least} to {most}" if has_limit else f"{least} or more"
+        subject = f"{of}: `{name}`" if of else f"`{name}`"
+        msg = f"{subject} is a whole number, {ends}, not {value!r}."
         raise ArgumentError(msg)
-    return found
+    return integer
 
 
 def how_often(value: object, least: int = 1) -> int:
@@ -41,22 +42,30 @@ def how_often(value: object, least: int = 1) -> int:
 
 def number(name: str, value: object, least: float, most: float = math.inf, *, inside: bool = False) -> float:
     """A finite number from one end to the other, or strictly `inside`."""
-    found = math.nan
+    result = math.nan
     if not isinstance(value, bool) and isinstance(value, Real):
         with suppress(OverflowError):
-            found = float(value)
-    if not (least < found < most if inside else least <= found <= most and found < math.inf):
-        both = f"{'between' if inside else 'from'} {least:g} {'and' if inside else 'to'} {most:g}"
-        open_end = f" above {least:g}" if inside else f" of {least:g} or more" if least > -math.inf else ""
-        what = f"number {both}" if most < math.inf else f"finite number{open_end}"
-        meant = f"; {value!r} percent is {share:g}" if most == 1 and (share := share_of_percent(found)) else ""
-        msg = f"`{name}` is a {what}, not {value!r}{meant}."
+            result = float(value)
+    is_within = least < result < most if inside else least <= result <= most
+    if not is_within or result == math.inf:
+        hint = ""
+        if most == 1 and (share := share_of_percent(result)):
+            hint = f"; {value!r} percent is {share:g}"
+        msg = f"`{name}` is a {_range_in_words(least, most, inside=inside)}, not {value!r}{hint}."
         raise ArgumentError(msg)
-    return found
+    return result
+
+
+def _range_in_words(least: float, most: float, *, inside: bool) -> str:
+    if most < math.inf:
+        return f"number between {least:g} and {most:g}" if inside else f"number from {least:g} to {most:g}"
+    if inside:
+        return f"finite number above {least:g}"
+    return f"finite number of {least:g} or more" if least > -math.inf else "finite number"
 
 
 def share_of_percent(value: float) -> float | None:
-    """The share that a number means which looks like percent; None of others."""
+    """The share of a number that looks like percent; None for other numbers."""
     return value / _PERCENT if _LEAST_PERCENT <= value <= _PERCENT else None
 
 
@@ -90,9 +99,9 @@ def text(name: str, value: object) -> str:
 
 
 def is_list(value: object) -> TypeGuard[Iterable[Any]]:
-    """Whether it has items; texts are one value, and so are arrays without dimensions, which say that they have."""
-    alone = isinstance(value, str | bytes | bytearray | memoryview) or getattr(value, "ndim", 1) == 0
-    return isinstance(value, Iterable) and not alone
+    """Whether it has items; texts are one value, and so are arrays without dimensions, although they are iterable."""
+    is_one_value = isinstance(value, str | bytes | bytearray | memoryview) or getattr(value, "ndim", 1) == 0
+    return isinstance(value, Iterable) and not is_one_value
 
 
 def is_value(value: object) -> bool:
@@ -120,7 +129,7 @@ def is_unicode(value: str) -> bool:
 
 
 def one_of(name: str, value: object, known: Sequence[str]) -> str:
-    """One of the words that are known."""
+    """One of the words that an argument takes."""
     if not isinstance(value, str) or value not in known:
         raise ArgumentError.unknown(name, value, known)
     return value

@@ -1,4 +1,4 @@
-"""Columns as the user names them: by their name, or as an expression that makes one."""
+"""Columns given by name, or by an expression that makes one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _PYTHON = b"PLPY"
-"""What polars writes before a Python function."""
+"""Prefix of a Python function in serialized expressions of polars."""
 EXACT = 2**53
 """Below it floats tell all whole numbers apart."""
 _EXACT: dict[pl.DataType, int] = {pl.Float16(): 2**11, pl.Float32(): 2**24}
@@ -52,8 +52,8 @@ class Column:
                 way_out = " Name the column; arrays are given to `.arrays(…)`."
             elif kind == "narwhals.Expr":
                 way_out = " Make it a column first: `nw.from_native(data).with_columns(…)` can be given as the data."
-            said = kind.removeprefix("builtins.")
-            msg = f"`{role}` takes a column name or a polars expression, not a {said}.{way_out}"
+            shown = kind.removeprefix("builtins.")
+            msg = f"`{role}` takes a column name or a polars expression, not a {shown}.{way_out}"
             raise ColumnError(msg)
         if source.meta.has_multiple_outputs():
             msg = f"`{role}`: {source} may give several columns; name them one by one."
@@ -78,21 +78,21 @@ class Column:
 
     @property
     def told(self) -> str:
-        """What it is, in words that are the same in every process.
+        """Text that identifies it, the same in every process.
 
         Raises:
             ArgumentError: Where a Python function is in it, which has no words.
         """
         if isinstance(self.source, str):
             return repr(self.source)
-        print_of = fingerprint(self.source)
-        if print_of is None:
+        digest = fingerprint(self.source)
+        if digest is None:
             msg = f"{self.source} holds a Python function, which cannot be told from others; make it a column first."
             raise ArgumentError(msg)
-        return f"{self.source} #{print_of}"
+        return f"{self.source} #{digest}"
 
     def check(self, columns: Sequence[str], role: str) -> None:
-        """Refuse what the frame does not have, what hides a column, and what is not one value a row."""
+        """Refuse a missing column, and an expression that hides a column or does not give one value a row."""
         for root in self.roots:
             if root not in columns:
                 raise ColumnError.missing(root, role, columns)
@@ -123,18 +123,18 @@ class Column:
         return repr(self.source) if isinstance(self.source, str) else visible(str(self.source))
 
 
-def are_columns(given: object) -> TypeGuard[Iterable[object]]:
-    """Whether columns are listed, in place of one; series, frames and mappings, which have items too, list none."""
-    if isinstance(given, Mapping) or hasattr(given, "columns") or type(given).__name__ == "Series":
+def are_columns(value: object) -> TypeGuard[Iterable[object]]:
+    """Whether it is a list of columns; series, frames and mappings, which have items too, are none."""
+    if isinstance(value, Mapping) or hasattr(value, "columns") or type(value).__name__ == "Series":
         return False
-    return is_list(given)
+    return is_list(value)
 
 
 def fingerprint(expr: pl.Expr) -> str | None:
-    """A text that is the same for expressions that are the same, in every process; None with a Python function."""
-    written = expr.meta.serialize()
-    # what prints alike need not be alike: arguments of functions are not shown
-    return None if _PYTHON in written else hashlib.sha256(written).hexdigest()[:16]
+    """Digest of an expression, the same in every process; None with a Python function."""
+    serialized = expr.meta.serialize()
+    # not of its text, which does not show the arguments of functions
+    return None if _PYTHON in serialized else hashlib.sha256(serialized).hexdigest()[:16]
 
 
 def levels_of(dtype: pl.DataType) -> list[Any]:
@@ -149,26 +149,36 @@ def kind_of(value: object) -> str:
     return "number" if isinstance(value, Number) else type(value).__name__
 
 
-def check_features(frame: pl.DataFrame, names: Mapping[str, str], what: str) -> None:
-    """Refuse columns that are no coordinates; `names` are those of the user by ours, `what` needs them."""
+def check_features(frame: pl.DataFrame, names: Mapping[str, str], needed_by: str) -> None:
+    """Refuse columns that are no coordinates.
+
+    Args:
+        frame: The rows.
+        names: The names that the user gave the columns, by those in the frame.
+        needed_by: Subject of the error, such as "distances need".
+    """
     for name, column in names.items():
         dtype = frame.schema[name]
         if not (dtype.is_numeric() or dtype == pl.Boolean):
-            msg = f"`features`: the column {column!r} is {dtype}; {what} numbers, so encode it first."
+            msg = f"`features`: the column {column!r} is {dtype}; {needed_by} numbers, so encode it first."
             raise ColumnError(msg)
         if not frame[name].cast(pl.Float64).is_finite().fill_null(value=False).all():
             msg = (
-                f"`features`: some values of {column!r} are missing or not finite, but {what} finite numbers; "
+                f"`features`: some values of {column!r} are missing or not finite, but {needed_by} finite numbers; "
                 "fill or filter these rows first."
             )
             raise ColumnError(msg)
 
 
 def stacked(parts: Sequence[pl.DataFrame], shown: Mapping[str, str]) -> pl.DataFrame:
-    """Frames below one another, where columns keep their values; `shown` are those that errors name, and their names.
+    """Stack frames, whose columns must keep their values.
+
+    Args:
+        parts: The frames.
+        shown: The columns that errors name, with the names that the user gave them.
 
     Raises:
-        ColumnError: Where there is no kind that holds the values of all parts.
+        ColumnError: If no dtype holds the values of all parts.
     """
     try:
         every = pl.concat(parts, how="vertical_relaxed")
@@ -177,9 +187,9 @@ def stacked(parts: Sequence[pl.DataFrame], shown: Mapping[str, str]) -> pl.DataF
         raise ColumnError(msg) from error
     for name, column in shown.items():
         values = [part[name] for part in parts]
-        lost = every[name].null_count() > sum(each.null_count() for each in values)
+        lost = every[name].null_count() > sum(part.null_count() for part in values)
         if lost or not are_told_apart(values):
-            kinds = " and ".join(dict.fromkeys(str(each.dtype) for each in values))
+            kinds = " and ".join(dict.fromkeys(str(part.dtype) for part in values))
             msg = (
                 f"The column {column!r} is {kinds} in different parts, and {every.schema[name]} cannot hold all of its "
                 "values so that they are told apart; cast it to one kind before it is counted."
@@ -189,7 +199,7 @@ def stacked(parts: Sequence[pl.DataFrame], shown: Mapping[str, str]) -> pl.DataF
 
 
 def are_told_apart(several: Sequence[pl.Series]) -> bool:
-    """Whether columns that are compared by value hold no floats too coarse to tell values of the others apart."""
+    """Whether floats of some columns are fine enough to tell values of the others apart."""
     floats = [values for values in several if values.dtype.is_float()]
     others = [values for values in several if values.dtype.is_integer() or values.dtype.is_decimal()]
     if not floats or not others:
@@ -205,28 +215,28 @@ def are_told_apart(several: Sequence[pl.Series]) -> bool:
 
 @contextmanager
 def blaming_expressions(wanted: Mapping[str, tuple[str, Column]]) -> Generator[None]:
-    """Where a query with expressions of the user fails, say so; other errors of the engine come through as they are."""
+    """Raise errors of a query as errors of the user's expressions in it; without any they come through as they are."""
     try:
         yield
     except pl.exceptions.PolarsError as error:
-        made = [f"`{role}`: {column}" for role, column in wanted.values() if not isinstance(column.source, str)]
-        if not made:
+        expressions = [f"`{role}`: {column}" for role, column in wanted.values() if not isinstance(column.source, str)]
+        if not expressions:
             raise
-        msg = f"An expression does not fit the data ({'; '.join(made)}): {error}"
+        msg = f"An expression does not fit the data ({'; '.join(expressions)}): {error}"
         raise ColumnError(msg) from error
 
 
 @contextmanager
-def telling(doing: str) -> Generator[None]:
-    """Where an engine or a file fails, its own error comes through, with one note on what was done meanwhile."""
-    begun = "while tidyfair"
+def telling(step: str) -> Generator[None]:
+    """Add a note with the current step to errors raised by an engine or a file."""
+    prefix = "while tidyfair"
     try:
         yield
     except TidyfairError:
         raise  # it says so itself
     except Exception as error:
-        if not any(note.startswith(begun) for note in getattr(error, "__notes__", ())):
-            error.add_note(f"{begun} {doing}")
+        if not any(note.startswith(prefix) for note in getattr(error, "__notes__", ())):
+            error.add_note(f"{prefix} {step}")
         raise
 
 

@@ -1,4 +1,4 @@
-"""A metric's formula: a function whose parameters are the statistics it needs.
+"""Formulas of metrics: functions whose parameters are the statistics they need.
 
 Formulas over sums are arithmetic on numpy arrays: groups along the first axis, labels along the last. Formulas over the
 rows of a group, and the quantities of a row that are summed, are polars expressions, which run where the rows are.
@@ -77,30 +77,32 @@ SUMS: dict[Kind, dict[str, frozenset[str]]] = {
         "estimate_mean": _ESTIMATE, "estimate_variation": _ESTIMATE, "covariation": _BOTH,
     },
 }  # fmt: skip
-"""What is known of a group without looking at its rows again: sums that merge. A kind's own statistics come on top."""
+"""The statistics of a group that are sums, and so merge. A metric's own statistics come on top."""
 
 ROW_COLUMNS: dict[Kind, dict[str, frozenset[str]]] = {
     "class": {},
     "prob": dict.fromkeys(["score", "hits", "false_alarms", "hit_squares", "false_alarm_squares", "place"], _SCORED),
     "numeric": {"truth": _TRUTH, "estimate": _ESTIMATE, "weight": _NOTHING, "weighted": _NOTHING},
 }
-"""What formulas over rows read. Scores come as their distinct values, falling, with the weight of those who have the
-event (`hits`) and who have not (`false_alarms`), the sums of squared weights, and the `place` of the score: the share
+"""The columns of formulas over rows. Scores come as their distinct values, falling, with the weight of the rows with
+the event (`hits`) and without it (`false_alarms`), the sums of squared weights, and the `place` of the score, the share
 of its outer group at or below it. Numbers come row by row, as they stand in the data."""
 
 WHEN_COMPLETE = {
     "positives": ("tp", "fn"), "negatives": ("fp", "tn"), "selected": ("tp", "fp"), "unselected": ("fn", "tn"),
 }  # fmt: skip
-"""What the margins are in a formula that reads both truth and estimate, and so leaves out rows without one of them."""
+"""Margins as sums of cells, for formulas that read both truth and estimate, and so need rows with both."""
 
 _OTHER_SIDE = {
     "tp": "tn", "tn": "tp", "fp": "fn", "fn": "fp",
     "positives": "negatives", "negatives": "positives", "selected": "unselected", "unselected": "selected",
 }  # fmt: skip
-_FROM_THE_REST = {
-    prefix + name: prefix + other for prefix in ("", OVERALL, THE_REST) for name, other in _OTHER_SIDE.items()
-}
-"""What a statistic of the event is called when the rest is the event."""
+_FROM_THE_REST = (
+    _OTHER_SIDE
+    | {OVERALL + name: OVERALL + other for name, other in _OTHER_SIDE.items()}
+    | {THE_REST + name: THE_REST + other for name, other in _OTHER_SIDE.items()}
+)
+"""Names of the statistics of the event when the rest is the event."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class Statistic:
     options: tuple[tuple[str, object], ...] = ()
     alias: str | None = None
     neighborhood: Neighborhood | None = None
-    """The rows that it compares a row with, so that it is worked out before rows are counted."""
+    """The rows that it compares a row with; such a quantity is computed before rows are counted."""
 
     @property
     def name(self) -> str:
@@ -130,19 +132,20 @@ class Statistic:
     @cached_property
     def column(self) -> str:
         """The name of its sum among those of others; the same quantity with other options is another one."""
-        own = f" #{self.fingerprint or id(self.function)}" if self.alias else ""
+        suffix = f" #{self.fingerprint or id(self.function)}" if self.alias else ""
         if near := self.neighborhood:
-            own += f" of {near.n_neighbors} by {[fingerprint(each.expr) or id(each.source) for each in near.features]}"
-        return f"{self.name}({_told(self.options)}){own}"
+            features = [fingerprint(feature.expr) or id(feature.source) for feature in near.features]
+            suffix += f" of {near.n_neighbors} by {features}"
+        return f"{self.name}({_text_of(self.options)}){suffix}"
 
     @cached_property
     def fingerprint(self) -> str | None:
-        """What tells it from others of the same name, in every process; None where it holds a Python function."""
+        """Digest that tells it from others of the same name, in every process; None if it holds a Python function."""
         return fingerprint(self.of(truth=pl.col("truth"), estimate=pl.col("estimate"), score=pl.col("score")))
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """The columns that must be there in a row for it to count."""
+        """The columns in which a row must have a value to count."""
         options = dict(self.options)
         names = [name for name in inspect.signature(self.function).parameters if name not in options]
         return frozenset("probs" if name == "score" else name for name in names)
@@ -158,7 +161,7 @@ class Statistic:
         module = sys.modules.get(self.function.__module__)
         named: object = getattr(module, self.function.__name__, None)
         if isinstance(named, Statistic) and named.function is self.function:
-            return _found, (self.function.__module__, self.function.__name__, self.options, self.alias)
+            return _named_statistic, (self.function.__module__, self.function.__name__, self.options, self.alias)
         values = (self.function, self.cumulative, self.options, self.alias, self.neighborhood)
         return Statistic, values
 
@@ -167,7 +170,7 @@ class Statistic:
         return replace(self, options=tuple((name, options.get(name, value)) for name, value in self.options))
 
 
-def _found(module: str, name: str, options: tuple[tuple[str, object], ...], alias: str | None) -> Statistic:
+def _named_statistic(module: str, name: str, options: tuple[tuple[str, object], ...], alias: str | None) -> Statistic:
     """A statistic by the name that it has in its module, with its options."""
     return replace(getattr(importlib.import_module(module), name), options=options, alias=alias)
 
@@ -182,8 +185,9 @@ def statistic(function: Callable[..., Expr] | None = None, *, cumulative: bool =
     if function is None:
         return partial(statistic, cumulative=cumulative)
     parameters = inspect.signature(function).parameters.values()
-    options = tuple((each.name, each.default) for each in parameters if each.kind is each.KEYWORD_ONLY)
-    return Statistic(function, cumulative, options)
+    options = [parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    defaults = tuple((option.name, option.default) for option in options)
+    return Statistic(function, cumulative, defaults)
 
 
 @dataclass(frozen=True)
@@ -193,19 +197,19 @@ class Formula:
     function: Callable[..., Any]
     kind: Kind = "class"
     way: Way = "sums"
-    """What it is worked out from: sums, the rows of a group as expressions, or as arrays."""
+    """Its input: sums, the rows of a group as expressions, or as arrays."""
     over_levels: bool = False
     """Whether it sums over the rows of all labels itself, instead of being evaluated label by label."""
     undefined_levels: Literal["drop", "null"] = "drop"
     """Whether an average over labels leaves out labels without a value, or has none itself."""
     undefined: str = "zero_denominator"
-    """Why it has no value where it has none."""
+    """The reason if it has no value."""
     average: str | None = None
     """The one average over labels that it is, or the one it is unless asked otherwise."""
     probabilities: bool = False
     """Whether scores must be probabilities."""
     counts: Counts = "instances"
-    """Which rows its denominator counts, if it is no rate."""
+    """Rows that its denominator counts, if it is no rate."""
     given: Given | None = None
     """Whether it reads how one side is spread over the labels, in all rows or those of each label of the other."""
     ordered_with: tuple[str, str] | None = None
@@ -215,7 +219,7 @@ class Formula:
     min_n: int = 0
     """The fewest rows of a group that others are compared with."""
     error_of_bins: Callable[..., ExprRate] | None = None
-    """Of a formula over distinct scores: how far off it can be if they are bins in which scores differ."""
+    """Of a formula over distinct scores: its largest error if they are bins in which scores differ."""
     deviations: tuple[Callable[..., Expr], ...] = ()
     """Of a formula over distinct scores: its variance, and the effective numbers with and without the event."""
     in_order_unless: str | None = None
@@ -244,7 +248,7 @@ class Formula:
         parts = _parts_of(function, kind, needs, known, terms)
         _check_prefixes(function, {name: parts.get(name) for name in needs})
         _check_counts(function, needs, parts, given=settings.get("given"))
-        # what sums over labels itself cannot be worked out label by label
+        # a formula that sums over labels itself is not evaluated label by label
         over_levels = settings.pop("over_levels", False) or any(part.over_levels for part in parts.values())
         summed = [name for name in needs if unprefixed(name) in terms]
         return cls(
@@ -263,7 +267,7 @@ class Formula:
 
     @cached_property
     def _hash(self) -> int:
-        # worked out once, because formulas are keys of all that is known of them
+        # computed once, because formulas are keys of many mappings
         return hash((self.function, self.kind, self.way, self.min_n, self.options))
 
     @cached_property
@@ -275,8 +279,8 @@ class Formula:
     @cached_property
     def statistics(self) -> frozenset[str]:
         """The names of every statistic it needs, those of its parts included."""
-        elsewhere = {*dict(self.parts), *dict(self.terms)}
-        own = frozenset(name for name in self.needs if name not in elsewhere)
+        others = {*dict(self.parts), *dict(self.terms)}
+        own = frozenset(name for name in self.needs if name not in others)
         return own.union(*(part.statistics for _, part in self.parts))
 
     @cached_property
@@ -287,28 +291,30 @@ class Formula:
     @cached_property
     def beyond(self) -> tuple[str, ...]:
         """The prefixes of the statistics that it needs of other groups."""
-        parts = {prefix for _, part in self.parts for prefix in part.beyond}
-        own = {prefix for prefix in (OVERALL, THE_REST) for name in self.needs if name.startswith(prefix)}
-        return tuple(sorted(own | parts))
+        prefixes = {prefix for prefix in (OVERALL, THE_REST) if any(name.startswith(prefix) for name in self.needs)}
+        for _, part in self.parts:
+            prefixes |= {*part.beyond}
+        return tuple(sorted(prefixes))
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """Which of `truth`, `estimate` and `probs` must be there in a row for it to count."""
+        """Those of `truth`, `estimate` and `probs` in which a row must have a value to count."""
         if self.given is not None:
             return _ESTIMATE if self.given == "nothing" else _BOTH
         if self.way == "arrays":
-            return _SCORED - _TRUTH if self.ignores_truth else _SCORED if self.kind == "prob" else _BOTH
+            columns = _SCORED if self.kind == "prob" else _BOTH
+            return _SCORED - _TRUTH if self.ignores_truth else columns
         sources = SUMS[self.kind] | ROW_COLUMNS[self.kind]
         own = (sources[unprefixed(name)] for name in self.statistics)
         return _NOTHING.union(*own, *(term.reads for term in self.all_terms))
 
     @property
     def spreads(self) -> dict[str, Formula]:
-        """What tells how sure its value is, by the name of the column."""
-        names = ("variance", "events", "others")
-        shared: Any = {"undefined_levels": self.undefined_levels}
-        made = (Formula(each, self.kind, self.way, **shared) for each in self.deviations)
-        return dict(zip(names, made, strict=False))
+        """The formulas of its `deviations`, by the name of the column."""
+        formulas: dict[str, Formula] = {}
+        for name, function in zip(("variance", "events", "others"), self.deviations, strict=False):
+            formulas[name] = Formula(function, self.kind, self.way, undefined_levels=self.undefined_levels)
+        return formulas
 
     @property
     def reads_label_order(self) -> bool:
@@ -328,7 +334,7 @@ class Formula:
 
     @property
     def bound(self) -> Formula:
-        """How far off its value can be if scores are counted in bins."""
+        """The formula of its largest error if scores are counted in bins."""
         if self.error_of_bins is None:
             msg = f"{name_of(self.function)} needs the scores themselves: count again without `score_bins`."
             raise ArgumentError(msg)
@@ -364,7 +370,7 @@ class Formula:
         """The value, nan or infinite where it is undefined, and the denominator of a rate; from sums by their name.
 
         Metrics that it is made of may be among the sums, as they are when a user gives plain numbers. `whose` is the
-        prefix of the groups that it is worked out for, if these are not the groups themselves.
+        prefix of the groups that it is evaluated for, if these are not the groups themselves.
         """
         import numpy as np
 
@@ -402,7 +408,7 @@ class Formula:
         return _read_only(sums[prefix + dict(self.terms)[name].column])
 
     def effective(self, sums: Sums, squares: Sums) -> Number | None:
-        """Of a rate with weights: how many rows of equal weight its value is worth (linearised); None of others."""
+        """Effective number of rows of a weighted rate, by linearisation; None of other formulas."""
         import numpy as np
 
         value, weight = self.on_sums(sums)
@@ -433,13 +439,14 @@ class Formula:
         return None if np.isnan(denominator).any() else denominator
 
     def try_out(self, **known: float) -> tuple[Number, Number | None]:
-        """The value and the denominator on made-up sums of three groups and two labels, to see what it is made of."""
+        """The value and the denominator on made-up sums of three groups and two labels, to learn their kind."""
         value, denominator = self.on_sums(self._made_up(known))
         shape = self._tried_shape
         expected = shape[:-1] if self.over_levels else shape
         if value.shape != expected or (denominator is not None and denominator.shape != expected):
-            way_out = "sum over the labels, which are the last axis: `tp.sum(axis=-1)`" if self.over_levels else ""
-            way_out = way_out or "leave each group and label a value of its own"
+            way_out = "leave each group and label a value of its own"
+            if self.over_levels:
+                way_out = "sum over the labels, which are the last axis: `tp.sum(axis=-1)`"
             msg = f"{name_of(self.function)}() makes arrays of {value.shape} of arrays of {shape}; {way_out}."
             raise ArgumentError(msg)
         return value, denominator
@@ -467,8 +474,10 @@ class Formula:
             base = unprefixed(name)
             prefix = name.removesuffix(base)
             if name in parts:
-                # a prefix of its own counts, else that of the metric
-                names += [own if unprefixed(own) != own else prefix + own for own in parts[name].all_sums]
+                for of_part in parts[name].all_sums:
+                    # a prefix of its own counts, else that of the metric
+                    has_prefix = unprefixed(of_part) != of_part
+                    names.append(of_part if has_prefix else prefix + of_part)
             else:
                 names.append(prefix + of_terms.get(name, base))
         return tuple(dict.fromkeys(names))
@@ -476,7 +485,8 @@ class Formula:
     @cached_property
     def is_rate(self) -> bool:
         """Whether it returns numerator and denominator."""
-        return (self.try_out()[1] if self.way == "sums" else self.express()[1]) is not None
+        _, denominator = self.try_out() if self.way == "sums" else self.express()
+        return denominator is not None
 
     @cached_property
     def is_share_of_rows(self) -> bool:
@@ -488,7 +498,7 @@ class Formula:
 
     @cached_property
     def counts_steps(self) -> bool:
-        """Whether it reads how many levels apart truth and estimate are, with its options."""
+        """Whether it reads the distance of truth and estimate in levels, with its options."""
         import numpy as np
 
         steps = {"absolute_steps", "squared_steps"}
@@ -499,32 +509,30 @@ class Formula:
     def express(self, given: Collection[str] = ()) -> tuple[Expr, Expr | None]:
         """Value and, for a rate, denominator of a formula over rows, as expressions over columns of their names.
 
-        Parts in `given` are read from columns of their name instead of being worked out.
+        Parts in `given` are read from columns of their name instead of being computed.
         """
-
-        def express(formula: Formula) -> tuple[Expr, Expr | None]:
-            parts = dict(formula.parts)
-            arguments: dict[str, Any] = {
-                name: express(parts[name])[0] if name in parts and name not in given else pl.col(name)
-                for name in formula.needs
-            }
-            result: object = formula.function(**arguments, **dict[str, Any](formula.options))
-            match result:
-                case pl.Expr():
-                    return result, None
-                case (pl.Expr() as numerator, pl.Expr() as denominator):
-                    return pl.when(denominator != 0).then(numerator / denominator), denominator
-                case _:
-                    msg = (
-                        f"{name_of(formula.function)}() must return an expression of its parameters, or numerator and "
-                        f"denominator, not {result!r}."
-                    )
-                    raise ArgumentError(msg)
-
-        return express(self)
+        parts = dict(self.parts)
+        arguments: dict[str, Any] = {}
+        for name in self.needs:
+            if name in parts and name not in given:
+                arguments[name], _ = parts[name].express(given)
+            else:
+                arguments[name] = pl.col(name)
+        result: object = self.function(**arguments, **dict[str, Any](self.options))
+        match result:
+            case pl.Expr():
+                return result, None
+            case (pl.Expr() as numerator, pl.Expr() as denominator):
+                return pl.when(denominator != 0).then(numerator / denominator), denominator
+            case _:
+                msg = (
+                    f"{name_of(self.function)}() must return an expression of its parameters, or numerator and "
+                    f"denominator, not {result!r}."
+                )
+                raise ArgumentError(msg)
 
     def check(self) -> None:
-        """Refuse what is no formula, or options that it cannot use."""
+        """Refuse a function that is no formula, or options that it cannot use."""
         if self.way == "sums":
             self.try_out()
         elif self.way == "rows":
@@ -532,12 +540,12 @@ class Formula:
 
     @cached_property
     def column(self) -> str:
-        """Where its values stand beside the sums of a group, if it is worked out from rows."""
-        return f"{name_of(self.function)}({_told(self.options)}) {self.min_n} {id(self.function)}"
+        """Column of its values beside the sums of a group, if it is computed from rows."""
+        return f"{name_of(self.function)}({_text_of(self.options)}) {self.min_n} {id(self.function)}"
 
     @cached_property
     def over_rows(self) -> Expr:
-        """The value over the rows of a group; NaN, which is cheaper to turn into null once it is there, is none."""
+        """The value over the rows of a group; NaN is undefined, and cheaper to turn into null later."""
         return self.express()[0].cast(pl.Float64)
 
     def on(self, numbers: Mapping[str, Any]) -> float | None:
@@ -548,7 +556,7 @@ class Formula:
         return None if value is None or math.isnan(value) else value
 
     def _check_given(self, given: Mapping[str, object]) -> None:
-        """Refuse numbers that do not say all that the formula reads."""
+        """Refuse numbers that lack some statistic that the formula reads."""
         parts = dict(self.parts)
         missing = [name for name in self.needs if name not in given and name not in parts and name != "rank"]
         for name, part in parts.items():
@@ -583,7 +591,7 @@ class Formula:
         return self.on_sums(sums)[0].item()
 
     def _of_rows(self, given: Mapping[str, float | list[float]]) -> float | None:
-        """The value from what stands at the rows of a group."""
+        """The value from numbers of the rows of a group."""
         try:
             frame = pl.DataFrame(dict(given), strict=False).with_columns(pl.all().cast(pl.Float64))
         except pl.exceptions.PolarsError as error:
@@ -598,20 +606,20 @@ class Formula:
 
 def _read_only(values: Number) -> Number:
     """The same numbers, which a formula cannot change for others by `tp += 1`."""
-    shown = values.view()
-    shown.flags.writeable = False
-    return shown
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 def _as_floats(name: str, value: object) -> float | list[float]:
     """A number, or several, of a statistic; nan where there is none."""
     several = is_list(value) and not isinstance(value, Mapping)
     numbers: list[Any] = list(cast("Iterable[Any]", value)) if several else [value]
-    if not all(each is None or isinstance(each, Real | Decimal) for each in numbers):
+    if not all(number is None or isinstance(number, Real | Decimal) for number in numbers):
         msg = f"`{name}` is a number, or a list of numbers, not {value!r}."
         raise ArgumentError(msg)
     try:
-        floats = [math.nan if each is None else float(each) for each in numbers]
+        floats = [math.nan if number is None else float(number) for number in numbers]
     except OverflowError as error:
         msg = f"`{name}` is too large for a number of 64 bits."
         raise ArgumentError(msg) from error
@@ -619,14 +627,14 @@ def _as_floats(name: str, value: object) -> float | list[float]:
 
 
 def unprefixed(name: str) -> str:
-    """A statistic without what says whose it is."""
+    """A statistic without the prefix of other groups."""
     return name.removeprefix(OVERALL if name.startswith(OVERALL) else THE_REST)
 
 
 def _parts_of(
     function: object, kind: Kind, needs: Sequence[str], known: Mapping[str, Formula], terms: Mapping[str, Statistic]
 ) -> dict[str, Formula]:
-    """The metrics that parameters name; what names neither a metric nor a statistic is refused."""
+    """The metrics that parameters name; other names must be those of statistics."""
     parts: dict[str, Formula] = {}
     sums, rows = {*SUMS[kind], *terms}, ROW_COLUMNS[kind]
     for name in needs:
@@ -674,16 +682,19 @@ def _check_counts(function: object, needs: Sequence[str], parts: Mapping[str, Fo
 
 
 def _check_prefixes(function: object, needs: Mapping[str, Formula | None]) -> None:
-    """Refuse to ask for what is no sum of other groups."""
+    """Refuse prefixes of statistics that are no sums, which do not exist of other groups."""
     for name, part in needs.items():
-        asked = {unprefixed(name)} if part is None else part.statistics
-        if name != unprefixed(name) and ((part and part.way != "sums") or not asked.isdisjoint({*_OF_ORDER})):
+        if name == unprefixed(name):
+            continue
+        statistics = {unprefixed(name)} if part is None else part.statistics
+        is_of_rows = part is not None and part.way != "sums"
+        if is_of_rows or not _OF_ORDER.isdisjoint(statistics):
             msg = f"{name_of(function)}(): {name!r} is no sum over rows, so there is none of other groups."
             raise ArgumentError(msg)
 
 
 def name_of(function: object) -> str:
-    """What a function is called; objects that can be called have no name of their own."""
+    """Name of a function; callable objects have that of their class."""
     return getattr(function, "__name__", type(function).__name__)
 
 
@@ -698,10 +709,13 @@ def _frozen(options: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
     return tuple((name, freeze(value)) for name, value in options.items())
 
 
-def _told(options: Iterable[tuple[str, object]]) -> str:
+def _text_of(options: Iterable[tuple[str, object]]) -> str:
     """Options as part of a name, which is the same for options that are equal, as 1 and 1.0 are."""
-    plain = [(name, float(value) if isinstance(value, Real) else value) for name, value in options]
-    return ", ".join(f"{name}={value!r}" for name, value in plain)
+    texts: list[str] = []
+    for name, value in options:
+        comparable = float(value) if isinstance(value, Real) else value
+        texts.append(f"{name}={comparable!r}")
+    return ", ".join(texts)
 
 
 def _shared(options: Mapping[str, object], part: Formula) -> dict[str, object]:
@@ -712,11 +726,11 @@ def two_sides(sums: Sums, names: Iterable[str]) -> dict[str, Number]:
     """Some sums of one label against the rest and, beside them on a last axis, the same seen from the rest."""
     import numpy as np
 
-    known: dict[str, Number] = {}
+    both_sides: dict[str, Number] = {}
     for name in names:
         # of two labels, the wrong one is one step away
         own = "fn" if name in {"absolute_steps", "squared_steps"} else name
         if own in sums:
             other = _FROM_THE_REST.get(own, own)
-            known[name] = np.stack([sums[own], sums.get(other, sums[own])], axis=-1)
-    return known | {"rank": np.array([0.0, 1.0])}
+            both_sides[name] = np.stack([sums[own], sums.get(other, sums[own])], axis=-1)
+    return both_sides | {"rank": np.array([0.0, 1.0])}

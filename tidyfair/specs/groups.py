@@ -36,25 +36,25 @@ class Privileged:
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns that the conditions read, each once."""
-        every = (*self.conditions, *self.unprivileged)
-        return tuple(Column(name) for name in dict.fromkeys(name for condition in every for name, _ in condition))
+        names: dict[str, None] = {}
+        for condition in (*self.conditions, *self.unprivileged):
+            names |= dict.fromkeys(name for name, _ in condition)
+        return tuple(map(Column, names))
 
     @property
     def text(self) -> str:
         """The condition as results show it in `.by`."""
-        sides = [_any_text(self.conditions), *([_any_text(self.unprivileged)] if self.unprivileged else [])]
-        return " vs ".join(sides)
+        sides = [self.conditions, self.unprivileged] if self.unprivileged else [self.conditions]
+        return " vs ".join(map(_any_text, sides))
 
     def check(self, keys: pl.DataFrame) -> None:
         """Refuse, over all keys of the data, values that cannot occur, and rows on both sides."""
         keys = self._named(keys)
         for name, value in self._values((*self.conditions, *self.unprivileged)):
-            seen, declared = keys[name].unique().drop_nulls().to_list(), levels_of(keys.schema[name])
-            of_other_kind = seen and kind_of(value) not in map(kind_of, seen)
-            impossible = value not in declared if declared else of_other_kind or differs_in_case(value, seen)
+            present, declared = keys[name].unique().drop_nulls().to_list(), levels_of(keys.schema[name])
             # Python equality, so that True = 1 = 1.0 as for labels
-            if value not in seen and impossible:
-                raise ArgumentError(self._never(name, value, declared or seen))
+            if value not in present and _is_impossible(value, present, declared):
+                raise ArgumentError(self._never(name, value, declared or present))
         if (self._meets(self.conditions, keys) & self._meets(self.unprivileged, keys)).any():
             msg = f"{self}: some rows are on both sides; make the conditions exclude each other."
             raise ArgumentError(msg)
@@ -66,19 +66,20 @@ class Privileged:
         keys = self._named(keys)
         way_out = " If it is right, make the column an Enum of all its values"
         way_out += "." if self.unprivileged else ", or name the others: `unprivileged=`."
-        return [
-            self._never(name, value, keys[name].unique().drop_nulls().to_list()) + way_out
-            for name, value in self._unseen((*self.conditions, *self.unprivileged), keys)
-        ]
+        messages: list[str] = []
+        for name, value in self._unseen((*self.conditions, *self.unprivileged), keys):
+            present = keys[name].unique().drop_nulls().to_list()
+            messages.append(self._never(name, value, present) + way_out)
+        return messages
 
     def remarks(self, keys: pl.DataFrame) -> list[str]:
-        """The reasons, over all keys of the data, why there is nobody to be compared."""
+        """The reasons, over all keys of the data, why a side has no rows."""
         if keys.is_empty():
             return []
         if unseen := self.unseen(keys):
             return unseen
-        there = self.side(keys).unique().to_list()
-        lacking = [side for side in ("privileged", "unprivileged") if side not in there]
+        present = self.side(keys).unique().to_list()
+        lacking = [side for side in ("privileged", "unprivileged") if side not in present]
         return [f"{self}: nobody is {side}, because {self._reason(side)}." for side in lacking]
 
     def _reason(self, side: str) -> str:
@@ -96,26 +97,30 @@ class Privileged:
         occurs, it may be a slip, and it is not known who everybody else is.
         """
         keys = self._named(keys)
-        chosen = self._meets(self.conditions, keys)
-        everybody_else = chosen & ~chosen if self._unseen(self.conditions, keys) else ~chosen
-        other = self._meets(self.unprivileged, keys) if self.unprivileged else everybody_else
-        known = keys.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
-        return pl.select(
-            pl.when(known & chosen).then(pl.lit("privileged"))
-            .when(known & other).then(pl.lit("unprivileged"))
-            .otherwise(pl.lit("neither")).cast(SIDES)
-        ).to_series()  # fmt: skip
+        privileged = self._meets(self.conditions, keys)
+        if self.unprivileged:
+            unprivileged = self._meets(self.unprivileged, keys)
+        elif self._unseen(self.conditions, keys):
+            unprivileged = pl.Series([False]).new_from_index(0, len(keys))
+        else:
+            unprivileged = ~privileged
+        complete = keys.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
+        side = pl.when(complete & privileged).then(pl.lit("privileged"))
+        side = side.when(complete & unprivileged).then(pl.lit("unprivileged"))
+        return pl.select(side.otherwise(pl.lit("neither")).cast(SIDES)).to_series()
 
     @staticmethod
     def _values(conditions: tuple[_Condition, ...]) -> list[tuple[str, object]]:
-        """The columns of conditions, each with every value that is admitted."""
-        return [(name, value) for condition in conditions for name, values in condition for value in values]
+        """The pairs of a column and a value that conditions admit."""
+        pairs: list[tuple[str, object]] = []
+        for condition in conditions:
+            for name, values in condition:
+                pairs += [(name, value) for value in values]
+        return pairs
 
     def _unseen(self, conditions: tuple[_Condition, ...], keys: pl.DataFrame) -> list[tuple[str, object]]:
         """The values of conditions that neither occur nor are declared by the dtype of their column."""
-        known = {
-            name: {*keys[name].unique().drop_nulls().to_list(), *levels_of(keys.schema[name])} for name in keys.columns
-        }
+        known = {column.name: {*column.unique().drop_nulls(), *levels_of(column.dtype)} for column in keys}
         return [(name, value) for name, value in self._values(conditions) if value not in known[name]]
 
     def _never(self, name: str, value: object, known: list[Any]) -> str:
@@ -125,17 +130,27 @@ class Privileged:
         return keys.rename(dict(zip(keys.columns, (column.name for column in self.columns), strict=True)))
 
     def _meets(self, conditions: tuple[_Condition, ...], keys: pl.DataFrame) -> pl.Series:
-        met = pl.Series([False]).new_from_index(0, len(keys))
+        """Mask of the rows that meet one of the conditions."""
+        meets_one = pl.Series([False]).new_from_index(0, len(keys))
         for condition in conditions:
-            all_of = ~pl.Series([False]).new_from_index(0, len(keys))
+            meets_all = ~pl.Series([False]).new_from_index(0, len(keys))
             for name, values in condition:
-                seen = keys[name].unique().drop_nulls().to_list()
-                all_of &= keys[name].is_in([value for value in seen if value in values]).fill_null(value=False)
-            met |= all_of
-        return met
+                present = keys[name].unique().drop_nulls().to_list()
+                admitted = [value for value in present if value in values]
+                meets_all &= keys[name].is_in(admitted).fill_null(value=False)
+            meets_one |= meets_all
+        return meets_one
 
     def __repr__(self) -> str:
         return visible(f"privileged({self.text})")
+
+
+def _is_impossible(value: object, present: list[Any], declared: list[Any]) -> bool:
+    """Whether a value that does not occur cannot be one of the column: by its levels, its kind or its letters."""
+    if declared:
+        return value not in declared
+    is_of_other_kind = bool(present) and kind_of(value) not in map(kind_of, present)
+    return is_of_other_kind or differs_in_case(value, present)
 
 
 def privileged(
@@ -162,20 +177,26 @@ def privileged(
     >>> privileged(sex="male", race=["white", "asian"])
     privileged(sex=male & race=asian|white)
     """
-    every = [each for given in (*conditions, *([values] if values else [])) for each in _listed(given)]
-    if not every:
+    chosen: list[Any] = []
+    for argument in conditions:
+        chosen += _listed(argument)
+    if values:
+        chosen.append(values)
+    if not chosen:
         msg = 'privileged() needs a condition, such as privileged(sex="male") or privileged({"sex": "male"}).'
         raise ArgumentError(msg)
     others = [] if unprivileged is None else _listed(unprivileged)
     if unprivileged is not None and not others:
         msg = "privileged(): `unprivileged=` needs a condition; leave it out for everybody else."
         raise ArgumentError(msg)
-    return Privileged(tuple(map(_condition, every)), tuple(map(_condition, others)))
+    return Privileged(tuple(map(_condition, chosen)), tuple(map(_condition, others)))
 
 
-def _listed(given: object) -> list[Any]:
-    """One condition, or several."""
-    return list(given) if is_list(given) and not isinstance(given, Mapping) else [given]
+def _listed(conditions: object) -> list[Any]:
+    """One condition, or several, as a list."""
+    if isinstance(conditions, Mapping) or not is_list(conditions):
+        return [conditions]
+    return list(conditions)
 
 
 def _condition(mapping: Mapping[str, object]) -> _Condition:
@@ -192,29 +213,31 @@ def _condition(mapping: Mapping[str, object]) -> _Condition:
         if not isinstance(name, str) or not values or not all(map(is_value, values)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             msg = f"A condition names a column and the values that it admits, not {name!r}: {values!r}."
             raise ArgumentError(msg)
-        for each in (name, *values):
-            if isinstance(each, str) and not is_unicode(each):
-                msg = f"A condition cannot hold {each!r}, in which there is half a character."
+        for part in (name, *values):
+            if isinstance(part, str) and not is_unicode(part):
+                msg = f"A condition cannot hold {part!r}, in which there is half a character."
                 raise ArgumentError(msg)
     return condition
 
 
 def _any_text(conditions: tuple[_Condition, ...]) -> str:
-    return " or ".join(
-        " & ".join(f"{name}={'|'.join(map(str, values))}" for name, values in condition) for condition in conditions
-    )
+    return " or ".join(map(_text_of, conditions))
+
+
+def _text_of(condition: _Condition) -> str:
+    return " & ".join(f"{name}={'|'.join(map(str, values))}" for name, values in condition)
 
 
 @dataclass(frozen=True)
 class By:
-    """What a groupwise metric compares: one or more columns, or the two sides of a condition."""
+    """The groups that a groupwise metric compares: one or more columns, or the two sides of a condition."""
 
     columns: tuple[Column, ...]
     sides: Privileged | None = None
 
     @classmethod
     def of(cls, features: tuple[object, ...], name: str) -> By:
-        """Read what a factory was called with."""
+        """Read the features that a factory was called with."""
         if not features:
             msg = f'{name}() needs the sensitive feature: {name}("column").'
             raise ArgumentError(msg)
@@ -232,12 +255,12 @@ class By:
 
     @property
     def text(self) -> str:
-        """What results show in `.by`."""
+        """The text in the `.by` column of results."""
         return self.sides.text if self.sides else ":".join(column.name for column in self.columns)
 
     @property
     def features(self) -> tuple[ColumnLike | Privileged, ...]:
-        """What a factory is called with to compare the same."""
+        """The arguments of a factory to compare the same groups."""
         return (self.sides,) if self.sides else tuple(column.source for column in self.columns)
 
     def __repr__(self) -> str:
