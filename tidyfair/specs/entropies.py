@@ -1,4 +1,4 @@
-"""Generalized entropy: how unequally benefits are spread, from sums that merge."""
+"""Generalized entropy, an index of inequality, from sums that merge."""
 
 from __future__ import annotations
 
@@ -29,11 +29,14 @@ def check_alpha(alpha: object) -> float:
     if not math.isfinite(number):
         msg = "`alpha` is a finite number (2 and 1 are usual, 1 is Theil's index), not "
         raise ArgumentError(f"{msg}{alpha!r}"[:_LONGEST] + ".")
-    return next((limit for limit in (0.0, 1.0) if abs(number - limit) < _NEAR), number)
+    for limit in (0.0, 1.0):
+        if abs(number - limit) < _NEAR:
+            return limit
+    return number
 
 
 def powered(benefit: pl.Expr, alpha: float) -> pl.Expr:
-    """What generalized entropy sums of each benefit; nothing where there is none."""
+    """The term of a benefit in generalized entropy; 0 without a benefit."""
     alpha = check_alpha(alpha)
     terms: dict[float, pl.Expr] = {0: benefit.log(), 1: benefit * benefit.log()}
     return pl.when(benefit > 0).then(terms.get(alpha, benefit**alpha)).otherwise(0.0)
@@ -64,7 +67,7 @@ def entropy_index(alpha: float, count: Number, total: Number, power: Number, wit
 def entropy_within(
     alpha: float, count: Number, total: Number, power: Number, without: Number, mean_of_all: Number
 ) -> Number:
-    """What the inequality of a group adds to that of all for each row: its index times (mean / mean of all)^alpha.
+    """Contribution of a group to the inequality of all, per row: its index times (mean / mean of all)^alpha.
 
     Written so that a group in which nobody has anything adds nothing where that is the limit.
     """

@@ -1,4 +1,4 @@
-"""What evaluation reads of a metric: its formulas and, where groups are compared, by what and how."""
+"""Metrics as evaluation sees them: formulas and, where groups are compared, features and an aggregate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 ALL_LABELS = "multiclass"
-"""How metrics are read that have a form of their own for many labels."""
+"""Estimator of metrics that have a form of their own for many labels."""
 
 
 class MetricSpec(Protocol):
@@ -77,19 +77,19 @@ class MetricSpec(Protocol):
         ...
 
 
-def estimator_of(spec: MetricSpec, formula: Formula, asked: str | None, *, one_event: bool) -> str:
-    """The reading of labels by one of its formulas: one event against the rest, or an average over all of them."""
+def estimator_of(spec: MetricSpec, formula: Formula, requested: str | None, *, one_event: bool) -> str:
+    """The estimator of one of its formulas: one event against the rest, or an average over all of them."""
     if formula.kind == "numeric" or formula.given is not None:
         return "standard" if formula.given is None else ALL_LABELS
     if one_event:
         return "binary"
-    if spec.by is not None and (asked == "one_vs_rest" or (asked is None and spec.label_by_label)):
+    if spec.by is not None and (requested == "one_vs_rest" or (requested is None and spec.label_by_label)):
         return "one_vs_rest"
     if formula.average not in (None, HAND_TILL):
         return formula.average  # it is an average of its own
-    if asked == "micro" and formula.way != "sums":
+    if requested == "micro" and formula.way != "sums":
         msg = f'{spec.name} is no sum over labels, so it has no micro average: take "macro".'
         raise ArgumentError(msg)
-    if asked in AVERAGES:
-        return asked
+    if requested in AVERAGES:
+        return requested
     return formula.average or "macro"

@@ -1,4 +1,4 @@
-"""The options of a call: what each is called, its type, its default, and the one object in which they travel."""
+"""The options of a call: names, types and defaults, and the object that carries them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ OptionsOf: TypeAlias = type[CountOptions] | type[ReadOptions] | type[ComputeOpti
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Everything a call says but its data: checked once, then handed on from step to step."""
+    """The arguments of a call but its data: checked once, then handed on from step to step."""
 
     truth: ColumnLike | None = None
     estimate: ColumnLike | None = None

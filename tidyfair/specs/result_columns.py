@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 RESERVED = frozenset({
-    # what a row of a result is about
+    # the subject of a row
     ".metric", ".by", ".group", ".other", ".level", ".estimator", ".threshold", ".top_k", ".top_fraction",
     ".period", ".before", ".subgroup", ".depth", ".bin", ".truth", ".predicted",
     # values

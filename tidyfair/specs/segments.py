@@ -26,7 +26,7 @@ TIE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Runs of consecutive rows: where each run begins, and how many rows there are in all."""
+    """Runs of consecutive rows, by the row at which each begins and the number of all rows."""
 
     starts: Integers
     length: int
@@ -66,13 +66,13 @@ class Segments:
         return np.add.reduceat(numbers, self.starts) if self.length else numbers[:0]
 
     def any(self, mask: Booleans) -> Booleans:
-        """Whether any row of each run meets a condition."""
+        """Mask of the runs in which any row meets a condition."""
         import numpy as np
 
         return np.logical_or.reduceat(mask, self.starts) if self.length else mask[:0]
 
     def all(self, mask: Booleans) -> Booleans:
-        """Whether all rows of each run meet a condition."""
+        """Mask of the runs in which all rows meet a condition."""
         import numpy as np
 
         return np.logical_and.reduceat(mask, self.starts) if self.length else mask[:0]
@@ -118,7 +118,7 @@ class Segments:
         return self.first_where(is_largest)
 
     def before(self, values: Array, merge: Merge, nothing: float) -> Array:
-        """What the earlier rows of the same run come to, beside each row; `nothing` beside the first."""
+        """For each row, earlier rows of its run merged; `nothing` for the first."""
         import numpy as np
 
         passed = np.full(values.shape, nothing, dtype=values.dtype)
@@ -133,7 +133,7 @@ class Segments:
         return passed
 
     def after(self, values: Array, merge: Merge, nothing: float) -> Array:
-        """What the later rows of the same run come to, beside each row; `nothing` beside the last."""
+        """For each row, later rows of its run merged; `nothing` for the last."""
         import numpy as np
 
         turned = Segments(np.flip(self.length - self.starts - self.sizes), self.length)

@@ -14,7 +14,7 @@ from tidyfair.tallies.source import from_arrays
 __all__: list[str] = []
 
 _ARRAY = "array of "
-"""Before the name of what is given as an array, which no feature is called."""
+"""Prefix of the columns of arrays, which no name of a feature has."""
 
 
 def frame_of_arrays(
@@ -42,9 +42,11 @@ def _named(roles: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, objec
     arrays: dict[str, object] = {}
     for role, values in roles.items():
         if role == "probs" and isinstance(values, Mapping):
-            by_label = cast("Mapping[Any, object]", values)
-            names["probs"] = {label: f"{_ARRAY}probs of {label!r}" for label in by_label}
-            arrays |= {names["probs"][label]: scores for label, scores in by_label.items()}
+            names["probs"] = {}
+            for label, scores in cast("Mapping[Any, object]", values).items():
+                name = f"{_ARRAY}probs of {label!r}"
+                names["probs"][label] = name
+                arrays[name] = scores
         elif values is not None:
             names[role] = _ARRAY + role
             arrays[names[role]] = values

@@ -13,7 +13,7 @@ from tidyfair.errors import ForkError
 __all__: list[str] = []
 
 _TASKS = Path("/proc/self/task")
-"""Where Linux lists the threads of a process."""
+"""Folder in which Linux lists the threads of a process."""
 _NAMED = "polars"
 _A_MOMENT = 0.01
 _CHECKED: set[int] = set()

@@ -38,7 +38,7 @@ class Levels(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many values there are, with null."""
+        """Number of values, with null."""
         return self.span + self.nulls
 
     def values(self) -> pl.Series:
@@ -59,11 +59,11 @@ class Levels(NamedTuple):
 
     @property
     def needs_query(self) -> bool:
-        """Whether offsets among them are not at hand as plain numbers."""
+        """Whether offsets need a query, because the values are not plain numbers of numpy."""
         return self.nulls or isinstance(self.dtype, pl.Enum | pl.Categorical | pl.Int128 | pl.UInt128)
 
     def offsets(self, values: Any) -> Any:
-        """How far the numbers of an array are from the least."""
+        """Distances of the numbers of an array from the least value."""
         import numpy as np
 
         if self.dtype.is_float():
@@ -72,7 +72,7 @@ class Levels(NamedTuple):
         return values.astype(np.uint64) - np.uint64(self.least % 2**64)
 
     def offset(self, name: str) -> tuple[pl.Expr, int]:
-        """How far the value of a row is from the least, null being last, and the bits of the integer that says it."""
+        """Distance of a row's value from the least, null being last, and the bits of this integer."""
         bits = _bits(self.size)
         width = _WIDTHS[bits]
         if self.dtype.is_float():
@@ -99,14 +99,19 @@ class Packing:
 
     @classmethod
     def of(cls, by: Collection[str], levels: Mapping[str, Levels | None]) -> Packing | None:
-        """The packing of some columns, if it is known of each what values it can hold."""
-        known = tuple((name, values) for name in by if (values := levels.get(name)) is not None)
-        packing = cls(known)
-        return packing if len(known) == len(by) and packing.size <= _MOST_CODES else None
+        """The packing of some columns, if the possible values of all are known."""
+        known: list[tuple[str, Levels]] = []
+        for name in by:
+            of_column = levels.get(name)
+            if of_column is None:
+                return None
+            known.append((name, of_column))
+        packing = cls(tuple(known))
+        return packing if packing.size <= _MOST_CODES else None
 
     @cached_property
     def size(self) -> int:
-        """How many different integers there are."""
+        """Number of different integers."""
         return math.prod(levels.size for _, levels in self.by)
 
     @cached_property
@@ -130,13 +135,13 @@ class Packing:
         """The integers of few rows: most columns are arrays already, which need no query."""
         import numpy as np
 
-        asked = self.kept.asked
-        made = pl.DataFrame([columns[name].alias(name) for name in asked])
-        if asked:
-            made = made.lazy().select(asked.values()).collect(engine="in-memory", optimizations=_NONE)
+        queries = self.kept.queries
+        queried = pl.DataFrame([columns[name].alias(name) for name in queries])
+        if queries:
+            queried = queried.lazy().select(queries.values()).collect(engine="in-memory", optimizations=_NONE)
         codes, stride = 0, 1
         for name, levels in self.narrow_first:
-            offset = made[name].to_numpy() if name in asked else levels.offsets(columns[name].to_numpy())
+            offset = queried[name].to_numpy() if name in queries else levels.offsets(columns[name].to_numpy())
             codes += offset.astype(np.int64) * stride
             stride *= levels.size
         return codes
@@ -145,41 +150,44 @@ class Packing:
         """The columns that were packed, of an array of codes."""
         import numpy as np
 
-        left, columns = codes.astype(np.uint32), dict[str, pl.Series]()
+        quotient, columns = codes.astype(np.uint32), dict[str, pl.Series]()
         for name, levels in self.narrow_first:
-            offsets = pl.Series(left % np.uint32(levels.size))
+            offsets = pl.Series(quotient % np.uint32(levels.size))
             columns[name] = levels.values().gather(offsets).alias(name)
-            left //= np.uint32(levels.size)
+            quotient //= np.uint32(levels.size)
         return [columns[name] for name, _ in self.by]
 
     def counts(self, table: Any, name: str) -> pl.DataFrame:
-        """The keys that a table of all codes counts, and how often they are there."""
+        """The keys with a count above 0 in a table of all codes, and their counts."""
         import numpy as np
 
-        there = np.flatnonzero(table).astype(np.uint32)
-        cells = self.kept.rows(there) if self.size <= _MOST_KEPT else pl.DataFrame(self.keys(there))
-        return cells.insert_column(len(self.by), pl.Series(name, table[there]))
+        occurring = np.flatnonzero(table).astype(np.uint32)
+        cells = self.kept.rows(occurring) if self.size <= _MOST_KEPT else pl.DataFrame(self.keys(occurring))
+        return cells.insert_column(len(self.by), pl.Series(name, table[occurring]))
 
     @cached_property
     def kept(self) -> _Kept:
-        """What is worked out once for many frames of one kind."""
+        """Values that are computed once for many frames of one kind."""
         return _kept(self)
 
 
 class _Kept:
-    """What packed frames of one kind share, so that many small ones stay cheap."""
+    """Values that packed frames of one kind share, so that many small ones stay cheap."""
 
     def __init__(self, packing: Packing) -> None:
         self._packing = packing
         self._last: tuple[bytes | None, pl.DataFrame] = None, pl.DataFrame()
-        self.asked = {name: levels.offset(name)[0] for name, levels in packing.by if levels.needs_query}
+        self.queries = {name: levels.offset(name)[0] for name, levels in packing.by if levels.needs_query}
         """The offsets of values that need a query."""
 
     @cached_property
     def values(self) -> dict[str, list[pl.Series]]:
         """The values of each key, one by one."""
-        every = {name: levels.values() for name, levels in self._packing.by}
-        return {name: [values[offset : offset + 1] for offset in range(len(values))] for name, values in every.items()}
+        values: dict[str, list[pl.Series]] = {}
+        for name, levels in self._packing.by:
+            of_key = levels.values()
+            values[name] = [of_key[offset : offset + 1] for offset in range(len(of_key))]
+        return values
 
     @cached_property
     def _keys(self) -> pl.DataFrame:
@@ -188,12 +196,12 @@ class _Kept:
 
         return pl.DataFrame(self._packing.keys(np.arange(self._packing.size)))
 
-    def rows(self, there: Any) -> pl.DataFrame:
-        """The keys of some codes; the same ones are often there again."""
-        known, keys = self._last
-        if (codes := there.tobytes()) != known:
-            keys = self._keys[pl.Series(there)]
-            self._last = codes, keys
+    def rows(self, codes: Any) -> pl.DataFrame:
+        """The keys of some codes; those of the last call are kept, because the same ones often come again."""
+        last, keys = self._last
+        if (content := codes.tobytes()) != last:
+            keys = self._keys[pl.Series(codes)]
+            self._last = content, keys
         return keys.clone()
 
 
@@ -212,12 +220,12 @@ def levels_by_dtype(dtype: pl.DataType) -> Levels | None:
 
 
 def may_have_levels(dtype: pl.DataType) -> bool:
-    """Whether a look at a column may say what values it can hold."""
+    """Whether a look at a column may give its possible values."""
     return dtype.is_integer() or dtype.is_float() or isinstance(dtype, pl.Enum | pl.Categorical) or dtype == pl.Boolean
 
 
 def levels_of_column(column: pl.Series, dtype: pl.DataType) -> Levels | None:
-    """The values a column can hold, by its dtype, or by a look at its least and its most."""
+    """The possible values of a column, from its dtype, or from its smallest and its largest value."""
     nulls = column.null_count() > 0
     if isinstance(dtype, pl.Enum):
         return Levels(dtype, 0, len(dtype.categories), nulls)
@@ -232,13 +240,14 @@ def levels_of_column(column: pl.Series, dtype: pl.DataType) -> Levels | None:
 
 
 def _ends(values: pl.Series) -> tuple[Any, Any]:
-    """The least and the most of some values, None where all are missing."""
+    """The smallest and the largest of some values, None where all are missing."""
     if len(values) <= _SLICE:
         return values.min(), values.max()
     # both are looked for while a slice is in the cache
     ends = over_slices(lambda rows: _ends(values[rows]), len(values), _SLICE)
-    known = [(least, most) for least, most in ends if least is not None]
-    return (min(known)[0], max(most for _, most in known)) if known else (None, None)
+    smallest = [least for least, _ in ends if least is not None]
+    largest = [most for _, most in ends if most is not None]
+    return min(smallest, default=None), max(largest, default=None)
 
 
 def _levels_of_floats(column: pl.Series, dtype: pl.DataType) -> Levels | None:
@@ -265,7 +274,7 @@ def whole_levels(dtype: pl.DataType, least: Any, most: Any, *, nulls: bool = Tru
 
 
 def _has_ends(dtype: pl.DataType) -> bool:
-    """Whether a look at the least and the most value tells which others there may be."""
+    """Whether the smallest and the largest value give the others."""
     return dtype.is_integer() or isinstance(dtype, pl.Categorical)
 
 

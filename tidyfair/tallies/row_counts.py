@@ -1,4 +1,4 @@
-"""Counting rows by their keys: by bitmaps or in a table where keys are known, and else by a `group_by`."""
+"""Counting rows by their keys: by bitmaps or in a table if keys are known, else by a `group_by`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HARDLY_ANY_ROWS, _FEW_ROWS, _MANY_ROWS = 2**13, 50_000, 2**20
 """Below these rows repay no query, no start of an engine, and no parts."""
 _LARGEST_CODE = 2**16
 _SMALLEST_LIMIT, _LARGEST_TABLE = 2**18, 2**24
-"""A table of so many places is worth its cost for any number of rows, and at most one of so many for as many rows."""
+"""A table of the first size is worth its cost for any number of rows, one of up to the second for as many rows."""
 _LARGEST_TABLE_OF_BINS = 2**26
 _SMALL_TABLE = 2**8
 """Its square fits the cache of a processor and 16 bits, so that rows can be counted in pairs."""
@@ -47,7 +47,7 @@ def engine_for(rows: int | None) -> EngineType:
 def count_in_memory(
     columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataType], name: str
 ) -> pl.DataFrame | None:
-    """How many rows there are of each combination of values of columns in memory; None where another way is better."""
+    """Count the rows of each combination of values of columns in memory; None if a query is better."""
     rows = len(next(iter(columns.values())))
     few = rows < _HARDLY_ANY_ROWS
     if not (few or _gives_batches()) or not all(map(may_have_levels, schema.values())):
@@ -55,7 +55,7 @@ def count_in_memory(
     packing = Packing.of(columns, {key: levels_of_column(column, schema[key]) for key, column in columns.items()})
     if packing is None or packing.size > (_LARGEST_CODE if few else _largest_table(rows)):
         return None
-    if few and not packing.kept.asked:
+    if few and not packing.kept.queries:
         return _counted_at_once(columns, packing, name)
     if can_cross(packing):
         return packing.counts(crossed(columns, packing), name)
@@ -78,7 +78,7 @@ def grouped(
         return frame.group_by(by).agg(sums).collect(engine=engine)
     values = [name for name in frame.collect_schema() if name not in by]
     if not values and _gives_batches():
-        (number,) = sums  # of what is not there nothing but rows can be counted
+        (number,) = sums  # without other columns only rows can be counted
         return _counted(frame, packing, number.meta.output_name(), rows)
     if packing.size > _LARGEST_CODE:
         return frame.group_by(by).agg(sums).collect(engine=engine)
@@ -88,18 +88,20 @@ def grouped(
 
 
 def _largest_table(rows: int | None) -> int:
-    """How many places a table may have, which is not to cost more than the rows."""
+    """Largest size of a table, which must not cost more than the rows."""
     return _SMALLEST_LIMIT if rows is None else min(max(_SMALLEST_LIMIT, rows), _LARGEST_TABLE)
 
 
 def _packing(frame: pl.LazyFrame, by: list[str], known: Mapping[str, Levels], *, in_memory: bool) -> Packing | None:
-    """The packing of keys: their dtypes say what there may be, or a look where rows need not be read for it."""
+    """The packing of keys, from their dtypes or, in memory, from their smallest and largest values."""
     schema = frame.collect_schema()
-    levels = {name: levels_by_dtype(schema[name]) for name in by}
-    if not all(name in known or may_have_levels(schema[name]) for name in by):
+    unknown = [name for name in by if name not in known]
+    if not all(may_have_levels(schema[name]) for name in unknown):
         return None
-    looks = levels_by_ends(frame, schema, [name for name in by if name not in known]) if in_memory else {}
-    return Packing.of(by, levels | looks | dict(known))
+    levels = {name: levels_by_dtype(schema[name]) for name in unknown}
+    if in_memory:
+        levels |= levels_by_ends(frame, schema, unknown)
+    return Packing.of(by, levels | dict(known))
 
 
 def _counted_at_once(columns: Mapping[str, pl.Series], packing: Packing, name: str) -> pl.DataFrame:
@@ -110,7 +112,7 @@ def _counted_at_once(columns: Mapping[str, pl.Series], packing: Packing, name: s
 
 
 def _counted(frame: pl.LazyFrame, packing: Packing, name: str, rows: int | None) -> pl.DataFrame:
-    """How many rows there are of each combination of keys: no hash is as fast as a place in a table."""
+    """Count the rows of each combination of keys: no hash is as fast as an index into a table."""
     import numpy as np
 
     size = packing.size
@@ -141,15 +143,15 @@ def _codes(frame: pl.LazyFrame, packing: Packing, rows: int | None) -> Iterable[
 
 
 def _gives_batches() -> bool:
-    """Whether rows are worked out here, not by an engine that the user has set, such as a GPU, and that groups too."""
-    named = pl.Config.state().get("POLARS_ENGINE_AFFINITY") in {None, "auto", "streaming"}
-    return named and get_engine_affinity_override() is None
+    """Whether queries run in the default engines, not in one that the user has set, such as a GPU."""
+    is_default = pl.Config.state().get("POLARS_ENGINE_AFFINITY") in {None, "auto", "streaming"}
+    return is_default and get_engine_affinity_override() is None
 
 
 def binned(
     frame: pl.LazyFrame, by: list[str], scores: list[str], bins: int, rows: int | None
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """The weight of the rows, or their number, for each combination of keys and bins of scores between 0 and 1.
+    """Count rows, or sum their weights, by keys and bins of scores between 0 and 1.
 
     Bins are numbered from 0 and of equal width; rows without a score are left out. Beside them the number of rows `n`
     of each combination of keys, where it is known and all rows have a score.
@@ -157,8 +159,8 @@ def binned(
     schema = frame.collect_schema()
     weights = [WEIGHT] if WEIGHT in schema else []
     numbers = [(pl.col(name) * bins).clip(0, bins - 1).cast(pl.UInt16) for name in scores]
-    known = frame.filter(pl.all_horizontal(pl.col(name).is_not_null() for name in scores))
-    frame = known.select(*by, *numbers, *weights)
+    scored = frame.filter(pl.all_horizontal(pl.col(name).is_not_null() for name in scores))
+    frame = scored.select(*by, *numbers, *weights)
     engine = engine_for(rows)
     few = engine == "in-memory" or len(scores) > 1
     packing = None if few else _packing(frame, by, {}, in_memory=rows is not None)
@@ -192,9 +194,13 @@ def _binned_by_key(
     counted = side_by_side(count, keys.tolist())
     values = pl.DataFrame(packing.keys(keys))
     key_of_bin = np.repeat(np.arange(len(keys), dtype=np.uint32), [len(occurring) for occurring, _ in counted])
-    none = np.zeros(0, dtype=np.int64)
-    number = pl.Series(score, np.concatenate([none.astype(np.uint16), *(occurring for occurring, _ in counted)]))
-    rows = pl.Series(np.concatenate([none, *(table for _, table in counted)]))
+    # of no keys there are empty arrays of these dtypes
+    numbers, tables = [np.zeros(0, dtype=np.uint16)], [np.zeros(0, dtype=np.int64)]
+    for occurring, table in counted:
+        numbers.append(occurring)
+        tables.append(table)
+    number = pl.Series(score, np.concatenate(numbers))
+    rows = pl.Series(np.concatenate(tables))
     # a row counts once, and once squared
     counts = values[pl.Series(key_of_bin)].hstack([number, rows.alias(WEIGHT), rows.alias(SQUARED)])
     return counts, values.with_columns(pl.Series("n", np.diff(parted.ends)[keys], dtype=pl.Int64))
@@ -214,17 +220,18 @@ def _binned_in_a_table(
     values = rows[WEIGHT].to_numpy() if weights else None
     size = packing.size * bins
     table = np.bincount(codes, values, size)
-    there = np.bincount(codes, minlength=size) if weights else table
-    occurring = np.flatnonzero(there)
+    counts = np.bincount(codes, minlength=size) if weights else table
+    occurring = np.flatnonzero(counts)
     total = pl.Series(WEIGHT, table[occurring])
     # a row counts once, and once squared
     squares = total if values is None else np.bincount(codes, values.astype(float) ** 2, size)[occurring]
-    # places are sorted by their keys, which are looked up once for all bins
-    of_key = np.count_nonzero(there.reshape(packing.size, bins), axis=1)
-    known = np.flatnonzero(of_key)
-    first_bin = np.repeat(known * bins, of_key[known])
-    bin_of = pl.Series(score, (occurring - first_bin).astype(np.uint16))
-    keys = [key[np.repeat(np.arange(len(known)), of_key[known])] for key in packing.keys(known)]
+    # codes are sorted by their keys, which are looked up once for all bins
+    bins_of_key = np.count_nonzero(counts.reshape(packing.size, bins), axis=1)
+    present = np.flatnonzero(bins_of_key)
+    first_code = np.repeat(present * bins, bins_of_key[present])
+    number = pl.Series(score, (occurring - first_code).astype(np.uint16))
+    key_of_bin = np.repeat(np.arange(len(present)), bins_of_key[present])
+    keys = [key[key_of_bin] for key in packing.keys(present)]
     # weights that are missing are found later, by name
     total = total.fill_nan(None).cast(schema[WEIGHT]) if weights else total
-    return pl.DataFrame([*keys, bin_of, total, pl.Series(SQUARED, squares)])
+    return pl.DataFrame([*keys, number, total, pl.Series(SQUARED, squares)])

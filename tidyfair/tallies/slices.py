@@ -26,7 +26,7 @@ _Result = TypeVar("_Result")
 
 
 def side_by_side(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-    """What comes of each item, in their order, worked out in threads."""
+    """Results of work on each item, in their order, computed in threads."""
     threads = min(len(items), os.cpu_count() or 1)
     if threads <= 1:
         return [work(item) for item in items]
@@ -35,8 +35,9 @@ def side_by_side(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> li
 
 
 def over_slices(work: Callable[[slice], _Result], rows: int, size: int) -> list[_Result]:
-    """What comes of each slice of so many rows, in their order; of none there is one slice."""
-    return side_by_side(work, [slice(start, min(start + size, rows)) for start in range(0, max(rows, 1), size)])
+    """Results of work on slices of `size` rows, in their order; of no rows there is one slice."""
+    slices = [slice(start, min(start + size, rows)) for start in range(0, max(rows, 1), size)]
+    return side_by_side(work, slices)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,7 +45,7 @@ class Parted:
     """Values of rows by code: in each slice of the rows those of a code stand together."""
 
     parts: list[tuple[Array, Array]]
-    """Of each slice its values, and where those of a code begin and end `(codes + 1,)`."""
+    """The values of each slice, and the offsets at which those of a code begin and end `(codes + 1,)`."""
 
     @classmethod
     def of(cls, codes: Array, count: int, values: Callable[[slice], Array]) -> Parted:
@@ -65,7 +66,7 @@ class Parted:
 
     @cached_property
     def ends(self) -> Array:
-        """Where those of a code would begin and end if all were together `(codes + 1,)`."""
+        """Offsets at which those of a code begin and end if all slices are together `(codes + 1,)`."""
         import numpy as np
 
         return np.sum([ends for _, ends in self.parts], axis=0)
@@ -74,4 +75,7 @@ class Parted:
         """The values of some codes, those of one after those of another."""
         import numpy as np
 
-        return np.concatenate([own[ends[code] : ends[code + 1]] for code in codes for own, ends in self.parts])
+        values: list[Array] = []
+        for code in codes:
+            values += [own[ends[code] : ends[code + 1]] for own, ends in self.parts]
+        return np.concatenate(values)

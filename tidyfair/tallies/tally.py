@@ -1,4 +1,4 @@
-"""Tallies: what is counted by keys and labels, and how it merges by key."""
+"""Tallies: counts by keys and labels, which merge by key."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["Tally"]
 
 HIDDEN = "hidden"
-"""The sum that says how many cells of a group were suppressed, so that nothing is worked out of the rest."""
+"""Sum of the suppressed cells of a group, so that nothing is computed from the rest."""
 BLOCK = "\0block"
-"""The key of random parts of the rows, from which it is seen how much sums vary."""
+"""Key of random parts of the rows, to estimate the variance of sums."""
 TRUTH = "truth"
 LABELS = (TRUTH, ESTIMATE)
 THRESHOLD = "\0threshold"
@@ -45,7 +45,7 @@ _LEAST = 1e-75
 
 @dataclass(frozen=True)
 class Key:
-    """A column that the tally is counted by, and what it is for."""
+    """A column that the tally is counted by, and its role."""
 
     column: Column
     role: Literal["outer", "by", "side", "threshold", "cluster"]
@@ -60,12 +60,12 @@ class Scores:
     """The labels that a mapping gave them."""
     several: bool = False
     bins: int | None = None
-    """How many bins they are counted in for metrics of their order, in place of keeping them."""
+    """Number of bins that they are counted in for metrics of their order, in place of keeping them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Counts of rows by keys and labels, and sums beside them: all that metrics need to know of the data.
+    """Counts of rows by keys and labels, and sums beside them: all that metrics need of the data.
 
     `cells` has one row per combination that occurs: the keys as `k0`, `k1`, …, then `truth` and `estimate` (null where
     missing or not given; where they are numbers, only whether they are there), `n` rows and, with case weights, their
@@ -112,8 +112,8 @@ class Tally:
         if len(self.cells) <= _FEW_CELLS and not of_categories:
             # of few cells Python takes less time than a query
             return {column.name: sorted({*column.to_list()} - {None}) for column in columns}
-        found = self.cells.select(pl.col(LABELS).drop_nulls().unique().sort().implode())
-        return {name: found[name][0].to_list() for name in LABELS}
+        distinct = self.cells.select(pl.col(LABELS).drop_nulls().unique().sort().implode())
+        return {name: distinct[name][0].to_list() for name in LABELS}
 
     def levels(self, name: str) -> list[Any]:
         """The levels of `truth` or `estimate` in their order, where they are declared."""
@@ -121,68 +121,48 @@ class Tally:
 
     def names(self, columns: Sequence[Column]) -> list[str]:
         """The names in `cells` of the given columns."""
-        place = {key.column: f"k{index}" for index, key in enumerate(self.keys)}
+        names = {key.column: f"k{index}" for index, key in enumerate(self.keys)}
         for column in columns:
-            if column not in place:
+            if column not in names:
                 msg = f"The tally was not counted by {column.name!r}; count again with what is to be computed."
                 raise ColumnError(msg)
-        return [place[column] for column in columns]
+        return [names[column] for column in columns]
 
     def on_sides(self) -> Tally:
         """The tally in which the side of a row is one more outer key."""
         sides = self.sides
         if sides is None:
             return self
-        names, place = self.names(sides.columns), f"k{len(self.keys)}"
+        names = self.names(sides.columns)
         sides.check(self.cells[names])
+        old_keys = [f"k{index}" for index in range(len(self.keys))]
+        new_key = f"k{len(self.keys)}"
 
-        def placed(frame: pl.DataFrame) -> pl.DataFrame:
-            side = sides.side(frame[names]).alias(place)
-            keys = [f"k{index}" for index in range(len(self.keys))]
-            return frame.select(*keys, side, pl.exclude(keys))
+        def with_side(frame: pl.DataFrame) -> pl.DataFrame:
+            side = sides.side(frame[names]).alias(new_key)
+            return frame.select(*old_keys, side, pl.exclude(old_keys))
 
-        rows = None if self.rows is None else placed(self.rows)
+        rows = None if self.rows is None else with_side(self.rows)
         keys = (*self.keys, Key(Column(SIDE), "outer"))
-        return replace(self, cells=placed(self.cells), keys=keys, rows=rows, sides=None)
+        return replace(self, cells=with_side(self.cells), keys=keys, rows=rows, sides=None)
 
     def at_each_cut(self) -> Tally:
-        """The tally in which a list of cuts is one more key, and the estimate is whether the score reaches it."""
+        """The tally in which a list of thresholds is one more key, and the estimate is whether the score reaches it."""
         if self.cut is None or not self.cut.several or any(key.role == "threshold" for key in self.keys):
             return self
-        import numpy as np
-
         by = [*(f"k{index}" for index in range(len(self.keys))), TRUTH]
         sums = [name for name in ("n", "w", "w2") if name in self.cells.columns]
-        hidden = self._hidden_at_each_cut(by)
         cells = self.cells.group_by(*by, ESTIMATE).agg(pl.col(sums).sum()).filter(pl.col("n") > 0)
-        known = cells.filter(pl.col(ESTIMATE).is_not_null())
-        distinct = known.select(by).unique(maintain_order=True)
-        placed = known.join(
-            distinct.with_row_index("place"), on=by, how="left", nulls_equal=True, maintain_order="left"
-        )
-        place = placed["place"].to_numpy()
-        values, height = self.cut.values, len(distinct)
-        code = place.astype(np.int64) * (len(values) + 1) + known[ESTIMATE].to_numpy()
-        ascending = np.array(self.cut.ascending)
-        long = {name: distinct[name].gather(np.tile(np.arange(height), 2 * len(values))) for name in by}
-        for name in sums:
-            dense = np.zeros(height * (len(values) + 1), dtype=known[name].to_numpy().dtype)
-            dense[code] = known[name].to_numpy()
-            dense = dense.reshape(height, len(values) + 1)
-            # both sides are summed, because subtracting floats would leave dust where there is nothing
-            below = dense.cumsum(axis=1)[:, ascending]
-            above = dense[:, ::-1].cumsum(axis=1)[:, ::-1][:, ascending + 1]
-            long[name] = pl.Series(name, np.concatenate([below.T.ravel(), above.T.ravel()]))
-        side = np.repeat([False, True], height * len(values))
-        value = np.tile(np.repeat(np.array(values), height), 2)
-        decided = pl.DataFrame({**long, ESTIMATE: side, THRESHOLD: value}).filter(pl.col("n") > 0)
+        decided = _decided_at(self.cut, cells.filter(pl.col(ESTIMATE).is_not_null()), by, sums)
         missing = cells.filter(pl.col(ESTIMATE).is_null()).with_columns(pl.lit(None, pl.Boolean).alias(ESTIMATE))
-        missing = missing.join(pl.DataFrame({THRESHOLD: values}), how="cross")
-        name = f"k{len(self.keys)}"
-        parts = [decided, missing.select(decided.columns), *hidden]
-        every = pl.concat(parts, how="diagonal_relaxed").rename({THRESHOLD: name})
-        sums += [HIDDEN] if hidden else []
-        every = every.with_columns(pl.col(sums).fill_null(0)) if hidden else every
+        missing = missing.join(pl.DataFrame({THRESHOLD: self.cut.values}), how="cross")
+        parts = [decided, missing.select(decided.columns)]
+        hidden = self._hidden_at_each_cut(by)
+        parts += hidden
+        every = pl.concat(parts, how="diagonal_relaxed").rename({THRESHOLD: f"k{len(self.keys)}"})
+        if hidden:
+            sums.append(HIDDEN)
+            every = every.with_columns(pl.col(sums).fill_null(0))
         keys = (*self.keys, Key(Column(THRESHOLD), "threshold"))
         order = [f"k{index}" for index in range(len(keys))]
         return replace(self, cells=every.select(*order, *LABELS, *sums), keys=keys, needs=Needs(), rows=None)
@@ -196,25 +176,23 @@ class Tally:
         return [hidden.join(sides, how="cross").join(values, how="cross")]
 
     def remarks(self) -> list[str]:
-        """Where the cut selects more or less than it was asked for."""
+        """Sentences on outer groups where more or less than the requested rows are selected."""
         if self.cut is None or self.cut.way == "threshold" or HIDDEN in self.cells.columns:
             return []
         tally = self.at_each_cut()
         by = tally.names([key.column for key in tally.outer])
         measure = "w" if self.cut.way == "top_fraction" and self.weights is not None else "n"
-        known = tally.cells.filter(pl.col(ESTIMATE).is_not_null()).with_columns(
-            pl.lit(self.cut.values[0]).alias("value")
-        )
-        known = known.with_columns(pl.col(by[-1]).alias("value")) if self.cut.several else known
+        value = pl.col(by[-1]) if self.cut.several else pl.lit(self.cut.values[0])
+        scored = tally.cells.filter(pl.col(ESTIMATE).is_not_null()).with_columns(value.alias("value"))
         selected = pl.col(measure).filter(pl.col(ESTIMATE)).sum().alias("selected")
-        table = known.group_by(*by, "value").agg(selected, pl.col(measure).sum().alias("all")).sort(by, nulls_last=True)
+        totals = scored.group_by(*by, "value").agg(selected, pl.col(measure).sum().alias("all"))
+        table = totals.sort(by, nulls_last=True)
         names = [key.column.name for key in tally.outer if key.role == "outer"]
-        texts = [", ".join(f"{name}={part!r}" for name, part in zip(names, row, strict=False)) for row in table.rows()]
-        groups = pl.Series("group", [f" ({text})" if text else "" for text in texts], dtype=pl.String)
-        return self.cut.remarks(table.with_columns(groups), weighed=measure == "w")
+        groups = [_group_in_words(names, row) for row in table.rows()]
+        return self.cut.remarks(table.with_columns(pl.Series("group", groups, dtype=pl.String)), weighed=measure == "w")
 
     def __radd__(self, other: object) -> Tally:
-        """So that `sum()` adds tallies up."""
+        """Add to the 0 that `sum()` begins with."""
         return self if other == 0 else NotImplemented
 
     def __add__(self, other: Tally) -> Tally:
@@ -223,7 +201,7 @@ class Tally:
 
     @cached_property
     def kinds(self) -> pl.Schema:
-        """The dtypes of its columns, which take long to ask for where there are many levels."""
+        """The dtypes of its columns, kept because they are slow to get where there are many levels."""
         return self.cells.schema
 
     @property
@@ -233,12 +211,12 @@ class Tally:
 
     @property
     def definition(self) -> tuple[object, ...]:
-        """What was counted, and how; only tallies that agree in it add up."""
+        """The settings of the count; only tallies that agree in them add up."""
         return (self.keys, self.truth, self.estimate, self.cut, self.weights, self.scores, self.needs, self.sides)
 
     @property
     def names_of_labels(self) -> dict[str, str]:
-        """What the user calls what cells are counted by."""
+        """The user's names of the columns that cells are counted by."""
         keys = {f"k{index}": key.column.name for index, key in enumerate(self.keys)}
         labels = {TRUTH: self.truth, ESTIMATE: self.estimate}
         return keys | {name: column.name for name, column in labels.items() if column is not None}
@@ -248,16 +226,16 @@ class Tally:
         if other.definition != self.definition:
             msg = "Only tallies of the same columns, keys, weights, threshold and metrics can be added."
             raise ArgumentError(msg)
-        ranked = self.cut is not None and self.cut.way != "threshold"
-        alone = {
-            f"`{self.cut.way if self.cut else ''}` ranks all rows together": ranked,
-            "Neighbours are sought among all rows": bool(self.needs.compared),
-            "Some metric, such as mase, reads rows in their order": self.needs.order,
-        }
-        for why, there in alone.items():
-            if there:
-                msg = f"{why}, so tallies of parts do not add up; count them at once."
-                raise ArgumentError(msg)
+        reason = None
+        if self.cut is not None and self.cut.way != "threshold":
+            reason = f"`{self.cut.way}` ranks all rows together"
+        elif self.needs.compared:
+            reason = "Neighbours are sought among all rows"
+        elif self.needs.order:
+            reason = "Some metric, such as mase, reads rows in their order"
+        if reason is not None:
+            msg = f"{reason}, so tallies of parts do not add up; count them at once."
+            raise ArgumentError(msg)
         self.check_kinds(other)
 
     def check_kinds(self, other: Tally) -> None:
@@ -274,7 +252,7 @@ class Tally:
                 raise ArgumentError(msg)
 
     def check_contents(self, like: Tally) -> None:
-        """Refuse what no counting gives, as a file may hold it; `like` has been counted."""
+        """Refuse cells that no count gives, but a file may hold; `like` has been counted."""
         like.check_kinds(self)
         self._check_columns(self.cells, like.cells.schema)
         if self.rows is not None and like.rows is not None:
@@ -311,21 +289,52 @@ class Tally:
                 raise ArgumentError(msg)
 
 
+def _group_in_words(names: Sequence[str], row: Sequence[object]) -> str:
+    """An outer group as part of a sentence, from the first values of a row."""
+    text = ", ".join(f"{name}={value!r}" for name, value in zip(names, row, strict=False))
+    return f" ({text})" if text else ""
+
+
+def _decided_at(cut: Cut, cells: pl.DataFrame, by: list[str], sums: list[str]) -> pl.DataFrame:
+    """The sums below and above each threshold, from cells whose estimate is the number of thresholds reached."""
+    import numpy as np
+
+    distinct = cells.select(by).unique(maintain_order=True)
+    numbered = distinct.with_row_index("row")
+    with_rows = cells.join(numbered, on=by, how="left", nulls_equal=True, maintain_order="left")
+    values, height = cut.values, len(distinct)
+    code = with_rows["row"].to_numpy().astype(np.int64) * (len(values) + 1) + cells[ESTIMATE].to_numpy()
+    ascending = np.array(cut.ascending)
+    columns = {name: distinct[name].gather(np.tile(np.arange(height), 2 * len(values))) for name in by}
+    for name in sums:
+        table = np.zeros(height * (len(values) + 1), dtype=cells[name].to_numpy().dtype)
+        table[code] = cells[name].to_numpy()
+        table = table.reshape(height, len(values) + 1)
+        # both sides are summed, because subtracting floats would leave dust where there is nothing
+        below = table.cumsum(axis=1)[:, ascending]
+        above = table[:, ::-1].cumsum(axis=1)[:, ::-1][:, ascending + 1]
+        columns[name] = pl.Series(name, np.concatenate([below.T.ravel(), above.T.ravel()]))
+    is_above = np.repeat([False, True], height * len(values))
+    threshold = np.tile(np.repeat(np.array(values), height), 2)
+    return pl.DataFrame({**columns, ESTIMATE: is_above, THRESHOLD: threshold}).filter(pl.col("n") > 0)
+
+
 def alike(one: pl.DataType, other: pl.DataType) -> bool:
     """Whether values of two dtypes are of one kind: numbers and truth values, text, or times of one sort."""
     if isinstance(one, pl.Enum) and isinstance(other, pl.Enum):
         return one == other
-    texts = (pl.String, pl.Categorical, pl.Enum)
-    kinds = [
-        "number" if dtype.is_numeric() or dtype == pl.Boolean else "text" if isinstance(dtype, texts) else dtype
-        for dtype in (one, other)
-    ]
-    return kinds[0] == kinds[1] or pl.Null in (one, other)
+    return _kind_of(one) == _kind_of(other) or pl.Null in (one, other)
 
 
-def check_tally(given: object) -> None:
-    """Refuse what was not counted."""
-    if not isinstance(given, Tally):
+def _kind_of(dtype: pl.DataType) -> object:
+    if dtype.is_numeric() or dtype == pl.Boolean:
+        return "number"
+    return "text" if isinstance(dtype, pl.String | pl.Categorical | pl.Enum) else dtype
+
+
+def check_tally(value: object) -> None:
+    """Refuse anything but a tally."""
+    if not isinstance(value, Tally):
         msg = "What is computed is what `tally` has counted; to count and compute at once, call the metric itself."
         raise ArgumentError(msg)
 
@@ -333,13 +342,15 @@ def check_tally(given: object) -> None:
 def add_up(tallies: Sequence[Tally], *, checked: bool = False) -> Tally:
     """Merge tallies of parts of the data by key, never by position, into that of the whole.
 
-    `checked` are those of which it is known that they fit.
+    `checked` tallies are known to fit.
     """
     check_threads()
     first, *others = tallies
     for other in () if checked else others:
         first.check_fits(other)
-    declared = {name: levels for tally in reversed(tallies) for name, levels in tally.declared.items()}
+    declared: dict[str, list[Any]] = {}
+    for tally in reversed(tallies):
+        declared |= tally.declared
     total = replace(first, cells=_merged_cells(tallies), rows=_merged_rows(tallies), declared=declared)
     check_totals(total)
     return total
@@ -349,12 +360,12 @@ def _merged_cells(tallies: Sequence[Tally]) -> pl.DataFrame:
     """The cells of all, added up where their keys and labels are the same."""
     first, by, parts = tallies[0], tallies[0].counted_by, [tally.cells for tally in tallies]
     if any(HIDDEN in part.columns for part in parts):
-        nothing = pl.lit(0, pl.Int64).alias(HIDDEN)
-        parts = [part if HIDDEN in part.columns else part.with_columns(nothing) for part in parts]
-    names = first.names_of_labels.items()
-    # values of one kind stay what they are
-    shown = {name: column for name, column in names if any(each.kinds[name] != first.kinds[name] for each in tallies)}
-    every = stacked(parts, shown)
+        none_hidden = pl.lit(0, pl.Int64).alias(HIDDEN)
+        parts = [part if HIDDEN in part.columns else part.with_columns(none_hidden) for part in parts]
+    # values of one dtype do not change
+    names = first.names_of_labels
+    changing = [name for name in names if any(tally.kinds[name] != first.kinds[name] for tally in tallies)]
+    every = stacked(parts, {name: names[name] for name in changing})
     merges = merged(name for name in every.columns if name not in by)
     merging = [merge(pl.col(name)) for name, merge in merges.items()]
     return centred(every, by).group_by(by).agg(merging) if by else centred(every).select(merging)
@@ -365,7 +376,7 @@ def _merged_rows(tallies: Sequence[Tally]) -> pl.DataFrame | None:
     kept = [tally.rows for tally in tallies if tally.rows is not None]
     if not kept:
         return None
-    # what rows are counted by has been looked at in the cells
+    # the keys of rows have been checked in the cells
     rows = stacked(kept, {})
     if not tallies[0].binned:
         return rows
