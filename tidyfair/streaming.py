@@ -436,10 +436,10 @@ def _described(tally: Tally) -> dict[str, Any]:
             raise ArgumentError(msg)
     return {
         "format": _FORMAT, "version": _VERSION,
-        "keys": [[key.role, key.column.told] for key in tally.keys],
-        **{name: column.told if column else None for name, column in columns.items()},
-        "scores": repr(scores and ([column.told for column in scores.columns], scores.labels, scores.bins)),
-        "cuts": repr(cut and (cut.way, cut.values, cut.several, [column.told for column in cut.by], cut.groups)),
+        "keys": [[key.role, key.column.identity] for key in tally.keys],
+        **{name: column.identity if column else None for name, column in columns.items()},
+        "scores": repr(scores and ([column.identity for column in scores.columns], scores.labels, scores.bins)),
+        "cuts": repr(cut and (cut.way, cut.values, cut.several, [column.identity for column in cut.by], cut.groups)),
         "sides": repr(tally.sides), "sums": sorted(term.column for term in tally.needs.terms),
         "needs": tally.needs.flags,
     }  # fmt: skip

@@ -40,7 +40,7 @@ _EQUALITY_BY_DIRECTION: dict[Direction, float] = {"zero": 0.0, "one": 1.0}
 
 
 def severity_of(value: Floats, direction: Direction | None) -> Floats:
-    """Badness of numbers that should go in a direction: larger is worse."""
+    """Badness of numbers with a direction: larger is worse."""
     if direction == "maximize":
         return -value
     if direction == "zero":
@@ -300,8 +300,7 @@ class UserAggregate(Aggregate):
         return None if math.isnan(value) else value
 
     def _no_number(self, result: object, name: str) -> str:
-        is_sized_list = is_list(result) and isinstance(result, Sized)
-        shown = f"{len(result)} values" if is_sized_list else repr(result)
+        shown = f"{len(result)} values" if is_list(result) and isinstance(result, Sized) else repr(result)
         return f"{name}: the aggregate {self!r} returned {shown} ({type(result).__name__}); it must return one number."
 
     def _check_side(self, value: float, name: str) -> None:

@@ -77,7 +77,7 @@ class Column:
         return [self.source] if isinstance(self.source, str) else self.source.meta.root_names()
 
     @property
-    def told(self) -> str:
+    def identity(self) -> str:
         """Text that identifies it, the same in every process.
 
         Raises:

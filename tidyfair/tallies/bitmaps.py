@@ -19,7 +19,7 @@ __all__: list[str] = []
 _MOST_COMBINATIONS = 32
 """Beyond so many a table is faster."""
 _SLICE = 2**21
-"""Rows that are crossed at once: their bitmaps fit the cache of a processor."""
+"""Rows that are crossed at once, whose bitmaps fit the cache of a processor."""
 _FEW_COMPARISONS = 4
 """More of them repay making a wide column narrow first."""
 

@@ -156,7 +156,7 @@ class _Order:
 
     @property
     def of_labels_only(self) -> bool:
-        """Whether only rows are counted, by keys and labels."""
+        """Whether only rows are counted, by keys and labels, and nothing is summed."""
         tally = self.tally
         plain = tally.cut is None and tally.weights is None and self.frequencies is None and self.blocks is None
         return plain and not tally.needs.anything

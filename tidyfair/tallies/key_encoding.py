@@ -1,4 +1,4 @@
-"""Keys that travel as one small integer, which is what makes a pass over the data fast."""
+"""Keys as one small integer, which makes a pass over the data fast."""
 
 from __future__ import annotations
 

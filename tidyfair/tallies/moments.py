@@ -61,7 +61,7 @@ class Needs:
     order: bool = False
     """Whether some metrics read rows in their order."""
 
-    # asked of every batch
+    # read for every batch
     @cached_property
     def anything(self) -> bool:
         """Whether labels alone are not enough."""

@@ -1,4 +1,4 @@
-"""Work on parts of rows that fit the cache of a processor, side by side: numpy and polars let go of the interpreter."""
+"""Work on slices of rows that fit the cache of a processor, in threads: numpy and polars release the interpreter."""
 
 from __future__ import annotations
 

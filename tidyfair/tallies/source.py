@@ -235,9 +235,10 @@ class Source:
 
     def restore(self, result: pl.DataFrame) -> Any:
         """A result in the caller's kind; lazy input is answered with a polars frame."""
+        frame: Any = result
         if self.kind == "pandas":
-            return result.to_pandas()
-        return result.to_arrow() if self.kind == "pyarrow" else result
+            return frame.to_pandas()
+        return frame.to_arrow() if self.kind == "pyarrow" else frame
 
     def _as_polars(self, needed: set[str]) -> pl.DataFrame | pl.LazyFrame:
         if isinstance(self.frame, pl.DataFrame | pl.LazyFrame):
@@ -318,7 +319,7 @@ def _named(frame: Any, names: list[str]) -> pl.DataFrame:
 
 def _are_numbers(levels: list[Any]) -> bool:
     """Whether levels are all numbers of one kind, or all truth values."""
-    types = {type(level) for level in levels}
+    types: set[object] = {type(level) for level in levels}
     return len(types) == 1 and types <= {bool, int, float}
 
 
