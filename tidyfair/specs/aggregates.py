@@ -189,7 +189,7 @@ class Aggregate(ABC):
         return f"{self!r} of {of}"
 
     def in_closed_form(self, metrics: int) -> bool:
-        """Whether its interval follows from those of the groups, for so many metrics."""
+        """Check whether its interval follows from those of the groups, for so many metrics."""
         del metrics
         return False
 

@@ -105,7 +105,7 @@ def is_list(value: object) -> TypeGuard[Iterable[Any]]:
 
 
 def is_value(value: object) -> bool:
-    """Whether it is one value that can be compared with those of a column; expressions, frames and NA cannot."""
+    """Check whether it is one value that can be compared with those of a column; expressions, frames and NA cannot."""
     try:
         hash(value)
         bool(value == value)  # noqa: PLR0124 - what cannot say so has no truth value
@@ -120,7 +120,7 @@ def plain(value: object) -> object:
 
 
 def is_unicode(value: str) -> bool:
-    """Whether a text can be written; halves of characters cannot, which Python strings may hold."""
+    """Check whether a text can be written; halves of characters cannot, which Python strings may hold."""
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -123,8 +123,16 @@ class Column:
         return repr(self.source) if isinstance(self.source, str) else visible(str(self.source))
 
 
+def roots_of(wanted: Mapping[str, tuple[str, Column]]) -> list[str]:
+    """The distinct columns of the user's frame of which some columns, `{name: (role, column)}`, are made."""
+    roots: dict[str, None] = {}
+    for _, column in wanted.values():
+        roots |= dict.fromkeys(column.roots)
+    return list(roots)
+
+
 def are_columns(value: object) -> TypeGuard[Iterable[object]]:
-    """Whether it is a list of columns; series, frames and mappings, which have items too, are none."""
+    """Check whether it is a list of columns; series, frames and mappings, which have items too, are none."""
     if isinstance(value, Mapping) or hasattr(value, "columns") or type(value).__name__ == "Series":
         return False
     return is_list(value)
@@ -199,7 +207,7 @@ def stacked(parts: Sequence[pl.DataFrame], shown: Mapping[str, str]) -> pl.DataF
 
 
 def are_told_apart(several: Sequence[pl.Series]) -> bool:
-    """Whether floats of some columns are fine enough to tell values of the others apart."""
+    """Check whether floats of some columns are fine enough to tell values of the others apart."""
     floats = [values for values in several if values.dtype.is_float()]
     others = [values for values in several if values.dtype.is_integer() or values.dtype.is_decimal()]
     if not floats or not others:
@@ -241,7 +249,7 @@ def telling(step: str) -> Generator[None]:
 
 
 def _keeps_rows(expr: pl.Expr) -> bool:
-    """Whether an expression gives one value for each row, as far as can be said without the data."""
+    """Check whether an expression gives one value for each row, as far as can be said without the data."""
     try:
         return expr.meta.is_length_preserving()
     except pl.exceptions.PolarsError:

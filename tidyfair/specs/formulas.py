@@ -291,7 +291,7 @@ class Formula:
     @cached_property
     def beyond(self) -> tuple[str, ...]:
         """The prefixes of the statistics that it needs of other groups."""
-        prefixes = {prefix for prefix in (OVERALL, THE_REST) if any(name.startswith(prefix) for name in self.needs)}
+        prefixes = {name.removesuffix(unprefixed(name)) for name in self.needs} - {""}
         for _, part in self.parts:
             prefixes |= {*part.beyond}
         return tuple(sorted(prefixes))

@@ -146,7 +146,7 @@ class Privileged:
 
 
 def _is_impossible(value: object, present: list[Any], declared: list[Any]) -> bool:
-    """Whether a value that does not occur cannot be one of the column: by its levels, its kind or its letters."""
+    """Check whether a value that does not occur cannot be one of the column: by its levels, its kind or its letters."""
     if declared:
         return value not in declared
     is_of_other_kind = bool(present) and kind_of(value) not in map(kind_of, present)

@@ -25,7 +25,7 @@ _FEW_COMPARISONS = 4
 
 
 def can_cross(packing: Packing) -> bool:
-    """Whether bitmaps are the fastest way to count: combinations are few, and no value is missing."""
+    """Check whether bitmaps are the fastest way to count: combinations are few, and no value is missing."""
     return packing.size <= _MOST_COMBINATIONS and not any(levels.nulls for _, levels in packing.by)
 
 

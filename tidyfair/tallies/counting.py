@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import polars as pl
 
 from tidyfair.errors import ColumnError, WeightError
-from tidyfair.specs.columns import Column, blaming_expressions, check_features
+from tidyfair.specs.columns import Column, blaming_expressions, check_features, roots_of
 from tidyfair.specs.groups import SIDE
 from tidyfair.tallies.key_encoding import whole_levels
 from tidyfair.tallies.moments import (
@@ -24,13 +24,14 @@ from tidyfair.tallies.moments import (
     moments,
     own_centres,
     quantities,
+    score_columns,
     summed,
 )
 from tidyfair.tallies.neighbors import other_labels
 from tidyfair.tallies.pushdown import distinct_rows, pushed_bins, pushed_down
 from tidyfair.tallies.row_counts import binned, count_in_memory, engine_for, grouped
 from tidyfair.tallies.source import FREQUENCY, WEIGHT, whole_frequencies
-from tidyfair.tallies.tally import BLOCK, LABELS, TRUTH, Key, Scores, Tally, check_total
+from tidyfair.tallies.tally import BLOCK, LABELS, TRUTH, Key, Scores, Tally, check_total, key_names
 from tidyfair.tallies.thresholds import ESTIMATE
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ def _decided(frame: pl.LazyFrame, order: _Order, engine: EngineType) -> pl.LazyF
     tally, cut = order.tally, order.tally.cut
     if cut is None:
         return frame
-    outer = [f"k{index}" for index, key in enumerate(tally.keys) if key.role == "outer"]
+    outer = key_names(tally.keys, "outer")
     with blaming_expressions(order.wanted):
         _check_scores(frame, cut, tally.scores, engine)
         decided = cut.decide(frame, outer, list(order.groups), [column.name for column in cut.by])
@@ -237,8 +238,8 @@ def _bins(
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """Rows counted by bins of their scores and, if nothing else is to be counted, the cells."""
     scores, needs = order.tally.scores, order.tally.needs
-    names = [f"s{index}" for index in range(len(scores.columns) if scores else 0)]
-    own = [*(f"k{index}" for index in range(len(keys))), TRUTH]
+    names = score_columns(len(scores.columns) if scores else 0)
+    own = [*key_names(keys), TRUTH]
     with blaming_expressions(order.wanted):
         counts, cells = binned(frame, own, names, order.bins or 0, rows)
         if cells is None or needs.terms or {*frame.collect_schema()} != {*own, *names}:
@@ -257,7 +258,7 @@ def _elsewhere(source: Source, order: _Order) -> Tally:
         raise ColumnError(_NO_ORDER)
     for role, column in order.every.values():
         column.check(source.columns, role)
-    roots = {root for _, column in order.every.values() for root in column.roots}
+    roots = roots_of(order.every)
     source = source.with_levels(roots)
     no_rows = source.emptied(roots).select(order.every)
     exact = _exact(no_rows, order.wanted)
@@ -302,7 +303,7 @@ def _arranged(cells: pl.DataFrame, keys: tuple[Key, ...]) -> pl.DataFrame:
     """The cells with keys and labels first; absent labels are null."""
     if missing := [name for name in LABELS if name not in cells.columns]:
         cells = cells.with_columns(pl.lit(None).alias(name) for name in missing)
-    order = [*(f"k{index}" for index in range(len(keys))), *LABELS]
+    order = [*key_names(keys), *LABELS]
     order += [SCORE] if SCORE in cells.columns else []
     order += [name for name in cells.columns if name not in order]
     # by their names, which is no query
@@ -331,8 +332,7 @@ def _cells(
         sums += summed(quantities(needs, scored, weighted=measure is not None))
         frame = frame.with_columns(pl.col(measure).cast(pl.Float64).alias(MEASURE)) if measure else frame
         columns = frame.collect_schema().names()
-    values = {WEIGHT, FREQUENCY, MEASURE, ACTUAL, PREDICTED}
-    values |= {f"s{index}" for index in range(len(columns))}
+    values = {WEIGHT, FREQUENCY, MEASURE, ACTUAL, PREDICTED, *score_columns(len(columns))}
     values |= {term.column for term in needs.compared}
     by = [name for name in columns if name not in values]
     with blaming_expressions(wanted):
@@ -355,7 +355,7 @@ def _with_presence(frame: pl.LazyFrame, columns: list[str], needs: Needs, scored
     """Add keys that are true where scores and numbers are present, and null where they are missing, as labels are."""
     present: dict[str, pl.Expr] = {}
     if scored:
-        present[SCORE] = pl.all_horizontal(pl.col(f"s{index}").is_not_null() for index in range(scored))
+        present[SCORE] = pl.all_horizontal(pl.col(score_columns(scored)).is_not_null())
     absent: list[str] = []
     for key, number in ((TRUTH, ACTUAL), (ESTIMATE, PREDICTED)) if needs.numbers else ():
         if number in columns:
@@ -408,9 +408,9 @@ def _compared(
     names = {f"f{index}": column.name for index, column in enumerate(features)}
     check_features(rows, names, "distances need")
     with_sides = rows
-    together = [f"k{index}" for index, key in enumerate(keys) if key.role == "outer"]
+    together = key_names(keys, "outer")
     if sides is not None:
-        conditions = [f"k{index}" for index, key in enumerate(keys) if key.role == "side"]
+        conditions = key_names(keys, "side")
         with_sides = rows.with_columns(sides.side(rows[conditions]).alias(SIDE))
         together.append(SIDE)
     for term in needs.compared:

@@ -106,7 +106,7 @@ def _check_source(output: Path, source: Path) -> None:
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Whether two names are of one file, which may have several: links are names too."""
+    """Check whether two names are of one file, which may have several: links are names too."""
     if one.exists() and other.exists():
         return one.samefile(other)
     return one.resolve() == other.resolve()

@@ -220,7 +220,7 @@ def levels_by_dtype(dtype: pl.DataType) -> Levels | None:
 
 
 def may_have_levels(dtype: pl.DataType) -> bool:
-    """Whether a look at a column may give its possible values."""
+    """Check whether a look at a column may give its possible values."""
     return dtype.is_integer() or dtype.is_float() or isinstance(dtype, pl.Enum | pl.Categorical) or dtype == pl.Boolean
 
 
@@ -274,7 +274,7 @@ def whole_levels(dtype: pl.DataType, least: Any, most: Any, *, nulls: bool = Tru
 
 
 def _has_ends(dtype: pl.DataType) -> bool:
-    """Whether the smallest and the largest value give the others."""
+    """Check whether the smallest and the largest value give the others."""
     return dtype.is_integer() or isinstance(dtype, pl.Categorical)
 
 

@@ -78,7 +78,7 @@ class Needs:
         return [need.name for need in fields(self) if getattr(self, need.name) is True]
 
     def covers(self, other: Needs) -> bool:
-        """Whether a count for these needs is enough for others."""
+        """Check whether a count for these needs is enough for others."""
         has_all = set(self.flags) >= set(other.flags) and self.terms >= other.terms
         return has_all and self.numbers == other.numbers
 
@@ -98,9 +98,14 @@ def extremes(names: Collection[str]) -> list[tuple[str, str]]:
     return [(least, most) for least, most in pairs if most in names]
 
 
+def score_columns(count: int) -> list[str]:
+    """The names of so many columns of scores."""
+    return [f"s{index}" for index in range(count)]
+
+
 def score_names(count: int, *, sides: bool, api: Any = pl) -> dict[str, Any]:
     """The scores by name; with sides, their complements too."""
-    scores = {str(index): api.col(f"s{index}").cast(api.Float64) for index in range(count)}
+    scores = {name.removeprefix("s"): api.col(name).cast(api.Float64) for name in score_columns(count)}
     complements = {REST + name: 1 - score for name, score in scores.items()}
     return scores | complements if sides else scores
 
@@ -138,13 +143,13 @@ def _of_scores(terms: Sequence[Statistic], scores: int, *, sides: bool, api: Any
 
 def _cumulative_scores(count: int, api: Any) -> dict[str, Any]:
     """The probability of this label or one before it, for each label."""
-    names = [f"s{index}" for index in range(count)]
+    names = score_columns(count)
     return {f"{UP_TO}{index}": api.sum_horizontal(*names[: index + 1]) for index in range(count)}
 
 
 def _ends(needs: Needs, scores: int, *, weighted: bool, api: Any) -> list[Quantity]:
     """Extremes of scores and numbers, and of the sum of all scores of a row."""
-    scored = [f"s{index}" for index in range(scores)] if needs.scores else []
+    scored = score_columns(scores) if needs.scores else []
     names = [*scored, ACTUAL, PREDICTED] if needs.numbers else scored
     measure = api.col(MEASURE)
     extremes = list[Quantity]()
@@ -181,7 +186,7 @@ def summed(of_rows: Iterable[Quantity]) -> list[pl.Expr]:
 
 
 def digits_lost(cells: pl.DataFrame) -> bool:
-    """Whether some cell is so far from the centre that its spread has lost too many digits."""
+    """Check whether some cell is so far from the centre that its spread has lost too many digits."""
 
     def is_far(shift: str, square: str) -> pl.Expr:
         distance = pl.col(shift) ** 2 / pl.col("w" if "w" in cells.columns else "n")
@@ -242,22 +247,22 @@ def recentred(columns: Mapping[str, Array], weight: Array, complete: Booleans, s
 
 
 def is_sum(name: str) -> bool:
-    """Whether columns of that name are added up when cells merge."""
+    """Check whether columns of that name are added up when cells merge."""
     return name not in _CENTRES and not name.startswith((_LEAST, _MOST))
 
 
 def is_end(name: str) -> bool:
-    """Whether columns of that name hold an extreme of a quantity."""
+    """Check whether columns of that name hold an extreme of a quantity."""
     return name.startswith((_LEAST, _MOST))
 
 
 def is_least(name: str) -> bool:
-    """Whether columns of that name hold the smallest value of a quantity."""
+    """Check whether columns of that name hold the smallest value of a quantity."""
     return name.startswith(_LEAST)
 
 
 def is_centre(name: str) -> bool:
-    """Whether columns of that name hold the centre of sums."""
+    """Check whether columns of that name hold the centre of sums."""
     return name in _CENTRES
 
 

@@ -53,7 +53,7 @@ def _largest(columns: Mapping[By | None, frozenset[Column]]) -> list[By]:
 
 
 def _are_many(source: Source, columns: Sequence[Column]) -> bool:
-    """Whether most of some rows differ in the columns."""
+    """Check whether most of some rows differ in the columns."""
     if source.rows is not None and source.rows < _SAMPLE:
         return False
     keys = dict.fromkeys((*source.outer, *columns))

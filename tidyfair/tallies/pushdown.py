@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tidyfair.errors import ColumnError, WeightError
-from tidyfair.specs.columns import Column
-from tidyfair.tallies.moments import ACTUAL, MEASURE, PREDICTED, SCORE, digits_lost, moments, quantities
+from tidyfair.specs.columns import Column, roots_of
+from tidyfair.tallies.moments import ACTUAL, MEASURE, PREDICTED, SCORE, digits_lost, moments, quantities, score_columns
 from tidyfair.tallies.source import FREQUENCY, SQUARED, WEIGHT, collected, whole_frequencies
 from tidyfair.tallies.tally import TRUTH
 from tidyfair.tallies.thresholds import ESTIMATE
@@ -83,7 +83,7 @@ def pushed_down(
 
 
 def _are_sums(wanted: Mapping[str, tuple[str, Column]], needs: Needs, cut: Cut | None) -> bool:
-    """Whether sums over rows of existing columns are enough."""
+    """Check whether sums over rows of existing columns are enough."""
     are_columns = all(isinstance(column.source, str) for _, column in wanted.values())
     is_simple_cut = cut is None or (cut.way == "threshold" and not cut.groups)
     reads_rows = needs.rows or needs.compared or FREQUENCY in wanted
@@ -96,7 +96,7 @@ def _with_presence(frame: Any, schema: Any, needs: Needs, scores: int) -> Any:
 
     columns_of_key: dict[str, list[str]] = {}
     if scores:
-        columns_of_key[SCORE] = [f"s{index}" for index in range(scores)]
+        columns_of_key[SCORE] = score_columns(scores)
     if needs.numbers and ACTUAL in schema:
         columns_of_key[TRUTH] = [ACTUAL]
     if needs.numbers and PREDICTED in schema:
@@ -108,7 +108,7 @@ def _with_presence(frame: Any, schema: Any, needs: Needs, scores: int) -> Any:
 
 
 def _all_present(columns: Sequence[str]) -> Any:
-    """Whether a row has a value in each of some columns."""
+    """Check whether a row has a value in each of some columns."""
     import narwhals.stable.v2 as nw
 
     present = [~nw.col(column).is_null() for column in columns]
@@ -188,7 +188,7 @@ def distinct_rows(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> t
         if not isinstance(column.source, str) and not _is_row_by_row(column.source):
             msg = f"`{role}`: {column.source} may read other rows too, which do not come here; make it a column first."
             raise ColumnError(msg)
-    roots = list(dict.fromkeys(root for _, column in wanted.values() for root in column.roots))
+    roots = roots_of(wanted)
     often = _OFTEN
     while often in roots:
         often += "_"
@@ -203,7 +203,7 @@ def distinct_rows(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> t
 
 
 def _is_row_by_row(expr: pl.Expr) -> bool:
-    """Whether the value of a row depends on that row alone, in every part of an expression."""
+    """Check whether the value of a row depends on that row alone, in every part of an expression."""
     try:
         return expr.meta.is_row_separable() and all(map(_is_row_by_row, expr.meta.pop()))
     except pl.exceptions.PolarsError:
@@ -237,7 +237,7 @@ def _without_nan(frame: Any, floats: Sequence[str]) -> Any:
 
 
 def _is_whole(dtype: Any) -> bool:
-    """Whether 64 bits hold all whole numbers of a dtype."""
+    """Check whether 64 bits hold all whole numbers of a dtype."""
     import narwhals.stable.v2 as nw
 
     too_wide = (nw.UInt64, nw.Int128, nw.UInt128)
@@ -248,7 +248,7 @@ _VALUES = {WEIGHT, MEASURE, ACTUAL, PREDICTED}
 
 
 def _is_value(name: str) -> bool:
-    """Whether a column holds numbers to be summed, rather than a key."""
+    """Check whether a column holds numbers to be summed, rather than a key."""
     return name in _VALUES or _is_score(name)
 
 

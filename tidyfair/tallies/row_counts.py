@@ -143,7 +143,7 @@ def _codes(frame: pl.LazyFrame, packing: Packing, rows: int | None) -> Iterable[
 
 
 def _gives_batches() -> bool:
-    """Whether queries run in the default engines, not in one that the user has set, such as a GPU."""
+    """Check whether queries run in the default engines, not in one that the user has set, such as a GPU."""
     is_default = pl.Config.state().get("POLARS_ENGINE_AFFINITY") in {None, "auto", "streaming"}
     return is_default and get_engine_affinity_override() is None
 

@@ -17,7 +17,7 @@ from polars.lazyframe.group_by import LazyGroupBy
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
 from tidyfair.specs.arguments import text
-from tidyfair.specs.columns import EXACT, Column, are_columns, blaming_expressions, telling
+from tidyfair.specs.columns import EXACT, Column, are_columns, blaming_expressions, roots_of, telling
 from tidyfair.specs.groups import SIDE, Privileged
 
 if TYPE_CHECKING:
@@ -157,11 +157,9 @@ class Source:
     def _checked(self, wanted: Mapping[str, tuple[str, Column]]) -> pl.DataFrame | pl.LazyFrame:
         """A polars frame with at least the wanted columns, which must exist."""
         columns = self.columns
-        roots: set[str] = set()
         for role, column in wanted.values():
             column.check(columns, role)
-            roots |= {*column.roots}
-        return self._as_polars(roots)
+        return self._as_polars({*roots_of(wanted)})
 
     def columns_in_memory(
         self, wanted: Mapping[str, tuple[str, Column]]
@@ -197,8 +195,8 @@ class Source:
         elif len(frame) > count:
             frame = frame.gather_every(len(frame) // count).head(count)
         if self.is_elsewhere:
-            roots = {root: root for _, column in wanted.values() for root in column.roots}
-            frame = collected(replace(self, frame=frame).named(roots))
+            roots = roots_of(wanted)
+            frame = collected(replace(self, frame=frame).named(dict(zip(roots, roots, strict=True))))
             return replace(self, frame=frame, kind="polars").read(wanted)
         return replace(self, frame=frame).read(wanted)
 
@@ -263,7 +261,7 @@ class Source:
             raise ColumnError(msg) from error
 
     def _comes_across(self, name: str) -> bool:
-        """Whether a column alone can be read."""
+        """Check whether a column alone can be read."""
         try:
             self._across([name])
         except Exception:  # noqa: BLE001 - the engine says why where all are read
@@ -318,7 +316,7 @@ def _named(frame: Any, names: list[str]) -> pl.DataFrame:
 
 
 def _are_numbers(levels: list[Any]) -> bool:
-    """Whether levels are all numbers of one kind, or all truth values."""
+    """Check whether levels are all numbers of one kind, or all truth values."""
     types: set[object] = {type(level) for level in levels}
     return len(types) == 1 and types <= {bool, int, float}
 

@@ -51,6 +51,11 @@ class Key:
     role: Literal["outer", "by", "side", "threshold", "cluster"]
 
 
+def key_names(keys: Sequence[Key], role: str | None = None) -> list[str]:
+    """The names in `cells` of all keys, or of those in one role."""
+    return [f"k{index}" for index, key in enumerate(keys) if role in (None, key.role)]
+
+
 @dataclass(frozen=True)
 class Scores:
     """The columns of scores: one, or one for each label."""
@@ -135,7 +140,7 @@ class Tally:
             return self
         names = self.names(sides.columns)
         sides.check(self.cells[names])
-        old_keys = [f"k{index}" for index in range(len(self.keys))]
+        old_keys = key_names(self.keys)
         new_key = f"k{len(self.keys)}"
 
         def with_side(frame: pl.DataFrame) -> pl.DataFrame:
@@ -150,7 +155,7 @@ class Tally:
         """The tally in which a list of thresholds is one more key, and the estimate is whether the score reaches it."""
         if self.cut is None or not self.cut.several or any(key.role == "threshold" for key in self.keys):
             return self
-        by = [*(f"k{index}" for index in range(len(self.keys))), TRUTH]
+        by = [*key_names(self.keys), TRUTH]
         sums = [name for name in ("n", "w", "w2") if name in self.cells.columns]
         cells = self.cells.group_by(*by, ESTIMATE).agg(pl.col(sums).sum()).filter(pl.col("n") > 0)
         decided = _decided_at(self.cut, cells.filter(pl.col(ESTIMATE).is_not_null()), by, sums)
@@ -164,8 +169,8 @@ class Tally:
             sums.append(HIDDEN)
             every = every.with_columns(pl.col(sums).fill_null(0))
         keys = (*self.keys, Key(Column(THRESHOLD), "threshold"))
-        order = [f"k{index}" for index in range(len(keys))]
-        return replace(self, cells=every.select(*order, *LABELS, *sums), keys=keys, needs=Needs(), rows=None)
+        cells = every.select(*key_names(keys), *LABELS, *sums)
+        return replace(self, cells=cells, keys=keys, needs=Needs(), rows=None)
 
     def _hidden_at_each_cut(self, by: list[str]) -> list[pl.DataFrame]:
         """The cells of which a part was suppressed: nothing is known of them at any cut."""
@@ -320,7 +325,7 @@ def _decided_at(cut: Cut, cells: pl.DataFrame, by: list[str], sums: list[str]) -
 
 
 def alike(one: pl.DataType, other: pl.DataType) -> bool:
-    """Whether values of two dtypes are of one kind: numbers and truth values, text, or times of one sort."""
+    """Check whether values of two dtypes are of one kind: numbers and truth values, text, or times of one sort."""
     if isinstance(one, pl.Enum) and isinstance(other, pl.Enum):
         return one == other
     return _kind_of(one) == _kind_of(other) or pl.Null in (one, other)

@@ -200,7 +200,7 @@ def _rows_within_weight(share: float) -> pl.Expr:
 
 
 def _is_number(value: Real) -> bool:
-    """Whether a float can hold it, and it is not NaN."""
+    """Check whether a float can hold it, and it is not NaN."""
     try:
         return not math.isnan(value)
     except OverflowError:
