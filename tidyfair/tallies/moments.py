@@ -103,7 +103,7 @@ def score_columns(count: int) -> list[str]:
     return [f"s{index}" for index in range(count)]
 
 
-def score_names(count: int, *, sides: bool, api: Any = pl) -> dict[str, Any]:
+def scores_by_name(count: int, *, sides: bool, api: Any = pl) -> dict[str, Any]:
     """The scores by name; with sides, their complements too."""
     scores = {name.removeprefix("s"): api.col(name).cast(api.Float64) for name in score_columns(count)}
     complements = {REST + name: 1 - score for name, score in scores.items()}
@@ -130,7 +130,7 @@ def quantities(needs: Needs, scores: int, *, weighted: bool, api: Any = pl) -> l
 
 def _of_scores(terms: Sequence[Statistic], scores: int, *, sides: bool, api: Any) -> list[tuple[str, Any]]:
     """Quantities of scores by name, as if the truth were the event, and as if it were not."""
-    single = score_names(scores, sides=sides, api=api)
+    single = scores_by_name(scores, sides=sides, api=api)
     cumulative = single | _cumulative_scores(scores, api)
     sums: list[tuple[str, Any]] = []
     for term in terms:
@@ -152,18 +152,18 @@ def _ends(needs: Needs, scores: int, *, weighted: bool, api: Any) -> list[Quanti
     scored = score_columns(scores) if needs.scores else []
     names = [*scored, ACTUAL, PREDICTED] if needs.numbers else scored
     measure = api.col(MEASURE)
-    extremes = list[Quantity]()
+    ends = list[Quantity]()
     for name in names:
         value = api.col(name)
         if weighted:
             # what is infinite spoils sums even if it weighs nothing
             value = api.when((measure > 0) | (value.abs() == math.inf)).then(value)
-        extremes += _extremes_of(name, value)
+        ends += _extremes_of(name, value)
     if len(scored) > 1:
         # null where one is missing
         total = sum((api.col(name) for name in scored[1:]), start=api.col("s0"))
-        extremes += _extremes_of("total", total)
-    return extremes
+        ends += _extremes_of("total", total)
+    return ends
 
 
 def _extremes_of(name: str, value: Any) -> list[Quantity]:
