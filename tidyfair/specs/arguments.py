@@ -99,7 +99,7 @@ def text(name: str, value: object) -> str:
 
 
 def is_list(value: object) -> TypeGuard[Iterable[Any]]:
-    """Whether it has items; texts are one value, and so are arrays without dimensions, although they are iterable."""
+    """Check whether it has items; texts are one value, and so are arrays without dimensions, though iterable."""
     is_one_value = isinstance(value, str | bytes | bytearray | memoryview) or getattr(value, "ndim", 1) == 0
     return isinstance(value, Iterable) and not is_one_value
 

@@ -197,8 +197,8 @@ def distinct_rows(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> t
     rows = rows.rename(named)
     if FREQUENCY in wanted:
         frequencies = wanted[FREQUENCY][1]
-        given = rows.select(frequencies.expr).to_series()
-        rows = rows.with_columns(whole_frequencies(given, frequencies, _MOST, rows[often]).alias(often))
+        values = rows.select(frequencies.expr).to_series()
+        rows = rows.with_columns(whole_frequencies(values, frequencies, _MOST, rows[often]).alias(often))
     return replace(source, frame=rows, kind="polars"), Column(often)
 
 
