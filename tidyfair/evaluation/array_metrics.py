@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, TidyfairError, Undefined
+from tidyfair.errors import ArgumentError, Status, TidyfairError, Undefined
 from tidyfair.evaluation.ranked_rows import Level, Rows, Whose, ordered_values
 from tidyfair.evaluation.values import OfRows
 from tidyfair.specs.formulas import WEIGHTS, name_of
@@ -226,9 +226,9 @@ def _answer(
         error.add_note(f"in the function of {name_of(formula.function)}")
         raise
     if answer is None:
-        return math.nan, "no_value"
+        return math.nan, Status.NO_VALUE.value
     number = _number_of(formula, answer)
-    return number, "no_value" if math.isnan(number) else None
+    return number, Status.NO_VALUE.value if math.isnan(number) else None
 
 
 def _number_of(formula: Formula, answer: Any) -> float:
@@ -263,7 +263,7 @@ def _compared(formula: Formula, rows: Rows, level: Level) -> tuple[Array, Array]
     import numpy as np
 
     count, outers = len(rows.outer_of_group_cell), int(rows.outer_of_group_cell.max(initial=-1)) + 1
-    values, reasons = np.full(count, np.nan), np.full(count, "no_other_group", dtype=object)
+    values, reasons = np.full(count, np.nan), np.full(count, Status.NO_OTHER_GROUP.value, dtype=object)
     scores, sizes = rows.score(level.score), np.bincount(rows.group_cell, minlength=count)
     event = np.zeros(len(scores), dtype=bool) if formula.ignores_truth else rows.event(level.place)
     counted = (
@@ -279,7 +279,7 @@ def _compared(formula: Formula, rows: Rows, level: Level) -> tuple[Array, Array]
 
     def answer(one: Sample, other: Sample) -> tuple[float, str | None]:
         if not len(one.score) or not len(other.score):
-            return math.nan, "no_other_group" if len(one.score) else None
+            return math.nan, Status.NO_OTHER_GROUP.value if len(one.score) else None
         return _answer(formula, [one, other], None)
 
     for group_cells, compared in zip(group_cells_of_outer, rows_of_outer, strict=True):

@@ -7,17 +7,16 @@ metric, the metrics of a label, the labels of a disparity.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from tidyfair.errors import AggregateError, listed
-from tidyfair.evaluation.states import LAST_STATED, NO_LEVEL, PART, STATES
+from tidyfair.errors import AggregateError, Status, listed
+from tidyfair.evaluation.states import LAST_DEFINED, NO_LEVEL, PART
 from tidyfair.evaluation.statistics import LEVEL
 from tidyfair.evaluation.value_rows import STATE, ValueRows
-from tidyfair.specs.aggregates import CONTEXTS, NOT_ASKED, SUPPRESSED, GroupValues, UserAggregate
+from tidyfair.specs.aggregates import CONTEXTS, NOT_ASKED, GroupValues, UserAggregate
 from tidyfair.specs.segments import NO_ROW, Segments, taken
 
 if TYPE_CHECKING:
@@ -32,22 +31,6 @@ _COMPARISON = "\0comparison"
 
 Tidy: TypeAlias = "Callable[[int, pl.DataFrame], tuple[str, pl.DataFrame]]"
 """From a spec and its rows to its name and the frame that a user's function sees."""
-
-
-class Reason(IntEnum):
-    """The state of a disparity; the first that applies of those without a number."""
-
-    OK = 0
-    MISSING_VALUES = 1
-    UNDEFINED_GROUP = 2
-    NO_REFERENCE = 3
-    SUPPRESSED = 4
-    TOO_FEW_GROUPS = 5
-    ZERO_DENOMINATOR = 6
-    INFINITE_LESS_INFINITE = 7
-    INFINITE = 8
-    METRICS_LEFT_OUT = 9
-    LEVELS_LEFT_OUT = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +66,7 @@ class _Groups:
 
     @cached_property
     def state(self) -> Integers:
-        """The state of each row as its index among `STATES`, or `UNDEFINED` for any other."""
+        """The state of each row as the code of its `Status`, or `UNDEFINED`."""
         return self.column(STATE)
 
     @cached_property
@@ -99,7 +82,7 @@ class _Groups:
             estimate=self.column("estimate"),
             weight=self.column("weight"),
             size=self.column("size"),
-            suppressed=self.state == STATES.index(SUPPRESSED),
+            suppressed=self.state == Status.SUPPRESSED.code,
             is_reference=self.column("is_reference").astype(bool),
             contexts={name: self.column(name) for name in CONTEXTS if name in self.rows},
         )
@@ -147,7 +130,7 @@ class Disparities:
             part=taken(self.part, rows, 0),
             level=taken(self.level, rows, NO_LEVEL),
             value=taken(self.value, rows, np.nan),
-            reason=taken(self.reason, rows, Reason.OK),
+            reason=taken(self.reason, rows, Status.OK.code),
             low=taken(self.low, rows, NO_ROW),
             high=taken(self.high, rows, NO_ROW),
             metric=taken(self.metric, rows, NO_ROW),
@@ -172,12 +155,12 @@ class Disparities:
         without_metrics = np.zeros(len(self.value), dtype=bool)
         without_metrics[list(self.left_out)] = True
         states = {
-            Reason.INFINITE: np.isinf(self.value), Reason.METRICS_LEFT_OUT: without_metrics,
-            Reason.LEVELS_LEFT_OUT: self.partly,
+            Status.INFINITE.code: np.isinf(self.value), Status.METRICS_LEFT_OUT.code: without_metrics,
+            Status.LEVELS_LEFT_OUT.code: self.partly,
         }  # fmt: skip
         reason = self.reason.copy()
         for state, applies in states.items():
-            reason[applies & (reason == Reason.OK)] = state
+            reason[applies & (reason == Status.OK.code)] = state
         return reason
 
 
@@ -223,7 +206,7 @@ def _of_metrics(
 
     values = groups.values
     segments, first = values.segments, values.segments.starts
-    present, known = segments.sum(groups.state != STATES.index("left_out")), segments.sum(values.known)
+    present, known = segments.sum(groups.state != Status.LEFT_OUT.code), segments.sum(values.known)
     reduced = aggregate.reduce(values)
     spec = groups.spec[first]
     of_sides = np.isin(spec, list(two_sided))
@@ -235,20 +218,20 @@ def _of_metrics(
     not_all = of_sides | (known < present) | (known == 0)
     too_few = (known < aggregate.groups_needed) & not_all
     rules = {
-        Reason.MISSING_VALUES: segments.any(groups.state == STATES.index("missing_values")),
-        Reason.UNDEFINED_GROUP: segments.any(groups.state > LAST_STATED) & undefined_is_null,
-        Reason.NO_REFERENCE: np.logical_not(reduced.referable),
-        Reason.SUPPRESSED: too_few & segments.any(values.suppressed),
-        Reason.TOO_FEW_GROUPS: too_few,
-        Reason.ZERO_DENOMINATOR: np.isnan(value),
+        Status.MISSING_VALUES.code: segments.any(groups.state == Status.MISSING_VALUES.code),
+        Status.UNDEFINED_GROUP.code: segments.any(groups.state > LAST_DEFINED) & undefined_is_null,
+        Status.NO_REFERENCE.code: np.logical_not(reduced.referable),
+        Status.SUPPRESSED.code: too_few & segments.any(values.suppressed),
+        Status.TOO_FEW_GROUPS.code: too_few,
+        Status.ZERO_DENOMINATOR.code: np.isnan(value),
     }
-    reason = np.select(list(rules.values()), list(rules), Reason.OK)
+    reason = np.select(list(rules.values()), list(rules), Status.OK.code)
     return Disparities(
         spec=spec,
         outer=groups.column("outer")[first],
         part=groups.column(PART)[first],
         level=groups.column(LEVEL)[first],
-        value=np.where(reason == Reason.OK, value, np.nan),
+        value=np.where(reason == Status.OK.code, value, np.nan),
         reason=reason,
         low=reduced.low,
         high=reduced.high,
@@ -267,7 +250,7 @@ def _worst_metric(
     segments = Segments.of(numbers.spec, numbers.outer, numbers.part, numbers.level)
     # a mean of fewer metrics, and a user's function of fewer, would mean something else
     of_all = undefined_is_null or not aggregate.may_leave_metrics_out
-    unusable = segments.any(np.isin(numbers.reason, [Reason.MISSING_VALUES, Reason.SUPPRESSED]))
+    unusable = segments.any(np.isin(numbers.reason, [Status.MISSING_VALUES.code, Status.SUPPRESSED.code]))
     enough = np.where(of_all | unusable, segments.all(numbers.known), segments.any(numbers.known))
     settled = _settle(numbers, segments, enough, aggregate)
     left_out: dict[int, list[str]] = {}
@@ -305,15 +288,15 @@ def _settle(numbers: Disparities, segments: Segments, enough: Booleans, aggregat
 
     averaged, first = aggregate.across == "mean", segments.starts
     worst = segments.first_largest(aggregate.severity(numbers.value))
-    why = taken(numbers.reason, segments.first_where(numbers.reason != Reason.OK), Reason.OK)
+    why = taken(numbers.reason, segments.first_where(numbers.reason != Status.OK.code), Status.OK.code)
     value = taken(numbers.value, worst, np.nan)
     if averaged:
         with np.errstate(invalid="ignore"):
             value = segments.sum(np.where(numbers.known, numbers.value, 0.0)) / segments.sum(numbers.known)
     value = np.where(enough, value, np.nan)
-    reason = np.where(enough, Reason.OK, why)
+    reason = np.where(enough, Status.OK.code, why)
     # a mean of what is infinite on both ends is none
-    reason = np.where(enough & np.isnan(value), Reason.INFINITE_LESS_INFINITE, reason)
+    reason = np.where(enough & np.isnan(value), Status.INFINITE_LESS_INFINITE.code, reason)
     # a mean of several is carried by none of them
     carried = enough & (segments.sizes == 1) if averaged else enough
     carrier = numbers.at(np.where(carried, worst, NO_ROW))
@@ -334,11 +317,11 @@ def _less(numbers: Disparities) -> Disparities:
     second = numbers.at(subtracted)
     with np.errstate(invalid="ignore"):
         value = first.value - np.where(subtracted == NO_ROW, 0.0, second.value)
-    reason = np.where(first.reason != Reason.OK, first.reason, second.reason)
-    reason = np.where(np.isnan(value) & (reason == Reason.OK), Reason.INFINITE_LESS_INFINITE, reason)
+    reason = np.where(first.reason != Status.OK.code, first.reason, second.reason)
+    reason = np.where(np.isnan(value) & (reason == Status.OK.code), Status.INFINITE_LESS_INFINITE.code, reason)
     run = segments.spread(np.arange(len(segments.starts)))
     # what has no number is carried by nobody
-    there = reason == Reason.OK
+    there = reason == Status.OK.code
     carried = first.at(np.where(there, np.arange(len(there)), NO_ROW))
     left_out = {index: names for index, names in _together(numbers.left_out, run).items() if there[index]}
     return replace(
@@ -352,7 +335,7 @@ def _ask_user(numbers: Disparities, groups: _Groups, aggregate: UserAggregate, t
     import numpy as np
 
     segments, values = groups.of_level, groups.values
-    allowed = numbers.reason == Reason.OK
+    allowed = numbers.reason == Status.OK.code
     to_ask = allowed & (numbers.value == NOT_ASKED)
     comparison = segments.spread(np.arange(len(segments.starts)))
     asked = values.known & segments.spread(to_ask)
@@ -363,7 +346,7 @@ def _ask_user(numbers: Disparities, groups: _Groups, aggregate: UserAggregate, t
         for index, result in _answers(frame.with_columns(rows[_COMPARISON]), name, aggregate):
             answer = aggregate.number(result, name)
             value[index] = np.nan if answer is None else answer
-    reason = np.where(allowed & np.isnan(value), Reason.ZERO_DENOMINATOR, numbers.reason)
+    reason = np.where(allowed & np.isnan(value), Status.ZERO_DENOMINATOR.code, numbers.reason)
     # of all metrics together
     low, high = segments.first_largest(-values.estimate), segments.first_largest(values.estimate)
     low, high = np.where(allowed, low, NO_ROW), np.where(allowed, high, NO_ROW)

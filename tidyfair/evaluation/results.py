@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.evaluation.disparities import Reason, compare
+from tidyfair.errors import Status
+from tidyfair.evaluation.disparities import compare
 from tidyfair.evaluation.group_cells import UNGROUPED
-from tidyfair.evaluation.states import NO_LEVEL, PART, STATED, STATES, VALUED
+from tidyfair.evaluation.states import DEFINED, NO_LEVEL, PART, VALUED
 from tidyfair.evaluation.statistics import ERROR, GROUP_CELL, LEVEL
 from tidyfair.evaluation.value_rows import STATE
 from tidyfair.specs.segments import NO_ROW
@@ -27,7 +28,7 @@ __all__: list[str] = []
 
 _SHOWN = 10
 _NAMES = pl.List(pl.String)
-_REASONS_AS_TEXTS = [reason.name.lower() for reason in Reason]
+_STATUSES = [status.value for status in Status]
 
 
 def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool, explain: bool = True) -> pl.DataFrame:
@@ -69,7 +70,7 @@ class _Results:
             spec=np.repeat(np.arange(specs), outers),
             outer=np.tile(np.arange(outers), specs),
             value=np.full(size, np.nan),
-            state=np.full(size, "no_groups", dtype=object),
+            state=np.full(size, Status.NO_GROUPS.value, dtype=object),
             n=np.zeros(size, dtype=np.int64),
             level=np.full(size, NO_LEVEL),
             low=np.full(size, NO_ROW),
@@ -94,8 +95,8 @@ class _Results:
         index = self._index(spec[chosen], values.array("outer")[chosen])
         self.value[index] = values.array("estimate")[chosen]
         self.n[index] = np.nan_to_num(values.array("n")[chosen])
-        self.state[index] = "ok"
-        if (values.array(STATE)[chosen] != STATES.index("ok")).any():
+        self.state[index] = Status.OK.value
+        if (values.array(STATE)[chosen] != Status.OK.code).any():
             self.state[index] = values.array("status")[chosen]
         if ERROR in values:
             self.error[index] = values.array(ERROR)[chosen]
@@ -109,7 +110,7 @@ class _Results:
             number: spec.aggregate for number, spec in enumerate(evaluated.specs) if spec.aggregate is not None
         }
         two_sided = [number for number, spec in enumerate(evaluated.specs) if spec.by and spec.by.sides]
-        tidy, texts = frames_of(evaluated), np.array(_REASONS_AS_TEXTS, dtype=object)
+        tidy, texts = frames_of(evaluated), np.array(_STATUSES, dtype=object)
         for part in compare(
             evaluated.values, aggregates, two_sided=two_sided, undefined_is_null=undefined_is_null, tidy=tidy
         ):
@@ -168,7 +169,7 @@ class _Results:
 
     def _groups_left_out(self, nothing: pl.Series) -> pl.Series:
         """The groups that a disparity was not taken over."""
-        if (self.evaluated.values.array(STATE) == STATES.index("ok")).all():
+        if (self.evaluated.values.array(STATE) == Status.OK.code).all():
             return nothing
         rows = self.evaluated.rows
         compared = [number for number, spec in enumerate(self.evaluated.specs) if spec.aggregate is not None]
@@ -257,30 +258,31 @@ def _tidy_group_frame(evaluated: Evaluated, spec: MetricSpec, rows: pl.DataFrame
     return pl.DataFrame({column.name: key[place] for column, key in zip(by.columns, keys, strict=True)} | ours)
 
 
-_REASONS = {
-    "zero_denominator": "has no value (zero denominator)",
-    "levels_left_out": "is an average without the labels that have no value",
-}
-
-
 def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
     """What a reader should be told once: which metric has no value, and where."""
     said: list[str] = []
-    if (evaluated.values.array(STATE) != STATES.index("ok")).any():
+    if (evaluated.values.array(STATE) != Status.OK.code).any():
         states = evaluated.rows["status"]
         reasons = {
-            state: _REASONS.get(state, f"has no value ({state if ':' in state else state.replace('_', ' ')})")
-            for state in states.unique(maintain_order=True)
-            if state not in STATED or state == "levels_left_out"
+            status: _sentence(status)
+            for status in states.unique(maintain_order=True)
+            if status not in DEFINED or status == Status.LEVELS_LEFT_OUT
         }
         said += _places(evaluated, reasons)
     said += _silent(evaluated, results)
     said += _without_metrics(results)
-    if (results[".status"] == "zero_denominator").any():
-        ratios = results.filter(pl.col(".by").is_not_null() & (pl.col(".status") == "zero_denominator"))
+    if (results[".status"] == Status.ZERO_DENOMINATOR).any():
+        ratios = results.filter(pl.col(".by").is_not_null() & (pl.col(".status") == Status.ZERO_DENOMINATOR))
         pairs = ratios.select(".metric", ".by").unique(maintain_order=True).rows()
         said += [f"{name} by {by} is 0/0" for name, by in pairs]
     return said
+
+
+def _sentence(status: str) -> str:
+    """The predicate of a message about a metric with some status."""
+    if status == Status.LEVELS_LEFT_OUT:
+        return "is an average without the labels that have no value"
+    return f"has no value ({Status.text_of(status)})"
 
 
 def _silent(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
@@ -288,7 +290,7 @@ def _silent(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
     two_sided = [(each.name, each.by.text) for each in evaluated.specs if each.by and each.by.sides]
     if not two_sided:
         return []
-    lacking = results.filter(pl.col(".status").is_in(["too_few_groups", "no_reference"]))
+    lacking = results.filter(pl.col(".status").is_in([Status.TOO_FEW_GROUPS, Status.NO_REFERENCE]))
     outer = [name for name in results.columns if not name.startswith(".")]
     said: list[str] = []
     for (name, by), part in lacking.group_by(".metric", ".by", maintain_order=True):

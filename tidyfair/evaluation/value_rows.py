@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.evaluation.states import NO_LEVEL, PART, STATES, UNDEFINED
+from tidyfair.errors import Status
+from tidyfair.evaluation.states import NO_LEVEL, PART, UNDEFINED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
-from tidyfair.evaluation.values import ZERO_DENOMINATOR
-from tidyfair.specs.aggregates import SUPPRESSED
 from tidyfair.specs.metric_specs import ALL_LABELS
 
 if TYPE_CHECKING:
@@ -27,10 +26,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-UNSEEN = "unseen_event"
-"""Why nothing has a value where the event that was asked for does not occur."""
 STATE = "state"
-"""The column of the state of each row as its index among `STATES`, or `UNDEFINED` for what has no value."""
+"""The column of the state of each row as the code of its `Status`, or `UNDEFINED`."""
 _INTEGERS = {
     "spec": pl.Int32, PART: pl.Int8, GROUP_CELL: pl.Int32, LEVEL: pl.Int32, "metric": pl.Int32, "outer": pl.Int32,
 }  # fmt: skip
@@ -69,9 +66,9 @@ class ValueRows:
 
 
 def _codes_of(status: pl.Series) -> Integers:
-    """States as their index among `STATES`, or `UNDEFINED` for any other."""
-    known = {state: code for code, state in enumerate(STATES)}
-    return status.replace_strict(known, default=UNDEFINED, return_dtype=pl.Int64).to_numpy()
+    """Statuses as codes, and `UNDEFINED` for free text."""
+    codes = {known.value: known.code for known in Status}
+    return status.replace_strict(codes, default=UNDEFINED, return_dtype=pl.Int64).to_numpy()
 
 
 def value_rows(
@@ -258,7 +255,7 @@ class _States:
     """Why rows have no value, or are not compared."""
 
     codes: Integers
-    """The state of each row as its index among `STATES`, or `UNDEFINED` for what has no value."""
+    """The state of each row as the code of its `Status`, or `UNDEFINED`."""
     undefined: Integers
     """The rows without a value."""
     reasons: list[str]
@@ -280,27 +277,25 @@ class _States:
         undefined = np.flatnonzero(np.isnan(estimate))
         reasons = columns.reasons(undefined)
         suppressed = np.zeros(len(excluded), dtype=bool)
-        suppressed[undefined] = [reason == SUPPRESSED for reason in reasons]
+        suppressed[undefined] = [reason == Status.SUPPRESSED for reason in reasons]
         incomplete = nowhere if na_rm else columns["rows"] > columns["n"]
         too_few = columns["denominator"] < min_n if min_n.any() else nowhere
-        codes = np.full(len(excluded), STATES.index("ok"), dtype=np.int8)
+        codes = np.full(len(excluded), Status.OK.code, dtype=np.int8)
         # of those that apply the last one counts
         if columns.any("levels_left_out"):
-            codes[columns["levels_left_out"]] = STATES.index("levels_left_out")
-        codes[np.isinf(estimate)] = STATES.index("infinite")
+            codes[columns["levels_left_out"]] = Status.LEVELS_LEFT_OUT.code
+        codes[np.isinf(estimate)] = Status.INFINITE.code
         codes[undefined] = UNDEFINED
-        codes[too_few] = STATES.index("below_min_n")
-        codes[suppressed] = STATES.index(SUPPRESSED)
-        codes[incomplete] = STATES.index("missing_values")
+        codes[too_few] = Status.BELOW_MIN_N.code
+        codes[suppressed] = Status.SUPPRESSED.code
+        codes[incomplete] = Status.MISSING_VALUES.code
         if unseen:
             codes[:] = UNDEFINED
-            reasons = [UNSEEN] * len(undefined)
+            reasons = [Status.UNSEEN_EVENT] * len(undefined)
         else:
-            without_rows = columns["n"][undefined] == 0
-            reasons = [
-                ZERO_DENOMINATOR if empty else reason for reason, empty in zip(reasons, without_rows, strict=True)
-            ]
-        codes[excluded] = STATES.index("left_out")
+            for index in np.flatnonzero(columns["n"][undefined] == 0):
+                reasons[index] = Status.ZERO_DENOMINATOR
+        codes[excluded] = Status.LEFT_OUT.code
         left_out = too_few | suppressed | incomplete | excluded
         return cls(
             codes=codes,
@@ -317,7 +312,7 @@ class _States:
         """The state of each row in words."""
         import numpy as np
 
-        texts = np.array([*STATES, ""], dtype=object)[self.codes]
+        texts = np.array([*(status.value for status in Status), ""], dtype=object)[self.codes]
         is_undefined = self.codes[self.undefined] == UNDEFINED
         texts[self.undefined[is_undefined]] = np.array(self.reasons, dtype=object)[is_undefined]
         return pl.Series(texts, dtype=pl.String)

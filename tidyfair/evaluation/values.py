@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tidyfair.errors import Status
 from tidyfair.evaluation.statistics import ONE_LABEL, Statistics
-from tidyfair.specs.aggregates import SUPPRESSED
 from tidyfair.specs.formulas import HAND_TILL, two_sides
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tidyfair.specs.segments import Array, Booleans
 
 __all__: list[str] = []
-
-ZERO_DENOMINATOR = "zero_denominator"
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +201,7 @@ def _average(values: Values, formula: Formula, estimator: str, true: Array) -> V
         mean = total / np.where(counted, weight, 0.0).sum(axis=1)
     # where every label has a value, none of them weighs anything
     first = np.argmin(known, axis=1)
-    reason = np.where(known.all(axis=1), ZERO_DENOMINATOR, values.reason[np.arange(len(first)), first])
+    reason = np.where(known.all(axis=1), Status.ZERO_DENOMINATOR.value, values.reason[np.arange(len(first)), first])
     averaged = _first_level(replace(values, denominator=values.n))
     return replace(
         averaged,
@@ -224,4 +222,4 @@ def _without_hidden(values: Values, formula: Formula, known: Statistics) -> Valu
         return values
     hidden = np.broadcast_to(np.logical_or.reduce(masks), values.estimate.shape)
     estimate = np.where(hidden, np.nan, values.estimate)
-    return replace(values, estimate=estimate, reason=np.where(hidden, SUPPRESSED, values.reason))
+    return replace(values, estimate=estimate, reason=np.where(hidden, Status.SUPPRESSED.value, values.reason))
