@@ -10,7 +10,7 @@ from tidyfair.evaluation.array_metrics import class_values, row_values
 from tidyfair.evaluation.group_cells import cells_of, rows_of
 from tidyfair.evaluation.ranked_rows import Level
 from tidyfair.evaluation.statistics import ERROR, pooled, statistics_of, sums_of
-from tidyfair.evaluation.values import OfRows, evaluate, one_below_the_other
+from tidyfair.evaluation.values import OfRows, evaluate, stacked
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.formulas import OVERALL, THE_REST, Statistic
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tidyfair.evaluation.group_cells import GroupCells
     from tidyfair.evaluation.labels import Labels
-    from tidyfair.evaluation.ranked_rows import Whose
+    from tidyfair.evaluation.ranked_rows import Scope
     from tidyfair.evaluation.statistics import Cells, LabelReading, Statistics, Table
     from tidyfair.evaluation.values import Values
     from tidyfair.specs.aggregates import Context
@@ -60,8 +60,8 @@ class Evaluator:
 
     def __post_init__(self) -> None:
         self._sums: dict[Table, dict[str, Array]] = {}
-        self._known: dict[tuple[Table, Whose], Statistics] = {}
-        self._of_rows: dict[tuple[Table, Whose], OfRows] = {}
+        self._known: dict[tuple[Table, Scope], Statistics] = {}
+        self._of_rows: dict[tuple[Table, Scope], OfRows] = {}
 
     def values(self, asked: Asked) -> Values:
         """The values of a formula in all group cells, beside those of the contexts that aggregates ask for."""
@@ -93,21 +93,21 @@ class Evaluator:
         # what compares a group with the others itself has no value for all of them
         return aggregate is not None and context in aggregate.contexts and not asked.formula.compares
 
-    def _evaluate(self, formula: Formula, estimator: str, table: Table, whose: Whose) -> Values:
-        known = self._statistics(table, whose)
+    def _evaluate(self, formula: Formula, estimator: str, table: Table, scope: Scope) -> Values:
+        known = self._statistics(table, scope)
         if formula.beyond:
             beside = {prefix: self._statistics(table, _POOLS[prefix]) for prefix in formula.beyond}
             known = replace(known, beside=beside)
-        of_rows = OfRows({}, {}) if formula.way == "sums" else self._rows(table, whose)
+        of_rows = OfRows({}, {}) if formula.way == "sums" else self._rows(table, scope)
         return evaluate(formula, estimator, known, of_rows)
 
-    def _statistics(self, table: Table, whose: Whose) -> Statistics:
-        if (table, whose) not in self._known:
+    def _statistics(self, table: Table, scope: Scope) -> Statistics:
+        if (table, scope) not in self._known:
             sums = self._sums_of(table)
-            if whose != "own":
-                sums = pooled(sums, self.group_cells.compared, self.group_cells.excluded, whose)
-            self._known[table, whose] = statistics_of(table, sums)
-        return self._known[table, whose]
+            if scope != "own":
+                sums = pooled(sums, self.group_cells.compared, self.group_cells.excluded, scope)
+            self._known[table, scope] = statistics_of(table, sums)
+        return self._known[table, scope]
 
     def _sums_of(self, table: Table) -> dict[str, Array]:
         """The sums of a table for all group cells, those of one `by` after those of another."""
@@ -123,49 +123,49 @@ class Evaluator:
             self._sums[table] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return self._sums[table]
 
-    def _rows(self, table: Table, whose: Whose) -> OfRows:
+    def _rows(self, table: Table, scope: Scope) -> OfRows:
         """The values of all formulas of a table that read rows."""
-        if (table, whose) not in self._of_rows:
+        if (table, scope) not in self._of_rows:
             levels = len(self.reading.levels) if table.kind != "numeric" else 1
             parts = [
-                (self._rows_of(table, whose, by), (size, levels)) for by, (_, size) in self.group_cells.spans.items()
+                (self._rows_of(table, scope, by), (size, levels)) for by, (_, size) in self.group_cells.spans.items()
             ]
-            self._of_rows[table, whose] = one_below_the_other(parts)
-        return self._of_rows[table, whose]
+            self._of_rows[table, scope] = stacked(parts)
+        return self._of_rows[table, scope]
 
-    def _rows_of(self, table: Table, whose: Whose, by: By | None) -> OfRows:
+    def _rows_of(self, table: Table, scope: Scope, by: By | None) -> OfRows:
         """The values of the formulas of a table that read rows, in the groups of a `by` that ask for them."""
-        formulas = self._formulas_of_rows(table, whose, by)
+        formulas = self._formulas_of_rows(table, scope, by)
         if not formulas:
             return OfRows({}, {})
         labels = self.labels
         if table.kind == "class":
             cells = cells_of(self.tally, labels, self.group_cells, by)
             all_labels = labels.values if labels.event is None else None
-            return class_values(cells, formulas, labels.levels, all_labels, whose, self.group_cells.spans[by][1])
+            return class_values(cells, formulas, labels.levels, all_labels, scope, self.group_cells.spans[by][1])
         rows = rows_of(self.tally, labels, self.group_cells, by, table.reads)
         levels = [Level(0, "")]
         if table.kind == "prob":
             levels = [Level(level, self.reading.scores[level], both_sides=table.sides) for level in labels.levels]
-        return row_values(rows, formulas, levels, whose, pairs=table.pairs)
+        return row_values(rows, formulas, levels, scope, pairs=table.pairs)
 
-    def _formulas_of_rows(self, table: Table, whose: Whose, by: By | None) -> list[Formula]:
+    def _formulas_of_rows(self, table: Table, scope: Scope, by: By | None) -> list[Formula]:
         """The formulas that read rows and are asked for by the specs of a `by`, with those of how sure they are."""
         formulas: list[Formula] = []
         for asked, table_of_formula in self.tables.items():
             reads_rows = table_of_formula == table and asked.formula.way != "sums"
             if not reads_rows or self.specs[asked.spec].by != by:
                 continue
-            if whose == "own":
+            if scope == "own":
                 about = _about(asked.formula, binned=self.tally.binned, sure=self.sure)
                 formulas += [asked.formula, *about.values()]
-            elif self._compares_with(whose, asked):
+            elif self._compares_with(scope, asked):
                 formulas.append(asked.formula)
         return list(dict.fromkeys(formulas))
 
 
 _POOLS: dict[str, Context] = {OVERALL: "overall", THE_REST: "rest"}
-"""Whose statistics a prefix asks for."""
+"""Scope statistics a prefix asks for."""
 
 
 def _about(formula: Formula, *, binned: bool, sure: bool) -> dict[str, Formula]:

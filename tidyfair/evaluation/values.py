@@ -59,7 +59,7 @@ class OfRows:
     reasons: Mapping[str, Array]
 
 
-def one_below_the_other(parts: Sequence[tuple[OfRows, tuple[int, int]]]) -> OfRows:
+def stacked(parts: Sequence[tuple[OfRows, tuple[int, int]]]) -> OfRows:
     """The values of several runs of group cells, each of a shape; nan where a formula was not asked for."""
     import numpy as np
 
