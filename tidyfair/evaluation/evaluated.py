@@ -52,8 +52,8 @@ class Evaluated:
         """The same with other rows."""
         return replace(self, values=ValueRows.of(rows))
 
-    def about(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
-        """The columns that say what a row is about: outer keys, then `.metric`, `.by` and `.estimator`."""
+    def key_columns(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
+        """The columns that name each row: outer keys, then `.metric`, `.by` and `.estimator`."""
         texts = {
             ".metric": [spec.name for spec in self.specs],
             ".by": [spec.by.text if spec.by else None for spec in self.specs],
