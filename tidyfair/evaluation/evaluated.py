@@ -212,7 +212,7 @@ def _check_steps(labels: Labels, formulas: Sequence[tuple[str, Formula]]) -> Non
     if labels.event is None:
         for name, formula in formulas:
             if formula.counts_steps:
-                msg = f"{name} counts how many levels truth and estimate are excluded, but {way_out}"
+                msg = f"{name} counts how many levels truth and estimate are apart, but {way_out}"
                 raise LabelError(msg)
     if len(labels.values) > 2:
         for name, formula in formulas:
