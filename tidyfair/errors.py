@@ -73,6 +73,7 @@ def differs_in_case(name: object, known: Iterable[object]) -> bool:
 class Status(StrEnum):
     """Why a value is undefined or not compared, as in the column `.status`; the user's functions give others."""
 
+    _value_: str
     code: int
     """The index of the member, which stands for it in arrays."""
     text: str
@@ -125,7 +126,7 @@ class Status(StrEnum):
     def text_of(cls, status: str) -> str:
         """The words for a status, which may be the free text of a user's `Undefined`."""
         for known in cls:
-            if known == status:
+            if known.value == status:
                 return known.text
         # the message of an error is shown as it is
         return status if ":" in status else status.replace("_", " ")

@@ -38,7 +38,7 @@ class Sample:
     """The rows of a group as a function of two samples sees them."""
 
     truth: Array
-    """Whether a row has the event."""
+    """The rows with the event, as a mask."""
     score: Array
     weight: Array | None
 

@@ -111,7 +111,7 @@ class Disparities:
     """A row of the metric that a number is of, or `NO_ROW`."""
     n: Integers
     partly: Booleans
-    """Whether some label has no number."""
+    """The numbers that leave out labels without one, as a mask."""
     left_out: Mapping[int, list[str]] = field(default_factory=dict[int, list[str]])
     """The names of the metrics that cannot be compared, where there are some."""
 
@@ -219,7 +219,7 @@ def _of_metrics(
     value = reduced.value
     if aggregate.equality is not None:
         value = np.where(alone, aggregate.equality, value)
-    # more groups than those that have a value could be asked for
+    # an aggregate of a single group is allowed if there are no others
     not_all = of_sides | (known < present) | (known == 0)
     too_few = (known < aggregate.groups_needed) & not_all
     # the first rule that applies counts

@@ -90,7 +90,7 @@ class Evaluator:
         return contexts
 
     def _compares_with(self, context: Context, requested: RequestedFormula) -> bool:
-        """Whether the aggregate of a spec compares the values of groups with those of a context."""
+        """Check whether the aggregate of a spec compares the values of groups with those of a context."""
         aggregate = self.specs[requested.spec].aggregate
         # a formula that compares groups itself has no value for all rows together
         return aggregate is not None and context in aggregate.contexts and not requested.formula.compares

@@ -140,11 +140,11 @@ def read_labels(
     if _reads_all_labels(tally, values, pos_label, estimator):
         return Labels(tuple(values), None, in_order)
     event = _event(tally, values, any_event=any_event) if pos_label is None else pos_label
-    return Labels(tuple(values), values.index(event), in_order, unseen)
+    return Labels(tuple(values), values.index(cast("Any", event)), in_order, unseen)
 
 
 def _reads_all_labels(tally: Tally, values: list[Any], pos_label: object, estimator: str | None) -> bool:
-    """Whether all labels are read; arguments that contradict each other are refused."""
+    """Check whether all labels are read, and refuse arguments that contradict each other."""
     many = len(values) > 2
     all_labels = estimator in {*AVERAGES, HAND_TILL} or (many and estimator == "one_vs_rest")
     if all_labels and pos_label is not None:
@@ -276,7 +276,7 @@ def _refuse_measurement(columns: dict[str, str], seen: dict[str, list[Any]], val
 
 
 def _belong_together(seen: dict[str, list[Any]], values: list[Any], pos_label: object) -> bool:
-    """Whether truth and estimate hold labels of one kind: they share one, or are a pair."""
+    """Check whether truth and estimate hold labels of one kind: they share one, or are a pair."""
     one_sided = len(seen) < len(LABELS) or not all(seen.values())
     if one_sided or not set(seen[TRUTH]).isdisjoint(seen[ESTIMATE]):
         return True

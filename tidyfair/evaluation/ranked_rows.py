@@ -68,7 +68,7 @@ class Rows:
     """The index of the group cell of each row among those of its `by`."""
     outer_of_group_cell: Array
     excluded: Array
-    """Whether a group cell is left out of comparisons."""
+    """The group cells that are left out of comparisons, as a mask."""
 
     @cached_property
     def weight(self) -> Array | None:
@@ -103,7 +103,7 @@ class Rows:
         return self.frame[ACTUAL].to_numpy(), self.frame[PREDICTED].to_numpy()
 
     def event(self, level: int) -> Array:
-        """Whether each row has a label."""
+        """The rows with a label, as a mask."""
         truth = self.frame["truth"]
         if truth.is_empty():
             return truth.is_null().to_numpy()  # its kind need not be that of the labels
@@ -295,7 +295,7 @@ class _Scores:
     weight: Array | None
     squares: Array | None
     counts: Array | None
-    """Whether a row counts; None for all."""
+    """The rows that count, as a mask; None for all."""
     needs: frozenset[str]
     """The columns that formulas read."""
     weight_share: Array | None
@@ -319,7 +319,7 @@ class _Scores:
 
     @cached_property
     def packable(self) -> bool:
-        """Whether all that is read of a row, its score and its event, fits one integer."""
+        """True if all that is read of a row, its score and its event, fits one integer."""
         if self.weight is not None or self.weight_share is not None or not len(self.score):
             return False
         return self.score.min() >= 0 and self.score.max() < _PACKABLE

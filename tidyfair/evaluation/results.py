@@ -288,7 +288,7 @@ def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
 
 def _sentence(status: str) -> str:
     """The predicate of a message about a metric with some status."""
-    if status == Status.LEVELS_LEFT_OUT:
+    if status == Status.LEVELS_LEFT_OUT.value:
         return "is an average without the labels that have no value"
     return f"has no value ({Status.text_of(status)})"
 

@@ -118,12 +118,12 @@ class Cells:
 
     @cached_property
     def complete(self) -> bool:
-        """Whether all rows have a truth and an estimate."""
+        """True if all rows have a truth and an estimate."""
         return bool((self.truth >= 0).all() and (self.estimate >= 0).all())
 
     @property
     def weighted(self) -> bool:
-        """Whether rows have case weights."""
+        """True if rows have case weights."""
         return "w" in self.frame.columns
 
     def measure(self, name: Literal["n", "w", "w2"]) -> Array:

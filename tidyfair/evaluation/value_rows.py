@@ -68,7 +68,7 @@ class ValueRows:
         return self._arrays[name]
 
     def __contains__(self, name: str) -> bool:
-        """Whether there is a column, of those that only some calls have."""
+        """Check whether there is a column, of those that only some calls have."""
         return name in self._arrays or (not self._has_arrays and name in self.frame.columns)
 
 
@@ -241,7 +241,7 @@ class _Columns:
         return reasons.tolist()
 
     def any(self, name: str) -> bool:
-        """Whether a column of masks holds anywhere."""
+        """Check whether a column of masks holds anywhere."""
         return any(getattr(values, name).any() for values in self._values)
 
 
@@ -294,7 +294,7 @@ class _States:
         undefined = np.flatnonzero(np.isnan(estimate))
         reasons = columns.reasons(undefined)
         suppressed = np.zeros(len(excluded), dtype=bool)
-        suppressed[undefined] = [reason == Status.SUPPRESSED for reason in reasons]
+        suppressed[undefined] = [reason == Status.SUPPRESSED.value for reason in reasons]
         incomplete = none if na_rm else columns["rows"] > columns["n"]
         too_few = columns["denominator"] < min_n if min_n.any() else none
         codes = np.full(len(excluded), Status.OK.code, dtype=np.int8)
@@ -308,10 +308,10 @@ class _States:
         codes[incomplete] = Status.MISSING_VALUES.code
         if unseen:
             codes[:] = UNDEFINED
-            reasons = [Status.UNSEEN_EVENT] * len(undefined)
+            reasons = [Status.UNSEEN_EVENT.value] * len(undefined)
         else:
             for index in np.flatnonzero(columns["n"][undefined] == 0):
-                reasons[index] = Status.ZERO_DENOMINATOR
+                reasons[index] = Status.ZERO_DENOMINATOR.value
         codes[excluded] = Status.LEFT_OUT.code
         left_out = too_few | suppressed | incomplete | excluded
         return cls(

@@ -200,7 +200,7 @@ def _with_reach(tally: Tally, evaluated: Evaluated, levels: Mapping[int, float],
 
 
 def _reach_of(tally: Tally, evaluated: Evaluated, levels: Mapping[int, float], options: Options) -> pl.DataFrame:
-    """How far empty cells may move the values of some specs, and whether all replicates have the same value."""
+    """The ends to which empty cells may move the values of some specs, and `ALIKE` for equal replicates."""
     specs = {number: evaluated.specs[number] for number in levels}
     same = alike(tally, list(specs.values()), options)
     parts = list[pl.DataFrame]()

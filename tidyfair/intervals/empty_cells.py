@@ -1,4 +1,4 @@
-"""How far empty cells of truth and estimate may move values.
+"""The effect of empty cells of truth and estimate on values.
 
 Replicates leave empty cells empty, so that a group without errors has none in any of them. If none of n rows is in a
 cell, the share of that cell may be as large as z² / (n + z²) (Wilson, 1927): the share that z² more rows in it have.
