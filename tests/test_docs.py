@@ -15,6 +15,7 @@ import pytest
 from conftest import DOCS, script
 
 import tidyfair as tf
+from tidyfair.errors import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,6 +133,11 @@ def test_reference_lists_every_other_public_name_once() -> None:
     referred = Counter(re.findall(r"^::: tidyfair\.([\w.]+)$", pages, re.MULTILINE))
     assert set(referred) == public - in_catalogue
     assert set(referred.values()) == {1}
+
+
+def test_guide_names_every_status() -> None:
+    guide = (PAGES / "guide.md").read_text(encoding="utf-8")
+    assert [status.value for status in Status if f"`{status.value}`" not in guide] == []
 
 
 def test_design_page_lists_the_modules_of_every_room() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 
 from tidyfair.escapes import visible
@@ -67,6 +68,68 @@ def differs_in_case(name: object, known: Iterable[object]) -> bool:
     if not isinstance(name, str):
         return False
     return name.strip().casefold() in {value.strip().casefold() for value in known if isinstance(value, str)}
+
+
+class Status(StrEnum):
+    """Why a value is undefined or not compared, as in the column `.status`; the user's functions give others."""
+
+    _value_: str
+    code: int
+    """The index of the member, which stands for it in arrays."""
+    text: str
+    """The words that messages and reports show."""
+
+    # there is a number
+    OK = "ok", "ok"
+    INFINITE = "infinite", "infinite"
+    LEVELS_LEFT_OUT = "levels_left_out", "levels left out"
+    METRICS_LEFT_OUT = "metrics_left_out", "metrics left out"
+    # there may be a number, which is not compared
+    LEFT_OUT = "left_out", "left out"
+    MISSING_VALUES = "missing_values", "missing values"
+    BELOW_MIN_N = "below_min_n", "below min n"
+    # the value of a group is undefined
+    SUPPRESSED = "suppressed", "suppressed"
+    ZERO_DENOMINATOR = "zero_denominator", "zero denominator"
+    UNSEEN_EVENT = "unseen_event", "unseen event"
+    ONE_CLASS = "one_class", "one class"
+    NO_EVENTS = "no_events", "no events"
+    CONSTANT = "constant", "constant"
+    SEPARATION = "separation", "separation"
+    SCORES_OF_0_OR_1 = "scores_of_0_or_1", "scores of 0 or 1"
+    NEGATIVE_TRUTH = "negative_truth", "negative truth"
+    NO_POSITIVE_BENEFITS = "no_positive_benefits", "no positive benefits"
+    TOO_FEW_ROWS = "too_few_rows", "too few rows"
+    NO_OTHER_GROUP = "no_other_group", "no other group"
+    NO_VALUE = "no_value", "no value"
+    NOBODY = "nobody", "nobody"
+    # a disparity is undefined
+    NO_GROUPS = "no_groups", "no groups"
+    TOO_FEW_GROUPS = "too_few_groups", "too few groups"
+    NO_REFERENCE = "no_reference", "no reference"
+    UNDEFINED_GROUP = "undefined_group", "undefined group"
+    INFINITE_LESS_INFINITE = "infinite_less_infinite", "infinite less infinite"
+
+    def __new__(cls, value: str, text: str) -> Self:
+        """Number the members in their order."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.code = len(cls.__members__)
+        member.text = text
+        return member
+
+    def __repr__(self) -> str:
+        """The value, so that signatures show what a user writes."""
+        return repr(self.value)
+
+    @classmethod
+    def text_of(cls, status: str) -> str:
+        """The words for a status, which may be the free text of a user's `Undefined`."""
+        for known in cls:
+            if known.value == status:
+                return known.text
+        # the message of an error is shown as it is
+        return status if ":" in status else status.replace("_", " ")
 
 
 class TidyfairError(ValueError):

@@ -1,23 +1,22 @@
-"""From the values of groups to one number for each outer group: the rules of what counts, then the aggregate.
+"""Disparities: the values of groups reduced to one number for each outer group, by rules and an aggregate.
 
-Rows become arrays, sorted so that what is compared stands together; each step reduces runs of them: the groups of a
+Rows become arrays, sorted so that compared groups are consecutive; each step reduces runs of them: the groups of a
 metric, the metrics of a label, the labels of a disparity.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from tidyfair.errors import AggregateError, listed
-from tidyfair.evaluation.states import LAST_STATED, NO_LEVEL, PART, STATES
+from tidyfair.errors import AggregateError, Status, listed
+from tidyfair.evaluation.states import LAST_DEFINED, NO_LEVEL, PART
 from tidyfair.evaluation.statistics import LEVEL
 from tidyfair.evaluation.value_rows import STATE, ValueRows
-from tidyfair.specs.aggregates import CONTEXTS, NOT_ASKED, SUPPRESSED, GroupValues, UserAggregate
+from tidyfair.specs.aggregates import CONTEXTS, NOT_ASKED, GroupValues, UserAggregate
 from tidyfair.specs.segments import NO_ROW, Segments, taken
 
 if TYPE_CHECKING:
@@ -32,22 +31,6 @@ _COMPARISON = "\0comparison"
 
 Tidy: TypeAlias = "Callable[[int, pl.DataFrame], tuple[str, pl.DataFrame]]"
 """From a spec and its rows to its name and the frame that a user's function sees."""
-
-
-class Reason(IntEnum):
-    """The state of a disparity; the first that applies of those without a number."""
-
-    OK = 0
-    MISSING_VALUES = 1
-    UNDEFINED_GROUP = 2
-    NO_REFERENCE = 3
-    SUPPRESSED = 4
-    TOO_FEW_GROUPS = 5
-    ZERO_DENOMINATOR = 6
-    INFINITE_LESS_INFINITE = 7
-    INFINITE = 8
-    METRICS_LEFT_OUT = 9
-    LEVELS_LEFT_OUT = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +65,8 @@ class _Groups:
         return self.column("spec")
 
     @cached_property
-    def state(self) -> Integers:
-        """The state of each row as its index among `STATES`, or `UNDEFINED` for any other."""
+    def status_code(self) -> Integers:
+        """The status of each row as the code of its `Status`, or `UNDEFINED`."""
         return self.column(STATE)
 
     @cached_property
@@ -93,13 +76,13 @@ class _Groups:
 
     @cached_property
     def values(self) -> GroupValues:
-        """What aggregates read."""
+        """The columns that aggregates read."""
         return GroupValues(
             segments=Segments.of(*(self.column(name) for name in ("spec", "outer", PART, LEVEL, "metric"))),
             estimate=self.column("estimate"),
             weight=self.column("weight"),
             size=self.column("size"),
-            suppressed=self.state == STATES.index(SUPPRESSED),
+            suppressed=self.status_code == Status.SUPPRESSED.code,
             is_reference=self.column("is_reference").astype(bool),
             contexts={name: self.column(name) for name in CONTEXTS if name in self.rows},
         )
@@ -111,7 +94,7 @@ class _Groups:
 
 @dataclass(frozen=True, eq=False)
 class Disparities:
-    """Numbers that are compared or combined, what they are about, and the rows of the groups that carry them."""
+    """Disparities, or parts of them: their keys, values and statuses, and the rows of the groups that carry them."""
 
     spec: Integers
     outer: Integers
@@ -120,25 +103,27 @@ class Disparities:
     value: Floats
     """The numbers; nan where there is none."""
     reason: Integers
+    """The code of the status of a number that is undefined, else that of `Status.OK`."""
     low: Integers
+    """The row of the group with the lower value, or `NO_ROW`."""
     high: Integers
     metric: Integers
     """A row of the metric that a number is of, or `NO_ROW`."""
     n: Integers
     partly: Booleans
-    """Whether some label has no number."""
+    """The numbers that leave out labels without one, as a mask."""
     left_out: Mapping[int, list[str]] = field(default_factory=dict[int, list[str]])
     """The names of the metrics that cannot be compared, where there are some."""
 
     @property
     def known(self) -> Booleans:
-        """Whether each has a value."""
+        """The numbers that are defined, as a mask."""
         import numpy as np
 
         return ~np.isnan(self.value)
 
     def at(self, rows: Integers) -> Disparities:
-        """The numbers of some rows, and none where there is `NO_ROW`."""
+        """The numbers of some rows; undefined where there is `NO_ROW`."""
         import numpy as np
 
         return Disparities(
@@ -147,7 +132,7 @@ class Disparities:
             part=taken(self.part, rows, 0),
             level=taken(self.level, rows, NO_LEVEL),
             value=taken(self.value, rows, np.nan),
-            reason=taken(self.reason, rows, Reason.OK),
+            reason=taken(self.reason, rows, Status.OK.code),
             low=taken(self.low, rows, NO_ROW),
             high=taken(self.high, rows, NO_ROW),
             metric=taken(self.metric, rows, NO_ROW),
@@ -156,7 +141,7 @@ class Disparities:
         )
 
     def among(self, groups: _Groups) -> Disparities:
-        """The same, with the rows that they name as indices among all rows."""
+        """The same, with the rows of groups and metrics as indices among all rows."""
         return replace(
             self,
             low=groups.among_all(self.low),
@@ -165,20 +150,22 @@ class Disparities:
         )
 
     @property
-    def states(self) -> Integers:
-        """The state of each number as a reason."""
+    def status_codes(self) -> Integers:
+        """The code of the status of each number."""
         import numpy as np
 
         without_metrics = np.zeros(len(self.value), dtype=bool)
         without_metrics[list(self.left_out)] = True
-        states = {
-            Reason.INFINITE: np.isinf(self.value), Reason.METRICS_LEFT_OUT: without_metrics,
-            Reason.LEVELS_LEFT_OUT: self.partly,
-        }  # fmt: skip
-        reason = self.reason.copy()
-        for state, applies in states.items():
-            reason[applies & (reason == Reason.OK)] = state
-        return reason
+        # the first status that applies counts
+        qualified = {
+            Status.INFINITE: np.isinf(self.value),
+            Status.METRICS_LEFT_OUT: without_metrics,
+            Status.LEVELS_LEFT_OUT: self.partly,
+        }
+        codes = self.reason.copy()
+        for status, applies in qualified.items():
+            codes[applies & (codes == Status.OK.code)] = status.code
+        return codes
 
 
 def compare(
@@ -189,28 +176,28 @@ def compare(
     undefined_is_null: bool,
     tidy: Tidy,
 ) -> list[Disparities]:
-    """The disparities of each spec in each outer group, those of specs with an aggregate in common together.
+    """The disparities of all specs in all outer groups, those of specs with the same aggregate at once.
 
     `rows` hold the values of the groups: `spec`, `outer`, `part`, `level`, `metric`, `name`, `group_cell`, `text`,
     `estimate`, `n`, `weight`, `size`, `status`, `is_reference`, and the contexts of the aggregates; those of other
-    specs do not count. Of specs that are `two_sided`, one side alone compares with nothing. `tidy` makes the
-    frame that a user's function sees.
+    specs do not count. One side alone of a spec that is `two_sided` has no disparity. `tidy` makes the frame of a
+    user's function.
     """
-    together: dict[Aggregate, list[int]] = {}
+    by_aggregate: dict[Aggregate, list[int]] = {}
     for spec, aggregate in aggregates.items():
-        together.setdefault(aggregate, []).append(spec)
+        by_aggregate.setdefault(aggregate, []).append(spec)
     results: list[Disparities] = []
-    for aggregate, specs in together.items():
+    for aggregate, specs in by_aggregate.items():
         groups = _Groups.of(rows, specs)
         numbers = _of_metrics(groups, aggregate, two_sided, undefined_is_null=undefined_is_null)
         numbers = _worst_metric(numbers, groups, aggregate, undefined_is_null=undefined_is_null)
         if isinstance(aggregate, UserAggregate):
-            numbers = _ask_user(numbers, groups, aggregate, tidy)
+            numbers = _with_user_values(numbers, groups, aggregate, tidy)
         # without levels there is one number for each outer group already
         if (numbers.level != NO_LEVEL).any():
             numbers = _worst_level(numbers, aggregate, undefined_is_null=undefined_is_null)
         if numbers.part.any():
-            numbers = _less(numbers)
+            numbers = _subtract(numbers)
         results.append(numbers.among(groups))
     return results
 
@@ -218,12 +205,13 @@ def compare(
 def _of_metrics(
     groups: _Groups, aggregate: Aggregate, two_sided: Iterable[int], *, undefined_is_null: bool
 ) -> Disparities:
-    """The number of each metric, and the reason where there is none."""
+    """The number of each metric, and the reason where it is undefined."""
     import numpy as np
 
     values = groups.values
     segments, first = values.segments, values.segments.starts
-    present, known = segments.sum(groups.state != STATES.index("left_out")), segments.sum(values.known)
+    status = groups.status_code
+    present, known = segments.sum(status != Status.LEFT_OUT.code), segments.sum(values.known)
     reduced = aggregate.reduce(values)
     spec = groups.spec[first]
     of_sides = np.isin(spec, list(two_sided))
@@ -231,24 +219,25 @@ def _of_metrics(
     value = reduced.value
     if aggregate.equality is not None:
         value = np.where(alone, aggregate.equality, value)
-    # more groups than those that have a value could be asked for
+    # an aggregate of a single group is allowed if there are no others
     not_all = of_sides | (known < present) | (known == 0)
     too_few = (known < aggregate.groups_needed) & not_all
+    # the first rule that applies counts
     rules = {
-        Reason.MISSING_VALUES: segments.any(groups.state == STATES.index("missing_values")),
-        Reason.UNDEFINED_GROUP: segments.any(groups.state > LAST_STATED) & undefined_is_null,
-        Reason.NO_REFERENCE: np.logical_not(reduced.referable),
-        Reason.SUPPRESSED: too_few & segments.any(values.suppressed),
-        Reason.TOO_FEW_GROUPS: too_few,
-        Reason.ZERO_DENOMINATOR: np.isnan(value),
+        Status.MISSING_VALUES.code: segments.any(status == Status.MISSING_VALUES.code),
+        Status.UNDEFINED_GROUP.code: segments.any(status > LAST_DEFINED) & undefined_is_null,
+        Status.NO_REFERENCE.code: np.logical_not(reduced.referable),
+        Status.SUPPRESSED.code: too_few & segments.any(values.suppressed),
+        Status.TOO_FEW_GROUPS.code: too_few,
+        Status.ZERO_DENOMINATOR.code: np.isnan(value),
     }
-    reason = np.select(list(rules.values()), list(rules), Reason.OK)
+    reason = np.select(list(rules.values()), list(rules), Status.OK.code)
     return Disparities(
         spec=spec,
         outer=groups.column("outer")[first],
         part=groups.column(PART)[first],
         level=groups.column(LEVEL)[first],
-        value=np.where(reason == Reason.OK, value, np.nan),
+        value=np.where(reason == Status.OK.code, value, np.nan),
         reason=reason,
         low=reduced.low,
         high=reduced.high,
@@ -267,7 +256,7 @@ def _worst_metric(
     segments = Segments.of(numbers.spec, numbers.outer, numbers.part, numbers.level)
     # a mean of fewer metrics, and a user's function of fewer, would mean something else
     of_all = undefined_is_null or not aggregate.may_leave_metrics_out
-    unusable = segments.any(np.isin(numbers.reason, [Reason.MISSING_VALUES, Reason.SUPPRESSED]))
+    unusable = segments.any(np.isin(numbers.reason, [Status.MISSING_VALUES.code, Status.SUPPRESSED.code]))
     enough = np.where(of_all | unusable, segments.all(numbers.known), segments.any(numbers.known))
     settled = _settle(numbers, segments, enough, aggregate)
     left_out: dict[int, list[str]] = {}
@@ -287,45 +276,50 @@ def _worst_level(numbers: Disparities, aggregate: Aggregate, *, undefined_is_nul
     settled = _settle(numbers, segments, enough, aggregate)
     run = segments.spread(np.arange(len(segments.starts)))
     partly = settled.known & ~segments.all(numbers.known)
-    return replace(settled, partly=partly, left_out=_together(numbers.left_out, run))
+    return replace(settled, partly=partly, left_out=_merged_names(numbers.left_out, run))
 
 
-def _together(left_out: Mapping[int, list[str]], run: Integers) -> dict[int, list[str]]:
+def _merged_names(left_out: Mapping[int, list[str]], run: Integers) -> dict[int, list[str]]:
     """The names of the metrics that are left out of any number of a run."""
     combined: dict[int, list[str]] = {}
     for index, names in left_out.items():
-        known = combined.setdefault(int(run[index]), [])
-        known += [name for name in names if name not in known]
+        of_run = combined.setdefault(int(run[index]), [])
+        of_run += [name for name in names if name not in of_run]
     return combined
 
 
 def _settle(numbers: Disparities, segments: Segments, enough: Booleans, aggregate: Aggregate) -> Disparities:
-    """Several numbers of a run as one, the worst or their mean; none, and the reason, where there are not `enough`."""
+    """The worst or the mean of the numbers of each run; undefined, with the reason, where they are not `enough`."""
     import numpy as np
 
     averaged, first = aggregate.across == "mean", segments.starts
     worst = segments.first_largest(aggregate.severity(numbers.value))
-    why = taken(numbers.reason, segments.first_where(numbers.reason != Reason.OK), Reason.OK)
+    reason_of_run = taken(numbers.reason, segments.first_where(numbers.reason != Status.OK.code), Status.OK.code)
     value = taken(numbers.value, worst, np.nan)
     if averaged:
         with np.errstate(invalid="ignore"):
             value = segments.sum(np.where(numbers.known, numbers.value, 0.0)) / segments.sum(numbers.known)
     value = np.where(enough, value, np.nan)
-    reason = np.where(enough, Reason.OK, why)
-    # a mean of what is infinite on both ends is none
-    reason = np.where(enough & np.isnan(value), Reason.INFINITE_LESS_INFINITE, reason)
+    reason = np.where(enough, Status.OK.code, reason_of_run)
+    # infinite numbers of both signs have no mean
+    reason = np.where(enough & np.isnan(value), Status.INFINITE_LESS_INFINITE.code, reason)
     # a mean of several is carried by none of them
     carried = enough & (segments.sizes == 1) if averaged else enough
     carrier = numbers.at(np.where(carried, worst, NO_ROW))
-    about = numbers.at(first)
     return replace(
-        carrier, spec=about.spec, outer=about.outer, part=about.part, value=value, reason=reason,
-        n=segments.maximum(numbers.n), partly=np.zeros(len(first), dtype=bool),
-    )  # fmt: skip
+        carrier,
+        spec=numbers.spec[first],
+        outer=numbers.outer[first],
+        part=numbers.part[first],
+        value=value,
+        reason=reason,
+        n=segments.maximum(numbers.n),
+        partly=np.zeros(len(first), dtype=bool),
+    )
 
 
-def _less(numbers: Disparities) -> Disparities:
-    """Each disparity less the one that is subtracted from it; the groups are those of the first."""
+def _subtract(numbers: Disparities) -> Disparities:
+    """Each disparity minus the disparity of `less`; the groups that carry it are those of the first."""
     import numpy as np
 
     segments = Segments.of(numbers.spec, numbers.outer)
@@ -334,44 +328,50 @@ def _less(numbers: Disparities) -> Disparities:
     second = numbers.at(subtracted)
     with np.errstate(invalid="ignore"):
         value = first.value - np.where(subtracted == NO_ROW, 0.0, second.value)
-    reason = np.where(first.reason != Reason.OK, first.reason, second.reason)
-    reason = np.where(np.isnan(value) & (reason == Reason.OK), Reason.INFINITE_LESS_INFINITE, reason)
+    reason = np.where(first.reason != Status.OK.code, first.reason, second.reason)
+    reason = np.where(np.isnan(value) & (reason == Status.OK.code), Status.INFINITE_LESS_INFINITE.code, reason)
     run = segments.spread(np.arange(len(segments.starts)))
-    # what has no number is carried by nobody
-    there = reason == Reason.OK
-    carried = first.at(np.where(there, np.arange(len(there)), NO_ROW))
-    left_out = {index: names for index, names in _together(numbers.left_out, run).items() if there[index]}
+    # an undefined number has no level, groups and metric that carry it
+    defined = reason == Status.OK.code
+    carrier = first.at(np.where(defined, np.arange(len(defined)), NO_ROW))
+    left_out = {index: names for index, names in _merged_names(numbers.left_out, run).items() if defined[index]}
     return replace(
-        first, value=value, reason=reason, level=carried.level, low=carried.low, high=carried.high,
-        metric=carried.metric, left_out=left_out,
-    )  # fmt: skip
+        first,
+        value=value,
+        reason=reason,
+        level=carrier.level,
+        low=carrier.low,
+        high=carrier.high,
+        metric=carrier.metric,
+        left_out=left_out,
+    )
 
 
-def _ask_user(numbers: Disparities, groups: _Groups, aggregate: UserAggregate, tidy: Tidy) -> Disparities:
-    """Put the numbers of a user's aggregate where the rules allow one; one call for all metrics of a label."""
+def _with_user_values(numbers: Disparities, groups: _Groups, aggregate: UserAggregate, tidy: Tidy) -> Disparities:
+    """Set the numbers of a user's aggregate where the rules allow one; one call for all metrics of a label."""
     import numpy as np
 
     segments, values = groups.of_level, groups.values
-    allowed = numbers.reason == Reason.OK
-    to_ask = allowed & (numbers.value == NOT_ASKED)
+    allowed = numbers.reason == Status.OK.code
+    pending = allowed & (numbers.value == NOT_ASKED)
     comparison = segments.spread(np.arange(len(segments.starts)))
-    asked = values.known & segments.spread(to_ask)
+    shown = values.known & segments.spread(pending)
     value = numbers.value.copy()
-    shown = groups.rows.frame[groups.order[asked]].with_columns(pl.Series(_COMPARISON, comparison[asked]))
-    for (spec,), rows in shown.group_by("spec", maintain_order=True):
+    rows_shown = groups.rows.frame[groups.order[shown]].with_columns(pl.Series(_COMPARISON, comparison[shown]))
+    for (spec,), rows in rows_shown.group_by("spec", maintain_order=True):
         name, frame = tidy(int(str(spec)), rows)
-        for index, result in _answers(frame.with_columns(rows[_COMPARISON]), name, aggregate):
-            answer = aggregate.number(result, name)
-            value[index] = np.nan if answer is None else answer
-    reason = np.where(allowed & np.isnan(value), Reason.ZERO_DENOMINATOR, numbers.reason)
-    # of all metrics together
+        for index, result in _user_results(frame.with_columns(rows[_COMPARISON]), name, aggregate):
+            number = aggregate.number(result, name)
+            value[index] = np.nan if number is None else number
+    reason = np.where(allowed & np.isnan(value), Status.ZERO_DENOMINATOR.code, numbers.reason)
+    # the extremes of all metrics together
     low, high = segments.first_largest(-values.estimate), segments.first_largest(values.estimate)
     low, high = np.where(allowed, low, NO_ROW), np.where(allowed, high, NO_ROW)
     return replace(numbers, value=value, reason=reason, low=low, high=high)
 
 
-def _answers(frame: pl.DataFrame, name: str, aggregate: UserAggregate) -> list[tuple[int, Any]]:
-    """What a user's aggregate gives of each comparison."""
+def _user_results(frame: pl.DataFrame, name: str, aggregate: UserAggregate) -> list[tuple[int, Any]]:
+    """The results of a user's aggregate by the index of the comparison."""
     grouped, columns = frame.group_by(_COMPARISON, maintain_order=True), frame.columns[:-1]
     try:
         if isinstance(aggregate.function, pl.Expr):

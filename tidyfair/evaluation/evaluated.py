@@ -1,14 +1,15 @@
-"""Everything that was asked for, evaluated for every outer group and every `by` at once."""
+"""The evaluation of all specs of a call, in all outer groups and for all features at once."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
-from tidyfair.evaluation.evaluator import Asked, Evaluator
+from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
 from tidyfair.evaluation.group_cells import UNGROUPED, number_group_cells
 from tidyfair.evaluation.labels import NUMBERS, read_labels
 from tidyfair.evaluation.states import NO_LEVEL
@@ -32,7 +33,7 @@ __all__: list[str] = []
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluated:
-    """The values of all specs for each group: what tables, disparities and warnings are made from."""
+    """The values of all specs for each group, from which results, disparities and warnings are made."""
 
     values: ValueRows
     """One row for each spec, metric, group cell and, where labels are read one by one, level."""
@@ -41,7 +42,7 @@ class Evaluated:
     labels: Labels
     estimator: str | None
     cut: str | None = None
-    """What the column of a list of cuts is called."""
+    """The name of the column of a list of thresholds, or of another kind of cut."""
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -52,8 +53,8 @@ class Evaluated:
         """The same with other rows."""
         return replace(self, values=ValueRows.of(rows))
 
-    def about(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
-        """The columns that say what a row is about: outer keys, then `.metric`, `.by` and `.estimator`."""
+    def key_columns(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
+        """The columns that name each row: outer keys, then `.metric`, `.by` and `.estimator`."""
         texts = {
             ".metric": [spec.name for spec in self.specs],
             ".by": [spec.by.text if spec.by else None for spec in self.specs],
@@ -62,11 +63,11 @@ class Evaluated:
         hidden = {UNGROUPED, THRESHOLD}
         outer, spec = rows["outer"].to_numpy(), rows["spec"].to_numpy()
         keys = {key.name: key[outer] for key in self.group_cells.outer_keys if key.name not in hidden}
-        named = {name: pl.Series(name, each, pl.String)[spec] for name, each in texts.items()}
-        return keys | named | self.threshold(rows)
+        of_specs = {name: pl.Series(name, values, pl.String)[spec] for name, values in texts.items()}
+        return keys | of_specs | self.threshold(rows)
 
     def threshold(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
-        """The value of a list of cuts that each row is about, if there is one."""
+        """The column of the cut of each row, if the call has a list of cuts."""
         if self.cut is None:
             return {}
         if THRESHOLD not in self.group_cells.outer_keys.columns:
@@ -76,28 +77,29 @@ class Evaluated:
         return {self.cut: values.cast(pl.Int64) if self.cut == ".top_k" else values}
 
     def level_text(self, rows: pl.DataFrame) -> pl.Series:
-        """The label that a row is about, null for all of them."""
+        """The label of each row, null for values of all labels."""
         level = rows[LEVEL].to_numpy()
         if (level == NO_LEVEL).all():
             return pl.Series(".level", [None], dtype=pl.String).new_from_index(0, len(level))
         texts = pl.Series(".level", [*map(str, self.labels.values), None], dtype=pl.String)
-        # the last one is that of no label
+        # `NO_LEVEL` is -1, the index of the null at the end
         return texts[level % len(texts)]
 
     def estimator_of(self, spec: MetricSpec) -> str:
-        """How labels are read by the first metric of a spec."""
+        """The estimator of the first metric of a spec."""
         _, formula = spec.formulas[0]
         return estimator_of(spec, formula, self.estimator, one_event=self.labels.event is not None)
 
     def _shown_estimator(self, spec: MetricSpec) -> str:
-        first, estimator = spec.formulas[0][1], self.estimator_of(spec)
-        return ALL_LABELS if first.over_levels and estimator not in ONE_LABEL else estimator
+        _, formula = spec.formulas[0]
+        estimator = self.estimator_of(spec)
+        return ALL_LABELS if formula.over_levels and estimator not in ONE_LABEL else estimator
 
 
 def evaluate_specs(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> list[Evaluated]:
-    """Work out every metric of every group, in a number of queries that does not depend on the number of groups.
+    """Evaluate every metric in every group, in a number of queries that does not depend on the number of groups.
 
-    With a list of cuts, class metrics are read at each of them, and the others once. Of an event that does not occur
+    With a list of cuts, class metrics are evaluated at each of them, and the others once. If the event does not occur,
     all values are null.
     """
     labels = NUMBERS
@@ -119,8 +121,12 @@ def evaluate_specs(tally: Tally, specs: Sequence[MetricSpec], options: Options) 
             raise ArgumentError(msg)
     of_labels = tuple(spec for spec in specs if spec.kind == "class")
     others = tuple(spec for spec in specs if spec.kind != "class")
-    found = [_evaluate(tally.at_each_cut(), of_labels, labels, options, cut)] if of_labels else []
-    return [*found, _evaluate(tally, others, labels, options, cut)] if others else found
+    evaluated: list[Evaluated] = []
+    if of_labels:
+        evaluated.append(_evaluate(tally.at_each_cut(), of_labels, labels, options, cut))
+    if others:
+        evaluated.append(_evaluate(tally, others, labels, options, cut))
+    return evaluated
 
 
 def labels_with_scores(
@@ -132,59 +138,67 @@ def labels_with_scores(
     any_event: bool = False,
     allow_unseen: bool = False,
 ) -> Labels:
-    """The labels of a call; where nothing else declares them, those that a mapping gives scores to."""
+    """The labels of a call; where nothing else declares them, the keys of a mapping of scores."""
     mapped = tally.scores.labels if tally.scores else None
-    if mapped is not None and (without := [label for label in tally.seen["truth"] if label not in mapped]):
-        there = f"there is no column for {listed(without)}, only for {listed(mapped)}"
-        msg = f"`probs`: {there}; give one for each label."
-        raise ColumnError(msg)
+    if mapped is not None:
+        _check_columns_of_labels(tally, mapped)
     if labels is not None or mapped is None or tally.levels("truth"):
         return read_labels(
             tally, labels=labels, pos_label=pos_label, estimator=estimator, any_event=any_event,
             allow_unseen=allow_unseen,
         )  # fmt: skip
-    found = read_labels(tally, labels=mapped, pos_label=pos_label, estimator=estimator)
+    read = read_labels(tally, labels=mapped, pos_label=pos_label, estimator=estimator)
     # a mapping says which labels there are, not that they are in order
-    return replace(found, in_order=not any(isinstance(value, str) for value in found.values))
+    return replace(read, in_order=not any(isinstance(value, str) for value in read.values))
+
+
+def _check_columns_of_labels(tally: Tally, mapped: Sequence[object]) -> None:
+    """Refuse a mapping of scores that lacks labels of the truth."""
+    without = [label for label in tally.seen["truth"] if label not in mapped]
+    if without:
+        msg = f"`probs`: there is no column for {listed(without)}, only for {listed(mapped)}; give one for each label."
+        raise ColumnError(msg)
 
 
 def _evaluate(
     tally: Tally, specs: tuple[MetricSpec, ...], labels: Labels, options: Options, cut: str | None = None
 ) -> Evaluated:
     _check_order_of_labels(tally, labels, specs)
-    # what is not grouped comes first
+    # the ungrouped metrics come first
     bys = sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None)
     group_cells, cells = number_group_cells(tally, labels, bys)
-    asked = list(_asked(specs, options.estimator, one_event=labels.event is not None))
-    tables = {each: Table.of(each.formula, each.estimator) for each in asked}
-    of_scores = any(table.kind == "prob" for table in tables.values())
-    sure = options.interval is not None
-    of_labels = LabelReading(
+    requested = list(_requested_formulas(specs, options.estimator, one_event=labels.event is not None))
+    tables = {metric: Table.of(metric.formula, metric.estimator) for metric in requested}
+    reads_scores = any(table.kind == "prob" for table in tables.values())
+    with_variances = options.interval is not None
+    reading = LabelReading(
         levels=labels.levels,
         labels=len(labels.values),
-        scores=scores_of_levels(tally, labels) if of_scores else {},
-        steps=labels.event is None and any(each.formula.counts_steps for each in asked),
-        squares=sure and tally.weights is not None,
+        scores=scores_of_levels(tally, labels) if reads_scores else {},
+        steps=labels.event is None and any(metric.formula.counts_steps for metric in requested),
+        squares=with_variances and tally.weights is not None,
     )
-    evaluator = Evaluator(tally, labels, group_cells, cells, of_labels, specs, tables, sure)
-    distinct = {(each.formula, each.estimator): each for each in asked}
-    values = {key: evaluator.values(each) for key, each in distinct.items()}
-    rows = value_rows(asked, values, specs, group_cells, labels, na_rm=options.na_rm)
+    evaluator = Evaluator(tally, labels, group_cells, cells, reading, specs, tables, with_variances)
+    distinct = {(metric.formula, metric.estimator): metric for metric in requested}
+    values = {key: evaluator.values(metric) for key, metric in distinct.items()}
+    rows = value_rows(requested, values, specs, group_cells, labels, na_rm=options.na_rm)
     return Evaluated(rows, specs, group_cells, labels, options.estimator, cut)
 
 
-def _asked(specs: Sequence[MetricSpec], estimator: str | None, *, one_event: bool) -> Iterator[Asked]:
-    """The formulas of all specs, and how each reads labels."""
-    for number, spec in enumerate(specs):
+def _requested_formulas(
+    specs: Sequence[MetricSpec], estimator: str | None, *, one_event: bool
+) -> Iterator[RequestedFormula]:
+    """The formulas of all specs, with the estimator of each."""
+    for spec_index, spec in enumerate(specs):
         own = len(spec.formulas) - spec.subtracted
         for index, (name, formula) in enumerate(spec.formulas):
-            reads = estimator_of(spec, formula, estimator, one_event=one_event)
-            yield Asked(number, name, formula, reads, part=int(index >= own))
+            own_estimator = estimator_of(spec, formula, estimator, one_event=one_event)
+            yield RequestedFormula(spec_index, name, formula, own_estimator, part=int(index >= own))
 
 
 def _check_order_of_labels(tally: Tally, labels: Labels, specs: Sequence[MetricSpec]) -> None:
-    """Refuse labels without an order where formulas count steps between them, or sum up to each."""
-    formulas = [named for spec in specs for named in spec.formulas]
+    """Refuse labels without an order where formulas count steps between them, or sum up to a label."""
+    formulas = list(itertools.chain.from_iterable(spec.formulas for spec in specs))
     if not labels.in_order:
         _check_steps(labels, formulas)
     for name, formula in formulas:
@@ -198,7 +212,7 @@ def _check_steps(labels: Labels, formulas: Sequence[tuple[str, Formula]]) -> Non
     if labels.event is None:
         for name, formula in formulas:
             if formula.counts_steps:
-                msg = f"{name} counts how many levels truth and estimate are excluded, but {way_out}"
+                msg = f"{name} counts how many levels truth and estimate are apart, but {way_out}"
                 raise LabelError(msg)
     if len(labels.values) > 2:
         for name, formula in formulas:
@@ -208,7 +222,7 @@ def _check_steps(labels: Labels, formulas: Sequence[tuple[str, Formula]]) -> Non
 
 
 def scores_of_levels(tally: Tally, labels: Labels) -> dict[int, str]:
-    """The name of the score of each label that is read."""
+    """The names of the scores of the labels that are read, by level."""
     scores = tally.scores
     if scores is None:
         return {}
@@ -243,7 +257,7 @@ def _columns_by_mapping(mapped: Sequence[object], labels: Labels) -> list[int]:
 
 
 def _columns_by_name(names: Sequence[str], labels: Labels) -> list[int]:
-    """The index of the column of each label: that of its name where labels have no order, else in their order."""
+    """The index of the column of each label, by its name where labels have no order, else by position."""
     levels: dict[str, int] = {}
     for level, text in enumerate(map(str, labels.values)):
         levels.setdefault(text, level)
@@ -265,9 +279,12 @@ def _columns_by_name(names: Sequence[str], labels: Labels) -> list[int]:
 
 
 def _check_order(tally: Tally, labels: Labels, name: str) -> None:
-    """Statistics up to a label need labels, and their columns, in one order."""
-    given = tally.scores.labels if tally.scores else None
-    if labels.event is None and (not labels.in_order or (given is not None and list(given) != list(labels.values))):
+    """Refuse labels, or columns of scores, without an order where a metric sums up to a label."""
+    if labels.event is not None:
+        return
+    mapped = tally.scores.labels if tally.scores else None
+    same_order = mapped is None or list(mapped) == list(labels.values)
+    if not labels.in_order or not same_order:
         msg = (
             f"{name} reads labels in order, but {listed(labels.values)} have none that the columns of `probs` share: "
             "list labels and columns in order, `labels=[…]` and `probs=[…]`."

@@ -1,4 +1,4 @@
-"""Group cells: every group of every `by` within every outer group, and the cells of a tally that belong to each."""
+"""Group cells: the groups of all `by` within all outer groups, and the cells of a tally that belong to them."""
 
 from __future__ import annotations
 
@@ -40,33 +40,37 @@ UNGROUPED = "\0ungrouped"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupCells:
-    """All group cells in order, those of one `by` after those of another; each is known by its index."""
+    """All group cells in order, `by` by `by`; elsewhere they are known by their index."""
 
     outer: Integers
-    """The index of the outer group of each."""
+    """The index of the outer group of each group cell."""
     excluded: Booleans
-    """Whether it is on neither side of a condition, and so is not compared."""
+    """The group cells on neither side of a condition, which are not compared, as a mask."""
     spans: dict[By | None, tuple[int, int]]
     """The first group cell of each `by`, and how many it has."""
     indices: dict[By | None, GroupIndex]
-    """The groups of each `by` in outer groups, and the one that each cell belongs to."""
+    """The groups of each `by` within outer groups, and the index of the group of each cell."""
     outer_keys: pl.DataFrame
     """The keys of the outer groups; a single row without a name where the data are not grouped."""
 
     @cached_property
     def keys(self) -> dict[By, pl.DataFrame]:
         """The keys of the groups of each `by`, as the user wrote them."""
-        return {
-            by: index.keys.rename({_SIDE: "side"}, strict=False) for by, index in self.indices.items() if by is not None
-        }
+        keys: dict[By, pl.DataFrame] = {}
+        for by, index in self.indices.items():
+            if by is not None:
+                keys[by] = index.keys.rename({_SIDE: "side"}, strict=False)
+        return keys
 
     @cached_property
     def text(self) -> pl.Series:
-        """Each group as results show it; null where all rows are together."""
-        texts = [
-            texts_of(self.keys[by]) if by else pl.Series([None], dtype=pl.String).new_from_index(0, size)
-            for by, (_, size) in self.spans.items()
-        ]
+        """The group of each group cell as results show it; null where all rows are together."""
+        texts: list[pl.Series] = []
+        for by, (_, size) in self.spans.items():
+            if by:
+                texts.append(texts_of(self.keys[by]))
+            else:
+                texts.append(pl.Series([None], dtype=pl.String).new_from_index(0, size))
         return pl.concat(texts)
 
     @cached_property
@@ -80,23 +84,23 @@ class GroupCells:
     def find(self, by: By, reference: object, name: str) -> list[int]:
         """The group cells of the group that a user named by its value, its values or its text."""
         first, size = self.spans[by]
-        groups = self.keys[by].with_columns(self.text[first : first + size].alias("\0text")).unique(maintain_order=True)
-        wanted = cast("tuple[object, ...]", reference) if isinstance(reference, tuple) else (reference,)
-        chosen = [group for group in groups.rows() if group[:-1] == wanted]
-        chosen = chosen or [group for group in groups.rows() if group[-1] == reference]
-        if len(chosen) == 1:
-            keys = self.keys[by].with_row_index("\0place", offset=first)
-            own = pl.DataFrame([chosen[0][:-1]], schema=self.keys[by].schema, orient="row")
-            return keys.join(own, on=own.columns, how="semi", nulls_equal=True)["\0place"].to_list()
-        if groups.is_empty() or (by.sides and wanted in {("privileged",), ("unprivileged",)}):
+        texts = self.text[first : first + size]
+        groups = self.keys[by].with_columns(texts.alias("\0text")).unique(maintain_order=True)
+        values = cast("tuple[object, ...]", reference) if isinstance(reference, tuple) else (reference,)
+        named = [group for group in groups.rows() if group[:-1] == values]
+        named = named or [group for group in groups.rows() if group[-1] == reference]
+        if len(named) == 1:
+            keys = self.keys[by].with_row_index("\0index", offset=first)
+            own = pl.DataFrame([named[0][:-1]], schema=self.keys[by].schema, orient="row")
+            return keys.join(own, on=own.columns, how="semi", nulls_equal=True)["\0index"].to_list()
+        if groups.is_empty() or (by.sides and values in {("privileged",), ("unprivileged",)}):
             return []
-        texts = groups["\0text"].to_list()
-        shown = reference if isinstance(reference, str) else wanted
-        several = list(dict.fromkeys(texts))
-        problem = (
-            "names several groups; give a tuple of values." if chosen else f"is no group.{nearest(shown, several)}"
-        )
-        msg = f"{name}: `to={shown!r}` {problem} The groups: {listed(several)}."
+        distinct = list(dict.fromkeys(groups["\0text"].to_list()))
+        shown = reference if isinstance(reference, str) else values
+        problem = f"is no group.{nearest(shown, distinct)}"
+        if named:
+            problem = "names several groups; give a tuple of values."
+        msg = f"{name}: `to={shown!r}` {problem} The groups: {listed(distinct)}."
         raise AggregateError(msg)
 
 
@@ -121,25 +125,29 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
             names = [_SIDE]
         index = codes.index(names, within=outer)
         if by is None and not tally.outer:
-            # without rows there still is the one group of everything
+            # without rows there still is the one group of all rows
             index = GroupIndex(index.of_cell, np.zeros(1, dtype=np.int64), pl.DataFrame())
         size = len(index)
         indices[by], spans[by] = index, (first, size)
-        outers.append(outer.of_cell[index.example] if len(outer.of_cell) else np.zeros(size, dtype=np.int64))
-        excluded.append((index.keys[_SIDE] == "neither").to_numpy() if by and by.sides else np.zeros(size, dtype=bool))
         first += size
+        no_cells = not len(outer.of_cell)
+        outers.append(np.zeros(size, dtype=np.int64) if no_cells else outer.of_cell[index.example])
+        neither = np.zeros(size, dtype=bool)
+        if by and by.sides:
+            neither = (index.keys[_SIDE] == "neither").to_numpy()
+        excluded.append(neither)
     group_cells = GroupCells(np.concatenate(outers), np.concatenate(excluded), spans, indices, outer_keys)
     return group_cells, Cells(tally, labels)
 
 
 def rows_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None, reads: frozenset[str]) -> Rows:
-    """The rows that have what is read, each with the index of its group cell among those of a `by`."""
+    """The rows that have what is read, with the indices of their group cells among those of a `by`."""
     if tally.rows is None:
         msg = "The tally has kept no rows; count again with the metrics that are to be computed."
         raise ArgumentError(msg)
     frame = tally.rows
     if by and by.sides:
-        # sides go by all rows: a value that occurs only in rows that lack something is no slip
+        # sides are read from all rows: a value that occurs only in incomplete rows is no slip
         frame = frame.with_columns(by.sides.side(frame[tally.names(by.columns)]).alias(_SIDE))
     needed = _needed(tally, reads)
     if any(frame[name].null_count() for name in needed):
@@ -182,41 +190,41 @@ def _group_cell_of_data(
         own = [_SIDE] if by.sides else tally.names(by.columns)
         keys += frame[own].get_columns()
         distinct += group_cells.keys[by].get_columns()
-    return _place(keys, distinct) if keys else np.zeros(len(frame), dtype=np.int8)
+    return _index_among(keys, distinct) if keys else np.zeros(len(frame), dtype=np.int8)
 
 
 def cells_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None) -> pl.DataFrame:
     """The cells of a tally by group cell: `group_cell`, `truth` and `estimate` as label indices, `n` and `w`."""
     cells = labels.encode(tally)
     sums = [name for name in ("n", "w") if name in cells.columns]
-    placed = cells.select(TRUTH, "estimate", *sums).with_columns(group_cell_of_rows(tally, group_cells, by))
-    group_cell = placed[GROUP_CELL].to_numpy()
-    outer = pl.Series("outer", group_cells.outer[slice_of(group_cells, by)][group_cell])
-    excluded = pl.Series("excluded", group_cells.excluded[slice_of(group_cells, by)][group_cell])
-    return (
-        placed.with_columns(outer, excluded).group_by(GROUP_CELL, "outer", "excluded", *LABELS).agg(pl.col(sums).sum())
-    )
+    indexed = cells.select(TRUTH, "estimate", *sums).with_columns(group_cell_of_rows(tally, group_cells, by))
+    group_cell = indexed[GROUP_CELL].to_numpy()
+    span = slice_of(group_cells, by)
+    outer = pl.Series("outer", group_cells.outer[span][group_cell])
+    excluded = pl.Series("excluded", group_cells.excluded[span][group_cell])
+    keys = (GROUP_CELL, "outer", "excluded", *LABELS)
+    return indexed.with_columns(outer, excluded).group_by(keys).agg(pl.col(sums).sum())
 
 
 def group_cell_of_rows(tally: Tally, group_cells: GroupCells, by: By | None) -> pl.Series:
-    """The place of the group cell of each cell of a tally among those of a `by`."""
+    """The index of the group cell of each cell of a tally among those of a `by`."""
     outer, _ = _outer_groups(tally, tally.cells)
     keys, distinct = [pl.Series(outer.of_cell)], [pl.Series(group_cells.outer[slice_of(group_cells, by)])]
     if by:
         own = tally.cells[tally.names(by.columns)]
         keys += [by.sides.side(own)] if by.sides else own.get_columns()
         distinct += group_cells.keys[by].get_columns()
-    return pl.Series(GROUP_CELL, _place(keys, distinct))
+    return pl.Series(GROUP_CELL, _index_among(keys, distinct))
 
 
 def slice_of(group_cells: GroupCells, by: By | None) -> slice:
-    """Where the group cells of a `by` stand among all group cells."""
+    """The slice of the group cells of a `by` among all group cells."""
     first, size = group_cells.spans[by]
     return slice(first, first + size)
 
 
-def _place(keys: list[pl.Series], distinct: list[pl.Series]) -> np.ndarray[Any, Any]:
-    """The place of each row of keys among the distinct ones."""
+def _index_among(keys: list[pl.Series], distinct: list[pl.Series]) -> np.ndarray[Any, Any]:
+    """The index of each row of keys among the distinct ones."""
     import numpy as np
 
     count = len(distinct[0])
@@ -226,20 +234,25 @@ def _place(keys: list[pl.Series], distinct: list[pl.Series]) -> np.ndarray[Any, 
         table = np.full(math.prod(sizes), -1, dtype=np.int16 if count <= np.iinfo(np.int16).max else np.int32)
         table[_codes(distinct, sizes)] = np.arange(count)
         return table[_codes(keys, sizes)]
-    names = [f"k{index}" for index in range(len(keys))]
-    rows, known = (pl.DataFrame(dict(zip(names, each, strict=True))) for each in (keys, distinct))
-    joined = rows.join(known.with_row_index("place"), on=names, how="left", nulls_equal=True, maintain_order="left")
-    return joined["place"].cast(pl.Int32).to_numpy()
+    names = [f"k{number}" for number in range(len(keys))]
+    rows = pl.DataFrame(dict(zip(names, keys, strict=True)))
+    numbered = pl.DataFrame(dict(zip(names, distinct, strict=True))).with_row_index("index")
+    joined = rows.join(numbered, on=names, how="left", nulls_equal=True, maintain_order="left")
+    return joined["index"].cast(pl.Int32).to_numpy()
 
 
 def _codes(keys: list[pl.Series], sizes: list[int]) -> np.ndarray[Any, Any]:
-    """One integer for each row, from the places of its values among those their dtypes list, the null after them."""
+    """One integer for each row, from the indices of its values among those that their dtypes list, null last."""
     codes: Any = 0
     for column, size in zip(keys, sizes, strict=True):
         physical = column.to_physical()
-        physical = physical.cast(pl.UInt8) if physical.dtype == pl.Boolean else physical
-        place = physical.cast(pl.Int32).fill_null(size - 1) if physical.null_count() else physical
-        codes = place.to_numpy() if len(keys) == 1 else codes * size + place.cast(pl.Int32).to_numpy()
+        if physical.dtype == pl.Boolean:
+            physical = physical.cast(pl.UInt8)
+        if physical.null_count():
+            physical = physical.cast(pl.Int32).fill_null(size - 1)
+        if len(keys) == 1:
+            return physical.to_numpy()
+        codes = codes * size + physical.cast(pl.Int32).to_numpy()
     return codes
 
 
@@ -259,7 +272,7 @@ def texts_of(keys: pl.DataFrame) -> pl.Series:
 
 
 def _outer_groups(tally: Tally, cells: pl.DataFrame) -> tuple[GroupIndex, pl.DataFrame]:
-    """The outer groups in order and null last, that of each cell, and their keys."""
+    """The index of the outer group of each cell, and the keys of the outer groups, in order and null last."""
     import numpy as np
 
     names = tally.names([key.column for key in tally.outer])

@@ -1,4 +1,4 @@
-"""The groups that occur in cells, in order, and the group of each cell, by keys that are combined to whole numbers."""
+"""The groups that occur in cells, in order, and the group of each cell, from keys as whole numbers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _FEW_CELLS = 1_000
+"""Up to this many cells Python takes less time than a query."""
 _LARGEST_TABLE = 2**22
 """Codes up to this are looked up in a table; larger ones are sorted."""
 
 
 @dataclass(frozen=True, eq=False)
 class GroupIndex:
-    """The distinct combinations of some keys, sorted and null last, and the one that each cell belongs to."""
+    """The distinct combinations of some keys, sorted and null last, and the combination of each cell."""
 
     of_cell: Integers
+    """The index of the combination of each cell."""
     example: Integers
     """A cell of each combination."""
     _cells: pl.DataFrame
@@ -39,11 +41,11 @@ class GroupIndex:
 
 
 class KeyCodes:
-    """The keys of cells as whole numbers, worked out once for all combinations of keys."""
+    """The keys of cells as whole numbers, computed once for all combinations of keys."""
 
     def __init__(self, cells: pl.DataFrame) -> None:
         self._cells = cells
-        self._known: dict[str, tuple[Integers, int]] = {}
+        self._codes: dict[str, tuple[Integers, int]] = {}
 
     def index(self, names: Sequence[str], within: GroupIndex | None = None) -> GroupIndex:
         """Number the combinations of some keys that occur, those within a group of another index together."""
@@ -64,18 +66,18 @@ class KeyCodes:
         return GroupIndex(codes, example, self._cells[list(names)])
 
     def add(self, key: pl.Series) -> None:
-        """One more key of the cells."""
+        """Add a key of the cells, or replace one."""
         self._cells = self._cells.with_columns(key)
-        self._known.pop(key.name, None)
+        self._codes.pop(key.name, None)
 
     def _code(self, name: str) -> tuple[Integers, int]:
-        if name not in self._known:
-            self._known[name] = _codes(self._cells[name])
-        return self._known[name]
+        if name not in self._codes:
+            self._codes[name] = _codes_of(self._cells[name])
+        return self._codes[name]
 
 
-def _codes(key: pl.Series) -> tuple[Integers, int]:
-    """The rank of each value, null last, and a number above all ranks."""
+def _codes_of(key: pl.Series) -> tuple[Integers, int]:
+    """The ranks of values, null last, and a number above all ranks."""
     import numpy as np
 
     if isinstance(key.dtype, pl.Enum):
@@ -83,7 +85,6 @@ def _codes(key: pl.Series) -> tuple[Integers, int]:
     elif key.dtype == pl.Boolean:
         count, ranks = 2, key.cast(pl.UInt8)
     elif key.dtype == pl.String and len(key) <= _FEW_CELLS:
-        # of few cells Python takes less time than a query
         texts = key.to_list()
         rank = {text: rank for rank, text in enumerate(sorted({text for text in texts if text is not None}))}
         return np.array([rank.get(text, len(rank)) for text in texts], dtype=np.int64), len(rank) + 1
@@ -91,9 +92,8 @@ def _codes(key: pl.Series) -> tuple[Integers, int]:
         return dense, int(dense.max()) + 1
     else:
         distinct = pl.DataFrame({"key": key.unique().sort(nulls_last=True)}).with_row_index("rank")
-        ranked = pl.DataFrame({"key": key}).join(
-            distinct, on="key", how="left", nulls_equal=True, maintain_order="left"
-        )
+        keys = pl.DataFrame({"key": key})
+        ranked = keys.join(distinct, on="key", how="left", nulls_equal=True, maintain_order="left")
         return ranked["rank"].to_numpy().astype(np.int64), len(distinct)
     if ranks.null_count():
         ranks = ranks.cast(pl.UInt32).fill_null(count)
@@ -101,7 +101,7 @@ def _codes(key: pl.Series) -> tuple[Integers, int]:
 
 
 def _dense(key: pl.Series) -> Integers | None:
-    """Whole numbers that are so close together that they may be their own codes, counted from the smallest."""
+    """The distances of whole numbers from the smallest one, if they are small enough to serve as codes; else None."""
     import numpy as np
 
     beyond_numpy = isinstance(key.dtype, pl.Int128 | pl.UInt128)
@@ -111,7 +111,7 @@ def _dense(key: pl.Series) -> Integers | None:
     lowest, highest = values.min(), values.max()
     if int(highest) - int(lowest) >= _LARGEST_TABLE:
         return None
-    # the difference of signed numbers may leave their own kind, the value of unsigned ones that of int64
+    # differences of signed numbers may exceed their own dtype, and unsigned numbers int64
     return (values - lowest).astype(np.int64) if values.dtype.kind == "u" else values.astype(np.int64) - lowest
 
 

@@ -1,4 +1,4 @@
-"""Counts of each label against the rest in each group, from margins and the diagonal: never labels times labels."""
+"""Counts of labels against the rest in groups, from margins and the diagonal instead of all pairs of labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LabelCounts:
     group: Integers
     groups: int
     levels: Sequence[int]
-    """The labels that are read, each against the rest."""
+    """The labels that are read against the rest."""
     complete: bool
     """Whether every row has a truth and an estimate."""
 
@@ -65,7 +65,7 @@ class LabelCounts:
         }
 
     def steps(self, measure: Array) -> dict[str, Array]:
-        """How many labels truth and estimate are away from each other, summed by the true label."""
+        """The steps between the labels of truth and estimate, absolute and squared, summed by the true label."""
         import numpy as np
 
         both = ~self._no_truth & ~self._no_estimate
@@ -84,39 +84,41 @@ class LabelCounts:
     def _by_label(self, measure: Array, chosen: Booleans, label: Integers) -> Array:
         """The sum over chosen cells by their label: levels by groups."""
         index = label[chosen] * self.groups + self.group[chosen]
-        return self._summed(measure[chosen], index, self.labels * self.groups).reshape(self.labels, self.groups)[
-            list(self.levels)
-        ]
+        sums = self._summed(measure[chosen], index, self.labels * self.groups)
+        return sums.reshape(self.labels, self.groups)[list(self.levels)]
 
     def _rest(self, measure: Array, chosen: Booleans, labels: Sequence[Integers]) -> Array:
         """The sum over chosen cells that have a level in none of their labels: levels by groups."""
         import numpy as np
 
         if len(self.levels) <= 2:  # sums of the cells themselves cost no more than differences
-            others = [np.logical_and.reduce([label != level for label in labels]) for level in self.levels]
-            sums = [self._summed(measure[chosen & rest], self.group[chosen & rest], self.groups) for rest in others]
-            return np.array(sums).reshape(len(self.levels), self.groups)
+            sums = np.zeros((len(self.levels), self.groups), dtype=measure.dtype)
+            for index, level in enumerate(self.levels):
+                rest = chosen & np.logical_and.reduce([label != level for label in labels])
+                sums[index] = self._summed(measure[rest], self.group[rest], self.groups)
+            return sums
         counts = self._all_less_own(measure, chosen, labels)
         if counts.dtype.kind == "f":
             self._sum_anew(counts, measure, chosen, labels)
         return counts
 
     def _sum_anew(self, counts: Array, measure: Array, chosen: Booleans, labels: Sequence[Integers]) -> None:
-        """Put sums of the cells themselves where a difference of floats would leave few digits, or dust.
+        """Sum cells themselves where a difference of floats would leave few digits, or a rounding error.
 
-        That is so where less than a quarter of a group is left. A cell has two labels at most, so that there are two
-        such levels at most in a group: the first and the last.
+        That is so where less than a quarter of a group is left. A cell has at most two labels, so that a group has at
+        most two such levels: the first and the last.
         """
         import numpy as np
 
         few = counts < self.of_all(measure, chosen) / 4
         levels = np.array(self.levels)
-        there = few.any(axis=0)
-        for place in (np.argmax(few, axis=0), len(few) - 1 - np.argmax(few[::-1], axis=0)):
-            level = np.where(there, levels[place], -1)[self.group]
+        affected = few.any(axis=0)
+        first, last = np.argmax(few, axis=0), len(few) - 1 - np.argmax(few[::-1], axis=0)
+        for index in (first, last):
+            level = np.where(affected, levels[index], -1)[self.group]
             rest = chosen & (level >= 0) & np.logical_and.reduce([label != level for label in labels])
             sums = self._summed(measure[rest], self.group[rest], self.groups)
-            counts[place[there], np.flatnonzero(there)] = sums[there]
+            counts[index[affected], np.flatnonzero(affected)] = sums[affected]
 
     def _all_less_own(self, measure: Array, chosen: Booleans, labels: Sequence[Integers]) -> Array:
         """The sum over all chosen cells less that over those with the level as one of their labels."""

@@ -1,4 +1,4 @@
-"""From labels as the user wrote them to events: which labels there are, and which of them is the event."""
+"""The labels of a call: their values and order, and the event, from what the data hold and the user wrote."""
 
 from __future__ import annotations
 
@@ -26,78 +26,81 @@ __all__: list[str] = []
 ESTIMATORS = ("binary", *AVERAGES, HAND_TILL, "one_vs_rest")
 
 _FEW_CELLS = 1_000
+"""Up to this many cells Python takes less time than a query."""
 _PAIRS = ((0, 1), (-1, 1))
-"""Pairs of numbers that labels of two classes usually are; the first one is meant where both fit."""
+"""The usual numbers for two classes; where both pairs fit, the first one is meant."""
 _MOST_LABELS = 1_000
-"""More different numbers than this are taken for a measurement, unless `labels=` lists them."""
+"""More different numbers than this count as a measurement, unless `labels=` lists them."""
 
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of a call in level order, and the place of the event where one is read against the rest."""
+    """The labels of a call in level order, and the event, if one label is read against the rest."""
 
     values: tuple[Any, ...]
     event: int | None
-    """Index of the positive label; None for a multi-class reading."""
+    """The index of the positive label; None if all labels are read."""
     in_order: bool = True
     """Whether their order means something: listed, declared by the dtype, or numbers."""
     unseen: bool = False
-    """Whether the event was asked for, but neither occurs nor is declared, so that it may be a slip."""
+    """Whether `pos_label` neither occurs nor is declared, so that it may be a slip."""
 
     @property
     def remarks(self) -> list[str]:
-        """The reason why nothing has a value, and the way out."""
+        """The message on an event that does not occur."""
         if not self.unseen or self.event is None:
             return []
-        event, others = self.values[self.event], [value for value in self.values if value != self.values[self.event]]
-        hint = nearest(event, others)
-        way_out = f"if it is a label, list all of them as `labels=`{hint and f' ({hint.strip()})'}"
+        event = self.values[self.event]
+        others = [value for value in self.values if value != event]
+        hint = nearest(event, others).strip()
+        way_out = "if it is a label, list all of them as `labels=`"
+        if hint:
+            way_out += f" ({hint})"
         return [f"`pos_label={event!r}` does not occur among the labels {listed(others)} of these data; {way_out}"]
 
     @property
     def levels(self) -> list[int]:
-        """The places of the labels that are read against the rest."""
+        """The indices of the labels that are read against the rest."""
         return list(range(len(self.values))) if self.event is None else [self.event]
 
     def encode(self, tally: Tally) -> pl.DataFrame:
-        """The cells with `truth` and `estimate` as places in `values`; null stays null."""
+        """The cells with `truth` and `estimate` as indices in `values`; null stays null."""
         if tally.needs.numbers:
             return tally.cells
-        places = self._places(tally)
-        return tally.cells.with_columns(
-            pl.col(name).replace_strict(
-                pl.Series(values, dtype=tally.kinds[name]),
-                pl.Series([places[name].get(value) for value in values], dtype=pl.Int32),
-                default=None,
-            )
-            for name, values in tally.seen.items()
-        )
+        indices = self._indices(tally)
+        encoded: list[pl.Expr] = []
+        for name, values in tally.seen.items():
+            labels = pl.Series(values, dtype=tally.kinds[name])
+            codes = pl.Series([indices[name].get(value) for value in values], dtype=pl.Int32)
+            encoded.append(pl.col(name).replace_strict(labels, codes, default=None))
+        return tally.cells.with_columns(encoded)
 
     def index(self, tally: Tally, side: str) -> Integers:
         """The index of the label of each cell of a tally on one side; -1 where it is missing."""
         import numpy as np
 
-        column, known = tally.cells[side], self._places(tally)[side]
+        column, index_of = tally.cells[side], self._indices(tally)[side]
         if len(column) <= _FEW_CELLS:
-            # of few cells Python takes less time than a query
-            return np.array([known.get(label, -1) for label in column.to_list()], dtype=np.int64)
+            return np.array([index_of.get(label, -1) for label in column.to_list()], dtype=np.int64)
         if isinstance(column.dtype, pl.Enum):
             values, codes = column.dtype.categories.to_list(), column.to_physical()
         elif column.dtype == pl.Boolean:
             values, codes = [False, True], column.cast(pl.UInt8)
         else:
             return self.encode(tally)[side].fill_null(-1).to_numpy().astype(np.int64)
-        indices = np.array([*(known.get(value, -1) for value in values), -1])
+        indices = np.array([*(index_of.get(value, -1) for value in values), -1])
         if codes.null_count():
             codes = codes.cast(pl.UInt32).fill_null(len(values))
         return indices[codes.to_numpy()]
 
-    def _places(self, tally: Tally) -> dict[str, dict[Any, int]]:
-        place = {value: index for index, value in enumerate(self.values)}
+    def _indices(self, tally: Tally) -> dict[str, dict[Any, int]]:
+        """The index of each label of the truth and of the estimate."""
+        index_of = {value: index for index, value in enumerate(self.values)}
         if tally.cut is None or self.event is None:
-            return {TRUTH: place, ESTIMATE: place}
-        # at or above the threshold is the event, below is anything but the event
-        return {TRUTH: place, ESTIMATE: {True: self.event, False: 1 if self.event == 0 else 0}}
+            return {TRUTH: index_of, ESTIMATE: index_of}
+        # rows at or above the threshold have the event, rows below any other label
+        other = 1 if self.event == 0 else 0
+        return {TRUTH: index_of, ESTIMATE: {True: self.event, False: other}}
 
 
 NUMBERS = Labels((), 0)
@@ -127,23 +130,21 @@ def read_labels(
     in_order = declared or not any(isinstance(value, str) for value in values)
     if not values:
         # without any label every value is undefined, and nothing is in doubt
-        either: list[Any] = [False, True] if pos_label is None else [pos_label]
-        values = either
+        values = [False, True] if pos_label is None else [cast("Any", pos_label)]
     unseen = pos_label is not None and pos_label not in values
     if unseen:
         _refuse_slip(pos_label, values, declared=declared, allow_unseen=allow_unseen)
-        # a lone label and another one asked for are a pair
+        # a lone label and an event beside it are a pair
         unseen = len(values) > 1
-        every: list[Any] = [*values, pos_label]
-        values = sorted(every)
+        values = sorted([*values, cast("Any", pos_label)])
     if _reads_all_labels(tally, values, pos_label, estimator):
         return Labels(tuple(values), None, in_order)
     event = _event(tally, values, any_event=any_event) if pos_label is None else pos_label
-    return Labels(tuple(values), values.index(event), in_order, unseen)
+    return Labels(tuple(values), values.index(cast("Any", event)), in_order, unseen)
 
 
 def _reads_all_labels(tally: Tally, values: list[Any], pos_label: object, estimator: str | None) -> bool:
-    """Check that arguments agree on one label or all of them, and tell which."""
+    """Check whether all labels are read, and refuse arguments that contradict each other."""
     many = len(values) > 2
     all_labels = estimator in {*AVERAGES, HAND_TILL} or (many and estimator == "one_vs_rest")
     if all_labels and pos_label is not None:
@@ -159,7 +160,7 @@ def _reads_all_labels(tally: Tally, values: list[Any], pos_label: object, estima
 
 
 def _refuse_slip(pos_label: object, values: list[Any], *, declared: bool, allow_unseen: bool) -> None:
-    """Refuse an event that is no label, where it cannot be a label that does not occur."""
+    """Refuse an event that is not among the labels, unless it may be a label that does not occur."""
     other_kind = len({kind_of(value) for value in (*values, pos_label)}) > 1
     if not (declared or other_kind or differs_in_case(pos_label, values)) and (allow_unseen or len(values) == 1):
         return
@@ -171,14 +172,14 @@ def _refuse_slip(pos_label: object, values: list[Any], *, declared: bool, allow_
 
 
 def check_label(pos_label: object) -> None:
-    """Refuse what is no label."""
+    """Refuse values that are no label."""
     if not is_value(pos_label):
         msg = f"`pos_label` is one label, not a {type(pos_label).__name__}."
         raise LabelError(msg)
 
 
 def _check_told_apart(tally: Tally) -> None:
-    """Refuse whole numbers as labels of one side where those of the other are floats that are too coarse for them."""
+    """Refuse whole numbers on one side that floats on the other side cannot tell apart."""
     columns = _columns(tally)
     kinds = [tally.kinds[name] for name in columns]
     if not any(kind.is_float() for kind in kinds) or all(kind.is_float() for kind in kinds):
@@ -196,36 +197,37 @@ def _event(tally: Tally, values: list[Any], *, any_event: bool) -> Any:
     if any_event and len(values) <= 2:
         return values[-1]
     column = tally.truth or tally.estimate
-    several = len(values) > 2
-    choices = ["`pos_label=` one of them"] if several else [f"`pos_label={value!r}`" for value in reversed(values)]
-    msg = (
-        f"Which label of {column.name if column else 'the data'!r} is the event? The labels are {listed(values)}: "
-        f"write {' or '.join(choices)}."
-    )
+    name = column.name if column else "the data"
+    choices = "`pos_label=` one of them"
+    if len(values) <= 2:
+        choices = " or ".join(f"`pos_label={value!r}`" for value in reversed(values))
+    msg = f"Which label of {name!r} is the event? The labels are {listed(values)}: write {choices}."
     raise LabelError(msg)
 
 
 def _columns(tally: Tally) -> dict[str, str]:
-    """The columns that hold labels: `truth` or `estimate`, and the user's name; what a threshold made is none."""
-    given = {TRUTH: tally.truth, ESTIMATE: tally.estimate if tally.cut is None else None}
-    return {name: column.name for name, column in given.items() if column is not None}
+    """The roles of the columns that hold labels, and their names; a threshold makes no such column."""
+    columns = {TRUTH: tally.truth, ESTIMATE: tally.estimate if tally.cut is None else None}
+    return {name: column.name for name, column in columns.items() if column is not None}
 
 
 def _listed_labels(tally: Tally, labels: Sequence[object]) -> list[Any]:
-    given = cast("object", labels)
-    values = list(given) if is_list(given) else []
+    """The labels that the user lists, which must hold all that occur."""
+    listing = cast("object", labels)
+    values = list(listing) if is_list(listing) else []
     if not values or not all(map(is_value, values)) or len(set(values)) < len(values):
         msg = f"`labels` lists each label once, not {labels!r}."
         raise LabelError(msg)
     for name, column in _columns(tally).items():
-        if unlisted := [value for value in tally.seen[name] if value not in values]:
+        unlisted = [value for value in tally.seen[name] if value not in values]
+        if unlisted:
             msg = f"`labels`: the column {column!r} also holds {listed(unlisted)}; list every label."
             raise LabelError(msg)
     return values
 
 
 def _seen_labels(tally: Tally, pos_label: object) -> list[Any]:
-    """Labels as the dtypes declare them, else as they occur in truth and estimate together."""
+    """The labels that dtypes declare, else those that occur in truth or estimate."""
     columns = _columns(tally)
     seen = {name: tally.seen[name] for name in columns}
     holds = "; ".join(f"{column!r} holds {listed(seen[name])}" for name, column in columns.items())
@@ -262,7 +264,7 @@ def _declared_labels(levels: list[list[Any]], values: list[Any]) -> list[Any]:
 
 
 def _refuse_measurement(columns: dict[str, str], seen: dict[str, list[Any]], values: list[Any]) -> None:
-    """Refuse more different numbers than there are labels."""
+    """Refuse columns with so many numbers that they hold a measurement."""
     if len(values) <= _MOST_LABELS or isinstance(values[0], str):
         return
     name = max(columns, key=lambda name: len(seen[name]))
@@ -274,25 +276,26 @@ def _refuse_measurement(columns: dict[str, str], seen: dict[str, list[Any]], val
 
 
 def _belong_together(seen: dict[str, list[Any]], values: list[Any], pos_label: object) -> bool:
-    """Say whether truth and estimate hold labels of one kind: they share one, or are a pair."""
+    """Check whether truth and estimate hold labels of one kind: they share one, or are a pair."""
     one_sided = len(seen) < len(LABELS) or not all(seen.values())
     if one_sided or not set(seen[TRUTH]).isdisjoint(seen[ESTIMATE]):
         return True
     if len(values) > 2:
         return False
-    # an event that one of two labels is says that they belong together
+    # an event among two labels shows that they belong together
     return pos_label in values or any(set(values) == set(pair) for pair in _PAIRS)
 
 
-def _refuse_marker(tally: Tally, seen: dict[str, list[Any]], every: list[Any]) -> None:
+def _refuse_marker(tally: Tally, seen: dict[str, list[Any]], values: list[Any]) -> None:
     """Refuse a negative number that is true but never predicted: it usually marks rows without a truth."""
     negative = [value for value in seen.get(TRUTH, []) if isinstance(value, Real) and value < 0]
     if len(negative) != 1:
         return
-    (marker,), others = negative, [value for value in every if value not in negative]
+    marker = negative[0]
+    others = [value for value in values if value not in negative]
     predicted = seen.get(ESTIMATE)
     if predicted is None:
-        # one column of scores is about two labels
+        # one column of scores stands for two labels
         of_two = tally.scores is not None and not tally.scores.several and set(others) <= {0, 1}
         predicted = others if of_two else []
     if not predicted or marker in predicted or min(others) < 0 or others == [-marker]:
@@ -302,6 +305,6 @@ def _refuse_marker(tally: Tally, seen: dict[str, list[Any]], every: list[Any]) -
     msg = (
         f"`truth`: the column {column!r} holds {marker!r} in {rows} rows, which is never predicted beside "
         f"{listed(others)}. If it marks rows without a truth, leave them out: `ignore_index={marker!r}` in `.arrays`, "
-        f"`data.filter(pl.col({column!r}) != {marker!r})` of a frame. If it is a label, write `labels={every!r}`."
+        f"`data.filter(pl.col({column!r}) != {marker!r})` of a frame. If it is a label, write `labels={values!r}`."
     )
     raise LabelError(msg)

@@ -1,6 +1,6 @@
-"""The rows of groups, for metrics that must see them: in the order of their scores, or as they stand.
+"""The rows of groups, for metrics that read them one by one: sorted by score, or in their own order.
 
-Rows are parted by group cell once, and worked through some ten thousand at a time, so that they stay in the cache.
+Rows are split by group cell once, and read some ten thousand at a time, so that they stay in the cache.
 """
 
 from __future__ import annotations
@@ -29,29 +29,31 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-Whose: TypeAlias = Literal["own", "overall", "rest"]
-"""Whose rows count for a group cell: its own, those of its outer group, or those of everybody else in it."""
+Scope: TypeAlias = Literal["own", "overall", "rest"]
+"""The rows that count for a group cell: its own, those of its outer group, or those of all other groups in it."""
 
 _CHUNK = 2**16
 _SPARSE = 4
-"""Where so many bins come to a row, rows are sorted, not added up bin by bin."""
+"""With so many bins for a row, rows are sorted instead of counted bin by bin."""
 _GROUP_CELL = "group_cell"
 _COUNTS = {"score", "hits", "false_alarms"}
 _SQUARES = ("hit_squares", "false_alarm_squares")
 _PACKABLE = 2.0
-"""Doubles from zero to below this leave the highest bit free, so that the truth fits beside the score."""
+"""Doubles from zero to below this do not use the highest bit, so that score and truth fit one integer."""
 
 
 @dataclass(frozen=True)
 class Level:
     """A label that is read against the rest, or against one other."""
 
-    place: int
+    label: int
+    """The index of the label."""
     score: str
     """The name of its score."""
     other: int | None = None
+    """The index of the label that it is read against, instead of the rest."""
     both_sides: bool = False
-    """Whether it and the rest are read together, for what is over all labels."""
+    """Whether the label and its complement are read together, for formulas over all labels."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,10 +65,10 @@ class Rows:
     labels: tuple[Any, ...]
     """The labels, in order; none where truth is a number."""
     group_cell: Array
-    """The place of the group cell among those of its `by`."""
+    """The index of the group cell of each row among those of its `by`."""
     outer_of_group_cell: Array
     excluded: Array
-    """Whether a group cell is not compared with others."""
+    """The group cells that are left out of comparisons, as a mask."""
 
     @cached_property
     def weight(self) -> Array | None:
@@ -86,14 +88,14 @@ class Rows:
         return self.outer_of_group_cell[self.group_cell]
 
     @cached_property
-    def place(self) -> Array:
-        """The place of each row's label."""
+    def label_index(self) -> Array:
+        """The index of the label of each row."""
         import numpy as np
 
-        places = np.zeros(len(self.frame), dtype=np.int64)
+        indices = np.zeros(len(self.frame), dtype=np.int64)
         for level in range(1, len(self.labels)):
-            places[self.event(level)] = level
-        return places
+            indices[self.event(level)] = level
+        return indices
 
     @cached_property
     def numbers(self) -> tuple[Array, Array]:
@@ -101,7 +103,7 @@ class Rows:
         return self.frame[ACTUAL].to_numpy(), self.frame[PREDICTED].to_numpy()
 
     def event(self, level: int) -> Array:
-        """Whether each row has a label."""
+        """The rows with a label, as a mask."""
         truth = self.frame["truth"]
         if truth.is_empty():
             return truth.is_null().to_numpy()  # its kind need not be that of the labels
@@ -111,28 +113,28 @@ class Rows:
             return truth.is_null().to_numpy()  # a number that no row holds
 
     def score(self, name: str) -> Array:
-        """A score by its name, `~` is its complement; or the number of its bin."""
+        """A score by its name, which begins with `~` for its complement; or its bins, where it was binned."""
         binned = self.frame.schema.get(f"s{name}") == pl.UInt16
         if binned:
             return self.frame[f"s{name}"].to_numpy()
         values = self.frame[f"s{name.removeprefix(REST)}"].cast(pl.Float64).to_numpy()
         return 1 - values if name.startswith(REST) else values
 
-    def codes(self, whose: Literal["own", "overall"]) -> tuple[Array, int]:
-        """The group cell of each row, or its outer group, below 0 where it counts for none; and how many there are."""
+    def codes(self, scope: Literal["own", "overall"]) -> tuple[Array, int]:
+        """The group cell of each row, or its outer group, below 0 if it counts for none; and their number."""
         import numpy as np
 
-        if whose == "own":
+        if scope == "own":
             return self.group_cell, len(self.outer_of_group_cell)
         compared = ~self.excluded[self.group_cell]
         return np.where(compared, self.outer, -1), int(self.outer_of_group_cell.max(initial=-1)) + 1
 
-    def segments(self, whose: Whose) -> Iterator[Segment]:
-        """Runs of whole groups: those of the group cells, of their outer groups, or of everybody else in these."""
+    def segments(self, scope: Scope) -> Iterator[Segment]:
+        """Runs of whole groups: the group cells, their outer groups, or all other groups in these."""
         import numpy as np
 
-        if whose != "rest":
-            yield from _runs(*self.codes(whose))
+        if scope != "rest":
+            yield from _runs(*self.codes(scope))
             return
         compared = ~self.excluded[self.group_cell]
         for group_cell, outer in enumerate(self.outer_of_group_cell):
@@ -142,17 +144,17 @@ class Rows:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Segment:
-    """Some group cells, and which rows are theirs, one group cell after the other."""
+    """Some group cells and their rows, one group cell after the other."""
 
     group_cells: Array
     rows: Array | slice
-    """Indices of rows; a slice where they stand together."""
+    """Indices of rows; a slice where they are consecutive."""
     ends: Array
-    """Where each group cell's rows begin, and the last one's end."""
+    """The start of the rows of each group cell, and the end of those of the last one."""
 
     @property
     def size(self) -> int:
-        """How many rows it has."""
+        """The number of rows."""
         return int(self.ends[-1])
 
     @property
@@ -173,7 +175,7 @@ class Segment:
 
 
 def _runs(codes: Array, count: int) -> Iterator[Segment]:
-    """The rows of each code, together; those below 0 belong to nobody."""
+    """Segments of the rows of each code; those below 0 belong to no group."""
     import numpy as np
 
     if (codes[1:] >= codes[:-1]).all():
@@ -181,7 +183,7 @@ def _runs(codes: Array, count: int) -> Iterator[Segment]:
         return
     sizes = np.bincount(codes[codes >= 0] if codes.min() < 0 else codes, minlength=count)
     order = np.argsort(codes.astype(_narrowest(count)), kind="stable")
-    # those of nobody come first
+    # rows of no group come first
     ends = np.concatenate([[0], np.cumsum(sizes)]) + len(codes) - sizes.sum()
     yield from _segments(ends, order)
 
@@ -190,7 +192,10 @@ def _narrowest(count: int) -> Any:
     """The dtype of so many codes: sorting small integers takes one pass."""
     import numpy as np
 
-    return np.int8 if count < np.iinfo(np.int8).max else np.int16 if count < np.iinfo(np.int16).max else np.int64
+    for dtype in (np.int8, np.int16):
+        if count < np.iinfo(dtype).max:
+            return dtype
+    return np.int64
 
 
 def _segments(ends: Array, order: Array | None) -> Iterator[Segment]:
@@ -208,54 +213,56 @@ def _segments(ends: Array, order: Array | None) -> Iterator[Segment]:
 
 
 def ordered_values(
-    rows: Rows, formulas: Sequence[Formula], level: Level, whose: Whose
+    rows: Rows, formulas: Sequence[Formula], level: Level, scope: Scope
 ) -> Iterator[tuple[str, Array, Array]]:
-    """The values of formulas over rows: the column of each, the index of group cells, and values (NaN for none)."""
+    """The values of formulas over rows: their columns, the indices of group cells, and values (NaN for none)."""
     reader = _Numbers(rows) if formulas[0].kind == "numeric" else _Scores.of(rows, formulas, level)
-    wanted = [formula.over_rows.alias(formula.column) for formula in formulas]
+    expressions = [formula.over_rows.alias(formula.column) for formula in formulas]
 
     def evaluate(segment: Segment) -> pl.DataFrame | None:
-        return _aggregated(reader.read(segment), wanted) if segment.size else None
+        return _aggregate(reader.read(segment), expressions) if segment.size else None
 
-    def tell(values: pl.DataFrame | None) -> Iterator[tuple[str, Array, Array]]:
-        if values is None:
-            return
-        for name in values.columns[1:]:
-            yield name, values[_GROUP_CELL].to_numpy(), values[name].fill_null(math.nan).to_numpy()
-
-    if whose == "rest" or len(rows.group_cell) <= _CHUNK:
-        # those of the rest would all be in memory at once
-        for segment in rows.segments(whose):
-            yield from tell(evaluate(segment))
+    if scope == "rest" or len(rows.group_cell) <= _CHUNK:
+        # in threads the rows of all segments of the rest would be in memory at once
+        for segment in rows.segments(scope):
+            yield from _columns_of(evaluate(segment))
         return
-    segments = rows.segments(whose)
-    codes, count = rows.codes(whose)
+    segments = rows.segments(scope)
+    codes, count = rows.codes(scope)
     if isinstance(reader, _Scores) and reader.packable and count <= MOST_PARTED:
         reader = _PackedScores.of(reader, codes, count)
         segments = reader.segments()
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only where it is needed
 
-    # numpy and polars let go of the interpreter, so that segments go side by side
+    # numpy and polars release the interpreter's lock, so that segments are read in parallel
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         for values in threads.map(evaluate, segments):
-            yield from tell(values)
+            yield from _columns_of(values)
+
+
+def _columns_of(values: pl.DataFrame | None) -> Iterator[tuple[str, Array, Array]]:
+    """The columns of values with their names and group cells."""
+    if values is None:
+        return
+    for name in values.columns[1:]:
+        yield name, values[_GROUP_CELL].to_numpy(), values[name].fill_null(math.nan).to_numpy()
 
 
 def sorted_scores(rows: Rows, level: Level) -> Iterator[pl.DataFrame]:
     """The distinct scores of each group cell, falling, with their rows and the weights with and without the event."""
     reader = _Scores.of(rows, [], level)
     for segment in rows.segments("own"):
-        found = reader.read(segment)
-        if not found.is_empty():
-            yield found.select(pl.col(_GROUP_CELL).cast(pl.Int64), "score", "hits", "false_alarms", "rows")
+        scores = reader.read(segment)
+        if not scores.is_empty():
+            yield scores.select(pl.col(_GROUP_CELL).cast(pl.Int64), "score", "hits", "false_alarms", "rows")
 
 
-def _aggregated(frame: pl.DataFrame, wanted: list[pl.Expr]) -> pl.DataFrame | None:
+def _aggregate(frame: pl.DataFrame, expressions: list[pl.Expr]) -> pl.DataFrame | None:
     if frame.is_empty():
         return None
     if frame[_GROUP_CELL][0] == frame[_GROUP_CELL][-1]:
-        return frame.select(pl.col(_GROUP_CELL).first(), *wanted)
-    return frame.group_by(_GROUP_CELL, maintain_order=True).agg(wanted)
+        return frame.select(pl.col(_GROUP_CELL).first(), *expressions)
+    return frame.group_by(_GROUP_CELL, maintain_order=True).agg(expressions)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -265,62 +272,68 @@ class _Numbers:
     rows: Rows
 
     def read(self, segment: Segment) -> pl.DataFrame:
-        taken = self.rows.frame[segment.rows]
+        """The numbers and weights of the rows of a segment, as formulas read them."""
+        frame = self.rows.frame[segment.rows]
         weighted = self.rows.weight is not None
-        weight = taken[WEIGHT].cast(pl.Float64) if weighted else pl.Series([1.0]).new_from_index(0, len(taken))
-        return pl.DataFrame(
-            {
-                _GROUP_CELL: segment.group_cell_of_row(),
-                "truth": taken[ACTUAL], "estimate": taken[PREDICTED], "weight": weight,
-                "weighted": pl.Series([weighted]).new_from_index(0, len(taken)),
-            }
-        )  # fmt: skip
+        ones = pl.Series([1.0]).new_from_index(0, len(frame))
+        columns = {
+            _GROUP_CELL: segment.group_cell_of_row(),
+            "truth": frame[ACTUAL],
+            "estimate": frame[PREDICTED],
+            "weight": frame[WEIGHT].cast(pl.Float64) if weighted else ones,
+            "weighted": pl.Series([weighted]).new_from_index(0, len(frame)),
+        }
+        return pl.DataFrame(columns)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Scores:
-    """The distinct scores of groups, falling, and the weight of those with and without the event at each."""
+    """The distinct scores of groups, falling, and their weights with and without the event."""
 
     score: Array
     event: Array
     weight: Array | None
     squares: Array | None
     counts: Array | None
-    """Whether a row counts; None for all."""
+    """The rows that count, as a mask; None for all."""
     needs: frozenset[str]
-    """Which columns formulas read."""
-    place: Array | None
+    """The columns that formulas read."""
+    weight_share: Array | None
+    """The share of the weight that is at or below a score, which formulas call `place`."""
 
     @classmethod
     def of(cls, rows: Rows, formulas: Sequence[Formula], level: Level) -> _Scores:
-        values, event = rows.score(level.score), rows.event(level.place)
+        values, event = rows.score(level.score), rows.event(level.label)
         needs = frozenset({"score", "hits", "false_alarms", "rows"})
         if formulas:
             needs = frozenset[str]().union(*(formula.statistics for formula in formulas))
         counts = None if level.other is None else event | rows.event(level.other)
-        # counts of bins are as many as rows, so that they become floats where they are read
+        # bins have a weight for each row, so that it becomes a float only where it is read
         weight = rows.frame[WEIGHT].to_numpy() if WEIGHT in rows.frame.columns else None
         if weight is not None and (weight == 0).any():
             has_weight = weight > 0
             counts = has_weight if counts is None else counts & has_weight
-        place = _places(values, rows) if "place" in needs else None
+        weight_share = _weight_shares(values, rows) if "place" in needs else None
         squares = None if needs.isdisjoint(_SQUARES) else rows.squares
-        return cls(values, event, weight, squares, counts, needs, place)
+        return cls(values, event, weight, squares, counts, needs, weight_share)
 
     @cached_property
     def packable(self) -> bool:
-        """Whether all that is read of a row fits one integer: its score and its event."""
-        alone = self.weight is None and self.place is None
-        return alone and len(self.score) > 0 and self.score.min() >= 0 and self.score.max() < _PACKABLE
+        """True if all that is read of a row, its score and its event, fits one integer."""
+        if self.weight is not None or self.weight_share is not None or not len(self.score):
+            return False
+        return self.score.min() >= 0 and self.score.max() < _PACKABLE
 
     @cached_property
     def bins(self) -> int | None:
-        """How many bins there are, if scores are bins whose weights alone are read."""
-        binned = self.score.dtype == "uint16" and len(self.score) > 0 and self.needs <= {*_COUNTS, *_SQUARES}
-        return int(self.score.max()) + 1 if binned and self.weight is not None else None
+        """The number of bins, if scores are bins and only their weights are read."""
+        binned = self.score.dtype == "uint16" and len(self.score) > 0
+        if not binned or self.weight is None or not self.needs <= {*_COUNTS, *_SQUARES}:
+            return None
+        return int(self.score.max()) + 1
 
     def read(self, segment: Segment) -> pl.DataFrame:
-        """The distinct scores of each group cell, and the columns that formulas read beside them."""
+        """The distinct scores of each group cell, and the other columns that formulas read."""
         import numpy as np
 
         rows, ends = self._counted(segment)
@@ -332,13 +345,13 @@ class _Scores:
         if self.packable:
             return _distinct(_packed(self.score[rows], self.event[rows]), bounds, group_cells, self.needs)
         if self.bins is not None and self.bins * len(group_cells) < _SPARSE * ends[-1]:
-            return self._added_up(rows, np.diff(bounds), group_cells, self.bins)
+            return self._binned(rows, np.diff(bounds), group_cells, self.bins)
         order = _falling(self.score[rows], bounds)
         rows = segment.indices if isinstance(rows, slice) else rows
         return self._sorted(rows[order], bounds, group_cells)
 
     def _counted(self, segment: Segment) -> tuple[Array | slice, Array]:
-        """The rows of a segment that count, and where those of each group cell begin and end."""
+        """The rows of a segment that count, and the bounds of those of each group cell."""
         import numpy as np
 
         if self.counts is None:
@@ -347,22 +360,23 @@ class _Scores:
         return segment.indices[kept], np.concatenate([[0], np.cumsum(kept)])[segment.ends]
 
     def _sorted(self, rows: Array, bounds: Array, group_cells: Array) -> pl.DataFrame:
-        """The columns of rows whose scores fall in each group cell."""
+        """The columns of rows in the falling order of scores in each group cell."""
         import numpy as np
 
         score, event = self.score[rows], self.event[rows]
         new = _first_of_equal(score, bounds)
         first = np.flatnonzero(new)
         columns = {"score": score[first], "rows": np.diff(first, append=len(event))}
-        columns["hits"], columns["false_alarms"] = _at_each(first, event, _taken(self.weight, rows))
+        columns["hits"], columns["false_alarms"] = _weights_by_event(first, event, _as_floats(self.weight, rows))
         if not self.needs.isdisjoint(_SQUARES):
-            columns["hit_squares"], columns["false_alarm_squares"] = _at_each(first, event, _taken(self.squares, rows))
-        if self.place is not None:
-            columns["place"] = self.place[rows[first]]
+            squares = _as_floats(self.squares, rows)
+            columns["hit_squares"], columns["false_alarm_squares"] = _weights_by_event(first, event, squares)
+        if self.weight_share is not None:
+            columns["place"] = self.weight_share[rows[first]]
         return _frame(group_cells, np.add.reduceat(new, bounds[:-1], dtype=np.int64), columns, self.needs)
 
-    def _added_up(self, rows: Array | slice, sizes: Array, group_cells: Array, bins: int) -> pl.DataFrame:
-        """The columns of rows whose scores are bins, which need no order: tables of group cells, events and bins."""
+    def _binned(self, rows: Array | slice, sizes: Array, group_cells: Array, bins: int) -> pl.DataFrame:
+        """The columns of rows with bins as scores, which need no sorting: tables of group cells, events and bins."""
         import numpy as np
 
         # falling from the last bin of the group cell's table without the event, or of the one with it
@@ -371,44 +385,48 @@ class _Scores:
         index -= self.score[rows]
 
         def tables(values: Array | None) -> tuple[Array, Array]:
-            both = np.bincount(index, _taken(values, rows), 2 * len(group_cells) * bins).reshape(
-                len(group_cells), 2, bins
-            )
-            return both[:, 1].ravel(), both[:, 0].ravel()
+            sums = np.bincount(index, _as_floats(values, rows), 2 * len(group_cells) * bins)
+            by_event = sums.reshape(len(group_cells), 2, bins)
+            return by_event[:, 1].ravel(), by_event[:, 0].ravel()
 
         hits, false_alarms = tables(self.weight)
-        there = hits + false_alarms != 0
-        cell = np.flatnonzero(there)
+        occupied = hits + false_alarms != 0
+        cell = np.flatnonzero(occupied)
         columns = {"hits": hits[cell], "false_alarms": false_alarms[cell]}
         if "score" in self.needs:
             columns["score"] = bins - 1 - cell % bins
         if self.squares is not None:
-            columns |= {name: table[cell] for name, table in zip(_SQUARES, tables(self.squares), strict=True)}
-        return _frame(group_cells, there.reshape(-1, bins).sum(axis=1), columns, self.needs)
+            hit_squares, false_alarm_squares = tables(self.squares)
+            columns |= {"hit_squares": hit_squares[cell], "false_alarm_squares": false_alarm_squares[cell]}
+        return _frame(group_cells, occupied.reshape(-1, bins).sum(axis=1), columns, self.needs)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _PackedScores:
-    """Scores and events of many rows, packed, and by group cell."""
+    """Scores and events of many rows, packed as integers and split by group cell."""
 
     parted: Parted
     needs: frozenset[str]
 
     @classmethod
     def of(cls, scores: _Scores, codes: Array, count: int) -> _PackedScores:
-        """The scores of rows by the code of their group cell, which is below 0 for nobody's."""
+        """The scores of rows by the code of their group cell, which is below 0 for rows of none."""
         import numpy as np
 
         if scores.counts is not None:
             codes = np.where(scores.counts, codes, -1)
-        return cls(Parted.of(codes, count, lambda rows: _packed(scores.score[rows], scores.event[rows])), scores.needs)
+
+        def pack(rows: Any) -> Array:
+            return _packed(scores.score[rows], scores.event[rows])
+
+        return cls(Parted.of(codes, count, pack), scores.needs)
 
     def segments(self) -> Iterator[Segment]:
-        """The group cells, with as many rows at a time as fit the cache."""
+        """Runs of group cells whose rows fit the cache."""
         return _segments(self.parted.ends, None)
 
     def read(self, segment: Segment) -> pl.DataFrame:
-        """The distinct scores of each group cell, and the columns that formulas read beside them."""
+        """The distinct scores of each group cell, and the other columns that formulas read."""
         import numpy as np
 
         filled = np.diff(segment.ends) > 0
@@ -428,7 +446,7 @@ def _packed(score: Array, event: Array) -> Array:
 
 
 def _distinct(packed: Array, bounds: Array, group_cells: Array, needs: frozenset[str]) -> pl.DataFrame:
-    """The distinct scores of each group cell, falling, of packed ones, which are sorted in their array."""
+    """The distinct scores of each group cell, falling, from packed scores, which are sorted in place."""
     import numpy as np
 
     for start, end in itertools.pairwise(bounds):
@@ -452,7 +470,7 @@ def _distinct(packed: Array, bounds: Array, group_cells: Array, needs: frozenset
 
 
 def _first_of_equal(score: Array, bounds: Array) -> Array:
-    """Whether each of sorted scores is the first of those equal to it in its group cell."""
+    """A mask of the sorted scores that are the first of equal ones in their group cell."""
     import numpy as np
 
     new = np.empty(len(score), dtype=bool)
@@ -484,35 +502,37 @@ def _falling(score: Array, bounds: Array) -> Array:
     return np.lexsort((-score, group_cell))
 
 
-def _taken(values: Array | None, rows: Array | slice) -> Array | None:
+def _as_floats(values: Array | None, rows: Array | slice) -> Array | None:
     """The values of rows as floats, if there are any."""
     return None if values is None else values[rows].astype(float)
 
 
-def _at_each(first: Array, event: Array, weight: Array | None) -> tuple[Array, Array]:
-    """The weight of those with and without the event in each run of equal scores."""
+def _weights_by_event(first: Array, event: Array, weight: Array | None) -> tuple[Array, Array]:
+    """The weight of rows with and without the event in each run of equal scores."""
     import numpy as np
 
     if weight is not None:
-        none = np.zeros_like(weight)
-        with_event, without = (np.add.reduceat(np.where(side, weight, none), first) for side in (event, ~event))
-        return with_event, without
+        hits = np.add.reduceat(np.where(event, weight, 0.0), first)
+        return hits, np.add.reduceat(np.where(event, 0.0, weight), first)
     total = np.diff(first, append=len(event))
     hits = np.add.reduceat(event, first, dtype=np.int64)
     return hits.astype(np.float64), (total - hits).astype(np.float64)
 
 
-def _places(values: Array, rows: Rows) -> Array:
+def _weight_shares(values: Array, rows: Rows) -> Array:
     """The share of the weight of its outer group that is at or below each row's score."""
     import numpy as np
 
-    place = np.zeros(len(values))
+    shares = np.zeros(len(values))
     for segment in _runs(rows.outer, int(rows.outer.max(initial=-1)) + 1):
-        for start, end in zip(segment.ends[:-1], segment.ends[1:], strict=True):
-            mine = segment.indices[start:end]
-            order = mine[np.argsort(values[mine], kind="stable")]
+        indices = segment.indices
+        for start, end in itertools.pairwise(segment.ends):
+            of_group = indices[start:end]
+            order = of_group[np.argsort(values[of_group], kind="stable")]
             weight = np.ones(len(order)) if rows.weight is None else rows.weight[order]
-            upto = np.cumsum(weight)
+            if not weight.sum():
+                continue
+            cumulative = np.cumsum(weight)
             last = np.searchsorted(values[order], values[order], side="right") - 1
-            place[order] = upto[last] / upto[-1] if len(upto) and upto[-1] else 0.0
-    return place
+            shares[order] = cumulative[last] / cumulative[-1]
+    return shares

@@ -1,4 +1,4 @@
-"""From values to tidy frames: results, the values of groups, and what a reader should be told."""
+"""From values to tidy frames: results, the values of groups, and messages about undefined values."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.evaluation.disparities import Reason, compare
+from tidyfair.errors import Status
+from tidyfair.evaluation.disparities import compare
 from tidyfair.evaluation.group_cells import UNGROUPED
-from tidyfair.evaluation.states import NO_LEVEL, PART, STATED, STATES, VALUED
+from tidyfair.evaluation.states import DEFINED, NO_LEVEL, PART, VALUED
 from tidyfair.evaluation.statistics import ERROR, GROUP_CELL, LEVEL
 from tidyfair.evaluation.value_rows import STATE
 from tidyfair.specs.segments import NO_ROW
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from tidyfair.evaluation.disparities import Tidy
     from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.segments import Array, Floats, Integers
 
@@ -27,11 +29,11 @@ __all__: list[str] = []
 
 _SHOWN = 10
 _NAMES = pl.List(pl.String)
-_REASONS_AS_TEXTS = [reason.name.lower() for reason in Reason]
+_STATUSES = [status.value for status in Status]
 
 
 def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool, explain: bool = True) -> pl.DataFrame:
-    """One row for each spec and outer group; unless asked to `explain`, without what tells of the groups."""
+    """One row for each spec and outer group; with `explain`, the columns about groups, too."""
     results = _Results.of(evaluated)
     results.add_ordinary_metrics()
     results.add_disparities(undefined_is_null=undefined_is_null)
@@ -46,7 +48,7 @@ class _Results:
     spec: Integers
     outer: Integers
     value: Floats
-    state: Array
+    status: Array
     n: Integers
     level: Integers
     low: Integers
@@ -59,7 +61,7 @@ class _Results:
 
     @classmethod
     def of(cls, evaluated: Evaluated) -> _Results:
-        """Without rows there is no group to compare, but there is an answer."""
+        """Results without a value: without rows there is no group to compare, but there is a result."""
         import numpy as np
 
         specs, outers = len(evaluated.specs), len(evaluated.group_cells.outer_keys)
@@ -69,7 +71,7 @@ class _Results:
             spec=np.repeat(np.arange(specs), outers),
             outer=np.tile(np.arange(outers), specs),
             value=np.full(size, np.nan),
-            state=np.full(size, "no_groups", dtype=object),
+            status=np.full(size, Status.NO_GROUPS.value, dtype=object),
             n=np.zeros(size, dtype=np.int64),
             level=np.full(size, NO_LEVEL),
             low=np.full(size, NO_ROW),
@@ -80,11 +82,11 @@ class _Results:
         )
 
     def _index(self, spec: Integers, outer: Integers) -> Integers:
-        """Where the results of specs in outer groups stand."""
+        """The indices of the results of specs in outer groups."""
         return spec.astype("int64") * len(self.evaluated.group_cells.outer_keys) + outer
 
     def add_ordinary_metrics(self) -> None:
-        """Put the values of what is not compared."""
+        """Set the values of specs that compare no groups."""
         import numpy as np
 
         values = self.evaluated.values
@@ -94,57 +96,71 @@ class _Results:
         index = self._index(spec[chosen], values.array("outer")[chosen])
         self.value[index] = values.array("estimate")[chosen]
         self.n[index] = np.nan_to_num(values.array("n")[chosen])
-        self.state[index] = "ok"
-        if (values.array(STATE)[chosen] != STATES.index("ok")).any():
-            self.state[index] = values.array("status")[chosen]
+        self.status[index] = Status.OK.value
+        if (values.array(STATE)[chosen] != Status.OK.code).any():
+            self.status[index] = values.array("status")[chosen]
         if ERROR in values:
             self.error[index] = values.array(ERROR)[chosen]
 
     def add_disparities(self, *, undefined_is_null: bool) -> None:
-        """Put the numbers that groups are compared by."""
+        """Set the disparities between groups."""
         import numpy as np
 
         evaluated = self.evaluated
         aggregates = {
             number: spec.aggregate for number, spec in enumerate(evaluated.specs) if spec.aggregate is not None
         }
-        two_sided = [number for number, spec in enumerate(evaluated.specs) if spec.by and spec.by.sides]
-        tidy, texts = frames_of(evaluated), np.array(_REASONS_AS_TEXTS, dtype=object)
-        for part in compare(
-            evaluated.values, aggregates, two_sided=two_sided, undefined_is_null=undefined_is_null, tidy=tidy
-        ):
-            index = self._index(part.spec, part.outer)
-            self.value[index], self.n[index], self.level[index] = part.value, part.n, part.level
-            self.low[index], self.high[index], self.metric[index] = part.low, part.high, part.metric
-            self.state[index] = texts[part.states]
-            for number, names in part.left_out.items():
+        compared = compare(
+            evaluated.values,
+            aggregates,
+            two_sided=[number for number, spec in enumerate(evaluated.specs) if spec.by and spec.by.sides],
+            undefined_is_null=undefined_is_null,
+            tidy=frames_of(evaluated),
+        )
+        statuses = np.array(_STATUSES, dtype=object)
+        for disparities in compared:
+            index = self._index(disparities.spec, disparities.outer)
+            self.value[index] = disparities.value
+            self.status[index] = statuses[disparities.status_codes]
+            self.n[index] = disparities.n
+            self.level[index] = disparities.level
+            self.low[index] = disparities.low
+            self.high[index] = disparities.high
+            self.metric[index] = disparities.metric
+            for number, names in disparities.left_out.items():
                 self.metrics_left_out[index[number]] = names
         if ERROR in evaluated.values:
-            factors = {number: aggregate.error_factor for number, aggregate in aggregates.items()}
-            bounds = _error_bounds(evaluated.rows.lazy().filter(pl.col("spec").is_in(list(aggregates))), factors)
-            found = bounds.collect(engine="in-memory")
-            self.error[self._index(found["spec"].to_numpy(), found["outer"].to_numpy())] = found[ERROR].to_numpy()
+            self._add_error_bounds(aggregates)
+
+    def _add_error_bounds(self, aggregates: Mapping[int, Aggregate]) -> None:
+        """Set how far off disparities can be, where scores were counted in bins."""
+        factors = {number: aggregate.error_factor for number, aggregate in aggregates.items()}
+        rows = self.evaluated.rows.lazy().filter(pl.col("spec").is_in(list(aggregates)))
+        bounds = _error_bounds(rows, factors).collect(engine="in-memory")
+        index = self._index(bounds["spec"].to_numpy(), bounds["outer"].to_numpy())
+        self.error[index] = bounds[ERROR].to_numpy()
 
     def frame(self, *, explain: bool) -> pl.DataFrame:
         """The tidy frame."""
         evaluated = self.evaluated
-        about = pl.DataFrame({"spec": self.spec, "outer": self.outer, LEVEL: self.level})
-        nothing = pl.Series([[]], dtype=_NAMES).new_from_index(0, len(self.value))
+        keys = pl.DataFrame({"spec": self.spec, "outer": self.outer, LEVEL: self.level})
+        no_names = pl.Series([[]], dtype=_NAMES).new_from_index(0, len(self.value))
         columns = {
-            **evaluated.about(about),
+            **evaluated.key_columns(keys),
             ".estimate": pl.Series(self.value, nan_to_null=True),
             **self._error_bound(),
             ".n": self.n,
-            ".status": pl.Series(self.state, dtype=pl.String),
+            ".status": pl.Series(self.status, dtype=pl.String),
         }
         if explain:
             columns |= self._groups()
-            columns[".level"] = evaluated.level_text(about)
+            columns[".level"] = evaluated.level_text(keys)
             columns[".base_metric"] = self._base_metric()
-        left_out = any(self.metrics_left_out)
-        columns[".metrics_left_out"] = pl.Series(self.metrics_left_out, dtype=_NAMES) if left_out else nothing
+        columns[".metrics_left_out"] = no_names
+        if any(self.metrics_left_out):
+            columns[".metrics_left_out"] = pl.Series(self.metrics_left_out, dtype=_NAMES)
         if explain:
-            columns[".groups_left_out"] = self._groups_left_out(nothing)
+            columns[".groups_left_out"] = self._groups_left_out(no_names)
         return pl.DataFrame(columns)
 
     def _groups(self) -> dict[str, pl.Series]:
@@ -166,10 +182,10 @@ class _Results:
         bound = pl.Series(self.error, nan_to_null=True)
         return {".error_bound": bound.set(pl.Series(self.value, nan_to_null=True).is_null(), None)}
 
-    def _groups_left_out(self, nothing: pl.Series) -> pl.Series:
+    def _groups_left_out(self, no_names: pl.Series) -> pl.Series:
         """The groups that a disparity was not taken over."""
-        if (self.evaluated.values.array(STATE) == STATES.index("ok")).all():
-            return nothing
+        if (self.evaluated.values.array(STATE) == Status.OK.code).all():
+            return no_names
         rows = self.evaluated.rows
         compared = [number for number, spec in enumerate(self.evaluated.specs) if spec.aggregate is not None]
         excluded = rows.filter(pl.col("spec").is_in(compared) & ~pl.col("status").is_in(VALUED))
@@ -192,24 +208,24 @@ def _texts(texts: pl.Series, rows: Integers) -> pl.Series:
 
 
 def _error_bound(rows: pl.DataFrame, value: str) -> dict[str, pl.Series]:
-    """The column that shows how far off values can be, of those that there are."""
+    """The column that shows how far off values can be, where scores were counted in bins."""
     return {".error_bound": rows[ERROR].set(rows[value].is_null(), None)} if ERROR in rows.columns else {}
 
 
 def _error_bounds(groups: pl.LazyFrame, factors: Mapping[int, float | None]) -> pl.LazyFrame:
-    """How far off comparisons can be, by how far off the values of the groups can be."""
+    """Bounds of the error of disparities, from those of the values of the groups."""
     factor = pl.col("spec").replace_strict(factors, return_dtype=pl.Float64)
     valued = groups.filter(pl.col("estimate").is_not_null())
     largest = pl.col(ERROR).max()
-    # what is made of exact values is exact, whatever it is
+    # a disparity of exact values is exact, even if the aggregate has no factor
     bound = pl.when(largest == 0).then(0.0).otherwise(largest * factor.first()).alias(ERROR)
     parts = valued.group_by("spec", "outer", PART).agg(bound)
-    # what is subtracted is off by as much on top
+    # the errors of a disparity and of the one that is subtracted from it add up
     return parts.group_by("spec", "outer").agg(pl.when(pl.col(ERROR).is_not_null().all()).then(pl.col(ERROR).sum()))
 
 
 LOST = ".replicates_lost"
-"""The column of how many replicates had no value for some group."""
+"""The column with the number of replicates without a value for some group."""
 EXPLANATION = (
     ".n", ".status", ".group_min", ".group_max", ".level", ".base_metric", ".metrics_left_out",
     ".groups_left_out", LOST,
@@ -218,23 +234,21 @@ EXPLANATION = (
 
 
 def tidy_groups(evaluated: Evaluated) -> pl.DataFrame:
-    """The values that disparities are made of, each once, and those of ordinary metrics."""
+    """The values that disparities are computed from, without duplicates, and those of ordinary metrics."""
     rows = evaluated.rows.unique(["name", "estimator", "min_n", GROUP_CELL, LEVEL], keep="first", maintain_order=True)
-    about = evaluated.about(rows) | {".metric": rows["name"]}
-    estimator, threshold = about.pop(".estimator"), evaluated.threshold(rows)
-    about = {name: column for name, column in about.items() if name not in threshold}
-    return pl.DataFrame(
-        {
-            **about, ".group": rows["text"], ".level": evaluated.level_text(rows), ".estimator": estimator, **threshold,
-            ".estimate": rows["estimate"], **_error_bound(rows, "estimate"),
-            ".n": rows["n"], ".denominator": rows["denominator"],
-            **({".effective_n": rows["effective"]} if "effective" in rows.columns else {}), ".status": rows["status"],
-        }
-    )  # fmt: skip
+    keys = evaluated.key_columns(rows) | {".metric": rows["name"]}
+    estimator, threshold = keys.pop(".estimator"), evaluated.threshold(rows)
+    columns = {name: column for name, column in keys.items() if name not in threshold}
+    columns |= {".group": rows["text"], ".level": evaluated.level_text(rows), ".estimator": estimator, **threshold}
+    columns |= {".estimate": rows["estimate"], **_error_bound(rows, "estimate")}
+    columns |= {".n": rows["n"], ".denominator": rows["denominator"]}
+    if "effective" in rows.columns:
+        columns[".effective_n"] = rows["effective"]
+    return pl.DataFrame(columns | {".status": rows["status"]})
 
 
 def frames_of(evaluated: Evaluated) -> Tidy:
-    """What a user's aggregate is called, and sees, of each spec."""
+    """A function from a spec and its rows to the name of the spec and the frame for a user's aggregate."""
 
     def tidy(number: int, rows: pl.DataFrame) -> tuple[str, pl.DataFrame]:
         return evaluated.specs[number].name, _tidy_group_frame(evaluated, evaluated.specs[number], rows)
@@ -243,61 +257,68 @@ def frames_of(evaluated: Evaluated) -> Tidy:
 
 
 def _tidy_group_frame(evaluated: Evaluated, spec: MetricSpec, rows: pl.DataFrame) -> pl.DataFrame:
-    """What a user's aggregate sees: one row for each group and metric, its keys under their own names."""
-    ours = {
+    """The frame for a user's aggregate: one row for each group and metric, with its keys under their own names."""
+    columns = {
         ".group": rows["text"], ".metric": rows["name"], ".estimator": rows["estimator"], ".estimate": rows["estimate"],
         ".n": rows["n"], ".denominator": rows["denominator"],
         ".overall": rows["overall"] if "overall" in rows.columns else None,
     }  # fmt: skip
     by = spec.by
     if by is None or by.sides:
-        return pl.DataFrame(ours)
-    place = rows[GROUP_CELL] - evaluated.group_cells.spans[by][0]
-    keys = evaluated.group_cells.keys[by]
-    return pl.DataFrame({column.name: key[place] for column, key in zip(by.columns, keys, strict=True)} | ours)
-
-
-_REASONS = {
-    "zero_denominator": "has no value (zero denominator)",
-    "levels_left_out": "is an average without the labels that have no value",
-}
+        return pl.DataFrame(columns)
+    index = rows[GROUP_CELL] - evaluated.group_cells.spans[by][0]
+    keys = zip(by.columns, evaluated.group_cells.keys[by], strict=True)
+    return pl.DataFrame({column.name: key[index] for column, key in keys} | columns)
 
 
 def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
-    """What a reader should be told once: which metric has no value, and where."""
-    said: list[str] = []
-    if (evaluated.values.array(STATE) != STATES.index("ok")).any():
-        states = evaluated.rows["status"]
-        reasons = {
-            state: _REASONS.get(state, f"has no value ({state if ':' in state else state.replace('_', ' ')})")
-            for state in states.unique(maintain_order=True)
-            if state not in STATED or state == "levels_left_out"
-        }
-        said += _places(evaluated, reasons)
-    said += _silent(evaluated, results)
-    said += _without_metrics(results)
-    if (results[".status"] == "zero_denominator").any():
-        ratios = results.filter(pl.col(".by").is_not_null() & (pl.col(".status") == "zero_denominator"))
-        pairs = ratios.select(".metric", ".by").unique(maintain_order=True).rows()
-        said += [f"{name} by {by} is 0/0" for name, by in pairs]
-    return said
+    """Messages for one warning: the metrics without a value, and their groups."""
+    messages: list[str] = []
+    if (evaluated.values.array(STATE) != Status.OK.code).any():
+        messages += _undefined_groups(evaluated)
+    messages += _sides_without_value(evaluated, results)
+    messages += _without_metrics(results)
+    undefined = results[".status"] == Status.ZERO_DENOMINATOR.value
+    if undefined.any():
+        disparities = results.filter(undefined & results[".by"].is_not_null())
+        pairs = disparities.select(".metric", ".by").unique(maintain_order=True).rows()
+        messages += [f"{name} by {by} is 0/0" for name, by in pairs]
+    return messages
 
 
-def _silent(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
-    """Sides that have nobody to be compared with in an outer group, where no value of a group says so."""
-    two_sided = [(each.name, each.by.text) for each in evaluated.specs if each.by and each.by.sides]
+def _sentence(status: str) -> str:
+    """The predicate of a message about a metric with some status."""
+    if status == Status.LEVELS_LEFT_OUT.value:
+        return "is an average without the labels that have no value"
+    return f"has no value ({Status.text_of(status)})"
+
+
+def _sides_without_value(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
+    """Messages about disparities of two sides of which one has no group in an outer group."""
+    two_sided = [(spec.name, spec.by.text) for spec in evaluated.specs if spec.by and spec.by.sides]
     if not two_sided:
         return []
-    lacking = results.filter(pl.col(".status").is_in(["too_few_groups", "no_reference"]))
+    lacking = results.filter(pl.col(".status").is_in([Status.TOO_FEW_GROUPS, Status.NO_REFERENCE]))
     outer = [name for name in results.columns if not name.startswith(".")]
-    said: list[str] = []
-    for (name, by), part in lacking.group_by(".metric", ".by", maintain_order=True):
-        if (name, by) in two_sided:
-            places = [", ".join(f"{key}={value!r}" for key, value in row.items()) for row in part[outer].to_dicts()]
-            more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
-            where = f" in {', '.join(f'({place})' for place in places[:_SHOWN])}{more}" if outer else ""
-            said.append(f"{name} has no value on one of the sides of {by}{where}")
-    return said
+    messages: list[str] = []
+    for (name, by), rows in lacking.group_by(".metric", ".by", maintain_order=True):
+        if (name, by) not in two_sided:
+            continue
+        outer_groups = [_keys_text(keys) for keys in rows[outer].head(_SHOWN).to_dicts()]
+        where = f" in {_listed(outer_groups, len(rows))}" if outer else ""
+        messages.append(f"{name} has no value on one of the sides of {by}{where}")
+    return messages
+
+
+def _keys_text(keys: Mapping[str, object]) -> str:
+    """The keys of an outer group as a text."""
+    return f"({', '.join(f'{name}={value!r}' for name, value in keys.items())})"
+
+
+def _listed(texts: list[str], count: int) -> str:
+    """The first of a number of texts, and how many more there are."""
+    more = f" and {count - len(texts)} more" if count > len(texts) else ""
+    return ", ".join(texts) + more
 
 
 def _without_metrics(results: pl.DataFrame) -> list[str]:
@@ -313,25 +334,30 @@ def _without_metrics(results: pl.DataFrame) -> list[str]:
     return messages
 
 
-def _places(evaluated: Evaluated, reasons: dict[str, str]) -> list[str]:
-    """Which metrics are in one of the states, and in which groups."""
-    rows = evaluated.rows.filter(pl.col("status").is_in(list(reasons)))
-    said: list[str] = []
-    by = evaluated.about(rows)[".by"]
-    for (name, text, status), part in rows.with_columns(by).group_by("name", ".by", "status", maintain_order=True):
-        places = part.unique(GROUP_CELL, maintain_order=True)
-        shown = [
-            " ".join(filter(None, [f"{text} {group!r}" if text else "", _outer_text(evaluated, outer)]))
-            for group, outer in places.head(_SHOWN).select("text", "outer").rows()
-        ]
-        more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
-        said.append(f"{name} {reasons[str(status)]}{' in ' if any(shown) else ''}{', '.join(shown)}{more}")
-    return said
+def _undefined_groups(evaluated: Evaluated) -> list[str]:
+    """Messages about metrics without a value, and about averages without some labels, with their groups."""
+    statuses = evaluated.rows["status"].unique(maintain_order=True)
+    shown = [status for status in statuses if status not in DEFINED or status == Status.LEVELS_LEFT_OUT]
+    rows = evaluated.rows.filter(pl.col("status").is_in(shown))
+    by_text = evaluated.key_columns(rows)[".by"]
+    messages: list[str] = []
+    for (name, by, status), group in rows.with_columns(by_text).group_by("name", ".by", "status", maintain_order=True):
+        cells = group.unique(GROUP_CELL, maintain_order=True)
+        first = cells.head(_SHOWN).select("text", "outer").rows()
+        texts = [_group_cell_text(evaluated, by, text, outer) for text, outer in first]
+        where = f" in {_listed(texts, len(cells))}" if any(texts) else ""
+        messages.append(f"{name} {_sentence(str(status))}{where}")
+    return messages
 
 
-def _outer_text(evaluated: Evaluated, place: int) -> str:
-    row = evaluated.group_cells.outer_keys.row(place, named=True)
-    cut = (evaluated.cut or "").removeprefix(".")
-    named = {cut if name == THRESHOLD else name: value for name, value in row.items() if name != UNGROUPED}
-    keys = ", ".join(f"{name}={value!r}" for name, value in named.items())
-    return f"({keys})" if keys else ""
+def _group_cell_text(evaluated: Evaluated, by: object, group: str, outer: int) -> str:
+    """A group and its outer group as a text, empty where all rows are together."""
+    keys: dict[str, object] = {}
+    for name, value in evaluated.group_cells.outer_keys.row(outer, named=True).items():
+        if name != UNGROUPED:
+            shown = (evaluated.cut or "").removeprefix(".") if name == THRESHOLD else name
+            keys[shown] = value
+    texts = [f"{by} {group!r}"] if by else []
+    if keys:
+        texts.append(_keys_text(keys))
+    return " ".join(texts)

@@ -1,18 +1,19 @@
-"""The states of the values of groups: why one has no value, or is not compared."""
+"""The statuses of the values of groups by what they mean for a comparison, and the codes that stand for them."""
 
 from __future__ import annotations
 
-from tidyfair.specs.aggregates import SUPPRESSED
+from tidyfair.errors import Status
 
 __all__: list[str] = []
 
-VALUED = ["ok", "infinite", "levels_left_out", "metrics_left_out"]
-"""The states in which there is a number."""
-STATED = [*VALUED, "left_out", "missing_values", "below_min_n"]
-"""The states of a group other than having no value, which goes by the reason for it."""
-STATES = [*STATED, SUPPRESSED]
-LAST_STATED, UNDEFINED = len(STATED) - 1, len(STATES)
+VALUED = [status for status in Status if status.code <= Status.METRICS_LEFT_OUT.code]
+"""The statuses in which there is a number."""
+LAST_DEFINED = Status.BELOW_MIN_N.code
+"""Groups with a status up to this one have a value, or are left out on purpose; those beyond have none."""
+DEFINED = [status for status in Status if status.code <= LAST_DEFINED]
+UNDEFINED = len(Status)
+"""The code of groups without a value; their reasons, which may be free text, are kept beside the codes."""
 NO_LEVEL = -1
-"""In place of a label, for what is about all labels (or the event)."""
+"""The level of values that are about all labels, or about the event."""
 PART = "part"
-"""Whether a metric belongs to the disparity itself (0), or to the one that is subtracted from it (1)."""
+"""The column that is 1 for metrics of a disparity that is subtracted from another one, and 0 for all other metrics."""

@@ -1,7 +1,7 @@
 """Sums over the rows of group cells, and the statistics that formulas read, as arrays of group cells by labels.
 
-A group cell is a group of a `by` within an outer group; it is known by its index in a list of all of them. Sums merge:
-what is known of several group cells together is worked out from their sums.
+A group cell is a group of a `by` within an outer group, and is known by its index. Sums of several group cells merge
+into those of all of them together.
 """
 
 from __future__ import annotations
@@ -30,26 +30,35 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 GROUP_CELL, LEVEL = "group_cell", "level"
-"""The columns that say which group cell and which label a value is about."""
+"""The columns with the group cell and the label of a value."""
 ONE_LABEL = ("binary", "one_vs_rest", "standard")
-"""Estimators that read one label against the rest, or no label."""
+"""Estimators that read one label against the rest, or no labels."""
 ERROR = "error"
-"""The column of how far off a value can be where scores were counted in bins."""
+"""The column with the bound of the error of a value, where scores were counted in bins."""
 _SMALLEST_COUNT = 2
 """A label is read against at least one other."""
 
 CELLS = {
-    "tp": (True, True), "fn": (True, False), "fp": (False, True), "tn": (False, False),
-    "positive_only": (True, None), "negative_only": (False, None),
-    "selected_only": (None, True), "unselected_only": (None, False), "blank": (None, None),
-}  # fmt: skip
-"""Truth and estimate in the cells of a table of one label against the rest, with those where one is missing."""
+    "tp": (True, True),
+    "fn": (True, False),
+    "fp": (False, True),
+    "tn": (False, False),
+    "positive_only": (True, None),
+    "negative_only": (False, None),
+    "selected_only": (None, True),
+    "unselected_only": (None, False),
+    "blank": (None, None),
+}
+"""Truth and estimate in the cells of a table of one label against the rest; None where one is missing."""
 
 _MARGINS = {
-    "positives": ("tp", "fn", "positive_only"), "negatives": ("fp", "tn", "negative_only"),
-    "selected": ("tp", "fp", "selected_only"), "unselected": ("fn", "tn", "unselected_only"),
+    "positives": ("tp", "fn", "positive_only"),
+    "negatives": ("fp", "tn", "negative_only"),
+    "selected": ("tp", "fp", "selected_only"),
+    "unselected": ("fn", "tn", "unselected_only"),
     "instances": tuple(CELLS),
-}  # fmt: skip
+}
+"""The cells that sum up to each margin of such a table."""
 
 _USED = {
     frozenset({"truth", "estimate"}): ("tp", "fn", "fp", "tn"),
@@ -57,24 +66,24 @@ _USED = {
     frozenset({"estimate"}): ("selected", "unselected"),
     frozenset[str](): ("instances",),
 }
-"""The statistics whose rows are the rows that a formula uses, by the columns that it reads."""
+"""The statistics that count the rows of a formula, by the columns that it reads."""
 _STEPS = ("absolute_steps", "squared_steps")
 _BOTH = frozenset({"truth", "estimate"})
 
 
 @dataclass(frozen=True)
 class Table:
-    """Which rows of a group count, and what is known of them: formulas with the same needs share a table."""
+    """The rows of a group that count, and how they are summed; formulas with the same needs share a table."""
 
     kind: Kind
     reads: frozenset[str] = frozenset()
-    """The columns that must be there in a row for it to count; those of labels differ by statistic."""
+    """The columns that must not be null for a row to count; for class metrics they differ by statistic."""
     sides: bool = False
-    """Whether one label is read from both sides, for formulas over all labels."""
+    """Whether a label and its complement are read, for formulas over all labels."""
     pairs: bool = False
     """Whether labels are read against each other label instead of the rest."""
     given: Given | None = None
-    """Whether it holds distributions over all labels, and of what."""
+    """The side whose labels condition the distributions that it holds, if it holds distributions."""
 
     @classmethod
     def of(cls, formula: Formula, estimator: str) -> Table:
@@ -109,39 +118,41 @@ class Cells:
 
     @cached_property
     def complete(self) -> bool:
-        """Whether all rows have a truth and an estimate."""
+        """True if all rows have a truth and an estimate."""
         return bool((self.truth >= 0).all() and (self.estimate >= 0).all())
 
     @property
     def weighted(self) -> bool:
-        """Whether rows have case weights."""
+        """True if rows have case weights."""
         return "w" in self.frame.columns
 
     def measure(self, name: Literal["n", "w", "w2"]) -> Array:
-        """The number of rows of each cell, their weight, or that squared; without weights, their number."""
+        """The rows, weights or squared weights of each cell; without weights always the rows."""
         return self.frame[name if self.weighted else "n"].to_numpy()
 
     def have(self, reads: frozenset[str]) -> Booleans:
-        """Whether the rows of each cell have what is read."""
+        """The cells without null in any column that is read, as a mask."""
         import numpy as np
 
         columns = {"truth": "truth", "estimate": "estimate", "probs": SCORE}
-        there = [self.frame[columns[role]].is_not_null().to_numpy() for role in reads]
-        return np.logical_and.reduce(there) if there else np.ones(len(self.frame), dtype=bool)
+        complete = np.ones(len(self.frame), dtype=bool)
+        for role in reads:
+            complete &= self.frame[columns[role]].is_not_null().to_numpy()
+        return complete
 
 
 @dataclass(frozen=True, eq=False)
 class LabelReading:
-    """How labels and scores of cells are read."""
+    """The labels and scores of a call that are summed."""
 
     levels: Sequence[int]
     """The labels that are read one by one against the rest."""
     labels: int
-    """How many labels there are."""
+    """The number of all labels."""
     scores: Mapping[int, str]
     """The name of the score of each level."""
     steps: bool
-    """Whether it counts how many labels truth and estimate are excluded."""
+    """Whether the steps between the labels of truth and estimate are counted."""
     squares: bool
     """Whether squared weights are summed."""
 
@@ -164,16 +175,18 @@ def _label_sums(
 ) -> dict[str, Array]:
     """The table of each label against the rest, counted in rows and in weights."""
     counts = LabelCounts(cells.truth, cells.estimate, index.of_cell, len(index), reading.levels, cells.complete)
-    measures: dict[str, Literal["n", "w", "w2"]] = {ROWS: "n"}
-    measures |= {"": "w"} if cells.weighted else {}
-    measures |= {SQUARES: "w2"} if reading.squares else {}
+    measures = {ROWS: "n"}
+    if cells.weighted:
+        measures[""] = "w"
+    if reading.squares:
+        measures[SQUARES] = "w2"
     sums: dict[str, Array] = {}
     for suffix, measure in measures.items():
         values = cells.frame[measure].to_numpy()
-        own = counts.of(values)
+        by_name = counts.of(values)
         if reading.steps and suffix != SQUARES:
-            own |= counts.steps(values)
-        sums |= {name + suffix: by_level.T for name, by_level in own.items()}
+            by_name |= counts.steps(values)
+        sums |= {name + suffix: by_level.T for name, by_level in by_name.items()}
     for name in sorted(term.column for term in terms):
         sums[name] = counts.of_all(cells.frame[name].to_numpy(), counts.estimate >= 0).T
     if HIDDEN in cells.frame.columns:
@@ -182,7 +195,7 @@ def _label_sums(
 
 
 def _distributions(given: Given, cells: Cells, index: GroupIndex, labels: int) -> dict[str, Array]:
-    """The weight and the rows of each label of one side, for each label of the other one that is given."""
+    """The weights and rows of the labels of one side, for each given label of the other side."""
     import numpy as np
 
     counted = cells.truth if given == "estimate" else cells.estimate
@@ -203,7 +216,7 @@ def _distributions(given: Given, cells: Cells, index: GroupIndex, labels: int) -
 
 
 def _of_cells(measure: Array, index: GroupIndex, chosen: Booleans | None = None) -> Array:
-    """The sum over the cells of each group cell, as one column."""
+    """The sums over the cells of group cells, as one column."""
     import numpy as np
 
     if chosen is not None:
@@ -214,32 +227,34 @@ def _of_cells(measure: Array, index: GroupIndex, chosen: Booleans | None = None)
 def _score_sums(
     table: Table, terms: frozenset[Statistic], cells: Cells, index: GroupIndex, reading: LabelReading
 ) -> dict[str, Array]:
-    """The sums of the score of each level; with sides, those of what is left to any other label before them."""
+    """The sums of the score of each level; with sides, after those of its complement."""
     import numpy as np
 
-    there = cells.have(table.reads)
+    counted = cells.have(table.reads)
     columns: dict[str, list[Array]] = {}
     sides = (REST, "") if table.sides else ("",)
     for level in reading.levels:
         for side in sides:
             events = (cells.truth != level) if side else (cells.truth == level)
-            sums = _counts_of_events(cells, index, events & there, there)
+            sums = _counts_of_events(cells, index, events & counted, counted)
             for term in terms:
                 values = _of_score(term, cells, events, level, side, reading, cumulative=not table.sides)
-                sums[term.column] = _of_cells(values, index, there)
+                sums[term.column] = _of_cells(values, index, counted)
             for name, values in sums.items():
                 columns.setdefault(name, []).append(values)
-    shape = (len(index), len(reading.levels), *([len(sides)] if table.sides else []))
+    shape = (len(index), len(reading.levels))
+    if table.sides:
+        shape = (*shape, len(sides))
     return {name: np.concatenate(values, axis=1).reshape(shape) for name, values in columns.items()}
 
 
-def _counts_of_events(cells: Cells, index: GroupIndex, events: Booleans, there: Booleans) -> dict[str, Array]:
-    """The rows with and without the event, counted in rows and in weights; and all rows."""
+def _counts_of_events(cells: Cells, index: GroupIndex, events: Booleans, counted: Booleans) -> dict[str, Array]:
+    """The counts with and without the event, in rows and in weights; and the counts of all rows."""
     sums: dict[str, Array] = {}
     for suffix, measure in ((ROWS, cells.measure("n")), ("", cells.measure("w"))):
         sums["positives" + suffix] = _of_cells(measure, index, events)
-        sums["negatives" + suffix] = _of_cells(measure, index, there & ~events)
-        sums["instances" + suffix] = _of_cells(measure, index, there)
+        sums["negatives" + suffix] = _of_cells(measure, index, counted & ~events)
+        sums["instances" + suffix] = _of_cells(measure, index, counted)
     sums["rows"] = _of_cells(cells.measure("n"), index)
     sums["size"] = _of_cells(cells.measure("w"), index)
     return sums
@@ -248,7 +263,7 @@ def _counts_of_events(cells: Cells, index: GroupIndex, events: Booleans, there: 
 def _of_score(
     term: Statistic, cells: Cells, events: Booleans, level: int, side: str, reading: LabelReading, *, cumulative: bool
 ) -> Array:
-    """The quantity of each cell, which was summed as if the event had happened, and as if it had not."""
+    """The sum of a quantity in each cell, of the two that were counted: with the event, and without it."""
     import numpy as np
 
     score = side + reading.scores[level]
@@ -263,31 +278,29 @@ def _number_sums(table: Table, cells: Cells, index: GroupIndex) -> dict[str, Arr
     """The sums of numbers over the cells that have what the table reads."""
     import numpy as np
 
-    there = cells.have(table.reads)
+    counted = cells.have(table.reads)
     sums = {"rows": _of_cells(cells.measure("n"), index), "size": _of_cells(cells.measure("w"), index)}
-    sums["instances"] = _of_cells(cells.measure("w"), index, there)
-    sums["instances" + ROWS] = _of_cells(cells.measure("n"), index, there)
-    sums["weight_squares"] = _of_cells(cells.measure("w2"), index, there)
+    sums["instances"] = _of_cells(cells.measure("w"), index, counted)
+    sums["instances" + ROWS] = _of_cells(cells.measure("n"), index, counted)
+    sums["weight_squares"] = _of_cells(cells.measure("w2"), index, counted)
     columns = cells.frame.columns
     names = [name for name in columns[columns.index("n") + 1 :] if name not in {"w", "w2"}]
     values = {name: cells.frame[name].to_numpy() for name in names}
-    order = np.argsort(index.of_cell, kind="stable")
     if "product" in values:
+        order = np.argsort(index.of_cell, kind="stable")
         segments = Segments.of(index.of_cell[order])
         complete = cells.have(_BOTH)[order]
-        moved = recentred(
-            {name: each[order] for name, each in values.items()}, cells.measure("w")[order], complete, segments
-        )
-        for name in moved:
+        in_order = {name: column[order] for name, column in values.items()}
+        for name, column in recentred(in_order, cells.measure("w")[order], complete, segments).items():
             values[name] = np.empty(len(order))
-            values[name][order] = moved[name]
-    for name, each in values.items():
-        sums[name] = _merged(name, each, index, there)
+            values[name][order] = column
+    for name, column in values.items():
+        sums[name] = _merged(name, column, index, counted)
     return sums
 
 
 def _merged(name: str, values: Array, index: GroupIndex, chosen: Booleans) -> Array:
-    """The values of the cells of each group cell as one: their sum, their end, or the centre that they share."""
+    """One value for the cells of each group cell: their sum, their least or most, or their common centre."""
     import numpy as np
 
     group = index.of_cell[chosen]
@@ -297,20 +310,21 @@ def _merged(name: str, values: Array, index: GroupIndex, chosen: Booleans) -> Ar
         return of_group[:, None]
     if is_end(name):
         of_group = np.full(len(index), np.nan)
-        (np.fmin if is_least(name) else np.fmax).at(of_group, group, values[chosen])
+        extreme = np.fmin if is_least(name) else np.fmax
+        extreme.at(of_group, group, values[chosen])
         return of_group[:, None]
     return _of_cells(values, index, chosen)
 
 
-# What is known of several group cells together
+# Sums of several group cells together
 
 
 def pooled(
-    sums: Mapping[str, Array], segments: Segments, left_out: Booleans, what: Literal["overall", "rest"]
+    sums: Mapping[str, Array], segments: Segments, left_out: Booleans, scope: Literal["overall", "rest"]
 ) -> dict[str, Array]:
-    """The sums of all groups of a run together beside each of them, or of all its other groups.
+    """For each group of a run, the sums of all groups of the run together, or of all other groups.
 
-    Groups that are `left_out` are in nobody's pool.
+    Groups that are `left_out` are never part of these sums.
     """
     import numpy as np
 
@@ -319,39 +333,44 @@ def pooled(
         everything = np.ones(len(left_out), dtype=bool)
         moved = recentred(columns, columns["instances"], everything, segments)
         sums = {**sums, **{name: values[:, None] for name, values in moved.items()}}
-    pool = _of_all if what == "overall" else _of_others
-    return {
-        name: values if is_centre(name) else pool(name, values, segments, left_out) for name, values in sums.items()
-    }
+    pool = _of_all if scope == "overall" else _of_others
+    pooled_sums = dict(sums)
+    for name, values in sums.items():
+        # groups of a run share their centre
+        if not is_centre(name):
+            pooled_sums[name] = pool(name, values, segments, left_out)
+    return pooled_sums
 
 
 def _of_all(name: str, values: Array, segments: Segments, left_out: Booleans) -> Array:
-    """One number for all groups of a run, beside each of them."""
+    """For each group of a run, one number for all of its groups."""
     import numpy as np
 
-    counting = _blanked(name, values, left_out)
-    merge = np.add if not is_end(name) else np.fmin if is_least(name) else np.fmax
-    return np.repeat(merge.reduceat(counting, segments.starts, axis=0), segments.sizes, axis=0)
+    merge = np.add
+    if is_end(name):
+        merge = np.fmin if is_least(name) else np.fmax
+    compared = _without_left_out(name, values, left_out)
+    return np.repeat(merge.reduceat(compared, segments.starts, axis=0), segments.sizes, axis=0)
 
 
 def _of_others(name: str, values: Array, segments: Segments, left_out: Booleans) -> Array:
-    """One number for all other groups of a run, from what comes before and after each of them.
+    """For each group of a run, one number for all other groups, from those before and after it.
 
-    Subtracting floats from their sum would leave dust where there is nothing.
+    Subtracting floats from their sum would leave rounding errors in place of zeros.
     """
     import numpy as np
 
-    counting = _blanked(name, values, left_out)
+    compared = _without_left_out(name, values, left_out)
     if not is_end(name):
-        before, after = segments.before(counting, np.add, 0), segments.after(counting, np.add, 0)
+        before, after = segments.before(compared, np.add, 0), segments.after(compared, np.add, 0)
         return before + after
     merge = np.fmin if is_least(name) else np.fmax
-    before, after = segments.before(counting, merge, np.nan), segments.after(counting, merge, np.nan)
+    before, after = segments.before(compared, merge, np.nan), segments.after(compared, merge, np.nan)
     return merge(before, after)
 
 
-def _blanked(name: str, values: Array, left_out: Booleans) -> Array:
-    """The values without those of groups that are left out."""
+def _without_left_out(name: str, values: Array, left_out: Booleans) -> Array:
+    """The values, with those of groups that are left out replaced by ones that change nothing."""
     if not left_out.any():
         return values
     blanked = values.astype(float) if is_end(name) else values.copy()
@@ -364,7 +383,7 @@ def _blanked(name: str, values: Array, left_out: Booleans) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """What formulas read of each group cell and label, and how many rows stand behind it."""
+    """The statistics that formulas read, for all group cells and labels, and the rows that they count."""
 
     kind: Kind
     given: Given | None
@@ -378,38 +397,38 @@ class Statistics:
     squares: Mapping[str, Array] | None = None
     """The same in squared case weights."""
     hidden: Array | None = None
-    """How many cells of a group are left out on purpose."""
+    """The number of cells of each group cell that were suppressed."""
     beside: Mapping[str, Statistics] = field(default_factory=dict[str, "Statistics"])
-    """What is known of all groups together, or of all other groups, by the prefix of its statistics."""
+    """The statistics of all groups together, or of all other groups, by the prefix of their names."""
 
     def read(
         self, reads: frozenset[str], measure: Literal["weights", "rows", "squares"] = "weights"
     ) -> dict[str, Array]:
         """The statistics of formulas that read some columns, and so leave out rows without one of these."""
-        known: dict[str, Array] = dict(getattr(self, measure))
+        statistics: dict[str, Array] = dict(getattr(self, measure))
         if self.kind == "class" and reads == _BOTH:
-            known |= {
-                margin: known[one] + known[other] for margin, (one, other) in WHEN_COMPLETE.items() if one in known
-            }
+            for margin, (one, other) in WHEN_COMPLETE.items():
+                if one in statistics:
+                    statistics[margin] = statistics[one] + statistics[other]
         for prefix, others in self.beside.items():
-            known |= {prefix + name: values for name, values in others.read(reads, measure).items()}
-        return known
+            statistics |= {prefix + name: values for name, values in others.read(reads, measure).items()}
+        return statistics
 
     def used(self, reads: frozenset[str]) -> Array:
-        """The number of rows that formulas use which read some columns."""
-        return self._among(self.rows, reads)
+        """The number of rows of formulas that read some columns."""
+        return self._counted(self.rows, reads)
 
     def weight(self, reads: frozenset[str]) -> Array:
         """The weight of these rows."""
-        return self._among(self.weights, reads)
+        return self._counted(self.weights, reads)
 
-    def _among(self, known: Mapping[str, Array], reads: frozenset[str]) -> Array:
+    def _counted(self, counts: Mapping[str, Array], reads: frozenset[str]) -> Array:
         names = _USED[reads] if self.kind == "class" and self.given is None else ("instances",)
-        first, *others = (known[name] for name in names)
+        first, *others = (counts[name] for name in names)
         return sum(others, start=first)
 
     def true(self, reads: frozenset[str]) -> Array:
-        """The weight of each label, which is how much it counts in a weighted average."""
+        """The weight of the true labels, by which averages over labels are weighted."""
         if self.given is not None:
             return self.weights["instances"]
         if self.kind == "numeric":
@@ -420,7 +439,7 @@ class Statistics:
 
 
 def statistics_of(table: Table, sums: Mapping[str, Array]) -> Statistics:
-    """The statistics of a table, worked out from its sums."""
+    """The statistics of a table from its sums."""
     if table.given is not None:
         return _of_distributions(table.given, sums)
     if table.kind == "class":
@@ -430,7 +449,7 @@ def statistics_of(table: Table, sums: Mapping[str, Array]) -> Statistics:
 
 def _of_distributions(given: Given, sums: Mapping[str, Array]) -> Statistics:
     of_label, all_rows = sums["count" + ROWS].sum(axis=-1), sums["rows"]
-    # those that lack something, beside those of the label that is given
+    # incomplete rows count for every label that is given
     incomplete = all_rows - of_label.sum(axis=-1, keepdims=True)
     weights = {"count": sums["count"], "instances": sums["count"].sum(axis=-1)}
     rows = {"instances": of_label}
@@ -447,23 +466,31 @@ def _of_labels(sums: Mapping[str, Array]) -> Statistics:
     squares = _with_margins(sums, SQUARES) if "tp" + SQUARES in sums else None
     levels = rows["tp"].shape[1]
     # steps are counted only where a formula reads them
-    known = dict.fromkeys(_STEPS, np.full(rows["tp"].shape, np.nan)) | terms
-    known |= {"rank": np.arange(float(levels)), "label_count": np.full(levels, float(max(levels, _SMALLEST_COUNT)))}
-    of_rows = known | rows
+    common = dict.fromkeys(_STEPS, np.full(rows["tp"].shape, np.nan)) | terms
+    common["rank"] = np.arange(float(levels))
+    common["label_count"] = np.full(levels, float(max(levels, _SMALLEST_COUNT)))
+    of_rows = common | rows
     return Statistics(
-        "class", None, of_rows if weights is rows else known | weights, of_rows, weights["instances"],
-        rows["instances"], None if squares is None else known | squares, sums.get(HIDDEN),
-    )  # fmt: skip
+        kind="class",
+        given=None,
+        # one and the same object shows that there are no weights
+        weights=of_rows if weights is rows else common | weights,
+        rows=of_rows,
+        size=weights["instances"],
+        all_rows=rows["instances"],
+        squares=None if squares is None else common | squares,
+        hidden=sums.get(HIDDEN),
+    )
 
 
 def _with_margins(sums: Mapping[str, Array], suffix: str) -> dict[str, Array]:
     """The cells of the table of each label and their margins, as floats: products of large counts overflow integers."""
     names = [name for name in (*CELLS, *_STEPS) if name + suffix in sums]
-    known = {name: sums[name + suffix].astype(float) for name in names}
-    for margin, parts in _MARGINS.items():
-        first, *others = (known[name] for name in parts if name in known)
-        known[margin] = sum(others, start=first)
-    return known
+    counts = {name: sums[name + suffix].astype(float) for name in names}
+    for margin, cells in _MARGINS.items():
+        first, *others = (counts[name] for name in cells if name in counts)
+        counts[margin] = sum(others, start=first)
+    return counts
 
 
 def _of_scores(sums: Mapping[str, Array]) -> Statistics:
@@ -472,14 +499,13 @@ def _of_scores(sums: Mapping[str, Array]) -> Statistics:
     counted = ("positives", "negatives", "instances")
     others = {name for name in sums if name not in {*counted, "rows", "size"} and not name.endswith(ROWS)}
     weights = {name: sums[name] for name in (*counted, *others)}
-    levels = sums["instances"].shape[-1]
     # sums of scores are no numbers of rows
-    unknown = dict.fromkeys(others, np.full(sums["instances"].shape, np.nan))
-    rows = unknown | {name: sums[name + ROWS] for name in counted}
-    rank = {"rank": np.arange(float(levels))}
-    return Statistics(
-        "prob", None, weights | rank, rows | {"rank": np.full(levels, np.nan)}, sums["size"], sums["rows"]
-    )
+    rows = dict.fromkeys(others, np.full(sums["instances"].shape, np.nan))
+    rows |= {name: sums[name + ROWS] for name in counted}
+    levels = sums["instances"].shape[-1]
+    weights["rank"] = np.arange(float(levels))
+    rows["rank"] = np.full(levels, np.nan)
+    return Statistics("prob", None, weights, rows, sums["size"], sums["rows"])
 
 
 def _of_numbers(sums: Mapping[str, Array]) -> Statistics:
@@ -487,8 +513,8 @@ def _of_numbers(sums: Mapping[str, Array]) -> Statistics:
 
     weights = dict(sums)
     weight = sums["instances"]
-    least, most = (f"{end} {ACTUAL}" for end in ("least", "most"))
-    weights |= {"truth_minimum": sums[least], "truth_maximum": sums[most]}
+    weights["truth_minimum"] = sums[f"least {ACTUAL}"]
+    weights["truth_maximum"] = sums[f"most {ACTUAL}"]
     if "product" in sums:
         with np.errstate(all="ignore"):
             weights |= _moments(sums, weight)
@@ -501,16 +527,16 @@ def _moments(sums: Mapping[str, Array], weight: Array) -> dict[str, Array]:
     """Means, variation and covariation from sums about a centre."""
     import numpy as np
 
-    known: dict[str, Array] = {}
+    moments: dict[str, Array] = {}
     moved: dict[str, Array] = {}
     constant: dict[str, Booleans] = {}
     for name, number in (("truth", ACTUAL), ("estimate", PREDICTED)):
         moved[name] = sums[f"{name}_shift"] / weight
         constant[name] = sums[f"least {number}"] == sums[f"most {number}"]
         variation = (sums[f"{name}_square"] - moved[name] * sums[f"{name}_shift"]).clip(0)
-        known[f"{name}_mean"] = sums[f"{name}_centre"] + moved[name]
-        # what is constant has no spread at all, not one of rounding errors
-        known[f"{name}_variation"] = np.where(constant[name], 0.0, variation)
+        moments[f"{name}_mean"] = sums[f"{name}_centre"] + moved[name]
+        # constant numbers have no variation at all, not one of rounding errors
+        moments[f"{name}_variation"] = np.where(constant[name], 0.0, variation)
     product = sums["product"] - moved["truth"] * sums["estimate_shift"]
-    known["covariation"] = np.where(constant["truth"] | constant["estimate"], 0.0, product)
-    return known
+    moments["covariation"] = np.where(constant["truth"] | constant["estimate"], 0.0, product)
+    return moments

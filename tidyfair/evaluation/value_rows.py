@@ -1,4 +1,4 @@
-"""The values of formulas as rows: one for each metric of a spec, label and group cell, with its state."""
+"""The values of formulas as rows: one for each metric of a spec, label and group cell, with its status."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tidyfair.evaluation.states import NO_LEVEL, PART, STATES, UNDEFINED
+from tidyfair.errors import Status
+from tidyfair.evaluation.states import NO_LEVEL, PART, UNDEFINED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
-from tidyfair.evaluation.values import ZERO_DENOMINATOR
-from tidyfair.specs.aggregates import SUPPRESSED
 from tidyfair.specs.metric_specs import ALL_LABELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tidyfair.evaluation.evaluator import Asked
+    from tidyfair.evaluation.evaluator import RequestedFormula
     from tidyfair.evaluation.group_cells import GroupCells
     from tidyfair.evaluation.labels import Labels
     from tidyfair.evaluation.values import Values
@@ -27,24 +26,29 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-UNSEEN = "unseen_event"
-"""Why nothing has a value where the event that was asked for does not occur."""
 STATE = "state"
-"""The column of the state of each row as its index among `STATES`, or `UNDEFINED` for what has no value."""
+"""The column of the status of each row as the code of its `Status`, or `UNDEFINED`."""
 _INTEGERS = {
-    "spec": pl.Int32, PART: pl.Int8, GROUP_CELL: pl.Int32, LEVEL: pl.Int32, "metric": pl.Int32, "outer": pl.Int32,
-}  # fmt: skip
+    "spec": pl.Int32,
+    PART: pl.Int8,
+    GROUP_CELL: pl.Int32,
+    LEVEL: pl.Int32,
+    "metric": pl.Int32,
+    "outer": pl.Int32,
+}
+"""The columns of integers, with their dtypes in frames."""
 _COLUMNS = ("estimate", "n", "denominator", "weight", "size", "rows", "reason", "levels_left_out")
+"""The columns that all values have."""
 _BY_LABEL = ("one_vs_rest", ALL_LABELS)
 """Estimators that results show a label for."""
 
 
 class ValueRows:
-    """The values of all specs by column: as arrays for what only compares numbers, and as a frame."""
+    """The values of all specs by column: as arrays, and as a frame with texts, which is made when it is needed."""
 
     def __init__(self, arrays: Mapping[str, Array], frame: Callable[[], pl.DataFrame]) -> None:
         self._arrays = dict(arrays)
-        self._made_of_arrays = bool(arrays)
+        self._has_arrays = bool(arrays)
         self._frame = frame
 
     @classmethod
@@ -54,7 +58,7 @@ class ValueRows:
 
     @cached_property
     def frame(self) -> pl.DataFrame:
-        """The values with everything that is known of them."""
+        """All columns as a frame."""
         return self._frame()
 
     def array(self, name: str) -> Array:
@@ -64,18 +68,18 @@ class ValueRows:
         return self._arrays[name]
 
     def __contains__(self, name: str) -> bool:
-        """Whether there is a column of numbers that is not always there."""
-        return name in self._arrays or (not self._made_of_arrays and name in self.frame.columns)
+        """Check whether there is a column, of those that only some calls have."""
+        return name in self._arrays or (not self._has_arrays and name in self.frame.columns)
 
 
 def _codes_of(status: pl.Series) -> Integers:
-    """States as their index among `STATES`, or `UNDEFINED` for any other."""
-    known = {state: code for code, state in enumerate(STATES)}
-    return status.replace_strict(known, default=UNDEFINED, return_dtype=pl.Int64).to_numpy()
+    """Statuses as codes, and `UNDEFINED` for free text."""
+    codes = {known.value: known.code for known in Status}
+    return status.replace_strict(codes, default=UNDEFINED, return_dtype=pl.Int64).to_numpy()
 
 
 def value_rows(
-    asked: Sequence[Asked],
+    requested: Sequence[RequestedFormula],
     values: Mapping[tuple[Formula, str], Values],
     specs: Sequence[MetricSpec],
     group_cells: GroupCells,
@@ -84,18 +88,19 @@ def value_rows(
     na_rm: bool,
 ) -> ValueRows:
     """One row for each metric of a spec, label and group cell; values that are not compared are left out of it."""
-    runs = _Runs.of(asked, values, specs, group_cells)
+    runs = _Runs.of(requested, values, specs, group_cells)
     columns = _Columns(list(values.values()), runs.source)
-    min_n = runs.spread([specs[each.spec].min_n for each in asked])
+    min_n = runs.spread([specs[metric.spec].min_n for metric in requested])
     states = _States.of(columns, group_cells.excluded[runs.group_cell], min_n, na_rm=na_rm, unseen=labels.unseen)
-    formulas = {formula: number for number, formula in enumerate(dict.fromkeys(each.formula for each in asked))}
-    spec = runs.spread([each.spec for each in asked])
-    numbers = {
+    distinct = dict.fromkeys(metric.formula for metric in requested)
+    formula_index = {formula: index for index, formula in enumerate(distinct)}
+    spec = runs.spread([metric.spec for metric in requested])
+    arrays = {
         "spec": spec,
-        PART: runs.spread([each.part for each in asked]),
+        PART: runs.spread([metric.part for metric in requested]),
         GROUP_CELL: runs.group_cell,
-        LEVEL: _levels(asked, values, labels, runs),
-        "metric": runs.spread([formulas[each.formula] for each in asked]),
+        LEVEL: _levels(requested, values, labels, runs),
+        "metric": runs.spread([formula_index[metric.formula] for metric in requested]),
         "outer": group_cells.outer[runs.group_cell],
         STATE: states.codes,
         "estimate": states.compared,
@@ -106,111 +111,115 @@ def value_rows(
     extra = {name: columns[name] for name in columns.extra}
 
     def frame() -> pl.DataFrame:
+        integers = {name: pl.Series(arrays[name], dtype=dtype) for name, dtype in _INTEGERS.items()}
+        numbers = {name: _numbers(column) for name, column in extra.items()}
         return pl.DataFrame(
             {
-                **{name: pl.Series(numbers[name], dtype=dtype) for name, dtype in _INTEGERS.items()},
+                **integers,
                 "min_n": min_n,
-                "name": runs.spread_texts([each.name for each in asked]),
-                "estimator": runs.spread_texts([each.estimator for each in asked]),
+                "name": runs.spread_texts([metric.name for metric in requested]),
+                "estimator": runs.spread_texts([metric.estimator for metric in requested]),
                 "text": group_cells.text[runs.group_cell],
                 "excluded": states.excluded,
                 "status": states.texts,
                 "estimate": _numbers(states.compared),
                 "rate": _numbers(states.shown),
-                # what is left of a group says nothing about it
+                # rows beside suppressed cells say nothing about the size of a group
                 "n": _whole_numbers(columns["n"], states.suppressed),
                 "denominator": _whole_numbers(columns["denominator"], states.suppressed),
                 "about": _whole_numbers(columns["denominator"], None),
                 "rows": _whole_numbers(columns["rows"], None),
                 "weight": columns["weight"],
-                "size": _numbers(numbers["size"]),
-                "is_reference": numbers["is_reference"],
-                **{name: _numbers(column) for name, column in extra.items()},
+                "size": _numbers(arrays["size"]),
+                "is_reference": arrays["is_reference"],
+                **numbers,
             }
         )
 
-    return ValueRows(numbers | extra | {"n": _without(columns["n"], states.suppressed)}, frame)
+    return ValueRows(arrays | extra | {"n": _without(columns["n"], states.suppressed)}, frame)
 
 
 @dataclass(frozen=True, eq=False)
 class _Runs:
-    """The rows of a metric of a spec and label stand together, one for each group cell."""
+    """The rows of each metric of a spec: one for each label and group cell, in runs of consecutive rows."""
 
     group_cell: Integers
     """The group cell of each row."""
     source: Integers
-    """Its index among the values of all formulas, which stand one below the other, label by label."""
+    """The index of each row among the values of all formulas, which follow each other label by label."""
     label: Integers
-    """The index of its label among those of its formula."""
+    """The index of the label of each row among those of its formula."""
     sizes: list[int]
     """The number of rows of each metric of a spec."""
 
     @classmethod
     def of(
         cls,
-        asked: Sequence[Asked],
+        requested: Sequence[RequestedFormula],
         values: Mapping[tuple[Formula, str], Values],
         specs: Sequence[MetricSpec],
         group_cells: GroupCells,
     ) -> _Runs:
         import numpy as np
 
-        begins: dict[tuple[Formula, str], int] = {}
-        count, begin = len(group_cells.outer), 0
-        for key, each in values.items():
-            begins[key] = begin
-            begin += each.estimate.size
+        starts: dict[tuple[Formula, str], int] = {}
+        start = 0
+        for key, of_formula in values.items():
+            starts[key] = start
+            start += of_formula.estimate.size
+        count = len(group_cells.outer)
         group_cell: list[Integers] = []
         source: list[Integers] = []
         label: list[Integers] = []
-        for each in asked:
-            key = (each.formula, each.estimator)
-            first, size = group_cells.spans[specs[each.spec].by]
+        for metric in requested:
+            key = (metric.formula, metric.estimator)
+            first, size = group_cells.spans[specs[metric.spec].by]
             labels = values[key].estimate.shape[1]
-            # of distributions the labels of a group stand together, of everything else the groups of a label
-            shape = (size, labels) if each.formula.given is not None else (labels, size)
-            one, other = (axis.ravel() for axis in np.indices(shape))
-            group, of_label = (first + one, other) if each.formula.given is not None else (first + other, one)
-            group_cell.append(group)
-            source.append(begins[key] + of_label * count + group)
-            label.append(of_label)
-        sizes = [len(part) for part in group_cell]
+            if metric.formula.given is None:
+                own_label, own_group = np.indices((labels, size))
+            else:
+                # distributions have the labels of a group together, not the groups of a label
+                own_group, own_label = np.indices((size, labels))
+            group_cell.append(first + own_group.ravel())
+            label.append(own_label.ravel())
+            source.append(starts[key] + label[-1] * count + group_cell[-1])
+        sizes = [len(cells) for cells in group_cell]
         return cls(np.concatenate(group_cell), np.concatenate(source), np.concatenate(label), sizes)
 
     def spread(self, numbers: Sequence[int]) -> Integers:
-        """A number for each metric of a spec as one for each row."""
+        """The numbers of the metrics of specs, repeated for each row."""
         import numpy as np
 
         return np.repeat(np.array(numbers, dtype=np.int32), self.sizes)
 
     def spread_texts(self, texts: Sequence[str]) -> pl.Series:
-        """A text for each metric of a spec as one for each row."""
+        """The texts of the metrics of specs, repeated for each row."""
         return pl.Series(texts, dtype=pl.String)[self.spread(range(len(texts)))]
 
 
 class _Columns:
-    """What is known of the values of all rows; columns are put together when they are asked for."""
+    """The columns of the values of all rows, put together when they are needed."""
 
     def __init__(self, values: Sequence[Values], source: Integers) -> None:
         self._values = values
         self._source = source
-        self._known: dict[str, Array] = {}
+        self._columns: dict[str, Array] = {}
 
     @property
     def extra(self) -> list[str]:
-        """The names of the columns that are not always there."""
+        """The names of the columns that only some formulas have."""
         return list(dict.fromkeys(name for values in self._values for name in values.extra))
 
     def __getitem__(self, name: str) -> Array:
         import numpy as np
 
-        if name not in self._known:
-            parts = [self._part(values, name).T.ravel() for values in self._values]
-            self._known[name] = np.concatenate(parts)[self._source]
-        return self._known[name]
+        if name not in self._columns:
+            by_label = [self._of_formula(values, name).T.ravel() for values in self._values]
+            self._columns[name] = np.concatenate(by_label)[self._source]
+        return self._columns[name]
 
     @staticmethod
-    def _part(values: Values, name: str) -> Array:
+    def _of_formula(values: Values, name: str) -> Array:
         import numpy as np
 
         if name in _COLUMNS:
@@ -218,7 +227,7 @@ class _Columns:
         return values.extra.get(name, np.full(values.estimate.shape, np.nan))
 
     def reasons(self, rows: Integers) -> list[str]:
-        """Why some rows have no value."""
+        """The reasons why some rows have no value."""
         import numpy as np
 
         ends = np.cumsum([values.estimate.size for values in self._values])
@@ -232,39 +241,44 @@ class _Columns:
         return reasons.tolist()
 
     def any(self, name: str) -> bool:
-        """Whether a condition is met anywhere."""
+        """Check whether a column of masks holds anywhere."""
         return any(getattr(values, name).any() for values in self._values)
 
 
 def _levels(
-    asked: Sequence[Asked], values: Mapping[tuple[Formula, str], Values], labels: Labels, runs: _Runs
+    requested: Sequence[RequestedFormula],
+    values: Mapping[tuple[Formula, str], Values],
+    labels: Labels,
+    runs: _Runs,
 ) -> Integers:
-    """The label that each row is about, where there is one for each."""
+    """The label of each row, for metrics that results show a label for."""
     import numpy as np
 
-    read = {"truth": range(len(labels.values)), "estimate": range(len(labels.values))}
-    levels, start = np.full(len(runs.group_cell), NO_LEVEL, dtype=np.int32), 0
-    for each, size in zip(asked, runs.sizes, strict=True):
-        own = np.array(read.get(str(each.formula.given), labels.levels))
-        by_label = each.estimator in _BY_LABEL and values[each.formula, each.estimator].by_level
-        if by_label and each.formula.given != "nothing":
-            levels[start : start + size] = own[runs.label[start : start + size]]
+    levels = np.full(len(runs.group_cell), NO_LEVEL, dtype=np.int32)
+    start = 0
+    for metric, size in zip(requested, runs.sizes, strict=True):
+        given = metric.formula.given
+        by_label = metric.estimator in _BY_LABEL and values[metric.formula, metric.estimator].by_level
+        if by_label and given != "nothing":
+            # distributions are given a label of one side, whether it is an event or not
+            own = range(len(labels.values)) if given else labels.levels
+            levels[start : start + size] = np.array(own)[runs.label[start : start + size]]
         start += size
     return levels
 
 
 @dataclass(frozen=True, eq=False)
 class _States:
-    """Why rows have no value, or are not compared."""
+    """The statuses of rows, and the values that are left by them."""
 
     codes: Integers
-    """The state of each row as its index among `STATES`, or `UNDEFINED` for what has no value."""
+    """The status of each row as the code of its `Status`, or `UNDEFINED`."""
     undefined: Integers
     """The rows without a value."""
     reasons: list[str]
-    """Why these have none."""
+    """The reasons of rows without a value."""
     compared: Array
-    """The values that count where groups are compared; nan for the others."""
+    """The values that are compared; nan for the others."""
     shown: Array
     """The values of all groups whose size is not hidden."""
     suppressed: Booleans
@@ -274,33 +288,31 @@ class _States:
     def of(cls, columns: _Columns, excluded: Booleans, min_n: Integers, *, na_rm: bool, unseen: bool) -> _States:
         import numpy as np
 
-        nowhere = np.broadcast_to(np.array(False), excluded.shape)  # noqa: FBT003 - an array
-        # of an event that does not occur nothing is known, because it may be a slip
+        none = np.zeros(len(excluded), dtype=bool)
+        # an event that does not occur may be a slip, so that nothing has a value
         estimate = np.full(len(excluded), np.nan) if unseen else columns["estimate"]
         undefined = np.flatnonzero(np.isnan(estimate))
         reasons = columns.reasons(undefined)
         suppressed = np.zeros(len(excluded), dtype=bool)
-        suppressed[undefined] = [reason == SUPPRESSED for reason in reasons]
-        incomplete = nowhere if na_rm else columns["rows"] > columns["n"]
-        too_few = columns["denominator"] < min_n if min_n.any() else nowhere
-        codes = np.full(len(excluded), STATES.index("ok"), dtype=np.int8)
-        # of those that apply the last one counts
+        suppressed[undefined] = [reason == Status.SUPPRESSED.value for reason in reasons]
+        incomplete = none if na_rm else columns["rows"] > columns["n"]
+        too_few = columns["denominator"] < min_n if min_n.any() else none
+        codes = np.full(len(excluded), Status.OK.code, dtype=np.int8)
+        # the last status that applies counts
         if columns.any("levels_left_out"):
-            codes[columns["levels_left_out"]] = STATES.index("levels_left_out")
-        codes[np.isinf(estimate)] = STATES.index("infinite")
+            codes[columns["levels_left_out"]] = Status.LEVELS_LEFT_OUT.code
+        codes[np.isinf(estimate)] = Status.INFINITE.code
         codes[undefined] = UNDEFINED
-        codes[too_few] = STATES.index("below_min_n")
-        codes[suppressed] = STATES.index(SUPPRESSED)
-        codes[incomplete] = STATES.index("missing_values")
+        codes[too_few] = Status.BELOW_MIN_N.code
+        codes[suppressed] = Status.SUPPRESSED.code
+        codes[incomplete] = Status.MISSING_VALUES.code
         if unseen:
             codes[:] = UNDEFINED
-            reasons = [UNSEEN] * len(undefined)
+            reasons = [Status.UNSEEN_EVENT.value] * len(undefined)
         else:
-            without_rows = columns["n"][undefined] == 0
-            reasons = [
-                ZERO_DENOMINATOR if empty else reason for reason, empty in zip(reasons, without_rows, strict=True)
-            ]
-        codes[excluded] = STATES.index("left_out")
+            for index in np.flatnonzero(columns["n"][undefined] == 0):
+                reasons[index] = Status.ZERO_DENOMINATOR.value
+        codes[excluded] = Status.LEFT_OUT.code
         left_out = too_few | suppressed | incomplete | excluded
         return cls(
             codes=codes,
@@ -314,24 +326,25 @@ class _States:
 
     @property
     def texts(self) -> pl.Series:
-        """The state of each row in words."""
+        """The status of each row as results show it."""
         import numpy as np
 
-        texts = np.array([*STATES, ""], dtype=object)[self.codes]
+        texts = np.array([*(status.value for status in Status), ""], dtype=object)[self.codes]
         is_undefined = self.codes[self.undefined] == UNDEFINED
         texts[self.undefined[is_undefined]] = np.array(self.reasons, dtype=object)[is_undefined]
         return pl.Series(texts, dtype=pl.String)
 
 
 def _references(specs: Sequence[MetricSpec], group_cells: GroupCells, spec: Integers, group_cell: Integers) -> Booleans:
-    """Whether each row is of the group that the user named to be compared with."""
+    """The rows of groups that the user named as references, as a mask."""
     import numpy as np
 
     is_reference = np.zeros(len(group_cell), dtype=bool)
-    for number, each in enumerate(specs):
-        if each.by is not None and each.aggregate is not None and each.aggregate.reference is not None:
-            named = group_cells.find(each.by, each.aggregate.reference, each.name)
-            is_reference |= (spec == number) & np.isin(group_cell, named)
+    for index, member in enumerate(specs):
+        reference = member.aggregate.reference if member.aggregate else None
+        if member.by is not None and reference is not None:
+            named = group_cells.find(member.by, reference, member.name)
+            is_reference |= (spec == index) & np.isin(group_cell, named)
     return is_reference
 
 
@@ -344,11 +357,12 @@ def _whole_numbers(values: Array, hidden: Booleans | None) -> pl.Series:
     """Numbers of rows, null where they are hidden; as floats only where a formula counts parts of rows."""
     import numpy as np
 
-    known = np.where(np.isnan(values), 0, values)
-    whole = (
-        pl.Series(values, nan_to_null=True) if (known % 1).any() else pl.Series(values, nan_to_null=True).cast(pl.Int64)
-    )
-    return whole if hidden is None or not hidden.any() else whole.set(pl.Series(hidden), None)
+    numbers = pl.Series(values, nan_to_null=True)
+    if not (np.where(np.isnan(values), 0, values) % 1).any():
+        numbers = numbers.cast(pl.Int64)
+    if hidden is not None and hidden.any():
+        numbers = numbers.set(pl.Series(hidden), None)
+    return numbers
 
 
 def _without(values: Array, excluded: Booleans) -> Array:

@@ -1,4 +1,4 @@
-"""From statistics to values: formulas and averages over labels, as arrays of group cells by labels."""
+"""The values of formulas and their averages over labels, as arrays of group cells by labels."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tidyfair.errors import Status
 from tidyfair.evaluation.statistics import ONE_LABEL, Statistics
-from tidyfair.specs.aggregates import SUPPRESSED
 from tidyfair.specs.formulas import HAND_TILL, two_sides
 
 if TYPE_CHECKING:
@@ -18,12 +18,10 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-ZERO_DENOMINATOR = "zero_denominator"
-
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """The values of a formula, and what is known of the rows behind them: arrays of group cells by labels.
+    """The values of a formula and counts of their rows: arrays of group cells by labels.
 
     The second axis has one entry for all labels together, or one for each label that is read.
     """
@@ -40,13 +38,13 @@ class Values:
     rows: Array
     """The number of all rows."""
     reason: Array
-    """Why there is no value, where there is none."""
+    """The reasons why values are undefined, where they are."""
     levels_left_out: Booleans
-    """Whether an average leaves out labels without a value."""
+    """The averages that leave out labels without a value, as a mask."""
     by_level: bool
     """Whether there is a value for each label."""
     extra: Mapping[str, Array]
-    """Further columns: the effective number of rows, how far off values can be, what groups are compared with."""
+    """Further columns: the effective number of rows, bounds of errors, values of contexts."""
 
     def beside(self, name: str, column: Array) -> Values:
         """The same values with one more column."""
@@ -61,8 +59,8 @@ class OfRows:
     reasons: Mapping[str, Array]
 
 
-def one_below_the_other(parts: Sequence[tuple[OfRows, tuple[int, int]]]) -> OfRows:
-    """The values of several runs of group cells, each of a shape; nan where a formula was not asked for."""
+def stacked(parts: Sequence[tuple[OfRows, tuple[int, int]]]) -> OfRows:
+    """The values of several runs of group cells, with their shapes, as one; nan where a run lacks a formula."""
     import numpy as np
 
     numbers: dict[str, Array] = {}
@@ -76,56 +74,55 @@ def one_below_the_other(parts: Sequence[tuple[OfRows, tuple[int, int]]]) -> OfRo
     return OfRows(numbers, reasons)
 
 
-def evaluate(formula: Formula, estimator: str, known: Statistics, of_rows: OfRows) -> Values:
+def evaluate(formula: Formula, estimator: str, statistics: Statistics, of_rows: OfRows) -> Values:
     """The values of one formula in all group cells."""
     of_sums = formula.way == "sums"
-    values = _of_sums(formula, estimator, known) if of_sums else _of_rows(formula, known, of_rows)
+    values = _of_sums(formula, estimator, statistics) if of_sums else _of_rows(formula, statistics, of_rows)
     one_by_one = estimator in ONE_LABEL or formula.given is not None
     if formula.over_levels and not one_by_one:
         values = _first_level(values)
     elif not formula.over_levels and not one_by_one and estimator != "micro":
-        values = _average(values, formula, estimator, known.true(formula.reads))
-    values = _without_hidden(values, formula, known)
+        values = _average(values, formula, estimator, statistics.true(formula.reads))
+    values = _without_hidden(values, formula, statistics)
     return replace(values, by_level=one_by_one)
 
 
-def _of_sums(formula: Formula, estimator: str, known: Statistics) -> Values:
-    """The values of a formula over sums; of one over all labels, one for each that is read against the rest."""
+def _of_sums(formula: Formula, estimator: str, statistics: Statistics) -> Values:
+    """The values of a formula over sums, one for each level that is read."""
     micro = estimator == "micro" and not formula.over_levels
-    sums = _as_read(formula, estimator, known, "weights")
+    sums = _as_read(formula, estimator, statistics, "weights")
     value, counted = formula.on_sums(sums)
-    if known.rows is not known.weights:
-        counted = formula.denominator(_as_read(formula, estimator, known, "rows"))
-    values = _beside(formula, known, value, counted)
+    if statistics.rows is not statistics.weights:
+        counted = formula.denominator(_as_read(formula, estimator, statistics, "rows"))
+    values = _with_counts(formula, statistics, value, counted)
     if micro:
-        # rows are the same for all labels, their weight is added up as that of labels is
+        # rows are those of any label, but weights are summed over labels, like the statistics
         values = replace(_first_level(values), weight=values.weight.sum(axis=1, keepdims=True))
         values = replace(values, estimate=value, denominator=values.n if counted is None else counted)
-    if known.squares is not None:
-        squares = _as_read(formula, estimator, known, "squares")
+    if statistics.squares is not None:
+        squares = _as_read(formula, estimator, statistics, "squares")
         effective = formula.effective(sums, squares)
         if effective is not None:
             values = values.beside("effective", effective.reshape(values.estimate.shape))
     return values
 
 
-def _as_read(formula: Formula, estimator: str, known: Statistics, measure: Any) -> dict[str, Array]:
-    """The statistics as a formula reads them: label by label, from two sides, or added up over labels."""
-    sums = known.read(formula.reads, measure)
+def _as_read(formula: Formula, estimator: str, statistics: Statistics, measure: Any) -> dict[str, Array]:
+    """The statistics as a formula reads them: label by label, from two sides, or summed over labels."""
+    sums = statistics.read(formula.reads, measure)
     if formula.over_levels and estimator in ONE_LABEL and formula.kind == "class" and formula.given is None:
         return two_sides(sums, formula.all_sums)
     if estimator == "micro" and not formula.over_levels:
+        # statistics of the labels of the call, in one dimension, are the same for all groups
         return {
-            # what is about the labels of the call is the same for all groups
-            name: values[:1] if values.ndim == 1 else values.sum(axis=1, keepdims=True)
-            for name, values in sums.items()
+            name: values[:1] if values.ndim == 1 else values.sum(axis=1, keepdims=True) for name, values in sums.items()
         }
     return sums
 
 
-def _of_rows(formula: Formula, known: Statistics, of_rows: OfRows) -> Values:
-    """The values of a formula over rows, which are there already."""
-    values = _beside(formula, known, of_rows.numbers[formula.column], formula.denominator(known.rows))
+def _of_rows(formula: Formula, statistics: Statistics, of_rows: OfRows) -> Values:
+    """The values of a formula over rows, which have been computed before."""
+    values = _with_counts(formula, statistics, of_rows.numbers[formula.column], formula.denominator(statistics.rows))
     reasons = of_rows.reasons.get(formula.column)
     if reasons is None:
         return values
@@ -134,21 +131,23 @@ def _of_rows(formula: Formula, known: Statistics, of_rows: OfRows) -> Values:
     return replace(values, reason=np.where(reasons == None, formula.undefined, reasons))  # noqa: E711 - an array
 
 
-def _beside(formula: Formula, known: Statistics, estimate: Array, denominator: Array | None) -> Values:
-    """Values with what is known of the rows behind them."""
+def _with_counts(formula: Formula, statistics: Statistics, estimate: Array, denominator: Array | None) -> Values:
+    """Values with the counts of their rows."""
     import numpy as np
 
-    used, weight = known.used(formula.reads), known.weight(formula.reads)
+    used, weight = statistics.used(formula.reads), statistics.weight(formula.reads)
     shape = used.shape[:2]
-    used, weight = (rows.reshape(*shape, math.prod(rows.shape[2:]))[..., 0] for rows in (used, weight))
+    # both sides of a label have the same rows
+    used = used.reshape(*shape, math.prod(used.shape[2:]))[..., 0]
+    weight = weight.reshape(*shape, math.prod(weight.shape[2:]))[..., 0]
     estimate = _in_columns(estimate)
     return Values(
         estimate=estimate,
         n=used,
         denominator=used if denominator is None else _in_columns(denominator),
         weight=weight,
-        size=np.broadcast_to(_in_columns(known.size)[:, :1], shape),
-        rows=_by_label(known.all_rows, shape),
+        size=np.broadcast_to(_in_columns(statistics.size)[:, :1], shape),
+        rows=_by_label(statistics.all_rows, shape),
         reason=np.broadcast_to(np.array(formula.undefined, dtype=object), estimate.shape),
         levels_left_out=np.broadcast_to(np.array(False), estimate.shape),  # noqa: FBT003 - an array
         by_level=False,
@@ -157,7 +156,7 @@ def _beside(formula: Formula, known: Statistics, estimate: Array, denominator: A
 
 
 def _by_label(values: Array, shape: tuple[int, ...]) -> Array:
-    """Numbers of group cells beside those of each label."""
+    """Numbers of group cells, repeated for each label where there is one for all labels."""
     import numpy as np
 
     flat = _in_columns(values)
@@ -170,7 +169,7 @@ def _in_columns(values: Array) -> Array:
 
 
 def _first_level(values: Values) -> Values:
-    """The numbers of rows of the first label, where they are the same for all."""
+    """The values of the first label, where they are the same for all labels."""
     return replace(
         values,
         estimate=values.estimate[:, :1],
@@ -186,24 +185,24 @@ def _first_level(values: Values) -> Values:
 
 
 def _average(values: Values, formula: Formula, estimator: str, true: Array) -> Values:
-    """The mean over labels, each counting the same or as often as it is `true`.
+    """The mean over labels, weighted by the number of `true` labels or not at all.
 
-    Labels without a value are left out where the formula says so; else the mean has none, unless they weigh nothing.
+    Labels without a value are left out if the formula says so; else the mean is undefined, unless they have no weight.
     """
     import numpy as np
 
     weight = true if estimator == "macro_weighted" else np.ones(values.estimate.shape)
-    known = ~np.isnan(values.estimate)
-    counted = known & (weight > 0)
-    dispensable = known | (weight == 0)
+    defined = ~np.isnan(values.estimate)
+    counted = defined & (weight > 0)
+    dispensable = defined | (weight == 0)
     drops = formula.undefined_levels == "drop" or estimator == HAND_TILL
     complete = dispensable.all(axis=1) | drops
     with np.errstate(invalid="ignore"):
         total = np.where(counted, values.estimate * weight, 0.0).sum(axis=1)
         mean = total / np.where(counted, weight, 0.0).sum(axis=1)
-    # where every label has a value, none of them weighs anything
-    first = np.argmin(known, axis=1)
-    reason = np.where(known.all(axis=1), ZERO_DENOMINATOR, values.reason[np.arange(len(first)), first])
+    # a mean of labels that all have a value is undefined if all of them weigh nothing
+    first = np.argmin(defined, axis=1)
+    reason = np.where(defined.all(axis=1), Status.ZERO_DENOMINATOR.value, values.reason[np.arange(len(first)), first])
     averaged = _first_level(replace(values, denominator=values.n))
     return replace(
         averaged,
@@ -214,14 +213,14 @@ def _average(values: Values, formula: Formula, estimator: str, true: Array) -> V
     )
 
 
-def _without_hidden(values: Values, formula: Formula, known: Statistics) -> Values:
-    """No values where cells were left out on purpose, of the group or of what is read of other groups."""
+def _without_hidden(values: Values, formula: Formula, statistics: Statistics) -> Values:
+    """The values, undefined where cells were suppressed in a group or in other groups that a formula reads."""
     import numpy as np
 
-    sources = [known, *(known.beside[prefix] for prefix in formula.beyond)]
+    sources = [statistics, *(statistics.beside[prefix] for prefix in formula.beyond)]
     masks = [source.hidden[:, :1] > 0 for source in sources if source.hidden is not None]
     if not masks:
         return values
     hidden = np.broadcast_to(np.logical_or.reduce(masks), values.estimate.shape)
     estimate = np.where(hidden, np.nan, values.estimate)
-    return replace(values, estimate=estimate, reason=np.where(hidden, SUPPRESSED, values.reason))
+    return replace(values, estimate=estimate, reason=np.where(hidden, Status.SUPPRESSED.value, values.reason))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.rate_tests import RateCounts
@@ -176,8 +176,8 @@ class SubgroupSearch(_Audit):
             rate, rest = met / about, (held - met) / (total - about)
         status = np.select(
             [about == 0, about < self.min_n, about >= total],
-            ["zero_denominator", "below_min_n", "no_other_group"],
-            "ok",
+            [Status.ZERO_DENOMINATOR, Status.BELOW_MIN_N, Status.NO_OTHER_GROUP],
+            Status.OK,
         )
         columns = {
             ".metric": [self.metric.name] * len(met), ".subgroup": conjunctions.texts,
@@ -233,7 +233,7 @@ class LinearSubgroup(_Audit):
         known = there.denominator > 0
         about, met = there.denominator[known], there.numerator[known]
         if not len(about):
-            nobody = {".metric": self.metric.name, ".denominator": 0, ".share": 0.0, ".status": "zero_denominator"}
+            nobody = {".metric": self.metric.name, ".denominator": 0, ".share": 0.0, ".status": Status.ZERO_DENOMINATOR}
             return pl.DataFrame([nobody, nobody], schema=_SPLIT)
         overall = met.sum() / about.sum()
         points = there.keys.select(pl.all().cast(pl.Float64)).to_numpy()[known]
@@ -250,7 +250,7 @@ class LinearSubgroup(_Audit):
                     ".subgroup": _condition(slopes, middle, there.keys.columns, relation) if size else None,
                     ".estimate": rate, ".overall": overall,
                     ".violation": abs(rate - overall) * share if rate is not None else 0.0,
-                    ".denominator": int(size), ".share": share, ".status": "ok" if size else "nobody",
+                    ".denominator": int(size), ".share": share, ".status": Status.OK if size else Status.NOBODY,
                 }
             )  # fmt: skip
         return pl.DataFrame(rows, schema=_SPLIT)

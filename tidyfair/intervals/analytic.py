@@ -1,8 +1,8 @@
-"""How sure values are: intervals of what groups have, and of how far groups are apart.
+"""Intervals of the values of groups, and of comparisons between groups.
 
-A quantity of a group is a share of some rows, or an area under a curve, that is known with an error. Groups are
-independent of each other. A range over groups is never below zero and grows with their number, so that no interval
-of the range itself covers its truth where groups are equal; those of all pairs do.
+A quantity of a group is a share of some rows, or an area under a curve, with an error. Groups are independent of each
+other. A range over groups is never below zero and grows with their number, so that no interval of the range itself
+covers the truth where groups are equal; those of all pairs do.
 """
 
 from __future__ import annotations
@@ -44,59 +44,59 @@ __all__: list[str] = []
 
 Kind: TypeAlias = Literal["share", "area", "estimated"]
 FEW = 15
-"""With fewer of a class the normal approximation of an area is not to be trusted."""
+"""With fewer rows of a class the normal approximation of an area is not used."""
 _MANY_GROUPS = 200
 _NORMAL = 10_000
-"""Counts that vary by so much, squared, are normal to three digits."""
+"""Counts with a larger variance are normal to three digits."""
 _ROUNDED_UP = 1.001
-"""What makes up for the rounding of numbers of half the width."""
+"""The factor that makes up for the rounding of single-precision numbers."""
 _PROBES = ((3, 5, 2, 7, 1, 4, 6, 2, 3), (1, 8, 9, 2, 5, 3, 2, 7, 4))
 
 
 @dataclass(frozen=True)
 class Share:
-    """What a rate is: which cells of the table of truth and estimate it is among, and in which of them it holds."""
+    """The definition of a rate: the cells of the table of its denominator, and those of its numerator."""
 
     among: frozenset[str]
     holds: frozenset[str]
 
     @property
     def misses(self) -> frozenset[str]:
-        """In which of them it does not hold."""
+        """The cells of the denominator that are not in the numerator."""
         return self.among - self.holds
 
 
 @lru_cache(maxsize=1024)
 def share_of(formula: Formula) -> Share | None:
     """The share that a formula is, found by trying it on tables; None if it is something else."""
-    found, rows = _tried(formula)
+    values, rows = _on_probes(formula)
     among = {name for name, count in zip(CELLS, rows, strict=False) if count}
-    holds = {name for name, value in zip(CELLS, found, strict=False) if value}
-    known = {*found[: len(CELLS)], *rows[: len(CELLS)]} <= {None, 0, 1}
-    for value, size, probe in zip(found[len(CELLS) :], rows[len(CELLS) :], _PROBES, strict=False):
-        all_of_them, hits = _counted(probe, among), _counted(probe, holds)
-        known = known and bool(size) and size == all_of_them and math.isclose(value or 0.0, hits / all_of_them)
-    return Share(frozenset(among), frozenset(holds)) if known and among else None
+    holds = {name for name, value in zip(CELLS, values, strict=False) if value}
+    is_share = {*values[: len(CELLS)], *rows[: len(CELLS)]} <= {None, 0, 1}
+    for value, size, probe in zip(values[len(CELLS) :], rows[len(CELLS) :], _PROBES, strict=False):
+        all_of_them, hits = _count(probe, among), _count(probe, holds)
+        is_share = is_share and bool(size) and size == all_of_them and math.isclose(value or 0.0, hits / all_of_them)
+    return Share(frozenset(among), frozenset(holds)) if is_share and among else None
 
 
 @lru_cache(maxsize=1024)
 def odds_of(formula: Formula) -> Share | None:
     """The share whose odds a formula is, such as false negatives among errors; None if it is something else."""
-    found, rows = _tried(formula)
+    values, rows = _on_probes(formula)
     below = {name for name, count in zip(CELLS, rows, strict=False) if count}
     others = [name for name in ("tp", "fp", "fn", "tn") if name not in below]
     for size in range(1, len(others) + 1) if below else ():
         for above in itertools.combinations(others, size):
-            odds = [_counted(probe, above) / _counted(probe, below) for probe in _PROBES]
-            if all(map(math.isclose, odds, [value or 0.0 for value in found[len(CELLS) :]])):
+            odds = [_count(probe, above) / _count(probe, below) for probe in _PROBES]
+            if all(map(math.isclose, odds, [value or 0.0 for value in values[len(CELLS) :]])):
                 return Share(frozenset(below | {*above}), frozenset(above))
     return None
 
 
-def _tried(formula: Formula) -> tuple[list[float | None], list[float | None]]:
+def _on_probes(formula: Formula) -> tuple[list[float | None], list[float | None]]:
     """The values and denominators of a formula on a table with each cell alone, and on the probes.
 
-    None are there of what is not a rate of counts of labels.
+    Both are empty if it is not a rate of counts of labels.
     """
     import numpy as np
 
@@ -112,7 +112,7 @@ def _tried(formula: Formula) -> tuple[list[float | None], list[float | None]]:
     return estimates, values.denominator[:, 0].tolist()
 
 
-def _counted(probe: Sequence[int], cells: Collection[str]) -> int:
+def _count(probe: Sequence[int], cells: Collection[str]) -> int:
     return sum(count for name, count in zip(CELLS, probe, strict=True) if name in cells)
 
 
@@ -171,13 +171,13 @@ class Quantities:
 
     @property
     def methods(self) -> list[str]:
-        """How the `limits` of each are found."""
+        """The names of the methods of `limits`."""
         if self.kind == "area":
             return ["delong" if normal else "newcombe" for normal in self._normal()]
         return ["wilson" if self.kind == "share" else "bootstrap"] * len(self)
 
     def limits(self, z: float) -> Limits:
-        """Limits of each, at so many standard errors."""
+        """Limits of all quantities, at so many standard errors."""
         import numpy as np
 
         if self.kind == "share":
@@ -196,12 +196,12 @@ class Quantities:
         return enough & (self.value > 0) & (self.value < 1) & (self.error > 0)
 
     def logarithms(self, z: float) -> tuple[Floats, Limits]:
-        """The logarithm of each, and limits of it; of none of all it is that of half a row more."""
+        """The logarithms and their limits; zero counts get a continuity correction of half a row."""
         import numpy as np
 
         if self.kind == "estimated":
             low, high = np.maximum(self.value - z * self.below, 0), self.value + z * self.above
-            # of a value of 0 half of what it may be
+            # a value of 0 counts as half of its upper limit
             value = np.where(self.value > 0, self.value, high / 2)
             with np.errstate(divide="ignore", invalid="ignore"):
                 middle, half = np.log(value), z * self.error / value
@@ -213,10 +213,10 @@ class Quantities:
             return np.log(value), (np.log(lower), np.log(np.maximum(upper, value)))
 
     def deviates(self, times: int, random: np.random.Generator, *, logarithm: bool) -> tuple[Floats, Floats]:
-        """How far estimates fall from the truth by chance, `times` over, and the variance that is estimated with each.
+        """Deviations of estimates from the truth by chance, `times` over, and their estimated variances.
 
-        The truth is taken to be what was found, drawn a little to the middle. Group by group, in half the width, so
-        that what is compared stays in the cache.
+        The truth is taken to be the estimate, shrunk a little to the middle. Groups are rows of single-precision
+        arrays, so that those that are compared stay in the cache.
         """
         import numpy as np
 
@@ -236,7 +236,7 @@ class Quantities:
             drawn = np.ascontiguousarray(hits.T, dtype=np.float32)
             drawn += 0.5
             drawn /= (rows + 1).astype(np.float32)[:, None]
-        middle, rows = (each.astype(np.float32)[:, None] for each in (middle, rows))
+        middle, rows = (numbers.astype(np.float32)[:, None] for numbers in (middle, rows))
         variance = 1 - drawn
         if logarithm:
             variance /= drawn
@@ -250,7 +250,7 @@ class Quantities:
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval, and how it was found."""
+    """An interval and the name of its method."""
 
     lower: float
     upper: float
@@ -259,7 +259,7 @@ class Interval:
 
 
 def limits_of(quantities: Quantities, level: float, *, exact: bool = False) -> list[Interval]:
-    """An interval of each quantity."""
+    """The intervals of all quantities."""
     z = z_value(level)
     if exact and quantities.kind == "share":
         lower, upper = clopper_pearson(quantities.value, quantities.rows, level)
@@ -267,7 +267,7 @@ def limits_of(quantities: Quantities, level: float, *, exact: bool = False) -> l
     else:
         (lower, upper), methods = quantities.limits(z), quantities.methods
     ends = zip(lower.tolist(), upper.tolist(), quantities.error.tolist(), methods, strict=True)
-    return [Interval(*each) for each in ends]
+    return [Interval(*columns) for columns in ends]
 
 
 def compared(
@@ -279,10 +279,10 @@ def compared(
     times: int,
     random: np.random.Generator,
 ) -> Interval | None:
-    """An interval of an aggregate of the groups of one or more families (metrics, labels); None if none is known.
+    """The interval of an aggregate of the groups of one or more families (metrics, labels); None if there is none.
 
-    `references` are the places of the groups that others are compared with. Where the aggregate is the worst of the
-    families all their pairs count.
+    `references` are the indices of the groups that others are compared with. If the aggregate is the worst of the
+    families, all their pairs count.
     """
     import numpy as np
 
@@ -295,8 +295,8 @@ def compared(
     if many and all(reference is None for reference in references):
         return _bands(families, aggregate, level)
     pairs = [_pairs(len(family), reference) for family, reference in zip(families, references, strict=True)]
-    known = all(len(one) for one, _ in pairs)
-    if not known:
+    have_pairs = all(len(one) for one, _ in pairs)
+    if not have_pairs:
         return None
     if len(families) == 1 and len(pairs[0][0]) == 1:
         return _pair(families[0], pairs[0], aggregate, z_value(level))
@@ -307,7 +307,7 @@ def _range(
     families: Sequence[Quantities], references: Sequence[int | None], pairs: Sequence[tuple[Floats, Floats]],
     aggregate: Contrast, level: float, times: int, random: np.random.Generator,
 ) -> Interval | None:  # fmt: skip
-    """The interval of the largest contrast of any pair: its lower end for all pairs at once, its upper end for each."""
+    """The interval of the largest contrast of any pair: its lower end is simultaneous, its upper end pairwise."""
     z, logarithm = z_value(level), aggregate.is_relative
     q = _largest_deviation(families, references, (1 + level) / 2, times, random, logarithm=logarithm)
     lowest, highest = [0.0], [0.0]
@@ -322,7 +322,7 @@ def _range(
 
 
 def _bands(families: Sequence[Quantities], aggregate: Contrast, level: float) -> Interval:
-    """The same for so many groups that bands of all of them at once are hardly wider, and pairs too many to look at."""
+    """The same for very many groups, from simultaneous limits of all groups, which are hardly wider then."""
     z, lower, upper = z_value(level), 0.0, 0.0
     q = z_value(level ** (1 / sum(map(len, families))))
     for family in families:
@@ -343,7 +343,7 @@ def _of_range(families: Sequence[Quantities], aggregate: Contrast, lower: float,
 
 
 def _pairs(count: int, reference: int | None) -> tuple[Floats, Floats]:
-    """The places of the groups of each pair."""
+    """The indices of the groups of all pairs."""
     import numpy as np
 
     if reference is None:
@@ -353,7 +353,7 @@ def _pairs(count: int, reference: int | None) -> tuple[Floats, Floats]:
 
 
 def _ends(family: Quantities, one: Floats, other: Floats, z: float, *, logarithm: bool) -> Limits:
-    """Limits of the difference of each pair, or of that of their logarithms."""
+    """Limits of the differences of pairs, or of those of their logarithms."""
     value, (low, high) = family.logarithms(z) if logarithm else (family.value, family.limits(z))
     return difference_limits(value[one], (low[one], high[one]), value[other], (low[other], high[other]))
 
@@ -388,35 +388,37 @@ def _largest_deviation(
 ) -> float:  # fmt: skip
     """The quantile of the largest deviation of any pair, in standard errors, by chance alone.
 
-    Most draws are far below it, which bounds of each of them tell, so that their pairs need not be looked at.
+    Bounds show that most draws are far below it, so that their pairs need not be compared.
     """
     import numpy as np
 
     drawn = [family.deviates(times, random, logarithm=logarithm) for family in families]
     least, most = np.zeros(times, dtype=np.float32), np.full(times, np.inf, dtype=np.float32)
     if all(reference is None for reference in references):
-        bounds = [_bounds(*each) for each in drawn]
-        least, most = (np.fmax.reduce([each[side] for each in bounds], axis=0) for side in (0, 1))
-    near = np.flatnonzero(most >= np.partition(least, place := int(share * (times - 1)))[place])
+        bounds = [_bounds(away, variance) for away, variance in drawn]
+        least, most = (np.fmax.reduce([of_family[side] for of_family in bounds], axis=0) for side in (0, 1))
+    rank = int(share * (times - 1))
+    near = np.flatnonzero(most >= np.partition(least, rank)[rank])
     for (away, variance), reference in zip(drawn, references, strict=True):
-        mine, its = away[:, near], variance[:, near]
+        own, own_variance = away[:, near], variance[:, near]
         largest = np.zeros(len(near), dtype=np.float32)
-        for one in range(len(mine)) if reference is None else [reference]:
+        for one in range(len(own)) if reference is None else [reference]:
             others = slice(one + 1 if reference is None else 0, None)
-            if len(mine[others]):
-                np.fmax(largest, np.fmax.reduce(_squared(mine[others], its[others], mine[one], its[one])), out=largest)
+            if len(own[others]):
+                squared = _squared(own[others], own_variance[others], own[one], own_variance[one])
+                np.fmax(largest, np.fmax.reduce(squared), out=largest)
         least[near] = np.fmax(least[near], largest)
     return float(np.sqrt(np.quantile(least, share)))
 
 
 def _bounds(away: Floats, variance: Floats) -> Limits:
-    """What the largest squared distance of two groups is at least, and at most, in each draw."""
+    """Lower and upper bounds of the largest squared distance of two groups in each draw."""
     import numpy as np
 
     with np.errstate(divide="ignore", invalid="ignore"):
         errors = np.nan_to_num(away / np.sqrt(variance), nan=0.0)
     ends = [errors.argmax(axis=0)[None], errors.argmin(axis=0)[None]]
-    sides = [np.take_along_axis(each, end, axis=0)[0] for end in ends for each in (away, variance, errors)]
+    sides = [np.take_along_axis(values, end, axis=0)[0] for end in ends for values in (away, variance, errors)]
     least = _squared(sides[0], sides[1], sides[3], sides[4])
     # by the inequality of Cauchy and Schwarz, and a little more for rounding
     most = np.maximum(sides[2], 0) ** 2 + np.minimum(sides[5], 0) ** 2
@@ -424,7 +426,7 @@ def _bounds(away: Floats, variance: Floats) -> Limits:
 
 
 def _squared(away: Floats, variance: Floats, other: Floats, other_variance: Floats) -> Floats:
-    """The squared distance of groups, in that of standard errors."""
+    """The squared distance of groups, in standard errors."""
     import numpy as np
 
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -439,6 +441,6 @@ def _extreme(families: Sequence[Quantities], aggregate: Extreme, level: float) -
     if len(families) > 1:
         return None
     (family,) = families
-    each = level ** (1 / max(1, len(family)))
-    low, high = family.limits(z_value(each))
+    level_of_group = level ** (1 / max(1, len(family)))
+    low, high = family.limits(z_value(level_of_group))
     return Interval(aggregate.extreme(low.tolist()), aggregate.extreme(high.tolist()), math.nan, "simultaneous")

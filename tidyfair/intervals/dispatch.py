@@ -1,4 +1,4 @@
-"""What an interval adds to a call: the limits of every value, in closed form where there is one, else by replicates."""
+"""The intervals of a call: limits of all values, in closed form where there is one, else by replicates."""
 
 from __future__ import annotations
 
@@ -49,89 +49,89 @@ _SCHEMA: dict[str, Any] = dict(zip(INTERVAL, (pl.Float64, pl.Float64, pl.Float64
 
 
 _VALUE = ["name", "estimator", "min_n", "group_cell", LEVEL]
-"""What says which value a row is about, whatever asks for it."""
+"""The columns that identify a value, for all specs that need it."""
 _REACH: dict[str, Any] = {ALIKE: pl.Boolean, LOW: pl.Float64, HIGH: pl.Float64, "z": pl.Float64}
 _BY_REPLICATES = ("auto", "bootstrap")
 
 
 def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, options: Options) -> pl.DataFrame:
-    """The values of groups with an interval of each."""
+    """The values of groups with their intervals."""
     evaluated = evaluated.with_rows(with_lone(tally, evaluated))
     rows = evaluated.rows.unique(_VALUE, keep="first", maintain_order=True)
-    found: list[Interval | None] = [None] * len(rows)
-    left = set[int]()
-    for (number, name), part in rows.with_row_index("place").group_by("spec", "name", maintain_order=True):
+    intervals: list[Interval | None] = [None] * len(rows)
+    without_form = set[int]()
+    for (number, name), part in rows.with_row_index("index").group_by("spec", "name", maintain_order=True):
         spec = evaluated.specs[int(str(number))]
-        formula = next(each for metric, each in spec.formulas if metric == name)
+        formula = next(formula for metric, formula in spec.formulas if metric == name)
         kind = _kind(tally, formula, part["estimator"][0], options)
         if kind is None:
-            left.add(int(str(number)))
+            without_form.add(int(str(number)))
             continue
         valued = part.filter(pl.col("estimate").is_not_null())
         exact = options.interval == "exact"
-        each = limits_of(Quantities.of(kind, valued), options.conf_level, exact=exact)
-        for place, interval in zip(valued["place"], each, strict=True):
-            found[place] = interval
-    specs = [spec for number, spec in enumerate(evaluated.specs) if number in left]
-    rows = _with_reach(tally, evaluated, dict.fromkeys(left, z_value(options.conf_level)), options)
+        limits = limits_of(Quantities.of(kind, valued), options.conf_level, exact=exact)
+        for index, interval in zip(valued["index"], limits, strict=True):
+            intervals[index] = interval
+    specs = [spec for number, spec in enumerate(evaluated.specs) if number in without_form]
+    rows = _with_reach(tally, evaluated, dict.fromkeys(without_form, z_value(options.conf_level)), options)
     rows = rows.unique(_VALUE, keep="first", maintain_order=True)
-    known = rows.select(LOW, HIGH, pl.col("lone") | pl.col(ALIKE))
-    table = _beside(groups, found, tally, specs, options, tidy_groups, known)
+    reach = rows.select(LOW, HIGH, pl.col("lone") | pl.col(ALIKE))
+    table = _beside(groups, intervals, tally, specs, options, tidy_groups, reach)
     return _without_ends_of_distances(table, evaluated.specs, options)
 
 
 def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, options: Options) -> pl.DataFrame:
-    """Results with an interval of each, one row for each spec and outer group in this order."""
+    """Results with their intervals, one row for each spec and outer group in this order."""
     outers = len(evaluated.group_cells.outer_keys)
-    ways = _Ways.of(tally, evaluated, options)
-    rows = _with_reach(tally, evaluated, ways.reached(options.conf_level), options)
+    methods = _Methods.of(tally, evaluated, options)
+    rows = _with_reach(tally, evaluated, methods.reached(options.conf_level), options)
     rows = rows.filter(pl.col("estimate").is_not_null())
     lone = lone_results(tally, evaluated) | _with_some(rows.filter(ALIKE), len(results), outers)
-    rows = _with_deviations(tally, evaluated.with_rows(rows), [*ways.paired, *ways.estimated], options)
-    found: list[Interval | None] = [None] * len(results)
+    rows = _with_deviations(tally, evaluated.with_rows(rows), [*methods.paired, *methods.estimated], options)
+    intervals: list[Interval | None] = [None] * len(results)
     ends: list[tuple[float | None, float | None]] = [(None, None)] * len(results)
-    for number, form in ways.forms.items():
+    for number, form in methods.forms.items():
         spec = evaluated.specs[number]
         for (outer,), part in rows.filter(spec=number).group_by("outer", maintain_order=True):
-            place = number * outers + int(str(outer))
+            index = number * outers + int(str(outer))
             drawn = form is None or _is_drawn(spec, part)
-            if results[".estimate"][place] is None or (lone[place] and (drawn or number in ways.paired)):
+            if results[".estimate"][index] is None or (lone[index] and (drawn or number in methods.paired)):
                 continue
             if form is None or drawn:
-                ends[place] = filled_result(evaluated, part)
+                ends[index] = filled_result(evaluated, part)
                 continue
-            about = f"{spec.name} {spec.by and spec.by.text} {outer}"
-            compared_metrics = _without_metrics(part, results[".metrics_left_out"][place])
-            found[place] = form(compared_metrics, generator(options.seed, about))
-    left = [spec for number, spec in enumerate(evaluated.specs) if number in ways.drawn]
+            label = f"{spec.name} {spec.by and spec.by.text} {outer}"
+            compared_metrics = _without_metrics(part, results[".metrics_left_out"][index])
+            intervals[index] = form(compared_metrics, generator(options.seed, label))
+    drawn_specs = [spec for number, spec in enumerate(evaluated.specs) if number in methods.drawn]
     schema: Any = {LOW: pl.Float64, HIGH: pl.Float64}
-    known = pl.DataFrame(ends, schema, orient="row").with_columns(lone=lone)
-    table = _beside(results, found, tally, left, options, results_of, known)
+    reach = pl.DataFrame(ends, schema, orient="row").with_columns(lone=lone)
+    table = _beside(results, intervals, tally, drawn_specs, options, results_of, reach)
     table = _without_ends_of_distances(table, evaluated.specs, options)
-    banded = rows.filter(pl.col("spec").is_in(ways.in_bands))
-    return _with_bands(table, tally, evaluated, banded, options) if ways.in_bands else table
+    banded = rows.filter(pl.col("spec").is_in(methods.in_bands))
+    return _with_bands(table, tally, evaluated, banded, options) if methods.in_bands else table
 
 
 @dataclass(frozen=True)
-class _Ways:
-    """How the intervals of specs are found, by their numbers."""
+class _Methods:
+    """The methods for the intervals of specs, which are given by their numbers."""
 
     forms: dict[int, _Form | None]
-    """From the values of groups, where these are enough."""
+    """Specs with an interval from the values of groups, and its function; None for all others."""
     paired: list[int]
-    """Of those, from the errors that replicates show of the values."""
+    """Specs of these whose values have errors from replicates."""
     in_bands: list[int]
-    """From replicates, and from limits of all groups at once."""
+    """Specs with intervals from replicates that are widened to simultaneous limits of all groups."""
     estimated: list[int]
-    """Of those in bands, which have these limits from replicates too."""
+    """Specs of these whose simultaneous limits have errors from replicates."""
     drawn: list[int]
-    """From replicates, for some outer group."""
+    """Specs with intervals from replicates in some outer group."""
     groups: dict[int, int]
-    """How many groups are compared at most."""
+    """The largest number of groups that are compared."""
 
     @classmethod
-    def of(cls, tally: Tally, evaluated: Evaluated, options: Options) -> _Ways:
-        """Find out how."""
+    def of(cls, tally: Tally, evaluated: Evaluated, options: Options) -> _Methods:
+        """Choose the methods."""
         forms: dict[int, _Form | None] = {}
         groups: dict[int, int] = {}
         paired, in_bands, estimated, drawn = (list[int]() for _ in range(4))
@@ -140,7 +140,7 @@ class _Ways:
             parts = [part for _, part in rows.group_by("outer")]
             groups[number] = max((part[GROUP_CELL].n_unique() for part in parts), default=1)
             forms[number] = _closed_form(tally, spec, rows, options)
-            # a range of what has no closed form is that of all pairs too, whose errors replicates tell
+            # a range of values without a closed form follows from pairs as well, with errors from replicates
             if forms[number] is None and _is_paired(spec, rows, options):
                 paired.append(number)
                 forms[number] = _of_pairs(spec, options)
@@ -152,7 +152,7 @@ class _Ways:
         return cls(forms, paired, in_bands, estimated, drawn, groups)
 
     def reached(self, level: float) -> dict[int, float]:
-        """At how many standard errors empty cells are filled, where there are replicates; for all groups at once."""
+        """The standard errors at which empty cells are filled, by spec; more for limits of all groups at once."""
         at_once = {number: z_value(level ** (1 / self.groups[number])) for number in (*self.paired, *self.estimated)}
         return {**dict.fromkeys(self.drawn, z_value(level)), **at_once}
 
@@ -165,23 +165,23 @@ def _without_metrics(rows: pl.DataFrame, left_out: pl.Series) -> pl.DataFrame:
 
 
 def _with_some(rows: pl.DataFrame, length: int, outers: int) -> pl.Series:
-    """Whether each result is among those that some rows are about."""
-    places = rows.select(pl.col("spec") * outers + pl.col("outer")).to_series()
-    return pl.int_range(length, eager=True).is_in(places.unique().implode())
+    """A mask of the results that some rows belong to."""
+    indices = rows.select(pl.col("spec") * outers + pl.col("outer")).to_series()
+    return pl.int_range(length, eager=True).is_in(indices.unique().implode())
 
 
 def _with_reach(tally: Tally, evaluated: Evaluated, levels: Mapping[int, float], options: Options) -> pl.DataFrame:
-    """The rows of values and, for some specs, what replicates do not tell of them.
+    """The rows of values and, for some specs, how far empty cells may move them, which replicates do not show.
 
-    `levels` says at how many standard errors empty cells are filled. Values are `alike` if all replicates have the
-    same, and whatever is in empty cells does not change it.
+    `levels` are the standard errors at which empty cells are filled. Values are `alike` if all replicates have the
+    same value, and filled cells do not change it.
     """
     value, low, high = (pl.col(name) for name in ("estimate", LOW, HIGH))
     if levels and options.interval in _BY_REPLICATES:
-        known = _reach_of(tally, evaluated, levels, options)
+        reach = _reach_of(tally, evaluated, levels, options)
     else:
-        known = pl.DataFrame(schema={"spec": pl.Int32, **evaluated.rows.select(_VALUE).schema, **_REACH})
-    rows = evaluated.rows.join(known, on=["spec", *_VALUE], how="left", nulls_equal=True, maintain_order="left")
+        reach = pl.DataFrame(schema={"spec": pl.Int32, **evaluated.rows.select(_VALUE).schema, **_REACH})
+    rows = evaluated.rows.join(reach, on=["spec", *_VALUE], how="left", nulls_equal=True, maintain_order="left")
     near = ROUNDED * value.abs()
     return (
         rows.with_columns(
@@ -198,80 +198,80 @@ def _with_reach(tally: Tally, evaluated: Evaluated, levels: Mapping[int, float],
 
 
 def _reach_of(tally: Tally, evaluated: Evaluated, levels: Mapping[int, float], options: Options) -> pl.DataFrame:
-    """What replicates do not tell of the values of some specs, by what the rows of these are about."""
+    """The ends to which empty cells may move the values of some specs, and `ALIKE` for equal replicates."""
     specs = {number: evaluated.specs[number] for number in levels}
     same = alike(tally, list(specs.values()), options)
     parts = list[pl.DataFrame]()
     for z in dict.fromkeys(levels.values()):
-        mine = [number for number, level in levels.items() if level == z]
-        filled = filled_groups(tally, [specs[number] for number in mine], options, z)
-        parts += [_of_values(evaluated, number, same, filled).with_columns(z=z) for number in mine]
+        own = [number for number, level in levels.items() if level == z]
+        filled = filled_groups(tally, [specs[number] for number in own], options, z)
+        parts += [_of_values(evaluated, number, same, filled).with_columns(z=z) for number in own]
     return pl.concat(parts).select("spec", *_VALUE, *_REACH)
 
 
 def _of_values(evaluated: Evaluated, number: int, *tables: pl.DataFrame) -> pl.DataFrame:
-    """The values of a spec by what they are about, with what tables know of their groups under other keys."""
+    """The values of a spec by the columns that identify them, with the columns that tables have of their groups."""
     rows = evaluated.rows.filter(spec=number)
     groups = tidy_groups(evaluated.with_rows(rows))
-    about = rows.unique(_VALUE, keep="first", maintain_order=True).select("spec", *_VALUE)
+    values = rows.unique(_VALUE, keep="first", maintain_order=True).select("spec", *_VALUE)
     for table in tables:
         keys = [name for name in groups.columns if name in table.columns]
-        found = groups.select(keys).join(table, on=keys, how="left", nulls_equal=True, maintain_order="left")
-        about = about.hstack(found.drop(keys))
-    return about
+        matched = groups.select(keys).join(table, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        values = values.hstack(matched.drop(keys))
+    return values
 
 
 def _with_bands(
     table: pl.DataFrame, tally: Tally, evaluated: Evaluated, rows: pl.DataFrame, options: Options
 ) -> pl.DataFrame:
-    """Results with the limits of distances that replicates do not tell, or tell too well where rows are few."""
+    """Results with simultaneous limits of distances, which replicates do not give, or too narrowly for few rows."""
     ends = {name: table[name].to_list() for name in (".lower", ".upper", ".method")}
     for (number, outer), part in rows.group_by("spec", "outer", maintain_order=True):
         spec = evaluated.specs[int(str(number))]
-        place = int(str(number)) * len(evaluated.group_cells.outer_keys) + int(str(outer))
-        if ends[".method"][place] is None or part[LEVEL].n_unique() > 1:
+        index = int(str(number)) * len(evaluated.group_cells.outer_keys) + int(str(outer))
+        if ends[".method"][index] is None or part[LEVEL].n_unique() > 1:
             continue
         family = Quantities.of(_kind_of(tally, spec, part, options), part)
         limits = band_limits(evaluated, part, family, options.conf_level)
         if limits is None:
             continue
-        beside = [table[".estimate"][place], ends[".lower"][place], ends[".upper"][place]]
-        known = [each for each in (*beside, *limits) if each is not None]
-        ends[".lower"][place], ends[".upper"][place] = min(known), max(known)
-        ends[".method"][place] = f"{ends['.method'][place].partition(',')[0]}, simultaneous"
-    return table.with_columns(pl.Series(name, each, dtype=table[name].dtype) for name, each in ends.items())
+        own = [table[".estimate"][index], ends[".lower"][index], ends[".upper"][index]]
+        bounds = [end for end in (*own, *limits) if end is not None]
+        ends[".lower"][index], ends[".upper"][index] = min(bounds), max(bounds)
+        ends[".method"][index] = f"{ends['.method'][index].partition(',')[0]}, simultaneous"
+    return table.with_columns(pl.Series(name, values, dtype=table[name].dtype) for name, values in ends.items())
 
 
 def _kind_of(tally: Tally, spec: MetricSpec, rows: pl.DataFrame, options: Options) -> Kind:
-    """How sure the values of a metric of one formula are."""
+    """The kind of error that the values of a metric of one formula have."""
     ((_, formula),) = spec.formulas
     return (_kind(tally, formula, rows["estimator"][0], options) if len(rows) else None) or "estimated"
 
 
 def _without_ends_of_distances(table: pl.DataFrame, specs: Sequence[MetricSpec], options: Options) -> pl.DataFrame:
-    """Intervals of what is made of distances without the end towards equality, of which replicates know nothing."""
+    """Intervals of distances without the end towards equality, which replicates cannot give."""
     if options.interval not in {"auto", "bayes"}:
         return table
     of_groups = ".group" in table.columns
     for spec in specs:
         if spec.of_distances and spec.by:
             names = [name for name, _ in spec.formulas] if of_groups else [spec.name]
-            is_it = pl.col(".metric").is_in(names) & (pl.col(".by") == spec.by.text) & pl.col(".lower").is_not_null()
-            method = pl.when(is_it).then(pl.col(".method") + ", upper end").otherwise(".method").alias(".method")
-            table = table.with_columns(pl.when(~is_it).then(".lower").alias(".lower"), method)
+            applies = pl.col(".metric").is_in(names) & (pl.col(".by") == spec.by.text) & pl.col(".lower").is_not_null()
+            method = pl.when(applies).then(pl.col(".method") + ", upper end").otherwise(".method").alias(".method")
+            table = table.with_columns(pl.when(~applies).then(".lower").alias(".lower"), method)
     return table
 
 
 def _is_paired(spec: MetricSpec, rows: pl.DataFrame, options: Options) -> bool:
-    """Whether a comparison is one of pairs of groups, or with a reference."""
+    """Check whether a comparison is one of pairs of groups, or with a reference."""
     return options.interval == "auto" and not spec.subtracted and _is_of_limits(spec, rows)
 
 
 def _is_of_limits(spec: MetricSpec, rows: pl.DataFrame) -> bool:
-    """Whether the interval of a comparison follows from those of the groups; of extremes, for one label at most.
+    """Check whether the interval of a comparison follows from those of groups; for extremes, of one label at most.
 
-    With a sign it does in outer groups with a single pair, because the farthest of several has the sign of whichever it
-    is.
+    With a sign it does in outer groups with a single pair, because the sign of the farthest of several is that of the
+    pair.
     """
     aggregate = spec.aggregate
     if aggregate is None or not aggregate.in_closed_form(len(spec.formulas)):
@@ -286,56 +286,56 @@ def _is_signed(spec: MetricSpec) -> bool:
 
 
 def _is_drawn(spec: MetricSpec, part: pl.DataFrame) -> bool:
-    """Whether a comparison has a sign, and an outer group more values than two groups have for one label."""
+    """Check whether a comparison has a sign, and an outer group more values than two groups have for one label."""
     return _is_signed(spec) and len(part) > 2
 
 
 def _with_deviations(tally: Tally, evaluated: Evaluated, numbers: Sequence[int], options: Options) -> pl.DataFrame:
-    """The rows with the standard error of those of some specs, as replicates show it."""
+    """The rows, with the standard errors of those of some specs from replicates."""
     if not numbers:
         return evaluated.rows
-    together: dict[bool, list[int]] = {}
+    by_design: dict[bool, list[int]] = {}
     for number in numbers:
-        together.setdefault(is_stratified(evaluated.specs[number]), []).append(number)
+        by_design.setdefault(is_stratified(evaluated.specs[number]), []).append(number)
     parts = list[pl.DataFrame]()
-    # groups are drawn in another way where their sizes matter
-    for mine in together.values():
-        drawn = by_replicates(tally, [evaluated.specs[number] for number in mine], options, tidy_groups)
+    # replicates keep the sizes of groups only where these do not matter
+    for own in by_design.values():
+        drawn = by_replicates(tally, [evaluated.specs[number] for number in own], options, tidy_groups)
         drawn = drawn.select(pl.exclude(INTERVAL), pl.col(".std_error").alias("deviation"))
-        parts += [_of_values(evaluated, number, drawn) for number in mine]
-    about = ["spec", *_VALUE]
-    return evaluated.rows.join(pl.concat(parts), on=about, how="left", nulls_equal=True, maintain_order="left")
+        parts += [_of_values(evaluated, number, drawn) for number in own]
+    keys = ["spec", *_VALUE]
+    return evaluated.rows.join(pl.concat(parts), on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
 def _of_pairs(spec: MetricSpec, options: Options) -> _Form:
-    """How the interval of a comparison follows from the values of groups and their errors."""
+    """The function for the interval of a comparison from the values of groups and their errors."""
 
-    def known(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
+    def interval(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
         of_groups, references = _families(spec, part, dict.fromkeys(part["name"], "estimated"))
         aggregate = spec.aggregate
         if aggregate is None:
             return None
         return compared(of_groups, references, aggregate, options.conf_level, times=options.times, random=random)
 
-    return known
+    return interval
 
 
 def _families(
     spec: MetricSpec, part: pl.DataFrame, kinds: Mapping[str, Kind]
 ) -> tuple[list[Quantities], list[int | None]]:
     """The quantities of each rate and label of an outer group, and the group that others are compared with."""
-    found, references = list[Quantities](), list[int | None]()
-    for (name, _), mine in part.group_by("name", LEVEL, maintain_order=True):
-        at = mine["is_reference"].arg_true().to_list()
+    families, references = list[Quantities](), list[int | None]()
+    for (name, _), of_family in part.group_by("name", LEVEL, maintain_order=True):
+        reference = of_family["is_reference"].arg_true().to_list()
         if spec.aggregate is not None and spec.aggregate.compares_with_majority:
-            at = [mine["size"].arg_max()]
-        found.append(Quantities.of(kinds[str(name)], mine))
-        references.append(at[0] if at else None)
-    return found, references
+            reference = [of_family["size"].arg_max()]
+        families.append(Quantities.of(kinds[str(name)], of_family))
+        references.append(reference[0] if reference else None)
+    return families, references
 
 
 def _kind(tally: Tally, formula: Formula, estimator: str, options: Options) -> Kind | None:
-    """How the values of a formula can be sure in closed form, if they can."""
+    """The kind of error that the values of a formula have in closed form, if any."""
     clustered = any(key.column.name != BLOCK for key in tally.clusters)
     if options.interval in {"bootstrap", "bayes"} or clustered:
         return None
@@ -345,7 +345,7 @@ def _kind(tally: Tally, formula: Formula, estimator: str, options: Options) -> K
 
 
 def _closed_form(tally: Tally, spec: MetricSpec, rows: pl.DataFrame, options: Options) -> _Form | None:
-    """How the intervals of a spec are worked out from the rows of an outer group; None if by replicates."""
+    """The function for the intervals of a spec from the rows of an outer group; None if by replicates."""
     kinds: dict[str, Kind] = {}
     for name, formula in spec.formulas:
         of_name = rows.filter(name=name)
@@ -355,17 +355,24 @@ def _closed_form(tally: Tally, spec: MetricSpec, rows: pl.DataFrame, options: Op
         kinds[name] = kind
     level, aggregate = options.conf_level, spec.aggregate
     if aggregate is None:
-        each = len(kinds) == 1 and (rows[LEVEL] == NO_LEVEL).all()
+        one_value = len(kinds) == 1 and (rows[LEVEL] == NO_LEVEL).all()
         exact = options.interval == "exact"
-        return (lambda part, _: limits_of(_families(spec, part, kinds)[0][0], level, exact=exact)[0]) if each else None
+        if not one_value:
+            return None
+
+        def limits(part: pl.DataFrame, _: np.random.Generator) -> Interval | None:
+            families, _references = _families(spec, part, kinds)
+            return limits_of(families[0], level, exact=exact)[0]
+
+        return limits
     if not _is_of_limits(spec, rows):
         return None
 
-    def known(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
+    def interval(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
         of_groups, references = _families(spec, part, kinds)
         return compared(of_groups, references, aggregate, level, times=options.times, random=random)
 
-    return known
+    return interval
 
 
 def _reaching(drawn: pl.DataFrame, value: pl.Series, reach: pl.DataFrame, z: float) -> pl.DataFrame:
@@ -383,29 +390,31 @@ def _reaching(drawn: pl.DataFrame, value: pl.Series, reach: pl.DataFrame, z: flo
 
 def _beside(
     table: pl.DataFrame,
-    found: Sequence[Interval | None],
+    intervals: Sequence[Interval | None],
     tally: Tally,
-    left: Sequence[MetricSpec],
+    specs: Sequence[MetricSpec],
     options: Options,
     tidy: Callable[[Evaluated], pl.DataFrame],
-    known: pl.DataFrame,
+    reach: pl.DataFrame,
 ) -> pl.DataFrame:
-    """A table with the intervals found, and those by replicates where none was and these can tell.
+    """A table with intervals, and with those by replicates for `specs` in rows without one.
 
-    It is `known` of each row whether something in it is `lone`, and how far empty cells may move it.
+    `reach` has a row for each row of the table: whether it is `lone`, and how far empty cells may move it.
     """
-    made = _as_columns(found)
-    if left:
-        drawn = _drawn_beside(table, tally, left, options, tidy, known)
-        made = made.with_columns(pl.coalesce(made[name], drawn[name]).alias(name) for name in INTERVAL)
-    made = made.with_columns(pl.when(table[".estimate"].is_not_null()).then(name).alias(name) for name in INTERVAL)
+    columns = _as_columns(intervals)
+    if specs:
+        drawn = _drawn_beside(table, tally, specs, options, tidy, reach)
+        columns = columns.with_columns(pl.coalesce(columns[name], drawn[name]).alias(name) for name in INTERVAL)
+    columns = columns.with_columns(
+        pl.when(table[".estimate"].is_not_null()).then(name).alias(name) for name in INTERVAL
+    )
     after = ".error_bound" if ".error_bound" in table.columns else ".estimate"
     end = table.columns.index(after) + 1
-    return table[:, :end].hstack(made).hstack(table[:, end:])
+    return table[:, :end].hstack(columns).hstack(table[:, end:])
 
 
 def _as_columns(intervals: Sequence[Interval | None]) -> pl.DataFrame:
-    """Intervals as columns; null for none, and for what is unknown of one."""
+    """Intervals as columns, null where there is none."""
     rows: list[tuple[Any, ...]] = []
     for interval in intervals:
         if interval is None:
@@ -422,9 +431,9 @@ def _drawn_beside(
     specs: Sequence[MetricSpec],
     options: Options,
     tidy: Callable[[Evaluated], pl.DataFrame],
-    known: pl.DataFrame,
+    reach: pl.DataFrame,
 ) -> pl.DataFrame:
-    """The intervals by replicates of each row of a table, null where these cannot tell."""
+    """The intervals by replicates of all rows of a table, null where replicates cannot give one."""
     if options.interval in {"analytic", "exact"}:
         names = dict.fromkeys(spec.name for spec in specs)
         msg = f'{listed(names)}: there is no interval in closed form; take `interval="auto"` or "bootstrap".'
@@ -434,6 +443,6 @@ def _drawn_beside(
     drawn = table.select(keys).join(drawn, on=keys, how="left", nulls_equal=True, maintain_order="left")
     if options.interval == "bayes":
         return drawn
-    # what nobody has seen vary is not sure; a prior varies
-    drawn = drawn.with_columns(pl.when(~known["lone"]).then(name).alias(name) for name in INTERVAL)
-    return _reaching(drawn, table[".estimate"], known, z_value(options.conf_level))
+    # replicates of a single row or cluster are identical, so that there is no interval; a prior adds variance
+    drawn = drawn.with_columns(pl.when(~reach["lone"]).then(name).alias(name) for name in INTERVAL)
+    return _reaching(drawn, table[".estimate"], reach, z_value(options.conf_level))

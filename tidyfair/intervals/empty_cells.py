@@ -1,9 +1,9 @@
-"""How far off values may be by cells of truth and estimate into which none of a group's rows fell.
+"""The effect of empty cells of truth and estimate on values.
 
-Replicates leave such cells empty, so that a group that is all right by luck is all right in each of them. Of n rows
-none of which is in a cell, the share of that cell may be as large as z² / (n + z²) (Wilson, 1927): the share that z²
-more rows in it have. So values are worked out again with as many rows in each empty cell, one cell at a time, and are
-known no better than that. Of a rate of none or all of its rows this makes Wilson's limit.
+Replicates leave empty cells empty, so that a group without errors has none in any of them. If none of n rows is in a
+cell, the share of that cell may be as large as z² / (n + z²) (Wilson, 1927): the share that z² more rows in it have.
+So values are computed again with as many rows in each empty cell, one cell at a time, and limits include them. For a
+rate of none or all of its rows this is Wilson's limit.
 """
 
 from __future__ import annotations
@@ -44,35 +44,35 @@ LOW, HIGH = "lowest", "highest"
 """The columns of the smallest and the largest value with empty cells filled."""
 _ALL = "all rows"
 _MOST_FILLED = 10_000
-"""Ways in which cells are filled; of more than a hundred labels not all pairs are."""
+"""The most replicates with filled cells; with more than a hundred labels not all pairs are filled."""
 _NONE = pl.Schema({".metric": pl.String, ".by": pl.String, LOW: pl.Float64, HIGH: pl.Float64})
 
 
 def filled_groups(tally: Tally, specs: Sequence[MetricSpec], options: Options, z: float) -> pl.DataFrame:
-    """The smallest and the largest value of each group, at so many standard errors, by what its row is about.
+    """The smallest and the largest value of each group at so many standard errors, by the keys of tidy tables.
 
-    There are none of metrics that read more than labels.
+    Metrics that read more than labels have none.
     """
-    together: dict[tuple[By | None, bool], list[MetricSpec]] = {}
+    by_groups: dict[tuple[By | None, bool], list[MetricSpec]] = {}
     for spec in filter(is_of_labels, specs):
         compares = any(formula.compares for _, formula in spec.formulas)
-        together.setdefault((spec.by, compares), []).append(spec)
-    tally, asked = tally.at_each_cut(), quietly(options)
+        by_groups.setdefault((spec.by, compares), []).append(spec)
+    tally, quiet = tally.at_each_cut(), quietly(options)
     tables = list[pl.DataFrame]()
-    for (by, compares), mine in together.items():
-        (evaluated,) = evaluate_specs(tally, mine, asked)
+    for (by, compares), own in by_groups.items():
+        (evaluated,) = evaluate_specs(tally, own, quiet)
         pairs = label_pairs(tally, options)
         drawn = _filled(tally, by, evaluated.group_cells, pairs, z, one_at_a_time=compares)
-        tables += [tidy_groups(each) for filled in drawn for each in evaluate_specs(filled, mine, asked)]
+        tables += [tidy_groups(values) for filled in drawn for values in evaluate_specs(filled, own, quiet)]
     if not tables:
         return pl.DataFrame(schema=_NONE)
-    every, value = pl.concat(tables, how="diagonal_relaxed"), pl.col(".estimate")
+    filled_values, value = pl.concat(tables, how="diagonal_relaxed"), pl.col(".estimate")
     ends = [value.min().alias(LOW), value.max().alias(HIGH)]
-    return every.filter(value.is_finite()).group_by(group_keys(tally, every)).agg(ends)
+    return filled_values.filter(value.is_finite()).group_by(group_keys(tally, filled_values)).agg(ends)
 
 
 def filled_result(evaluated: Evaluated, part: pl.DataFrame) -> tuple[float | None, float | None]:
-    """The smallest and the largest value of a comparison if one group, or all of them, have those of filled cells."""
+    """The smallest and the largest value of a comparison if one group, or all of them, have values of filled cells."""
     import numpy as np
 
     if evaluated.specs[int(part["spec"][0])].aggregate is None:
@@ -82,16 +82,16 @@ def filled_result(evaluated: Evaluated, part: pl.DataFrame) -> tuple[float | Non
     cases: list[Floats] = []
     for end in ends:
         away = np.abs(end - value)
-        # those that are farthest off, if there are very many
+        # only the farthest groups, if there are very many
         farthest = list(dict.fromkeys(group_cell[np.argsort(-away, kind="stable")].tolist()))
-        reaching = [each for each in farthest[: MOST_CELLS // len(part)] if (away[group_cell == each] > 0).any()]
-        cases += [np.where(group_cell == each, end, value) for each in reaching]
+        reaching = [cell for cell in farthest[: MOST_CELLS // len(part)] if (away[group_cell == cell] > 0).any()]
+        cases += [np.where(group_cell == cell, end, value) for cell in reaching]
         cases += [end] if reaching else []
     if not cases:
         return None, None
-    found = compared_values(evaluated, part, np.stack(cases)).drop_nulls()
-    known: list[float] = found.filter(found.is_finite()).to_list()
-    return (min(known), max(known)) if known else (None, None)
+    compared = compared_values(evaluated, part, np.stack(cases)).drop_nulls()
+    finite: list[float] = compared.filter(compared.is_finite()).to_list()
+    return (min(finite), max(finite)) if finite else (None, None)
 
 
 def _filled(
@@ -99,7 +99,7 @@ def _filled(
 ) -> Iterator[Tally]:
     """Replicates of a tally in which rows are added to one empty cell, or to all of them together.
 
-    It is so in all groups at once or, where a metric compares groups itself, in one at a time, `one_at_a_time`.
+    With `one_at_a_time` this is done in one group after another, for metrics that compare groups themselves.
     """
     import numpy as np
 
@@ -116,7 +116,7 @@ def _filled(
     added = _added(groups, together, pairs, z, one_at_a_time=one_at_a_time)
     keys, renamed = kept_keys(tally, columns)
     renamed = {**renamed, DRAW: f"k{len(keys)}"}
-    order = [*(f"k{place}" for place in range(len(keys) + 1)), *LABELS, "n", "w", "w2"]
+    order = [*(f"k{index}" for index in range(len(keys) + 1)), *LABELS, "n", "w", "w2"]
     numbers = added[DRAW].unique().sort()
     step = max(1, MOST_CELLS // max(1, len(together)))
     for start in range(0, len(numbers), step):
@@ -125,7 +125,7 @@ def _filled(
         same = same.with_columns(pl.Series(DRAW, np.repeat(drawn.to_numpy(), len(together))))
         frame = pl.concat([same, added.filter(pl.col(DRAW).is_in(drawn.implode())).select(same.columns)])
         frame = frame.join(groups.select(GROUP_CELL, _ALL), on=GROUP_CELL, maintain_order="left")
-        # a group weighs what it did
+        # the weight of a group stays the same
         weight = pl.col("w") * pl.col(_ALL) / pl.col("w").sum().over(GROUP_CELL, DRAW)
         frame = frame.with_columns(w=weight, w2=weight).rename(renamed).select(order)
         yield replace(tally, cells=frame, keys=(*keys, Key(Column(DRAW), "outer")), weights=Column("weight"), rows=None)
@@ -135,24 +135,24 @@ def _added(
     groups: pl.DataFrame, together: pl.DataFrame, pairs: pl.DataFrame, z: float, *, one_at_a_time: bool
 ) -> pl.DataFrame:
     """The rows that are added to the empty cells of groups, numbered by the replicate in which they are."""
-    # the smallest groups reach farthest
+    # the values of the smallest groups move farthest
     empty = groups.sort("rows", GROUP_CELL).join(pairs.with_row_index("pair"), how="cross", maintain_order="left_right")
-    taken = together.filter(pl.col("n") > 0)
-    empty = empty.join(taken, on=[GROUP_CELL, *LABELS], how="anti", nulls_equal=True, maintain_order="left")
+    occupied = together.filter(pl.col("n") > 0)
+    empty = empty.join(occupied, on=[GROUP_CELL, *LABELS], how="anti", nulls_equal=True, maintain_order="left")
     rows = z**2 * pl.col("each")
     shared, alone = (
         (pl.col(GROUP_CELL).rle_id(), pl.int_range(pl.len())) if one_at_a_time else (pl.lit(0), pl.col("pair"))
     )
     several = len(groups) if one_at_a_time else 1
-    every = [
+    filled = [
         empty.with_columns(number.cast(pl.Int64).alias(DRAW), w=weight)
         for number, weight in ((shared, rows / pl.len().over(GROUP_CELL)), (alone + several, rows))
     ]
-    return pl.concat(every).filter(pl.col(DRAW) < _MOST_FILLED).with_columns(n=pl.lit(1, pl.Int64))
+    return pl.concat(filled).filter(pl.col(DRAW) < _MOST_FILLED).with_columns(n=pl.lit(1, pl.Int64))
 
 
 def _weight_of_a_row(tally: Tally, cells: pl.DataFrame) -> pl.DataFrame:
-    """How much a row of each group weighs, or a cluster, if all weigh the same and there are effectively as many."""
+    """The weight of a row, or of a cluster, of each group, if all were equal and effectively as many."""
     clusters = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
     weight = pl.col("w")
     if clusters:

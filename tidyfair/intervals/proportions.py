@@ -23,11 +23,11 @@ __all__: list[str] = []
 
 _HALVINGS = 60
 _WIDEST = 50.0
-"""Logarithms of ratios are sought up to this."""
+"""The largest logarithm of a ratio that is searched for."""
 
 
 def z_value(level: float) -> float:
-    """How many standard deviations to each side hold so much of a normal distribution."""
+    """The standard deviations to both sides of the mean that hold a share of a normal distribution."""
     from statistics import NormalDist  # noqa: PLC0415 - only where there are intervals
 
     return NormalDist().inv_cdf((1 + level) / 2)
@@ -41,7 +41,7 @@ def wilson(share: Floats, rows: Floats, z: float) -> Limits:
         shrink = 1 + z**2 / rows
         centre = (share + z**2 / (2 * rows)) / shrink
         half = z / shrink * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2))
-    # nothing is below none of all, or above all of them
+    # a rate of 0 has lower limit 0, a rate of 1 upper limit 1
     return np.where(share <= 0, 0.0, (centre - half).clip(0, 1)), np.where(share >= 1, 1.0, (centre + half).clip(0, 1))
 
 
@@ -87,14 +87,14 @@ def score_difference(one: Floats, rows: Floats, other: Floats, other_rows: Float
     """The differences that a score test does not reject (Miettinen and Nurminen, 1985)."""
     import numpy as np
 
-    def statistic(apart_by: Floats) -> Floats:
-        first, second = _shares_apart(one, rows, other, other_rows, apart_by)
+    def statistic(difference: Floats) -> Floats:
+        first, second = _shares_apart(one, rows, other, other_rows, difference)
         variance = first * (1 - first) / rows + second * (1 - second) / other_rows
-        return _squared(one - other - apart_by, variance, rows + other_rows)
+        return _squared(one - other - difference, variance, rows + other_rows)
 
-    found = one - other
-    ends = np.full_like(found, -1.0), np.full_like(found, 1.0)
-    return _root(statistic, found, ends[0], z), _root(statistic, found, ends[1], z)
+    observed = one - other
+    ends = np.full_like(observed, -1.0), np.full_like(observed, 1.0)
+    return _root(statistic, observed, ends[0], z), _root(statistic, observed, ends[1], z)
 
 
 def score_ratio(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z: float) -> Limits:
@@ -106,18 +106,18 @@ def score_ratio(one: Floats, rows: Floats, other: Floats, other_rows: Floats, z:
         total, hits, other_hits = rows + other_rows, one * rows, other * other_rows
         linear = -(rows * ratio + hits + other_rows + other_hits * ratio)
         under = np.sqrt(np.maximum(linear**2 - 4 * total * ratio * (hits + other_hits), 0))
-        # of the two roots the one that is a share, written so that nothing cancels
+        # the root that is a share, written so that nothing cancels
         second = (2 * (hits + other_hits) / (under - linear)).clip(0, 1)
         first = (ratio * second).clip(0, 1)
         variance = first * (1 - first) / rows + ratio**2 * second * (1 - second) / other_rows
         return _squared(one - ratio * other, variance, total)
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.log(one / other).clip(-_WIDEST, _WIDEST)
-    ends = np.full_like(found, -_WIDEST), np.full_like(found, _WIDEST)
-    lower, upper = (np.exp(_root(statistic, found, end, z)) for end in ends)
-    nobody = (one <= 0) & (other <= 0)
-    return np.where((one <= 0) | nobody, 0.0, lower), np.where((other <= 0) | nobody, math.inf, upper)
+        observed = np.log(one / other).clip(-_WIDEST, _WIDEST)
+    ends = np.full_like(observed, -_WIDEST), np.full_like(observed, _WIDEST)
+    lower, upper = (np.exp(_root(statistic, observed, end, z)) for end in ends)
+    both_zero = (one <= 0) & (other <= 0)
+    return np.where((one <= 0) | both_zero, 0.0, lower), np.where((other <= 0) | both_zero, math.inf, upper)
 
 
 def _squared(distance: Floats, variance: Floats, total: Floats) -> Floats:
@@ -130,17 +130,17 @@ def _squared(distance: Floats, variance: Floats, total: Floats) -> Floats:
 
 
 def _shares_apart(
-    one: Floats, rows: Floats, other: Floats, other_rows: Floats, apart_by: Floats
+    one: Floats, rows: Floats, other: Floats, other_rows: Floats, difference: Floats
 ) -> tuple[Floats, Floats]:
-    """The likeliest two shares that are so far apart: a root of a cubic equation in closed form."""
+    """The likeliest two shares with a given difference: a root of a cubic equation in closed form."""
     import numpy as np
 
     hits, other_hits = one * rows, other * other_rows
     total = rows + other_rows
     cubic = total
-    square = (rows + 2 * other_rows) * apart_by - total - hits - other_hits
-    linear = (other_rows * apart_by - total - 2 * other_hits) * apart_by + hits + other_hits
-    constant = other_hits * apart_by * (1 - apart_by)
+    square = (rows + 2 * other_rows) * difference - total - hits - other_hits
+    linear = (other_rows * difference - total - 2 * other_hits) * difference + hits + other_hits
+    constant = other_hits * difference * (1 - difference)
     third = square / (3 * cubic)
     inner = third**3 - square * linear / (6 * cubic**2) + constant / (2 * cubic)
     radius = np.sign(inner) * np.sqrt(np.maximum(third**2 - linear / (3 * cubic), 0))
@@ -148,11 +148,11 @@ def _shares_apart(
         cosine = np.where(radius == 0, 0.0, inner / radius**3)
     angle = (math.pi + np.arccos(cosine.clip(-1, 1))) / 3
     second = (2 * radius * np.cos(angle) - third).clip(0, 1)
-    return (second + apart_by).clip(0, 1), second
+    return (second + difference).clip(0, 1), second
 
 
 def _root(statistic: Callable[[Floats], Floats], inside: Floats, outside: Floats, z: float) -> Floats:
-    """Where a statistic that grows from the inside to the outside reaches z squared."""
+    """The point at which a statistic that grows from the inside to the outside reaches z squared."""
     import numpy as np
 
     for _ in range(_HALVINGS):
@@ -176,7 +176,7 @@ def area(value: Floats, events: Floats, others: Floats, z: float) -> Limits:
 
 
 def on_logits(value: Floats, error: Floats, z: float) -> Limits:
-    """Limits that are symmetric on the scale of logits, for what lies between 0 and 1."""
+    """Limits that are symmetric on the scale of logits, for quantities between 0 and 1."""
     import numpy as np
 
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -188,15 +188,15 @@ def fisher(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
     """The probability of tables that are no likelier than this one, given their margins (Fisher, 1935)."""
     import numpy as np
 
-    total, every = hits + other_hits, rows + other_rows
+    total, rows_in_all = hits + other_hits, rows + other_rows
     least, most = max(0, total - other_rows), min(total, rows)
-    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, every + 1)))])
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, rows_in_all + 1)))])
 
-    def ways(size: int, chosen: Floats) -> Floats:
+    def log_combinations(size: int, chosen: Floats) -> Floats:
         return factorials[size] - factorials[chosen] - factorials[size - chosen]
 
-    there = np.arange(least, most + 1)
-    logarithms = ways(rows, there) + ways(other_rows, total - there)
+    possible = np.arange(least, most + 1)
+    logarithms = log_combinations(rows, possible) + log_combinations(other_rows, total - possible)
     shares = np.exp(logarithms - logarithms.max())
     shares /= shares.sum()
     return float(min(1.0, shares[shares <= shares[hits - least] * (1 + 1e-7)].sum()))
@@ -204,20 +204,23 @@ def fisher(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
 
 def chi_squared(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
     """The probability of tables as far from equal shares, by squared distances (Pearson, 1900); without correction."""
-    return _one_degree(sum((seen - due) ** 2 / due for seen, due in _seen_and_due(hits, rows, other_hits, other_rows)))
+    pairs = _observed_and_expected(hits, rows, other_hits, other_rows)
+    return _one_degree(sum((observed - expected) ** 2 / expected for observed, expected in pairs))
 
 
 def likelihood_ratio(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
     """The probability of tables as far from equal shares, by the ratio of likelihoods (Wilks, 1938): the G test."""
-    pairs = _seen_and_due(hits, rows, other_hits, other_rows)
-    return _one_degree(2 * sum(seen * math.log(seen / due) for seen, due in pairs if seen))
+    pairs = _observed_and_expected(hits, rows, other_hits, other_rows)
+    return _one_degree(2 * sum(observed * math.log(observed / expected) for observed, expected in pairs if observed))
 
 
-def _seen_and_due(hits: int, rows: int, other_hits: int, other_rows: int) -> Iterator[tuple[int, float]]:
-    """The counts of a table, and what they were if both shares were the same; counts that can only be 0 say nothing."""
+def _observed_and_expected(hits: int, rows: int, other_hits: int, other_rows: int) -> Iterator[tuple[int, float]]:
+    """The counts of a table, and those expected for equal shares, without counts that can only be 0."""
     share = (hits + other_hits) / (rows + other_rows)
-    for seen, size in ((hits, rows), (other_hits, other_rows)):
-        yield from ((count, due) for count, due in ((seen, size * share), (size - seen, size * (1 - share))) if due)
+    for count, size in ((hits, rows), (other_hits, other_rows)):
+        for observed, expected in ((count, size * share), (size - count, size * (1 - share))):
+            if expected:
+                yield observed, expected
 
 
 def _one_degree(statistic: float) -> float:
@@ -226,20 +229,20 @@ def _one_degree(statistic: float) -> float:
 
 
 def mcnemar(one: int, other: int) -> float:
-    """The probability that of rows on which two disagree so many or more are on one side (McNemar, 1947; exact)."""
+    """The probability of so uneven a split of the rows on which two models disagree (McNemar, 1947; exact)."""
     import numpy as np
 
     total, fewer = one + other, min(one, other)
     if not total:
         return 1.0
     factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, total + 1)))])
-    there = np.arange(fewer + 1)
-    logarithms = factorials[total] - factorials[there] - factorials[total - there] - total * math.log(2)
+    possible = np.arange(fewer + 1)
+    logarithms = factorials[total] - factorials[possible] - factorials[total - possible] - total * math.log(2)
     return float(min(1.0, 2 * np.exp(logarithms).sum()))
 
 
 def student(level: float, freedom: int) -> float:
-    """How many standard errors an interval of Student's t reaches, by the expansion of Cornish and Fisher (1937)."""
+    """The quantile of Student's t for an interval, by the expansion of Cornish and Fisher (1937)."""
     z, v = z_value(level), freedom
     parts = (
         (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
@@ -249,7 +252,7 @@ def student(level: float, freedom: int) -> float:
 
 
 def mantel_haenszel(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats) -> tuple[float, float]:
-    """The difference of two shares within strata, weighed by how much they tell, and its standard error.
+    """The difference of two shares within strata, weighted by their precision, and its standard error.
 
     Mantel and Haenszel (1959); Greenland and Robins (1985); the error is Sato's (1989), for few large strata and for
     many small ones.
@@ -258,20 +261,20 @@ def mantel_haenszel(hits: Floats, rows: Floats, other_hits: Floats, other_rows: 
 
     total = rows + other_rows
     weight = rows * other_rows / total
-    found = float(((hits * other_rows - other_hits * rows) / total).sum() / weight.sum())
+    difference = float(((hits * other_rows - other_hits * rows) / total).sum() / weight.sum())
     tilted = rows**2 * other_hits - other_rows**2 * hits + rows * other_rows * (other_rows - rows) / 2
     mixed = hits * (other_rows - other_hits) + other_hits * (rows - hits)
-    variance = (found * (tilted / total**2).sum() + (mixed / (2 * total)).sum()) / weight.sum() ** 2
-    return found, float(np.sqrt(max(variance, 0.0)))
+    variance = (difference * (tilted / total**2).sum() + (mixed / (2 * total)).sum()) / weight.sum() ** 2
+    return difference, float(np.sqrt(max(variance, 0.0)))
 
 
 def cochran_mantel_haenszel(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats) -> float:
     """The probability of such differences within strata if there are none (Cochran; Mantel and Haenszel, 1959)."""
-    total, met = rows + other_rows, hits + other_hits
-    told = total > 1
-    apart_by = (hits - rows * met / total)[told].sum()
-    variance = (rows * other_rows * met * (total - met) / (total**2 * (total - 1).clip(1)))[told].sum()
-    return 1.0 if variance <= 0 else math.erfc(math.sqrt(apart_by**2 / variance / 2))
+    total, all_hits = rows + other_rows, hits + other_hits
+    counted = total > 1
+    excess = (hits - rows * all_hits / total)[counted].sum()
+    variance = (rows * other_rows * all_hits * (total - all_hits) / (total**2 * (total - 1).clip(1)))[counted].sum()
+    return 1.0 if variance <= 0 else math.erfc(math.sqrt(excess**2 / variance / 2))
 
 
 def homogeneity(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats) -> float:
@@ -283,8 +286,8 @@ def homogeneity(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floa
     except ImportError as error:
         msg = f"Whether strata differ needs scipy: pip install 'tidyfair[stats]' ({error})."
         raise ArgumentError(msg) from error
-    # half a row on each side, so that no stratum is sure of itself
-    shares = [(each + 0.5) / (size + 1) for each, size in ((hits, rows), (other_hits, other_rows))]
+    # a continuity correction of half a row, so that no stratum has a variance of zero
+    shares = [(count + 0.5) / (size + 1) for count, size in ((hits, rows), (other_hits, other_rows))]
     variance = shares[0] * (1 - shares[0]) / rows + shares[1] * (1 - shares[1]) / other_rows
     distance = hits / rows - other_hits / other_rows
     middle = (distance / variance).sum() / (1 / variance).sum()
@@ -294,10 +297,10 @@ def homogeneity(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floa
 
 
 def adjusted(p_values: Floats, way: str) -> Floats:
-    """P-values of several tests, made larger so that they mean what they say of all together.
+    """P-values of several tests, adjusted for their number.
 
-    `"holm"` (1979) bounds how often any is wrong; `"bh"` (Benjamini and Hochberg, 1995) and `"by"` (Benjamini and
-    Yekutieli, 2001) the share of those that are.
+    `"holm"` (1979) bounds the probability of any false rejection; `"bh"` (Benjamini and Hochberg, 1995) and `"by"`
+    (Benjamini and Yekutieli, 2001) bound the share of false rejections.
     """
     import numpy as np
 
@@ -305,13 +308,13 @@ def adjusted(p_values: Floats, way: str) -> Floats:
     order = np.argsort(p_values, kind="stable")
     rank = np.arange(1, count + 1)
     if way == "holm":
-        found = np.maximum.accumulate(p_values[order] * (count - rank + 1))
+        in_order = np.maximum.accumulate(p_values[order] * (count - rank + 1))
     elif way in {"bh", "by"}:
         harmonic = (1 / rank).sum() if way == "by" else 1.0
         # the factor first: it is 1 or more, so that rounding takes no p-value below the raw one
-        found = np.minimum.accumulate((p_values[order] * (count / rank * harmonic))[::-1])[::-1]
+        in_order = np.minimum.accumulate((p_values[order] * (count / rank * harmonic))[::-1])[::-1]
     else:
-        found = p_values[order]
-    back = np.empty(count)
-    back[order] = found.clip(0, 1)
-    return back
+        in_order = p_values[order]
+    values = np.empty(count)
+    values[order] = in_order.clip(0, 1)
+    return values

@@ -1,4 +1,4 @@
-"""Tallies drawn anew: what might have been counted, had other rows come from where these come from.
+"""Replicates of tallies: counts as they might have been of other rows from the same population.
 
 Rows that are drawn with replacement fall into the cells of a tally as a multinomial draw does, so that a replicate
 costs cells, not rows. A replicate is one more outer key.
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 DRAW = "\0draw"
-"""The outer key that numbers replicates, which no column of a user is called."""
+"""The outer key that numbers replicates; no column of a user has this name."""
 MOST_CELLS = 2**21
 _MOST_DRAWN = 2**19
-"""Counts that are drawn at once; the values of 100,000 cells then take less than 500 MB, Python and all."""
+"""Counts that are drawn at once; the values of 100,000 cells then take less than 500 MB in all."""
 _MOST_NUMBERS = 2**26
 MOST_ROWS = 2 * 10**9
-"""Rows that are drawn in all, which takes minutes."""
+"""The most rows that are drawn in all, which takes minutes."""
 MOST_SHUFFLED = 10**9
-"""Rows of which numpy draws without replacement."""
+"""The most rows from which numpy draws without replacement."""
 _PRIOR = 0.5
 """Jeffreys' prior weight of each cell of a group."""
 
 
-def generator(seed: int, about: str) -> np.random.Generator:
-    """Random numbers of its own for what is named, so that nothing else that is asked for changes them."""
+def generator(seed: int, name: str) -> np.random.Generator:
+    """A random generator for a name, so that random numbers do not depend on the other parts of a call."""
     import numpy as np
 
-    return np.random.default_rng([seed, zlib.crc32(about.encode())])
+    return np.random.default_rng([seed, zlib.crc32(name.encode())])
 
 
 def redrawn(
@@ -70,19 +70,19 @@ def redrawn(
     outer = tally.names([key.column for key in tally.outer])
     kept = [*outer, *(name for name in tally.names(by) if name not in outer)]
     sums = [name for name in ("n", "w", "w2") if name in tally.cells.columns]
-    # in one order whatever that of the rows, so that a seed says everything
+    # sorted, so that results follow from the seed, whatever the order of the rows
     cells = tally.cells.group_by(*kept, *LABELS).agg(pl.col(sums).sum())
     if way == "bayes":
         pairs = cells.select(LABELS).unique() if possible is None else possible
-        every = cells.select(*kept, pl.lit(0).alias(DRAW)).unique().drop(DRAW)
-        cells = (every.join(pairs, how="cross") if kept else pairs).join(
+        groups_of_prior = cells.select(*kept, pl.lit(0).alias(DRAW)).unique().drop(DRAW)
+        cells = (groups_of_prior.join(pairs, how="cross") if kept else pairs).join(
             cells, on=[*kept, *LABELS], how="left", nulls_equal=True
         )
         cells = cells.with_columns(pl.col(sums).fill_null(0))
     cells = cells.sort(*kept, *LABELS, nulls_last=True)
     fixed = [*outer, *tally.names(strata)]
     stratum = placed(cells, fixed)[0]
-    groups = [np.flatnonzero(stratum == place) for place in np.unique(stratum)]
+    groups = [np.flatnonzero(stratum == index) for index in np.unique(stratum)]
     keys, names = kept_keys(tally, by)
     draw = f"k{len(keys)}"
     step = max(1, _MOST_DRAWN // max(1, len(cells)))
@@ -93,7 +93,7 @@ def redrawn(
         long = {names.get(name, name): cells[name].gather(rows) for name in (*kept, *LABELS)}
         frame = pl.DataFrame({**long, draw: np.repeat(np.arange(start, start + count), len(cells)), **drawn})
         frame = frame.filter(pl.col("n") > 0)
-        order = [*(f"k{place}" for place in range(len(keys))), draw, *LABELS]
+        order = [*(f"k{index}" for index in range(len(keys))), draw, *LABELS]
         weights = Column("weight") if "w" in drawn else None
         yield replace(
             tally, cells=frame.select(*order, pl.exclude(order)), keys=(*keys, Key(Column(DRAW), "outer")),
@@ -102,9 +102,9 @@ def redrawn(
 
 
 def redrawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, random: np.random.Generator) -> Iterator[Tally]:
-    """Replicates of a tally in which all rows of a cluster are drawn together, as often as the cluster is.
+    """Replicates of a tally in which all rows of a cluster are drawn together.
 
-    Whatever is summed is summed again; extremes stay what they are.
+    Sums are summed again; extremes stay the same.
     """
     import numpy as np
 
@@ -134,8 +134,8 @@ def redrawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, random: 
     step = max(1, min(MOST_CELLS // max(1, size), MOST_CELLS // max(1, count)))
     for start in range(0, times, step):
         draws = min(step, times - start)
-        often = _drawn_evenly(count, draws, random).astype(float)
-        drawn = (often @ sums_of_clusters.reshape(count, size * len(sums))).reshape(draws * size, len(sums))
+        times_drawn = _drawn_evenly(count, draws, random).astype(float)
+        drawn = (times_drawn @ sums_of_clusters.reshape(count, size * len(sums))).reshape(draws * size, len(sums))
         frame = fixed[np.tile(np.arange(size), draws)].rename(renamed)
         frame = frame.hstack(pl.DataFrame(drawn, schema=sums))
         frame = frame.with_columns(
@@ -146,7 +146,7 @@ def redrawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, random: 
 
 
 def _drawn_evenly(count: int, times: int, random: np.random.Generator) -> Array:
-    """How often each of some clusters is drawn, as many as there are; arrays of times by clusters."""
+    """The times that clusters are drawn, as many as there are: arrays of replicates by clusters."""
     import numpy as np
 
     if not count:
@@ -157,7 +157,7 @@ def _drawn_evenly(count: int, times: int, random: np.random.Generator) -> Array:
 def redrawn_rows(
     tally: Tally, by: Sequence[Column], *, strata: Sequence[Column], times: int, random: np.random.Generator
 ) -> Iterator[Tally]:
-    """Replicates of a tally that has kept its rows, for what reads them in their order.
+    """Replicates of a tally that has kept its rows, for metrics that read them in order.
 
     Outer groups, and the groups of `strata`, keep their size; rows of a cluster are drawn together.
     """
@@ -193,9 +193,9 @@ def drawn_rows(
         draws = min(step, times - first)
         if own and len(rows):
             count = int(cluster.max()) + 1
-            often = _drawn_evenly(count, draws, random)
-            taken = [np.repeat(np.arange(len(rows)), each[cluster]) for each in often]
-            chosen, lengths = np.concatenate(taken), [len(each) for each in taken]
+            times_drawn = _drawn_evenly(count, draws, random)
+            rows_drawn = [np.repeat(np.arange(len(rows)), of_replicate[cluster]) for of_replicate in times_drawn]
+            chosen, lengths = np.concatenate(rows_drawn), [len(indices) for indices in rows_drawn]
         else:
             chosen = order[(start + random.random((draws, len(rows))) * size).astype(np.int64).ravel()]
             lengths = [len(rows)] * draws
@@ -204,13 +204,14 @@ def drawn_rows(
 
 
 def kept_keys(tally: Tally, by: Sequence[Column]) -> tuple[tuple[Key, ...], dict[str, str]]:
-    """The keys of outer groups and of `by`, and how their columns are called when the others are gone."""
-    keys = tuple(key for key in tally.keys if key.column in (*by, *(each.column for each in tally.outer)))
-    return keys, {f"k{tally.keys.index(key)}": f"k{place}" for place, key in enumerate(keys)}
+    """The keys of outer groups and of `by`, and the new names of their columns without the other keys."""
+    kept = [*by, *(key.column for key in tally.outer)]
+    keys = tuple(key for key in tally.keys if key.column in kept)
+    return keys, {f"k{tally.keys.index(key)}": f"k{index}" for index, key in enumerate(keys)}
 
 
 def placed(frame: pl.DataFrame, by: Sequence[str]) -> tuple[Array, pl.DataFrame]:
-    """The place of each row's values among the distinct ones, which are in order and null last; and these."""
+    """The index of each row among the distinct ones, which are in order and null last; and these."""
     import numpy as np
 
     if not by:
@@ -223,34 +224,34 @@ def placed(frame: pl.DataFrame, by: Sequence[str]) -> tuple[Array, pl.DataFrame]
 
 
 def in_order(tally: Tally, rows: pl.DataFrame, kept: Sequence[str]) -> pl.DataFrame:
-    """The rows without other keys than those that are kept, in one order whatever that of the data.
+    """The rows with only the keys that are kept, sorted.
 
-    So a seed says everything, whatever else is asked for.
+    So results follow from the seed, whatever the order of the data and the other parts of a call.
     """
-    others = [f"k{place}" for place in range(len(tally.keys)) if f"k{place}" not in kept]
+    others = [f"k{index}" for index in range(len(tally.keys)) if f"k{index}" not in kept]
     return rows.drop(others).sort(pl.all(), nulls_last=True)
 
 
 def _drawn(cells: pl.DataFrame, groups: list[Any], count: int, random: np.random.Generator, way: str) -> dict[str, Any]:
-    """The sums of cells of so many replicates, one after the other."""
+    """The sums of the cells of a number of replicates, one after the other."""
     import numpy as np
 
     rows = cells["n"].to_numpy()
     drawn = np.zeros((count, len(cells)), dtype=float if way == "bayes" else np.int64)
     for group in groups:
-        mine, total = rows[group], rows[group].sum()
+        counts, total = rows[group], rows[group].sum()
         if way == "bayes":
-            drawn[:, group] = random.dirichlet(mine + _PRIOR, count) * total
+            drawn[:, group] = random.dirichlet(counts + _PRIOR, count) * total
         elif total:
-            drawn[:, group] = random.multinomial(total, mine / total, count)
+            drawn[:, group] = random.multinomial(total, counts / total, count)
     if way == "bayes":
         return {"n": np.tile(np.maximum(rows, 1), count), "w": drawn.ravel(), "w2": drawn.ravel()}
-    found: dict[str, Any] = {"n": drawn.ravel()}
+    sums: dict[str, Any] = {"n": drawn.ravel()}
     if "w" in cells.columns:
         # the weights of a cell by their mean and their variance
-        each = np.maximum(rows, 1)
-        mean, square = cells["w"].to_numpy() / each, cells["w2"].to_numpy() / each
+        size = np.maximum(rows, 1)
+        mean, square = cells["w"].to_numpy() / size, cells["w2"].to_numpy() / size
         noise = random.standard_normal(drawn.shape) * np.sqrt(drawn * np.maximum(square - mean**2, 0))
-        found["w"] = np.maximum(drawn * mean + noise, 0).ravel()
-        found["w2"] = (drawn * square).ravel()
-    return found
+        sums["w"] = np.maximum(drawn * mean + noise, 0).ravel()
+        sums["w2"] = (drawn * square).ravel()
+    return sums

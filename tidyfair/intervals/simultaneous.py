@@ -1,8 +1,8 @@
-"""Limits of distances that are no matter of pairs, such as spreads and a user's own, from limits of all groups at once.
+"""Limits of distances that are not of pairs, such as spreads and a user's own, from limits of all groups at once.
 
-Chance only adds to a distance, and replicates have it twice, so that they do not tell how small it may be. What does is
-the least that it can be while every group keeps within limits that hold for all of them together: values that differ
-are drawn towards one of their own, as far as these limits let them.
+Chance only adds to a distance, and does so twice in replicates, which therefore do not show how small it may be. Its
+lower limit is the least distance while every group stays within limits that hold for all groups together: values are
+moved towards a common one, as far as these limits allow.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _STEPS = 65
-"""Values that groups are drawn towards."""
+"""The number of values that groups are moved towards."""
 
 
 def has_bands(spec: MetricSpec) -> bool:
-    """Whether a metric is a distance of groups whose values are independent of each other."""
+    """Check whether a metric is a distance of groups whose values are independent of each other."""
     if len(spec.formulas) > 1 or spec.aggregate is None or not spec.aggregate.is_distance:
         return False
     return all(formula.reads and not formula.compares for _, formula in spec.formulas)
 
 
 def band_limits(evaluated: Evaluated, part: pl.DataFrame, family: Quantities, level: float) -> list[float] | None:
-    """How near to equality the groups of some rows may be, and how far from it; None where that is not known.
+    """The nearest and the farthest that groups may be from equality; None where that is unknown.
 
-    The first holds for all groups at once, the second for the one that takes them farthest.
+    The first holds for all groups at once, the second for the group that takes them farthest.
     """
     import numpy as np
 
@@ -58,7 +58,7 @@ def band_limits(evaluated: Evaluated, part: pl.DataFrame, family: Quantities, le
     alone = np.eye(len(family), dtype=bool)
     moved = [np.where(alone, end, family.value) for end in family.limits(z_value(level))]
     values = np.concatenate([np.clip(towards, low, high), *moved])
-    # what groups are compared with is drawn towards the same value
+    # the contexts of groups are moved towards the same value
     contexts = {
         name: np.concatenate([
             np.broadcast_to(towards, (_STEPS, len(family))),
@@ -66,8 +66,8 @@ def band_limits(evaluated: Evaluated, part: pl.DataFrame, family: Quantities, le
         ])
         for name in CONTEXTS if name in part.columns
     }  # fmt: skip
-    found = compared_values(evaluated, part, values, contexts)
-    nearer, farther = (side.drop_nulls().sort() for side in (found[:_STEPS], found[_STEPS:]))
+    moved_values = compared_values(evaluated, part, values, contexts)
+    nearer, farther = (side.drop_nulls().sort() for side in (moved_values[:_STEPS], moved_values[_STEPS:]))
     if nearer.is_empty() or farther.is_empty():
         return None
     near, far = (-1, 0) if spec.aggregate.direction == "maximize" else (0, -1)
@@ -77,7 +77,7 @@ def band_limits(evaluated: Evaluated, part: pl.DataFrame, family: Quantities, le
 def compared_values(
     evaluated: Evaluated, part: pl.DataFrame, values: Floats, contexts: Mapping[str, Floats] | None = None
 ) -> pl.Series:
-    """What a metric is of groups that have other values than those of some rows, and other contexts; null of none.
+    """The values of a metric if the groups of some rows had other values, and other contexts; null if undefined.
 
     Each row of `values` has a value for each of the rows of `part`, which are those of one outer group.
     """
@@ -88,7 +88,7 @@ def compared_values(
     others = {"estimate": values, **(contexts or {})}
     tiled = part[np.tile(np.arange(len(part)), len(values))].with_columns(
         pl.Series("outer", np.repeat(np.arange(len(values), dtype=np.int32), len(part))),
-        *(pl.Series(name, each.ravel()) for name, each in others.items()),
+        *(pl.Series(name, column.ravel()) for name, column in others.items()),
     )
     two_sided = [number] if spec.by and spec.by.sides else []
     aggregates = {} if spec.aggregate is None else {number: spec.aggregate}

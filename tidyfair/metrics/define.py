@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, TidyfairError, listed
+from tidyfair.errors import ArgumentError, Status, TidyfairError, listed
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
 from tidyfair.specs.aggregates import DIRECTIONS
 from tidyfair.specs.arguments import flag, one_of
@@ -52,7 +52,7 @@ def class_metric(
     range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
     over_levels: bool = False,
     undefined_levels: Literal["drop", "null"] = "drop",
-    undefined: str = "zero_denominator",
+    undefined: str = Status.ZERO_DENOMINATOR,
     constant_average: ConstantAverage = False,
     given: Given | None = None,
     ordered_with: tuple[str, str] | None = None,
@@ -94,7 +94,7 @@ def prob_metric(
     direction: Direction = "maximize",
     range: tuple[float, float] = (0, 1),  # noqa: A002 - the field's word
     over_levels: bool = False,
-    undefined: str = "zero_denominator",
+    undefined: str = Status.ZERO_DENOMINATOR,
     average: str | None = None,
     probabilities: bool = True,
     against: Literal["rest", "pairs"] | None = None,
@@ -145,7 +145,7 @@ def numeric_metric(
     *,
     direction: Direction = "minimize",
     range: tuple[float, float] = (0, math.inf),  # noqa: A002 - the field's word
-    undefined: str = "zero_denominator",
+    undefined: str = Status.ZERO_DENOMINATOR,
     in_order_unless: str | None = None,
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a formula into a metric of predicted numbers.

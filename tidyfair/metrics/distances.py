@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidyfair.errors import Undefined
+from tidyfair.errors import Status, Undefined
 from tidyfair.metrics.define import prob_metric
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _part(sample: Sample, *, event: bool) -> Sample:
     """Those with or without the event."""
     taken = np.flatnonzero(sample.truth.astype(bool) == event)
     if not len(taken):
-        raise Undefined("one_class")
+        raise Undefined(Status.ONE_CLASS)
     weight = None if sample.weight is None else sample.weight[taken]
     return replace(sample, truth=sample.truth[taken], score=sample.score[taken], weight=weight)
 

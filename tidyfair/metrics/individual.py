@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, Status
 from tidyfair.metrics.define import defined
 from tidyfair.specs.arguments import text, whole
 from tidyfair.specs.columns import Column, are_columns
@@ -63,5 +63,5 @@ def consistency(features: Iterable[ColumnLike], *, n_neighbors: int = 5, name: s
         raise ArgumentError(msg)
     nearest = whole("n_neighbors", n_neighbors, 1, of="consistency()")
     term = Statistic(other_labels, neighborhood=Neighborhood(columns, nearest))
-    settings = {"undefined": "too_few_rows"}
+    settings = {"undefined": Status.TOO_FEW_ROWS}
     return defined(consistent, "class", "maximize", (0, 1), settings, name=name, terms={"other_labels": term})

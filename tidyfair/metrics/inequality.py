@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, Status
 from tidyfair.metric_sets import metric_tweak
 from tidyfair.metrics.define import class_metric, numeric_metric, prob_metric
 from tidyfair.specs.entropies import check_alpha, entropy_index, entropy_within, powered
@@ -38,7 +38,6 @@ __all__ = [
 
 _Sums: TypeAlias = tuple[Number, Number, Number, Number]
 _Benefit: TypeAlias = Literal["ratio", "difference", "amount"]
-_REASON = "no_positive_benefits"
 
 
 # Of predicted labels
@@ -62,7 +61,7 @@ def mean_benefit(tp: Number, fp: Number, fn: Number, tn: Number) -> Rate:
     return tp + tn + 2 * fp, tp + fp + fn + tn
 
 
-@class_metric(direction="minimize", range=(0, math.inf), undefined_levels="null", undefined=_REASON)
+@class_metric(direction="minimize", range=(0, math.inf), undefined_levels="null", undefined=Status.NO_POSITIVE_BENEFITS)
 def generalized_entropy_index(tp: Number, fp: Number, fn: Number, tn: Number, *, alpha: float = 2) -> Number:
     """Inequality of benefits: 0 when all get the same, unbounded; errors of either kind make it larger.
 
@@ -80,7 +79,7 @@ theil_index = metric_tweak(generalized_entropy_index, "theil_index", alpha=1)
 mean_log_deviation = metric_tweak(generalized_entropy_index, "mean_log_deviation", alpha=0)
 
 
-@class_metric(direction="minimize", range=(0, math.inf), undefined_levels="null", undefined=_REASON)
+@class_metric(direction="minimize", range=(0, math.inf), undefined_levels="null", undefined=Status.NO_POSITIVE_BENEFITS)
 def benefit_variation(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """Coefficient of variation of benefits: their standard deviation over their mean; null where the mean is 0.
 
@@ -92,7 +91,7 @@ def benefit_variation(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     return np.sqrt(2 * entropy_index(2, *_of_labels(tp, fp, fn, tn, 2)))
 
 
-@class_metric(direction="minimize", range=(0, math.inf), undefined_levels="null", undefined=_REASON)
+@class_metric(direction="minimize", range=(0, math.inf), undefined_levels="null", undefined=Status.NO_POSITIVE_BENEFITS)
 def inequality_within(
     tp: Number, fp: Number, fn: Number, tn: Number, overall_mean_benefit: Number, *, alpha: float = 2
 ) -> Number:
@@ -138,7 +137,7 @@ def mean_benefit_of_scores(score_benefit: Number, instances: Number) -> Rate:
     return score_benefit, instances
 
 
-@prob_metric(direction="minimize", range=(0, math.inf), undefined=_REASON)
+@prob_metric(direction="minimize", range=(0, math.inf), undefined=Status.NO_POSITIVE_BENEFITS)
 def generalized_entropy_index_of_scores(
     score_benefit: Number, score_power: Number, score_without: Number, instances: Number, *, alpha: float = 2
 ) -> Number:
@@ -155,7 +154,7 @@ def generalized_entropy_index_of_scores(
 theil_index_of_scores = metric_tweak(generalized_entropy_index_of_scores, "theil_index_of_scores", alpha=1)
 
 
-@prob_metric(direction="minimize", range=(0, math.inf), undefined=_REASON)
+@prob_metric(direction="minimize", range=(0, math.inf), undefined=Status.NO_POSITIVE_BENEFITS)
 def inequality_within_of_scores(
     score_benefit: Number, score_power: Number, score_without: Number, instances: Number,
     overall_mean_benefit_of_scores: Number, *, alpha: float = 2,
@@ -212,7 +211,7 @@ def number_impossible(truth: Expr, estimate: Expr, *, benefit: _Benefit = "ratio
     return 1 - _of_numbers(truth, estimate, benefit)[1].cast(pl.Float64)
 
 
-@numeric_metric(direction="one", undefined=_REASON)
+@numeric_metric(direction="one", undefined=Status.NO_POSITIVE_BENEFITS)
 def mean_benefit_of_numbers(
     number_benefit: Number, number_impossible: Number, instances: Number, *, benefit: _Benefit = "ratio"
 ) -> Number:
@@ -227,7 +226,7 @@ def mean_benefit_of_numbers(
     return _if_possible(number_benefit / instances, number_impossible)
 
 
-@numeric_metric(undefined=_REASON)
+@numeric_metric(undefined=Status.NO_POSITIVE_BENEFITS)
 def generalized_entropy_index_of_numbers(
     number_benefit: Number, number_power: Number, number_without: Number, number_impossible: Number, instances: Number,
     *, alpha: float = 2, benefit: _Benefit = "ratio",
@@ -251,7 +250,7 @@ def generalized_entropy_index_of_numbers(
 theil_index_of_numbers = metric_tweak(generalized_entropy_index_of_numbers, "theil_index_of_numbers", alpha=1)
 
 
-@numeric_metric(undefined=_REASON)
+@numeric_metric(undefined=Status.NO_POSITIVE_BENEFITS)
 def inequality_within_of_numbers(
     number_benefit: Number, number_power: Number, number_without: Number, number_impossible: Number, instances: Number,
     overall_mean_benefit_of_numbers: Number, *, alpha: float = 2, benefit: _Benefit = "ratio",

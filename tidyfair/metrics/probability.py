@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Undefined, listed
+from tidyfair.errors import ArgumentError, Status, Undefined, listed
 from tidyfair.metrics.define import array_metric, prob_metric
 from tidyfair.specs.arguments import one_of, whole
 from tidyfair.specs.formulas import Expr, ExprRate, Number, Rate, statistic
@@ -248,7 +248,7 @@ def _effective_others(false_alarms: Expr, false_alarm_squares: Expr) -> Expr:
 
 
 @prob_metric(
-    probabilities=False, undefined="one_class", average="hand_till", counts="smaller_class",
+    probabilities=False, undefined=Status.ONE_CLASS, average="hand_till", counts="smaller_class",
     error_of_bins=_half_undecided_pairs, deviations=(_delong, _effective_events, _effective_others),
 )  # fmt: skip
 def roc_auc(hits: Expr, false_alarms: Expr) -> ExprRate:
@@ -265,7 +265,7 @@ def roc_auc(hits: Expr, false_alarms: Expr) -> ExprRate:
 
 
 @prob_metric(
-    probabilities=False, undefined="one_class", average="macro", counts="smaller_class",
+    probabilities=False, undefined=Status.ONE_CLASS, average="macro", counts="smaller_class",
     error_of_bins=_half_undecided_pairs,
 )  # fmt: skip
 def roc_aunu(roc_auc: Expr) -> Expr:
@@ -278,7 +278,7 @@ def roc_aunu(roc_auc: Expr) -> Expr:
 
 
 @prob_metric(
-    probabilities=False, undefined="one_class", average="macro_weighted", counts="smaller_class",
+    probabilities=False, undefined=Status.ONE_CLASS, average="macro_weighted", counts="smaller_class",
     error_of_bins=_half_undecided_pairs,
 )  # fmt: skip
 def roc_aunp(roc_auc: Expr) -> Expr:
@@ -293,7 +293,11 @@ def roc_aunp(roc_auc: Expr) -> Expr:
 
 
 @prob_metric(
-    probabilities=False, undefined="one_class", range=(-1, 1), counts="smaller_class", error_of_bins=_undecided_pairs
+    probabilities=False,
+    undefined=Status.ONE_CLASS,
+    range=(-1, 1),
+    counts="smaller_class",
+    error_of_bins=_undecided_pairs,
 )
 def gain_capture(roc_auc: Expr) -> Expr:
     """How much of the possible gain over chance the order captures: 2 AUC - 1, the Gini coefficient of a classifier.
@@ -306,7 +310,7 @@ def gain_capture(roc_auc: Expr) -> Expr:
     return 2 * roc_auc - 1
 
 
-@prob_metric(probabilities=False, undefined="no_events", counts="positives", error_of_bins=_undecided_precision)
+@prob_metric(probabilities=False, undefined=Status.NO_EVENTS, counts="positives", error_of_bins=_undecided_precision)
 def average_precision(hits: Expr, false_alarms: Expr) -> ExprRate:
     """Mean precision over the hits, as the threshold falls (Zhu, 2004); null without events.
 
@@ -317,7 +321,7 @@ def average_precision(hits: Expr, false_alarms: Expr) -> ExprRate:
     return (hits * hits.cum_sum() / selected).sum(), hits.sum()
 
 
-@prob_metric(probabilities=False, undefined="no_events", counts="positives", error_of_bins=_undecided_precision)
+@prob_metric(probabilities=False, undefined=Status.NO_EVENTS, counts="positives", error_of_bins=_undecided_precision)
 def pr_auc(hits: Expr, false_alarms: Expr) -> ExprRate:
     """Area under the precision-recall curve by trapezoids, which begins at precision 1; null without events.
 
@@ -576,7 +580,7 @@ def _fitted(design: Array, offset: Array, truth: Array, weight: Array) -> Array:
             size /= 2
         beta, moved, current = beta + size * step, np.abs(size * step).max(), proposed
         if np.abs(beta).max() > _STEEPEST:
-            raise Undefined("separation")
+            raise Undefined(Status.SEPARATION)
         if moved < _CONVERGED * max(1.0, np.abs(beta).max()):
             break
     return beta
@@ -588,15 +592,15 @@ def _recalibrated(truth: Array, score: Array, weight: Array | None, *, slope: bo
     kept = weight > 0
     truth, score, weight = truth[kept], score[kept], weight[kept]
     if ((score <= 0) | (score >= 1)).any():
-        raise Undefined("scores_of_0_or_1")
+        raise Undefined(Status.SCORES_OF_0_OR_1)
     logit = np.log(score) - np.log1p(-score)
     ones, zeros = logit[truth == 1], logit[truth == 0]
     if not len(ones) or not len(zeros):
-        raise Undefined("one_class")
+        raise Undefined(Status.ONE_CLASS)
     if slope and logit.min() == logit.max():
-        raise Undefined("constant")
+        raise Undefined(Status.CONSTANT)
     if slope and (ones.min() >= zeros.max() or ones.max() <= zeros.min()):
-        raise Undefined("separation")
+        raise Undefined(Status.SEPARATION)
     centre, scale = np.average(logit, weights=weight), 1.0
     if slope:
         scale = np.sqrt(np.average((logit - centre) ** 2, weights=weight))

@@ -14,6 +14,7 @@ import math
 import numpy as np
 import polars as pl
 
+from tidyfair.errors import Status
 from tidyfair.metrics.define import numeric_metric
 from tidyfair.specs.arguments import number, whole
 from tidyfair.specs.formulas import Expr, ExprRate, Number, Rate, statistic
@@ -185,7 +186,7 @@ def rmse(mse: Number) -> Number:
     return np.sqrt(mse)
 
 
-@numeric_metric(undefined="constant")
+@numeric_metric(undefined=Status.CONSTANT)
 def rmse_relative(rmse: Number, truth_minimum: Number, truth_maximum: Number) -> Rate:
     """Root mean squared error over the range of the truth; null where the truth is constant.
 
@@ -282,7 +283,7 @@ def pinball_loss(pinball: Number, instances: Number, *, quantile: float = 0.5) -
     return pinball, instances
 
 
-@numeric_metric(undefined="negative_truth", range=(-math.inf, math.inf))
+@numeric_metric(undefined=Status.NEGATIVE_TRUTH, range=(-math.inf, math.inf))
 def poisson_log_loss(poisson_surprise: Number, instances: Number) -> Rate:
     """Mean negative logarithm of the Poisson probability of the truth, which counts whole; null where one is negative.
 
@@ -310,7 +311,7 @@ def median_absolute_error(truth: Expr, estimate: Expr, weight: Expr) -> Expr:
     return _weighted_median((truth - estimate).abs(), weight)
 
 
-@numeric_metric(undefined="constant", in_order_unless="mae_train")
+@numeric_metric(undefined=Status.CONSTANT, in_order_unless="mae_train")
 def mase(truth: Expr, estimate: Expr, weight: Expr, *, m: int = 1, mae_train: float | None = None) -> ExprRate:
     """Mean absolute error over that of predicting each truth by the one `m` rows before (Hyndman and Koehler, 2006).
 
@@ -340,7 +341,7 @@ def mean_prediction(estimate_mean: Number) -> Number:
     return estimate_mean
 
 
-@numeric_metric(undefined="constant")
+@numeric_metric(undefined=Status.CONSTANT)
 def squared_shift(
     estimate_mean: Number, overall_estimate_mean: Number, overall_estimate_variation: Number, overall_instances: Number
 ) -> Rate:
@@ -370,7 +371,7 @@ def mean_truth(truth_mean: Number) -> Number:
 # How well numbers go together
 
 
-@numeric_metric(direction="maximize", range=(0, 1), undefined="constant")
+@numeric_metric(direction="maximize", range=(0, 1), undefined=Status.CONSTANT)
 def rsq(covariation: Number, truth_variation: Number, estimate_variation: Number) -> Number:
     """Squared correlation of truth and estimate; null where one of them is constant.
 
@@ -380,7 +381,7 @@ def rsq(covariation: Number, truth_variation: Number, estimate_variation: Number
     return ((covariation / np.sqrt(truth_variation) / np.sqrt(estimate_variation)) ** 2).clip(0, 1)
 
 
-@numeric_metric(direction="maximize", range=(-math.inf, 1), undefined="constant")
+@numeric_metric(direction="maximize", range=(-math.inf, 1), undefined=Status.CONSTANT)
 def rsq_trad(square_error: Number, truth_variation: Number) -> Rate:
     """1 less squared errors over squared distances of the truth from its mean; null where the truth is constant.
 
@@ -390,7 +391,7 @@ def rsq_trad(square_error: Number, truth_variation: Number) -> Rate:
     return truth_variation - square_error, truth_variation
 
 
-@numeric_metric(direction="maximize", range=(-1, 1), undefined="constant")
+@numeric_metric(direction="maximize", range=(-1, 1), undefined=Status.CONSTANT)
 def ccc(
     covariation: Number, truth_variation: Number, estimate_variation: Number, error: Number, instances: Number,
     weight_squares: Number, *, bias: bool = False,
@@ -411,7 +412,7 @@ def ccc(
     return 2 * covariation, truth_variation + estimate_variation + apart
 
 
-@numeric_metric(direction="maximize", undefined="constant")
+@numeric_metric(direction="maximize", undefined=Status.CONSTANT)
 def rpd(truth_variation: Number, instances: Number, weight_squares: Number, rmse: Number) -> Number:
     """Standard deviation of the truth over the root mean squared error (Williams, 1987).
 
@@ -425,7 +426,7 @@ def rpd(truth_variation: Number, instances: Number, weight_squares: Number, rmse
     return np.where(freedom > _SLACK * instances, np.sqrt(truth_variation / freedom) / rmse, np.nan)
 
 
-@numeric_metric(direction="maximize", undefined="constant")
+@numeric_metric(direction="maximize", undefined=Status.CONSTANT)
 def rpiq(truth: Expr, estimate: Expr, weight: Expr, weighted: Expr) -> Expr:
     """Interquartile range of the truth over the root mean squared error (Bellon-Maurel et al., 2010).
 
@@ -454,7 +455,7 @@ def rpiq(truth: Expr, estimate: Expr, weight: Expr, weighted: Expr) -> Expr:
     return spread / (((truth - estimate) ** 2 * weight).sum() / weight.sum()).sqrt()
 
 
-@numeric_metric(direction="maximize", range=(-1, 1), undefined="constant")
+@numeric_metric(direction="maximize", range=(-1, 1), undefined=Status.CONSTANT)
 def iic(
     covariation: Number, truth_variation: Number, estimate_variation: Number, overestimate: Number,
     underestimate: Number, overestimated: Number, instances: Number,
@@ -473,7 +474,7 @@ def iic(
     return correlation * np.fmin(over, under), np.where(both, np.fmax(over, under), np.nan)
 
 
-@numeric_metric(direction="maximize", range=(-1, 1), undefined="constant")
+@numeric_metric(direction="maximize", range=(-1, 1), undefined=Status.CONSTANT)
 def gini_coef(truth: Expr, estimate: Expr, weight: Expr) -> ExprRate:
     """How well the order of estimates concentrates the truth, over how well its own order does; null where constant.
 

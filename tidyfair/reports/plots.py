@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, listed
+from tidyfair.errors import ArgumentError, Status, listed
 from tidyfair.metrics import fairness
 from tidyfair.reports.charts import (
     MOST_PANELS,
@@ -273,7 +273,7 @@ def _models(asked: Asked) -> Picture:
 def _subgroups(asked: Asked) -> Picture:
     """The subgroups that differ most from the rest."""
     frame = asked.frame.drop_nulls(".difference")
-    frame = frame.filter(pl.col(".status") == "ok") if ".status" in frame.columns else frame
+    frame = frame.filter(pl.col(".status") == Status.OK) if ".status" in frame.columns else frame
     shown = frame.head(MOST_PANELS)
     table = shown.select(
         _words(pl.col(".metric")).alias("panel"), pl.format("{} ({})", ".subgroup", pl.col(".n")).alias("what"),

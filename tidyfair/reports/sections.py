@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tidyfair.calls import Evaluable
-from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.errors import ArgumentError, ColumnError, Status
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.inference.gates import Gate
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
@@ -301,7 +301,7 @@ def _in_bins(calibrated: pl.DataFrame, features: list[str]) -> Shown:
 def left_out(tally: Tally, results: pl.DataFrame, groups: pl.DataFrame, min_n: int, *, na_rm: bool) -> tuple[Any, ...]:
     """Which rows and values there are not, and why."""
     keys = [".metric", ".by", ".group", ".n", ".denominator", ".status"]
-    without = groups.filter((pl.col(".status") != "ok") & (pl.col(".n") >= min_n)).select(keys)
+    without = groups.filter((pl.col(".status") != Status.OK) & (pl.col(".n") >= min_n)).select(keys)
     left = pl.col(".groups_left_out")
     apart = results.filter(left.list.len() > 0).select(".metric", ".by", left.alias("groups left out"))
     left = pl.col(".metrics_left_out")

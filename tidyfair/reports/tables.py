@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, Status
 from tidyfair.escapes import visible, visible_texts
 from tidyfair.specs.arguments import string, whole
 from tidyfair.tallies.source import open_frame
@@ -123,8 +123,8 @@ def _undefined(frame: pl.DataFrame, columns: Mapping[str, str], min_n: int) -> l
         return []
     notes: list[_Note] = []
     for metric, row, status, size in frame.select(".metric", _ROW, ".status", ".n").rows():
-        if status not in {"ok", None} and size >= min_n:
-            notes.append((columns[metric], row, status.replace("_", " ")))
+        if status not in {Status.OK, None} and size >= min_n:
+            notes.append((columns[metric], row, Status.text_of(status)))
     return notes
 
 
@@ -155,7 +155,7 @@ def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
     hidden = {".estimator", ".std_error", ".lower", ".upper", ".groups_left_out", ".replicates_lost"}
     if ".status" in frame.columns:
         # what is as it should be needs no reason
-        frame = frame.with_columns(pl.when(pl.col(".status") != "ok").then(".status").alias(".status"))
+        frame = frame.with_columns(pl.when(pl.col(".status") != Status.OK).then(".status").alias(".status"))
     shown = list[pl.Series]()
     for column in frame:
         if column.name == ".estimate" or (column.name == ".difference" and ".lower" in frame.columns):

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Aggregate", "new_aggregate"]
 
-SUPPRESSED = "suppressed"
-"""State of a group whose cells were left out on purpose."""
 Direction: TypeAlias = Literal["maximize", "minimize", "zero", "one"]
 DIRECTIONS: tuple[Direction, ...] = ("maximize", "minimize", "zero", "one")
 Across: TypeAlias = Literal["worst", "mean"]

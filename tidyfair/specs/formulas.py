@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, listed, nearest
+from tidyfair.errors import ArgumentError, Status, listed, nearest
 from tidyfair.specs.arguments import is_list, plain, whole
 from tidyfair.specs.columns import Column, fingerprint
 
@@ -202,7 +202,7 @@ class Formula:
     """Whether it sums over the rows of all labels itself, instead of being evaluated label by label."""
     undefined_levels: Literal["drop", "null"] = "drop"
     """Whether an average over labels leaves out labels without a value, or has none itself."""
-    undefined: str = "zero_denominator"
+    undefined: str = Status.ZERO_DENOMINATOR
     """The reason if it has no value."""
     average: str | None = None
     """The one average over labels that it is, or the one it is unless asked otherwise."""
