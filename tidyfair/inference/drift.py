@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import polars as pl
 
@@ -47,6 +47,7 @@ _CHANGED = {
 class PeriodTest(RateTest):
     """Tests whether a disparity has changed; made by `compare_periods`."""
 
+    subject: ClassVar[str] = "compare_periods()"
     period: str = "period"
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
 
 from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, listed
 from tidyfair.escapes import renamed, visible_texts
+from tidyfair.inference.on_data import CalledOnData
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.fairness import demographic_parity_ratio
 from tidyfair.specs.aggregates import UserAggregate
 from tidyfair.specs.arguments import flag, number, proper_share, share_of_percent
 from tidyfair.specs.contrasts import Contrast
-from tidyfair.specs.options import ReadOptions, refuse
+from tidyfair.specs.options import CallOptions, ReadOptions, show_keywords
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Unpack
 
+    from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.groups import Privileged
-    from tidyfair.specs.options import Options
+    from tidyfair.specs.options import Options, OptionsOf
     from tidyfair.tallies.tally import Tally
 
 __all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
@@ -33,10 +35,8 @@ __all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
 Side: TypeAlias = Literal["below", "above"]
 _CONFIDENCE = 0.95
 _HALF = 0.5
-_NOT_TAKEN: dict[str, str] = dict.fromkeys(
-    ("interval", "conf_level", "explain"), "; its `confidence` is that of `check`"
-)
-"""What a call of the metrics takes, and a gate does not, and why."""
+_REFUSED: dict[str, str] = dict.fromkeys(("interval", "conf_level", "explain"), "; its `confidence` is that of `check`")
+"""The options of metrics that a gate does not accept, and why."""
 PASS, FAIL, UNSURE = "pass", "fail", "not enough evidence"
 _LOW, _HIGH = "\0low", "\0high"
 """The ends of what is acceptable; null where there is none."""
@@ -50,85 +50,110 @@ class UnfairError(TidyfairError, AssertionError):
 
 
 @dataclass(frozen=True)
-class Gate:
+class Gate(CalledOnData):
     """Metrics with a limit, as a callable on dataframes that gives verdicts; made by `check`."""
 
+    subject: ClassVar[str] = "A gate"
+    refused: ClassVar[Mapping[str, str]] = _REFUSED
     metrics: MetricSet
     limits: tuple[tuple[Side, float], ...]
-    """On which side of which limit each of them should be."""
+    """The limit of each metric, and the good side of it."""
     confidence: float = 0.95
     options: tuple[tuple[str, Any], ...] = ()
     """Options of every call."""
 
+    @show_keywords(CallOptions, without=_REFUSED)
     def __call__(
-        self, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, **keywords: Any
-    ) -> Any:
+        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:  # fmt: skip
         """Give a verdict on each metric of each outer group; it takes what a metric takes.
 
         Returns:
             What the metrics give, with one-sided limits `.lower` and `.upper`, the `.limit`, and the `.verdict`.
         """
-        refuse("A gate", keywords, _NOT_TAKEN)
-        run = self.metrics.run
-        options = self._with_own(run.options(keywords, truth=truth, estimate=estimate), keywords)
-        source = open_frame(data, options.group_by)
-        if options.cluster is None and options.parts is None:
-            options = replace(options, parts=options.seed)
-        return source.restore(self._judged(run.count(source, options), options))
+        return self._on_data(data, truth, estimate, options)
 
-    def compute(self, tally: Tally, **reading: Unpack[ReadOptions]) -> pl.DataFrame:
+    @show_keywords(ReadOptions, without=_REFUSED)
+    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
         """Judge by a tally that holds what the metrics count: what a call gives on data.
 
         Passes are judged one by one, because all must; failures after Holm, because any does.
         """
-        refuse("A gate", reading, _NOT_TAKEN)
-        return self._judged(tally, self._with_own(self.metrics.run.options(reading, ReadOptions), reading))
+        return self._on_tally(tally, options)
 
-    def _with_own(self, options: Options, given: Mapping[str, Any]) -> Options:
-        """The options of a call with those that the gate was made with."""
+    @property
+    def _run(self) -> Run:
+        return self.metrics.run
+
+    def _options(
+        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
+    ) -> Options:
+        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
         for name, own in self.options:
-            if (other := given.get(name)) not in (None, own):
+            if (other := keywords.get(name)) not in (None, own):
                 msg = f"`{name}` is given twice: {own!r} with the gate, and {other!r} here."
                 raise ArgumentError(msg)
         return replace(options, explain=True, interval="auto", **dict(self.options))
 
-    def _judged(self, tally: Tally, options: Options) -> pl.DataFrame:
+    def _counting_options(self, options: Options) -> Options:
+        if options.cluster is None and options.parts is None:
+            # intervals need to see how much sums vary from part to part
+            return replace(options, parts=options.seed)
+        return options
+
+    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The results with their verdicts."""
-        self.metrics.run.check_occurs(tally, options)
-        found, place = self._at(tally, 1 - self.confidence, options)
-        sides, limits = zip(*(self.limits[each] for each in place), strict=True) if place else ((), ())
-        below = pl.Series([side == "below" for side in sides], dtype=pl.Boolean)
-        signed = pl.Series(
-            [self.metrics.metrics[each].direction in {"zero", "one"} for each in place], dtype=pl.Boolean
-        )
-        found = _with_ends(found.with_columns(pl.Series(".limit", limits, dtype=pl.Float64)), below, signed)
-        # who is on neither side was not asked about
-        two_sided = [_two_sided(self.metrics.metrics[each]) for each in place]
-        asked = (
-            pl.when(pl.Series(two_sided, dtype=pl.Boolean)).then(pl.lit("neither")).otherwise(pl.lit(None, pl.String))
-        )
-        missing = pl.col(".groups_left_out").list.set_difference(pl.concat_list(asked)).list.len()
-        passed = _passes() & (missing == 0) & (pl.col(".metrics_left_out").list.len() == 0)
-        failed = found.select(_is_infinite().fill_null(value=False)).to_series()
+        run, metrics = self.metrics.run, self.metrics.metrics
+        run.check_occurs(tally, options)
+        results, index = self._at(tally, 1 - self.confidence, options)
+        judged = [metrics[metric] for metric in index]
+        limits = [self.limits[metric] for metric in index]
+        results = results.with_columns(pl.Series(".limit", [limit for _, limit in limits], dtype=pl.Float64))
+        below = pl.Series([side == "below" for side, _ in limits], dtype=pl.Boolean)
+        signed = pl.Series([metric.direction in {"zero", "one"} for metric in judged], dtype=pl.Boolean)
+        results = _with_ends(results, below, signed)
+        failed = self._failed(tally, results, judged, options)
+        return results.with_columns(_verdict(pl.lit(failed), _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
+
+    def _failed(
+        self, tally: Tally, results: pl.DataFrame, judged: Sequence[Metric | GroupwiseMetric], options: Options
+    ) -> pl.Series:
+        """Whether each result fails, after Holm."""
+        failed = results.select(_is_infinite().fill_null(value=False)).to_series()
         # replicates of what may be a distance lie beyond equality even where groups are equal
-        unknown = pl.Series([_may_be_distance(self.metrics.metrics[each]) for each in place], dtype=pl.Boolean)
-        left = failed.not_() & found[".estimate"].is_not_null() & ~unknown
-        while left.any():
-            # the next one is judged by as many as are left
-            quiet = replace(options, on_undefined="null" if options.on_undefined == "null" else "ignore")
-            each, _ = self._at(tally, (1 - self.confidence) / int(left.sum()), quiet)
-            worse = each.with_columns(found[_LOW], found[_HIGH]).select(_fails())
-            beyond = left & worse.to_series().fill_null(value=False)
-            if not beyond.any():
+        may_fail = pl.Series([not _may_be_distance(metric) for metric in judged], dtype=pl.Boolean)
+        remaining = failed.not_() & results[".estimate"].is_not_null() & may_fail
+        on_undefined = "null" if options.on_undefined == "null" else "ignore"
+        silent = replace(options, on_undefined=on_undefined)
+        while remaining.any():
+            # the next one is judged by as many as remain
+            stricter, _ = self._at(tally, (1 - self.confidence) / int(remaining.sum()), silent)
+            fails = stricter.with_columns(results[_LOW], results[_HIGH]).select(_fails()).to_series()
+            fails = remaining & fails.fill_null(value=False)
+            if not fails.any():
                 break
-            failed, left = failed | beyond, left & ~beyond
-        return found.with_columns(_verdict(pl.lit(failed), passed)).drop(_LOW, _HIGH)
+            failed, remaining = failed | fails, remaining & ~fails
+        return failed
 
     def _at(self, tally: Tally, error: float, options: Options) -> tuple[pl.DataFrame, list[int]]:
-        """Results with limits each of which is wrong so often, and the metric that each row is of."""
-        found = self.metrics.run.results_of(tally, replace(options, conf_level=1 - 2 * error))
-        names = [(metric.name, getattr(getattr(metric, "by", None), "text", None)) for metric in self.metrics]
-        return found, [names.index(pair) for pair in found.select(".metric", ".by").rows()]
+        """Results with one-sided limits of that error rate, and the index of the metric of each row."""
+        results = self.metrics.run.results_of(tally, replace(options, conf_level=1 - 2 * error))
+        names = [(metric.name, _by_text(metric)) for metric in self.metrics]
+        return results, [names.index(pair) for pair in results.select(".metric", ".by").rows()]
+
+
+def _by_text(metric: Metric | GroupwiseMetric) -> str | None:
+    return metric.by.text if isinstance(metric, GroupwiseMetric) else None
+
+
+def _is_complete(judged: Sequence[Metric | GroupwiseMetric]) -> pl.Expr:
+    """Whether no group and no metric is left out of a result."""
+    two_sided = pl.Series([_two_sided(metric) for metric in judged], dtype=pl.Boolean)
+    # rows on neither side are not compared
+    expected = pl.when(two_sided).then(pl.lit("neither")).otherwise(pl.lit(None, pl.String))
+    missing = pl.col(".groups_left_out").list.set_difference(pl.concat_list(expected))
+    return (missing.list.len() == 0) & (pl.col(".metrics_left_out").list.len() == 0)
 
 
 def _two_sided(metric: Metric | GroupwiseMetric) -> bool:
@@ -136,7 +161,7 @@ def _two_sided(metric: Metric | GroupwiseMetric) -> bool:
 
 
 def _may_be_distance(metric: Metric | GroupwiseMetric) -> bool:
-    """Whether nobody said what a user's aggregate gives where groups are equal."""
+    """Tell whether the value of a user's aggregate for equal groups is unknown."""
     bound = metric.aggregate if isinstance(metric, GroupwiseMetric) else None
     return isinstance(bound, UserAggregate) and bound.equality is None
 

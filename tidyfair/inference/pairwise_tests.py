@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import polars as pl
 
@@ -68,6 +68,7 @@ _WORST = {
 class PairwiseTest(OuterGroupTest):
     """Tests each pair of groups; made by `pairwise`."""
 
+    subject: ClassVar[str] = "pairwise()"
     test: str = "fisher"
 
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
@@ -146,6 +147,8 @@ def _by_largest(
 class StratifiedTest(OuterGroupTest):
     """Compares groups within strata; made by `stratified`."""
 
+    subject: ClassVar[str] = "stratified()"
+
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
         metric, rows, texts = part.metric, part.rows, part.texts
         if len(metric.metrics) > 1 or metric.less:
@@ -193,7 +196,9 @@ def _within_strata(crude: float, tables: list[Any], level: float) -> dict[str, A
 
 
 class WorstGroups(OuterGroupTest):
-    """How sure it is which group is the worst; made by `worst_groups`."""
+    """Ranks groups by the probability of being the worst; made by `worst_groups`."""
+
+    subject: ClassVar[str] = "worst_groups()"
 
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
         import numpy as np

@@ -17,7 +17,7 @@ from tidyfair.inference.permutation import shuffled_cells, shuffled_rows
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
-    NOT_TAKEN,
+    REFUSED,
     SAME,
     CountedRate,
     Family,
@@ -33,10 +33,11 @@ from tidyfair.intervals.bootstrap import is_of_labels
 from tidyfair.intervals.resampling import generator
 from tidyfair.specs.aggregates import CONTEXTS, UserAggregate
 from tidyfair.specs.arguments import flag, how_often, one_of, whole
+from tidyfair.specs.options import CallOptions, show_keywords
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import TypeAlias
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import TypeAlias, Unpack
 
     import numpy as np
 
@@ -72,16 +73,25 @@ class DisparityTest(OuterGroupTest):
     standard errors, which is right for many rows even if groups differ in other ways (Chung and Romano, 2013).
     """
 
-    not_taken: ClassVar[dict[str, str]] = NOT_TAKEN
+    subject: ClassVar[str] = "disparity_test()"
+    refused: ClassVar[Mapping[str, str]] = REFUSED
     draws: int | None = None
-    """How many shuffles there are, where it is said."""
+    """The number of shuffles, where it was given."""
     studentized: bool = False
-    """Whether rates too are tested by how many standard errors groups are apart."""
+    """Whether rates too are tested by the distance of groups in standard errors."""
 
-    def _reads_rows(self, options: Options) -> bool:
-        if options.case_weights is not None or options.cluster is not None:
-            return True
-        return not all(map(is_of_labels, self.metrics))
+    @show_keywords(CallOptions, without=REFUSED)
+    def __call__(
+        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:  # fmt: skip
+        """Test on a dataframe; it takes what a metric takes, with one threshold at most."""
+        return self._on_data(data, truth, estimate, options)
+
+    def _counting_options(self, options: Options) -> Options:
+        weighted = options.case_weights is not None or options.cluster is not None
+        reads_rows = weighted or not all(map(is_of_labels, self.metrics))
+        return replace(options, keep_rows=reads_rows)
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
         if not any(formula.reads for _, formula in case.metric.formulas):

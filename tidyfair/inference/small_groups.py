@@ -9,15 +9,18 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.group_cells import text_of
-from tidyfair.inference.rate_tests import RateTable, rate_table
+from tidyfair.inference.rate_tests import REFUSED_OF_RATES, RateTable, rate_table
 from tidyfair.intervals.analytic import Quantities
 from tidyfair.intervals.proportions import adjusted, difference_limits, fisher, z_value
 from tidyfair.specs.arguments import is_value, text, whole
 from tidyfair.specs.columns import Column
+from tidyfair.specs.options import CallOptions, show_keywords
 from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     import numpy as np
 
     from tidyfair.metric_sets import GroupwiseMetric
@@ -73,9 +76,10 @@ def lump_rare(data: Any, column: str, min_n: int, *, other: str = "other", name:
     return source.restore(frame.with_columns(lumped))
 
 
+@show_keywords(CallOptions, without=REFUSED_OF_RATES)
 def shrunken_rates(
     metric: GroupwiseMetric, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-    **options: Any,
+    **options: Unpack[CallOptions],
 ) -> Any:  # fmt: skip
     """Draw the rates of groups to that of all, the more so the fewer rows they have: to be shown, not to be compared.
 
