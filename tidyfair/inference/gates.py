@@ -1,4 +1,4 @@
-"""Gates: whether a disparity is small enough, too large, or not known well enough to say."""
+"""Gates: verdicts on whether a disparity is within a limit, beyond it, or too uncertain to say."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _REFUSED: dict[str, str] = dict.fromkeys(("interval", "conf_level", "explain"), 
 """The options of metrics that a gate does not accept, and why."""
 PASS, FAIL, UNSURE = "pass", "fail", "not enough evidence"
 _LOW, _HIGH = "\0low", "\0high"
-"""The ends of what is acceptable; null where there is none."""
-_USUAL, _UNSAID = (0, 1), (0, math.inf)
-"""The range that metrics of users have where none is given, and what is known of it."""
+"""The ends of the acceptable interval; null where there is none."""
+_DEFAULT_RANGE, _UNKNOWN_RANGE = (0, 1), (0, math.inf)
+"""The range of metrics of users without a range of their own, and the range that they may have."""
 _WISHES = {"maximize": "be large", "one": "be near 1", "minimize": "be small", "zero": "be near 0"}
 
 
@@ -119,7 +119,7 @@ class Gate(CalledOnData):
     def _failed(
         self, tally: Tally, results: pl.DataFrame, judged: Sequence[Metric | GroupwiseMetric], options: Options
     ) -> pl.Series:
-        """Whether each result fails, after Holm."""
+        """A mask of the results that fail, after Holm."""
         failed = results.select(_is_infinite().fill_null(value=False)).to_series()
         # replicates of what may be a distance lie beyond equality even where groups are equal
         may_fail = pl.Series([not _may_be_distance(metric) for metric in judged], dtype=pl.Boolean)
@@ -148,7 +148,7 @@ def _by_text(metric: Metric | GroupwiseMetric) -> str | None:
 
 
 def _is_complete(judged: Sequence[Metric | GroupwiseMetric]) -> pl.Expr:
-    """Whether no group and no metric is left out of a result."""
+    """The results from which no group and no metric is left out."""
     two_sided = pl.Series([_two_sided(metric) for metric in judged], dtype=pl.Boolean)
     # rows on neither side are not compared
     expected = pl.when(two_sided).then(pl.lit("neither")).otherwise(pl.lit(None, pl.String))
@@ -167,7 +167,7 @@ def _may_be_distance(metric: Metric | GroupwiseMetric) -> bool:
 
 
 def _with_ends(results: pl.DataFrame, below: pl.Expr | pl.Series, signed: pl.Expr | pl.Series) -> pl.DataFrame:
-    """Results with the ends of what is acceptable: of what has a sign also on the other side of equality."""
+    """Results with the ends of the acceptable interval, which has two where a value may have either sign."""
     limit = pl.col(".limit")
     return results.with_columns(
         pl.when(~below).then(limit).when(signed).then(-limit).alias(_LOW),
@@ -176,18 +176,18 @@ def _with_ends(results: pl.DataFrame, below: pl.Expr | pl.Series, signed: pl.Exp
 
 
 def _passes() -> pl.Expr:
-    """Whether all of the interval is acceptable."""
+    """The results whose interval is acceptable as a whole."""
     low, high = pl.col(_LOW), pl.col(_HIGH)
     return (low.is_null() | (pl.col(".lower") > low)) & (high.is_null() | (pl.col(".upper") < high))
 
 
 def _fails() -> pl.Expr:
-    """Whether none of the interval is acceptable; null where it has no such end."""
+    """The results whose interval is not acceptable in any part; null where it has no such end."""
     return (pl.col(".lower") > pl.col(_HIGH)) | (pl.col(".upper") < pl.col(_LOW))
 
 
 def _is_infinite() -> pl.Expr:
-    """Whether a value has no bound on a side that is not acceptable, which fails whatever its interval."""
+    """The results that are infinite on the wrong side, which fail whatever their interval."""
     value = pl.col(".estimate")
     return value.is_infinite() & ((value > pl.col(_HIGH)) | (value < pl.col(_LOW)))
 
@@ -200,24 +200,24 @@ def _verdict(failed: pl.Expr, passed: pl.Expr) -> pl.Expr:
 def check(
     given: Any, *, below: float | None = None, above: float | None = None, confidence: float | None = None
 ) -> Any:
-    """Ask whether disparities are `below` (or ratios `above`) a limit: pass, fail, or not enough evidence.
+    """Check whether disparities are `below` (or ratios `above`) a limit: pass, fail, or not enough evidence.
 
-    A disparity passes when the one-sided upper bound of what is true is below the limit, and fails when the lower one
-    is above it. Of several results, all metrics and all outer groups of the call together, failures are judged after
+    A disparity passes when its one-sided upper confidence bound is below the limit, and fails when the lower one is
+    above it. Of several results, all metrics and all outer groups of the call together, failures are judged after
     Holm (1979), so that one fold of many may not fail that would alone; passes are judged one by one. With an aggregate
     of one's own it fails only if `new_aggregate` says what equal groups have. A group that was left out makes a pass
     impossible, and an infinite disparity fails.
 
     Signed comparisons of metrics are judged without their sign, and what should be near 0 or 1 has a limit on both
-    sides of it. Of a result nobody knows what should: `below` then holds for both signs, and `above` a limit below 1
-    for comparisons and their reciprocals.
+    sides of it. A stored result does not say which direction is good, so `below` then holds for both signs, and `above`
+    a limit below 1 for comparisons and their reciprocals.
 
     Args:
         given: A metric, a groupwise metric or a set; or a result with intervals and explanation, such as
             `fair(data, …, interval="auto", conf_level=0.9, explain=True)`.
         below: The limit of differences.
         above: The limit of ratios.
-        confidence: How sure a verdict on metrics must be, 0.95 unless given. A result is judged by the intervals that
+        confidence: Confidence level of verdicts on metrics, 0.95 unless given. A result is judged by the intervals that
             it has: those of `conf_level=0.9` make verdicts that are right 95 % of the time.
 
     Returns:
@@ -250,22 +250,22 @@ def check(
 
 
 def _are_metrics(given: object) -> bool:
-    """Whether metrics are to be judged, or what may have been meant for them, and no result."""
+    """Tell metrics, and arguments that may have been meant as metrics, from results."""
     return given is None or isinstance(given, Evaluable | GroupwiseFactory | list | tuple)
 
 
 def limited(name: str, below: object, above: object) -> tuple[Side, float]:
-    """The one limit that is given, and on which side of it things should be."""
-    asked = {side: limit for side, limit in (("below", below), ("above", above)) if limit is not None}
-    ((side, limit),) = asked.items() if len(asked) == 1 else (("below", None),)
-    if limit is None:
+    """The good side of the one limit that is given, and the limit."""
+    if (below is None) == (above is None):
         msg = f"{name}() needs one limit, a number: `below=` of differences, or `above=` of ratios."
         raise ArgumentError(msg)
-    return ("below" if side == "below" else "above"), number(side, limit, 0)
+    if above is None:
+        return "below", number("below", below, 0)
+    return "above", number("above", above, 0)
 
 
 def judged_metrics(name: str, given: object, side: Side, limit: float) -> MetricSet:
-    """The metrics without their signs, all of which should be on that side of a limit, and can be on both."""
+    """The metrics without their signs, after a check that the limit suits them."""
     if isinstance(given, GroupwiseFactory):
         msg = f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
         raise ArgumentError(msg)
@@ -273,11 +273,12 @@ def judged_metrics(name: str, given: object, side: Side, limit: float) -> Metric
         msg = f"{name}() takes metrics, one or a metric_set, or a result of them, not {given!r}."
         raise ArgumentError(msg)
     metrics = metric_set(*map(_unsigned, metric_set(cast("Metric | GroupwiseMetric | MetricSet", given))))
-    good = ("maximize", "one") if side == "below" else ("minimize", "zero")
-    if wrong := [metric for metric in metrics if metric.direction in good]:
-        other = "above" if side == "below" else "below"
-        msg = f"{wrong[0].name} should {_WISHES[wrong[0].direction]}, so its limit is one to be {other}: `{other}=`."
-        raise ArgumentError(msg)
+    wrong = ("maximize", "one") if side == "below" else ("minimize", "zero")
+    for metric in metrics:
+        if metric.direction in wrong:
+            other = "above" if side == "below" else "below"
+            msg = f"{metric.name} should {_WISHES[metric.direction]}, so its limit is one to be {other}: `{other}=`."
+            raise ArgumentError(msg)
     for metric in metrics:
         if problem := out_of_range(metric, limit, lambda meant: f"`{side}={meant:g}`"):
             msg = f"{name}(): no verdict depends on the limit `{side}={limit:g}`, because {problem}"
@@ -286,24 +287,28 @@ def judged_metrics(name: str, given: object, side: Side, limit: float) -> Metric
 
 
 def out_of_range(metric: Metric | GroupwiseMetric, limit: float, written: Callable[[float], str]) -> str | None:
-    """The range of a metric without its sign, where it does not hold a limit; percent are `written` as a share."""
+    """The problem of a limit outside the range of a metric without its sign; `written` shows a share of percent."""
     metric = _unsigned(metric)
     least, most = _bounds(metric)
     if least <= limit <= most:
         return None
-    told = f"lies between {least:g} and {most:g}" if most < math.inf else f"is {least:g} or more"
-    reciprocal = ", its reciprocal being the other end" if metric.direction == "one" else ""
-    meant = share_of_percent(limit) if most == 1 else None
-    way_out = f": {limit:g} percent is {written(meant)}" if meant else ""
-    return f"{metric.name} {told}{reciprocal}{way_out}."
+    message = f"{metric.name} lies between {least:g} and {most:g}"
+    if most == math.inf:
+        message = f"{metric.name} is {least:g} or more"
+    if metric.direction == "one":
+        message += ", its reciprocal being the other end"
+    share = share_of_percent(limit) if most == 1 else None
+    if share:
+        message += f": {limit:g} percent is {written(share)}"
+    return f"{message}."
 
 
 def _bounds(metric: Metric | GroupwiseMetric) -> tuple[float, float]:
-    """The limits that a metric can have: those that it can reach without its sign."""
+    """The range of a metric without its sign, in which its limits lie."""
     if isinstance(metric, GroupwiseMetric):
-        metric = replace(metric, metrics=_as_said(metric.metrics), less=_as_said(metric.less))
+        metric = replace(metric, metrics=_with_ranges(metric.metrics), less=_with_ranges(metric.less))
     else:
-        (metric,) = _as_said((metric,))
+        (metric,) = _with_ranges((metric,))
     least, most = metric.range
     if metric.direction == "zero":
         return 0.0, max(-least, most)
@@ -311,20 +316,18 @@ def _bounds(metric: Metric | GroupwiseMetric) -> tuple[float, float]:
     return (least, 1.0) if metric.direction == "one" else (least, most)
 
 
-def _as_said(metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
-    """The metrics with the ranges that somebody said, of those of users that have the usual one nobody did."""
-    return tuple(
-        replace(metric, range=_UNSAID) if metric.range == _USUAL and not _is_ours(metric) else metric
-        for metric in metrics
-    )
+def _with_ranges(metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
+    """The metrics with their ranges; the default range of a metric of a user may not be its own."""
+    return tuple(replace(metric, range=_UNKNOWN_RANGE) if _lacks_range(metric) else metric for metric in metrics)
 
 
-def _is_ours(metric: Metric) -> bool:
-    return str(getattr(metric.definition.function, "__module__", None)).startswith("tidyfair.")
+def _lacks_range(metric: Metric) -> bool:
+    module = str(getattr(metric.definition.function, "__module__", None))
+    return metric.range == _DEFAULT_RANGE and not module.startswith("tidyfair.")
 
 
 def _unsigned(metric: Metric | GroupwiseMetric) -> Metric | GroupwiseMetric:
-    """A comparison without its sign: too much is too much on either side."""
+    """The metric without its sign, as a limit holds on both sides of equality."""
     if isinstance(metric, GroupwiseMetric) and isinstance(metric.aggregate, Contrast) and metric.aggregate.signed:
         return replace(metric, aggregate=replace(metric.aggregate, signed=False))
     return metric
@@ -345,14 +348,15 @@ def _judged(result: Any, limit: float, side: str) -> Any:
                 "hold; keep results in parquet or ndjson."
             )
             raise ColumnError(msg)
-    lower, upper = (pl.col(name).is_not_null() for name in (".lower", ".upper"))
-    # whether there is a sign is not known; without an end on the side of equality there is none, and ratios end at 1
-    signed = lower if side == "below" else upper & pl.col(".by").is_not_null() & (limit < 1)
+    # a result does not show whether values have a sign, except by an end on the side of equality
+    if side == "below":
+        signed = pl.col(".lower").is_not_null()
+    else:
+        signed = pl.col(".upper").is_not_null() & pl.col(".by").is_not_null() & (limit < 1)
     frame = _with_ends(frame.with_columns(pl.lit(limit).alias(".limit")), pl.lit(side == "below"), signed)
-    complete = (pl.col(".groups_left_out").list.len() == 0) & (pl.col(".metrics_left_out").list.len() == 0)
-    return source.restore(
-        frame.with_columns(_verdict(_fails() | _is_infinite(), _passes() & complete)).drop(_LOW, _HIGH)
-    )
+    is_complete = (pl.col(".groups_left_out").list.len() == 0) & (pl.col(".metrics_left_out").list.len() == 0)
+    frame = frame.with_columns(_verdict(_fails() | _is_infinite(), _passes() & is_complete))
+    return source.restore(frame.drop(_LOW, _HIGH))
 
 
 def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confidence: float = 0.95) -> Gate:
@@ -360,8 +364,8 @@ def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confide
 
     Args:
         by: The sensitive feature, as for a factory.
-        favourable: The label that is wanted; where labels leave no doubt it may be left out.
-        confidence: How sure a verdict must be.
+        favourable: The favourable label; where labels leave no doubt it may be left out.
+        confidence: Confidence level of verdicts.
 
     >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})
     >>> four_fifths("sex")(people, estimate="hired")[".verdict"].item()
@@ -372,10 +376,11 @@ def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confide
     return replace(check(ratio, above=0.8, confidence=confidence), options=options)
 
 
+@show_keywords(CallOptions, without=_REFUSED)
 def assert_fair(
     metrics: Metric | GroupwiseMetric | MetricSet, data: Any = None, truth: ColumnLike | None = None,
     estimate: ColumnLike | None = None, *, below: float | None = None, above: float | None = None,
-    confidence: float = 0.95, strict: bool = False, **options: Any,
+    confidence: float = 0.95, strict: bool = False, **options: Unpack[CallOptions],
 ) -> None:  # fmt: skip
     """Raise `UnfairError` with a readable table where a disparity fails its limit; for test suites.
 
@@ -386,9 +391,9 @@ def assert_fair(
         estimate: Column of the predictions.
         below: The limit of differences.
         above: The limit of ratios.
-        confidence: How sure a verdict must be.
+        confidence: Confidence level of verdicts.
         strict: Whether a lack of evidence is a failure too.
-        options: Those of a call.
+        options: The options of a call.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})
@@ -399,18 +404,25 @@ def assert_fair(
         msg = "assert_fair() takes metrics and data; of a result, look at the verdicts of `check`."
         raise ArgumentError(msg)
     gate = check(metrics, below=below, above=above, confidence=confidence)
-    found = open_frame(gate(data, truth, estimate, **options)).to_polars()
-    bad = found.filter(pl.col(".verdict").is_in([FAIL, UNSURE] if strict else [FAIL]))
-    if bad.is_empty():
+    verdicts = open_frame(gate(data, truth, estimate, **options)).to_polars()
+    failures = [FAIL, UNSURE] if strict else [FAIL]
+    failed = verdicts.filter(pl.col(".verdict").is_in(failures))
+    if failed.is_empty():
         return
-    shown = [name for name in found.columns if not name.startswith(".")]
-    shown += [".metric", ".by", *(name for name in (".threshold", ".top_k", ".top_fraction") if name in found.columns)]
-    shown += [".estimate", ".lower", ".upper", ".limit", ".group_min", ".group_max"]
-    shown += [".level"] * (bad[".level"].null_count() < len(bad))
-    shown += [name for name in (".metrics_left_out", ".groups_left_out") if bad[name].list.len().sum()]
-    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=-1, fmt_str_lengths=200, tbl_hide_dataframe_shape=True):
-        what = "fail their limit, or there is not enough evidence" if strict else "fail their limit"
-        table = visible_texts(bad.select(*shown, ".verdict"))
-        table.columns = renamed(table.columns)
-        msg = f"{len(bad)} of {len(found)} disparities {what}:\n{table}"
+    reason = "fail their limit, or there is not enough evidence" if strict else "fail their limit"
+    msg = f"{len(failed)} of {len(verdicts)} disparities {reason}:\n{_table_of(failed)}"
     raise UnfairError(msg)
+
+
+def _table_of(failed: pl.DataFrame) -> str:
+    """The text of a table of disparities that fail."""
+    selection = [name for name in (".threshold", ".top_k", ".top_fraction") if name in failed.columns]
+    columns = [name for name in failed.columns if not name.startswith(".")]
+    columns += [".metric", ".by", *selection, ".estimate", ".lower", ".upper", ".limit", ".group_min", ".group_max"]
+    if failed[".level"].null_count() < len(failed):
+        columns.append(".level")
+    columns += [name for name in (".metrics_left_out", ".groups_left_out") if failed[name].list.len().sum()]
+    table = visible_texts(failed.select(*columns, ".verdict"))
+    table.columns = renamed(table.columns)
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=-1, fmt_str_lengths=200, tbl_hide_dataframe_shape=True):
+        return str(table)

@@ -66,7 +66,8 @@ class ModelComparison:
             with `.lower`, `.upper` and `.std_error`, and the `.p_value` (McNemar's, exact) of rates among rows that do
             not depend on the prediction, such as accuracy, sensitivity and the selection rate; null of all others.
         """
-        refuse("compare_models()", [name for name, value in options.items() if value is not None], _REFUSED)
+        given = [name for name, value in options.items() if value is not None]
+        refuse("compare_models()", given, _REFUSED)
         checked = replace(self.metrics.run.options(options, truth=truth), on_undefined="ignore")
         source = open_frame(data, checked.group_by)
         self._check_other(other, source)
@@ -116,7 +117,8 @@ class ModelComparison:
         """The values of both models, their change with its interval, and the p-values."""
         keys = [*pairs.outer, ".metric", ".by"]
         one, other = pairs.sides
-        (values_of_one,), (values_of_other,) = (self.metrics.run.evaluate(side, options) for side in (one, other))
+        run = self.metrics.run
+        (values_of_one,), (values_of_other,) = run.evaluate(one, options), run.evaluate(other, options)
         first = tidy_results(values_of_one, undefined_is_null=False)
         second = tidy_results(values_of_other, undefined_is_null=False)
         results = first.select(*keys, ".estimator", pl.col(".estimate").alias(".one"))
@@ -139,9 +141,8 @@ class ModelComparison:
         outer = pairs.outer
         changes: list[pl.DataFrame] = []
         for sides in pairs.redrawn(by, strata=strata, times=options.times, random=random):
-            one, other = (
-                tidy_results(metric.run.evaluate(side, options)[0], undefined_is_null=False) for side in sides
-            )
+            evaluated = [metric.run.evaluate(side, options)[0] for side in sides]
+            one, other = (tidy_results(values, undefined_is_null=False) for values in evaluated)
             change = (other[".estimate"] - one[".estimate"]).alias("change")
             changes.append(one.select(*outer, DRAW, ".metric", ".by").with_columns(change).drop_nulls("change"))
         interval = interval_of(pl.col("change"), pairs.sides[0], options.conf_level)
@@ -176,7 +177,7 @@ class _Cells:
 
     @property
     def sides(self) -> list[Tally]:
-        return [_side(self.tally, self.second, swapped=swapped) for swapped in (False, True)]
+        return [_side(self.tally, self.second, swapped=False), _side(self.tally, self.second, swapped=True)]
 
     def complete(self) -> _Cells:
         """Without the rows that lack one of the predictions."""
@@ -253,10 +254,10 @@ def _mcnemar(cells: pl.DataFrame, share: Share) -> float | None:
     denominator = cells.filter(pl.col("one").is_in(list(share.among)))
     if denominator.is_empty():
         return None
-    one, other = (pl.col(name).is_in(list(share.holds)) for name in ("one", "other"))
+    one, other = pl.col("one").is_in(list(share.holds)), pl.col("other").is_in(list(share.holds))
     only_one = denominator.filter(one & ~other)["n"].sum()
     only_other = denominator.filter(other & ~one)["n"].sum()
-    return mcnemar(only_one, only_other)
+    return mcnemar(int(only_one), int(only_other))
 
 
 def _named_cells(tally: Tally, second: Column, evaluated: Evaluated) -> pl.DataFrame:

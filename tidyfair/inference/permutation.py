@@ -92,7 +92,7 @@ class _ShuffledCells:
         import numpy as np
 
         keys, names = kept_keys(tally, by.columns)
-        outer, own = tally.names([key.column for key in tally.outer]), tally.names(by.columns)
+        outer, own = _key_names(tally, tally.outer), tally.names(by.columns)
         strata = [*outer, *tally.names(within)]
         cells = tally.cells.filter(_is_compared(tally.cells, by, own))
         # sorted, so that draws depend on the seed and not on the order of rows
@@ -223,8 +223,8 @@ class _ShuffledRows:
         import numpy as np
 
         keys, names = kept_keys(tally, by.columns)
-        outer, own = tally.names([key.column for key in tally.outer]), tally.names(by.columns)
-        strata, clusters = [*outer, *tally.names(within)], tally.names([key.column for key in tally.clusters])
+        outer, own = _key_names(tally, tally.outer), tally.names(by.columns)
+        strata, clusters = [*outer, *tally.names(within)], _key_names(tally, tally.clusters)
         rows = rows.filter(_is_compared(rows, by, own))
         rows = in_order(tally, rows, [*names, *strata, *clusters])
         group, groups = placed(rows, own)
@@ -301,6 +301,11 @@ def _filled(name: str, by: Sequence[str]) -> pl.Expr:
     return pl.col(name)
 
 
+def _key_names(tally: Tally, keys: Sequence[Key]) -> list[str]:
+    """The names of the columns of keys in the cells and rows of a tally."""
+    return tally.names([key.column for key in keys])
+
+
 def _is_compared(frame: pl.DataFrame, by: By, own: Sequence[str]) -> pl.Series:
     """A mask of the rows on one of the sides; those on neither are not compared."""
     if by.sides is None:
@@ -329,7 +334,7 @@ def _check_clusters(
     tally: Tally, rows: pl.DataFrame, clusters: Sequence[str], by: By, within: Sequence[Column]
 ) -> None:
     """Refuse clusters that hold rows of several groups, and cannot be shuffled as a whole."""
-    outer = tally.names([key.column for key in tally.outer])
+    outer = _key_names(tally, tally.outer)
     groups = pl.struct(tally.names([*by.columns, *within])).n_unique().alias("groups")
     several = rows.group_by(*clusters, *outer).agg(groups).filter(pl.col("groups") > 1)
     if len(several):

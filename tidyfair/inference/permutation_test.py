@@ -151,8 +151,8 @@ class DisparityTest(OuterGroupTest):
                 tally, metric.by, self.within, times=times, random=random, varied=varied, among=families.among
             )
         # the observed data decide which groups are left out
-        every_group = replace(metric, min_n=0)
-        return [families.of_draws(every_group.run.evaluate(drawn, options)[0]) for drawn in draws]
+        run = replace(metric, min_n=0).run
+        return [families.of_draws(run.evaluate(drawn, options)[0]) for drawn in draws]
 
     def _draws_of(self, metric: GroupwiseMetric, *, of_rows: bool = False) -> int:
         """The number of shuffles; unless given, fewer where each of them takes time."""

@@ -34,7 +34,9 @@ _REFUSED = {
     **dict.fromkeys(("times", "seed"), " in the call; give it to `probability` itself"),
 }
 """The options of metrics that a probability does not accept, and why."""
-_UNWEIGHTED = dict.fromkeys(("case_weights", "cluster"), ", of which there is no prior; take intervals, or a test")
+_UNWEIGHTED: dict[str, str] = dict.fromkeys(
+    ("case_weights", "cluster"), ", of which there is no prior; take intervals, or a test"
+)
 """The same, of those that may be given as None."""
 
 
