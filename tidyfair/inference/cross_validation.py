@@ -138,7 +138,7 @@ def summarize(result: Any, over: str | Sequence[str] | None = None, *, corrected
     """Mean, number and standard error of each metric over resamples.
 
     Args:
-        result: What a metric set, or its `by_group`, gave for grouped data.
+        result: The result of a metric set, or of its `by_group`, for grouped data.
         over: The outer groups that are resamples; all of them unless given. Others are kept apart.
         corrected: Allow in the error for folds that share their training rows, as those of a cross-validation do
             (Nadeau and Bengio, 2003). An approximation; that of all rows at once, `interval="auto"`, needs none.
@@ -161,7 +161,7 @@ def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = N
     """Mean difference of each metric between `other` and `one`, resample by resample.
 
     Args:
-        one: What a metric set gave for the first model, for grouped data.
+        one: The result of a metric set for the first model, for grouped data.
         other: The same for the second model, over the same resamples.
         over: The outer groups that are resamples; all of them unless given.
         corrected: As for `summarize`.

@@ -225,8 +225,8 @@ def check(
 
     Raises:
         ArgumentError, ColumnError: Without one limit, for one that the metric cannot reach, such as 5 in place of 0.05,
-            and for a result without intervals. Of a result, and of a metric of one's own without a range, nobody knows
-            what it can reach.
+            and for a result without intervals. The limit of a result, and of a metric of one's own without a range, is
+            not checked.
 
     >>> from tidyfair import demographic_parity
     >>> gate = check(demographic_parity("sex"), below=0.1)
@@ -312,7 +312,7 @@ def _bounds(metric: Metric | GroupwiseMetric) -> tuple[float, float]:
     least, most = metric.range
     if metric.direction == "zero":
         return 0.0, max(-least, most)
-    # what should be 1 may be as far on the other side of it, whose limit is the reciprocal
+    # a ratio above 1 is judged by its reciprocal
     return (least, 1.0) if metric.direction == "one" else (least, most)
 
 
@@ -385,8 +385,8 @@ def assert_fair(
     """Raise `UnfairError` with a readable table where a disparity fails its limit; for test suites.
 
     Args:
-        metrics: What `check` takes.
-        data: What a metric takes, with all that follows.
+        metrics: Metrics as for `check`.
+        data: A dataframe as for a metric, and so are all arguments that follow.
         truth: Column of the truth.
         estimate: Column of the predictions.
         below: The limit of differences.

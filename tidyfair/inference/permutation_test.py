@@ -359,7 +359,7 @@ def disparity_test(
 
     Raises:
         ArgumentError: For metrics of how many rows there are, for clusters that several groups share, and for an
-            aggregate of one's own of which nobody knows where it should go.
+            aggregate of one's own whose good direction is unknown.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})

@@ -110,7 +110,7 @@ def probability(
     given: Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
     times: int = 10_000, seed: int = 0,
 ) -> ProbabilityOf:  # fmt: skip
-    """Ask how probable it is that disparities are `below` (or ratios `above`) a limit, given the rows.
+    """Estimate the posterior probability that disparities are `below` (or ratios `above`) a limit.
 
     The cells of truth and estimate of each group have the Dirichlet distribution that Jeffreys' prior and their counts
     give, so that a rate of h of n rows has a Beta distribution: h + 1/2 and n - h + 1/2 for each cell that it counts.

@@ -208,7 +208,7 @@ class RateTest(CalledOnData):
         return _numbered([self._crossed(metric) for metric in self.metrics], "\0crossed ")
 
     def _crossed(self, metric: GroupwiseMetric) -> GroupwiseMetric:
-        """The metric by groups and strata, from which is seen how many rows there are."""
+        """The metric by groups and strata, from whose values the rows are counted."""
         if metric.by.sides:
             msg = f"{metric.name}: `within` goes with columns, not with privileged(…)."
             raise ArgumentError(msg)

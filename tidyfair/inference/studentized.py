@@ -63,13 +63,13 @@ class Families:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the disparity itself is tested, as it is of odds and of values that compare a group with others."""
+        """True where the disparity itself is tested: of odds, and of values that compare a group with others."""
         compared = any(formula.compares or formula.beyond for _, formula in self.spec.formulas)
         return compared or self.among is not None
 
     @property
     def of_sums(self) -> bool:
-        """Whether all formulas read sums only, so that parts of the rows are left out of these."""
+        """True where all formulas read sums only, so that parts of the rows are left out of these."""
         return all(formula.way == "sums" for _, formula in self.spec.formulas)
 
     def has_variance(self, evaluated: Evaluated) -> bool:

@@ -49,7 +49,7 @@ _DUST = 1e-12
 _MOST_NUMBERS = 2**20
 """The most numbers in one step, so that they stay in the cache."""
 _FEW_ROWS = 16
-"""Rows for each combination up to which it is faster to draw rows than to draw how many each combination gets."""
+"""The most rows for each combination at which it is faster to draw rows than counts of combinations."""
 _SLOPE_DIGITS, _CENTER_DIGITS = 4, 10
 """Significant digits in the text of a linear subgroup."""
 _SEARCHED = {
