@@ -108,7 +108,8 @@ def test_bad_comparisons_raise() -> None:
         tf.compare_models(tf.roc_auc, tf.sens)
     with pytest.raises(tf.ArgumentError, match="takes no `probs`: predictions are `one=` and `other=`"):
         tf.compare_models(tf.sens)(LOANS, "y", one="one", other="other", probs="score")
-    for cut in ({"threshold": 0.5}, {"top_k": 3}, {"top_fraction": 0.5}):
+    cuts: list[dict[str, Any]] = [{"threshold": 0.5}, {"top_k": 3}, {"top_fraction": 0.5}]
+    for cut in cuts:
         expected = rf'takes no `{next(iter(cut))}`: make labels of scores first, .+`\(pl\.col\("score"\) >= 0\.5\)'
         with pytest.raises(tf.ArgumentError, match=expected):
             tf.compare_models(tf.sens)(LOANS, "y", one="score", other="score", **cut)

@@ -39,8 +39,9 @@ def test_pairwise_rejects_metrics_other_than_rates(metric: Any) -> None:
 def test_pairwise_rejects_weights_and_clusters() -> None:
     data = random_people(40).with_columns(w=pl.lit(2.0))
     for name in ("case_weights", "cluster"):
+        option: dict[str, Any] = {name: "w"}
         with pytest.raises(tf.ArgumentError, match=f"takes no `{name}`: it counts rows; `disparity_test`"):
-            tf.pairwise(tf.demographic_parity("g"))(data, "t", "e", **{name: "w"})
+            tf.pairwise(tf.demographic_parity("g"))(data, "t", "e", **option)
 
 
 GROUPS = {"a": (31, 60), "b": (9, 25), "c": (0, 12), "d": (7, 7)}

@@ -314,7 +314,7 @@ def test_clusters_may_recur_in_outer_groups() -> None:
 
 
 def test_p_value_depends_on_neither_other_metrics_nor_row_blocks() -> None:
-    call = {"truth": "score", "estimate": "weight"}
+    call: dict[str, Any] = {"truth": "score", "estimate": "weight"}
     sexes, races = tf.mae.difference("sex"), tf.mae.difference("race")
     both, alone = (inference.disparity_test(*some, times=100, adjust="none") for some in ((sexes, races), (sexes,)))
     # sums of floats depend on the order of threads in their last bits

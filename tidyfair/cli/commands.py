@@ -203,7 +203,7 @@ def compare(options: Namespace) -> int:
         reading = {"pos_label": True}
     elif asked.kind != "numbers":
         _check_labels(asked, {"one": one, "other": other})
-    call = {"group_by": asked.counting["group_by"], "case_weights": asked.counting["case_weights"], **reading}
+    call: dict[str, Any] = {name: asked.counting[name] for name in ("group_by", "case_weights")} | reading
     if asked.kind == "numbers":
         call["times"] = _DRAWS
     compared = compare_models(*_of_models(asked, one, options.min_n))

@@ -1,4 +1,4 @@
-"""Metrics over resamples: folds put together, summarised, and compared between models."""
+"""Metrics over resamples: folds stacked, summarised, and compared between models."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_resamples", "resamples", "summarize"]
 
-_ABOUT = (".metric", ".by", ".group", ".estimator", ".threshold", ".top_k", ".top_fraction")
-"""The columns of results that say what a row is about, beside outer groups."""
+_ROW_KEYS = (".metric", ".by", ".group", ".estimator", ".threshold", ".top_k", ".top_fraction")
+"""The columns of results that identify a row, beside outer groups."""
 
 
 def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str = "fold") -> Any:
     """Put resamples together as one frame, to be evaluated with `group_by="fold"`.
 
     Args:
-        parts: Pairs of a name and a frame of its rows; or, with `data`, pairs of the places of training and test rows
+        parts: Pairs of a name and a frame of its rows; or, with `data`, pairs of the indices of training and test rows
             as scikit-learn's `split` gives them, of which the test rows are kept, and numbered.
-        data: The frame that splits are of.
-        name: What the column of names is called.
+        data: The frame that is split.
+        name: Name of the column of names.
 
     Returns:
         A frame of the kind of `data`, or of the first part.
 
     Raises:
-        ArgumentError, ColumnError: For what is no pair, names that come twice, places beyond the rows, and frames that
+        ArgumentError, ColumnError: For what is no pair, names that come twice, indices beyond the rows, and frames that
             do not have the same columns, or have one of that name.
 
     >>> halves = resamples([("a", pl.DataFrame({"y": [1]})), ("b", pl.DataFrame({"y": [0]}))])
@@ -66,7 +66,7 @@ def _of_splits(pairs: list[tuple[Any, Any]], data: object) -> tuple[list[Any], l
     """The test rows of splits, which are numbered, and the source whose kind the answer has."""
     source = _ungrouped(data)
     whole = source.to_polars()
-    return list(range(len(pairs))), [whole[_places(test, len(whole))] for _, test in pairs], source
+    return list(range(len(pairs))), [whole[_test_rows(test, len(whole))] for _, test in pairs], source
 
 
 def _check_labels(labels: list[Any]) -> None:
@@ -90,23 +90,23 @@ def _check_columns(labels: list[Any], frames: list[pl.DataFrame]) -> None:
 
 def _check_kinds(column: str, kinds: Mapping[Any, pl.DataType]) -> None:
     """Refuse a column that is of another kind in some resample; one that is null everywhere fits any other."""
-    known = {label: kind for label, kind in kinds.items() if kind != pl.Null}
-    for label, kind in known.items():
-        first = next(iter(known))
-        if not alike(known[first], kind):
-            msg = f"The column {column!r} is {known[first]} in the resample {first!r} and {kind} in {label!r}."
+    with_values = {label: kind for label, kind in kinds.items() if kind != pl.Null}
+    for label, kind in with_values.items():
+        first = next(iter(with_values))
+        if not alike(with_values[first], kind):
+            msg = f"The column {column!r} is {with_values[first]} in the resample {first!r} and {kind} in {label!r}."
             raise ColumnError(msg)
 
 
 def _pairs(parts: object) -> list[tuple[Any, Any]]:
-    found = list(parts) if is_list(parts) else []
-    if not found:
+    pairs = list(parts) if is_list(parts) else []
+    if not pairs:
         msg = "There are no resamples: `parts` are pairs of a name and a frame, or splits of `data`."
         raise ArgumentError(msg)
-    if not all(isinstance(part, tuple | list) and len(cast("Sequence[Any]", part)) == 2 for part in found):
+    if not all(isinstance(pair, tuple | list) and len(cast("Sequence[Any]", pair)) == 2 for pair in pairs):
         msg = "`parts` are pairs: of a name and a frame, or, with `data`, of training and test rows."
         raise ArgumentError(msg)
-    return [(first, second) for first, second in found]
+    return [(first, second) for first, second in pairs]
 
 
 def _ungrouped(frame: object) -> Source:
@@ -117,36 +117,36 @@ def _ungrouped(frame: object) -> Source:
     return source
 
 
-def _places(test: object, rows: int) -> pl.Series:
-    """The places of test rows, which may also be given as a truth value for each row."""
+def _test_rows(test: object, rows: int) -> pl.Series:
+    """The indices of test rows, which may also be given as a mask of all rows."""
     import numpy as np
 
     try:
-        places = np.asarray(test)
+        index = np.asarray(test)
     except ValueError:
-        places = np.asarray(object())  # what is no array is no list of places
-    if places.dtype == bool and places.shape == (rows,):
-        places = np.flatnonzero(places)
-    whole = places.size == 0 or np.issubdtype(places.dtype, np.integer)
-    if places.ndim != 1 or not whole or (places.size and not 0 <= places.min() <= places.max() < rows):
+        index = np.asarray(object())  # refused below, as an array of no dimension
+    if index.dtype == bool and index.shape == (rows,):
+        index = np.flatnonzero(index)
+    is_whole = index.size == 0 or np.issubdtype(index.dtype, np.integer)
+    if index.ndim != 1 or not is_whole or (index.size and not 0 <= index.min() <= index.max() < rows):
         msg = f"Test rows are places from 0 to {rows - 1}, or a truth value for each of {rows} rows, not {test!r}."
         raise ArgumentError(msg)
-    return pl.Series(places.astype(np.int64))
+    return pl.Series(index.astype(np.int64))
 
 
 def summarize(result: Any, over: str | Sequence[str] | None = None, *, corrected: bool = False) -> Any:
     """Mean, number and standard error of each metric over resamples.
 
     Args:
-        result: What a metric set, or its `by_group`, gave for grouped data.
+        result: The result of a metric set, or of its `by_group`, for grouped data.
         over: The outer groups that are resamples; all of them unless given. Others are kept apart.
-        corrected: Whether the error allows for folds that share their training rows, as those of a cross-validation do
+        corrected: Allow in the error for folds that share their training rows, as those of a cross-validation do
             (Nadeau and Bengio, 2003). An approximation; that of all rows at once, `interval="auto"`, needs none.
 
     Returns:
-        A frame of the caller's kind with one row for each metric (and other outer group): what the result says it is
-        about, `.mean`, `.n` (resamples that have a value) and `.std_error` (null of fewer than two), which takes
-        resamples for independent unless `corrected`.
+        A frame of the caller's kind with one row for each metric (and other outer group): the columns that identify it,
+        `.mean`, `.n` (resamples that have a value) and `.std_error` (null of fewer than two), which takes resamples for
+        independent unless `corrected`.
 
     >>> scores = pl.DataFrame({"fold": [1, 2], ".metric": ["rmse"] * 2, ".estimate": [1.0, 3.0]})
     >>> summarize(scores).rows()
@@ -158,10 +158,10 @@ def summarize(result: Any, over: str | Sequence[str] | None = None, *, corrected
 
 
 def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = None, *, corrected: bool = False) -> Any:
-    """How much larger each metric is in `other` than in `one`, resample by resample.
+    """Mean difference of each metric between `other` and `one`, resample by resample.
 
     Args:
-        one: What a metric set gave for the first model, for grouped data.
+        one: The result of a metric set for the first model, for grouped data.
         other: The same for the second model, over the same resamples.
         over: The outer groups that are resamples; all of them unless given.
         corrected: As for `summarize`.
@@ -179,20 +179,25 @@ def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = N
     [('rmse', -1.0, 2, 0.0)]
     """
     (source, first), (_, second) = _result(one, "one"), _result(other, "other")
-    (chosen, kept), (also_chosen, also_kept) = _keys(first, over, "one"), _keys(second, over, "other")
-    by, values = [*chosen, *kept], second.select(*also_chosen, *also_kept, pl.col(".estimate").alias("\0other"))
-    same = {*by} == {*also_chosen, *also_kept}
+    chosen, kept = _keys(first, over, "one")
+    chosen_of_second, kept_of_second = _keys(second, over, "other")
+    by = [*chosen, *kept]
+    same = {*by} == {*chosen_of_second, *kept_of_second}
     same = same and all(alike(first.schema[name], second.schema[name]) for name in by)
-    if same:
-        keys = stacked([first.select(by), values.select(by)], {name: name for name in by})
-        first = first.with_columns(keys[: len(first)].get_columns())
-        values = values.with_columns(keys[len(first) :].get_columns())
-    pairs = first.join(values, on=by, how="inner", nulls_equal=True, maintain_order="left") if same else first.clear()
-    if not same or not len(pairs) == len(first) == len(second):
+    pairs = _paired(first, second, by) if same else None
+    if pairs is None or not len(pairs) == len(first) == len(second):
         msg = "The two results are not of the same metrics and resamples, so there are no pairs to compare."
         raise ArgumentError(msg)
     change = (pl.col("\0other") - pl.col(".estimate")).fill_nan(None)
     return source.restore(_summary(pairs, kept, change, ".difference", corrected=corrected))
+
+
+def _paired(first: pl.DataFrame, second: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """The rows of the first result with the estimates of the second as a column of their own."""
+    keys = stacked([first.select(by), second.select(by)], {name: name for name in by})
+    first = first.with_columns(keys[: len(first)].get_columns())
+    values = keys[len(first) :].with_columns(second[".estimate"].alias("\0other"))
+    return first.join(values, on=by, how="inner", nulls_equal=True, maintain_order="left")
 
 
 def _result(result: object, role: str) -> tuple[Source, pl.DataFrame]:
@@ -215,10 +220,11 @@ def _keys(frame: pl.DataFrame, over: object, role: str) -> tuple[list[str], list
     if not chosen:
         msg = "The result has no outer groups to summarise over; evaluate with `group_by=` first."
         raise ArgumentError(msg)
-    # of the values of groups a label is part of what a row is about; of comparisons it is part of the answer
-    about = {*_ABOUT, *([".level"] if ".group" in frame.columns else [])}
-    about |= set(outer) - set(chosen)
-    kept = [column for column in frame.columns if column in about]
+    row_keys = {*_ROW_KEYS, *outer} - set(chosen)
+    if ".group" in frame.columns:
+        # a label identifies a value of a group; of a comparison it is part of the answer
+        row_keys.add(".level")
+    kept = [column for column in frame.columns if column in row_keys]
     if frame.select(*chosen, *kept).is_duplicated().any():
         msg = f"`{role}` has some metric of some resample twice; give each result once."
         raise ArgumentError(msg)
@@ -226,7 +232,7 @@ def _keys(frame: pl.DataFrame, over: object, role: str) -> tuple[list[str], list
 
 
 def _outer_groups(over: object, outer: list[str], role: str) -> list[str]:
-    """The outer groups that are named, each once."""
+    """The outer groups that are named, without repeats."""
     chosen: list[Any] = list(over) if is_list(over) else [over]
     if unknown := [column for column in chosen if not isinstance(column, str) or column not in outer]:
         close = nearest(unknown[0], outer)
@@ -241,7 +247,7 @@ def _outer_groups(over: object, outer: list[str], role: str) -> list[str]:
 def _summary(frame: pl.DataFrame, kept: list[str], value: pl.Expr, name: str, *, corrected: bool) -> pl.DataFrame:
     flag("corrected", corrected)
     count = value.count()
-    # of k folds each is tested on one part, and trained on the k - 1 others
+    # with k folds, a model is tested on one part and trained on the k - 1 others
     shared = (1 + count / (count - 1)).sqrt() if corrected else 1
     error = pl.when(count >= 2).then(value.std() / count.sqrt() * shared).fill_nan(None)
     return frame.group_by(kept, maintain_order=True).agg(

@@ -1,10 +1,10 @@
-"""Whether disparities change from one period to the next, beside what the number of rows alone changes."""
+"""Test of a change of disparities from one period to the next."""
 
 from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import polars as pl
 
@@ -47,81 +47,83 @@ _CHANGED = {
 class PeriodTest(RateTest):
     """Tests whether a disparity has changed; made by `compare_periods`."""
 
+    subject: ClassVar[str] = "compare_periods()"
     period: str = "period"
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
-        metric, evaluated = case.metric, case.evaluated
-        keys = evaluated.group_cells.outer_keys
+        keys = case.evaluated.group_cells.outer_keys
         if self.period not in keys.columns:
             msg = f"compare_periods() needs the periods as outer groups: `group_by={self.period!r}`."
             raise ArgumentError(msg)
-        rest = keys.drop(self.period)
-        runs = (
-            keys.with_row_index(_OUTER).partition_by(rest.columns, maintain_order=True)
-            if rest.width
-            else [keys.with_row_index(_OUTER)]
-        )
-        empty = pl.DataFrame([dict.fromkeys(_CHANGED)], schema=_CHANGED).clear()
-        yield (
-            keys.clear()
-            .rename({self.period: ".period"})
-            .with_columns(keys[self.period].clear().alias(".before"))
-            .join(empty, how="cross")
-        )
-        for run in runs:
-            for first, second in itertools.pairwise(run[_OUTER].to_list()):
-                about = f"{metric.name} {metric.by.text} {keys.row(first)} {keys.row(second)}"
-                random = generator(self.seed, about)
-                both = [self._counts(case, outer) for outer in (first, second)]
-                drawn = [
-                    _between(one, other, evaluated.group_cells.text, self.times, random)
-                    for one, other in zip(*both, strict=True)
-                ]
-                values = [
-                    compared_draws(
-                        evaluated, evaluated.rows.filter(pl.col("outer") == outer), mine, [each[side] for each in drawn]
-                    )["value"]
-                    for side, (outer, mine) in enumerate(zip((first, second), both, strict=True))
-                ]
-                table = pl.DataFrame([self._changed(metric, *values)], schema=_CHANGED)
-                named = keys[second : second + 1].rename({self.period: ".period"})
-                yield named.with_columns(keys[self.period][first : first + 1].alias(".before")).join(table, how="cross")
+        # the columns of a result follow from the call, not from the data
+        yield self._keyed(keys, 0, 0, pl.DataFrame([dict.fromkeys(_CHANGED)], schema=_CHANGED)).clear()
+        others = keys.drop(self.period).columns
+        numbered = keys.with_row_index(_OUTER)
+        series = numbered.partition_by(others, maintain_order=True) if others else [numbered]
+        for periods in series:
+            for before, after in itertools.pairwise(periods[_OUTER].to_list()):
+                yield self._keyed(keys, before, after, self._tested(case, before, after))
+
+    def _keyed(self, keys: pl.DataFrame, before: int, after: int, table: pl.DataFrame) -> pl.DataFrame:
+        """A test with the keys of the outer group, and the period before."""
+        named = keys[after : after + 1].rename({self.period: ".period"})
+        named = named.with_columns(keys[self.period][before : before + 1].alias(".before"))
+        return named.join(table, how="cross")
+
+    def _tested(self, case: Case, before: int, after: int) -> pl.DataFrame:
+        """The test of a period against the one before it."""
+        metric, evaluated = case.metric, case.evaluated
+        keys = evaluated.group_cells.outer_keys
+        random = generator(self.seed, f"{metric.name} {metric.by.text} {keys.row(before)} {keys.row(after)}")
+        counts_before, counts_after = self._counts(case, before), self._counts(case, after)
+        drawn_before: list[Array] = []
+        drawn_after: list[Array] = []
+        for one, other in zip(counts_before, counts_after, strict=True):
+            of_one, of_other = _between(one, other, evaluated.group_cells.text, self.times, random)
+            drawn_before.append(of_one)
+            drawn_after.append(of_other)
+        rows_before, rows_after = (evaluated.rows.filter(pl.col("outer") == outer) for outer in (before, after))
+        values_before = compared_draws(evaluated, rows_before, counts_before, drawn_before)["value"]
+        values_after = compared_draws(evaluated, rows_after, counts_after, drawn_after)["value"]
+        return pl.DataFrame([self._changed(metric, values_before, values_after)], schema=_CHANGED)
 
     def _changed(self, metric: GroupwiseMetric, before: pl.Series, after: pl.Series) -> dict[str, Any]:
-        """How much a disparity changes, and by chance alone; what was found comes last."""
-        change = after - before
-        shuffled, found = change[:-1].drop_nulls(), change[-1]
-        about = dict.fromkeys(_CHANGED) | {
+        """The change of a disparity, and its distribution by chance alone; the observed values come last."""
+        row = dict.fromkeys(_CHANGED) | {
             ".metric": metric.name, ".by": metric.by.text, ".estimate_before": before[-1], ".estimate": after[-1],
         }  # fmt: skip
-        if found is None or not len(shuffled):
-            return about
+        change = after - before
+        shuffled, observed = change[:-1].drop_nulls(), change[-1]
+        if observed is None or not len(shuffled):
+            return row
         low, high = (shuffled.quantile(end, "linear") for end in CENTRAL)
         expected = float(str(shuffled.mean()))
-        away = (shuffled - expected).abs()
-        reached = int((away >= abs(found - expected) - SAME).sum())
-        return about | {
-            ".change": found, ".expected": expected, ".expected_lower": low, ".expected_upper": high,
-            ".p_value": (reached + 1) / (len(shuffled) + 1),
+        distance = (shuffled - expected).abs()
+        as_far = int((distance >= abs(observed - expected) - SAME).sum())
+        return row | {
+            ".change": observed, ".expected": expected, ".expected_lower": low, ".expected_upper": high,
+            ".p_value": (as_far + 1) / (len(shuffled) + 1),
         }  # fmt: skip
 
 
 def _between(
     one: CountedRate, other: CountedRate, texts: pl.Series, times: int, random: np.random.Generator
 ) -> tuple[Array, Array]:
-    """The hits of each group in both periods, its rows shuffled between them."""
+    """The numerators of each group in both periods, with the rows of the group shuffled between them."""
     import numpy as np
 
-    first, second = ((each.of_groups.denominator, each.of_groups.numerator) for each in (one, other))
-    drawn = [np.tile(hits, (times, 1)) for _, hits in (first, second)]
-    places = {texts[int(group_cell)]: place for place, group_cell in enumerate(other.group_cells)}
-    for place, group_cell in enumerate(one.group_cells):
-        match = places.get(texts[int(group_cell)])
-        if match is not None:
-            total, rows = first[1][place] + second[1][match], first[0][place] + second[0][match]
-            moved = random.hypergeometric(total, rows - total, first[0][place], times)
-            drawn[0][:, place], drawn[1][:, match] = moved, total - moved
-    return drawn[0], drawn[1]
+    first, second = one.of_groups, other.of_groups
+    drawn_first, drawn_second = np.tile(first.numerator, (times, 1)), np.tile(second.numerator, (times, 1))
+    index_of = {texts[int(group_cell)]: index for index, group_cell in enumerate(other.group_cells)}
+    for index, group_cell in enumerate(one.group_cells):
+        match = index_of.get(texts[int(group_cell)])
+        if match is None:
+            continue
+        rows = first.denominator[index] + second.denominator[match]
+        hits = first.numerator[index] + second.numerator[match]
+        drawn = random.hypergeometric(hits, rows - hits, first.denominator[index], times)
+        drawn_first[:, index], drawn_second[:, match] = drawn, hits - drawn
+    return drawn_first, drawn_second
 
 
 def compare_periods(
@@ -135,15 +137,15 @@ def compare_periods(
     """Test whether disparities change from one period to the next, by shuffling the rows of each group between them.
 
     Ranges of different numbers of rows are not comparable: that of the smaller period is larger by chance. So a change
-    is compared with what it would be if nothing but the number of rows changed.
+    is compared with its distribution if nothing but the number of rows changed.
 
     Args:
         metrics: Groupwise metrics of rates.
         period: The column of periods, in their order, which is also given as `group_by=` in the call.
-        times: How many draws there are.
-        seed: Of the draws.
-        adjust: How p-values are adjusted, as for `disparity_test`.
-        family: Which tests are adjusted together.
+        times: Number of draws.
+        seed: Seed of the draws.
+        adjust: The adjustment of p-values, as for `disparity_test`.
+        family: The tests that are adjusted together.
 
     Returns:
         A callable that takes what a metric takes, and gives one row for each metric and period but the first: `.before`

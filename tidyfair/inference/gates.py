@@ -1,29 +1,31 @@
-"""Gates: whether a disparity is small enough, too large, or not known well enough to say."""
+"""Gates: verdicts on whether a disparity is within a limit, beyond it, or too uncertain to say."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
 
 from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, listed
 from tidyfair.escapes import renamed, visible_texts
+from tidyfair.inference.on_data import CalledOnData
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.fairness import demographic_parity_ratio
 from tidyfair.specs.arguments import flag, number, proper_share, share_of_percent
-from tidyfair.specs.options import ReadOptions, refuse
+from tidyfair.specs.options import CallOptions, ReadOptions, show_keywords
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Unpack
 
+    from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.groups import Privileged
-    from tidyfair.specs.options import Options
+    from tidyfair.specs.options import Options, OptionsOf
     from tidyfair.tallies.tally import Tally
 
 __all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
@@ -31,15 +33,13 @@ __all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
 Side: TypeAlias = Literal["below", "above"]
 _CONFIDENCE = 0.95
 _HALF = 0.5
-_NOT_TAKEN: dict[str, str] = dict.fromkeys(
-    ("interval", "conf_level", "explain"), "; its `confidence` is that of `check`"
-)
-"""What a call of the metrics takes, and a gate does not, and why."""
+_REFUSED: dict[str, str] = dict.fromkeys(("interval", "conf_level", "explain"), "; its `confidence` is that of `check`")
+"""The options of metrics that a gate does not accept, and why."""
 PASS, FAIL, UNSURE = "pass", "fail", "not enough evidence"
 _LOW, _HIGH = "\0low", "\0high"
-"""The ends of what is acceptable; null where there is none."""
-_USUAL, _UNSAID = (0, 1), (0, math.inf)
-"""The range that metrics of users have where none is given, and what is known of it."""
+"""The ends of the acceptable interval; null where there is none."""
+_DEFAULT_RANGE, _UNKNOWN_RANGE = (0, 1), (0, math.inf)
+"""The range of metrics of users without a range of their own, and the range that they may have."""
 _WISHES = {"maximize": "be large", "one": "be near 1", "minimize": "be small", "zero": "be near 0"}
 
 
@@ -48,85 +48,110 @@ class UnfairError(TidyfairError, AssertionError):
 
 
 @dataclass(frozen=True)
-class Gate:
+class Gate(CalledOnData):
     """Metrics with a limit, as a callable on dataframes that gives verdicts; made by `check`."""
 
+    subject: ClassVar[str] = "A gate"
+    refused: ClassVar[Mapping[str, str]] = _REFUSED
     metrics: MetricSet
     limits: tuple[tuple[Side, float], ...]
-    """On which side of which limit each of them should be."""
+    """The limit of each metric, and the good side of it."""
     confidence: float = 0.95
     options: tuple[tuple[str, Any], ...] = ()
     """Options of every call."""
 
+    @show_keywords(CallOptions, without=_REFUSED)
     def __call__(
-        self, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, **keywords: Any
-    ) -> Any:
+        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:  # fmt: skip
         """Give a verdict on each metric of each outer group; it takes what a metric takes.
 
         Returns:
             What the metrics give, with one-sided limits `.lower` and `.upper`, the `.limit`, and the `.verdict`.
         """
-        refuse("A gate", keywords, _NOT_TAKEN)
-        run = self.metrics.run
-        options = self._with_own(run.options(keywords, truth=truth, estimate=estimate), keywords)
-        source = open_frame(data, options.group_by)
-        if options.cluster is None and options.parts is None:
-            options = replace(options, parts=options.seed)
-        return source.restore(self._judged(run.count(source, options), options))
+        return self._on_data(data, truth, estimate, options)
 
-    def compute(self, tally: Tally, **reading: Unpack[ReadOptions]) -> pl.DataFrame:
+    @show_keywords(ReadOptions, without=_REFUSED)
+    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
         """Judge by a tally that holds what the metrics count: what a call gives on data.
 
         Passes are judged one by one, because all must; failures after Holm, because any does.
         """
-        refuse("A gate", reading, _NOT_TAKEN)
-        return self._judged(tally, self._with_own(self.metrics.run.options(reading, ReadOptions), reading))
+        return self._on_tally(tally, options)
 
-    def _with_own(self, options: Options, given: Mapping[str, Any]) -> Options:
-        """The options of a call with those that the gate was made with."""
+    @property
+    def _run(self) -> Run:
+        return self.metrics.run
+
+    def _options(
+        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
+    ) -> Options:
+        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
         for name, own in self.options:
-            if (other := given.get(name)) not in (None, own):
+            if (other := keywords.get(name)) not in (None, own):
                 msg = f"`{name}` is given twice: {own!r} with the gate, and {other!r} here."
                 raise ArgumentError(msg)
         return replace(options, explain=True, interval="auto", **dict(self.options))
 
-    def _judged(self, tally: Tally, options: Options) -> pl.DataFrame:
+    def _counting_options(self, options: Options) -> Options:
+        if options.cluster is None and options.parts is None:
+            # intervals need to see how much sums vary from part to part
+            return replace(options, parts=options.seed)
+        return options
+
+    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The results with their verdicts."""
-        self.metrics.run.check_occurs(tally, options)
-        found, place = self._at(tally, 1 - self.confidence, options)
-        sides, limits = zip(*(self.limits[each] for each in place), strict=True) if place else ((), ())
-        below = pl.Series([side == "below" for side in sides], dtype=pl.Boolean)
-        signed = pl.Series(
-            [self.metrics.metrics[each].direction in {"zero", "one"} for each in place], dtype=pl.Boolean
-        )
-        found = _with_ends(found.with_columns(pl.Series(".limit", limits, dtype=pl.Float64)), below, signed)
-        # who is on neither side was not asked about
-        two_sided = [_two_sided(self.metrics.metrics[each]) for each in place]
-        asked = (
-            pl.when(pl.Series(two_sided, dtype=pl.Boolean)).then(pl.lit("neither")).otherwise(pl.lit(None, pl.String))
-        )
-        missing = pl.col(".groups_left_out").list.set_difference(pl.concat_list(asked)).list.len()
-        passed = _passes() & (missing == 0) & (pl.col(".metrics_left_out").list.len() == 0)
-        failed = found.select(_is_infinite().fill_null(value=False)).to_series()
+        run, metrics = self.metrics.run, self.metrics.metrics
+        run.check_occurs(tally, options)
+        results, index = self._at(tally, 1 - self.confidence, options)
+        judged = [metrics[metric] for metric in index]
+        limits = [self.limits[metric] for metric in index]
+        results = results.with_columns(pl.Series(".limit", [limit for _, limit in limits], dtype=pl.Float64))
+        below = pl.Series([side == "below" for side, _ in limits], dtype=pl.Boolean)
+        signed = pl.Series([metric.direction in {"zero", "one"} for metric in judged], dtype=pl.Boolean)
+        results = _with_ends(results, below, signed)
+        failed = self._failed(tally, results, judged, options)
+        return results.with_columns(_verdict(pl.lit(failed), _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
+
+    def _failed(
+        self, tally: Tally, results: pl.DataFrame, judged: Sequence[Metric | GroupwiseMetric], options: Options
+    ) -> pl.Series:
+        """A mask of the results that fail, after Holm."""
+        failed = results.select(_is_infinite().fill_null(value=False)).to_series()
         # replicates of what may be a distance lie beyond equality even where groups are equal
-        unknown = pl.Series([_may_be_distance(self.metrics.metrics[each]) for each in place], dtype=pl.Boolean)
-        left = failed.not_() & found[".estimate"].is_not_null() & ~unknown
-        while left.any():
-            # the next one is judged by as many as are left
-            quiet = replace(options, on_undefined="null" if options.on_undefined == "null" else "ignore")
-            each, _ = self._at(tally, (1 - self.confidence) / int(left.sum()), quiet)
-            worse = each.with_columns(found[_LOW], found[_HIGH]).select(_fails())
-            beyond = left & worse.to_series().fill_null(value=False)
-            if not beyond.any():
+        may_fail = pl.Series([not _may_be_distance(metric) for metric in judged], dtype=pl.Boolean)
+        remaining = failed.not_() & results[".estimate"].is_not_null() & may_fail
+        on_undefined = "null" if options.on_undefined == "null" else "ignore"
+        silent = replace(options, on_undefined=on_undefined)
+        while remaining.any():
+            # the next one is judged by as many as remain
+            stricter, _ = self._at(tally, (1 - self.confidence) / int(remaining.sum()), silent)
+            fails = stricter.with_columns(results[_LOW], results[_HIGH]).select(_fails()).to_series()
+            fails = remaining & fails.fill_null(value=False)
+            if not fails.any():
                 break
-            failed, left = failed | beyond, left & ~beyond
-        return found.with_columns(_verdict(pl.lit(failed), passed)).drop(_LOW, _HIGH)
+            failed, remaining = failed | fails, remaining & ~fails
+        return failed
 
     def _at(self, tally: Tally, error: float, options: Options) -> tuple[pl.DataFrame, list[int]]:
-        """Results with limits each of which is wrong so often, and the metric that each row is of."""
-        found = self.metrics.run.results_of(tally, replace(options, conf_level=1 - 2 * error))
-        names = [(metric.name, getattr(getattr(metric, "by", None), "text", None)) for metric in self.metrics]
-        return found, [names.index(pair) for pair in found.select(".metric", ".by").rows()]
+        """Results with one-sided limits of that error rate, and the index of the metric of each row."""
+        results = self.metrics.run.results_of(tally, replace(options, conf_level=1 - 2 * error))
+        names = [(metric.name, _by_text(metric)) for metric in self.metrics]
+        return results, [names.index(pair) for pair in results.select(".metric", ".by").rows()]
+
+
+def _by_text(metric: Metric | GroupwiseMetric) -> str | None:
+    return metric.by.text if isinstance(metric, GroupwiseMetric) else None
+
+
+def _is_complete(judged: Sequence[Metric | GroupwiseMetric]) -> pl.Expr:
+    """The results from which no group and no metric is left out."""
+    two_sided = pl.Series([_two_sided(metric) for metric in judged], dtype=pl.Boolean)
+    # rows on neither side are not compared
+    expected = pl.when(two_sided).then(pl.lit("neither")).otherwise(pl.lit(None, pl.String))
+    missing = pl.col(".groups_left_out").list.set_difference(pl.concat_list(expected))
+    return (missing.list.len() == 0) & (pl.col(".metrics_left_out").list.len() == 0)
 
 
 def _two_sided(metric: Metric | GroupwiseMetric) -> bool:
@@ -134,12 +159,12 @@ def _two_sided(metric: Metric | GroupwiseMetric) -> bool:
 
 
 def _may_be_distance(metric: Metric | GroupwiseMetric) -> bool:
-    """Whether nobody said what a user's aggregate gives where groups are equal."""
+    """Tell whether the value of a user's aggregate for equal groups is unknown."""
     return isinstance(metric, GroupwiseMetric) and metric.aggregate.equality_is_unknown
 
 
 def _with_ends(results: pl.DataFrame, below: pl.Expr | pl.Series, signed: pl.Expr | pl.Series) -> pl.DataFrame:
-    """Results with the ends of what is acceptable: of what has a sign also on the other side of equality."""
+    """Results with the ends of the acceptable interval, which has two where a value may have either sign."""
     limit = pl.col(".limit")
     return results.with_columns(
         pl.when(~below).then(limit).when(signed).then(-limit).alias(_LOW),
@@ -148,18 +173,18 @@ def _with_ends(results: pl.DataFrame, below: pl.Expr | pl.Series, signed: pl.Exp
 
 
 def _passes() -> pl.Expr:
-    """Whether all of the interval is acceptable."""
+    """The results whose interval is acceptable as a whole."""
     low, high = pl.col(_LOW), pl.col(_HIGH)
     return (low.is_null() | (pl.col(".lower") > low)) & (high.is_null() | (pl.col(".upper") < high))
 
 
 def _fails() -> pl.Expr:
-    """Whether none of the interval is acceptable; null where it has no such end."""
+    """The results whose interval is not acceptable in any part; null where it has no such end."""
     return (pl.col(".lower") > pl.col(_HIGH)) | (pl.col(".upper") < pl.col(_LOW))
 
 
 def _is_infinite() -> pl.Expr:
-    """Whether a value has no bound on a side that is not acceptable, which fails whatever its interval."""
+    """The results that are infinite on the wrong side, which fail whatever their interval."""
     value = pl.col(".estimate")
     return value.is_infinite() & ((value > pl.col(_HIGH)) | (value < pl.col(_LOW)))
 
@@ -172,24 +197,24 @@ def _verdict(failed: pl.Expr, passed: pl.Expr) -> pl.Expr:
 def check(
     given: Any, *, below: float | None = None, above: float | None = None, confidence: float | None = None
 ) -> Any:
-    """Ask whether disparities are `below` (or ratios `above`) a limit: pass, fail, or not enough evidence.
+    """Check whether disparities are `below` (or ratios `above`) a limit: pass, fail, or not enough evidence.
 
-    A disparity passes when the one-sided upper bound of what is true is below the limit, and fails when the lower one
-    is above it. Of several results, all metrics and all outer groups of the call together, failures are judged after
+    A disparity passes when its one-sided upper confidence bound is below the limit, and fails when the lower one is
+    above it. Of several results, all metrics and all outer groups of the call together, failures are judged after
     Holm (1979), so that one fold of many may not fail that would alone; passes are judged one by one. With an aggregate
     of one's own it fails only if `new_aggregate` says what equal groups have. A group that was left out makes a pass
     impossible, and an infinite disparity fails.
 
     Signed comparisons of metrics are judged without their sign, and what should be near 0 or 1 has a limit on both
-    sides of it. Of a result nobody knows what should: `below` then holds for both signs, and `above` a limit below 1
-    for comparisons and their reciprocals.
+    sides of it. A stored result does not say which direction is good, so `below` then holds for both signs, and `above`
+    a limit below 1 for comparisons and their reciprocals.
 
     Args:
         given: A metric, a groupwise metric or a set; or a result with intervals and explanation, such as
             `fair(data, …, interval="auto", conf_level=0.9, explain=True)`.
         below: The limit of differences.
         above: The limit of ratios.
-        confidence: How sure a verdict on metrics must be, 0.95 unless given. A result is judged by the intervals that
+        confidence: Confidence level of verdicts on metrics, 0.95 unless given. A result is judged by the intervals that
             it has: those of `conf_level=0.9` make verdicts that are right 95 % of the time.
 
     Returns:
@@ -197,8 +222,8 @@ def check(
 
     Raises:
         ArgumentError, ColumnError: Without one limit, for one that the metric cannot reach, such as 5 in place of 0.05,
-            and for a result without intervals. Of a result, and of a metric of one's own without a range, nobody knows
-            what it can reach.
+            and for a result without intervals. The limit of a result, and of a metric of one's own without a range, is
+            not checked.
 
     >>> from tidyfair import demographic_parity
     >>> gate = check(demographic_parity("sex"), below=0.1)
@@ -222,22 +247,22 @@ def check(
 
 
 def _are_metrics(given: object) -> bool:
-    """Whether metrics are to be judged, or what may have been meant for them, and no result."""
+    """Tell metrics, and arguments that may have been meant as metrics, from results."""
     return given is None or isinstance(given, Evaluable | GroupwiseFactory | list | tuple)
 
 
 def limited(name: str, below: object, above: object) -> tuple[Side, float]:
-    """The one limit that is given, and on which side of it things should be."""
-    asked = {side: limit for side, limit in (("below", below), ("above", above)) if limit is not None}
-    ((side, limit),) = asked.items() if len(asked) == 1 else (("below", None),)
-    if limit is None:
+    """The good side of the one limit that is given, and the limit."""
+    if (below is None) == (above is None):
         msg = f"{name}() needs one limit, a number: `below=` of differences, or `above=` of ratios."
         raise ArgumentError(msg)
-    return ("below" if side == "below" else "above"), number(side, limit, 0)
+    if above is None:
+        return "below", number("below", below, 0)
+    return "above", number("above", above, 0)
 
 
 def judged_metrics(name: str, given: object, side: Side, limit: float) -> MetricSet:
-    """The metrics without their signs, all of which should be on that side of a limit, and can be on both."""
+    """The metrics without their signs, after a check that the limit suits them."""
     if isinstance(given, GroupwiseFactory):
         msg = f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
         raise ArgumentError(msg)
@@ -245,11 +270,12 @@ def judged_metrics(name: str, given: object, side: Side, limit: float) -> Metric
         msg = f"{name}() takes metrics, one or a metric_set, or a result of them, not {given!r}."
         raise ArgumentError(msg)
     metrics = metric_set(*map(_unsigned, metric_set(cast("Metric | GroupwiseMetric | MetricSet", given))))
-    good = ("maximize", "one") if side == "below" else ("minimize", "zero")
-    if wrong := [metric for metric in metrics if metric.direction in good]:
-        other = "above" if side == "below" else "below"
-        msg = f"{wrong[0].name} should {_WISHES[wrong[0].direction]}, so its limit is one to be {other}: `{other}=`."
-        raise ArgumentError(msg)
+    wrong = ("maximize", "one") if side == "below" else ("minimize", "zero")
+    for metric in metrics:
+        if metric.direction in wrong:
+            other = "above" if side == "below" else "below"
+            msg = f"{metric.name} should {_WISHES[metric.direction]}, so its limit is one to be {other}: `{other}=`."
+            raise ArgumentError(msg)
     for metric in metrics:
         if problem := out_of_range(metric, limit, lambda meant: f"`{side}={meant:g}`"):
             msg = f"{name}(): no verdict depends on the limit `{side}={limit:g}`, because {problem}"
@@ -258,45 +284,47 @@ def judged_metrics(name: str, given: object, side: Side, limit: float) -> Metric
 
 
 def out_of_range(metric: Metric | GroupwiseMetric, limit: float, written: Callable[[float], str]) -> str | None:
-    """The range of a metric without its sign, where it does not hold a limit; percent are `written` as a share."""
+    """The problem of a limit outside the range of a metric without its sign; `written` shows a share of percent."""
     metric = _unsigned(metric)
     least, most = _bounds(metric)
     if least <= limit <= most:
         return None
-    told = f"lies between {least:g} and {most:g}" if most < math.inf else f"is {least:g} or more"
-    reciprocal = ", its reciprocal being the other end" if metric.direction == "one" else ""
-    meant = share_of_percent(limit) if most == 1 else None
-    way_out = f": {limit:g} percent is {written(meant)}" if meant else ""
-    return f"{metric.name} {told}{reciprocal}{way_out}."
+    message = f"{metric.name} lies between {least:g} and {most:g}"
+    if most == math.inf:
+        message = f"{metric.name} is {least:g} or more"
+    if metric.direction == "one":
+        message += ", its reciprocal being the other end"
+    share = share_of_percent(limit) if most == 1 else None
+    if share:
+        message += f": {limit:g} percent is {written(share)}"
+    return f"{message}."
 
 
 def _bounds(metric: Metric | GroupwiseMetric) -> tuple[float, float]:
-    """The limits that a metric can have: those that it can reach without its sign."""
+    """The range of a metric without its sign, in which its limits lie."""
     if isinstance(metric, GroupwiseMetric):
-        metric = replace(metric, metrics=_as_said(metric.metrics), less=_as_said(metric.less))
+        metric = replace(metric, metrics=_with_ranges(metric.metrics), less=_with_ranges(metric.less))
     else:
-        (metric,) = _as_said((metric,))
+        (metric,) = _with_ranges((metric,))
     least, most = metric.range
     if metric.direction == "zero":
         return 0.0, max(-least, most)
-    # what should be 1 may be as far on the other side of it, whose limit is the reciprocal
+    # a ratio above 1 is judged by its reciprocal
     return (least, 1.0) if metric.direction == "one" else (least, most)
 
 
-def _as_said(metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
-    """The metrics with the ranges that somebody said, of those of users that have the usual one nobody did."""
-    return tuple(
-        replace(metric, range=_UNSAID) if metric.range == _USUAL and not _is_ours(metric) else metric
-        for metric in metrics
-    )
+def _with_ranges(metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
+    """The metrics with their ranges; the default range of a metric of a user may not be its own."""
+    return tuple(replace(metric, range=_UNKNOWN_RANGE) if _lacks_range(metric) else metric for metric in metrics)
 
 
-def _is_ours(metric: Metric) -> bool:
-    return str(getattr(metric.definition.function, "__module__", None)).startswith("tidyfair.")
+def _lacks_range(metric: Metric) -> bool:
+    module = str(getattr(metric.definition.function, "__module__", None))
+    return metric.range == _DEFAULT_RANGE and not module.startswith("tidyfair.")
 
 
 def _unsigned(metric: Metric | GroupwiseMetric) -> Metric | GroupwiseMetric:
-    """A comparison without its sign: too much is too much on either side."""
+    """The metric without its sign, as a limit holds on both sides of equality."""
     if isinstance(metric, GroupwiseMetric) and metric.aggregate.is_signed:
         return replace(metric, aggregate=metric.aggregate.without_sign())
     return metric
@@ -317,14 +345,15 @@ def _judged(result: Any, limit: float, side: str) -> Any:
                 "hold; keep results in parquet or ndjson."
             )
             raise ColumnError(msg)
-    lower, upper = (pl.col(name).is_not_null() for name in (".lower", ".upper"))
-    # whether there is a sign is not known; without an end on the side of equality there is none, and ratios end at 1
-    signed = lower if side == "below" else upper & pl.col(".by").is_not_null() & (limit < 1)
+    # a result does not show whether values have a sign, except by an end on the side of equality
+    if side == "below":
+        signed = pl.col(".lower").is_not_null()
+    else:
+        signed = pl.col(".upper").is_not_null() & pl.col(".by").is_not_null() & (limit < 1)
     frame = _with_ends(frame.with_columns(pl.lit(limit).alias(".limit")), pl.lit(side == "below"), signed)
-    complete = (pl.col(".groups_left_out").list.len() == 0) & (pl.col(".metrics_left_out").list.len() == 0)
-    return source.restore(
-        frame.with_columns(_verdict(_fails() | _is_infinite(), _passes() & complete)).drop(_LOW, _HIGH)
-    )
+    is_complete = (pl.col(".groups_left_out").list.len() == 0) & (pl.col(".metrics_left_out").list.len() == 0)
+    frame = frame.with_columns(_verdict(_fails() | _is_infinite(), _passes() & is_complete))
+    return source.restore(frame.drop(_LOW, _HIGH))
 
 
 def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confidence: float = 0.95) -> Gate:
@@ -332,8 +361,8 @@ def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confide
 
     Args:
         by: The sensitive feature, as for a factory.
-        favourable: The label that is wanted; where labels leave no doubt it may be left out.
-        confidence: How sure a verdict must be.
+        favourable: The favourable label; where labels leave no doubt it may be left out.
+        confidence: Confidence level of verdicts.
 
     >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})
     >>> four_fifths("sex")(people, estimate="hired")[".verdict"].item()
@@ -344,23 +373,24 @@ def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confide
     return replace(check(ratio, above=0.8, confidence=confidence), options=options)
 
 
+@show_keywords(CallOptions, without=_REFUSED)
 def assert_fair(
     metrics: Metric | GroupwiseMetric | MetricSet, data: Any = None, truth: ColumnLike | None = None,
     estimate: ColumnLike | None = None, *, below: float | None = None, above: float | None = None,
-    confidence: float = 0.95, strict: bool = False, **options: Any,
+    confidence: float = 0.95, strict: bool = False, **options: Unpack[CallOptions],
 ) -> None:  # fmt: skip
     """Raise `UnfairError` with a readable table where a disparity fails its limit; for test suites.
 
     Args:
-        metrics: What `check` takes.
-        data: What a metric takes, with all that follows.
+        metrics: Metrics as for `check`.
+        data: A dataframe as for a metric, and so are all arguments that follow.
         truth: Column of the truth.
         estimate: Column of the predictions.
         below: The limit of differences.
         above: The limit of ratios.
-        confidence: How sure a verdict must be.
+        confidence: Confidence level of verdicts.
         strict: Whether a lack of evidence is a failure too.
-        options: Those of a call.
+        options: The options of a call.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})
@@ -371,18 +401,25 @@ def assert_fair(
         msg = "assert_fair() takes metrics and data; of a result, look at the verdicts of `check`."
         raise ArgumentError(msg)
     gate = check(metrics, below=below, above=above, confidence=confidence)
-    found = open_frame(gate(data, truth, estimate, **options)).to_polars()
-    bad = found.filter(pl.col(".verdict").is_in([FAIL, UNSURE] if strict else [FAIL]))
-    if bad.is_empty():
+    verdicts = open_frame(gate(data, truth, estimate, **options)).to_polars()
+    failures = [FAIL, UNSURE] if strict else [FAIL]
+    failed = verdicts.filter(pl.col(".verdict").is_in(failures))
+    if failed.is_empty():
         return
-    shown = [name for name in found.columns if not name.startswith(".")]
-    shown += [".metric", ".by", *(name for name in (".threshold", ".top_k", ".top_fraction") if name in found.columns)]
-    shown += [".estimate", ".lower", ".upper", ".limit", ".group_min", ".group_max"]
-    shown += [".level"] * (bad[".level"].null_count() < len(bad))
-    shown += [name for name in (".metrics_left_out", ".groups_left_out") if bad[name].list.len().sum()]
-    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=-1, fmt_str_lengths=200, tbl_hide_dataframe_shape=True):
-        what = "fail their limit, or there is not enough evidence" if strict else "fail their limit"
-        table = visible_texts(bad.select(*shown, ".verdict"))
-        table.columns = renamed(table.columns)
-        msg = f"{len(bad)} of {len(found)} disparities {what}:\n{table}"
+    reason = "fail their limit, or there is not enough evidence" if strict else "fail their limit"
+    msg = f"{len(failed)} of {len(verdicts)} disparities {reason}:\n{_table_of(failed)}"
     raise UnfairError(msg)
+
+
+def _table_of(failed: pl.DataFrame) -> str:
+    """The text of a table of disparities that fail."""
+    selection = [name for name in (".threshold", ".top_k", ".top_fraction") if name in failed.columns]
+    columns = [name for name in failed.columns if not name.startswith(".")]
+    columns += [".metric", ".by", *selection, ".estimate", ".lower", ".upper", ".limit", ".group_min", ".group_max"]
+    if failed[".level"].null_count() < len(failed):
+        columns.append(".level")
+    columns += [name for name in (".metrics_left_out", ".groups_left_out") if failed[name].list.len().sum()]
+    table = visible_texts(failed.select(*columns, ".verdict"))
+    table.columns = renamed(table.columns)
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=-1, fmt_str_lengths=200, tbl_hide_dataframe_shape=True):
+        return str(table)

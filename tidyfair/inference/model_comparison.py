@@ -1,4 +1,4 @@
-"""Two models on the same rows: what changes, for whom, and how sure that is."""
+"""Comparison of two models on the same rows: the change of each metric, its interval and McNemar's test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidyfair.intervals.resampling import DRAW, drawn_rows, generator, redrawn
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.fairness import demographic_parity
 from tidyfair.specs.columns import Column
-from tidyfair.specs.options import refuse
+from tidyfair.specs.options import CallOptions, refuse, show_keywords
 from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import PREDICTED
 from tidyfair.tallies.source import open_frame
@@ -26,6 +26,7 @@ from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Unpack
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.specs.columns import ColumnLike
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ModelComparison", "compare_models"]
 
-_SPREAD = (".lower", ".upper", ".std_error")
-_NOT_TAKEN = {
+_INTERVAL = (".lower", ".upper", ".std_error")
+_REFUSED = {
     **dict.fromkeys(("probs", "estimate"), ": predictions are `one=` and `other=`"),
     **dict.fromkeys(("interval", "explain", "score_bins", "parts", "keep_rows"), " of its own"),
     **dict.fromkeys(
@@ -44,7 +45,7 @@ _NOT_TAKEN = {
         ': make labels of scores first, such as `(pl.col("score") >= 0.5).alias("decision")` for each model',
     ),
 }
-"""What a call of the metrics takes, and a comparison of models does not, and why."""
+"""The options of metrics that a comparison of models does not accept, and why."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,11 @@ class ModelComparison:
 
     metrics: MetricSet
 
+    @show_keywords(CallOptions, without=_REFUSED)
     def __call__(
-        self, data: Any, truth: ColumnLike | None = None, *, one: ColumnLike, other: ColumnLike, **keywords: Any
-    ) -> Any:
+        self, data: object, truth: ColumnLike | None = None, *, one: ColumnLike, other: ColumnLike,
+        **options: Unpack[CallOptions],
+    ) -> Any:  # fmt: skip
         """Compare the predictions `one` with those of `other`; the rest is what a metric takes.
 
         Returns:
@@ -63,17 +66,18 @@ class ModelComparison:
             with `.lower`, `.upper` and `.std_error`, and the `.p_value` (McNemar's, exact) of rates among rows that do
             not depend on the prediction, such as accuracy, sensitivity and the selection rate; null of all others.
         """
-        refuse("compare_models()", [name for name, value in keywords.items() if value is not None], _NOT_TAKEN)
-        options = replace(self.metrics.run.options(keywords, truth=truth), on_undefined="ignore")
-        source = open_frame(data, options.group_by)
+        given = [name for name, value in options.items() if value is not None]
+        refuse("compare_models()", given, _REFUSED)
+        checked = replace(self.metrics.run.options(options, truth=truth), on_undefined="ignore")
+        source = open_frame(data, checked.group_by)
         self._check_other(other, source)
-        if options.cluster is not None or not all(map(is_of_labels, self.metrics.specs)):
-            pairs = self._rows(source, one, other, options)
+        if checked.cluster is not None or not all(map(is_of_labels, self.metrics.specs)):
+            pairs = self._rows(source, one, other, checked)
         else:
-            pairs = self._cells(source, one, other, options)
-        if options.na_rm:
+            pairs = self._cells(source, one, other, checked)
+        if checked.na_rm:
             pairs = pairs.complete()
-        return source.restore(self._compared(pairs, options))
+        return source.restore(self._compared(pairs, checked))
 
     def _check_other(self, other: object, source: Source) -> None:
         """Refuse a second prediction that is no column, or one by which the data are grouped."""
@@ -89,9 +93,9 @@ class ModelComparison:
     def _rows(self, source: Source, one: ColumnLike, other: ColumnLike, options: Options) -> _Rows:
         """Two tallies of the same rows, which are kept."""
         pairs = _Rows(self._kept(source, one, options), self._kept(source, other, options))
-        scores = [len(side.scores.columns) if side.scores else 0 for side in pairs.sides]
-        if scores[0] != scores[1]:
-            msg = f"`one` has {scores[0]} columns of scores and `other` {scores[1]}; both need the same."
+        scores_of_one, scores_of_other = map(_score_count, pairs.sides)
+        if scores_of_one != scores_of_other:
+            msg = f"`one` has {scores_of_one} columns of scores and `other` {scores_of_other}; both need the same."
             raise ColumnError(msg)
         return pairs
 
@@ -110,60 +114,54 @@ class ModelComparison:
         return _Cells(paired.run.count(source, replace(options, estimate=one)).on_sides(), second)
 
     def _compared(self, pairs: _Cells | _Rows, options: Options) -> pl.DataFrame:
-        about = [*pairs.outer, ".metric", ".by"]
-        evaluated = [self.metrics.run.evaluate(side, options)[0] for side in pairs.sides]
-        first, other = (tidy_results(each, undefined_is_null=False) for each in evaluated)
-        values = first.select(*about, ".estimator", pl.col(".estimate").alias(".one")).with_columns(
-            other[".estimate"].alias(".other")
-        )
-        spread = pl.concat([self._spread(pairs, metric, options) for metric in self.metrics])
-        found = values.with_columns((pl.col(".other") - pl.col(".one")).alias(".change"))
-        found = found.join(spread, on=about, how="left", nulls_equal=True, maintain_order="left")
-        one, other = (lone_results(side, each) for side, each in zip(pairs.sides, evaluated, strict=True))
-        found = found.with_columns(pl.when(~(one | other)).then(name).alias(name) for name in _SPREAD)
-        p_values = self._mcnemar(pairs, evaluated[0]) if isinstance(pairs, _Cells) else [None] * len(found)
-        return found.with_columns(pl.Series(".p_value", p_values, dtype=pl.Float64))
+        """The values of both models, their change with its interval, and the p-values."""
+        keys = [*pairs.outer, ".metric", ".by"]
+        one, other = pairs.sides
+        run = self.metrics.run
+        (values_of_one,), (values_of_other,) = run.evaluate(one, options), run.evaluate(other, options)
+        first = tidy_results(values_of_one, undefined_is_null=False)
+        second = tidy_results(values_of_other, undefined_is_null=False)
+        results = first.select(*keys, ".estimator", pl.col(".estimate").alias(".one"))
+        results = results.with_columns(second[".estimate"].alias(".other"))
+        results = results.with_columns((pl.col(".other") - pl.col(".one")).alias(".change"))
+        intervals = pl.concat([self._interval(pairs, metric, options) for metric in self.metrics])
+        results = results.join(intervals, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        # a single row or cluster does not vary, so it has no interval
+        is_lone = lone_results(one, values_of_one) | lone_results(other, values_of_other)
+        results = results.with_columns(pl.when(~is_lone).then(name).alias(name) for name in _INTERVAL)
+        p_values = self._p_values(pairs, values_of_one, len(results))
+        return results.with_columns(pl.Series(".p_value", p_values, dtype=pl.Float64))
 
     @staticmethod
-    def _spread(pairs: _Cells | _Rows, metric: Metric | GroupwiseMetric, options: Options) -> pl.DataFrame:
-        """The quantiles of the change when rows, with both predictions, are drawn again."""
+    def _interval(pairs: _Cells | _Rows, metric: Metric | GroupwiseMetric, options: Options) -> pl.DataFrame:
+        """The bootstrap interval of the change; rows are drawn again with both predictions."""
         by = metric.by.columns if metric.by else ()
-        random = generator(options.seed, f"{metric.name} {metric.by and metric.by.text}")
-        parts = list[pl.DataFrame]()
         strata = by if is_stratified(metric) else ()
+        random = generator(options.seed, f"{metric.name} {metric.by and metric.by.text}")
         outer = pairs.outer
+        changes: list[pl.DataFrame] = []
         for sides in pairs.redrawn(by, strata=strata, times=options.times, random=random):
-            one, other = (
-                tidy_results(metric.run.evaluate(side, options)[0], undefined_is_null=False) for side in sides
-            )
+            evaluated = [metric.run.evaluate(side, options)[0] for side in sides]
+            one, other = (tidy_results(values, undefined_is_null=False) for values in evaluated)
             change = (other[".estimate"] - one[".estimate"]).alias("change")
-            parts.append(one.select(*outer, DRAW, ".metric", ".by").with_columns(change).drop_nulls("change"))
-        told = interval_of(pl.col("change"), pairs.sides[0], options.conf_level)
-        return pl.concat(parts).group_by(*outer, ".metric", ".by").agg(told)
+            changes.append(one.select(*outer, DRAW, ".metric", ".by").with_columns(change).drop_nulls("change"))
+        interval = interval_of(pl.col("change"), pairs.sides[0], options.conf_level)
+        return pl.concat(changes).group_by(*outer, ".metric", ".by").agg(interval)
 
-    def _mcnemar(self, pairs: _Cells, evaluated: Evaluated) -> list[float | None]:
-        """Exact tests of whether one prediction is right more often, for rates whose rows do not depend on it."""
-        outers = len(evaluated.group_cells.outer_keys)
-        event, found = evaluated.labels.event, list[float | None]()
-        tally = pairs.tally
-        cells = _placed(tally, pairs.second, evaluated) if event is not None and tally.weights is None else None
+    def _p_values(self, pairs: _Cells | _Rows, evaluated: Evaluated, results: int) -> list[float | None]:
+        """McNemar's exact tests of metrics and outer groups, null where there is none."""
+        if isinstance(pairs, _Rows) or evaluated.labels.event is None or pairs.tally.weights is not None:
+            return [None] * results
+        cells = _named_cells(pairs.tally, pairs.second, evaluated)
+        p_values: list[float | None] = []
         for metric in self.metrics:
             share = share_of(metric.definition) if isinstance(metric, Metric) else None
-            for outer in range(outers):
-                if cells is None or share is None or not _is_of_same_rows(share):
-                    found.append(None)
-                    continue
-                mine = cells.filter((pl.col("outer") == outer) & pl.col("one").is_in(list(share.among)))
-                holds = (pl.col(name).is_in(list(share.holds)) for name in ("one", "other"))
-                if mine.is_empty():
-                    found.append(None)
-                    continue
-                differ = mine.group_by([each.alias(name) for each, name in zip(holds, ("a", "b"), strict=True)]).agg(
-                    pl.col("n").sum()
-                )
-                more = {(a, b): n for a, b, n in differ.rows()}
-                found.append(mcnemar(more.get((True, False), 0), more.get((False, True), 0)))
-        return found
+            for outer in range(len(evaluated.group_cells.outer_keys)):
+                if share is None or not _is_of_same_rows(share):
+                    p_values.append(None)
+                else:
+                    p_values.append(_mcnemar(cells.filter(outer=outer), share))
+        return p_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,16 +177,17 @@ class _Cells:
 
     @property
     def sides(self) -> list[Tally]:
-        return [_side(self.tally, self.second, swapped=swapped) for swapped in (False, True)]
+        return [_side(self.tally, self.second, swapped=False), _side(self.tally, self.second, swapped=True)]
 
     def complete(self) -> _Cells:
         """Without the rows that lack one of the predictions."""
-        (place,) = self.tally.names([self.second])
-        return replace(self, tally=replace(self.tally, cells=self.tally.cells.drop_nulls([ESTIMATE, place])))
+        (second,) = self.tally.names([self.second])
+        return replace(self, tally=replace(self.tally, cells=self.tally.cells.drop_nulls([ESTIMATE, second])))
 
-    def redrawn(self, by: Sequence[Column], **how: Any) -> Iterator[list[Tally]]:
-        for each in redrawn(self.tally, (*by, self.second), way="bootstrap", **how):
-            yield replace(self, tally=each).sides
+    def redrawn(self, by: Sequence[Column], **draws: Any) -> Iterator[list[Tally]]:
+        """Bootstrap draws of the cells, for both predictions."""
+        for tally in redrawn(self.tally, (*by, self.second), way="bootstrap", **draws):
+            yield replace(self, tally=tally).sides
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,75 +208,94 @@ class _Rows:
     @property
     def own(self) -> list[str]:
         """The columns of the predictions."""
-        scores = [f"s{place}" for place in range(len(self.one.scores.columns) if self.one.scores else 0)]
-        names = set(self.one.rows.columns if self.one.rows is not None else ())
-        return [name for name in (*scores, ESTIMATE, PREDICTED) if name in names]
+        scores = [f"s{index}" for index in range(_score_count(self.one))]
+        present = self.one.rows.columns if self.one.rows is not None else ()
+        return [name for name in (*scores, ESTIMATE, PREDICTED) if name in present]
 
     def complete(self) -> _Rows:
         """Without the rows that lack one of the predictions."""
         rows, others = self.one.rows, self.other.rows
         if rows is None or others is None:
             return self
-        there = pl.all_horizontal(pl.col(self.own).is_not_null())
-        both = rows.select(there).to_series() & others.select(there).to_series()
+        present = pl.all_horizontal(pl.col(self.own).is_not_null())
+        both = rows.select(present).to_series() & others.select(present).to_series()
         if both.all():
             return self
-        return _Rows(
-            *(recounted(each, of.filter(both), each.keys) for each, of in ((self.one, rows), (self.other, others)))
-        )
+        one = recounted(self.one, rows.filter(both), self.one.keys)
+        other = recounted(self.other, others.filter(both), self.other.keys)
+        return _Rows(one, other)
 
-    def redrawn(self, by: Sequence[Column], **how: Any) -> Iterator[list[Tally]]:
+    def redrawn(self, by: Sequence[Column], **draws: Any) -> Iterator[list[Tally]]:
+        """Bootstrap draws of the rows, for both predictions."""
         rows, others, own = self.one.rows, self.other.rows, self.own
         if rows is None or others is None:
             return
-        apart = {name: f"\0other {name}" for name in own}
-        both = rows.hstack(others.select(own).rename(apart).get_columns())
-        for drawn, keys in drawn_rows(self.one, both, by, **how):
-            plain = drawn.drop(*apart.values())
-            second = drawn.drop(own).rename({name: mine for mine, name in apart.items()}).select(plain.columns)
-            yield [recounted(self.one, plain, keys), recounted(self.other, second, keys)]
+        names_of_other = {name: f"\0other {name}" for name in own}
+        own_names = {renamed: name for name, renamed in names_of_other.items()}
+        both = rows.hstack(others.select(own).rename(names_of_other).get_columns())
+        for drawn, keys in drawn_rows(self.one, both, by, **draws):
+            first = drawn.drop(*own_names)
+            second = drawn.drop(own).rename(own_names).select(first.columns)
+            yield [recounted(self.one, first, keys), recounted(self.other, second, keys)]
+
+
+def _score_count(tally: Tally) -> int:
+    return len(tally.scores.columns) if tally.scores else 0
 
 
 def _is_of_same_rows(share: Share) -> bool:
-    """Whether it does not depend on the prediction, which it reads, which rows a rate is about."""
+    """Tell whether the denominator of a rate does not depend on the prediction."""
     cells = {CELLS[name] for name in share.among}
     return all(guess is not None and (truth, not guess) in cells for truth, guess in cells)
 
 
-def _placed(tally: Tally, second: Column, evaluated: Evaluated) -> pl.DataFrame:
+def _mcnemar(cells: pl.DataFrame, share: Share) -> float | None:
+    """McNemar's exact test of a rate in the cells of an outer group; None without rows in its denominator."""
+    denominator = cells.filter(pl.col("one").is_in(list(share.among)))
+    if denominator.is_empty():
+        return None
+    one, other = pl.col("one").is_in(list(share.holds)), pl.col("other").is_in(list(share.holds))
+    only_one = denominator.filter(one & ~other)["n"].sum()
+    only_other = denominator.filter(other & ~one)["n"].sum()
+    return mcnemar(int(only_one), int(only_other))
+
+
+def _named_cells(tally: Tally, second: Column, evaluated: Evaluated) -> pl.DataFrame:
     """The cells of both predictions by outer group: the name of the cell for `one` and for `other`."""
     names = tally.names([key.column for key in tally.outer])
-    (place,) = tally.names([second])
+    (of_second,) = tally.names([second])
     event = evaluated.labels.values[evaluated.labels.event or 0]
-    cells = tally.cells.drop_nulls([ESTIMATE, place])
+    cells = tally.cells.drop_nulls([ESTIMATE, of_second])
     if cells.is_empty():
         # the kind of labels need not be that of the event
         return cells.select(pl.lit(0).alias("outer"), pl.lit("").alias("one"), pl.lit("").alias("other"), "n").clear()
     keys = evaluated.group_cells.outer_keys
     if names:
-        shown = dict(zip(keys.columns, names, strict=True))
-        outer = keys.rename(shown).with_row_index("outer")
+        outer = keys.rename(dict(zip(keys.columns, names, strict=True))).with_row_index("outer")
         cells = cells.join(outer, on=names, how="left", nulls_equal=True)
     else:
         cells = cells.with_columns(pl.lit(0).alias("outer"))
+    is_true = pl.col(TRUTH) == event
+    one = _cell_name(is_true, pl.col(ESTIMATE) == event).alias("one")
+    other = _cell_name(is_true, pl.col(of_second) == event).alias("other")
+    return cells.select("outer", one, other, "n")
 
-    def cell(column: str) -> pl.Expr:
-        sides = pl.col(TRUTH) == event, pl.col(column) == event
-        of_cells = {
-            name: pl.all_horizontal(side.eq_missing(pl.lit(value)) for side, value in zip(sides, values, strict=True))
-            for name, values in CELLS.items()
-        }
-        return pl.coalesce(pl.when(there).then(pl.lit(name)) for name, there in of_cells.items())
 
-    return cells.select("outer", cell(ESTIMATE).alias("one"), cell(place).alias("other"), "n")
+def _cell_name(is_true: pl.Expr, is_predicted: pl.Expr) -> pl.Expr:
+    """The name of the cell of a truth and a prediction, of which either may be null."""
+    names: list[pl.Expr] = []
+    for name, (truth, guess) in CELLS.items():
+        is_cell = is_true.eq_missing(pl.lit(truth)) & is_predicted.eq_missing(pl.lit(guess))
+        names.append(pl.when(is_cell).then(pl.lit(name)))
+    return pl.coalesce(names)
 
 
 def _side(tally: Tally, second: Column, *, swapped: bool) -> Tally:
     """The tally of one of the predictions."""
-    (place,) = tally.names([second])
+    (of_second,) = tally.names([second])
     keys = tuple(key for key in tally.keys if key.column != second)
     old = tally.names([key.column for key in keys])
-    cells = tally.cells.with_columns(pl.col(place).alias(ESTIMATE)) if swapped else tally.cells
+    cells = tally.cells.with_columns(pl.col(of_second).alias(ESTIMATE)) if swapped else tally.cells
     sums = [name for name in ("n", "w", "w2") if name in cells.columns]
     named = [pl.col(name).alias(f"k{index}") for index, name in enumerate(old)]
     pooled = cells.group_by(*named, *LABELS).agg(pl.col(sums).sum())
@@ -285,7 +303,7 @@ def _side(tally: Tally, second: Column, *, swapped: bool) -> Tally:
 
 
 def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet) -> ModelComparison:
-    """Compare two models on the same rows: how much each metric and disparity changes from one to the other.
+    """Compare two models on the same rows: the change of each metric and disparity from one to the other.
 
     Rows that lack one of the predictions are left out of both. Rows are drawn again with both, so that what both models
     share cancels: a paired bootstrap of the cells for metrics of labels, else of the rows, or of whole clusters with
@@ -302,9 +320,9 @@ def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet) -> ModelCompa
     >>> compare_models(accuracy)(people, "y", one="before", other="after").select(".one", ".other", ".change").row(0)
     (0.5, 1.0, 0.5)
     """
-    made: Sequence[Any] = list(metric_set(*metrics))
-    kinds = {formula.kind for metric in made for _, formula in metric.formulas}
+    compared = metric_set(*metrics)
+    kinds = {formula.kind for spec in compared.specs for _, formula in spec.formulas}
     if len(kinds) > 1:
         msg = "compare_models() compares labels or scores, not both at once; call it for each."
         raise ArgumentError(msg)
-    return ModelComparison(metric_set(*made))
+    return ModelComparison(compared)

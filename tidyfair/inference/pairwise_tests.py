@@ -1,11 +1,11 @@
-"""Groups one by one: every two of them, each with a reference within strata, and which one is the worst."""
+"""Tests of single groups: all pairs, comparisons with a reference within strata, and the worst group."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import polars as pl
 
@@ -14,9 +14,11 @@ from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
+    CountedRate,
     Family,
     OuterGroup,
     OuterGroupTest,
+    RateCounts,
     columns_of,
     groupwise,
 )
@@ -68,45 +70,40 @@ _WORST = {
 class PairwiseTest(OuterGroupTest):
     """Tests each pair of groups; made by `pairwise`."""
 
+    subject: ClassVar[str] = "pairwise()"
     test: str = "fisher"
 
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
+        _check_single_rate(self.subject, part.metric)
+        schema = dict(_PAIRS)
+        if self.adjust != "max_t":
+            del schema[".p_adjusted"]
+        tables = [self._pairs(part, count) for count in part.counts if len(count.group_cells) > 1]
+        return pl.concat([pl.DataFrame(schema=schema), *(table.select(list(schema)) for table in tables)])
+
+    def _pairs(self, part: OuterGroup, count: CountedRate) -> pl.DataFrame:
+        """The tests of all pairs of groups of a rate."""
         import numpy as np
 
-        metric = part.metric
-        if len(metric.metrics) > 1 or metric.less:
-            msg = f"{metric.name} compares several rates; take pairs of one, such as equal_opportunity."
-            raise ArgumentError(msg)
-        schema = {name: dtype for name, dtype in _PAIRS.items() if name != ".p_adjusted" or self.adjust == "max_t"}
-        tables = [pl.DataFrame(schema=schema)]
-        for count in part.counts:
-            if len(count.group_cells) < 2:
-                continue
-            size, hits, names = (
-                count.of_groups.denominator,
-                count.of_groups.numerator,
-                part.texts.gather(count.group_cells),
-            )
-            shares = Quantities.of_counts(hits, size)
-            low, high = shares.limits(z_value(self.conf_level))
-            one, other = np.triu_indices(len(size), 1)
-            value = shares.value
-            ends = difference_limits(value[one], (low[one], high[one]), value[other], (low[other], high[other]))
-            tested = [
-                _TESTS[self.test](int(hits[first]), int(size[first]), int(hits[second]), int(size[second]))
-                for first, second in zip(one, other, strict=True)
-            ]
-            table = {
-                ".metric": [count.name] * len(one), ".by": [metric.by.text] * len(one), ".group": names.gather(one),
-                ".other": names.gather(other), ".estimate": value[one], ".estimate_other": value[other],
-                ".difference": value[one] - value[other], ".lower": ends[0], ".upper": ends[1],
-                ".method": [self.test] * len(one), ".p_value": tested,
-                ".n": size[one], ".n_other": size[other],
-            }  # fmt: skip
-            if self.adjust == "max_t":
-                table[".p_adjusted"] = _by_largest(np.array(tested), size, (one, other), self.times, part.random)
-            tables.append(pl.DataFrame({name: table[name] for name in schema}, schema=schema))
-        return pl.concat(tables)
+        denominator, numerator = count.of_groups.denominator, count.of_groups.numerator
+        names = part.texts.gather(count.group_cells)
+        rates = Quantities.of_counts(numerator, denominator)
+        value, (low, high) = rates.value, rates.limits(z_value(self.conf_level))
+        one, other = np.triu_indices(len(denominator), 1)
+        lower, upper = difference_limits(value[one], (low[one], high[one]), value[other], (low[other], high[other]))
+        test = _TESTS[self.test]
+        counts = np.column_stack([numerator[one], denominator[one], numerator[other], denominator[other]])
+        p_values = np.array([test(*row) for row in counts.tolist()])
+        columns = {
+            ".metric": [count.name] * len(one), ".by": [part.metric.by.text] * len(one), ".group": names.gather(one),
+            ".other": names.gather(other), ".estimate": value[one], ".estimate_other": value[other],
+            ".difference": value[one] - value[other], ".lower": lower, ".upper": upper,
+            ".method": [self.test] * len(one), ".p_value": p_values, ".p_adjusted": np.full(len(one), np.nan),
+            ".n": denominator[one], ".n_other": denominator[other],
+        }  # fmt: skip
+        if self.adjust == "max_t":
+            columns[".p_adjusted"] = _max_t(p_values, denominator, (one, other), self.times, part.random)
+        return pl.DataFrame(columns, schema=_PAIRS)
 
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
         if self.adjust != "max_t":
@@ -114,9 +111,14 @@ class PairwiseTest(OuterGroupTest):
         return table.with_columns(pl.lit("max_t over the pairs of each comparison").alias(".adjustment"))
 
 
-def _by_largest(
-    p_values: Array, rows: Array, pairs: tuple[Array, Array], times: int, random: np.random.Generator
-) -> Array:
+def _check_single_rate(function: str, metric: GroupwiseMetric) -> None:
+    """Refuse metrics that compare several rates."""
+    if len(metric.metrics) > 1 or metric.less:
+        msg = f"{metric.name} compares several rates; {function} needs a metric of one, such as equal_opportunity."
+        raise ArgumentError(msg)
+
+
+def _max_t(p_values: Array, rows: Array, pairs: tuple[Array, Array], times: int, random: np.random.Generator) -> Array:
     """P-values of pairs of groups, adjusted step-down by the largest distance of any pair (Westfall and Young, 1993).
 
     The distance of two equal groups in standard errors of their own is nearly normal, and its correlation with that of
@@ -127,7 +129,7 @@ def _by_largest(
 
     normal = NormalDist()
     drawn = random.standard_normal((times, len(rows))) / np.sqrt(rows)
-    largest, found = np.zeros(times), np.empty(len(p_values))
+    largest, adjusted = np.zeros(times), np.empty(len(p_values))
     falling = np.argsort(-p_values, kind="stable")
     for remaining, pair in enumerate(falling, start=1):
         one, other, p_value = pairs[0][pair], pairs[1][pair], float(p_values[pair])
@@ -136,86 +138,102 @@ def _by_largest(
         np.maximum(largest, np.abs(drawn[:, one] - drawn[:, other]) / error, out=largest)
         distance = -normal.inv_cdf(tail) if tail else math.inf
         reached = (1 + (largest >= distance).sum()) / (1 + times)
-        # that any of them is so far is as probable as that this pair is, or more, and at most the sum over all
-        found[pair] = min(max(reached, p_value), remaining * p_value, 1)
+        # the probability for any pair is at least that of this pair, and at most the sum over all
+        adjusted[pair] = min(max(reached, p_value), remaining * p_value, 1)
     rising = falling[::-1]
-    found[rising] = np.maximum.accumulate(found[rising])
-    return found
+    adjusted[rising] = np.maximum.accumulate(adjusted[rising])
+    return adjusted
 
 
 class StratifiedTest(OuterGroupTest):
     """Compares groups within strata; made by `stratified`."""
 
+    subject: ClassVar[str] = "stratified()"
+
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        metric, rows, texts = part.metric, part.rows, part.texts
-        if len(metric.metrics) > 1 or metric.less:
-            msg = f"{metric.name} compares several rates; take one of one, such as equal_opportunity."
-            raise ArgumentError(msg)
+        _check_single_rate(self.subject, part.metric)
         schema = {name: dtype for name, dtype in _STRATIFIED.items() if name != ".p_adjusted"}
-        found = list[dict[str, Any]]()
+        rows: list[dict[str, Any]] = []
         for count in part.counts:
-            size, hits = count.of_groups.denominator, count.of_groups.numerator
-            named = rows.filter((pl.col("name") == count.name) & pl.col("is_reference"))[GROUP_CELL]
-            at = [place for place, group_cell in enumerate(count.group_cells.tolist()) if group_cell in set(named)]
-            reference = at[0] if at else int(size.argmax())
-            for group in range(len(size)):
-                if group != reference:
-                    both = (count.denominator[:, [group, reference]] > 0).all(axis=1)
-                    tables = [
-                        each[both][:, place].astype(float)
-                        for place in (group, reference)
-                        for each in (count.numerator, count.denominator)
-                    ]
-                    crude = float(hits[group] / size[group] - hits[reference] / size[reference])
-                    about = {
-                        ".metric": count.name, ".by": metric.by.text, ".group": texts[int(count.group_cells[group])],
-                        ".other": texts[int(count.group_cells[reference])], ".strata": int(both.sum()),
-                        ".crude": crude,
-                        ".n": int(size[group]), ".n_other": int(size[reference]),
-                    }  # fmt: skip
-                    found.append(about | _within_strata(crude, tables, self.conf_level))
-        return pl.DataFrame(found, schema=schema)
+            reference = _reference(part, count)
+            groups = [group for group in range(len(count.group_cells)) if group != reference]
+            rows += [self._compared(part, count, group, reference) for group in groups]
+        return pl.DataFrame(rows, schema=schema)
+
+    def _compared(self, part: OuterGroup, count: CountedRate, group: int, reference: int) -> dict[str, Any]:
+        """The crude and the stratified difference of a group from the reference."""
+        denominator, numerator = count.of_groups.denominator, count.of_groups.numerator
+        crude = float(numerator[group] / denominator[group] - numerator[reference] / denominator[reference])
+        is_common = (count.denominator[:, [group, reference]] > 0).all(axis=1)
+        strata = RateCounts(count.numerator[is_common].astype(float), count.denominator[is_common].astype(float))
+        row = {
+            ".metric": count.name, ".by": part.metric.by.text, ".group": part.texts[int(count.group_cells[group])],
+            ".other": part.texts[int(count.group_cells[reference])], ".strata": int(is_common.sum()), ".crude": crude,
+            ".n": int(denominator[group]), ".n_other": int(denominator[reference]),
+        }  # fmt: skip
+        return row | _within_strata(crude, strata, group, reference, self.conf_level)
 
 
-def _within_strata(crude: float, tables: list[Any], level: float) -> dict[str, Any]:
-    """What is known of a difference within strata: `hits` and `rows` of a group, and of the other one."""
-    if not len(tables[0]):
+def _reference(part: OuterGroup, count: CountedRate) -> int:
+    """The index of the reference of the metric among the groups of a rate, or else of the largest group."""
+    is_reference = (pl.col("name") == count.name) & pl.col("is_reference")
+    references = set(part.rows.filter(is_reference)[GROUP_CELL])
+    for index, group_cell in enumerate(count.group_cells.tolist()):
+        if group_cell in references:
+            return index
+    return int(count.of_groups.denominator.argmax())
+
+
+def _within_strata(crude: float, strata: RateCounts, group: int, reference: int, level: float) -> dict[str, Any]:
+    """The difference of a group from the reference within their common strata."""
+    if not len(strata.denominator):
         return {".pattern": "no common stratum"}
-    found, error = mantel_haenszel(*tables)
-    z, vary = z_value(level), homogeneity(*tables)
-    distance = tables[0] / tables[1] - tables[2] / tables[3]
-    turned = bool((distance > 0).all() and crude < 0) or bool((distance < 0).all() and crude > 0)
+    hits, rows = strata.numerator[:, group], strata.denominator[:, group]
+    other_hits, other_rows = strata.numerator[:, reference], strata.denominator[:, reference]
+    tables = (hits, rows, other_hits, other_rows)
+    adjusted, error = mantel_haenszel(*tables)
+    z, p_homogeneity = z_value(level), homogeneity(*tables)
+    differences = hits / rows - other_hits / other_rows
+    is_reversed = bool((differences > 0).all() and crude < 0) or bool((differences < 0).all() and crude > 0)
+    pattern = "alike"
+    if is_reversed:
+        pattern = "simpson"
+    elif p_homogeneity < 1 - level:
+        pattern = "heterogeneous"
     return {
-        ".adjusted": found, ".lower": found - z * error, ".upper": found + z * error, ".std_error": error,
-        ".p_value": cochran_mantel_haenszel(*tables), ".p_homogeneity": vary,
-        ".pattern": "simpson" if turned else "heterogeneous" if vary < 1 - level else "alike",
+        ".adjusted": adjusted, ".lower": adjusted - z * error, ".upper": adjusted + z * error, ".std_error": error,
+        ".p_value": cochran_mantel_haenszel(*tables), ".p_homogeneity": p_homogeneity, ".pattern": pattern,
     }  # fmt: skip
 
 
 class WorstGroups(OuterGroupTest):
-    """How sure it is which group is the worst; made by `worst_groups`."""
+    """Ranks groups by the probability of being the worst; made by `worst_groups`."""
+
+    subject: ClassVar[str] = "worst_groups()"
 
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
         import numpy as np
 
-        metric, random = part.metric, part.random
+        metric = part.metric
         tables = [pl.DataFrame(schema=_WORST)]
         for count, base in zip(part.counts, (*metric.metrics, *metric.less), strict=False):
-            size, hits = count.of_groups.denominator, count.of_groups.numerator
-            each = self.conf_level ** (1 / max(1, len(size)))
-            shares = Quantities.of_counts(hits, size)
-            low, high = shares.limits(z_value(each))
-            drawn = random.beta(hits + 0.5, size - hits + 0.5, (self.times, len(size)))
-            if not len(size):
-                continue  # none has a value
-            end = "lowest" if base.direction == "maximize" else "highest"
-            worst = (drawn.argmin if end == "lowest" else drawn.argmax)(axis=1)
+            denominator, numerator = count.of_groups.denominator, count.of_groups.numerator
+            groups = len(denominator)
+            if not groups:
+                continue
+            simultaneous_level = self.conf_level ** (1 / groups)
+            rates = Quantities.of_counts(numerator, denominator)
+            low, high = rates.limits(z_value(simultaneous_level))
+            drawn = part.random.beta(numerator + 0.5, denominator - numerator + 0.5, (self.times, groups))
+            if base.direction == "maximize":
+                end, worst = "lowest", drawn.argmin(axis=1)
+            else:
+                end, worst = "highest", drawn.argmax(axis=1)
             table = {
-                ".metric": [count.name] * len(size), ".by": [metric.by.text] * len(size),
-                ".group": part.texts.gather(count.group_cells),
-                ".estimate": shares.value, ".lower": low, ".upper": high,
-                ".worst": [end] * len(size),
-                ".p_worst": np.bincount(worst, minlength=len(size)) / self.times, ".n": size,
+                ".metric": [count.name] * groups, ".by": [metric.by.text] * groups,
+                ".group": part.texts.gather(count.group_cells), ".estimate": rates.value, ".lower": low, ".upper": high,
+                ".worst": [end] * groups, ".p_worst": np.bincount(worst, minlength=groups) / self.times,
+                ".n": denominator,
             }  # fmt: skip
             tables.append(pl.DataFrame(table, schema=_WORST))
         return pl.concat(tables)
@@ -233,19 +251,19 @@ def pairwise(
     times: int = 10_000,
     seed: int = 0,
 ) -> PairwiseTest:
-    """Compare each pair of groups: how far apart two rates are, an interval, and a test.
+    """Compare each pair of groups: the difference of their rates, its interval, and a test.
 
     Args:
         metrics: Groupwise metrics of one rate each, such as `equal_opportunity`.
         test: Of two groups: Fisher's, which is exact, Pearson's `"chi_squared"` without correction, or `"g"`, the ratio
             of likelihoods, which both take many rows.
-        adjust: How p-values are adjusted: `"holm"`, `"bh"`, `"by"`, `"none"`, or `"max_t"`, step-down by the largest
+        adjust: The adjustment of p-values: `"holm"`, `"bh"`, `"by"`, `"none"`, or `"max_t"`, step-down by the largest
             distance of any pair of a comparison in standard errors of the pair (Westfall and Young, 1993). It is never
             above Holm's within a comparison, and it, too, holds for the pairs that are equal where others are not.
-        family: Which pairs are adjusted together: `"all"`, those of one `"metric"`, or of one `"by"`.
-        conf_level: Of each interval (Newcombe's), which is not adjusted.
-        times: How many draws there are for `"max_t"`.
-        seed: Of the draws.
+        family: The pairs that are adjusted together: `"all"`, those of one `"metric"`, or of one `"by"`.
+        conf_level: Confidence level of each interval (Newcombe's), which is not adjusted.
+        times: Number of draws for `"max_t"`.
+        seed: Seed of the draws.
 
     Returns:
         A callable that takes what a metric takes, and gives one row for each pair and outer group: `.group`, `.other`,
@@ -254,8 +272,8 @@ def pairwise(
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
-    >>> found = pairwise(demographic_parity("sex"))(people, estimate="hired")
-    >>> found.select(".group", ".other", pl.col(".p_value").round(6)).row(0)
+    >>> result = pairwise(demographic_parity("sex"))(people, estimate="hired")
+    >>> result.select(".group", ".other", pl.col(".p_value").round(6)).row(0)
     ('f', 'm', 0.1)
     """
     return PairwiseTest(
@@ -272,16 +290,16 @@ def stratified(
     family: Family = "all",
     conf_level: float = 0.95,
 ) -> StratifiedTest:
-    """Compare groups within strata: what is left of a difference between like and like.
+    """Compare groups within strata: the difference that remains between like and like.
 
     Each group is compared with the reference of the metric, `difference(to="a group")`, or else with the largest one.
 
     Args:
         metrics: Groupwise metrics of one rate each.
         within: The columns whose groups are the strata.
-        adjust: How p-values are adjusted, as for `pairwise`.
-        family: Which comparisons are adjusted together.
-        conf_level: Of the intervals, and of the test whether strata differ.
+        adjust: The adjustment of p-values, as for `pairwise`.
+        family: The comparisons that are adjusted together.
+        conf_level: Confidence level of the intervals, and of the test of homogeneity.
 
     Returns:
         A callable that takes what a metric takes, and gives one row for each group and outer group: the `.crude`
@@ -295,8 +313,8 @@ def stratified(
     ...     ("a", "x", 18, 20), ("b", "x", 72, 90), ("a", "y", 27, 90), ("b", "y", 4, 20)
     ... ) for p in [1] * hits + [0] * (size - hits)]
     >>> people = pl.DataFrame(rows, schema=["g", "dept", "hired"], orient="row")
-    >>> found = stratified(demographic_parity("g"), within="dept")(people, estimate="hired")
-    >>> found.select(".group", ".other", pl.col(".crude", ".adjusted").round(2), ".pattern").row(0)
+    >>> result = stratified(demographic_parity("g"), within="dept")(people, estimate="hired")
+    >>> result.select(".group", ".other", pl.col(".crude", ".adjusted").round(2), ".pattern").row(0)
     ('b', 'a', 0.28, -0.1, 'simpson')
     """
     columns = columns_of(within)
@@ -312,13 +330,13 @@ def stratified(
 def worst_groups(
     *metrics: GroupwiseMetric | MetricSet, conf_level: float = 0.95, times: int = 10_000, seed: int = 0
 ) -> WorstGroups:
-    """Ask how sure it is which group is the worst: of equal groups some group looks it by chance.
+    """Estimate how probably each group is the worst: of equal groups some group looks it by chance.
 
     Args:
         metrics: Groupwise metrics of rates.
-        conf_level: How often the intervals hold what is true of all groups at once.
-        times: How many draws there are.
-        seed: Of the draws.
+        conf_level: Simultaneous confidence level of the intervals of all groups.
+        times: Number of draws.
+        seed: Seed of the draws.
 
     Returns:
         A callable that takes what a metric takes, and gives one row for each rate and group: `.estimate`, `.lower` and

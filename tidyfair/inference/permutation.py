@@ -1,8 +1,8 @@
-"""Tallies in which groups are shuffled: what might have been counted, had groups nothing to do with what happened.
+"""Tallies with shuffled group labels: counts under the hypothesis that groups are equal.
 
-Shuffling draws the cells of each group from those of all without replacement, which costs cells, not rows; what reads
-more than labels is shuffled row by row, or cluster by cluster. A shuffle is one more outer key, and the last one is
-what was found. So is a variant of each, from which it is seen how sure values are.
+Shuffling draws the cells of each group from those of all without replacement, which costs cells, not rows; metrics of
+more than labels are shuffled row by row, or cluster by cluster. The number of a draw is one more outer key, and the
+last draw is the observed data. So is the number of a variant of the draw, which shows the variance of values.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ __all__: list[str] = []
 VARIANT = "\0variant"
 """The outer key that numbers variants: 0 as drawn, then others.
 
-How far the values of the others are from it, squared and added up, is in proportion to the variance of the value.
+The sum of the squared distances of the others from it is in proportion to the variance of the value.
 """
 _PARTS, _PARTS_OF_SUMS = 20, 100
-"""Random parts of the rows; the more, the less do errors depend on who is in which."""
+"""The numbers of random parts of the rows; the more, the less do errors depend on the parts."""
 _MOST_COUNTED, _MOST_EVALUATED = 2**19, 2**18
-"""Rows that are counted at once, and cells that are evaluated, so that draws take memory for these only."""
+"""The most rows that are counted at once, and cells that are evaluated, which limits the memory of draws."""
 _NEITHER = "neither"
 
 
@@ -51,16 +51,18 @@ def shuffled_cells(
 ) -> Iterator[Tally]:  # fmt: skip
     """Tallies of labels with the groups of `by` shuffled in each outer group, within strata, or `among` some labels.
 
-    In each variant, if there are any, one of the cells has as many more rows as their number varies by.
+    In each variant, if there are any, one of the cells has one standard deviation of its count more rows.
     """
     cells = _ShuffledCells.of(tally, by, within, among)
-    every, variants = times + 1, 1 + len(cells.labels) if varied else 1
+    total = times + 1
+    variants = 1 + len(cells.labels) if varied else 1
     numbers = max(1, variants * cells.numbers)
     step, part = max(1, MOST_CELLS // numbers), max(1, _MOST_EVALUATED // numbers)
-    for first in range(0, every, step):
-        draws = min(step, every - first)
-        # the last is what was found
-        drawn = cells.drawn(draws, draws - (first + draws == every), random)
+    for first in range(0, total, step):
+        draws = min(step, total - first)
+        # the last draw is the observed data
+        shuffled = min(draws, times - first)
+        drawn = cells.drawn(draws, shuffled, random)
         for start in range(0, draws, part):
             counts = drawn[start : start + part]
             yield cells.tally(_varied(counts) if varied else counts[:, None], first + start)
@@ -68,12 +70,12 @@ def shuffled_cells(
 
 @dataclass(frozen=True, eq=False)
 class _ShuffledCells:
-    """The counts of labels by group in each stratum, and what is shuffled of them."""
+    """The counts of labels by group in each stratum, which are shuffled."""
 
     source: Tally
     keys: tuple[Key, ...]
     names: dict[str, str]
-    """How the columns of keys are called in tallies without the other keys."""
+    """The names of the columns of keys in tallies without the other keys."""
     outers: pl.DataFrame
     groups: pl.DataFrame
     labels: pl.DataFrame
@@ -82,7 +84,7 @@ class _ShuffledCells:
     strata: list[tuple[int, Array]]
     """The outer group of each stratum, and its rows by group and labels."""
     moves: Array
-    """Whether rows of each pair of labels are shuffled."""
+    """A mask of the pairs of labels whose rows are shuffled."""
 
     @classmethod
     def of(cls, tally: Tally, by: By, within: Sequence[Column], among: pl.DataFrame | None) -> _ShuffledCells:
@@ -90,21 +92,22 @@ class _ShuffledCells:
         import numpy as np
 
         keys, names = kept_keys(tally, by.columns)
-        outer, own = tally.names([key.column for key in tally.outer]), tally.names(by.columns)
+        outer, own = _key_names(tally, tally.outer), tally.names(by.columns)
         strata = [*outer, *tally.names(within)]
         cells = tally.cells.filter(_is_compared(tally.cells, by, own))
-        # in one order whatever that of the rows, so that a seed says everything
+        # sorted, so that draws depend on the seed and not on the order of rows
         cells = cells.group_by(*strata, *own, *LABELS).agg(pl.col("n").sum())
         cells = cells.sort(*strata, *own, *LABELS, nulls_last=True)
         of_outer, outers = placed(cells, outer)
         group, groups = placed(cells, own)
         label, labels = placed(cells, LABELS)
         shape = (len(outers) if outer else 1, len(groups), len(labels))
-        stratum = placed(cells, strata)[0]
+        stratum, counts = placed(cells, strata)[0], cells["n"].to_numpy()
         tables: list[tuple[int, Array]] = []
         for number in np.unique(stratum):
-            rows, table = np.flatnonzero(stratum == number), np.zeros(shape[1:], dtype=np.int64)
-            np.add.at(table, (group[rows], label[rows]), cells["n"].to_numpy()[rows])
+            rows = np.flatnonzero(stratum == number)
+            table = np.zeros(shape[1:], dtype=np.int64)
+            np.add.at(table, (group[rows], label[rows]), counts[rows])
             tables.append((int(of_outer[rows[0]]), table))
         if any(table.sum() >= MOST_SHUFFLED for _, table in tables):
             msg = f"Fewer than {MOST_SHUFFLED} rows can be shuffled; test a part of them."
@@ -114,38 +117,39 @@ class _ShuffledCells:
 
     @property
     def numbers(self) -> int:
-        """How many counts a draw has."""
+        """The number of counts of a draw."""
         outers, groups, labels = self.shape
         return outers * groups * labels
 
-    def drawn(self, draws: int, to_deal: int, random: np.random.Generator) -> Array:
-        """The counts of draws by outer group, group and labels; those beyond the first `to_deal` are as found."""
+    def drawn(self, draws: int, shuffled: int, random: np.random.Generator) -> Array:
+        """The counts of draws by outer group, group and labels; draws after the first `shuffled` are as observed."""
         import numpy as np
 
         drawn = np.zeros((draws, *self.shape), dtype=np.int64)
         for outer, table in self.strata:
-            dealt = np.repeat(table[None], draws, axis=0)
-            dealt[:to_deal, :, self.moves] = _dealt(table[:, self.moves], to_deal, random)
-            drawn[:, outer] += dealt
+            counts = np.repeat(table[None], draws, axis=0)
+            counts[:shuffled, :, self.moves] = _shuffled(table[:, self.moves], shuffled, random)
+            drawn[:, outer] += counts
         return drawn
 
     def tally(self, counts: Array, first: int) -> Tally:
-        """The tally of counts by draw and variant, of which the draws are numbered from the first."""
+        """The tally of counts by draw and variant; the numbers of draws begin with `first`."""
         import numpy as np
 
         draws, variants = counts.shape[:2]
         number, variant, cell = (axis.ravel() for axis in np.indices((draws, variants, self.numbers)))
-        known: dict[str, pl.Series] = {}
-        for side, at in zip((self.outers, self.groups, self.labels), np.indices(self.shape), strict=True):
-            known |= {name: side[name].gather(at.ravel()).gather(cell) for name in side.columns}
-        frame = pl.DataFrame({**known, "n": counts.ravel()}).rename(self.names)
+        columns: dict[str, pl.Series] = {}
+        for keys, axis in zip((self.outers, self.groups, self.labels), np.indices(self.shape), strict=True):
+            index = axis.ravel()[cell]
+            columns |= {name: keys[name].gather(index) for name in keys.columns}
+        frame = pl.DataFrame({**columns, "n": counts.ravel()}).rename(self.names)
         frame = _numbered(frame, len(self.keys), first + number, variant).filter(pl.col("n") > 0)
         order = [*(f"k{key}" for key in range(len(self.keys) + 2)), *LABELS, "n"]
         return replace(self.source, cells=frame.select(order), keys=_with_draws(self.keys), rows=None)
 
 
 def _is_among(labels: pl.DataFrame, among: pl.DataFrame | None) -> Array:
-    """Whether pairs of labels are among some of them, if these are given."""
+    """A mask of the pairs of labels that are among some of them, if these are given."""
     import numpy as np
 
     if among is None:
@@ -155,7 +159,7 @@ def _is_among(labels: pl.DataFrame, among: pl.DataFrame | None) -> Array:
 
 
 def _varied(drawn: Array) -> Array:
-    """The counts of each draw, and variants in each of which one cell has as many more rows as it varies by."""
+    """The counts of each draw, and a variant for each cell, which has one standard deviation more rows."""
     import numpy as np
 
     labels = drawn.shape[-1]
@@ -176,41 +180,41 @@ def shuffled_rows(
     if tally.rows is None:
         msg = "What is no rate of labels is tested by shuffling rows: count with `keep_rows=True`, or test the data."
         raise ArgumentError(msg)
-    every, rows = times + 1, _ShuffledRows.of(tally, tally.rows, by, within)
+    total, rows = times + 1, _ShuffledRows.of(tally, tally.rows, by, within)
     size, groups, parts = len(rows.rows), len(rows.groups), 0
     if varied and size:
         parts = min(_PARTS_OF_SUMS if of_sums else _PARTS, len(rows.stratum))
         rows = rows.parted(parts, random) if of_sums else rows.with_parts_left_out(parts, random)
-    if len(rows.rows) * every > MOST_ROWS:
+    if len(rows.rows) * total > MOST_ROWS:
         msg = f"Shuffling {size} rows {times} times takes too long; take fewer shuffles, `times=`, or fewer rows."
         raise ArgumentError(msg)
     # sums of parts are left out of those of each group, which makes cells of few rows
     step = max(1, min(_MOST_COUNTED // max(1, len(rows.rows)), _MOST_EVALUATED // max(1, groups * parts)))
-    for first in range(0, every, step):
-        draws = range(first, min(first + step, every))
-        # the last is what was found
+    for first in range(0, total, step):
+        draws = range(first, min(first + step, total))
+        # the last draw is the observed data
         frames = [rows.drawn(draw, random if draw < times else None) for draw in draws]
         drawn = recounted(tally, pl.concat(frames), _with_draws(rows.keys))
-        yield _each_left_out(drawn, parts) if parts and of_sums else drawn
+        yield _with_parts_left_out(drawn, parts) if parts and of_sums else drawn
 
 
 @dataclass(frozen=True, eq=False)
 class _ShuffledRows:
-    """Rows, and what is shuffled: each of them, or each cluster of them."""
+    """Rows, which are shuffled one by one or in clusters."""
 
     keys: tuple[Key, ...]
     names: dict[str, str]
-    """How the columns of keys are called in tallies without the other keys."""
+    """The names of the columns of keys in tallies without the other keys."""
     rows: pl.DataFrame
-    """With the columns that are counted, and without those of groups."""
+    """The rows with the columns that are counted, without those of groups."""
     variant: Array
-    """The variant, or the part, that each row is of."""
-    group_cell: Array
-    """What each row is shuffled with, itself or its cluster."""
+    """The variant, or the part, of each row."""
+    unit: Array
+    """The number of what each row is shuffled with: itself or its cluster."""
     group: Array
-    """The group of each group cell."""
+    """The group of each unit."""
     stratum: Array
-    """The stratum of each group cell."""
+    """The stratum of each unit."""
     groups: pl.DataFrame
 
     @classmethod
@@ -219,42 +223,45 @@ class _ShuffledRows:
         import numpy as np
 
         keys, names = kept_keys(tally, by.columns)
-        outer, own = tally.names([key.column for key in tally.outer]), tally.names(by.columns)
-        strata, clusters = [*outer, *tally.names(within)], tally.names([key.column for key in tally.clusters])
+        outer, own = _key_names(tally, tally.outer), tally.names(by.columns)
+        strata, clusters = [*outer, *tally.names(within)], _key_names(tally, tally.clusters)
         rows = rows.filter(_is_compared(rows, by, own))
         rows = in_order(tally, rows, [*names, *strata, *clusters])
         group, groups = placed(rows, own)
-        group_cell, stratum = np.arange(len(rows)), placed(rows, strata)[0]
+        unit, stratum = np.arange(len(rows)), placed(rows, strata)[0]
         if clusters:
             _check_clusters(tally, rows, clusters, by, within)
-            group_cell = placed(rows, [*strata, *clusters])[0]
-            first_row = np.unique(group_cell, return_index=True)[1]
+            unit = placed(rows, [*strata, *clusters])[0]
+            first_row = np.unique(unit, return_index=True)[1]
             stratum, group = stratum[first_row], group[first_row]
         counted = rows.drop({*strata, *clusters, *own} - {*outer})
-        return cls(keys, names, counted, np.zeros(len(rows), dtype=np.int64), group_cell, group, stratum, groups)
+        variant = np.zeros(len(rows), dtype=np.int64)
+        return cls(keys, names, counted, variant, unit, group, stratum, groups)
 
     def parted(self, parts: int, random: np.random.Generator) -> _ShuffledRows:
-        """The rows of random parts in place of variants, so that sums are known of each."""
-        return replace(self, variant=(random.permutation(len(self.stratum)) % parts)[self.group_cell])
+        """The rows with numbers of random parts in place of variants, so that sums are counted by part."""
+        part = random.permutation(len(self.stratum)) % parts
+        return replace(self, variant=part[self.unit])
 
     def with_parts_left_out(self, parts: int, random: np.random.Generator) -> _ShuffledRows:
-        """All rows, and variants in each of which those of a random part are left out."""
+        """All rows, and variants, each without the rows of a random part."""
         import numpy as np
 
         part = self.parted(parts, random).variant
         variants = [np.arange(len(part)), *(np.flatnonzero(part != left_out) for left_out in range(parts))]
-        chosen, variant = np.concatenate(variants), np.repeat(np.arange(parts + 1), list(map(len, variants)))
-        return replace(self, rows=self.rows[chosen], variant=variant, group_cell=self.group_cell[chosen])
+        row = np.concatenate(variants)
+        variant = np.repeat(np.arange(parts + 1), list(map(len, variants)))
+        return replace(self, rows=self.rows[row], variant=variant, unit=self.unit[row])
 
     @cached_property
     def _by_stratum(self) -> Array:
-        """The group cells in the order of their strata."""
+        """The units in the order of their strata."""
         import numpy as np
 
         return np.argsort(self.stratum, kind="stable")
 
     def drawn(self, draw: int, random: np.random.Generator | None) -> pl.DataFrame:
-        """The rows with the groups of group cells shuffled within strata; as they were without random numbers."""
+        """The rows with the groups of units shuffled within strata; as observed without random numbers."""
         import numpy as np
 
         group = self.group
@@ -262,64 +269,74 @@ class _ShuffledRows:
             shuffled = np.lexsort((random.random(len(self.stratum)), self.stratum))
             group = np.empty_like(self.group)
             group[self._by_stratum] = self.group[shuffled]
-        of_rows = self.groups[group[self.group_cell]].get_columns()
+        of_rows = self.groups[group[self.unit]].get_columns()
         return _numbered(self.rows.hstack(of_rows).rename(self.names), len(self.keys), draw, self.variant)
 
 
-def _each_left_out(tally: Tally, count: int) -> Tally:
-    """The tally, and variants in each of which the rows of one of the parts, its last key, are left out."""
-    last, by = f"k{len(tally.keys) - 1}", [name for name in tally.counted_by if name != f"k{len(tally.keys) - 1}"]
+def _with_parts_left_out(tally: Tally, count: int) -> Tally:
+    """The tally, and variants, each without the rows of one of the parts, which are the last key of the tally."""
+    last = f"k{len(tally.keys) - 1}"
+    by = [name for name in tally.counted_by if name != last]
     cells = centred(tally.cells, by)
     names = [name for name in cells.columns if name not in {*by, last}]
-    merges = merged(names)
+    # every part has a cell, so that it can be left out of the others
     parts = pl.DataFrame({last: pl.int_range(count, dtype=pl.Int32, eager=True)})
-    every = cells.select(by).unique().join(parts, how="cross")
-    every = every.join(cells, on=[*by, last], how="left", nulls_equal=True).with_columns(
-        pl.col(name).fill_null(0) if is_sum(name) else pl.col(name).drop_nulls().first().over(by) if is_centre(name)
-        else pl.col(name) for name in names
-    )  # fmt: skip
-    without = every.with_columns(*(running(name).over(by) for name in names), pl.col(last) + 1)
-    whole = cells.group_by(by).agg(merge(pl.col(name)) for name, merge in merges.items())
-    both = pl.concat(
-        [
-            whole.with_columns(pl.lit(0, pl.Int32).alias(last)).select(tally.cells.columns),
-            without.select(tally.cells.columns),
-        ]
-    )
+    filled = cells.select(by).unique().join(parts, how="cross")
+    filled = filled.join(cells, on=[*by, last], how="left", nulls_equal=True)
+    filled = filled.with_columns(_filled(name, by) for name in names)
+    without = filled.with_columns(*(running(name).over(by) for name in names), pl.col(last) + 1)
+    whole = cells.group_by(by).agg(merge(pl.col(name)) for name, merge in merged(names).items())
+    whole = whole.with_columns(pl.lit(0, pl.Int32).alias(last))
+    columns = tally.cells.columns
+    both = pl.concat([whole.select(columns), without.select(columns)])
     return replace(tally, cells=both.filter(pl.col("n") > 0), rows=None)
 
 
+def _filled(name: str, by: Sequence[str]) -> pl.Expr:
+    """A column of sums or centres with values for parts without rows."""
+    if is_sum(name):
+        return pl.col(name).fill_null(0)
+    if is_centre(name):
+        return pl.col(name).drop_nulls().first().over(by)
+    return pl.col(name)
+
+
+def _key_names(tally: Tally, keys: Sequence[Key]) -> list[str]:
+    """The names of the columns of keys in the cells and rows of a tally."""
+    return tally.names([key.column for key in keys])
+
+
 def _is_compared(frame: pl.DataFrame, by: By, own: Sequence[str]) -> pl.Series:
-    """Whether rows are on some side; those on neither are no part of what is asked."""
+    """A mask of the rows on one of the sides; those on neither are not compared."""
     if by.sides is None:
         return pl.Series([True]).new_from_index(0, len(frame))
     by.sides.check(frame[own])
     return by.sides.side(frame[own]) != _NEITHER
 
 
-def _dealt(table: Array, draws: int, random: np.random.Generator) -> Array:
-    """The cells of each group when their rows are dealt out to groups of the same size, so many times over."""
+def _shuffled(table: Array, draws: int, random: np.random.Generator) -> Array:
+    """Draws of the counts of each group and cell with the margins of the table: a hypergeometric draw for each."""
     import numpy as np
 
-    dealt = np.zeros((draws, *table.shape), dtype=np.int64)
-    left = np.repeat(table.sum(axis=0)[None], draws, axis=0)
+    counts = np.zeros((draws, *table.shape), dtype=np.int64)
+    remaining = np.repeat(table.sum(axis=0)[None], draws, axis=0)
     for group, size in enumerate(table.sum(axis=1)):
-        needed, rest = np.full(draws, size), left.sum(axis=1)
+        needed, others = np.full(draws, size), remaining.sum(axis=1)
         for cell in range(table.shape[1]):
-            rest -= left[:, cell]
-            dealt[:, group, cell] = random.hypergeometric(left[:, cell], rest, needed)
-            needed -= dealt[:, group, cell]
-        left -= dealt[:, group]
-    return dealt
+            others -= remaining[:, cell]
+            counts[:, group, cell] = random.hypergeometric(remaining[:, cell], others, needed)
+            needed -= counts[:, group, cell]
+        remaining -= counts[:, group]
+    return counts
 
 
 def _check_clusters(
     tally: Tally, rows: pl.DataFrame, clusters: Sequence[str], by: By, within: Sequence[Column]
 ) -> None:
-    """Refuse clusters that are not in one group each, which shuffling would tear apart."""
-    together = tally.names([*by.columns, *within])
-    each = rows.group_by(*clusters, *tally.names([key.column for key in tally.outer]))
-    several = each.agg(pl.struct(together).n_unique().alias("groups")).filter(pl.col("groups") > 1)
+    """Refuse clusters that hold rows of several groups, and cannot be shuffled as a whole."""
+    outer = _key_names(tally, tally.outer)
+    groups = pl.struct(tally.names([*by.columns, *within])).n_unique().alias("groups")
+    several = rows.group_by(*clusters, *outer).agg(groups).filter(pl.col("groups") > 1)
     if len(several):
         name = tally.clusters[0].column.name
         features = listed([column.name for column in (*by.columns, *within)])
@@ -334,11 +351,10 @@ def _numbered(frame: pl.DataFrame, keys: int, draw: Any, variant: Array) -> pl.D
     """The frame with the numbers of draws and variants as the keys after the others."""
     import numpy as np
 
-    numbers = (np.broadcast_to(draw, len(frame)), variant)
-    return frame.with_columns(
-        pl.Series(f"k{keys + place}", each.astype(np.int32)) for place, each in enumerate(numbers)
-    )
+    draws = np.broadcast_to(draw, len(frame)).astype(np.int32)
+    return frame.with_columns(pl.Series(f"k{keys}", draws), pl.Series(f"k{keys + 1}", variant.astype(np.int32)))
 
 
 def _with_draws(keys: tuple[Key, ...]) -> tuple[Key, ...]:
+    """The keys, and those of draws and variants."""
     return (*keys, Key(Column(DRAW), "outer"), Key(Column(VARIANT), "outer"))

@@ -1,12 +1,12 @@
-"""What tests of rates have in common: how rows are counted by group and stratum, and shuffled.
+"""Base of the tests of rates: counting rows by group and stratum, and shuffling group labels.
 
-Whoever is in which group is shuffled among the rows that a rate is about. That costs groups, not rows: how many rows of
-a group then have what is counted is a multivariate hypergeometric draw.
+Group labels are shuffled among the rows of the denominator of a rate. That costs groups, not rows: the numerators of
+the groups are then a multivariate hypergeometric draw.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
@@ -16,6 +16,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
+from tidyfair.inference.on_data import CalledOnData
 from tidyfair.intervals.analytic import share_of
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import MOST_SHUFFLED, generator
@@ -23,8 +24,7 @@ from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, MetricSet, m
 from tidyfair.specs.columns import Column, are_columns
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.groups import By
-from tidyfair.specs.options import ReadOptions, refuse
-from tidyfair.tallies.source import open_frame
+from tidyfair.specs.options import CallOptions, ReadOptions, show_keywords
 from tidyfair.tallies.tally import HIDDEN, check_tally
 
 if TYPE_CHECKING:
@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.options import Options
+    from tidyfair.specs.options import Options, OptionsOf
+    from tidyfair.tallies.source import Source
     from tidyfair.tallies.tally import Tally
 
     Array: TypeAlias = np.ndarray[Any, Any]
@@ -49,17 +51,20 @@ FAMILIES = ("metric", "by", "all")
 _OUTER = "\0outer"
 SAME = 1e-9
 """Statistics that differ by less are ties: the same counts, worked out in another order."""
-NOT_TAKEN = {
+REFUSED = {
     **dict.fromkeys(("interval", "explain", "on_undefined", "score_bins", "parts", "keep_rows"), " of its own"),
     **dict.fromkeys(("times", "seed", "conf_level"), " in the call; give it to the test itself"),
 }
-"""What a call of the metrics takes, and a test does not, and why."""
-_OF_ROWS = dict.fromkeys(("case_weights", "cluster"), ": it counts rows; `disparity_test` and intervals do")
+"""The options of metrics that no test accepts, and why."""
+REFUSED_OF_RATES = REFUSED | dict.fromkeys(
+    ("case_weights", "cluster"), ": it counts rows; `disparity_test` and intervals do"
+)
+"""The options of metrics that tests of rates do not accept, and why."""
 
 
 @dataclass(frozen=True, eq=False)
 class RateCounts:
-    """In how many rows of each group a rate holds, of how many that it is about; by stratum where there are strata."""
+    """The numerators and denominators of a rate by group, and by stratum where there are strata."""
 
     numerator: Array
     denominator: Array
@@ -98,7 +103,7 @@ class CountedRate(RateCounts):
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A metric, what was counted for it, and how that is read."""
+    """A metric, the tally that was counted for it, and the options of reading it."""
 
     metric: GroupwiseMetric
     tally: Tally
@@ -128,10 +133,10 @@ class Case:
 
 
 @dataclass(frozen=True)
-class RateTest(ABC):
+class RateTest(CalledOnData):
     """Groupwise metrics, and the strata within which their groups are shuffled, as a callable on dataframes."""
 
-    not_taken: ClassVar[dict[str, str]] = NOT_TAKEN | _OF_ROWS
+    refused: ClassVar[Mapping[str, str]] = REFUSED_OF_RATES
     metrics: tuple[GroupwiseMetric, ...]
     within: tuple[Column, ...]
     times: int
@@ -141,28 +146,44 @@ class RateTest(ABC):
     mid_p: bool = False
     conf_level: float = 0.95
 
+    @show_keywords(CallOptions, without=REFUSED_OF_RATES)
     def __call__(
-        self, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, **keywords: Any
-    ) -> Any:
+        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:  # fmt: skip
         """Test on a dataframe; it takes what a metric takes, with one threshold at most."""
+        return self._on_data(data, truth, estimate, options)
+
+    @show_keywords(ReadOptions, without=REFUSED_OF_RATES)
+    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
+        """Test on a tally that holds what the metrics count, and the strata: what a call gives on data."""
+        return self._on_tally(tally, options)
+
+    def _on_data(
+        self, data: object, truth: ColumnLike | None, estimate: ColumnLike | None, keywords: Mapping[str, Any]
+    ) -> Any:
         if len({(metric.name, metric.by) for metric in self.metrics}) == len(self.metrics):
-            metric_set(*self.metrics)  # what does not go together is told by its own name
-        refuse("This", keywords, self.not_taken)
-        run = self._all.run
-        options = run.options(keywords, truth=truth, estimate=estimate)
-        source = open_frame(data, options.group_by)
+            # errors about metrics that do not go together show their own names
+            metric_set(*self.metrics)
+        return super()._on_data(data, truth, estimate, keywords)
+
+    @property
+    def _run(self) -> Run:
+        """The run of all metrics that are counted, under names that no two share."""
+        return metric_set(*_numbered(self.metrics), *self._strata).run
+
+    def _options(
+        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
+    ) -> Options:
+        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
+        return replace(options, on_undefined="ignore")
+
+    def _check_source(self, source: Source) -> None:
         for column in self.within:
             column.check(source.columns, "within")
             if column in source.outer:
                 msg = f"`within`: the data are grouped by {column.name!r} already, each group of which is tested alone."
                 raise ArgumentError(msg)
-        tally = run.count(source, replace(options, keep_rows=self._reads_rows(options)))
-        return source.restore(self._results(tally, options))
-
-    def compute(self, tally: Tally, **reading: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Test on a tally that holds what the metrics count, and the strata: what a call gives on data."""
-        refuse("This", reading, self.not_taken)
-        return self._results(tally, self._all.run.options(reading, ReadOptions))
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The tests of all metrics, with p-values adjusted for their number."""
@@ -173,7 +194,6 @@ class RateTest(ABC):
         if HIDDEN in tally.cells.columns:
             msg = "There is no test of groups that are suppressed: test the data, or a tally of all cells."
             raise ArgumentError(msg)
-        options = replace(options, on_undefined="ignore")
         tables: list[pl.DataFrame] = []
         for index, metric in enumerate(self.metrics):
             by_strata = self._strata[index] if self.within else None
@@ -183,25 +203,12 @@ class RateTest(ABC):
     @cached_property
     def _strata(self) -> tuple[GroupwiseMetric, ...]:
         """The metrics by groups and strata, where there are strata."""
-        return self._named([self._crossed(metric) for metric in self.metrics], "\0crossed ") if self.within else ()
-
-    @property
-    def _all(self) -> MetricSet:
-        """All metrics that are counted, under names that no two share."""
-        return metric_set(*self._named(self.metrics), *self._strata)
-
-    def _reads_rows(self, options: Options) -> bool:
-        """Whether counts are not enough for it."""
-        del options
-        return False
-
-    @staticmethod
-    def _named(metrics: Sequence[GroupwiseMetric], before: str = "\0") -> tuple[GroupwiseMetric, ...]:
-        """The metrics under names that no two share."""
-        return tuple(replace(metric, name=f"{before}{place}") for place, metric in enumerate(metrics))
+        if not self.within:
+            return ()
+        return _numbered([self._crossed(metric) for metric in self.metrics], "\0crossed ")
 
     def _crossed(self, metric: GroupwiseMetric) -> GroupwiseMetric:
-        """The metric by groups and strata, from which is seen how many rows there are."""
+        """The metric by groups and strata, from whose values the rows are counted."""
         if metric.by.sides:
             msg = f"{metric.name}: `within` goes with columns, not with privileged(…)."
             raise ArgumentError(msg)
@@ -218,55 +225,74 @@ class RateTest(ABC):
 
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
         """The table with p-values adjusted for all tests of a family."""
-        about = {"metric": [".metric"], "by": [".by"], "all": list[str]()}[self.family]
-        families = pl.Series([0]).new_from_index(0, len(table))
-        if about and len(table):
-            families = table.select(pl.struct(about).rank("dense")).to_series()
-        found: list[float | None] = [None] * len(table)
         p_values = table[".p_value"].cast(pl.Float64)
+        families = self._families(table)
+        adjusted_values: list[float | None] = [None] * len(table)
         for family in families.unique():
-            mine = ((families == family) & p_values.is_not_null()).arg_true()
-            for place, value in zip(mine, adjusted(p_values.gather(mine).to_numpy(), self.adjust), strict=True):
-                found[place] = float(value)
+            indices = ((families == family) & p_values.is_not_null()).arg_true()
+            of_family = adjusted(p_values.gather(indices).to_numpy(), self.adjust)
+            for index, value in zip(indices, of_family, strict=True):
+                adjusted_values[index] = float(value)
         after = table.columns.index(".p_value") + 1
-        made = pl.Series(".p_adjusted", found, dtype=pl.Float64)
-        table = pl.DataFrame([*table[:, :after].get_columns(), made, *table[:, after:].get_columns()])
+        column = pl.Series(".p_adjusted", adjusted_values, dtype=pl.Float64)
+        table = table.clone().insert_column(after, column)
         return table.with_columns(pl.lit(f"{self.adjust} over {self.family}").alias(".adjustment"))
+
+    def _families(self, table: pl.DataFrame) -> pl.Series:
+        """The number of the family of tests that each row is adjusted with."""
+        if self.family == "all" or table.is_empty():
+            return pl.Series([0]).new_from_index(0, len(table))
+        return table.select(pl.col(f".{self.family}").rank("dense")).to_series()
 
     @staticmethod
     def _counts(case: Case, outer: int) -> list[CountedRate]:
-        """What is counted of the groups of an outer group by each rate."""
-        import numpy as np
+        """The counts of the groups of an outer group, for each rate."""
+        (spec,) = case.evaluated.specs
+        evaluated = case.crossed or case.evaluated
+        counted = pl.col("rate").is_not_null() & ~pl.col("excluded")
+        rows = evaluated.rows.filter((pl.col("outer") == outer) & counted)
+        return [_counted_rate(case, name, formula, rows.filter(name=name)) for name, formula in spec.formulas]
 
-        metric, evaluated, crossed = case.metric, case.evaluated, case.crossed
-        (spec,) = evaluated.specs
-        source = crossed or evaluated
-        rows = source.rows.filter((pl.col("outer") == outer) & pl.col("rate").is_not_null() & ~pl.col("excluded"))
-        found = list[CountedRate]()
-        for name, formula in spec.formulas:
-            share, mine = share_of(formula), rows.filter(name=name)
-            if share is None or not reads_one_label(formula, mine):
-                several = f"{metric.name} reads several labels in {name}; read one, `pos_label=`."
-                none = f"{metric.name} is no comparison of rates: of {name} there is no exact test."
-                msg = f'{none if share is None else several} Or take intervals, `interval="auto"`.'
-                raise ArgumentError(msg)
-            size = mine["about"].to_numpy().astype(np.int64)
-            hits = np.round(mine["rate"].to_numpy() * size).astype(np.int64)
-            group_cell, stratum = mine[GROUP_CELL].to_numpy(), np.zeros(len(mine), dtype=np.int64)
-            if crossed is not None:
-                group_cell, stratum = _places(metric, evaluated, crossed, mine)
-            group_cells, of_group = np.unique(group_cell, return_inverse=True)
-            counted = np.zeros((2, int(stratum.max(initial=-1)) + 1, len(group_cells)), dtype=np.int64)
-            np.add.at(counted[0], (stratum, of_group), size)
-            np.add.at(counted[1], (stratum, of_group), hits)
-            denominator, numerator = counted
-            found.append(CountedRate(numerator, denominator, name, share.among, share.holds, group_cells))
-        return found
+
+def _numbered(metrics: Sequence[GroupwiseMetric], prefix: str = "\0") -> tuple[GroupwiseMetric, ...]:
+    """The metrics under names that no two share."""
+    return tuple(replace(metric, name=f"{prefix}{index}") for index, metric in enumerate(metrics))
+
+
+def _counted_rate(case: Case, name: str, formula: Formula, rows: pl.DataFrame) -> CountedRate:
+    """The counts of a rate, from its values by group, or by group and stratum."""
+    import numpy as np
+
+    share = share_of(formula)
+    if share is None:
+        msg = (
+            f"{case.metric.name} is no comparison of rates: of {name} there is no exact test. "
+            'Or take intervals, `interval="auto"`.'
+        )
+        raise ArgumentError(msg)
+    if not reads_one_label(formula, rows):
+        msg = (
+            f"{case.metric.name} reads several labels in {name}; read one, `pos_label=`. "
+            'Or take intervals, `interval="auto"`.'
+        )
+        raise ArgumentError(msg)
+    denominators = rows["about"].to_numpy().astype(np.int64)
+    numerators = np.round(rows["rate"].to_numpy() * denominators).astype(np.int64)
+    if case.crossed is None:
+        row_cells, stratum = rows[GROUP_CELL].to_numpy(), np.zeros(len(rows), dtype=np.int64)
+    else:
+        row_cells, stratum = _cells_and_strata(case.metric, case.evaluated, case.crossed, rows)
+    group_cells, group = np.unique(row_cells, return_inverse=True)
+    shape = (int(stratum.max(initial=-1)) + 1, len(group_cells))
+    numerator, denominator = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    np.add.at(numerator, (stratum, group), numerators)
+    np.add.at(denominator, (stratum, group), denominators)
+    return CountedRate(numerator, denominator, name, share.among, share.holds, group_cells)
 
 
 @dataclass(frozen=True, eq=False)
 class OuterGroup:
-    """What is known of an outer group: the values of its groups, and what is counted of each rate."""
+    """An outer group: the values of its groups, and the counts of each rate."""
 
     metric: GroupwiseMetric
     rows: pl.DataFrame
@@ -276,7 +302,7 @@ class OuterGroup:
 
     @property
     def texts(self) -> pl.Series:
-        """How the groups of all group cells are called."""
+        """The names of the groups of all group cells."""
         return self.evaluated.group_cells.text
 
 
@@ -287,26 +313,28 @@ class OuterGroupTest(RateTest):
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
         metric, evaluated, keys = case.metric, case.evaluated, case.outer_keys
         counts = [self._counts(case, outer) for outer in range(len(evaluated.group_cells.outer_keys))]
-        for outer, mine in enumerate(counts):
-            rows, random = evaluated.rows.filter(pl.col("outer") == outer), case.generator(self.seed, outer)
-            table = self._tested(OuterGroup(metric, rows, evaluated, mine, random))
+        for outer, of_outer in enumerate(counts):
+            rows = evaluated.rows.filter(pl.col("outer") == outer)
+            random = case.generator(self.seed, outer)
+            table = self._tested(OuterGroup(metric, rows, evaluated, of_outer, random))
             yield keys[outer : outer + 1].join(table, how="cross") if keys.width else table
         if not counts:
-            nobody = OuterGroup(metric, evaluated.rows, evaluated, [], generator(self.seed, ""))
-            yield keys.join(self._tested(nobody), how="cross").clear()
+            # the columns of a result follow from the call, not from the data
+            empty = OuterGroup(metric, evaluated.rows, evaluated, [], generator(self.seed, ""))
+            yield keys.join(self._tested(empty), how="cross").clear()
 
     @abstractmethod
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        """What is found in an outer group."""
+        """The tests of an outer group."""
 
 
 def reads_one_label(formula: Formula, rows: pl.DataFrame) -> bool:
-    """Whether values of a formula are about one label, or all of them at once."""
+    """Tell whether values of a formula read one label, or all of them at once."""
     of_one = set(rows["estimator"]) <= set(ONE_LABEL) or formula.over_levels
     return of_one and rows[LEVEL].n_unique() <= 1
 
 
-def _places(
+def _cells_and_strata(
     metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated, rows: pl.DataFrame
 ) -> tuple[Array, Array]:
     """The group cell of the metric itself, and the stratum, of rows of the metric by groups and strata."""
@@ -335,58 +363,57 @@ class RateTable(RateCounts):
 
 @dataclass(frozen=True)
 class _Rates(OuterGroupTest):
-    """The rates of groups, of which something is made."""
+    """The rates of groups, and a function that makes a table of those of an outer group."""
 
+    subject: ClassVar[str] = "shrunken_rates()"
     make: Callable[[RateTable], pl.DataFrame] | None = None
     schema: tuple[tuple[str, Any], ...] = ()
 
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        tables = [
-            self.make(
-                RateTable(
-                    count.of_groups.numerator, count.of_groups.denominator, count.name, part.metric.by.text,
-                    part.texts.gather(count.group_cells).to_list(),
-                )
-            )
-            for count in part.counts
-            if self.make is not None and len(count.group_cells)
-        ]  # fmt: skip
-        return pl.concat([pl.DataFrame(schema=dict(self.schema)), *tables])
+        tables = [pl.DataFrame(schema=dict(self.schema))]
+        for count in part.counts:
+            if self.make is None or not len(count.group_cells):
+                continue
+            counts, groups = count.of_groups, part.texts.gather(count.group_cells).to_list()
+            rates = RateTable(counts.numerator, counts.denominator, count.name, part.metric.by.text, groups)
+            tables.append(self.make(rates))
+        return pl.concat(tables)
 
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
         return table
 
 
 def rate_table(
-    metric: GroupwiseMetric, make: Callable[[RateTable], pl.DataFrame], schema: Mapping[str, Any], data: Any,
-    truth: ColumnLike | None, estimate: ColumnLike | None, options: Mapping[str, Any],
+    metric: GroupwiseMetric, make: Callable[[RateTable], pl.DataFrame], schema: Mapping[str, Any], data: object,
+    truth: ColumnLike | None, estimate: ColumnLike | None, options: CallOptions,
 ) -> Any:  # fmt: skip
-    """What is made of the rates of groups, for every rate and outer group."""
-    rates = _Rates(groupwise((metric,), "This"), (), 1, 0, "none", "all", make=make, schema=tuple(schema.items()))
+    """The tables that a function makes of the rates of groups, for every rate and outer group."""
+    metrics = groupwise((metric,), "shrunken_rates")
+    rates = _Rates(metrics, (), 1, 0, "none", "all", make=make, schema=tuple(schema.items()))
     return rates(data, truth, estimate, **options)
 
 
 def groupwise(given: tuple[object, ...], name: str) -> tuple[GroupwiseMetric, ...]:
-    def members() -> Iterator[object]:
-        for each in given:
-            yield from each if isinstance(each, MetricSet) else [each]
-
-    found = list(members())
-    for each in found:
-        if isinstance(each, GroupwiseFactory):
-            msg = f'{each.name} compares the groups of a column: did you mean `{each.name}("col")`?'
+    """The groupwise metrics of a function's arguments, those of sets among them, or an error."""
+    members: list[object] = []
+    for argument in given:
+        members += argument if isinstance(argument, MetricSet) else [argument]
+    for member in members:
+        if isinstance(member, GroupwiseFactory):
+            msg = f'{member.name} compares the groups of a column: did you mean `{member.name}("col")`?'
             raise ArgumentError(msg)
-        if not isinstance(each, GroupwiseMetric):
-            msg = f"{name}() takes comparisons of groups, not {each!r}."
+        if not isinstance(member, GroupwiseMetric):
+            msg = f"{name}() takes comparisons of groups, not {member!r}."
             raise ArgumentError(msg)
-    if not found:
+    if not members:
         msg = f'{name}() needs a comparison of groups, such as `demographic_parity("sex")`.'
         raise ArgumentError(msg)
-    return tuple(cast("list[GroupwiseMetric]", found))
+    return tuple(cast("list[GroupwiseMetric]", members))
 
 
 def columns_of(given: Any) -> tuple[Column, ...]:
+    """The columns of an argument `within`: none, one or several."""
     if given is None:
         return ()
     columns: list[object] = list(given) if are_columns(given) else [given]
-    return tuple(Column.of(each, "within") for each in columns)
+    return tuple(Column.of(column, "within") for column in columns)

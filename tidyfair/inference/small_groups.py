@@ -1,4 +1,4 @@
-"""Groups of few rows: put together with a trail, or drawn to the others for display; and rows without a truth."""
+"""Small groups: lumped, or with shrunken rates for display; and rows without a truth."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.group_cells import text_of
-from tidyfair.inference.rate_tests import RateTable, rate_table
+from tidyfair.inference.rate_tests import REFUSED_OF_RATES, RateTable, rate_table
 from tidyfair.intervals.analytic import Quantities
 from tidyfair.intervals.proportions import adjusted, difference_limits, fisher, z_value
 from tidyfair.specs.arguments import is_value, text, whole
 from tidyfair.specs.columns import Column
+from tidyfair.specs.options import CallOptions, show_keywords
 from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     import numpy as np
 
     from tidyfair.metric_sets import GroupwiseMetric
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["lump_rare", "missing_truth", "shrunken_rates"]
 
 _CONCENTRATIONS = 400
+_MISSING = ("missing", "size", "other missing", "other size")
 _LEVEL = 0.95
 _SHRUNKEN = {
     ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".estimator": pl.String, ".estimate": pl.Float64,
@@ -42,8 +46,8 @@ def lump_rare(data: Any, column: str, min_n: int, *, other: str = "other", name:
         data: A polars, pandas or pyarrow frame.
         column: The column of groups.
         min_n: The fewest rows of a group of its own.
-        other: What the groups that are put together are called.
-        name: What the new column is called, `<column>_lumped` unless given.
+        other: Name of the groups that are put together.
+        name: Name of the new column, `<column>_lumped` unless given.
 
     Raises:
         ColumnError, ArgumentError: If there is a group of that name, or a column of the new one.
@@ -54,11 +58,11 @@ def lump_rare(data: Any, column: str, min_n: int, *, other: str = "other", name:
     """
     min_n = whole("min_n", min_n, 1, of="lump_rare()")
     source = open_frame(data)
-    frame, made = source.to_polars(), f"{column}_lumped" if name is None else text("name", name)
+    frame, lumped = source.to_polars(), f"{column}_lumped" if name is None else text("name", name)
     text("other", other)
     Column.of(text("column", column), "column").check(frame.columns, "column")
-    if made in frame.columns:
-        msg = f"lump_rare(): there is a column {made!r} already; give another one, `name=`."
+    if lumped in frame.columns:
+        msg = f"lump_rare(): there is a column {lumped!r} already; give another one, `name=`."
         raise ColumnError(msg)
     kind = frame.schema[column]
     if kind.is_nested() or isinstance(kind, pl.Object | pl.Binary):
@@ -69,18 +73,19 @@ def lump_rare(data: Any, column: str, min_n: int, *, other: str = "other", name:
     if (texts.filter(~rare) == other).any():
         msg = f"lump_rare(): {other!r} is a group of its own; give those that are put together another name, `other=`."
         raise ArgumentError(msg)
-    lumped = pl.select(pl.when(rare).then(pl.lit(other)).otherwise(texts)).to_series().alias(made)
-    return source.restore(frame.with_columns(lumped))
+    values = pl.select(pl.when(rare).then(pl.lit(other)).otherwise(texts)).to_series()
+    return source.restore(frame.with_columns(values.alias(lumped)))
 
 
+@show_keywords(CallOptions, without=REFUSED_OF_RATES)
 def shrunken_rates(
     metric: GroupwiseMetric, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-    **options: Any,
+    **options: Unpack[CallOptions],
 ) -> Any:  # fmt: skip
-    """Draw the rates of groups to that of all, the more so the fewer rows they have: to be shown, not to be compared.
+    """Shrink the rates of groups to the overall rate, the more so the fewer rows they have: for display.
 
-    Groups are taken to come from one beta distribution, whose mean is the rate of all rows and whose width is the
-    likeliest one (an empirical Bayes estimate; Efron and Morris, 1975). A range of such rates is too small, so they
+    The rates come from one beta distribution, whose mean is the overall rate and whose width is the likeliest one (an
+    empirical Bayes estimate; Efron and Morris, 1975). A range of such rates is too small, so they
     feed no disparity and no gate.
 
     Returns:
@@ -93,28 +98,29 @@ def shrunken_rates(
     >>> shown.select(".group", pl.col(".estimate").round(2), ".raw").rows()[-1]
     ('x', 0.5, 1.0)
     """
+    return rate_table(metric, _shrunken, _SHRUNKEN, data, truth, estimate, options)
 
-    def shrunken(table: RateTable) -> pl.DataFrame:
-        import numpy as np
 
-        rows, hits = table.denominator, table.numerator
-        middle = hits.sum() / rows.sum()
-        strength = _concentration(hits, rows, middle)
-        weight = np.zeros(len(rows)) if math.isinf(strength) else rows / (rows + strength)
-        return pl.DataFrame(
-            {
-                ".metric": [table.metric] * len(rows), ".by": [table.by] * len(rows), ".group": table.groups,
-                ".estimator": ["beta_binomial"] * len(rows), ".estimate": weight * hits / rows + (1 - weight) * middle,
-                ".raw": hits / rows, ".weight": weight, ".n": rows,
-            },
-            schema=_SHRUNKEN,
-        )  # fmt: skip
+def _shrunken(table: RateTable) -> pl.DataFrame:
+    """The shrunken rates of the groups of an outer group."""
+    import numpy as np
 
-    return rate_table(metric, shrunken, _SHRUNKEN, data, truth, estimate, options)
+    rows, hits, groups = table.denominator, table.numerator, len(table.groups)
+    overall = hits.sum() / rows.sum()
+    concentration = _concentration(hits, rows, overall)
+    weight = np.zeros(groups) if math.isinf(concentration) else rows / (rows + concentration)
+    return pl.DataFrame(
+        {
+            ".metric": [table.metric] * groups, ".by": [table.by] * groups, ".group": table.groups,
+            ".estimator": ["beta_binomial"] * groups, ".estimate": weight * hits / rows + (1 - weight) * overall,
+            ".raw": hits / rows, ".weight": weight, ".n": rows,
+        },
+        schema=_SHRUNKEN,
+    )  # fmt: skip
 
 
 def _concentration(hits: np.ndarray[Any, Any], rows: np.ndarray[Any, Any], middle: float) -> float:
-    """How narrow the beta distribution of the rates of groups is; infinite if they vary no more than by chance."""
+    """The concentration of the beta distribution of rates; infinite if they vary no more than by chance."""
     import numpy as np
 
     if middle in (0, 1) or len(rows) < 2:
@@ -127,7 +133,7 @@ def _concentration(hits: np.ndarray[Any, Any], rows: np.ndarray[Any, Any], middl
         of_groups = log_gamma(hits + a) + log_gamma(rows - hits + b) - log_gamma(rows + a + b)
         return float(of_groups.sum() + len(rows) * (math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)))
 
-    values = [likelihood(float(each)) for each in strengths]
+    values = [likelihood(float(strength)) for strength in strengths]
     best = int(np.argmax(values))
     return math.inf if best == len(values) - 1 else float(strengths[best])
 
@@ -135,10 +141,10 @@ def _concentration(hits: np.ndarray[Any, Any], rows: np.ndarray[Any, Any], middl
 def missing_truth(
     data: Any, truth: ColumnLike, estimate: ColumnLike, *, by: ColumnLike | None = None, positive: object = 1
 ) -> Any:
-    """Ask whether the truth is missing more often where the estimate is negative (selective labels).
+    """Test whether the truth is missing more often where the estimate is negative (selective labels).
 
-    Who is not selected is often not followed up: rates among rows with a truth are then about somebody else (Lakkaraju
-    et al., 2017).
+    People who are not selected are often not followed up: rates among rows with a truth then describe another
+    population (Lakkaraju et al., 2017).
 
     Args:
         data: A polars, pandas or pyarrow frame.
@@ -158,34 +164,40 @@ def missing_truth(
     import numpy as np
 
     source = open_frame(data)
-    named = {"truth": Column.of(truth, "truth"), "estimate": Column.of(estimate, "estimate")}
-    named |= {"group": Column.of(by, "by")} if by is not None else {}
-    refuse_reserved("by", [named["group"]] if by is not None else [])
-    rows = source.read({name: (name, column) for name, column in named.items()})
-    known = rows["estimate"].unique().to_list()
-    if not is_value(positive) or positive not in known:
+    columns = {"truth": Column.of(truth, "truth"), "estimate": Column.of(estimate, "estimate")}
+    keys: list[str] = []
+    if by is not None:
+        columns["group"] = Column.of(by, "by")
+        keys = ["group"]
+    refuse_reserved("by", [columns[key] for key in keys])
+    rows = source.read({name: (name, column) for name, column in columns.items()})
+    if not is_value(positive) or positive not in rows["estimate"].unique().to_list():
         msg = f"`positive`: {positive!r} is not among the predictions; name the label that selects."
         raise ArgumentError(msg)
-    keys = ["group"] if by is not None else []
-    missing, chosen = pl.col("truth").is_null(), pl.col("estimate") == pl.lit(positive)
-    counted = {"hits": missing & chosen, "rows": chosen, "other hits": missing & ~chosen, "other rows": ~chosen}
-    sums = [each.sum().cast(pl.Int64).alias(name) for name, each in counted.items()]
-    known = rows.drop_nulls("estimate")
-    table = known.group_by(keys).agg(sums).sort(keys, nulls_last=True) if keys else known.select(sums)
-    table = table.filter((pl.col("rows") > 0) & (pl.col("other rows") > 0))
-    hits, size, other_hits, other_size = (table[name].to_numpy() for name in counted)
-    sides = [Quantities.of_counts(each, of.astype(float)) for each, of in ((hits, size), (other_hits, other_size))]
+    table = _missing_counts(rows, keys, positive)
+    missing, size, other_missing, other_size = (table[name].to_numpy() for name in _MISSING)
+    if_positive = Quantities.of_counts(missing, size.astype(float))
+    if_negative = Quantities.of_counts(other_missing, other_size.astype(float))
     z = z_value(_LEVEL)
-    ends = difference_limits(sides[1].value, sides[1].limits(z), sides[0].value, sides[0].limits(z))
-    tested = np.array(
-        [fisher(*map(int, row)) for row in table.select("other hits", "other rows", "hits", "rows").rows()]
-    )
-    made = pl.DataFrame(
+    lower, upper = difference_limits(if_negative.value, if_negative.limits(z), if_positive.value, if_positive.limits(z))
+    counts = np.column_stack([other_missing, other_size, missing, size])
+    p_values = np.array([fisher(*row) for row in counts.tolist()])
+    result = pl.DataFrame(
         {
-            ".missing_if_positive": sides[0].value, ".missing_if_negative": sides[1].value,
-            ".difference": sides[1].value - sides[0].value, ".lower": ends[0], ".upper": ends[1], ".p_value": tested,
-            ".p_adjusted": adjusted(tested, "holm"), ".n": size + other_size,
+            ".missing_if_positive": if_positive.value, ".missing_if_negative": if_negative.value,
+            ".difference": if_negative.value - if_positive.value, ".lower": lower, ".upper": upper,
+            ".p_value": p_values, ".p_adjusted": adjusted(p_values, "holm"), ".n": size + other_size,
         }
     )  # fmt: skip
-    about = table.select(pl.col(each).alias(named["group"].name) for each in keys)
-    return source.restore(pl.DataFrame([*about.get_columns(), *made.get_columns()]))
+    groups = table.select(pl.col(key).alias(columns[key].name) for key in keys)
+    return source.restore(pl.DataFrame([*groups.get_columns(), *result.get_columns()]))
+
+
+def _missing_counts(rows: pl.DataFrame, keys: list[str], positive: object) -> pl.DataFrame:
+    """The rows, and those without a truth, among positive and other predictions of each group that has both."""
+    is_missing, is_positive = pl.col("truth").is_null(), pl.col("estimate") == pl.lit(positive)
+    masks = (is_missing & is_positive, is_positive, is_missing & ~is_positive, ~is_positive)
+    sums = [mask.sum().cast(pl.Int64).alias(name) for name, mask in zip(_MISSING, masks, strict=True)]
+    predicted = rows.drop_nulls("estimate")
+    table = predicted.group_by(keys).agg(sums).sort(keys, nulls_last=True) if keys else predicted.select(sums)
+    return table.filter((pl.col("size") > 0) & (pl.col("other size") > 0))

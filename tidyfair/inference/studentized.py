@@ -1,4 +1,4 @@
-"""What shuffled groups are compared by: how bad a disparity is, or how far groups are apart in standard errors."""
+"""Statistics of permutation tests: the severity of a disparity, or the distance of groups in standard errors."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_PLACE = "\0place"
+_OUTER = "\0outer"
+"""The number of an outer group, the draw being part of its key."""
 
 
 @dataclass(frozen=True, eq=False)
 class Families:
-    """The values whose groups are compared: of each metric and label, and of which groups in each outer group."""
+    """The families of values whose groups are compared, one for each metric, label and outer group."""
 
     spec: MetricSpec
     by: By
@@ -43,84 +44,89 @@ class Families:
     """The labels, true and predicted, of the rows that are shuffled, if not of all."""
     groups: pl.DataFrame
     """The keys of the groups."""
-    there: pl.DataFrame
+    observed: pl.DataFrame
     """The groups that have a value: `outer`, `name`, `level` and `group`, and whether they are the reference."""
 
     @classmethod
     def of(cls, case: Case) -> Families:
+        """The families of the observed data."""
         evaluated, by = case.evaluated, case.metric.by
         groups = _renamed(evaluated.group_cells.keys[by]).unique(maintain_order=True)
         (spec,) = evaluated.specs
-        known = cls(spec, by, case.outer_keys, bool(case.tally.clusters), _odds_among(case), groups, pl.DataFrame())
-        rows = known.numbered(evaluated).filter(pl.col("estimate").is_not_null())
+        families = cls(spec, by, case.outer_keys, bool(case.tally.clusters), _odds_among(case), groups, pl.DataFrame())
+        rows = families.numbered(evaluated).filter(pl.col("estimate").is_not_null())
         if spec.aggregate is not None and spec.aggregate.compares_with_majority:
             largest = pl.col("size") == pl.col("size").max().over("outer", "name", LEVEL)
             rows = rows.with_columns(is_reference=largest)
-        return replace(known, there=rows.select("outer", "name", LEVEL, "group", "is_reference"))
+        return replace(families, observed=rows.select("outer", "name", LEVEL, "group", "is_reference"))
 
     @property
     def is_exact(self) -> bool:
-        """Whether the disparity itself is tested: of odds, and of values that compare a group with the others."""
+        """True where the disparity itself is tested: of odds, and of values that compare a group with others."""
         compared = any(formula.compares or formula.beyond for _, formula in self.spec.formulas)
         return compared or self.among is not None
 
     @property
     def of_sums(self) -> bool:
-        """Whether sums are all that is read, so that parts of the rows are left out of these."""
+        """True where all formulas read sums only, so that parts of the rows are left out of these."""
         return all(formula.way == "sums" for _, formula in self.spec.formulas)
 
     def has_variance(self, evaluated: Evaluated) -> bool:
-        """Whether formulas say themselves how sure values are, of rows that know nothing of each other."""
-        said = all(formula.deviations or share_of(formula) for _, formula in self.spec.formulas)
-        return said and set(evaluated.rows["estimator"]) <= set(ONE_LABEL) and not self.clustered
+        """Tell whether all formulas give the variance of their values, which needs independent rows."""
+        if self.clustered or not set(evaluated.rows["estimator"]) <= set(ONE_LABEL):
+            return False
+        return all(formula.deviations or share_of(formula) for _, formula in self.spec.formulas)
 
     def numbered(self, evaluated: Evaluated) -> pl.DataFrame:
         """The values with the number of their group."""
         first, keys = evaluated.group_cells.spans[self.by][0], _renamed(evaluated.group_cells.keys[self.by])
-        numbers = keys.join(
-            self.groups.with_row_index("group"), on=keys.columns, how="left", nulls_equal=True, maintain_order="left"
-        )["group"].cast(pl.Int64)
+        groups = self.groups.with_row_index("group")
+        joined = keys.join(groups, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
+        numbers = joined["group"].cast(pl.Int64)
         return evaluated.rows.with_columns(numbers[evaluated.rows[GROUP_CELL] - first])
 
     def of_draws(self, evaluated: Evaluated) -> tuple[list[Array], list[Array]]:
-        """For each outer group the disparity of each draw, and how bad it is."""
+        """The disparity of each draw, and its severity, for each outer group."""
+        drawn_outer = evaluated.group_cells.outer_keys
+        outer = self._observed_outer(drawn_outer)
+        draw, variant = (drawn_outer[name].to_numpy() for name in (DRAW, VARIANT))
+        draw = draw - draw.min()
+        rows = self.numbered(evaluated).drop("is_reference").with_columns(pl.col("outer").alias(_OUTER))
+        rows = rows.with_columns(pl.Series("outer", outer[rows["outer"].to_numpy()]))
+        # groups that are left out stay so
+        rows = rows.join(self.observed, on=["outer", "name", LEVEL, "group"], how="inner", maintain_order="left")
+        index = rows[_OUTER].to_numpy()
+        as_drawn = rows.drop("outer").rename({_OUTER: "outer"}).filter(pl.Series(variant[index] == 0))
+        disparities = tidy_results(evaluated.with_rows(as_drawn), undefined_is_null=False)[".estimate"]
+        rows = rows.with_columns(pl.Series(DRAW, draw[index]), pl.Series(VARIANT, variant[index]))
+        shape = (int(draw.max()) + 1, int(variant.max()) + 1, len(self.groups))
+        values: list[Array] = []
+        severities: list[Array] = []
+        for number in range(len(self.outer_keys) if self.outer_keys.width else 1):
+            value = disparities.filter(pl.Series((outer == number) & (variant == 0)))
+            values.append(value.to_numpy().astype(float))
+            severities.append(self._severity(value, rows.filter(outer=number), shape))
+        return values, severities
+
+    def _severity(self, disparities: pl.Series, rows: pl.DataFrame, shape: tuple[int, int, int]) -> Array:
+        """The severity of each draw of an outer group: of its disparity, or the largest distance of its groups."""
         import numpy as np
 
         aggregate = self.spec.aggregate
-        of_outer = evaluated.group_cells.outer_keys
-        place = self._places(of_outer)
-        draw, variant = (of_outer[name].to_numpy() for name in (DRAW, VARIANT))
-        draw = draw - draw.min()
-        rows = self.numbered(evaluated).drop("is_reference").with_columns(pl.col("outer").alias(_PLACE))
-        rows = rows.with_columns(pl.Series("outer", place[rows["outer"].to_numpy()]))
-        # groups that are left out stay so
-        rows = rows.join(self.there, on=["outer", "name", LEVEL, "group"], how="inner", maintain_order="left")
-        at = rows[_PLACE].to_numpy()
-        as_drawn = rows.drop("outer").rename({_PLACE: "outer"}).filter(pl.Series(variant[at] == 0))
-        disparities = tidy_results(evaluated.with_rows(as_drawn), undefined_is_null=False)[".estimate"]
-        rows = rows.with_columns(pl.Series(DRAW, draw[at]), pl.Series(VARIANT, variant[at]))
-        values: list[Array] = []
-        bad: list[Array] = []
-        for outer in range(len(self.outer_keys) if self.outer_keys.width else 1):
-            value = disparities.filter(pl.Series((place == outer) & (variant == 0)))
-            values.append(value.to_numpy().astype(float))
-            if self.is_exact and aggregate is not None:
-                bad.append(aggregate.severity(value.cast(pl.Float64).fill_null(np.nan).to_numpy()))
-            else:
-                shape = (int(draw.max()) + 1, int(variant.max()) + 1, len(self.groups))
-                bad.append(self._distances(rows.filter(outer=outer), shape))
-        return values, bad
+        if self.is_exact and aggregate is not None:
+            return aggregate.severity(disparities.cast(pl.Float64).fill_null(np.nan).to_numpy())
+        return self._distances(rows, shape)
 
-    def _places(self, of_outer: pl.DataFrame) -> Array:
-        """The place of the outer group that each outer group of draws is one of."""
+    def _observed_outer(self, drawn_outer: pl.DataFrame) -> Array:
+        """The number of the observed outer group that each outer group of a draw comes from."""
         import numpy as np
 
         names = self.outer_keys.columns
         if not names:
-            return np.zeros(len(of_outer), dtype=np.int64)
-        numbers = self.outer_keys.with_row_index(_PLACE)
-        found = of_outer.select(names).join(numbers, on=names, how="left", nulls_equal=True, maintain_order="left")
-        return found[_PLACE].cast(pl.Int64).to_numpy()
+            return np.zeros(len(drawn_outer), dtype=np.int64)
+        numbers = self.outer_keys.with_row_index(_OUTER)
+        joined = drawn_outer.select(names).join(numbers, on=names, how="left", nulls_equal=True, maintain_order="left")
+        return joined[_OUTER].cast(pl.Int64).to_numpy()
 
     @staticmethod
     def _distances(rows: pl.DataFrame, shape: tuple[int, int, int]) -> Array:
@@ -136,7 +142,7 @@ class Families:
             if "variance" in family.columns:
                 spread[draw, group] = family["variance"].to_numpy()
             elif "effective" in family.columns:
-                # of a share with weights; none and all of few rows are not sure either
+                # a rate with weights; half a row more, so that 0 and 1 of few rows have a variance
                 share, size = (family[name].to_numpy() for name in ("estimate", "effective"))
                 middle = (share * size + 0.5) / (size + 1)
                 spread[draw, group] = middle * (1 - middle) / size
@@ -146,30 +152,28 @@ class Families:
 
 
 def _odds_among(case: Case) -> pl.DataFrame | None:
-    """The labels of rows among which a metric is about odds, such as the errors; None if it is about something else."""
+    """The labels of the rows of a metric of odds, such as the errors; None for any other metric."""
     labels, tally = case.evaluated.labels, case.tally
     shares = {odds_of(formula) for _, formula in case.evaluated.specs[0].formulas}
-    (share,) = shares if len(shares) == 1 else (None,)
+    share = shares.pop() if len(shares) == 1 else None
     if share is None or labels.event is None or tally.weights is not None or tally.clusters:
         return None
-    names = {CELLS[name] for name in share.among}
-    codes = labels.encode(tally)
-    there = [
-        (None if truth is None else truth == labels.event, None if guess is None else guess == labels.event) in names
-        for truth, guess in codes.select(LABELS).rows()
-    ]
-    return tally.cells.filter(pl.Series(there, dtype=pl.Boolean)).select(LABELS).unique()
+    cells = {CELLS[name] for name in share.among}
+    # null labels stay null
+    is_event = labels.encode(tally).select(pl.col(LABELS) == labels.event)
+    is_among = [cell in cells for cell in is_event.rows()]
+    return tally.cells.filter(pl.Series(is_among, dtype=pl.Boolean)).select(LABELS).unique()
 
 
 def _renamed(keys: pl.DataFrame) -> pl.DataFrame:
-    """Keys of groups under names by their place, which tallies of other keys have too."""
-    return keys.rename({name: f"g{place}" for place, name in enumerate(keys.columns)})
+    """Keys of groups under numbered names, which tallies of other keys have too."""
+    return keys.rename({name: f"g{index}" for index, name in enumerate(keys.columns)})
 
 
 def farthest(value: Array, variance: Array, reference: list[int]) -> Array:
-    """How far the farthest two groups of each draw are apart, or one from the reference, in standard errors.
+    """The largest distance of two groups of each draw, or of one from the reference, in standard errors.
 
-    The variance of each group may be one for all draws.
+    The variance of a group may be one number for all draws.
     """
     import numpy as np
 

@@ -1,18 +1,19 @@
-"""Audits that look for the groups themselves: all conjunctions of features, and halves of their space."""
+"""Searches for unfair subgroups: all conjunctions of features, and halves of their space."""
 
 from __future__ import annotations
 
 import itertools
 import zlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypedDict, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, overload
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL
+from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.rate_tests import RateCounts
 from tidyfair.intervals.resampling import placed
 from tidyfair.metric_sets import Metric
@@ -20,18 +21,22 @@ from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.specs.arguments import how_often, whole
 from tidyfair.specs.columns import Column, are_columns, check_features
 from tidyfair.specs.contrasts import difference
-from tidyfair.tallies.source import open_frame
+from tidyfair.specs.options import show_keywords
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeAlias, Unpack
 
     import numpy as np
 
+    from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.metric_sets import GroupwiseMetric
+    from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.groups import Privileged
-    from tidyfair.specs.options import Threshold
+    from tidyfair.specs.groups import By, Privileged
+    from tidyfair.specs.options import Options, OptionsOf, Threshold
     from tidyfair.tallies.source import PolarsFrame, Source
+    from tidyfair.tallies.tally import Tally
 
     Floats: TypeAlias = np.ndarray[Any, Any]
 
@@ -40,12 +45,13 @@ __all__ = ["LinearSubgroup", "SubgroupSearch", "linear_subgroup", "subgroup_sear
 _SAME = 1e-9
 """Statistics that differ by less, relative to their size, are ties: the same counts in another order."""
 _DUST = 1e-12
-"""Fitted rates that are nearer to that of all are on neither side."""
+"""Fitted rates that are nearer to the overall rate are on neither side."""
 _MOST_NUMBERS = 2**20
-"""Numbers that are worked through at once, so that they stay in the cache."""
+"""The most numbers in one step, so that they stay in the cache."""
 _FEW_ROWS = 16
-"""Rows for each combination up to which it is faster to draw rows than to draw how many each combination gets."""
-_DIGITS, _PLACES = 4, 10
+"""The most rows for each combination at which it is faster to draw rows than counts of combinations."""
+_SLOPE_DIGITS, _CENTER_DIGITS = 4, 10
+"""Significant digits in the text of a linear subgroup."""
 _SEARCHED = {
     ".metric": pl.String, ".subgroup": pl.String, ".depth": pl.Int64, ".estimate": pl.Float64, ".rest": pl.Float64,
     ".difference": pl.Float64, ".n": pl.Int64, ".denominator": pl.Int64, ".share": pl.Float64,
@@ -58,7 +64,7 @@ _SPLIT = {
 
 
 class AuditOptions(TypedDict, total=False):
-    """What an audit takes beside the data, the truth and the estimate, as a metric takes it."""
+    """The options of a call that an audit takes."""
 
     probs: ColumnLike | None
     threshold: Threshold | None
@@ -69,17 +75,20 @@ class AuditOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class _Combinations(RateCounts):
-    """The combinations of features that occur in an outer group, and what is known of each."""
+    """The combinations of features that occur in an outer group, and the counts of their rows."""
 
     keys: pl.DataFrame
     rows: Floats
-    """All rows, those that the rate is not about included."""
+    """All rows, those outside the denominator included."""
 
 
 @dataclass(frozen=True)
-class _Audit(ABC):
-    """A rate, and the features whose combinations are looked at, as a callable on dataframes."""
+class _Audit(CalledOnData):
+    """A rate, and the features whose combinations are searched, as a callable on dataframes."""
 
+    subject: ClassVar[str] = "An audit"
+    _schema: ClassVar[Mapping[str, Any]]
+    """The columns of results beside the keys of outer groups."""
     metric: Metric
     features: tuple[Column, ...]
 
@@ -93,6 +102,7 @@ class _Audit(ABC):
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[AuditOptions],
     ) -> Any: ...  # fmt: skip
+    @show_keywords(AuditOptions)
     def __call__(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[AuditOptions],
@@ -101,50 +111,71 @@ class _Audit(ABC):
 
         It takes `probs`, one `threshold`, `group_by`, `pos_label` and `labels`, as a metric does, and no weights.
         """
-        source = open_frame(data, options.get("group_by"))
-        return source.restore(pl.concat(self._parts(source, truth, estimate, options)))
+        return self._on_data(data, truth, estimate, options)
 
     @abstractmethod
-    def _audit(self, there: _Combinations, key: pl.DataFrame) -> pl.DataFrame:
-        """What is found in the outer group of some key."""
+    def _audit(self, combinations: _Combinations, key: pl.DataFrame) -> pl.DataFrame:
+        """The results of the outer group of a key."""
 
-    def _parts(
-        self, source: Source, truth: ColumnLike | None, estimate: ColumnLike | None, keywords: AuditOptions
-    ) -> Iterator[pl.DataFrame]:
-        """What is found in each outer group, beside its keys."""
+    @property
+    def _compared(self) -> GroupwiseMetric:
+        """The rate by all features together, from which combinations are counted."""
+        factory = new_groupwise_metric(self.metric, self.metric.name, difference())
+        return factory(*(column.source for column in self.features))
+
+    @property
+    def _run(self) -> Run:
+        return self._compared.run
+
+    def _options(
+        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
+    ) -> Options:
         for name in keywords:
             if name not in AuditOptions.__annotations__:
                 known = ["data", "truth", "estimate", *AuditOptions.__annotations__]
                 raise ArgumentError.unknown("argument", name, known)
+        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
+        return replace(options, estimator="binary", on_undefined="ignore")
+
+    def _check_source(self, source: Source) -> None:
         for column in self.features:
             column.check(source.columns, "features")
-        features = [column.source for column in self.features]
-        compared = new_groupwise_metric(self.metric, self.metric.name, difference())(*features)
-        options = compared.run.options(keywords, truth=truth, estimate=estimate)
-        options = replace(options, estimator="binary", on_undefined="ignore")
-        tally = compared.run.count(source, options)
+
+    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         if tally.cut is not None and tally.cut.several:
             msg = f"An audit looks at one selection, not at a list of them: give one {tally.cut.way}."
             raise ArgumentError(msg)
+        compared = self._compared
         (evaluated,) = compared.run.evaluate(tally, options)
+        outer_keys = evaluated.group_cells.outer_keys.drop(UNGROUPED, strict=False)
+        combinations = self._combinations(evaluated, compared.by)
+        if not outer_keys.width:
+            return self._audit(combinations[0], outer_keys)
+        if not combinations:
+            # the columns of a result follow from the call, not from the data
+            return pl.concat([outer_keys, pl.DataFrame(schema=self._schema)], how="horizontal")
+        tables: list[pl.DataFrame] = []
+        for outer, of_outer in enumerate(combinations):
+            key = outer_keys[outer]
+            table = self._audit(of_outer, key)
+            tables.append(pl.concat([key[[0] * len(table)], table], how="horizontal"))
+        return pl.concat(tables)
+
+    def _combinations(self, evaluated: Evaluated, by: By) -> list[_Combinations]:
+        """The combinations of features in each outer group."""
         group_cells, rows = evaluated.group_cells, evaluated.rows.sort(GROUP_CELL)
-        outer = group_cells.outer_keys.drop(UNGROUPED, strict=False)
-        names = [column.name for column in compared.by.columns]
-        keys = group_cells.keys[compared.by].rename(
-            dict(zip(group_cells.keys[compared.by].columns, names, strict=True))
-        )
-        about = rows["denominator"].fill_null(0).to_numpy().astype(float)
-        met = rows["estimate"].fill_null(0.0).to_numpy() * about
-        met = met.round() if self.metric.kind == "class" else met
-        if outer.width and outer.is_empty():
-            nothing = self._audit(_Combinations(met, about, keys, about), outer).clear()
-            yield pl.concat([outer, nothing], how="horizontal")
-        for place in range(len(group_cells.outer_keys)):
-            mine = (rows["outer"] == place).to_numpy().nonzero()[0]
-            size = rows["rows"].to_numpy()[mine].astype(float)
-            key = outer[place] if outer.width else outer
-            part = self._audit(_Combinations(met[mine], about[mine], keys[mine], size), key)
-            yield pl.concat([key[[0] * len(part)], part], how="horizontal") if outer.width else part
+        keys = group_cells.keys[by]
+        keys = keys.rename(dict(zip(keys.columns, [column.name for column in by.columns], strict=True)))
+        denominator = rows["denominator"].fill_null(0).to_numpy().astype(float)
+        numerator = rows["estimate"].fill_null(0.0).to_numpy() * denominator
+        if self.metric.kind == "class":
+            numerator = numerator.round()
+        size = rows["rows"].to_numpy().astype(float)
+        combinations: list[_Combinations] = []
+        for outer in range(len(group_cells.outer_keys)):
+            index = (rows["outer"] == outer).to_numpy().nonzero()[0]
+            combinations.append(_Combinations(numerator[index], denominator[index], keys[index], size[index]))
+        return combinations
 
 
 @dataclass(frozen=True)
@@ -158,60 +189,67 @@ class SubgroupSearch(_Audit):
     `.difference`, `.n` rows, `.denominator`, `.share` of all rows, `.p_value`, `.p_adjusted` and `.status`.
     """
 
+    _schema: ClassVar[Mapping[str, Any]] = _SEARCHED
     depth: int
     min_n: int
     times: int
     seed: int
 
-    def _audit(self, there: _Combinations, key: pl.DataFrame) -> pl.DataFrame:
+    def _audit(self, combinations: _Combinations, key: pl.DataFrame) -> pl.DataFrame:
         import numpy as np
 
-        conjunctions = _Conjunctions.of(there.keys, self.depth)
-        rows, about, met = conjunctions.sums(np.stack([there.rows, there.denominator, there.numerator]))
-        total, held = there.denominator.sum(), there.numerator.sum()
-        searched = (about >= self.min_n) & (about < total)
-        statistic = _standardised(met, about, total, held)
-        p_value, p_adjusted = self._by_chance(there, conjunctions, np.where(searched, about, 0), statistic, key)
+        conjunctions = _Conjunctions.of(combinations.keys, self.depth)
+        counts = np.stack([combinations.rows, combinations.denominator, combinations.numerator])
+        rows, denominator, numerator = conjunctions.sums(counts)
+        total, total_numerator = combinations.denominator.sum(), combinations.numerator.sum()
+        searched = (denominator >= self.min_n) & (denominator < total)
+        statistic = _standardised(numerator, denominator, total, total_numerator)
+        p_value, p_adjusted = self._p_values(
+            combinations, conjunctions, np.where(searched, denominator, 0), statistic, key
+        )
         with np.errstate(invalid="ignore", divide="ignore"):
-            rate, rest = met / about, (held - met) / (total - about)
+            rate = numerator / denominator
+            rest = (total_numerator - numerator) / (total - denominator)
         status = np.select(
-            [about == 0, about < self.min_n, about >= total],
+            [denominator == 0, denominator < self.min_n, denominator >= total],
             [Status.ZERO_DENOMINATOR, Status.BELOW_MIN_N, Status.NO_OTHER_GROUP],
             Status.OK,
         )
         columns = {
-            ".metric": [self.metric.name] * len(met), ".subgroup": conjunctions.texts,
-            ".depth": conjunctions.depths, ".estimate": rate,
-            ".rest": rest, ".difference": rate - rest, ".n": rows.astype(int), ".denominator": about.astype(int),
-            ".share": rows / max(there.rows.sum(), 1),
+            ".metric": [self.metric.name] * len(rows), ".subgroup": conjunctions.texts,
+            ".depth": conjunctions.depths, ".estimate": rate, ".rest": rest, ".difference": rate - rest,
+            ".n": rows.astype(int), ".denominator": denominator.astype(int),
+            ".share": rows / max(combinations.rows.sum(), 1),
             ".p_value": np.where(searched, p_value, np.nan), ".p_adjusted": np.where(searched, p_adjusted, np.nan),
             ".status": status.astype(str),
         }  # fmt: skip
         table = pl.DataFrame(columns, schema=_SEARCHED).with_columns(pl.col(pl.Float64).fill_nan(None))
-        return table[np.lexsort((np.arange(len(met)), -statistic, ~searched))]
+        return table[np.lexsort((np.arange(len(rows)), -statistic, ~searched))]
 
-    def _by_chance(
-        self, there: _Combinations, conjunctions: _Conjunctions, about: Floats, statistic: Floats, key: pl.DataFrame
-    ) -> tuple[Floats, Floats]:
-        """How often outcomes dealt out again are as striking, for the same subgroup and for any that is searched."""
+    def _p_values(
+        self, combinations: _Combinations, conjunctions: _Conjunctions, denominator: Floats, statistic: Floats,
+        key: pl.DataFrame,
+    ) -> tuple[Floats, Floats]:  # fmt: skip
+        """The p-values of each subgroup alone, and among all that are searched, from outcomes that are permuted."""
         import numpy as np
 
         # an outer group has its own numbers, whatever others there are
         random = np.random.default_rng([self.seed, zlib.crc32(repr(key.rows()).encode())])
-        total, held, needed = there.denominator.sum(), there.numerator.sum(), statistic * (1 - _SAME)
-        reached, largest = np.ones(len(about)), np.ones(len(about))
+        total, total_numerator = combinations.denominator.sum(), combinations.numerator.sum()
+        needed = statistic * (1 - _SAME)
+        reached, largest = np.ones(len(denominator)), np.ones(len(denominator))
         step = max(1, _MOST_NUMBERS // max(conjunctions.numbers, 1))
-        # both draw the same; one costs rows, the other combinations
-        method = "count" if total <= _FEW_ROWS * len(there.denominator) else "marginals"
+        # both methods draw from the same distribution; one costs rows, the other combinations
+        method = "count" if total <= _FEW_ROWS * len(combinations.denominator) else "marginals"
         for start in range(0, self.times, step):
             size = min(step, self.times - start)
             drawn = random.multivariate_hypergeometric(
-                there.denominator.astype(np.int64), round(held), size=size, method=method
+                combinations.denominator.astype(np.int64), round(total_numerator), size=size, method=method
             )
-            # of what is not searched nothing is expected, and so nothing is striking
-            striking = _standardised(conjunctions.sums(drawn), about, total, held)
-            reached += (striking >= needed).sum(axis=0)
-            largest += size - np.searchsorted(np.sort(striking.max(axis=1, initial=0)), needed)
+            # a subgroup that is not searched has a denominator of 0, and so a statistic of 0
+            statistics = _standardised(conjunctions.sums(drawn), denominator, total, total_numerator)
+            reached += (statistics >= needed).sum(axis=0)
+            largest += size - np.searchsorted(np.sort(statistics.max(axis=1, initial=0)), needed)
         return reached / (self.times + 1), largest / (self.times + 1)
 
 
@@ -225,61 +263,63 @@ class LinearSubgroup(_Audit):
     and `.status`.
     """
 
-    def _audit(self, there: _Combinations, key: pl.DataFrame) -> pl.DataFrame:
+    _schema: ClassVar[Mapping[str, Any]] = _SPLIT
 
+    def _audit(self, combinations: _Combinations, key: pl.DataFrame) -> pl.DataFrame:
         del key
-
-        check_features(there.keys, {name: name for name in there.keys.columns}, "a linear threshold needs")
-        known = there.denominator > 0
-        about, met = there.denominator[known], there.numerator[known]
-        if not len(about):
-            nobody = {".metric": self.metric.name, ".denominator": 0, ".share": 0.0, ".status": Status.ZERO_DENOMINATOR}
-            return pl.DataFrame([nobody, nobody], schema=_SPLIT)
-        overall = met.sum() / about.sum()
-        points = there.keys.select(pl.all().cast(pl.Float64)).to_numpy()[known]
-        slopes, middle = _slopes(points, about, met)
+        names = combinations.keys.columns
+        check_features(combinations.keys, {name: name for name in names}, "a linear threshold needs")
+        counted = combinations.denominator > 0
+        denominator, numerator = combinations.denominator[counted], combinations.numerator[counted]
+        if not len(denominator):
+            empty = {".metric": self.metric.name, ".denominator": 0, ".share": 0.0, ".status": Status.ZERO_DENOMINATOR}
+            return pl.DataFrame([empty, empty], schema=_SPLIT)
+        overall = numerator.sum() / denominator.sum()
+        points = combinations.keys.select(pl.all().cast(pl.Float64)).to_numpy()[counted]
+        slopes, middle = _slopes(points, denominator, numerator)
         fitted = ((points - middle) * slopes).sum(axis=1)
         rows: list[dict[str, object]] = []
         for sign, relation in ((-1, "<"), (1, ">")):
             inside = sign * fitted > _DUST
-            size, held = about[inside].sum(), met[inside].sum()
-            rate, share = held / size if size else None, size / there.rows.sum()
-            rows.append(
-                {
-                    ".metric": self.metric.name,
-                    ".subgroup": _condition(slopes, middle, there.keys.columns, relation) if size else None,
-                    ".estimate": rate, ".overall": overall,
-                    ".violation": abs(rate - overall) * share if rate is not None else 0.0,
-                    ".denominator": int(size), ".share": share, ".status": Status.OK if size else Status.NOBODY,
-                }
-            )  # fmt: skip
+            size = denominator[inside].sum()
+            share = size / combinations.rows.sum()
+            row: dict[str, object] = {".metric": self.metric.name, ".overall": overall, ".share": share}
+            if size:
+                rate = numerator[inside].sum() / size
+                row |= {
+                    ".subgroup": _condition(slopes, middle, names, relation), ".estimate": rate,
+                    ".violation": abs(rate - overall) * share, ".denominator": int(size), ".status": Status.OK,
+                }  # fmt: skip
+            else:
+                row |= {".violation": 0.0, ".denominator": 0, ".status": Status.NOBODY}
+            rows.append(row)
         return pl.DataFrame(rows, schema=_SPLIT)
 
 
-def _slopes(points: Floats, about: Floats, met: Floats) -> tuple[Floats, Floats]:
-    """The rate as a linear function of features, by weighted least squares: its slopes, and where it is that of all."""
+def _slopes(points: Floats, denominator: Floats, numerator: Floats) -> tuple[Floats, Floats]:
+    """The weighted least squares fit of the rate: its slopes, and a point at which it is the overall rate."""
     import numpy as np
 
-    # between 0 and 1 and about their means, so that no direction is lost to rounding
+    # scaled to 0 to 1 and centred, so that no direction is lost to rounding
     low, width = points.min(axis=0), np.ptp(points, axis=0)
     width = np.where(width > 0, width, np.inf)
-    inside = (points - low) / width
-    middle = np.average(inside, axis=0, weights=about)
-    root = np.sqrt(about)[:, None]
-    away = (met / about - met.sum() / about.sum())[:, None]
+    scaled = (points - low) / width
+    middle = np.average(scaled, axis=0, weights=denominator)
+    root = np.sqrt(denominator)[:, None]
+    residual = (numerator / denominator - numerator.sum() / denominator.sum())[:, None]
     fit: Any = np.linalg.lstsq
-    slopes, *_ = fit((inside - middle) * root, away * root, rcond=None)
+    slopes, *_ = fit((scaled - middle) * root, residual * root, rcond=None)
     return slopes[:, 0] / width, low + middle * np.where(np.isfinite(width), width, 0)
 
 
 @dataclass(frozen=True)
 class _Margin:
-    """How numbers of the combinations of some features are summed from those of a finer table."""
+    """Sums of a finer table over the features that it has more."""
 
     finer: tuple[str, ...]
     """The features of the finer table."""
     index: Floats
-    """The combination that each one of the finer table is part of."""
+    """The index of the combination that a combination of the finer table is part of."""
     size: int
     """The number of combinations."""
 
@@ -295,7 +335,7 @@ class _Margin:
 
 @dataclass(frozen=True)
 class _Conjunctions:
-    """All conjunctions of up to some number of features, and how numbers are summed over the rows of each.
+    """All conjunctions of up to some number of features, and the plan of the sums over their rows.
 
     Tables of fewer and fewer features are summed from each other, so that many conjunctions cost little more than a
     few passes over the combinations of all features.
@@ -336,18 +376,22 @@ class _Conjunctions:
 
     @property
     def numbers(self) -> int:
-        """How many numbers a draw has in all tables."""
+        """The count of numbers of a draw in all tables."""
         return sum(map(len, self.combinations.values()))
 
     @property
     def texts(self) -> list[str]:
-        """Each conjunction in words."""
-        rows = (row for names in self.subsets for row in self.combinations[names].to_dicts())
-        return [" & ".join(f"{name}={_text(value)}" for name, value in row.items()) for row in rows]
+        """The conjunctions as text."""
+        texts: list[str] = []
+        for names in self.subsets:
+            for row in self.combinations[names].rows():
+                conditions = [f"{name}={_text(value)}" for name, value in zip(names, row, strict=True)]
+                texts.append(" & ".join(conditions))
+        return texts
 
     @property
     def depths(self) -> list[int]:
-        """How many features each conjunction names."""
+        """The number of features of each conjunction."""
         return [len(names) for names in self.subsets for _ in range(len(self.combinations[names]))]
 
 
@@ -356,7 +400,11 @@ def _narrower(features: tuple[str, ...], depth: int) -> list[tuple[str, ...]]:
     parts = min(depth + 1, len(features))
     if parts == 1:
         return []
-    return [tuple(name for at, name in enumerate(features) if at % parts != part) for part in range(parts)]
+    narrower: list[tuple[str, ...]] = []
+    for omitted in range(parts):
+        kept = [name for index, name in enumerate(features) if index % parts != omitted]
+        narrower.append(tuple(kept))
+    return narrower
 
 
 def _text(value: object) -> str:
@@ -364,22 +412,22 @@ def _text(value: object) -> str:
 
 
 def _condition(slopes: Floats, middle: Floats, names: Sequence[str], relation: str) -> str:
-    """The half of the space in which the fitted rate is below or above that of all, in words."""
+    """The text of the half of the space in which the fitted rate is below or above the overall rate."""
     terms = [
-        f"{slope:.{_DIGITS}g} ({name} - {place:.{_PLACES}g})"
-        for name, slope, place in zip(names, slopes, middle, strict=True)
+        f"{slope:.{_SLOPE_DIGITS}g} ({name} - {center:.{_CENTER_DIGITS}g})"
+        for name, slope, center in zip(names, slopes, middle, strict=True)
     ]
     return f"{' + '.join(terms)} {relation} 0".replace("+ -", "- ").replace("- -", "+ ")
 
 
-def _standardised(met: Floats, about: Floats, total: float, held: float) -> Floats:
-    """How many standard deviations counts are from what they would be if the rate were drawn for all together."""
+def _standardised(numerator: Floats, denominator: Floats, total: float, total_numerator: float) -> Floats:
+    """The distance of numerators from their expectation under the overall rate, in standard deviations."""
     import numpy as np
 
-    share = held / total if total else 0.0
-    variance = about * share * (1 - share) * (total - about) / max(total - 1, 1)
+    rate = total_numerator / total if total else 0.0
+    variance = denominator * rate * (1 - rate) * (total - denominator) / max(total - 1, 1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(variance > 0, np.abs(met - about * share) / np.sqrt(variance), 0.0)
+        return np.where(variance > 0, np.abs(numerator - denominator * rate) / np.sqrt(variance), 0.0)
 
 
 def _checked(name: str, metric: object, features: object, kinds: tuple[str, ...]) -> tuple[Metric, tuple[Column, ...]]:
@@ -387,11 +435,7 @@ def _checked(name: str, metric: object, features: object, kinds: tuple[str, ...]
     if not isinstance(metric, Metric):
         msg = f"{name}() takes a metric, such as fall_out, not {metric!r}."
         raise ArgumentError(msg)
-    formula = metric.definition
-    counted = (
-        metric.kind in kinds and formula.way == "sums" and not any(term.neighborhood for term in formula.all_terms)
-    )
-    if not counted or not formula.is_share_of_rows or metric.range != (0, 1) or formula.compares:
+    if metric.kind not in kinds or not _is_rate(metric):
         msg = (
             f"{name}() takes a rate of labels, such as fall_out, miss_rate, selection_rate or accuracy; {metric.name} "
             "is no share of rows."
@@ -407,35 +451,42 @@ def _checked(name: str, metric: object, features: object, kinds: tuple[str, ...]
     return metric, columns
 
 
+def _is_rate(metric: Metric) -> bool:
+    """Tell whether a metric is a share of rows that sums alone give."""
+    formula = metric.definition
+    counted = formula.way == "sums" and not any(term.neighborhood for term in formula.all_terms)
+    return counted and formula.is_share_of_rows and metric.range == (0, 1) and not formula.compares
+
+
 def subgroup_search(
     metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 1, times: int = 2_000, seed: int = 0
 ) -> SubgroupSearch:
     """Search all conjunctions of up to `depth` features for those whose rate is not that of everybody else.
 
-    Exact, from one count of all combinations. Who looks at many subgroups finds a striking one by chance: `.p_value`
-    compares a subgroup with itself when the outcomes of the rows that the rate is about are dealt out again,
-    `.p_adjusted` with the most striking of all subgroups searched (max-T; Westfall & Young, 1993). The adjusted value
-    is the one to read. Rows come by how many standard errors a subgroup is from everybody else.
+    Exact, from one count of all combinations. With many subgroups, some look extreme by chance: `.p_value` compares a
+    subgroup with itself when the outcomes of the rows in the denominator are permuted, `.p_adjusted` with the most
+    extreme of all subgroups searched (max-T; Westfall & Young, 1993). The adjusted value is the one to read. Rows are
+    sorted by the distance of a subgroup from everybody else in standard errors.
 
     Args:
         metric: A rate, such as `fall_out` or `selection_rate`.
         features: Columns; each value, null included, may be part of a conjunction.
-        depth: How many features a conjunction names at most.
+        depth: The most features that a conjunction names.
         min_n: Subgroups with fewer rows in the denominator are not searched, and say so.
-        times: How many times outcomes are dealt out again.
-        seed: Where random numbers start; the same seed gives the same values, whatever the order of rows.
+        times: Number of permutations.
+        seed: Seed of the random numbers; the same seed gives the same values, whatever the order of rows.
 
     >>> from tidyfair import fall_out
     >>> from tidyfair.datasets import lending
     >>> search = subgroup_search(fall_out, ["sex", "race"])
-    >>> found = search(lending(), "repaid", "approved", pos_label="yes")
-    >>> found.select(".subgroup", ".denominator", ".p_adjusted").row(0)
+    >>> result = search(lending(), "repaid", "approved", pos_label="yes")
+    >>> result.select(".subgroup", ".denominator", ".p_adjusted").row(0)
     ('race=White', 1417, 0.0004997501249375312)
     """
     rate, columns = _checked("subgroup_search", metric, features, ("class",))
-    numbers = {"depth": 1, "min_n": 1, "times": 1, "seed": 0}
-    given = {"depth": depth, "min_n": min_n, "times": how_often(times), "seed": seed}
-    return SubgroupSearch(rate, columns, **{name: whole(name, given[name], least) for name, least in numbers.items()})
+    depth, min_n = whole("depth", depth, 1), whole("min_n", min_n, 1)
+    times, seed = whole("times", how_often(times), 1), whole("seed", seed, 0)
+    return SubgroupSearch(rate, columns, depth, min_n, times, seed)
 
 
 def linear_subgroup(metric: Metric, features: Iterable[ColumnLike]) -> LinearSubgroup:

@@ -130,17 +130,19 @@ class Options:
 DEFAULTS: dict[str, object] = {option.name: option.default for option in fields(Options)}
 
 
-def show_keywords(options: OptionsOf) -> Callable[[Function], Function]:
-    """Have `help()` and editors show the keywords that a function takes as `**options`."""
+def show_keywords(options: type[Any], *, without: Iterable[str] = ()) -> Callable[[Function], Function]:
+    """Have `help()` and editors show the keywords that a function takes as `**options`, except those of `without`."""
+    omitted = set(without)
 
     def shown(function: Function) -> Function:
         signature = inspect.signature(function)
         *named, _ = signature.parameters.values()
         explicit = {parameter.name for parameter in named}
+        skipped = omitted | explicit
         keywords = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS[name], annotation=annotation)
             for name, annotation in _annotations(options).items()
-            if name not in explicit
+            if name not in skipped
         ]
         function.__signature__ = signature.replace(parameters=[*named, *keywords])  # pyright: ignore[reportFunctionMemberAccess] - as the standard library has it
         return function
@@ -148,7 +150,7 @@ def show_keywords(options: OptionsOf) -> Callable[[Function], Function]:
     return shown
 
 
-def _annotations(options: OptionsOf) -> dict[str, str]:
+def _annotations(options: type[Any]) -> dict[str, str]:
     """The types of keywords as they are written."""
     return {name: getattr(hint, "__forward_arg__", str(hint)) for name, hint in options.__annotations__.items()}
 

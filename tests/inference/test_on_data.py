@@ -1,0 +1,88 @@
+"""The options of everything in `tidyfair.inference` that is called on data."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+import pytest
+
+import tidyfair as tf
+from tidyfair.inference import (
+    compare_models,
+    compare_periods,
+    disparity_test,
+    four_fifths,
+    linear_subgroup,
+    pairwise,
+    probability,
+    stratified,
+    subgroup_search,
+    worst_groups,
+)
+from tidyfair.specs.options import CallOptions, ReadOptions
+
+parity = tf.demographic_parity("sex")
+of_rates = {"pairwise()": pairwise(parity), "worst_groups()": worst_groups(parity)}
+of_rates |= {"stratified()": stratified(parity, within="race")}
+of_rates |= {"compare_periods()": compare_periods(parity, period="month")}
+callables: dict[str, Any] = {"A gate": four_fifths("sex"), "A probability": probability(parity, below=0.1)}
+callables |= of_rates | {"disparity_test()": disparity_test(parity)}
+people = pl.DataFrame({"hired": [1, 0, 1, 0], "sex": list("ffmm"), "race": list("abab"), "month": [1, 2, 1, 2]})
+
+
+def _keywords(function: Any) -> Mapping[str, Any]:
+    parameters = inspect.signature(function).parameters
+    return {name: item.default for name, item in parameters.items() if item.kind is item.KEYWORD_ONLY}
+
+
+@pytest.mark.parametrize("subject", callables)
+def test_every_option_of_a_call_is_shown_or_refused(subject: str) -> None:
+    shown = _keywords(callables[subject])
+    for option in CallOptions.__annotations__:
+        if option in shown:
+            continue
+        with pytest.raises(tf.ArgumentError) as error:
+            callables[subject](people, estimate="hired", **{option: "race"})
+        assert str(error.value).startswith(f"{subject} takes no `{option}`")
+
+
+@pytest.mark.parametrize("subject", callables)
+def test_shown_options_have_the_defaults_of_a_metric(subject: str) -> None:
+    shown, of_metric = _keywords(callables[subject]), _keywords(parity)
+    assert shown
+    assert shown == {option: of_metric[option] for option in shown}
+
+
+@pytest.mark.parametrize("subject", [subject for subject in callables if hasattr(callables[subject], "compute")])
+def test_compute_shows_the_reading_options_that_a_call_shows(subject: str) -> None:
+    shown = _keywords(callables[subject])
+    expected = [option for option in ReadOptions.__annotations__ if option in shown]
+    assert list(_keywords(callables[subject].compute)) == expected
+
+
+@pytest.mark.parametrize("option", ["case_weights", "cluster"])
+def test_only_tests_of_counts_refuse_weights_and_clusters(option: str) -> None:
+    assert option in _keywords(disparity_test(parity))
+    for test in of_rates.values():
+        assert option not in _keywords(test)
+
+
+def test_comparison_of_models_shows_its_predictions_and_the_options_of_a_call() -> None:
+    shown = _keywords(compare_models(tf.accuracy))
+    assert list(shown)[:2] == ["one", "other"]
+    assert {"group_by", "times", "conf_level"} <= set(shown)
+    assert not {"probs", "estimate", "interval"} & set(shown)
+
+
+@pytest.mark.parametrize(
+    "search", [subgroup_search(tf.selection_rate, ["sex"]), linear_subgroup(tf.selection_rate, ["sex"])]
+)
+def test_searches_show_the_options_they_take(search: Any) -> None:
+    assert list(_keywords(search)) == ["probs", "threshold", "group_by", "pos_label", "labels"]
+
+
+def test_functions_that_hand_options_on_show_them() -> None:
+    assert "frequency_weights" in _keywords(tf.assert_fair)
+    assert "frequency_weights" in _keywords(tf.inference.shrunken_rates)
+    assert "conf_level" not in _keywords(tf.assert_fair)

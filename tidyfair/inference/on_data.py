@@ -1,0 +1,73 @@
+"""Base of everything in this room that is called on data: one way from the options of a call to the answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tidyfair.specs.options import CallOptions, ReadOptions, refuse
+from tidyfair.tallies.source import open_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from tidyfair.runner import Run
+    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.options import Options, OptionsOf
+    from tidyfair.tallies.source import Source
+    from tidyfair.tallies.tally import Tally
+
+__all__: list[str] = []
+
+
+class CalledOnData(ABC):
+    """Metrics and a question about them, as a callable on dataframes.
+
+    A subclass writes its own `__call__`, and `compute` where it reads tallies, for the text and the keywords that
+    `help()` shows; both hand their options on to the steps below.
+    """
+
+    subject: ClassVar[str]
+    """The subject of error messages."""
+    refused: ClassVar[Mapping[str, str]] = {}
+    """The options of metrics that are not accepted, each with the end of its error message."""
+
+    @property
+    @abstractmethod
+    def _run(self) -> Run:
+        """The run that counts the rows and evaluates the counts."""
+
+    @abstractmethod
+    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
+        """The answer, read from a tally."""
+
+    def _options(
+        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
+    ) -> Options:
+        """The options of a call, checked, with those that are fixed here."""
+        refuse(self.subject, keywords, self.refused)
+        return run.options(keywords, accepted, truth=truth, estimate=estimate)
+
+    def _check_source(self, source: Source) -> None:  # noqa: B027 - most read no other columns
+        """Refuse data without the columns that are read beside those of a metric."""
+
+    def _counting_options(self, options: Options) -> Options:
+        """The options of a call with those that only counting needs."""
+        return options
+
+    def _on_data(
+        self, data: object, truth: ColumnLike | None, estimate: ColumnLike | None, keywords: Mapping[str, Any]
+    ) -> Any:
+        """The answer for data, as a frame of the caller's kind."""
+        run = self._run
+        options = self._options(run, keywords, CallOptions, truth=truth, estimate=estimate)
+        source = open_frame(data, options.group_by)
+        self._check_source(source)
+        tally = run.count(source, self._counting_options(options))
+        return source.restore(self._results(tally, options))
+
+    def _on_tally(self, tally: Tally, keywords: Mapping[str, Any]) -> pl.DataFrame:
+        """The answer for a tally."""
+        return self._results(tally, self._options(self._run, keywords, ReadOptions))
