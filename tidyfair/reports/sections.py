@@ -18,8 +18,7 @@ from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics import fairness
 from tidyfair.metrics.catalog import comparison_named
 from tidyfair.metrics.classification import selection_rate, sens
-from tidyfair.metrics.curves import calibration_curve
-from tidyfair.metrics.defaults import threshold_curve
+from tidyfair.metrics.curves import calibration_curve, threshold_curve
 from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.reports.plots import autoplot
 from tidyfair.reports.tables import (
