@@ -23,7 +23,7 @@ from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.catalog import catalogue, definition_of
 from tidyfair.metrics.classification import base_rate
 from tidyfair.reports.page import report
-from tidyfair.reports.sections import again, missing_of, percent
+from tidyfair.reports.sections import how_to_repeat, missing_of, percent
 from tidyfair.reports.tables import NOTHING, groups_side_by_side, one_below_the_other, too_few
 from tidyfair.specs.arguments import whole
 from tidyfair.specs.columns import telling
@@ -99,7 +99,7 @@ def _pages(places: Mapping[str, Path], group_by: str | None) -> list[Path]:
 
 def _write_pages(files: Iterable[Path], page: Report, line: str) -> None:
     """Write a report, which the same line on the command line makes again."""
-    page = replace(page, parts=(*page.parts[:-1], again(line)))
+    page = replace(page, parts=(*page.parts[:-1], how_to_repeat(line)))
     for file in files:
         page.save(file)
         print(f"{visible(str(file))} is written.", file=sys.stderr)
