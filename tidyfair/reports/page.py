@@ -217,9 +217,7 @@ def _limited(gate: object, min_n: int) -> Gate | None:
     if not isinstance(gate, Gate):
         msg = f"`gate` is what check(…) or four_fifths(…) has made, not {gate!r}."
         raise ArgumentError(msg)
-    limited: list[Metric | GroupwiseMetric] = []
-    for metric in gate.metrics:
-        limited.append(metric.of_at_least(min_n) if isinstance(metric, GroupwiseMetric) else metric)
+    limited = [metric.of_at_least(min_n) if isinstance(metric, GroupwiseMetric) else metric for metric in gate.metrics]
     return replace(gate, metrics=metric_set(*limited))
 
 
