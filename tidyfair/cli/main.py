@@ -206,9 +206,10 @@ def _add_pages(parser: argparse.ArgumentParser, page: Path | None) -> None:
 
 def _as_flags(message: str, flags: Iterable[str]) -> str:
     """A message of the library in the words of the command line."""
-    named = {"case_weights": "weights"} | {flag: flag.replace("_", "-") for flag in flags}
+    names = {"case_weights": "weights"} | {flag: flag.replace("_", "-") for flag in flags}
 
-    def written(found: re.Match[str]) -> str:
-        return f"`{' '.join(filter(None, ['--' + named[found['name']], found['value']]))}`"
+    def as_flag(match: re.Match[str]) -> str:
+        flag, value = f"--{names[match['name']]}", match["value"]
+        return f"`{flag} {value}`" if value else f"`{flag}`"
 
-    return re.sub(rf"`(?P<name>{'|'.join(named)})(=(?P<value>[^`]*))?`", written, message)
+    return re.sub(rf"`(?P<name>{'|'.join(names)})(=(?P<value>[^`]*))?`", as_flag, message)
