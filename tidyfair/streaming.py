@@ -212,19 +212,16 @@ class Accumulator:
             options = replace(options, **_columns_of(tally))
         self.metrics.run.check_counted(tally, options)
         with self._lock:
-            if self._pending and self._mixes_kinds(tally):
-                # added at once, so that keys that do not fit raise here and leave the others as they are
-                self._pending = [add_up([*self._pending, tally], checked=True)]
-                return
+            if self._pending:
+                first = self._pending[0]
+                first.check_fits(tally)
+                if any(first.kinds[name] != tally.kinds[name] for name in first.counted_by):
+                    # added at once, so that keys that do not fit raise here and leave the others as they are
+                    self._pending = [add_up([*self._pending, tally], checked=True)]
+                    return
             self._pending.append(tally)
             if len(self._pending) >= _MOST_PENDING:
                 self._add_up()
-
-    def _mixes_kinds(self, tally: Tally) -> bool:
-        """True if keys of a tally are of another kind than before."""
-        first = self._pending[0]
-        first.check_fits(tally)
-        return any(first.kinds[name] != tally.kinds[name] for name in first.counted_by)
 
     def _add_up(self) -> None:
         """Add the pending tallies up to one; the caller holds the lock."""
