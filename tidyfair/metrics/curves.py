@@ -71,7 +71,7 @@ class Curve:
     name: str
     function: Callable[..., dict[str, Expr]]
     rising: bool = False
-    """Whether its points come with rising scores, and end with one at which everybody is selected."""
+    """True if its points come with rising scores, and end with one at which everybody is selected."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__doc__", self.function.__doc__)
@@ -117,9 +117,11 @@ class Curve:
         points = points.sort(*_CURVE, "score", "added", descending=[False, False, True, False], maintain_order=True)
         hits, alarms = pl.col("hits"), pl.col("false_alarms")
         named = {
-            "tp": hits.cum_sum().over(_CURVE), "fp": alarms.cum_sum().over(_CURVE),
-            "positives": hits.sum().over(_CURVE), "negatives": alarms.sum().over(_CURVE),
-        }  # fmt: skip
+            "tp": hits.cum_sum().over(_CURVE),
+            "fp": alarms.cum_sum().over(_CURVE),
+            "positives": hits.sum().over(_CURVE),
+            "negatives": alarms.sum().over(_CURVE),
+        }
         points = points.with_columns(**named)
         if thresholds is not None:
             points = points.filter("added")
@@ -184,9 +186,11 @@ def gain_curve(tp: Expr, fp: Expr, positives: Expr, negatives: Expr) -> dict[str
     """
     tested = tp + fp
     return {
-        ".n": tested, ".n_events": tp,
-        ".percent_tested": 100 * tested / (positives + negatives), ".percent_found": 100 * tp / positives,
-    }  # fmt: skip
+        ".n": tested,
+        ".n_events": tp,
+        ".percent_tested": 100 * tested / (positives + negatives),
+        ".percent_found": 100 * tp / positives,
+    }
 
 
 @curve()
@@ -200,9 +204,11 @@ def lift_curve(tp: Expr, fp: Expr, positives: Expr, negatives: Expr) -> dict[str
     """
     tested, every = tp + fp, positives + negatives
     return {
-        ".n": tested, ".n_events": tp, ".percent_tested": 100 * tested / every,
+        ".n": tested,
+        ".n_events": tp,
+        ".percent_tested": 100 * tested / every,
         ".lift": (tp / tested) / (positives / every),
-    }  # fmt: skip
+    }
 
 
 def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any:
@@ -236,12 +242,16 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
     share = score if binning == "width" else weight.cum_sum(reverse=True).over(_CURVE) / weight.sum().over(_CURVE)
     number = bin_of(share, bins, binning).cast(pl.Int64) + 1
     weights = [weight.sum().alias(".weight")] if weighted else []
-    binned = points.with_columns(number.alias(".bin")).group_by(*_CURVE, ".bin").agg(
-        ((score * weight).sum() / weight.sum()).alias(".mean_score"),
-        (pl.col("hits").sum() / weight.sum()).alias(".event_rate"),
-        pl.col("rows").sum().alias(".n"),
-        *weights,
-    )  # fmt: skip
+    binned = (
+        points.with_columns(number.alias(".bin"))
+        .group_by(*_CURVE, ".bin")
+        .agg(
+            ((score * weight).sum() / weight.sum()).alias(".mean_score"),
+            (pl.col("hits").sum() / weight.sum()).alias(".event_rate"),
+            pl.col("rows").sum().alias(".n"),
+            *weights,
+        )
+    )
     return with_keys(binned.sort(*_CURVE, ".bin"), restored=True)
 
 

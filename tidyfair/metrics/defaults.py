@@ -109,9 +109,9 @@ class _NumericSummary:
 
     name: str
     fractions: bool
-    """Whether some are not whole."""
+    """True if some are not whole."""
     shares: bool
-    """Whether all are from 0 to 1."""
+    """True if all are from 0 to 1."""
     values: set[float]
     """Some that occur; all of them where they are few."""
 
