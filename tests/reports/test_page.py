@@ -189,7 +189,7 @@ def test_undefined_disparity_shows_its_status() -> None:
 
 def test_question_section_answers_in_words() -> None:
     text = part(tf.report(lending(), **LABELS, by=["sex", "race"]).markdown(), "The question")
-    assert "By sex, no difference between groups is sure." in text
+    assert "By sex, no difference between groups is statistically clear." in text
     result = tf.demographic_parity("race")(lending(), **LABELS, interval="auto", explain=True).row(0, named=True)
     assert (
         f"selection rate is lowest for {result['.group_min']} and highest for {result['.group_max']}, "

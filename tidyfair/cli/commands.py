@@ -52,7 +52,7 @@ _EXAMPLE: dict[str, Any] = {
     "by": ["sex", "race"],
 }
 _COLUMNS = ("truth", "estimate", "one", "other", "probs", "weights", "group_by")
-_SURE = f"Intervals hold what is true {percent(0.95)} of the time."
+_INTERVALS = f"{percent(0.95)} confidence intervals."
 _DRAWS = 1_000
 """Bootstrap draws for numbers, whose rows take long to draw; labels have the usual number."""
 _CONFIDENCE = 0.95
@@ -161,7 +161,7 @@ def _output_results(
         values, notes = groups_side_by_side(groups, None, min_n)
         show("Each group", values, notes, up_to=".n", remark=too_few(min_n).replace(NOTHING, "-"))
         show("Disparities", _disparity_table(results.filter(pl.col(".by").is_not_null())), up_to=".by")
-        print(f"{_SURE}\n")
+        print(f"{_INTERVALS}\n")
     _note_undefined(audited, tally, reading, _note_many_groups(groups))
 
 
@@ -258,7 +258,7 @@ def _show_models(result: pl.DataFrame, one: str, other: str, threshold: float | 
     at = "" if threshold is None else f" at {threshold:g}"
     title = f"{one} and {other}{at}, and the difference from one to the other"
     show(title, one_below_the_other(result.rename(names)), up_to=last_key)
-    print(f"{_SURE}\n")
+    print(f"{_INTERVALS}\n")
 
 
 def _count_missing(inputs: _Inputs, columns: Iterable[str | None]) -> dict[str, int]:

@@ -369,7 +369,7 @@ def make_scorer(
     Args:
         metric: A metric, a groupwise metric, or a factory with `by`.
         by: The sensitive feature: a column of X by its name, or by a number: the label of a column of a pandas frame,
-            the place of one if X is an array. Several make intersections, as `by=("sex", "race")`.
+            the position of one if X is an array. Several make intersections, as `by=("sex", "race")`.
         response: The predictions: `"labels"` (or numbers), or the `"scores"` by `predict_proba`: those of the
             event (`pos_label`, or the second of two classes), or of every class where there are more. Left out, it is
             what the metric reads; with a `threshold` that is scores.
@@ -524,10 +524,9 @@ def correlation_score(column: ColumnLike | int, *, as_numbers: bool | None = Non
     minus |Pearson's r|.
 
     Args:
-        column: The feature: a column of X, or its place if X is an array.
-        as_numbers: Whether its values are a measurement (True) or codes of groups (False). Where nothing is said,
-            floats are a measurement; text, Booleans and at most ten different whole numbers are groups; more whole
-            numbers are an error.
+        column: The feature: a column of X, or its position if X is an array.
+        as_numbers: True for a measurement, False for codes of groups. By default, floats are a measurement; text,
+            Booleans and at most ten different whole numbers are groups; more whole numbers are an error.
 
     >>> correlation_score("sex").metric.name
     'explained_by_groups'

@@ -74,8 +74,8 @@ def question(audit: Audit, tally: Tally, options: Mapping[str, Any], results: pl
         sentences.append(f"Rows are weighted by {tally.weights.name!r}.")
     level = percent(options.get("conf_level", 0.95))
     sentences.append(
-        f"Intervals hold what is true {level} of the time, each for itself. Whether groups differ is told by the "
-        "interval of their disparity, not by whether their own intervals overlap."
+        f"Intervals are {level} confidence intervals, not adjusted for how many there are. Whether groups differ shows "
+        "in the interval of their disparity, not in whether their own intervals overlap."
     )
     return (" ".join(sentences), *_summary(audit, results))
 
@@ -107,12 +107,12 @@ def _largest_difference(by: str, parities: Sequence[GroupwiseMetric], results: p
     nearest_end = pl.max_horizontal(".lower", -pl.col(".upper"))
     clear = differences.filter((nearest_end > 0) & nearest_end.is_finite()).sort(nearest_end, descending=True)
     if clear.is_empty():
-        return f"By {by}, no difference between groups is sure."
+        return f"By {by}, no difference between groups is statistically clear."
     row = clear.row(0, named=True)
     low, high = sorted([abs(row[".lower"]), abs(row[".upper"])])
     value, low, high = rounded(pl.Series([abs(row[".estimate"]), low, high]))
     rate = row.get(".base_metric") or names[row[".metric"]]
-    more = f"; {len(clear) - 1} more of {len(differences)} are sure" if len(clear) > 1 else ""
+    more = f"; {len(clear) - 1} more of {len(differences)} are statistically clear" if len(clear) > 1 else ""
     return (
         f"By {by}, groups differ: {rate.replace('_', ' ')} is lowest for {row['.group_min']} and highest "
         f"for {row['.group_max']}, {value} apart ({low} to {high}){more}."
@@ -125,7 +125,7 @@ def of_data(audit: Audit, tally: Tally, min_n: int) -> tuple[Any, ...]:
     text = f"There are {rows:,} rows."
     if tally.weights is not None:
         total, squares = float(tally.cells["w"].sum()), float(tally.cells["w2"].sum())
-        text += f" Their weights add up to {total:,.4g}, and tell as much as {total**2 / squares:,.0f} equal ones."
+        text += f" Their weights add up to {total:,.4g}; {total**2 / squares:,.0f} rows of equal weight are as precise."
     blocks: list[Any] = [text]
     missing = missing_of(tally)
     if not missing.is_empty():
@@ -206,9 +206,9 @@ def of_disparities(
     else:
         blocks.append(_with_tests(table, tested))
         blocks.append(
-            "Expected is what groups that are equal show 95 % of the time, which is much where one is small. p says "
-            "how often equal groups are as far apart as these, in standard errors, so that a small group does not "
-            "drown the others."
+            "Expected is the range of disparities that equal groups show 95 % of the time; it is wide where a group is "
+            "small. p is the probability that equal groups are as far apart as these, or farther, in standard errors, "
+            "so that a small group does not hide the others."
         )
     blocks.append(_figure(disparities, "Disparities", beside=tested))
     if verdicts is not None:

@@ -32,7 +32,7 @@ _SHOWN, _COUNTED, _NTH, _ROW = "\0shown", "\0counted", "\0nth", "\0row"
 """Internal columns, whose names no column of the user has."""
 _LABELS = {
     ".metric": "metric", ".by": "by", ".group": "group", ".level": "label", ".base_metric": "of",
-    ".estimator": "estimator", ".estimate": "value", ".n": "rows", ".status": "why there is none",
+    ".estimator": "estimator", ".estimate": "value", ".n": "rows", ".status": "reason undefined",
     ".group_min": "lowest", ".group_max": "highest", ".limit": "limit", ".verdict": "verdict", ".p_value": "p",
     ".p_adjusted": "p, adjusted", ".threshold": "threshold", ".denominator": "rows that count",
     ".expected": "expected", ".difference": "difference", ".method": "method",
