@@ -45,6 +45,8 @@ __all__ = [
 
 _CURVE = ["group_cell", "level"]
 """The columns that tell curves apart."""
+_PARAMETERS = ("tp", "fp", "positives", "negatives")
+"""The parameters of a curve's formula."""
 _SHOWN = 10
 _STEPS = 100
 _ON_UNDEFINED = ("warn", "ignore", "raise")
@@ -109,25 +111,12 @@ class Curve:
         extra = [math.inf, *(thresholds or [])]
         if self.rising:
             extra.append(-math.inf)
-        added = curves.join(pl.DataFrame({"score": extra}), how="cross").with_columns(
-            hits=0.0, false_alarms=0.0, rows=pl.lit(0, pl.Int64), added=True
-        )
-        points = pl.concat([points.with_columns(added=False), added.select(*points.columns, "added")])
-        # what is added at a score comes after those who have it
-        points = points.sort(*_CURVE, "score", "added", descending=[False, False, True, False], maintain_order=True)
-        hits, alarms = pl.col("hits"), pl.col("false_alarms")
-        named = {
-            "tp": hits.cum_sum().over(_CURVE),
-            "fp": alarms.cum_sum().over(_CURVE),
-            "positives": hits.sum().over(_CURVE),
-            "negatives": alarms.sum().over(_CURVE),
-        }
-        points = points.with_columns(**named)
+        points = _cumulated(points, curves, extra)
         if thresholds is not None:
             points = points.filter("added")
         if self.rising:
             points = points.sort(*_CURVE, "score", maintain_order=True)
-        columns = self.function(**{name: pl.col(name) for name in named})
+        columns = self.function(**{name: pl.col(name) for name in _PARAMETERS})
         values = points.select(*_CURVE, pl.col("score").alias(".threshold"), **columns)
         values = values.with_columns(pl.col(list(columns)).fill_nan(None))
         if on_undefined != "ignore":
@@ -144,6 +133,23 @@ class Curve:
 def curve(*, rising: bool = False) -> Callable[[Callable[..., dict[str, Expr]]], Curve]:
     """Turn a formula of columns into a curve."""
     return lambda function: Curve(function.__name__, function, rising)
+
+
+def _cumulated(points: pl.DataFrame, curves: pl.DataFrame, extra: list[float]) -> pl.DataFrame:
+    """The points with the parameters of curves, and such points at extra scores, marked as added."""
+    added = curves.join(pl.DataFrame({"score": extra}), how="cross").with_columns(
+        hits=0.0, false_alarms=0.0, rows=pl.lit(0, pl.Int64), added=True
+    )
+    points = pl.concat([points.with_columns(added=False), added.select(*points.columns, "added")])
+    # an added point comes after the rows that have its score
+    points = points.sort(*_CURVE, "score", "added", descending=[False, False, True, False], maintain_order=True)
+    hits, alarms = pl.col("hits"), pl.col("false_alarms")
+    return points.with_columns(
+        tp=hits.cum_sum().over(_CURVE),
+        fp=alarms.cum_sum().over(_CURVE),
+        positives=hits.sum().over(_CURVE),
+        negatives=alarms.sum().over(_CURVE),
+    )
 
 
 @curve(rising=True)
