@@ -177,7 +177,7 @@ def test_thresholds_span_the_scores() -> None:
 def test_confidence_is_shown_with_all_digits() -> None:
     gate = tf.check(tf.equal_opportunity("sex"), below=0.2, confidence=0.995)
     text = tf.report(LOANS, **LABELS, by="sex", conf_level=0.975, gate=gate).markdown()
-    assert "97.5 % of the time" in text
+    assert "97.5 % confidence intervals" in text
     assert "right 99.5 % of the time" in text
 
 
