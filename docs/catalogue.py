@@ -21,7 +21,6 @@ from tidyfair.metric_sets import GroupwiseFactory, Metric
 from tidyfair.metrics import (
     classification,
     curves,
-    defaults,
     dependence,
     distances,
     fairness,
@@ -260,8 +259,6 @@ def _parts(page: str) -> Iterator[str]:
                 if module is fairness and not shown and isinstance(value, GroupwiseFactory):
                     yield str(distances.__doc__).partition("\n\n")[2]
                 yield from _entry(value, shown)
-    if module is curves:
-        yield from ["## Metrics along the threshold", *_entry(defaults.threshold_curve, {})]
 
 
 def _listed(names: pl.Series) -> str:

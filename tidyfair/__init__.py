@@ -75,8 +75,10 @@ _NAMES = {
         true_negatives true_positive_rate true_positive_share true_positives
     """,
     "metrics.confusion": "conf_mat conf_mat_summary",
-    "metrics.curves": "calibration_curve Curve gain_curve lift_curve pr_curve roc_curve",
-    "metrics.defaults": "default_metrics threshold_curve ThresholdCurve",
+    "metrics.curves": """
+        calibration_curve Curve gain_curve lift_curve pr_curve roc_curve threshold_curve ThresholdCurve
+    """,
+    "metrics.defaults": "default_metrics",
     "metrics.define": "class_metric new_class_metric new_numeric_metric new_prob_metric numeric_metric prob_metric",
     "metrics.dependence": "distance_given_estimate distance_given_truth distance_to_all",
     "metrics.fairness": """

@@ -1,4 +1,4 @@
-"""Example data of our own making: a simulation, so that any size and seed can be had without a download."""
+"""Example data: a simulation of any size and seed, without a download."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def lending(rows: int = 5_000, seed: int = 1) -> pl.DataFrame:
     score is biased against Black applicants, and noisier for women. One race is rare. No real person is in it.
 
     Args:
-        rows: How many applications.
+        rows: The number of applications.
         seed: The same seed and number of rows give the same data.
 
     Returns:
@@ -45,7 +45,7 @@ def lending(rows: int = 5_000, seed: int = 1) -> pl.DataFrame:
     generator = np.random.default_rng(seed)
 
     def uniform() -> np.ndarray:
-        # the one way randomness comes in: generators promise to keep this stream
+        # the only source of randomness: generators promise to keep this stream
         return generator.random(rows)
 
     def logistic() -> np.ndarray:
@@ -61,22 +61,19 @@ def lending(rows: int = 5_000, seed: int = 1) -> pl.DataFrame:
     bias = np.array([0.1, -0.6, -0.2, 0.1, -0.3])[race]
     noise = np.where(sex == 0, 0.9, 0.6) * logistic()
     score = 1 / (1 + np.exp(-(0.9 * ability + bias + noise)))
-    answers, names = (
-        pl.Enum(["no", "yes"]),
-        {"sex": ["female", "male"], "race": list(_RACES), "age_band": list(_AGE_BANDS)},
-    )
+    answers = ["no", "yes"]
 
     def labelled(codes: np.ndarray, levels: list[str]) -> pl.Series:
         return pl.Series(levels, dtype=pl.Enum(levels)).gather(pl.Series(codes))
 
     return pl.DataFrame(
         {
-            "repaid": labelled(repaid.astype(np.uint8), ["no", "yes"]).cast(answers),
-            "approved": labelled((score >= 0.5).astype(np.uint8), ["no", "yes"]),
+            "repaid": labelled(repaid.astype(np.uint8), answers),
+            "approved": labelled((score >= 0.5).astype(np.uint8), answers),
             "score": score,
-            "sex": labelled(sex, names["sex"]),
-            "race": labelled(race, names["race"]),
-            "age_band": labelled(age, names["age_band"]),
+            "sex": labelled(sex, ["female", "male"]),
+            "race": labelled(race, list(_RACES)),
+            "age_band": labelled(age, list(_AGE_BANDS)),
             "fold": (np.floor(uniform() * 10) + 1).astype(np.int8),
             "weight": -np.log(1 - 0.98 * uniform()) * 0.5 + 0.5,
         }

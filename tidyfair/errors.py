@@ -1,4 +1,4 @@
-"""What can go wrong, said so that the next step is clear."""
+"""Errors and warnings, whose messages say what to write instead."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ELSEWHERE = {
 }
 """Arguments of other libraries, and what is written here instead."""
 _BETWEEN = ("tidyfair.", "polars.", "pandas.")
-"""Modules between a warning and the line it is about; `pipe` is one of a frame's."""
+"""Modules between a warning and the line that caused it; `pipe` is a method of frames."""
 
 
 def warn(message: str, category: type[Warning]) -> None:
@@ -64,7 +64,7 @@ def nearest(name: object, known: Iterable[object]) -> str:
 
 
 def differs_in_case(name: object, known: Iterable[object]) -> bool:
-    """Whether a text that is not known becomes so by writing letters large or small, or without blanks around it."""
+    """True if a text is known up to upper and lower case, and blanks around it."""
     if not isinstance(name, str):
         return False
     return name.strip().casefold() in {value.strip().casefold() for value in known if isinstance(value, str)}
@@ -165,8 +165,8 @@ class ColumnError(TidyfairError):
         way_out = "give the column of labels"
         if role == "estimate":
             way_out = "give the predicted labels, or the scores as `probs=` with `threshold=`"
-        found = f"the column {name!r} holds numbers that are not whole, but class metrics read labels"
-        return cls(f"`{role}`: {found}; {way_out}.")
+        problem = f"the column {name!r} holds numbers that are not whole, but class metrics read labels"
+        return cls(f"`{role}`: {problem}; {way_out}.")
 
 
 class LabelError(TidyfairError):

@@ -61,16 +61,17 @@ def visible_texts(frame: pl.DataFrame, change: Callable[[str], str] = visible) -
 
 def renamed(names: Sequence[str], change: Callable[[str], str] = visible) -> list[str]:
     """Names that are visible, or changed in another way, and still differ."""
-    # insertion is in order, and looking up takes no time
-    shown = dict[str, None]()
+    # a dictionary keeps the order and finds a name at once
+    shown: dict[str, None] = {}
     for name in names:
-        text, again = change(name), 2
+        changed = change(name)
+        text, number = changed, 2
         while text in shown:
-            text, again = f"{change(name)} [{again}]", again + 1
+            text, number = f"{changed} [{number}]", number + 1
         shown[text] = None
     return list(shown)
 
 
-def _escape(found: re.Match[str]) -> str:
-    text = found[0]
+def _escape(match: re.Match[str]) -> str:
+    text = match[0]
     return rf"\x{ord(text):02x}" if text == "<" else text.encode("unicode_escape").decode()

@@ -1,4 +1,4 @@
-"""What metrics need of the columns and counts of a call, and the errors that say what is missing."""
+"""Requirements of metrics on the columns and counts of a call, and the errors for what is missing."""
 
 from __future__ import annotations
 
@@ -34,12 +34,14 @@ _ROUNDED = 0.01
 _NO_SCORES = "`probs`: the mapping from labels to columns is empty."
 _FROM_SCORES = "scores as `probs=` with `threshold=`"
 _OF_LABELS = ("pos_label", "labels", "estimator")
-"""The options that are about labels."""
+"""The options of labels."""
+_OF_MOMENTS = ("truth_mean", "truth_var", "estimate_", "covar")
+"""Beginnings of the names of statistics that are made of moments."""
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns that a call names, by what they are to it."""
+    """The columns that a call names, by their roles."""
 
     truth: Column | None
     estimate: Column | None
@@ -51,17 +53,19 @@ class Roles:
 
     @property
     def given(self) -> set[str]:
-        """The roles for which there is a column."""
-        there = {
-            "truth": self.truth, "estimate": self.estimate or self.cut, "case_weights": self.weights,
+        """The roles that have a column."""
+        columns = {
+            "truth": self.truth,
+            "estimate": self.estimate or self.cut,
+            "case_weights": self.weights,
             "probs": self.scores,
-        }  # fmt: skip
-        return {role for role, column in there.items() if column is not None}
+        }
+        return {role for role, column in columns.items() if column is not None}
 
 
 @dataclass(frozen=True, eq=False)
 class Requirements:
-    """What some metrics need, worked out once."""
+    """The needs of some metrics, computed once."""
 
     specs: tuple[MetricSpec, ...]
 
@@ -72,37 +76,42 @@ class Requirements:
 
     @cached_property
     def needs(self) -> Needs:
-        """What formulas read beside counts of labels."""
+        """The statistics that formulas read beside counts of labels."""
         formulas = [formula for _, formula in self.formulas]
         scored = [formula for formula in formulas if formula.kind == "prob"]
-        statistics = frozenset[str]().union(*(formula.statistics for formula in formulas))
+        terms: set[Statistic] = set()
+        statistics: set[str] = set()
+        for formula in formulas:
+            terms.update(formula.all_terms)
+            statistics.update(formula.statistics)
         return Needs(
-            terms=frozenset[Statistic]().union(*(formula.all_terms for formula in formulas)),
+            terms=frozenset(terms),
             numbers=any(formula.kind == "numeric" for formula in formulas),
             scores=bool(scored),
             sides=any(formula.over_levels and formula.way == "sums" for formula in scored),
-            moments=any(
-                unprefixed(name).startswith(("truth_mean", "truth_var", "estimate_", "covar")) for name in statistics
-            ),
+            moments=any(unprefixed(name).startswith(_OF_MOMENTS) for name in statistics),
             rows=any(formula.way != "sums" and formula.kind != "class" for formula in formulas),
             order=any(formula.reads_row_order for formula in formulas),
         )
 
     @cached_property
     def sums_vary(self) -> bool:
-        """Whether counts do not show how much the sums of formulas vary."""
+        """True if counts do not show how much the sums of formulas vary."""
         return any(formula.kind != "class" and formula.way == "sums" for _, formula in self.formulas)
 
     def roles(self, options: Options) -> Roles:
         """The columns that options name, if the metrics can use them."""
-        columns = {
-            role: None if (name := getattr(options, role)) is None else Column.of(name, role)
-            for role in ("truth", "estimate", "case_weights", "frequency_weights", "cluster")
-        }
+        columns: dict[str, Column | None] = {}
+        given: set[str] = set()
+        for role in ("truth", "estimate", "case_weights", "frequency_weights", "cluster"):
+            name = getattr(options, role)
+            columns[role] = None
+            if name is not None:
+                columns[role] = Column.of(name, role)
+                given.add(role)
         scores = _scores(options.probs)
         if options.score_bins is not None:
             scores = self._in_bins(scores, options.score_bins)
-        given = {role for role, column in columns.items() if column is not None}
         if scores is not None:
             given.add("probs")
         return Roles(
@@ -117,26 +126,27 @@ class Requirements:
 
     def _in_bins(self, scores: Scores | None, bins: object) -> Scores:
         """The scores to be counted in bins, if that is enough for all metrics."""
-        number_of = whole("score_bins", bins, 2, _MOST_BINS)
-        of_order = [(name, formula) for name, formula in self.formulas if _reads_order_of_scores(formula)]
-        if scores is None or not of_order:
+        number = whole("score_bins", bins, 2, _MOST_BINS)
+        ranking = [(name, formula) for name, formula in self.formulas if _reads_order_of_scores(formula)]
+        if scores is None or not ranking:
             msg = (
                 "`score_bins` is for metrics of the order of scores, such as roc_auc, with `probs=`; "
                 "leave it out where there is none."
             )
             raise ArgumentError(msg)
-        for name, formula in of_order:
+        for name, formula in ranking:
             if formula.error_of_bins is None:
                 msg = f"{name} needs the scores themselves: call it without `score_bins`."
                 raise ArgumentError(msg)
-        return replace(scores, bins=number_of)
+        return replace(scores, bins=number)
 
     # Before rows are counted
 
     def check_roles(self, roles: Roles, source: Source) -> None:
         """Refuse columns that these metrics, or the outer groups, cannot have."""
-        for column in roles.scores.columns if roles.scores else ():
-            column.check(source.columns, "probs")
+        if roles.scores is not None:
+            for column in roles.scores.columns:
+                column.check(source.columns, "probs")
         if roles.cut is not None:
             self._check_cut(roles.cut, roles.scores, source)
         self._check_given(roles.given)
@@ -164,11 +174,12 @@ class Requirements:
 
     def _check_numbers(self, roles: Roles) -> None:
         """Refuse a threshold for numbers, and weights that a formula would not see."""
-        formulas = [named for named in self.formulas if named[1].kind == "numeric"]
-        if formulas and roles.cut is not None:
-            msg = f"`{roles.cut.way}` makes labels of scores, but {formulas[0][0]} reads numbers."
-            raise ArgumentError(msg)
-        for name, formula in formulas:
+        for name, formula in self.formulas:
+            if formula.kind != "numeric":
+                continue
+            if roles.cut is not None:
+                msg = f"`{roles.cut.way}` makes labels of scores, but {name} reads numbers."
+                raise ArgumentError(msg)
             if roles.weights is not None and formula.way == "rows" and "weight" not in formula.statistics:
                 msg = f"{name} takes no weights; leave out `case_weights=`, or give its function a parameter `weight`."
                 raise ArgumentError(msg)
@@ -178,10 +189,16 @@ class Requirements:
     def check_counted(self, tally: Tally, options: Options) -> None:
         """Refuse a tally that was counted for other columns or metrics than these."""
         roles = self.roles(options)
-        own = (roles.truth, roles.estimate, roles.cut, roles.weights, roles.scores, self.needs)
-        theirs = (tally.truth, tally.estimate, tally.cut, tally.weights, tally.scores, tally.needs)
-        about = ("truth", "estimate", "threshold", "case_weights", "probs and score_bins", "metrics")
-        if other := [name for name, wanted, counted in zip(about, own, theirs, strict=True) if wanted != counted]:
+        pairs = {
+            "truth": (roles.truth, tally.truth),
+            "estimate": (roles.estimate, tally.estimate),
+            "threshold": (roles.cut, tally.cut),
+            "case_weights": (roles.weights, tally.weights),
+            "probs and score_bins": (roles.scores, tally.scores),
+            "metrics": (self.needs, tally.needs),
+        }
+        other = [name for name, (wanted, counted) in pairs.items() if wanted != counted]
+        if other:
             msg = f"The tally was counted for other {listed(other)} than these."
             raise ArgumentError(msg)
 
@@ -256,11 +273,13 @@ def check_weights(tally: Tally) -> None:
 
 
 def check_features(spec: MetricSpec, outer: Sequence[Column]) -> None:
-    """Refuse to compare what is no value of a group, or groups of which each outer group holds one."""
-    if spec.by is None and any(formula.given in {"truth", "estimate"} for _, formula in spec.formulas):
-        msg = f"{spec.name} is that of groups: compare them, as by `separation(…)` or `new_groupwise_metric`."
-        raise ArgumentError(msg)
-    for column in spec.by.columns if spec.by else ():
+    """Refuse a metric that needs groups and has none, and groups that the data are grouped by."""
+    if spec.by is None:
+        if any(formula.given in {"truth", "estimate"} for _, formula in spec.formulas):
+            msg = f"{spec.name} is that of groups: compare them, as by `separation(…)` or `new_groupwise_metric`."
+            raise ArgumentError(msg)
+        return
+    for column in spec.by.columns:
         if column in outer:
             msg = (
                 f"{spec.name}: the data are grouped by {column.name!r}, so that each part holds a single group of "
@@ -270,7 +289,7 @@ def check_features(spec: MetricSpec, outer: Sequence[Column]) -> None:
 
 
 def check_parts(options: Options) -> None:
-    """Refuse parts that are no seed, or beside clusters, which vary instead."""
+    """Refuse parts without a seed, or beside clusters."""
     if options.parts is None:
         return
     whole("parts", options.parts, 0)
@@ -280,7 +299,7 @@ def check_parts(options: Options) -> None:
 
 
 def _scores(probs: object) -> Scores | None:
-    """The columns of scores as they were given: one, a list in the order of the labels, or a mapping from labels."""
+    """The columns of scores: one, a list in the order of the labels, or a mapping from labels."""
     if probs is None:
         return None
     if isinstance(probs, Mapping):

@@ -1,4 +1,4 @@
-"""The way of a call: count the rows, evaluate the counts, add intervals, make a tidy frame of the caller's kind."""
+"""The steps of a call: count the rows, evaluate the counts, add intervals, make a tidy frame of the caller's kind."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import Key, Tally, check_tally
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.specs.groups import Privileged
+    from tidyfair.specs.groups import By, Privileged
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.options import OptionsOf
     from tidyfair.tallies.source import Source
@@ -51,7 +51,7 @@ class Run:
 
     specs: tuple[MetricSpec, ...]
 
-    # worked out once, so that many small calls stay cheap
+    # computed once, so that many small calls stay cheap
     @cached_property
     def _required(self) -> Requirements:
         return Requirements(self.specs)
@@ -82,14 +82,13 @@ class Run:
         self, keywords: Mapping[str, Any], accepted: OptionsOf = CallOptions, *, truth: Any = None, estimate: Any = None
     ) -> Options:
         """The options of a call, or of one of its steps, checked."""
-        known = accepted.__annotations__
         for name in keywords:
-            if name not in known:
-                raise self._unknown(name, known)
+            if name not in accepted.__annotations__:
+                raise self._unknown(name, accepted.__annotations__)
         return Options(truth=truth, estimate=estimate, **keywords)
 
-    def _unknown(self, name: str, known: Mapping[str, Any]) -> ArgumentError:
-        """The error for an option that no call knows, or that belongs to another step."""
+    def _unknown(self, name: str, accepted: Iterable[str]) -> ArgumentError:
+        """The error for an option that does not exist, or that belongs to another step."""
         for spec in self.specs:
             for metric, formula in spec.formulas:
                 if name in dict(formula.options):
@@ -101,7 +100,7 @@ class Run:
             return ArgumentError(f"{name!r} belongs to counting: give it to `tally`.")
         if name in CallOptions.__annotations__:
             return ArgumentError(f"{name!r} belongs to reading: give it to `compute`.")
-        return ArgumentError.unknown("argument", name, ["data", "truth", "estimate", *known])
+        return ArgumentError.unknown("argument", name, ["data", "truth", "estimate", *accepted])
 
     # Counting
 
@@ -116,22 +115,24 @@ class Run:
 
     @telling("counted the rows")
     def _counted(self, source: Source, options: Options) -> list[_Counted]:
-        """The tallies that answer a call, each with the metrics that are read from it."""
+        """The tallies of a call, with the metrics that are read from them."""
         if options.interval in {"auto", "bootstrap"} and options.cluster is None and options.parts is None:
             # intervals need to see how much sums vary from part to part
             options = replace(options, parts=options.seed)
         return [(self._count(source, options, specs), specs) for specs in self._passes(source, options)]
 
     def _passes(self, source: Source, options: Options) -> list[tuple[MetricSpec, ...]]:
-        """The metrics that are counted in one pass, for each pass over the rows."""
+        """The metrics that are counted together, for each pass over the rows."""
         needs = self._required.needs
         bys = [spec.by for spec in self.specs]
         columns = {root for by in bys if by for column in by.columns for root in column.roots}
-        # rows are kept once, and columns that are missing are told where rows are counted
+        # rows are kept once, and missing columns are an error of the counting
         if needs.rows or needs.compared or options.keep_rows or not columns <= set(source.columns):
             return [self.specs]
-        passes = counted_together(source, bys)
-        return [tuple(spec for spec in self.specs if spec.by in together) for together in passes]
+        return [self._compared_by(together) for together in counted_together(source, bys)]
+
+    def _compared_by(self, bys: Collection[By | None]) -> tuple[MetricSpec, ...]:
+        return tuple(spec for spec in self.specs if spec.by in bys)
 
     def _count(self, source: Source, options: Options, specs: Sequence[MetricSpec]) -> Tally:
         required = self._required
@@ -178,17 +179,18 @@ class Run:
     # Frames
 
     def _groups(self, counted: Sequence[_Counted], options: Options) -> pl.DataFrame:
-        parts = [
-            _with_intervals(tally, evaluated, tidy_groups(evaluated), options).drop(LOST, strict=False)
-            for tally, specs in counted
-            for evaluated in self.evaluate(tally, options, specs, allow_unseen=True)
-        ]
+        """The values of groups as a frame."""
+        parts: list[pl.DataFrame] = []
+        for tally, specs in counted:
+            for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
+                part = _with_intervals(tally, evaluated, tidy_groups(evaluated), options)
+                parts.append(part.drop(LOST, strict=False))
         return pl.concat(parts, how="diagonal_relaxed") if len(parts) > 1 else parts[0]
 
     def _results(self, counted: Sequence[_Counted], options: Options) -> pl.DataFrame:
-        """The results as a frame, after telling the reader what has no value."""
+        """The results as a frame, after warnings of values that are undefined."""
         on_undefined = options.on_undefined
-        # intervals read who is left out
+        # intervals read which groups are excluded
         explained = options.explain or options.interval is not None
         parts: list[pl.DataFrame] = []
         messages: list[str] = []
@@ -206,11 +208,12 @@ class Run:
         _warn_of_selections(counted[0][0])
         if on_undefined == "warn":
             _warn_of_values(messages, constant)
-        results = self._as_asked(parts)
-        return results[[name for name in results.columns if options.explain or name not in EXPLANATION]]
+        results = self._in_order(parts)
+        columns = [name for name in results.columns if options.explain or name not in EXPLANATION]
+        return results[columns]
 
-    def _as_asked(self, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-        """The parts of a result as one, metrics in the order in which they were asked."""
+    def _in_order(self, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+        """The parts of a result as one frame, with the metrics in the order of the set."""
         if len(parts) == 1:
             return parts[0]
         order = {(spec.name, spec.by.text if spec.by else None): index for index, spec in enumerate(self.specs)}
@@ -220,15 +223,17 @@ class Run:
 
 
 def _keys(source: Source, specs: Sequence[MetricSpec], cluster: Column | None) -> tuple[Key, ...]:
-    """The columns that rows are counted by; one that has two roles is counted by once."""
+    """The columns that rows are counted by; a column with two roles is counted by once."""
     refuse_reserved("group_by", source.outer)
     keys: dict[Column, Key] = {column: Key(column, "outer") for column in source.outer}
-    for column in source.sides.columns if source.sides else ():
-        keys.setdefault(column, Key(column, "side"))
+    if source.sides is not None:
+        for column in source.sides.columns:
+            keys.setdefault(column, Key(column, "side"))
     for spec in specs:
         check_features(spec, source.outer)
-        for column in spec.by.columns if spec.by else ():
-            keys.setdefault(column, Key(column, "by"))
+        if spec.by is not None:
+            for column in spec.by.columns:
+                keys.setdefault(column, Key(column, "by"))
     if cluster is not None:
         if cluster in keys:
             msg = f"`cluster`: {cluster.name!r} is a group already, which cannot be what varies."
@@ -238,7 +243,7 @@ def _keys(source: Source, specs: Sequence[MetricSpec], cluster: Column | None) -
 
 
 def _with_intervals(tally: Tally, evaluated: Evaluated, table: pl.DataFrame, options: Options) -> pl.DataFrame:
-    """A table with the intervals that are asked for."""
+    """A table with the requested intervals."""
     if options.interval is None:
         return table
     add = group_intervals if ".group" in table.columns else result_intervals
@@ -246,7 +251,7 @@ def _with_intervals(tally: Tally, evaluated: Evaluated, table: pl.DataFrame, opt
 
 
 def _warn_of_selections(tally: Tally) -> None:
-    """Tell the reader of selections that are not quite what was asked for."""
+    """Warn of selections that differ from the requested number."""
     remarks = tally.remarks()
     if remarks:
         more = [f"and {len(remarks) - _SHOWN} more"] if len(remarks) > _SHOWN else []
@@ -254,7 +259,7 @@ def _warn_of_selections(tally: Tally) -> None:
 
 
 def _warn_of_values(messages: Sequence[str], constant: Sequence[str]) -> None:
-    """Tell the reader which metrics have no value, and which cannot vary."""
+    """Warn of metrics that have no value, and of those that cannot vary."""
     silence = '(on_undefined="ignore" silences this.)'
     if constant:
         names = ", ".join(dict.fromkeys(constant))
@@ -269,9 +274,14 @@ def _warn_of_values(messages: Sequence[str], constant: Sequence[str]) -> None:
 
 
 def _sides(tally: Tally, specs: Sequence[MetricSpec]) -> list[tuple[Privileged, pl.DataFrame]]:
-    """The conditions that pool rows into sides, each with the keys that it is about."""
-    every = [*(spec.by.sides for spec in specs if spec.by), tally.sides]
-    return [(each, tally.cells[tally.names(each.columns)]) for each in dict.fromkeys(every) if each is not None]
+    """The conditions that pool rows into sides, with the keys that they read."""
+    conditions: dict[Privileged, None] = {}
+    for spec in specs:
+        if spec.by is not None and spec.by.sides is not None:
+            conditions[spec.by.sides] = None
+    if tally.sides is not None:
+        conditions[tally.sides] = None
+    return [(sides, tally.cells[tally.names(sides.columns)]) for sides in conditions]
 
 
 def _constant(evaluated: Evaluated) -> list[str]:
@@ -283,8 +293,8 @@ def _constant(evaluated: Evaluated) -> list[str]:
 
 def _remarks(tally: Tally, evaluated: Evaluated) -> list[str]:
     """The labels and sides that are missing from the data, so that there is no value."""
-    said = list(evaluated.labels.remarks)
+    sentences = list(evaluated.labels.remarks)
     for sides, keys in _sides(tally, evaluated.specs):
-        # an outer group that does not occur has no row, and nothing is missing
-        said += sides.unseen(keys) if sides == tally.sides else sides.remarks(keys)
-    return [sentence.removesuffix(".") for sentence in said]
+        # outer groups that do not occur have no row, so that nothing is missing
+        sentences += sides.unseen(keys) if sides == tally.sides else sides.remarks(keys)
+    return [sentence.removesuffix(".") for sentence in sentences]

@@ -1,4 +1,4 @@
-"""Data that come in parts: tallies that grow batch by batch, and that travel as files."""
+"""Data in batches: accumulators of tallies, and tallies as files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Accumulator:
         metrics: A metric, a groupwise metric or a set.
         truth: Column of the truth in every batch; batches of arrays have no columns to name.
         estimate: Column of the predictions.
-        counting: What decides the counting, as in a call: `probs`, `threshold`, `group_by`, `case_weights`.
+        counting: Options of counting, as in a call: `probs`, `threshold`, `group_by`, `case_weights`.
 
     Groups are merged by their values: one may be absent from a batch, or new in a later one. Of metrics of labels only
     counts are kept; those of the order of scores keep scores. Threads may update one accumulator together; processes
@@ -66,12 +66,16 @@ class Accumulator:
     """
 
     def __init__(
-        self, metrics: Evaluable, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        self,
+        metrics: Evaluable,
+        truth: ColumnLike | None = None,
+        estimate: ColumnLike | None = None,
         **counting: Unpack[CountOptions],
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not isinstance(metrics, Evaluable):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            factory = isinstance(metrics, GroupwiseFactory)
-            way_out = f'; give the feature, `{metrics.name}("column")`' if factory else ""
+            way_out = ""
+            if isinstance(metrics, GroupwiseFactory):
+                way_out = f'; give the feature, `{metrics.name}("column")`'
             msg = f"An accumulator takes a metric, a groupwise metric or a metric set, not {metrics!r}{way_out}."
             raise ArgumentError(msg)
         self.metrics = metrics
@@ -89,10 +93,18 @@ class Accumulator:
         return counted
 
     def update(
-        self, batch: Any = None, estimate: object = None, *, truth: object = None, probs: object = None,
-        case_weights: object = None, frequency_weights: object = None, by: Mapping[str, object] | None = None,
-        group_by: Mapping[str, object] | None = None, ignore_index: object = None,
-    ) -> Self:  # fmt: skip
+        self,
+        batch: Any = None,
+        estimate: object = None,
+        *,
+        truth: object = None,
+        probs: object = None,
+        case_weights: object = None,
+        frequency_weights: object = None,
+        by: Mapping[str, object] | None = None,
+        group_by: Mapping[str, object] | None = None,
+        ignore_index: object = None,
+    ) -> Self:
         """Count a batch: a frame as a metric takes it, or arrays and tensors as `arrays` of the metric takes them.
 
         Arrays are for an accumulator that names no columns. Whatever the first batch has, scores or weights, the others
@@ -101,7 +113,7 @@ class Accumulator:
         Args:
             batch: A frame; or the truth, as an array.
             estimate: Predictions.
-            truth: The truth, where it does not come first.
+            truth: The truth, if it is not given first.
             probs: Scores of the event, or a mapping from labels to the scores of each.
             case_weights: Case weights.
             frequency_weights: How many equal rows a row stands for.
@@ -116,16 +128,20 @@ class Accumulator:
         1.0
         """
         given = {
-            "truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights,
+            "truth": truth,
+            "estimate": estimate,
+            "probs": probs,
+            "case_weights": case_weights,
             "frequency_weights": frequency_weights,
-        }  # fmt: skip
-        if all(each is None for each in (*given.values(), by, group_by, ignore_index)):
+        }
+        is_frame = all(value is None for value in (*given.values(), by, group_by, ignore_index))
+        if is_frame:
             self._add(self.metrics.run.tally(batch, self._options))
             return self
         self._check_arrays(batch, truth)
         given["truth"] = batch if truth is None else truth
-        frame, named = frame_of_arrays(given, by, group_by, ignore_index)
-        self._add(self.metrics.run.tally(frame, replace(self._options, **named)))
+        frame, columns = frame_of_arrays(given, by, group_by, ignore_index)
+        self._add(self.metrics.run.tally(frame, replace(self._options, **columns)))
         return self
 
     def merge(self, other: Accumulator | Tally) -> Self:
@@ -136,7 +152,7 @@ class Accumulator:
         if other is self:
             msg = "An accumulator does not merge with itself: every row would count twice."
             raise ArgumentError(msg)
-        counted = other if isinstance(other, Tally) else other._counted()  # noqa: SLF001 - one of our own
+        counted = other if isinstance(other, Tally) else other._counted()  # noqa: SLF001 - of the same class
         if counted is not None:
             self._add(counted)
         return self
@@ -156,11 +172,14 @@ class Accumulator:
         return self
 
     @property
-    def _named(self) -> dict[str, object]:
-        """The arguments by which it names columns."""
-        roles = ("truth", "estimate", "probs", "group_by", "case_weights", "frequency_weights")
-        given = {role: getattr(self._options, role) for role in roles}
-        return {role: column for role, column in given.items() if column is not None}
+    def _columns(self) -> dict[str, object]:
+        """The columns that were named when it was made, by their arguments."""
+        columns: dict[str, object] = {}
+        for role in ("truth", "estimate", "probs", "group_by", "case_weights", "frequency_weights"):
+            column = getattr(self._options, role)
+            if column is not None:
+                columns[role] = column
+        return columns
 
     def _check_arrays(self, batch: object, truth: object) -> None:
         """Refuse arrays beside a frame, or where columns were named."""
@@ -173,7 +192,7 @@ class Accumulator:
         if batch is not None and truth is not None:
             msg = "update(): the truth is given twice, first and as `truth=`."
             raise ArgumentError(msg)
-        for role, column in self._named.items():
+        for role, column in self._columns.items():
             msg = (
                 f"update(): this accumulator was made for frames, by `{role}={column!r}`; one for arrays names no "
                 "columns, `Accumulator(metrics)`."
@@ -188,26 +207,24 @@ class Accumulator:
 
     def _add(self, tally: Tally) -> None:
         options = self._options
-        if not self._named:
-            # it takes the columns, or arrays, of what comes first
+        if not self._columns:
+            # the first batch decides which columns, or arrays, there are
             options = replace(options, **_columns_of(tally))
         self.metrics.run.check_counted(tally, options)
         with self._lock:
-            several = False
             if self._pending:
                 first = self._pending[0]
                 first.check_fits(tally)
-                several = any(first.kinds[name] != tally.kinds[name] for name in first.counted_by)
-            if several:
-                # what does not fit is found when it comes, and does not spoil what is there
-                self._pending = [add_up([*self._pending, tally], checked=True)]
-                return
+                if any(first.kinds[name] != tally.kinds[name] for name in first.counted_by):
+                    # added at once, so that keys that do not fit raise here and leave the others as they are
+                    self._pending = [add_up([*self._pending, tally], checked=True)]
+                    return
             self._pending.append(tally)
             if len(self._pending) >= _MOST_PENDING:
                 self._add_up()
 
     def _add_up(self) -> None:
-        """Make one tally of those that wait; whoever calls it holds the lock."""
+        """Add the pending tallies up to one; the caller holds the lock."""
         if len(self._pending) > 1:
             self._pending = [add_up(self._pending, checked=True)]
 
@@ -227,14 +244,17 @@ class Accumulator:
 
 def _columns_of(tally: Tally) -> dict[str, Any]:
     """The arguments that name the columns which a tally was counted for."""
-    columns = {"truth": tally.truth, "estimate": tally.estimate, "case_weights": tally.weights}
-    named: dict[str, Any] = {role: column and column.source for role, column in columns.items()}
-    if scores := tally.scores:
-        of_scores = [column.source for column in scores.columns]
-        named["probs"] = of_scores if scores.several else of_scores[0]
+    arguments: dict[str, Any] = {}
+    for role, column in (("truth", tally.truth), ("estimate", tally.estimate), ("case_weights", tally.weights)):
+        arguments[role] = None if column is None else column.source
+    scores = tally.scores
+    if scores is not None:
+        columns = [column.source for column in scores.columns]
         if scores.labels is not None:
-            named["probs"] = dict(zip(scores.labels, of_scores, strict=True))
-    return named
+            arguments["probs"] = dict(zip(scores.labels, columns, strict=True))
+        else:
+            arguments["probs"] = columns if scores.several else columns[0]
+    return arguments
 
 
 def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = None) -> None:
@@ -243,8 +263,8 @@ def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = N
     Of metrics of labels it holds counts, no rows; of metrics of the order of scores, the scores or their bins.
 
     Args:
-        tally: What was counted.
-        path: The file, taken literally. One that is there is replaced as soon as the new one is complete.
+        tally: The counts of `tally`, or the `state` of an accumulator.
+        path: The file, taken literally. An existing one is replaced as soon as the new one is complete.
         suppress_below: Counts of fewer rows can identify people. A group with such a count is left out as a whole, and
             with it so many other groups that whoever knows the counts of all groups of one column together still cannot
             tell any small count of one. What touches them has no value afterwards: null with the reason `suppressed`,
@@ -252,20 +272,22 @@ def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = N
             of a part and of the whole, it does not protect.
 
     Raises:
-        ArgumentError: If the tally cannot be told in a file (expressions with Python functions), or not suppressed; if
-            the file cannot be written.
+        ArgumentError: If the tally cannot be described in a file (expressions with Python functions), or not
+            suppressed; if the file cannot be written.
     """
     check_threads()
     if not isinstance(tally, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"save_state() writes what `tally` has counted, or the `state` of an accumulator, not {tally!r}."
         raise ArgumentError(msg)
-    tally = tally if suppress_below is None else _suppressed(tally, suppress_below)
+    if suppress_below is not None:
+        tally = _suppressed(tally, suppress_below)
     parts = [tally.cells.with_columns(pl.lit(value=False).alias(_IS_ROW))]
-    parts += [tally.rows.with_columns(pl.lit(value=True).alias(_IS_ROW))] if tally.rows is not None else []
-    written = io.BytesIO()
-    about = json.dumps(_described(tally))
-    pl.concat(parts, how="diagonal_relaxed").write_parquet(written, metadata={_KEY: about})
-    content = sealed(written.getvalue())
+    if tally.rows is not None:
+        parts.append(tally.rows.with_columns(pl.lit(value=True).alias(_IS_ROW)))
+    parquet = io.BytesIO()
+    description = json.dumps(_described(tally))
+    pl.concat(parts, how="diagonal_relaxed").write_parquet(parquet, metadata={_KEY: description})
+    content = sealed(parquet.getvalue())
     try:
         save(lambda file: file.write_bytes(content), Path(path))
     except (OSError, TypeError, ValueError) as error:
@@ -287,24 +309,25 @@ def _suppressed(tally: Tally, fewest: int) -> Tally:
     keys = [name for name in tally.counted_by if name not in LABELS]
     pairs = tally.cells.select(LABELS).unique(maintain_order=True)
     groups = tally.cells.select(*keys, pl.lit(1).alias(_ONE)).unique(maintain_order=True)
-    # a group has all pairs of labels, so that nothing is told by those that it lacks
-    every = groups.join(pairs, how="cross", maintain_order="left_right")
-    every = every.join(tally.cells, on=[*keys, *LABELS], how="left", nulls_equal=True, maintain_order="left")
-    counts = every["n"].fill_null(0).to_numpy().reshape(len(groups), len(pairs))
+    # every group has all pairs of labels, so that missing pairs reveal nothing
+    cells = groups.join(pairs, how="cross", maintain_order="left_right")
+    cells = cells.join(tally.cells, on=[*keys, *LABELS], how="left", nulls_equal=True, maintain_order="left")
+    counts = cells["n"].fill_null(0).to_numpy().reshape(len(groups), len(pairs))
     hidden: Any = _are_small(counts, fewest).any(axis=1)
-    if HIDDEN in every.columns:
-        hidden |= (every[HIDDEN].fill_null(0).to_numpy() > 0).reshape(counts.shape).any(axis=1)
-    margins: list[Any] = []
-    for key in keys:
-        # those that differ in one key only add up to what may be known
-        others = [name for name in keys if name != key]
-        margins.append(groups.select(pl.struct(*others, _ONE).rank("dense")).to_series().to_numpy())
-    _hide_complements(hidden, counts, margins, fewest)
+    if HIDDEN in cells.columns:
+        hidden |= (cells[HIDDEN].fill_null(0).to_numpy() > 0).reshape(counts.shape).any(axis=1)
+    _hide_complements(hidden, counts, [_margin(groups, keys, key) for key in keys], fewest)
     is_hidden = pl.Series(np.repeat(hidden, len(pairs)))
     sums = [name for name in tally.cells.columns if name not in {*keys, *LABELS, HIDDEN}]
     kept = [pl.when(~is_hidden).then(name).otherwise(0).alias(name) for name in sums]
-    cells = every.select(*keys, *LABELS, *kept, is_hidden.cast(pl.Int64).alias(HIDDEN))
+    cells = cells.select(*keys, *LABELS, *kept, is_hidden.cast(pl.Int64).alias(HIDDEN))
     return replace(tally, cells=cells.filter((pl.col("n") > 0) | (pl.col(HIDDEN) > 0)))
+
+
+def _margin(groups: pl.DataFrame, keys: list[str], key: str) -> Any:
+    """The total that each group adds to when `key` is summed over, as an index; totals may be known to others."""
+    others = [name for name in keys if name != key]
+    return groups.select(pl.struct(*others, _ONE).rank("dense")).to_series().to_numpy()
 
 
 def _hide_complements(hidden: Any, counts: Any, margins: list[Any], fewest: int) -> None:
@@ -326,7 +349,7 @@ def _hide_complements(hidden: Any, counts: Any, margins: list[Any], fewest: int)
 
 
 def _are_small(counts: Any, fewest: int) -> Any:
-    """Say of each count whether it can identify people; none of nobody does."""
+    """A mask of the counts that can identify people; a count of 0 does not."""
     return (counts > 0) & (counts < fewest)
 
 
@@ -339,42 +362,43 @@ def load_state(path: str | Path, like: Tally) -> Tally:
             file must have been counted for, because a file cannot hold formulas.
 
     Raises:
-        ArgumentError: If the file is none of ours, is damaged, or was counted for something else. The digest finds
-            damage, not forgery: load files of people whom you trust.
+        ArgumentError: If the file was not written by `save_state`, is damaged, or was counted for something else. The
+            digest detects damage, not forgery: load files of people whom you trust.
     """
     check_threads()
     if not isinstance(like, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"load_state() needs a tally of what was counted, `metrics.tally(frame.head(0), …)`, not {like!r}."
         raise ArgumentError(msg)
     with _reading(path):
-        written = _unsealed(Path(path).read_bytes())
-    if written is None:
+        parquet = _unsealed(Path(path).read_bytes())
+    if parquet is None:
         msg = f"{_shown(path)} is no state that `save_state` wrote, or it is damaged."
         raise ArgumentError(msg)
     with _reading(path):
-        described = _read(pl.read_parquet_metadata(io.BytesIO(written)).get(_KEY))
-    if described.get("format") != _FORMAT:
+        description = _description(pl.read_parquet_metadata(io.BytesIO(parquet)).get(_KEY))
+    if description.get("format") != _FORMAT:
         msg = f"{_shown(path)} is no state: `save_state` writes them."
         raise ArgumentError(msg)
-    if described.get("version") != _VERSION:
-        msg = f"{_shown(path)} is of version {described.get('version')!r}; this release reads version {_VERSION}."
+    if description.get("version") != _VERSION:
+        msg = f"{_shown(path)} is of version {description.get('version')!r}; this release reads version {_VERSION}."
         raise ArgumentError(msg)
     for name, value in _described(like).items():
-        if described.get(name) != value:
-            msg = f"{_shown(path)} was counted for other {name}: {described.get(name)!r}, not {value!r}."
+        if description.get(name) != value:
+            msg = f"{_shown(path)} was counted for other {name}: {description.get(name)!r}, not {value!r}."
             raise ArgumentError(msg)
     with _reading(path):
-        loaded = _loaded(pl.read_parquet(io.BytesIO(written)), like)
+        loaded = _loaded(pl.read_parquet(io.BytesIO(parquet)), like)
         loaded.check_contents(like)
     return loaded
 
 
 def _loaded(frame: pl.DataFrame, like: Tally) -> Tally:
-    """What a file holds, with the columns of the tally that it is like."""
+    """A tally from the rows of a file, with the columns of the tally that it is like."""
     cells = [name for name in like.cells.columns if name != HIDDEN]
-    cells += [HIDDEN] if HIDDEN in frame.columns else []
+    if HIDDEN in frame.columns:
+        cells.append(HIDDEN)
     rows = [] if like.rows is None else like.rows.columns
-    if {*frame.columns} != {*cells, *rows, _IS_ROW} or frame.schema[_IS_ROW] != pl.Boolean:
+    if set(frame.columns) != {*cells, *rows, _IS_ROW} or frame.schema[_IS_ROW] != pl.Boolean:
         msg = f"its columns are {listed(frame.columns)}, not {listed(dict.fromkeys([*cells, *rows]))}."
         raise ArgumentError(msg)
     is_row = frame[_IS_ROW]
@@ -385,31 +409,31 @@ def _loaded(frame: pl.DataFrame, like: Tally) -> Tally:
     return replace(like, cells=frame.filter(~is_row).select(cells), rows=kept)
 
 
-def sealed(written: bytes) -> bytes:
+def sealed(parquet: bytes) -> bytes:
     """A parquet file with a digest of it before its footer, where other readers of parquet pass over it.
 
-    A damaged file can end the process that parses it. The digest is checked before: it finds damage, not forgery.
+    A damaged file can end the process that parses it. The digest is checked before: it detects damage, not forgery.
     """
-    footer = _footer(written)
-    return written[:footer] + _SEAL + hashlib.sha256(written).digest() + written[footer:]
+    footer = _footer(parquet)
+    return parquet[:footer] + _SEAL + hashlib.sha256(parquet).digest() + parquet[footer:]
 
 
 def _unsealed(content: bytes) -> bytes | None:
-    """The parquet file without its digest; None where there is none, or where it is that of another file."""
+    """The parquet file without its digest; None without a digest, or with that of another file."""
     footer = _footer(content)
     seal = max(0, footer - _SEALED)
-    written = content[:seal] + content[footer:]
-    return written if content[seal:footer] == _SEAL + hashlib.sha256(written).digest() else None
+    parquet = content[:seal] + content[footer:]
+    return parquet if content[seal:footer] == _SEAL + hashlib.sha256(parquet).digest() else None
 
 
 def _footer(content: bytes) -> int:
-    """Where the footer of a parquet file begins, if it is one."""
+    """The position of the footer of a parquet file."""
     return max(0, len(content) - _LAST - int.from_bytes(content[-_LAST:-4], "little"))
 
 
 @contextmanager
 def _reading(path: object) -> Generator[None]:
-    """Whatever goes wrong with a file of others is the file's fault."""
+    """Report any error as one of the file, which may hold anything."""
     try:
         yield
     except (Exception, pl.exceptions.PanicException) as error:
@@ -421,25 +445,33 @@ def _shown(path: object) -> str:
     return repr(str(path))
 
 
-def _read(written: str | None) -> dict[str, Any]:
-    found: object = json.loads(written) if written else {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+def _description(text: str | None) -> dict[str, Any]:
+    """The description in the metadata of a file, empty if there is none."""
+    value: object = json.loads(text) if text else {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _described(tally: Tally) -> dict[str, Any]:
-    """What a tally was counted for, in words that are the same in every process."""
-    columns = {"truth": tally.truth, "estimate": tally.estimate, "weights": tally.weights}
-    cut, scores = tally.cut, tally.scores
+    """The columns and statistics that a tally was counted for, as text that is the same in every process."""
     for term in tally.needs.terms:
         if term.alias and term.fingerprint is None:
             msg = f"The statistic {term.name!r} holds a Python function, which a file cannot tell from others."
             raise ArgumentError(msg)
+    cut, scores = tally.cut, tally.scores
+    columns = {"truth": tally.truth, "estimate": tally.estimate, "weights": tally.weights}
+    texts = {name: column.identity if column else None for name, column in columns.items()}
+    if scores is not None:
+        scores = ([column.identity for column in scores.columns], scores.labels, scores.bins)
+    if cut is not None:
+        cut = (cut.way, cut.values, cut.several, [column.identity for column in cut.by], cut.groups)
     return {
-        "format": _FORMAT, "version": _VERSION,
+        "format": _FORMAT,
+        "version": _VERSION,
         "keys": [[key.role, key.column.identity] for key in tally.keys],
-        **{name: column.identity if column else None for name, column in columns.items()},
-        "scores": repr(scores and ([column.identity for column in scores.columns], scores.labels, scores.bins)),
-        "cuts": repr(cut and (cut.way, cut.values, cut.several, [column.identity for column in cut.by], cut.groups)),
-        "sides": repr(tally.sides), "sums": sorted(term.column for term in tally.needs.terms),
+        **texts,
+        "scores": repr(scores),
+        "cuts": repr(cut),
+        "sides": repr(tally.sides),
+        "sums": sorted(term.column for term in tally.needs.terms),
         "needs": tally.needs.flags,
-    }  # fmt: skip
+    }

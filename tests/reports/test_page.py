@@ -177,7 +177,7 @@ def test_thresholds_span_the_scores() -> None:
 def test_confidence_is_shown_with_all_digits() -> None:
     gate = tf.check(tf.equal_opportunity("sex"), below=0.2, confidence=0.995)
     text = tf.report(LOANS, **LABELS, by="sex", conf_level=0.975, gate=gate).markdown()
-    assert "97.5 % of the time" in text
+    assert "97.5 % confidence intervals" in text
     assert "right 99.5 % of the time" in text
 
 
@@ -189,7 +189,7 @@ def test_undefined_disparity_shows_its_status() -> None:
 
 def test_question_section_answers_in_words() -> None:
     text = part(tf.report(lending(), **LABELS, by=["sex", "race"]).markdown(), "The question")
-    assert "By sex, no difference between groups is sure." in text
+    assert "By sex, no difference between groups is statistically clear." in text
     result = tf.demographic_parity("race")(lending(), **LABELS, interval="auto", explain=True).row(0, named=True)
     assert (
         f"selection rate is lowest for {result['.group_min']} and highest for {result['.group_max']}, "

@@ -1,1 +1,1 @@
-"""What an audit looks at: the columns that are given come in, and the metrics to report go out."""
+"""Audits: the usual metrics and disparities for a kind of predictions."""

@@ -54,11 +54,11 @@ _USUAL: dict[Predictions, tuple[tuple[Metric, ...], tuple[GroupwiseFactory, ...]
 def kind_of(
     source: Source, truth: ColumnLike | None, estimate: ColumnLike | None, options: Mapping[str, Any]
 ) -> Predictions:
-    """The kind of predictions, as far as the call and the columns say.
+    """The kind of predictions, from the call and the columns.
 
     Raises:
         ArgumentError: For whole numbers that may be labels or a measurement.
-        ColumnError: For scores in the place of predictions.
+        ColumnError: For scores given as `estimate`.
     """
     if truth is None:
         return "selections"
@@ -70,9 +70,9 @@ def kind_of(
 def _usual(
     kind: Predictions, more: Sequence[GroupwiseFactory], bys: Sequence[By]
 ) -> tuple[tuple[Metric, ...], list[GroupwiseMetric]]:
-    """The usual rates of a kind of predictions, and its usual disparities and `more` of each feature."""
+    """The usual rates of a kind of predictions, and its usual disparities and `more` by feature."""
     rates, factories = _USUAL[kind]
-    # a later factory takes the place of an earlier one of its name
+    # a later factory replaces an earlier one of its name
     by_name = {factory.name: factory for factory in (*factories, *more)}
     disparities: list[GroupwiseMetric] = []
     for factory in by_name.values():
@@ -82,29 +82,30 @@ def _usual(
 
 
 def _renamed(factory: GroupwiseFactory, rates: Sequence[Metric]) -> GroupwiseFactory:
-    """A factory whose metrics have the names that the same rates are shown by."""
-    shown = {rate.definition: rate for rate in rates}
-    return replace(factory, metrics=tuple(shown.get(metric.definition, metric) for metric in factory.metrics))
+    """A factory whose metrics have the names that the same rates have in the audit."""
+    of_audit = {rate.definition: rate for rate in rates}
+    metrics = [of_audit.get(metric.definition, metric) for metric in factory.metrics]
+    return replace(factory, metrics=tuple(metrics))
 
 
 def _rates_of_groups(rates: Sequence[Metric], parities: Sequence[GroupwiseMetric]) -> dict[Formula, Metric]:
-    """The rates that groups have values of, by definition: those of all rows, and those of which parities are made."""
+    """The rates that are computed for groups, by definition: those of all rows, and those of the parities."""
     every = list(rates)
     for parity in parities:
         every += parity.metrics
-    shown: dict[Formula, Metric] = {}
+    of_groups: dict[Formula, Metric] = {}
     names: set[str] = set()
     for rate in every:
-        # an alias is no other metric, and what compares groups is nothing of all rows
-        if rate.definition.compares or rate.definition in shown or rate.name in names:
+        # an alias is no other metric, and a comparison of groups has no value for all rows
+        if rate.definition.compares or rate.definition in of_groups or rate.name in names:
             continue
-        shown[rate.definition] = rate
+        of_groups[rate.definition] = rate
         names.add(rate.name)
-    return shown
+    return of_groups
 
 
 def _differences(rates: Iterable[Metric], bys: Iterable[By]) -> list[GroupwiseMetric]:
-    """The difference of each rate between the groups of each feature, under the name of the rate."""
+    """The differences of rates between the groups of features, under the names of the rates."""
     factories = [new_groupwise_metric(rate, rate.name, difference()) for rate in rates]
     differences: list[GroupwiseMetric] = []
     for by in bys:
@@ -114,19 +115,24 @@ def _differences(rates: Iterable[Metric], bys: Iterable[By]) -> list[GroupwiseMe
 
 @dataclass(frozen=True)
 class Audit:
-    """Metrics of all rows and of each group, and disparities."""
+    """The metrics of an audit: of all rows, of groups, and disparities."""
 
     results: MetricSet
-    """Those of all rows, and disparities."""
+    """Metrics of all rows, and disparities."""
     groups: MetricSet
-    """Those of all rows, and the same of each group."""
+    """Metrics of all rows, and the same metrics of groups."""
 
     @classmethod
     def of(
-        cls, features: Sequence[Feature], kind: Predictions, *, metrics: MetricSet | None = None, min_n: int = 0,
+        cls,
+        features: Sequence[Feature],
+        kind: Predictions,
+        *,
+        metrics: MetricSet | None = None,
+        min_n: int = 0,
         more: Sequence[GroupwiseFactory] = (),
-    ) -> Audit:  # fmt: skip
-        """The usual metrics for a kind of predictions and `more` disparities, or those of a set, for each feature.
+    ) -> Audit:
+        """The usual metrics for a kind of predictions and `more` disparities, or those of a set, for all features.
 
         Disparities are taken over groups of `min_n` rows, or more. Groups show what their disparities are made of.
         """
@@ -140,21 +146,22 @@ class Audit:
             rates = tuple(metric for metric in metrics if isinstance(metric, Metric))
             disparities = [metric for metric in metrics if isinstance(metric, GroupwiseMetric)]
         parities = [disparity.of_at_least(min_n) for disparity in disparities]
-        shown = _rates_of_groups(rates, parities)
-        compared = _differences(shown.values(), dict.fromkeys([*bys, *(parity.by for parity in parities)]))
-        # made of more than these rates
-        others = [parity for parity in parities if any(rate.definition not in shown for rate in parity.metrics)]
-        return cls(metric_set(*rates, *parities), metric_set(*shown.values(), *compared, *others))
+        of_groups = _rates_of_groups(rates, parities)
+        every_by = dict.fromkeys([*bys, *(parity.by for parity in parities)])
+        compared = _differences(of_groups.values(), every_by)
+        # parities with rates that are not in the table of groups
+        others = [parity for parity in parities if any(rate.definition not in of_groups for rate in parity.metrics)]
+        return cls(metric_set(*rates, *parities), metric_set(*of_groups.values(), *compared, *others))
 
     def everything(self, *more: Metric | GroupwiseMetric) -> MetricSet:
-        """All that is to be counted for, under names that no two share."""
-        named: dict[tuple[str, str], Metric | GroupwiseMetric] = {}
+        """All metrics that are counted for, under names that no two share."""
+        by_name: dict[tuple[str, str], Metric | GroupwiseMetric] = {}
         for metric in (*self.groups, *self.results, *more):
             by = metric.by.text if isinstance(metric, GroupwiseMetric) else ""
-            if named.setdefault((metric.name, by), metric) != metric:
-                other = replace(metric, name=f"{metric.name} {len(named)}")
-                named[other.name, by] = other
-        return metric_set(*named.values())
+            if by_name.setdefault((metric.name, by), metric) != metric:
+                other = replace(metric, name=f"{metric.name} {len(by_name)}")
+                by_name[other.name, by] = other
+        return metric_set(*by_name.values())
 
     @property
     def bys(self) -> list[By]:

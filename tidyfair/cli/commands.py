@@ -23,7 +23,7 @@ from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.metrics.catalog import catalogue, definition_of
 from tidyfair.metrics.classification import base_rate
 from tidyfair.reports.page import report
-from tidyfair.reports.sections import again, missing_of, percent
+from tidyfair.reports.sections import how_to_repeat, missing_of, percent
 from tidyfair.reports.tables import NOTHING, groups_side_by_side, one_below_the_other, too_few
 from tidyfair.specs.arguments import whole
 from tidyfair.specs.columns import telling
@@ -46,48 +46,52 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _EXAMPLE: dict[str, Any] = {
-    "truth": "repaid", "estimate": "approved", "pos_label": "yes", "by": ["sex", "race"],
-}  # fmt: skip
+    "truth": "repaid",
+    "estimate": "approved",
+    "pos_label": "yes",
+    "by": ["sex", "race"],
+}
 _COLUMNS = ("truth", "estimate", "one", "other", "probs", "weights", "group_by")
-_SURE = f"Intervals hold what is true {percent(0.95)} of the time."
+_INTERVALS = f"{percent(0.95)} confidence intervals."
 _DRAWS = 1_000
-"""How often rows of numbers are drawn, which takes long; cells of labels are drawn as often as elsewhere."""
+"""Bootstrap draws for numbers, whose rows take long to draw; labels have the usual number."""
 _CONFIDENCE = 0.95
 _MANY = 30
-"""Groups beyond which a feature is likely to be a number, and who has no value is not told one by one."""
+"""Groups beyond which a feature is likely to be a number, and undefined values are not listed."""
 
 
 def audit(options: Namespace) -> int:
-    """Rates by group and disparities of a file of predictions; verdicts, pages and files where they are asked for."""
-    places = _places(options)
-    pages = _pages(places, options.group_by)
-    asked = _asked(options, quiet=bool(places))
+    """Rates by group and disparities of a file of predictions, with verdicts, pages and files on request."""
+    files = _files(options)
+    pages = _pages(files, options.group_by)
+    inputs = _inputs(options, quiet=bool(files))
     more = [comparison_of(name, "metric") for name in options.metric or ()]
-    _check_kind("metric", [factory.typical for factory in more], asked.kind)
-    audited = Audit.of(asked.features, asked.kind, min_n=options.min_n, more=more)
-    gate = _gate(options, asked, [by.text for by in audited.bys])
-    call: dict[str, Any] = {"data": asked.data, "truth": asked.truth, "estimate": asked.estimate, **asked.counting}
+    _check_kind("metric", [factory.typical for factory in more], inputs.kind)
+    audited = Audit.of(inputs.features, inputs.kind, min_n=options.min_n, more=more)
+    gate = _gate(options, inputs, [by.text for by in audited.bys])
+    call: dict[str, Any] = {"data": inputs.data, "truth": inputs.truth, "estimate": inputs.estimate, **inputs.counting}
     judged = gate.metrics if gate else ()
     tally = audited.everything(*judged).tally(**call, parts=0)
-    audited.results.run.check_occurs(tally, Options(**asked.reading))
-    verdicts = gate and gate.compute(tally, on_undefined="ignore", **asked.reading)
+    audited.results.run.check_occurs(tally, Options(**inputs.reading))
+    verdicts = gate.compute(tally, on_undefined="ignore", **inputs.reading) if gate else None
     if pages:
-        settings: Any = {"by": asked.features, "metrics": audited.results, "gate": gate, "min_n": options.min_n}
-        _write_pages(pages, report(**call, **asked.reading, **settings), options.line)
-    if len(places) > len(pages) or not pages:
-        _look(audited, tally, asked.reading, places, options.min_n)
-    _tell_of_missing(dict(missing_of(tally).select("column", "missing").rows()))
-    # only where all decisions are the same it matters where the scores are
-    if asked.counting["threshold"] is not None and tally.cells[ESTIMATE].drop_nulls().n_unique() == 1:
-        _tell_of_threshold(asked.data, asked.counting["threshold"], [asked.counting["probs"]])
+        settings: Any = {"by": inputs.features, "metrics": audited.results, "gate": gate, "min_n": options.min_n}
+        _write_pages(pages, report(**call, **inputs.reading, **settings), options.line)
+    if len(files) > len(pages) or not pages:
+        _output_results(audited, tally, inputs.reading, files, options.min_n)
+    _note_missing(dict(missing_of(tally).select("column", "missing").rows()))
+    # the range of the scores matters only where all decisions are the same
+    threshold = inputs.counting["threshold"]
+    if threshold is not None and tally.cells[ESTIMATE].drop_nulls().n_unique() == 1:
+        _note_threshold(inputs.data, threshold, [inputs.counting["probs"]])
     if gate is None or verdicts is None:
         return 0
     return _judged(verdicts, gate.confidence)
 
 
-def _pages(places: Mapping[str, Path], group_by: str | None) -> list[Path]:
-    """The files of pages, which are about a single set of predictions."""
-    pages = [path for flag, path in places.items() if flag in PAGES]
+def _pages(files: Mapping[str, Path], group_by: str | None) -> list[Path]:
+    """The files of pages, which need a single set of predictions."""
+    pages = [path for flag, path in files.items() if flag in PAGES]
     if pages and group_by:
         msg = (
             "A page is about one set of predictions, and `group_by` makes several: leave it out with `html` and "
@@ -98,14 +102,14 @@ def _pages(places: Mapping[str, Path], group_by: str | None) -> list[Path]:
 
 
 def _write_pages(files: Iterable[Path], page: Report, line: str) -> None:
-    """Write a report, which the same line on the command line makes again."""
-    page = replace(page, parts=(*page.parts[:-1], again(line)))
+    """Write a report that ends with the command line that made it."""
+    page = replace(page, parts=(*page.parts[:-1], how_to_repeat(line)))
     for file in files:
         page.save(file)
         print(f"{visible(str(file))} is written.", file=sys.stderr)
 
 
-def _gate(options: Namespace, asked: _Asked, features: Sequence[str]) -> Gate | None:
+def _gate(options: Namespace, inputs: _Inputs, features: Sequence[str]) -> Gate | None:
     """The limits that `fail_if` sets for these predictions."""
     if not options.fail_if:
         if options.confidence is not None:
@@ -113,27 +117,27 @@ def _gate(options: Namespace, asked: _Asked, features: Sequence[str]) -> Gate | 
             raise ArgumentError(msg)
         return None
     confidence = _CONFIDENCE if options.confidence is None else options.confidence
-    gate = gate_of(options.fail_if, confidence, asked.schema.names(), features, options.min_n)
-    _check_kind("fail_if", gate.metrics, asked.kind)
+    gate = gate_of(options.fail_if, confidence, inputs.schema.names(), features, options.min_n)
+    _check_kind("fail_if", gate.metrics, inputs.kind)
     return gate
 
 
 def _check_kind(flag: str, metrics: Iterable[Metric | GroupwiseMetric], kind: Predictions) -> None:
-    """Refuse what is about numbers where there are labels, and the reverse."""
+    """Refuse metrics of numbers for labels, and the reverse."""
     for metric in metrics:
         if (metric.kind == "numeric") != (kind == "numbers"):
-            what = "labels" if kind == "numbers" else "numbers"
-            msg = f"`{flag}`: {metric.name} is about {what}, which these predictions are not."
+            content = "labels" if kind == "numbers" else "numbers"
+            msg = f"`{flag}`: {metric.name} is about {content}, which these predictions are not."
             raise ArgumentError(msg)
 
 
 def _judged(verdicts: pl.DataFrame, confidence: float) -> int:
-    """Print the verdicts, and say by the exit code which is the worst."""
-    # with groups left out nothing passes
-    left = pl.col(".groups_left_out")
-    left_out = pl.when(left.list.len() > 0).then(left).alias("groups left out")
+    """Print the verdicts, and return the exit code of the worst."""
+    # a disparity with excluded groups never passes
+    excluded = pl.col(".groups_left_out")
+    left_out = pl.when(excluded.list.len() > 0).then(excluded).alias("groups left out")
     title = f"Verdicts: each end of an interval is right {percent(confidence)} of the time"
-    show(title, _apart(verdicts, left_out), up_to=".by")
+    show(title, _disparity_table(verdicts, left_out), up_to=".by")
     if len(verdicts) > 1:
         print("Failures are judged together (Holm), so that one alone may look beyond its limit and still not fail.\n")
     outcomes = set(verdicts[".verdict"])
@@ -142,79 +146,86 @@ def _judged(verdicts: pl.DataFrame, confidence: float) -> int:
     return 0 if outcomes == {"pass"} else 4
 
 
-def _look(audited: Audit, tally: Tally, reading: dict[str, Any], places: Mapping[str, Path], min_n: int) -> None:
-    """Values of groups and disparities with their intervals, to files where they are asked for, else to be read."""
+def _output_results(
+    audited: Audit, tally: Tally, reading: dict[str, Any], files: Mapping[str, Path], min_n: int
+) -> None:
+    """Write values of groups and disparities with their intervals to files, or print them if there are none."""
     quiet: Any = {"interval": "auto", "on_undefined": "ignore", **reading}
     results = audited.results.compute(tally, explain=True, **quiet)
     groups = audited.groups.compute_by_group(tally, **quiet)
-    for flag, table in {"output": results, "output_groups": groups.filter(pl.col(".n") >= min_n)}.items():
-        if flag in places:
-            write(table, places[flag])
-    if not places:
+    if "output" in files:
+        write(results, files["output"])
+    if "output_groups" in files:
+        write(groups.filter(pl.col(".n") >= min_n), files["output_groups"])
+    if not files:
         values, notes = groups_side_by_side(groups, None, min_n)
         show("Each group", values, notes, up_to=".n", remark=too_few(min_n).replace(NOTHING, "-"))
-        show("Disparities", _apart(results.filter(pl.col(".by").is_not_null())), up_to=".by")
-        print(f"{_SURE}\n")
-    _tell_of_undefined(audited, tally, reading, _tell_of_many_groups(groups))
+        show("Disparities", _disparity_table(results.filter(pl.col(".by").is_not_null())), up_to=".by")
+        print(f"{_INTERVALS}\n")
+    _note_undefined(audited, tally, reading, _note_many_groups(groups))
 
 
-def _tell_of_many_groups(groups: pl.DataFrame) -> set[str]:
-    """Say which features have very many groups, and give their names."""
+def _note_many_groups(groups: pl.DataFrame) -> set[str]:
+    """Print which features have very many groups, and return their names."""
     sizes = groups.group_by(".by", ".group", maintain_order=True).agg(pl.col(".n").max()).drop_nulls(".by")
-    counted = sizes.group_by(".by", maintain_order=True).agg(pl.len().alias("groups"), pl.col(".n").median())
-    many = counted.filter(pl.col("groups") > _MANY)
-    for by, number, half in many.rows():
-        what = f"{by!r} has {number:,} groups, half of which have no more than {half:,.0f} rows"
-        note(f"{what}: put numbers into bands, and rare values together.")
+    counts = sizes.group_by(".by", maintain_order=True).agg(pl.len().alias("groups"), pl.col(".n").median())
+    many = counts.filter(pl.col("groups") > _MANY)
+    for by, number, median in many.rows():
+        text = f"{by!r} has {number:,} groups, half of which have no more than {median:,.0f} rows"
+        note(f"{text}: put numbers into bands, and rare values together.")
     return set(many[".by"])
 
 
-def _tell_of_undefined(audited: Audit, tally: Tally, reading: dict[str, Any], untold: Collection[str]) -> None:
-    """Say what has no value, but for features that are not told of."""
-    told = [each for each in audited.results if not isinstance(each, GroupwiseMetric) or each.by.text not in untold]
+def _note_undefined(audited: Audit, tally: Tally, reading: dict[str, Any], large: Collection[str]) -> None:
+    """Print which values are undefined, except for features with very many groups."""
+    shown = [metric for metric in audited.results if _feature_of(metric) not in large]
     with warnings.catch_warnings(record=True) as caught:
         for category in (UndefinedWarning, ConstantWarning):
             warnings.simplefilter("always", category)
-        metric_set(*told).compute(tally, **reading)
+        metric_set(*shown).compute(tally, **reading)
     for warning in caught:
         note(str(warning.message).partition(" (on_undefined")[0])
 
 
-def _tell_of_missing(missing: Mapping[str, int]) -> None:
-    """Say how many rows are left out because something is missing."""
+def _feature_of(metric: Metric | GroupwiseMetric) -> str | None:
+    return metric.by.text if isinstance(metric, GroupwiseMetric) else None
+
+
+def _note_missing(missing: Mapping[str, int]) -> None:
+    """Print how many rows are left out because of missing values."""
     if lacking := [f"{rows:,} without {name!r}" for name, rows in missing.items() if rows]:
         note(f"rows are left out of the metrics that read what they lack: {' and '.join(lacking)}.")
 
 
-def _apart(frame: pl.DataFrame, *more: pl.Expr) -> pl.DataFrame:
-    """Disparities to be read."""
+def _disparity_table(frame: pl.DataFrame, *more: pl.Expr) -> pl.DataFrame:
+    """Disparities as a table to be read, with further columns."""
     return one_below_the_other(frame.drop(".n", ".method").with_columns(*more))
 
 
 def compare(options: Namespace) -> int:
     """Two models that predict the same rows, side by side."""
-    places = _places(options)
-    asked = _asked(options, quiet=True)
+    files = _files(options)
+    inputs = _inputs(options, quiet=True)
     one, other, threshold = options.one, options.other, options.threshold
-    _check_models(one, other, asked.truth)
-    data, reading = asked.data, asked.reading
+    _check_models(one, other, inputs.truth)
+    data, reading = inputs.data, inputs.reading
     if threshold is not None:
-        data = _decided(asked, threshold, {"one": one, "other": other})
+        data = _decided(inputs, threshold, {"one": one, "other": other})
         reading = {"pos_label": True}
-    elif asked.kind != "numbers":
-        _check_labels(asked, {"one": one, "other": other})
-    call: dict[str, Any] = {name: asked.counting[name] for name in ("group_by", "case_weights")} | reading
-    if asked.kind == "numbers":
+    elif inputs.kind != "numbers":
+        _check_labels(inputs, {"one": one, "other": other})
+    call: dict[str, Any] = {name: inputs.counting[name] for name in ("group_by", "case_weights")} | reading
+    if inputs.kind == "numbers":
         call["times"] = _DRAWS
-    compared = compare_models(*_of_models(asked, one, options.min_n))
-    result: pl.DataFrame = compared(data, asked.truth, one=one, other=other, **call, on_undefined="ignore")
-    if places:
-        write(result, places["output"])
+    comparison = compare_models(*_of_models(inputs, one, options.min_n))
+    result: pl.DataFrame = comparison(data, inputs.truth, one=one, other=other, **call, on_undefined="ignore")
+    if files:
+        write(result, files["output"])
     else:
-        _show_models(result, one, other, threshold, last_key=".by" if asked.features else ".metric")
-    _tell_of_missing(_count_missing(asked, [asked.truth, one, other]))
+        _show_models(result, one, other, threshold, last_key=".by" if inputs.features else ".metric")
+    _note_missing(_count_missing(inputs, [inputs.truth, one, other]))
     if threshold is not None:
-        _tell_of_threshold(asked.data, threshold, [one, other])
+        _note_threshold(inputs.data, threshold, [one, other])
     return 0
 
 
@@ -229,41 +240,41 @@ def _check_models(one: str, other: str, truth: str | None) -> None:
         raise ArgumentError(msg)
 
 
-def _of_models(asked: _Asked, one: str, min_n: int) -> list[Metric | GroupwiseMetric]:
+def _of_models(inputs: _Inputs, one: str, min_n: int) -> list[Metric | GroupwiseMetric]:
     """The metrics that can differ between models, which are those that read predictions."""
-    # without a feature there are metrics of all rows
-    results = Audit.of(asked.features or [one], asked.kind, min_n=min_n).results
+    # an audit needs a feature; without one, only its metrics of all rows are used
+    results = Audit.of(inputs.features or [one], inputs.kind, min_n=min_n).results
     of_models: list[Metric | GroupwiseMetric] = []
     for metric in results:
         _, formula = metric.formulas[0]
-        if "estimate" in formula.reads and (asked.features or isinstance(metric, Metric)):
+        if "estimate" in formula.reads and (inputs.features or isinstance(metric, Metric)):
             of_models.append(metric)
     return of_models
 
 
 def _show_models(result: pl.DataFrame, one: str, other: str, threshold: float | None, *, last_key: str) -> None:
     """Print two models and their difference."""
-    named = {".one": one, ".other": other, ".change": ".difference"}
+    names = {".one": one, ".other": other, ".change": ".difference"}
     at = "" if threshold is None else f" at {threshold:g}"
     title = f"{one} and {other}{at}, and the difference from one to the other"
-    show(title, one_below_the_other(result.rename(named)), up_to=last_key)
-    print(f"{_SURE}\n")
+    show(title, one_below_the_other(result.rename(names)), up_to=last_key)
+    print(f"{_INTERVALS}\n")
 
 
-def _count_missing(asked: _Asked, columns: Iterable[str | None]) -> dict[str, int]:
-    """How many rows have neither a value nor a number, by column."""
+def _count_missing(inputs: _Inputs, columns: Iterable[str | None]) -> dict[str, int]:
+    """The number of rows that are null or NaN, by column."""
     missing: list[pl.Expr] = []
     for column in columns:
         if column is not None:
             values = pl.col(column)
-            if asked.schema[column].is_float():
+            if inputs.schema[column].is_float():
                 values = values.fill_nan(None)
             missing.append(values.null_count())
-    return asked.data.select(missing).collect().row(0, named=True)
+    return inputs.data.select(missing).collect().row(0, named=True)
 
 
 def metrics(options: Namespace) -> int:
-    """The metrics that there are, or the definitions of some."""
+    """The list of metrics, or the definitions of some."""
     if options.name:
         for name in options.name:
             print(f"{definition_of(name)}\n")
@@ -271,9 +282,9 @@ def metrics(options: Namespace) -> int:
     every = catalogue()
     for kind in every["kind"].unique(maintain_order=True):
         of_kind = every.filter(kind=kind)
-        ends = [f"{low:g} to {high:g}" for low, high in of_kind.select("lower", "upper").rows()]
+        ranges = [f"{low:g} to {high:g}" for low, high in of_kind.select("lower", "upper").rows()]
         formula = pl.col("formula").fill_null("(several lines)")
-        show(f"Metrics of kind {kind}", of_kind.select("name", formula, pl.Series("range", ends), "direction"))
+        show(f"Metrics of kind {kind}", of_kind.select("name", formula, pl.Series("range", ranges), "direction"))
     print("`tidyfair metrics NAME` shows a definition as it is executed.")
     return 0
 
@@ -281,24 +292,24 @@ def metrics(options: Namespace) -> int:
 def datasets(options: Namespace) -> int:
     """The example data, which no one need download."""
     if options.name is None:
-        about = {"name": "lending", "rows": "as many as asked for", "what": "simulated decisions on loans"}
-        show("Example data", pl.DataFrame([about]))
+        description = {"name": "lending", "rows": "as many as asked for", "what": "simulated decisions on loans"}
+        show("Example data", pl.DataFrame([description]))
         return 0
     if options.name != "lending":
         kind = "data set"
         raise ArgumentError.unknown(kind, options.name, ["lending"])
-    places = _places(options)
+    files = _files(options)
     data = lending(options.rows)
-    if places:
-        write(data, places["output"])
+    if files:
+        write(data, files["output"])
     else:
         show(f"lending({options.rows})", data.head(10))
     return 0
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """The rows, what predictions there are of them, and how they are counted and read."""
+class _Inputs:
+    """The rows of a file, the kind of their predictions, and the options of counting and reading."""
 
     data: pl.LazyFrame
     schema: pl.Schema
@@ -310,8 +321,8 @@ class _Asked:
     reading: dict[str, Any]
 
 
-def _asked(options: Namespace, *, quiet: bool) -> _Asked:
-    """The request to the file, or to the example where there is none; its columns are there."""
+def _inputs(options: Namespace, *, quiet: bool) -> _Inputs:
+    """The file, or the example if there is none, with its columns and options checked."""
     whole("min_n", options.min_n, 0)
     given: dict[str, Any] = {flag: value for flag, value in vars(options).items() if value is not None}
     if options.file is None:
@@ -327,15 +338,19 @@ def _asked(options: Namespace, *, quiet: bool) -> _Asked:
         msg = "`probs` needs `threshold`, at or above which the event is selected, or decisions as `estimate`."
         raise ArgumentError(msg)
     kind = _kind(data, given)
-    counting = {name: given.get(name) for name in ("group_by", "probs", "threshold")}
-    counting["case_weights"] = given.get("weights")
     features: list[Feature] = [columns_of(text, schema.names(), "by") for text in dict.fromkeys(given.get("by", []))]
+    counting = {
+        "group_by": given.get("group_by"),
+        "probs": given.get("probs"),
+        "threshold": given.get("threshold"),
+        "case_weights": given.get("weights"),
+    }
     reading = _reading(given, kind, schema)
-    return _Asked(data, schema, given.get("truth"), given.get("estimate"), features, kind, counting, reading)
+    return _Inputs(data, schema, given.get("truth"), given.get("estimate"), features, kind, counting, reading)
 
 
 def _example_for(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of the example; decisions by a threshold take the place of its own."""
+    """The columns of the example, without its decisions where a threshold makes others."""
     example = dict(_EXAMPLE)
     if "threshold" in given:
         del example["estimate"]
@@ -395,63 +410,77 @@ def _kind(data: pl.LazyFrame, given: dict[str, Any]) -> Predictions:
 
 
 def _as_label(text: str, dtype: pl.DataType) -> object:
-    """The label that a text means in a column of that kind."""
+    """The label that a text stands for in a column of this dtype."""
     if dtype == pl.Boolean and text.casefold() in {"true", "false"}:
         return text.casefold() == "true"
     if dtype == pl.Boolean or dtype.is_numeric():
         with suppress(ValueError):
-            return int(text)  # of many digits, which a float has not
+            return int(text)  # a float would lose digits
         with suppress(ValueError):
             number = float(text)
             return int(number) if number.is_integer() else number
     return text
 
 
-def _decided(asked: _Asked, threshold: float, scores: Mapping[str, str]) -> pl.LazyFrame:
-    """The rows with decisions in place of scores, and whether there is the event in place of the truth."""
+def _decided(inputs: _Inputs, threshold: float, scores: Mapping[str, str]) -> pl.LazyFrame:
+    """The rows with decisions in place of scores, and the event as true or false in place of the truth."""
+    columns = list(scores.values())
     for flag, column in scores.items():
-        if not asked.schema[column].is_numeric():
-            msg = f"`{flag}`: the column {column!r} is {asked.schema[column]}; `threshold` needs numbers."
-            raise ColumnError(msg)
-        cut, score = Cut("threshold", (threshold,)), pl.col(column)
-        if cut.is_of_probabilities:
-            low, high = asked.data.select(score.min().alias("low"), score.max().alias("high")).collect().row(0)
-            cut.check_scores(low, high, column, flag)
-    columns = [*scores.values(), *([asked.truth] if asked.truth else [])]
-    decided = [pl.col(column) >= threshold for column in scores.values()]
-    if asked.truth:
-        tally = base_rate.tally(asked.data, asked.truth)
-        pos_label = asked.reading.get("pos_label")
+        _check_scores(inputs, threshold, column, flag)
+    decided = [pl.col(column) >= threshold for column in columns]
+    if inputs.truth:
+        columns.append(inputs.truth)
+        tally = base_rate.tally(inputs.data, inputs.truth)
+        pos_label = inputs.reading.get("pos_label")
         labels = read_labels(tally, labels=None, pos_label=pos_label, estimator="binary")
-        decided.append(pl.col(asked.truth) == labels.values[labels.event or 0])
-    # what is no number is missing, and neither above nor below
-    known = (selectors.by_name(columns) & selectors.float()).fill_nan(None)
-    return asked.data.with_columns(known).with_columns(decided)
+        decided.append(pl.col(inputs.truth) == labels.values[labels.event or 0])
+    # NaN is missing, and neither above nor below
+    without_nan = (selectors.by_name(columns) & selectors.float()).fill_nan(None)
+    return inputs.data.with_columns(without_nan).with_columns(decided)
 
 
-def _check_labels(asked: _Asked, predictions: Mapping[str, str]) -> None:
+def _check_scores(inputs: _Inputs, threshold: float, column: str, flag: str) -> None:
+    """Refuse a column that a threshold cannot cut."""
+    if not inputs.schema[column].is_numeric():
+        msg = f"`{flag}`: the column {column!r} is {inputs.schema[column]}; `threshold` needs numbers."
+        raise ColumnError(msg)
+    cut = Cut("threshold", (threshold,))
+    if cut.is_of_probabilities:
+        low, high = _range_of(inputs.data, column)
+        cut.check_scores(low, high, column, flag)
+
+
+def _range_of(data: pl.LazyFrame, column: str) -> tuple[Any, Any]:
+    """The smallest and the largest value of a column."""
+    value = pl.col(column)
+    return data.select(value.min().alias("low"), value.max().alias("high")).collect().row(0)
+
+
+def _check_labels(inputs: _Inputs, predictions: Mapping[str, str]) -> None:
     """Refuse scores where labels are read."""
     for flag, column in predictions.items():
         value = pl.col(column)
-        if asked.schema[column].is_float() and asked.data.select((value != value.round()).any()).collect().item():
+        if inputs.schema[column].is_float() and inputs.data.select((value != value.round()).any()).collect().item():
             msg = f"`{flag}`: {column!r} holds numbers that are not whole: decisions are made of scores by `threshold`."
             raise ColumnError(msg)
 
 
-def _tell_of_threshold(data: pl.LazyFrame, threshold: float, columns: Sequence[str]) -> None:
-    """Say where all scores are on one side of the threshold."""
+def _note_threshold(data: pl.LazyFrame, threshold: float, columns: Sequence[str]) -> None:
+    """Print which scores are all on one side of the threshold."""
     for column in columns:
-        score = pl.col(column)
-        lowest, highest = data.select(score.min().alias("low"), score.max().alias("high")).collect().row(0)
+        lowest, highest = _range_of(data, column)
         if lowest is not None and (highest < threshold or lowest >= threshold):
             who = "nobody" if highest < threshold else "everybody"
             ends = f"{lowest:.3g} to {highest:.3g}"
             note(f"{who} is selected at --threshold {threshold:g}: the scores {column!r} are from {ends}.")
 
 
-def _places(options: Namespace) -> dict[str, Path]:
-    """The files that are to be written, by flag, where that does no harm."""
-    every = {flag: getattr(options, flag, None) for flag in (*PAGES, "output", "output_groups")}
-    places = {flag: place for flag, place in every.items() if place is not None}
-    check_outputs(places, getattr(options, "file", None))
-    return places
+def _files(options: Namespace) -> dict[str, Path]:
+    """The files to be written, by flag; refuses files that would overwrite each other or the input."""
+    files: dict[str, Path] = {}
+    for flag in (*PAGES, "output", "output_groups"):
+        file = getattr(options, flag, None)
+        if file is not None:
+            files[flag] = file
+    check_outputs(files, getattr(options, "file", None))
+    return files

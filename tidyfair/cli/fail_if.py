@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING, Any, Never
 
 import polars as pl
 
@@ -23,46 +23,60 @@ _CONDITION = re.compile(
     r"\s*(?P<name>\w+)\s*(\((?P<by>[^()]+)\))?\s*(?P<side>[<>])\s*(?P<limit>\d*\.?\d+(?:[eE]-?\d+)?)\s*"
 )
 _SIDES = {"minimize": ">", "zero": ">", "maximize": "<", "one": "<"}
-"""On which side of a limit a comparison is bad, by where it should go."""
+"""The bad side of a limit, by the direction of the comparison."""
 _LIMITS = {">": 0.1, "<": 0.8}
 """Limits of examples."""
 _RULES = {"four_fifths": ("demographic_parity_ratio", 0.8)}
-"""Gates of their own, and the comparison and its limit that they are."""
+"""Ready-made gates, with the comparison and the limit that they stand for."""
 
 
 def gate_of(
     conditions: Sequence[str], confidence: float, names: Sequence[str], features: Sequence[str], min_n: int = 0
 ) -> Gate:
-    """The gate that fails where a condition holds; `features` are offered where a condition names none.
+    """The gate that fails where a condition holds.
 
-    Groups of fewer rows than `min_n` are not compared.
+    Args:
+        conditions: Conditions such as `equalized_odds(race) > 0.1`.
+        confidence: How sure a verdict must be.
+        names: The columns of the data.
+        features: The features that are offered where a condition names none.
+        min_n: Groups of fewer rows are not compared.
     """
-    gates = dict[tuple[str, str], Gate]()
+    gates: dict[tuple[str, str], Gate] = {}
     for condition in conditions:
         metric, side, limit = _read(condition, names, features, min_n)
-        about = (metric.name, metric.by.text)
-        if about in gates:
+        key = (metric.name, metric.by.text)
+        if key in gates:
             msg = f"`fail_if`: {condition!r} is a second limit of {metric.name}({metric.by.text}); give one."
             raise ArgumentError(msg)
-        if side != _SIDES[metric.direction]:
-            wanted = "large" if side == ">" else "small"
-            msg = f"`fail_if`: {metric.name} should be {wanted}: write {_SIDES[metric.direction]} in {condition!r}."
-            raise ArgumentError(msg)
-        example = f"{metric.name}({metric.by.text}) {side} "
-        if problem := out_of_range(metric, limit, lambda meant, text=example: repr(f"{text}{meant:g}")):
-            msg = f"`fail_if`: {condition!r}: {problem}"
-            raise ArgumentError(msg)
-        gates[about] = check(metric, **{"below" if side == ">" else "above": limit}, confidence=confidence)
-    return Gate(
-        metric_set(*(gate.metrics for gate in gates.values())),
-        tuple(limit for gate in gates.values() for limit in gate.limits),
-        confidence,
-    )
+        _check_limit(condition, metric, side, limit)
+        allowed: dict[str, Any] = {"below": limit} if side == ">" else {"above": limit}
+        gates[key] = check(metric, **allowed, confidence=confidence)
+    metrics = [gate.metrics for gate in gates.values()]
+    limits = [limit for gate in gates.values() for limit in gate.limits]
+    return Gate(metric_set(*metrics), tuple(limits), confidence)
+
+
+def _check_limit(condition: str, metric: GroupwiseMetric, side: str, limit: float) -> None:
+    """Refuse a limit on the good side, or outside the range of the metric."""
+    if side != _SIDES[metric.direction]:
+        wanted = "large" if side == ">" else "small"
+        msg = f"`fail_if`: {metric.name} should be {wanted}: write {_SIDES[metric.direction]} in {condition!r}."
+        raise ArgumentError(msg)
+
+    def corrected(meant: float) -> str:
+        return repr(f"{metric.name}({metric.by.text}) {side} {meant:g}")
+
+    if problem := out_of_range(metric, limit, corrected):
+        msg = f"`fail_if`: {condition!r}: {problem}"
+        raise ArgumentError(msg)
 
 
 def columns_of(text: str, names: Sequence[str], role: str) -> tuple[str, ...]:
-    """The columns of a feature; a colon is part of a name where there is such a column."""
-    columns = (text,) if text in names else tuple(part.strip() for part in re.split("[:,]", text))
+    """The columns of a feature; a colon is part of a name if there is such a column."""
+    columns = (text,)
+    if text not in names:
+        columns = tuple(part.strip() for part in re.split("[:,]", text))
     for column in columns:
         if column not in names:
             raise ColumnError.missing(column, role, names)
@@ -70,10 +84,10 @@ def columns_of(text: str, names: Sequence[str], role: str) -> tuple[str, ...]:
 
 
 def comparison_of(name: str, flag: str, groups: str = "", limit: str = "") -> GroupwiseFactory:
-    """The comparison of groups that is called so; `groups` and `limit` of a condition are those of examples.
+    """The comparison of groups of that name; `groups` and `limit` of a condition are used in messages.
 
     Raises:
-        ArgumentError: For what is none, and for what compares two sides.
+        ArgumentError: For a name that is no comparison, and for a comparison of two sides.
     """
     factory = comparison_named(name)
     if factory is None:
@@ -87,13 +101,13 @@ def comparison_of(name: str, flag: str, groups: str = "", limit: str = "") -> Gr
 def _read(
     condition: str, names: Sequence[str], features: Sequence[str], min_n: int
 ) -> tuple[GroupwiseMetric, str, float]:
-    """The comparison, on which side of the limit it fails, and the limit."""
-    found = _CONDITION.fullmatch(condition)
-    if found is None:
+    """The comparison of a condition, the side of the limit on which it fails, and the limit."""
+    match = _CONDITION.fullmatch(condition)
+    if match is None:
         example = "'equalized_odds(race) > 0.1', with < or > and a number"
         msg = f"`fail_if`: {condition!r} is no condition such as {example}."
         raise ArgumentError(msg)
-    name, by, side, limit = found.group("name", "by", "side", "limit")
+    name, by, side, limit = match.group("name", "by", "side", "limit")
     groups = f"({by or features[0]})"
     factory = comparison_of(name, "fail_if", groups, limit)
     if by is None:
@@ -104,7 +118,7 @@ def _read(
 
 
 def _offer(name: str, flag: str, groups: str, limit: str) -> Never:
-    """Say what compares the groups of a metric that is none itself."""
+    """Raise the error for a name that is no comparison, with the comparisons of that metric."""
 
     def written(comparison: str, side: str, limit: object) -> str:
         return repr(f"{comparison}{groups} {side} {limit}" if groups else comparison)
@@ -114,15 +128,15 @@ def _offer(name: str, flag: str, groups: str, limit: str) -> Never:
         msg = f"`{flag}`: {name} is no comparison but a rule: {written(comparison, '<', least)} is that rule."
         raise ArgumentError(msg)
     every = catalogue()
-    compared = every.filter(kind="groupwise")
-    called = (pl.col("name") == name) | pl.col("aliases").list.contains(name)
-    found = every.filter(called, pl.col("kind") != "groupwise")
-    if found.is_empty():
-        way_out = nearest(name, compared["name"]) or " `tidyfair metrics` lists what there is."
+    is_comparison = pl.col("kind") == "groupwise"
+    has_name = (pl.col("name") == name) | pl.col("aliases").list.contains(name)
+    matches = every.filter(has_name & ~is_comparison)
+    if matches.is_empty():
+        way_out = nearest(name, every.filter(is_comparison)["name"]) or " `tidyfair metrics` lists what there is."
         msg = f"`{flag}`: there is no comparison of groups {name!r}.{way_out}"
         raise ArgumentError(msg)
     offers = [written(f"{name}_difference", ">", _LIMITS[">"])]
-    direction = found["direction"].item()
+    direction = matches["direction"].item()
     if direction in {"maximize", "minimize"}:
         # the worst value of a group is a value of the metric, as the limit is
         worst = "group_minimum" if direction == "maximize" else "group_maximum"

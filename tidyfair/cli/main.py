@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # what a terminal has no characters for is escaped
+            # characters that a terminal lacks are escaped
             stream.reconfigure(errors="backslashreplace")
     parser = _parser()
     options = parser.parse_args(arguments)
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return options.run(options)
     except BrokenPipeError:
-        # the reader of the output left, which is no error of ours; nor is what Python flushes at exit
+        # the reader of the output has gone, which is no error; neither is the flush of Python at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (TidyfairError, OSError, pl.exceptions.PolarsError) as error:
         notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that repeats arguments without what a terminal would obey."""
+    """A parser whose errors repeat arguments without control characters."""
 
     def error(self, message: str) -> Never:
         super().error(visible(message))
@@ -120,11 +120,11 @@ def _parser() -> argparse.ArgumentParser:
     def command(
         name: str, run: Callable[[argparse.Namespace], int], text: str, examples: str
     ) -> argparse.ArgumentParser:
-        made = subparsers.add_parser(
+        subparser = subparsers.add_parser(
             name, help=text, description=text, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        made.set_defaults(run=run)
-        return made
+        subparser.set_defaults(run=run)
+        return subparser
 
     audit = command("audit", commands.audit, "rates of groups and disparities of a file of predictions", _AUDIT)
     _add_data(audit)
@@ -206,9 +206,10 @@ def _add_pages(parser: argparse.ArgumentParser, page: Path | None) -> None:
 
 def _as_flags(message: str, flags: Iterable[str]) -> str:
     """A message of the library in the words of the command line."""
-    named = {"case_weights": "weights"} | {flag: flag.replace("_", "-") for flag in flags}
+    names = {"case_weights": "weights"} | {flag: flag.replace("_", "-") for flag in flags}
 
-    def written(found: re.Match[str]) -> str:
-        return f"`{' '.join(filter(None, ['--' + named[found['name']], found['value']]))}`"
+    def as_flag(match: re.Match[str]) -> str:
+        flag, value = f"--{names[match['name']]}", match["value"]
+        return f"`{flag} {value}`" if value else f"`{flag}`"
 
-    return re.sub(rf"`(?P<name>{'|'.join(named)})(=(?P<value>[^`]*))?`", written, message)
+    return re.sub(rf"`(?P<name>{'|'.join(names)})(=(?P<value>[^`]*))?`", as_flag, message)

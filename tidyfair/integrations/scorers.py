@@ -43,25 +43,23 @@ Features: TypeAlias = "ColumnLike | int | Sequence[ColumnLike | int]"
 
 _TRUTH, _PREDICTED, _WEIGHT = "y", "prediction", "sample_weight"
 _MOST_CODES = 10
-"""More different whole numbers than this may be a measurement, or codes of groups: it has to be said."""
+"""More different whole numbers than this may be a measurement or codes of groups, and the user must say which."""
 _OURS = ("probs", "group_by", "case_weights", "frequency_weights", "cluster", "explain")
-"""Options of a call that a scorer has no use for, or fills in itself."""
+"""Options of a call that a scorer does not take, or fills in itself."""
 _ONLY_IN_ARRAYS = " A number is a place in an array only; in a frame it is a label."
 
 
 def _goodness(value: float | None, direction: str) -> float:
-    """A value such that more is better: how near it is to where it should be."""
-    match direction:
-        case _ if value is None:
-            return math.nan
-        case "one":
-            return min(value, 1 / value) if value > 0 else 0.0
-        case "zero":
-            return 0.0 - abs(value)
-        case "minimize":
-            return 0.0 - value
-        case _:
-            return value
+    """A value such that more is better, by the direction of its metric."""
+    if value is None:
+        return math.nan
+    if direction == "one":
+        return min(value, 1 / value) if value > 0 else 0.0
+    if direction == "zero":
+        return 0.0 - abs(value)
+    if direction == "minimize":
+        return 0.0 - value
+    return value
 
 
 def _warn_of_nan(why: str) -> None:
@@ -87,7 +85,7 @@ class Response:
 
     @classmethod
     def of_classes(cls, scores: Any, classes: Sequence[object]) -> Response:
-        """Scores of each class, a column for each."""
+        """Scores of all classes, one column a class."""
         names = {label: f"{_PREDICTED} {index}" for index, label in enumerate(classes)}
         columns = {name: scores[:, index] for index, name in enumerate(names.values())}
         return cls(columns, {"probs": names})
@@ -95,7 +93,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Scorer(ABC):
-    """A scorer's answers to scikit-learn beside the score: which metadata it wants to be given."""
+    """A scorer, and the metadata that it requests from scikit-learn."""
 
     requests: dict[str, bool | str | None] = field(
         default_factory=dict[str, "bool | str | None"], hash=False, kw_only=True, repr=False
@@ -104,7 +102,7 @@ class Scorer(ABC):
     @property
     @abstractmethod
     def call(self) -> str:
-        """The call that makes one like it, for messages."""
+        """The call that makes the scorer, for messages."""
 
     @property
     @abstractmethod
@@ -112,7 +110,7 @@ class Scorer(ABC):
         """The arguments beside the estimator, X and the truth."""
 
     def set_score_request(self, **requests: bool | str | None) -> Self:
-        """Say which metadata this scorer is to be given where scikit-learn routes them, as of its own scorers.
+        """Request metadata where scikit-learn routes them, as its own scorers do.
 
         Args:
             requests: For `sample_weight`, and for `sensitive_features` where groups are compared: True; False, for a
@@ -152,7 +150,7 @@ class Scorer(ABC):
         return routing
 
     def _accept_sample_weight(self) -> bool:
-        """Asked by scikit-learn's searches where metadata are not routed."""
+        """The answer to scikit-learn's searches where metadata are not routed."""
         return "sample_weight" in self.metadata
 
 
@@ -162,44 +160,51 @@ class FairnessScorer(Scorer):
 
     metric: Metric | GroupwiseMetric
     numbers: tuple[tuple[str, int], ...] = ()
-    """Columns of the metric that stand for a number: a label of a frame, or a place in an array."""
+    """Columns of the metric that stand for a number: a label of a frame, or a position in an array."""
     options: tuple[tuple[str, Any], ...] = ()
     response: Literal["labels", "scores"] = "labels"
 
     @property
     def call(self) -> str:
-        """The call that makes one like it, for messages."""
+        """The call that makes the scorer, for messages."""
         return f"make_scorer({self.metric.name})"
 
     @property
     def metadata(self) -> list[str]:
         """The arguments beside the estimator, X and the truth."""
-        return ["sample_weight", *(["sensitive_features"] if self._roots else [])]
+        if self._source_columns:
+            return ["sample_weight", "sensitive_features"]
+        return ["sample_weight"]
 
     def __call__(
-        self, estimator: Any, X: Any, y_true: Any = None, sample_weight: Any = None, sensitive_features: Any = None,  # noqa: N803 - scikit-learn's
-    ) -> float:  # fmt: skip
-        """How good the predictions for X are: more is better; NaN where there is no value.
+        self,
+        estimator: Any,
+        X: Any,  # noqa: N803 - scikit-learn's
+        y_true: Any = None,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+    ) -> float:
+        """Score the predictions for X: more is better; NaN where there is no value.
 
         Args:
             estimator: A fitted estimator.
-            X: What it predicts from, and what the groups are read from.
+            X: The data that it predicts from, with the columns of the groups.
             y_true: The truth.
             sample_weight: Case weights.
-            sensitive_features: What the groups are read from in place of X.
+            sensitive_features: The columns of the groups, if these are not in X.
         """
         features = self.features(X if sensitive_features is None else sensitive_features)
         return self._score(features, y_true, self.predicted(estimator, X), sample_weight)
 
     def routed(self, y_true: Any, y_pred: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> float:
-        """The same of predictions and features beside them: a metric function for scikit-learn's `make_scorer`."""
-        if sensitive_features is None and self._roots:
+        """Score given predictions: a metric function for scikit-learn's `make_scorer`."""
+        if sensitive_features is None and self._source_columns:
             msg = f"{self.metric.name}: give the columns that it compares, `sensitive_features=`."
             raise ArgumentError(msg)
-        return self._score(self.features(sensitive_features), y_true, self._given(y_true, y_pred), sample_weight)
+        return self._score(self.features(sensitive_features), y_true, self._response_of(y_true, y_pred), sample_weight)
 
-    def _given(self, y_true: Any, y_pred: Any) -> Response:
-        """Predictions that are given: labels, scores of the event, or scores of all classes in sorted order."""
+    def _response_of(self, y_true: Any, y_pred: Any) -> Response:
+        """Given predictions: labels, scores of the event, or scores of all classes in sorted order."""
         if self.response == "labels":
             return Response.of_labels(y_pred)
         import numpy as np
@@ -220,8 +225,8 @@ class FairnessScorer(Scorer):
         return self.score(self.rows(features, y_true, response, weight), response.arguments)
 
     def score(self, frame: pl.DataFrame, predicted: Mapping[str, Any]) -> float:
-        """How good the predictions in a frame of `rows` are; `predicted` are the arguments that name them."""
-        options: dict[str, Any] = {**dict(self.options), **predicted, **self._there(frame)}
+        """Score a frame of `rows`; `predicted` are the arguments that name its predictions."""
+        options: dict[str, Any] = {**dict(self.options), **predicted, **self._roles(frame)}
         value: float | None = self.metric(frame, **options)[".estimate"].item()
         if value is None and options.get("on_undefined") != "ignore":
             _warn_of_nan(f"{self.metric.name} has no value for these rows")
@@ -240,7 +245,7 @@ class FairnessScorer(Scorer):
         return from_arrays({name: _text_from_pandas(values) for name, values in columns.items()})
 
     def predicted(self, estimator: Any, X: Any) -> Response:  # noqa: N803 - scikit-learn's
-        """Predictions of an estimator: labels, scores of the event, or scores of each of many labels."""
+        """Predictions of an estimator: labels, scores of the event, or scores of all classes."""
         if self.response == "labels":
             return Response.of_labels(estimator.predict(X))
         import numpy as np
@@ -249,7 +254,8 @@ class FairnessScorer(Scorer):
             msg = f"{self.metric.name} reads scores, but a {type(estimator).__name__} has no `predict_proba`."
             raise ArgumentError(msg)
         scores, classes = np.asarray(estimator.predict_proba(X)), np.asarray(estimator.classes_).tolist()
-        event = dict(self.options).get("pos_label", classes[-1] if len(classes) == 2 else None)
+        usual_event = classes[-1] if len(classes) == 2 else None
+        event = dict(self.options).get("pos_label", usual_event)
         if event is None:
             return Response.of_classes(scores, classes)
         if event not in classes:
@@ -257,9 +263,12 @@ class FairnessScorer(Scorer):
             raise ArgumentError(msg)
         return Response.of_event(scores[:, classes.index(event)])
 
-    def _there(self, frame: pl.DataFrame) -> dict[str, str | None]:
-        roles = {"truth": _TRUTH, "case_weights": _WEIGHT}
-        return {role: name if name in frame.columns else None for role, name in roles.items()}
+    def _roles(self, frame: pl.DataFrame) -> dict[str, str | None]:
+        """The columns of truth and weights, None where the frame has none."""
+        return {
+            "truth": _TRUTH if _TRUTH in frame.columns else None,
+            "case_weights": _WEIGHT if _WEIGHT in frame.columns else None,
+        }
 
     @property
     def _by(self) -> tuple[Column, ...]:
@@ -267,59 +276,61 @@ class FairnessScorer(Scorer):
         return self.metric.by.columns if isinstance(self.metric, GroupwiseMetric) else ()
 
     @property
-    def _roots(self) -> list[str]:
+    def _source_columns(self) -> list[str]:
         """The columns of the data that are read beside truth and predictions."""
+        columns = list(self._by)
         cut = Cut.of(dict(self.options), {"probs"})
-        features = [
-            feature
-            for _, formula in self.metric.formulas
-            for term in formula.all_terms
-            if term.neighborhood
-            for feature in term.neighborhood.features
-        ]
-        columns = [*self._by, *(cut.by if cut else ()), *features]
+        if cut is not None:
+            columns += cut.by
+        for _, formula in self.metric.formulas:
+            for term in formula.all_terms:
+                if term.neighborhood:
+                    columns += term.neighborhood.features
         return list(dict.fromkeys(root for column in columns for root in column.roots))
 
     def features(self, data: Any) -> dict[str, Any]:
-        """The columns that groups are made of, from a frame by their names, from an array by their places."""
-        roots = self._roots
-        if not roots:
+        """The columns of the groups: from a frame by their names, from an array by their positions."""
+        names = self._source_columns
+        if not names:
             return {}
         if hasattr(data, "toarray"):
             msg = "X is sparse; a scorer reads its groups from a frame, or from an array, `X.toarray()`."
             raise ColumnError(msg)
-        return self._of_frame(data, roots) if hasattr(data, "columns") else self._of_array(data, roots)
+        return self._of_frame(data, names) if hasattr(data, "columns") else self._of_array(data, names)
 
-    def _of_frame(self, data: Any, roots: list[str]) -> dict[str, Any]:
-        # labels of pandas can be numbers
+    def _of_frame(self, data: Any, names: list[str]) -> dict[str, Any]:
         is_pandas = type(data).__module__.partition(".")[0] == "pandas"
         source = data if is_pandas else open_frame(data)
-        names = list(source.columns)
+        # labels of pandas can be numbers
         numbers = dict(self.numbers)
-        labels = {root: numbers.get(root, root) for root in roots}
+        labels = {name: numbers.get(name, name) for name in names}
         for label in labels.values():
-            _check_label(label, names)
+            _check_label(label, list(source.columns))
         if is_pandas:
-            return {root: data[label] for root, label in labels.items()}
-        columns = source.read({root: ("by", Column(root)) for root in roots})
+            return {name: data[label] for name, label in labels.items()}
+        columns = source.read({name: ("by", Column(name)) for name in names})
         return {column.name: column for column in columns}
 
-    def _of_array(self, data: Any, roots: list[str]) -> dict[str, Any]:
+    def _of_array(self, data: Any, names: list[str]) -> dict[str, Any]:
         import numpy as np
 
         shape, numbers = getattr(data, "shape", np.shape(data)), dict(self.numbers)
-        if len(shape) == 1 and len(roots) == 1:
-            return {roots[0]: data}
-        if named := [root for root in roots if root not in numbers]:
-            msg = f"X has no names, so that there is no column {named[0]!r}; give the place of the column, `by=0`."
+        if len(shape) == 1 and len(names) == 1:
+            return {names[0]: data}
+        without_number = [name for name in names if name not in numbers]
+        if without_number:
+            msg = (
+                f"X has no names, so that there is no column {without_number[0]!r}; give the place of the column, "
+                "`by=0`."
+            )
             raise ColumnError(msg)
         array = np.asarray(data)
         width = array.shape[1]
-        for place in numbers.values():
-            if not -width <= place < width:
-                msg = f"`by={place}` is no column of X, which has {width}."
+        for index in numbers.values():
+            if not -width <= index < width:
+                msg = f"`by={index}` is no column of X, which has {width}."
                 raise ColumnError(msg)
-        return {root: array[:, numbers[root]] for root in roots}
+        return {name: array[:, numbers[name]] for name in names}
 
 
 def _text_from_pandas(values: Any) -> Any:
@@ -327,7 +338,7 @@ def _text_from_pandas(values: Any) -> Any:
     array: Any = getattr(values, "array", None)
     if type(array).__name__ != "ArrowStringArray":
         return values
-    # the way by narwhals takes ten times as long
+    # narwhals would take ten times as long
     return pl.Series(array.__arrow_array__())
 
 
@@ -335,7 +346,9 @@ def _check_label(label: str | int, names: list[Any]) -> None:
     """Refuse a label that no column of a frame has, or more than one."""
     if label not in names:
         error = ColumnError.missing(label, "by", names)
-        raise error if isinstance(label, str) else ColumnError(f"{error}{_ONLY_IN_ARRAYS}")
+        if isinstance(label, int):
+            error = ColumnError(f"{error}{_ONLY_IN_ARRAYS}")
+        raise error
     if names.count(label) > 1:
         msg = f"X has several columns {label!r}; give them names of their own."
         raise ColumnError(msg)
@@ -355,8 +368,8 @@ def make_scorer(
     Args:
         metric: A metric, a groupwise metric, or a factory with `by`.
         by: The sensitive feature: a column of X by its name, or by a number: the label of a column of a pandas frame,
-            the place of one if X is an array. Several make intersections, as `by=("sex", "race")`.
-        response: What is scored: predicted `"labels"` (or numbers), or the `"scores"` by `predict_proba`: those of the
+            the position of one if X is an array. Several make intersections, as `by=("sex", "race")`.
+        response: The predictions: `"labels"` (or numbers), or the `"scores"` by `predict_proba`: those of the
             event (`pos_label`, or the second of two classes), or of every class where there are more. Left out, it is
             what the metric reads; with a `threshold` that is scores.
         options: Those of a call, such as `pos_label` or `threshold`.
@@ -422,7 +435,7 @@ def _with_features(
 
 
 def _check_direction(metric: Metric | GroupwiseMetric) -> None:
-    """Refuse an aggregate of the user of which it is not known whether more is better."""
+    """Refuse an aggregate of the user whose good direction is unknown."""
     if isinstance(metric, GroupwiseMetric) and metric.aggregate.direction_is_unknown:
         msg = (
             f"make_scorer(): is more of {metric.name} better? Nobody knows of an aggregate of your own; make the "
@@ -436,16 +449,16 @@ def _is_number(feature: object) -> bool:
 
 
 def _response(
-    metric: Metric | GroupwiseMetric, asked: Literal["labels", "scores"] | None, *, cut: bool
+    metric: Metric | GroupwiseMetric, requested: Literal["labels", "scores"] | None, *, cut: bool
 ) -> Literal["labels", "scores"]:
     """The kind of prediction that the metric reads; labels that are cut from scores are made of these."""
     kinds = {formula.kind for _, formula in metric.formulas}
     read: Literal["labels", "scores"] = "scores" if cut or "prob" in kinds else "labels"
-    if asked is not None and asked != read:
+    if requested is not None and requested != read:
         way_out = "leave `response` out"
         if read == "labels":
             way_out += ", or give a `threshold=`, by which scores become labels"
-        msg = f"make_scorer(): {metric.name} reads {read}, not {asked}; {way_out}."
+        msg = f"make_scorer(): {metric.name} reads {read}, not {requested}; {way_out}."
         raise ArgumentError(msg)
     return read
 
@@ -473,14 +486,16 @@ class CorrelationScorer(FairnessScorer):
     """Correlation of predictions with a feature as a scorer; made by `correlation_score`."""
 
     as_numbers: bool | None = None
-    """True for a measurement; where nothing is said, floats are one, and few whole numbers are not."""
+    """True for a measurement; by default floats are one, and few different whole numbers are not."""
 
     def score(self, frame: pl.DataFrame, predicted: Mapping[str, Any]) -> float:
-        """Minus the correlation of predictions and the feature, whatever is true."""
+        """Minus the correlation of predictions and the feature; the truth does not matter."""
         (feature,) = self._by
-        measured = self._is_measured(frame.select(feature.expr).to_series())
-        metric, truth = (rsq, feature.source) if measured else (self.metric, None)
-        weights = self._there(frame)["case_weights"]
+        metric, truth = self.metric, None
+        if self._is_measured(frame.select(feature.expr).to_series()):
+            # r squared of the predictions, with the feature in the role of the truth
+            metric, truth = rsq, feature.source
+        weights = self._roles(frame)["case_weights"]
         value = metric(frame, truth, case_weights=weights, **predicted)[".estimate"].item()
         if value is None:
             _warn_of_nan("There is no correlation in these rows")
@@ -507,10 +522,9 @@ def correlation_score(column: ColumnLike | int, *, as_numbers: bool | None = Non
     minus |Pearson's r|.
 
     Args:
-        column: The feature: a column of X, or its place if X is an array.
-        as_numbers: Whether its values are a measurement (True) or codes of groups (False). Where nothing is said,
-            floats are a measurement; text, Booleans and at most ten different whole numbers are groups; more whole
-            numbers are an error.
+        column: The feature: a column of X, or its position if X is an array.
+        as_numbers: True for a measurement, False for codes of groups. By default, floats are a measurement; text,
+            Booleans and at most ten different whole numbers are groups; more whole numbers are an error.
 
     >>> correlation_score("sex").metric.name
     'explained_by_groups'
@@ -520,8 +534,8 @@ def correlation_score(column: ColumnLike | int, *, as_numbers: bool | None = Non
         raise ArgumentError(msg)
     if as_numbers is not None:
         flag("as_numbers", as_numbers)
-    made = make_scorer(explained_by_groups, column)
-    return CorrelationScorer(made.metric, made.numbers, as_numbers=as_numbers)
+    scorer = make_scorer(explained_by_groups, column)
+    return CorrelationScorer(scorer.metric, scorer.numbers, as_numbers=as_numbers)
 
 
 @dataclass(frozen=True)
@@ -535,7 +549,7 @@ class SubsetScorer(Scorer):
 
     @property
     def call(self) -> str:
-        """The call that makes one like it, for messages."""
+        """The call that makes the scorer, for messages."""
         measure = self.measure
         name = measure.metric.name if isinstance(measure, FairnessScorer) else getattr(measure, "__name__", measure)
         return f"subset_score({name})"
@@ -543,35 +557,45 @@ class SubsetScorer(Scorer):
     @property
     def metadata(self) -> list[str]:
         """The arguments beside the estimator, X and the truth."""
-        known = ["sample_weight"]
-        if isinstance(self.measure, FairnessScorer):
-            return known
-        return [name for name in known if name in inspect.signature(self.measure).parameters]
+        measure = self.measure
+        takes_weights = isinstance(measure, FairnessScorer) or "sample_weight" in inspect.signature(measure).parameters
+        return ["sample_weight"] if takes_weights else []
 
     def __call__(self, estimator: Any, X: Any, y_true: Any = None, sample_weight: Any = None) -> float:  # noqa: N803 - scikit-learn's
         """The metric of the rows of X that the subset picks; NaN if there are none."""
         import numpy as np
 
         measure = self.measure
-        ours = isinstance(measure, FairnessScorer)
-        response = measure.predicted(estimator, X) if ours else Response.of_labels(estimator.predict(X))
-        mask, count = np.asarray(self.subset(X)), len(next(iter(response.columns.values())))
-        if mask.shape != (count,) or mask.dtype != bool:
-            what = f"{mask.dtype} of shape {mask.shape}"
-            msg = f"subset_score(): the subset is one truth value for each row, which are {count}, not {what}."
-            raise ArgumentError(msg)
+        if isinstance(measure, FairnessScorer):
+            response = measure.predicted(estimator, X)
+        else:
+            response = Response.of_labels(estimator.predict(X))
+        mask = self._mask(X, len(next(iter(response.columns.values()))))
         if not mask.any():
-            _warn_of_nan(f"The subset picks none of {count} rows")
+            _warn_of_nan(f"The subset picks none of {len(mask)} rows")
             return math.nan
-        if ours:
+        if isinstance(measure, FairnessScorer):
             rows = measure.rows(measure.features(X), y_true, response, sample_weight)
             return measure.score(rows.filter(pl.Series(mask)), response.arguments)
         if y_true is None:
             msg = "subset_score(): a function of truth and prediction needs y."
             raise ArgumentError(msg)
-        weights = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)[mask]}
+        options = dict(self.options)
+        if sample_weight is not None:
+            options["sample_weight"] = np.asarray(sample_weight)[mask]
         truth, predicted = np.asarray(y_true)[mask], np.asarray(response.columns[_PREDICTED])[mask]
-        return float(measure(truth, predicted, **dict(self.options), **weights))
+        return float(measure(truth, predicted, **options))
+
+    def _mask(self, X: Any, count: int) -> Any:  # noqa: N803 - scikit-learn's
+        """The truth value of the subset for each of `count` rows, checked."""
+        import numpy as np
+
+        mask = np.asarray(self.subset(X))
+        if mask.shape != (count,) or mask.dtype != bool:
+            shape = f"{mask.dtype} of shape {mask.shape}"
+            msg = f"subset_score(): the subset is one truth value for each row, which are {count}, not {shape}."
+            raise ArgumentError(msg)
+        return mask
 
 
 def subset_score(
@@ -588,10 +612,11 @@ def subset_score(
     >>> subset_score(lambda people: people["sex"] == "f", accuracy, pos_label="yes").measure.metric.name
     'accuracy'
     """
-    given: object = score
-    if isinstance(given, Metric):
-        return SubsetScorer(subset_picker, make_scorer(given, **kwargs))
-    if isinstance(given, GroupwiseMetric | GroupwiseFactory) or not callable(given) or not callable(subset_picker):
+    measure: object = score
+    if isinstance(measure, Metric):
+        return SubsetScorer(subset_picker, make_scorer(measure, **kwargs))
+    compares = isinstance(measure, GroupwiseMetric | GroupwiseFactory)
+    if compares or not callable(measure) or not callable(subset_picker):
         msg = (
             f"subset_score() takes a function of X and a metric, or a function of truth and prediction, not {score!r}."
         )

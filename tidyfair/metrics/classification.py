@@ -529,7 +529,7 @@ def sedi(sens: Number, fall_out: Number) -> Number:
 
 @class_metric(undefined_levels="null", range=(0, math.inf))
 def lift(precision: Number, base_rate: Number) -> Number:
-    """How many times more positives there are among the predicted positives than among all rows.
+    """Share of positives among the predicted positives, over that among all rows.
 
     Null without predicted or without actual positives.
 
@@ -541,7 +541,7 @@ def lift(precision: Number, base_rate: Number) -> Number:
 
 @class_metric(undefined_levels="null", range=(0, math.inf))
 def positive_likelihood_ratio(sens: Number, fall_out: Number) -> Number:
-    """How many times likelier a positive prediction is for a positive than for a negative.
+    """Probability of a positive prediction for a positive, over that for a negative.
 
     Infinite where no negative is predicted positive; null where sens or fall_out is, or both are 0.
 
@@ -553,7 +553,7 @@ def positive_likelihood_ratio(sens: Number, fall_out: Number) -> Number:
 
 @class_metric(undefined_levels="null", direction="minimize", range=(0, math.inf))
 def negative_likelihood_ratio(miss_rate: Number, spec: Number) -> Number:
-    """How many times likelier a negative prediction is for a positive than for a negative.
+    """Probability of a negative prediction for a positive, over that for a negative.
 
     Infinite where no negative is predicted negative; null where miss_rate or spec is, or both are 0.
 

@@ -51,18 +51,33 @@ conf_mat_summary = metric_set(
 
 @overload
 def conf_mat(
-    data: PolarsFrame, truth: ColumnLike, estimate: ColumnLike | None = None, *, pos_label: object = None,
-    labels: Sequence[object] | None = None, **counting: Unpack[CountOptions],
-) -> pl.DataFrame: ...  # fmt: skip
+    data: PolarsFrame,
+    truth: ColumnLike,
+    estimate: ColumnLike | None = None,
+    *,
+    pos_label: object = None,
+    labels: Sequence[object] | None = None,
+    **counting: Unpack[CountOptions],
+) -> pl.DataFrame: ...
 @overload
 def conf_mat(
-    data: object, truth: ColumnLike, estimate: ColumnLike | None = None, *, pos_label: object = None,
-    labels: Sequence[object] | None = None, **counting: Unpack[CountOptions],
-) -> Any: ...  # fmt: skip
+    data: object,
+    truth: ColumnLike,
+    estimate: ColumnLike | None = None,
+    *,
+    pos_label: object = None,
+    labels: Sequence[object] | None = None,
+    **counting: Unpack[CountOptions],
+) -> Any: ...
 def conf_mat(
-    data: object, truth: ColumnLike, estimate: ColumnLike | None = None, *, pos_label: object = None,
-    labels: Sequence[object] | None = None, **counting: Unpack[CountOptions],
-) -> Any:  # fmt: skip
+    data: object,
+    truth: ColumnLike,
+    estimate: ColumnLike | None = None,
+    *,
+    pos_label: object = None,
+    labels: Sequence[object] | None = None,
+    **counting: Unpack[CountOptions],
+) -> Any:
     """Count rows by true and predicted label, for each outer group.
 
     Args:
@@ -87,34 +102,34 @@ def conf_mat(
     tally = instances.tally(data, truth, estimate, **counting)
     cut = tally.cut
     _check_sides(tally)
-    known = _labels_of_table(tally, labels, pos_label)
+    of_table = _labels_of_table(tally, labels, pos_label)
     tally = tally.on_sides().at_each_cut()
     outer = tally.names([key.column for key in tally.outer])
-    shown = {name: key.column.name for name, key in zip(outer, tally.outer, strict=True)}
-    if cut and cut.several:
-        shown[outer[-1]] = f".{cut.way}"
     counts = {"n": ".n", "w": ".weight"} if tally.weights else {"n": ".n"}
-    cells = known.encode(tally).group_by(*outer, TRUTH, ESTIMATE).agg(pl.col(*counts).sum())
-    levels = pl.DataFrame({TRUTH: range(len(known.values))}, schema={TRUTH: pl.Int32})
-    pairs = levels.join(levels.rename({TRUTH: ESTIMATE}), how="cross")
-    every = cells.select(outer).unique().join(pairs, how="cross") if outer else pairs
+    cells = of_table.encode(tally).group_by(*outer, TRUTH, ESTIMATE).agg(pl.col(*counts).sum())
+    levels = pl.DataFrame({TRUTH: range(len(of_table.values))}, schema={TRUTH: pl.Int32})
+    every = levels.join(levels.rename({TRUTH: ESTIMATE}), how="cross")
+    if outer:
+        every = cells.select(outer).unique().join(every, how="cross")
     table = every.join(cells, on=[*outer, TRUTH, ESTIMATE], how="left", nulls_equal=True)
     table = table.sort(*outer, TRUTH, ESTIMATE, nulls_last=True).with_columns(pl.col(*counts).fill_null(0))
-    values = from_arrays({"labels": list(known.values)})["labels"]
-    result = pl.DataFrame(
-        {
-            **{shown[name]: table[name] for name in outer},
-            ".truth": values[table[TRUTH]], ".predicted": values[table[ESTIMATE]],
-            **{name: table[count] for count, name in counts.items()},
-        }
-    )  # fmt: skip
+    shown = [key.column.name for key in tally.outer]
+    if cut and cut.several:
+        # the last outer key is the cut
+        shown[-1] = f".{cut.way}"
+    columns = {name: table[key] for name, key in zip(shown, outer, strict=True)}
+    values = from_arrays({"labels": list(of_table.values)})["labels"]
+    columns[".truth"] = values[table[TRUTH]]
+    columns[".predicted"] = values[table[ESTIMATE]]
+    for count, name in counts.items():
+        columns[name] = table[count]
+    result = pl.DataFrame(columns)
     return open_frame(data, counting.get("group_by")).restore(result)
 
 
 def _check_sides(tally: Tally) -> None:
     """Refuse a table without true or without predicted labels."""
-    given = {"truth": tally.truth, "estimate": tally.estimate or tally.cut}
-    for role, column in given.items():
+    for role, column in (("truth", tally.truth), ("estimate", tally.estimate or tally.cut)):
         if column is None:
             msg = f"conf_mat needs the labels of both sides: `{role}=` is missing."
             raise ColumnError(msg)
@@ -123,12 +138,12 @@ def _check_sides(tally: Tally) -> None:
 def _labels_of_table(tally: Tally, labels: Sequence[object] | None, pos_label: object) -> Labels:
     """The labels of a table, none of which is the event, unless a threshold selects one."""
     if tally.cut is None:
-        known = read_labels(tally, labels=labels, pos_label=None, estimator="macro")
+        of_table = read_labels(tally, labels=labels, pos_label=None, estimator="macro")
     else:
-        known = read_labels(tally, labels=labels, pos_label=pos_label, estimator=None)
+        of_table = read_labels(tally, labels=labels, pos_label=pos_label, estimator=None)
     check_label(pos_label)
-    if pos_label is not None and pos_label not in known.values:
-        hint = nearest(pos_label, known.values)
-        msg = f"`pos_label`: {pos_label!r} is not among the labels {listed(known.values)}.{hint}"
+    if pos_label is not None and pos_label not in of_table.values:
+        hint = nearest(pos_label, of_table.values)
+        msg = f"`pos_label`: {pos_label!r} is not among the labels {listed(of_table.values)}.{hint}"
         raise LabelError(msg)
-    return known
+    return of_table

@@ -17,6 +17,7 @@ from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, Undefine
 from tidyfair.evaluation.evaluated import labels_with_scores, scores_of_levels
 from tidyfair.evaluation.group_cells import UNGROUPED, number_group_cells, rows_of
 from tidyfair.evaluation.ranked_rows import Level, sorted_scores
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.probability import bin_of, check_bins, roc_auc
 from tidyfair.requirements import check_weights
 from tidyfair.specs.arguments import is_list
@@ -28,17 +29,31 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.options import CallOptions
     from tidyfair.tallies.source import PolarsFrame
 
-__all__ = ["Curve", "calibration_curve", "gain_curve", "lift_curve", "pr_curve", "roc_curve"]
+__all__ = [
+    "Curve",
+    "ThresholdCurve",
+    "calibration_curve",
+    "gain_curve",
+    "lift_curve",
+    "pr_curve",
+    "roc_curve",
+    "threshold_curve",
+]
 
-_PLACE = ["group_cell", "level"]
+_CURVE = ["group_cell", "level"]
+"""The columns that tell curves apart."""
+_PARAMETERS = ("tp", "fp", "positives", "negatives")
+"""The parameters of a curve's formula."""
 _SHOWN = 10
+_STEPS = 100
 _ON_UNDEFINED = ("warn", "ignore", "raise")
 
 
 class CurveOptions(TypedDict, total=False):
-    """What a curve takes beside data and truth; the call says what each means."""
+    """The options of a curve beside data and truth, which the call explains."""
 
     probs: ColumnLike | Sequence[ColumnLike] | Mapping[Any, ColumnLike]
     group_by: ColumnLike | Iterable[ColumnLike] | None
@@ -53,12 +68,12 @@ class CurveOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Curve:
-    """What changes as the threshold falls, as a callable on dataframes."""
+    """Columns as functions of the threshold, as a callable on dataframes."""
 
     name: str
     function: Callable[..., dict[str, Expr]]
     rising: bool = False
-    """Whether its points come with rising scores, and end with one at which everybody is selected."""
+    """True if its points come with rising scores, and end with one at which everybody is selected."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__doc__", self.function.__doc__)
@@ -92,30 +107,21 @@ class Curve:
         thresholds, on_undefined = _thresholds(given.pop("thresholds", None)), given.pop("on_undefined", "warn")
         if on_undefined not in _ON_UNDEFINED:
             raise ArgumentError.unknown("on_undefined", on_undefined, _ON_UNDEFINED)
-        points, ends, about = _points(self.name, data, truth, given)
-        extra = [math.inf, *([-math.inf] if self.rising else []), *(thresholds or [])]
-        added = ends.join(pl.DataFrame({"score": extra}), how="cross").with_columns(
-            hits=0.0, false_alarms=0.0, rows=pl.lit(0, pl.Int64), added=True
-        )
-        points = pl.concat([points.with_columns(added=False), added.select(*points.columns, "added")])
-        # what is added at a score comes after those who have it
-        points = points.sort(*_PLACE, "score", "added", descending=[False, False, True, False], maintain_order=True)
-        hits, alarms = pl.col("hits"), pl.col("false_alarms")
-        named = {
-            "tp": hits.cum_sum().over(_PLACE), "fp": alarms.cum_sum().over(_PLACE),
-            "positives": hits.sum().over(_PLACE), "negatives": alarms.sum().over(_PLACE),
-        }  # fmt: skip
-        points = points.with_columns(**named)
+        points, curves, with_keys = _points(self.name, data, truth, given)
+        extra = [math.inf, *(thresholds or [])]
+        if self.rising:
+            extra.append(-math.inf)
+        points = _cumulated(points, curves, extra)
         if thresholds is not None:
             points = points.filter("added")
         if self.rising:
-            points = points.sort(*_PLACE, "score", maintain_order=True)
-        columns = self.function(**{name: pl.col(name) for name in named})
-        values = points.select(*_PLACE, pl.col("score").alias(".threshold"), **columns)
+            points = points.sort(*_CURVE, "score", maintain_order=True)
+        columns = self.function(**{name: pl.col(name) for name in _PARAMETERS})
+        values = points.select(*_CURVE, pl.col("score").alias(".threshold"), **columns)
         values = values.with_columns(pl.col(list(columns)).fill_nan(None))
         if on_undefined != "ignore":
-            _warn(self.name, points, about, strict=on_undefined == "raise")
-        return about(values, restored=True)
+            _warn(self.name, points, with_keys, strict=on_undefined == "raise")
+        return with_keys(values, restored=True)
 
     def __reduce__(self) -> str:
         return self.name
@@ -127,6 +133,23 @@ class Curve:
 def curve(*, rising: bool = False) -> Callable[[Callable[..., dict[str, Expr]]], Curve]:
     """Turn a formula of columns into a curve."""
     return lambda function: Curve(function.__name__, function, rising)
+
+
+def _cumulated(points: pl.DataFrame, curves: pl.DataFrame, extra: list[float]) -> pl.DataFrame:
+    """The points with the parameters of curves, and such points at extra scores, marked as added."""
+    added = curves.join(pl.DataFrame({"score": extra}), how="cross").with_columns(
+        hits=0.0, false_alarms=0.0, rows=pl.lit(0, pl.Int64), added=True
+    )
+    points = pl.concat([points.with_columns(added=False), added.select(*points.columns, "added")])
+    # an added point comes after the rows that have its score
+    points = points.sort(*_CURVE, "score", "added", descending=[False, False, True, False], maintain_order=True)
+    hits, alarms = pl.col("hits"), pl.col("false_alarms")
+    return points.with_columns(
+        tp=hits.cum_sum().over(_CURVE),
+        fp=alarms.cum_sum().over(_CURVE),
+        positives=hits.sum().over(_CURVE),
+        negatives=alarms.sum().over(_CURVE),
+    )
 
 
 @curve(rising=True)
@@ -169,9 +192,11 @@ def gain_curve(tp: Expr, fp: Expr, positives: Expr, negatives: Expr) -> dict[str
     """
     tested = tp + fp
     return {
-        ".n": tested, ".n_events": tp,
-        ".percent_tested": 100 * tested / (positives + negatives), ".percent_found": 100 * tp / positives,
-    }  # fmt: skip
+        ".n": tested,
+        ".n_events": tp,
+        ".percent_tested": 100 * tested / (positives + negatives),
+        ".percent_found": 100 * tp / positives,
+    }
 
 
 @curve()
@@ -185,9 +210,11 @@ def lift_curve(tp: Expr, fp: Expr, positives: Expr, negatives: Expr) -> dict[str
     """
     tested, every = tp + fp, positives + negatives
     return {
-        ".n": tested, ".n_events": tp, ".percent_tested": 100 * tested / every,
+        ".n": tested,
+        ".n_events": tp,
+        ".percent_tested": 100 * tested / every,
         ".lift": (tp / tested) / (positives / every),
-    }  # fmt: skip
+    }
 
 
 def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any:
@@ -212,39 +239,90 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
     weighted = given.get("case_weights") is not None
     bins, binning = given.pop("bins", 10), given.pop("binning", "width")
     check_bins("calibration_curve", bins, binning)
-    points, _, about = _points("calibration_curve", data, truth, given)
+    points, _, with_keys = _points("calibration_curve", data, truth, given)
     low, high = points["score"].min(), points["score"].max()
     if binning == "width" and isinstance(low, float) and isinstance(high, float) and (low < 0 or high > 1):
         msg = f'`probs`: scores from {low:g} to {high:g} are no probabilities; take binning="count".'
         raise ArgumentError(msg)
     weight, score = pl.col("hits") + pl.col("false_alarms"), pl.col("score")
-    share = score if binning == "width" else weight.cum_sum(reverse=True).over(_PLACE) / weight.sum().over(_PLACE)
+    share = score if binning == "width" else weight.cum_sum(reverse=True).over(_CURVE) / weight.sum().over(_CURVE)
     number = bin_of(share, bins, binning).cast(pl.Int64) + 1
-    binned = points.with_columns(number.alias(".bin")).group_by(*_PLACE, ".bin").agg(
-        ((score * weight).sum() / weight.sum()).alias(".mean_score"),
-        (pl.col("hits").sum() / weight.sum()).alias(".event_rate"),
-        pl.col("rows").sum().alias(".n"),
-        *([weight.sum().alias(".weight")] if weighted else []),
-    )  # fmt: skip
-    return about(binned.sort(*_PLACE, ".bin"), restored=True)
+    weights = [weight.sum().alias(".weight")] if weighted else []
+    binned = (
+        points.with_columns(number.alias(".bin"))
+        .group_by(*_CURVE, ".bin")
+        .agg(
+            ((score * weight).sum() / weight.sum()).alias(".mean_score"),
+            (pl.col("hits").sum() / weight.sum()).alias(".event_rate"),
+            pl.col("rows").sum().alias(".n"),
+            *weights,
+        )
+    )
+    return with_keys(binned.sort(*_CURVE, ".bin"), restored=True)
 
 
-def _thresholds(given: object) -> list[float] | None:
-    if given is None:
+def _thresholds(thresholds: object) -> list[float] | None:
+    """The finite thresholds in rising order, each once."""
+    if thresholds is None:
         return None
-    values: list[object] = list(given) if is_list(given) else []
-    if not values or not all(isinstance(each, Real) and not math.isnan(each) for each in values):
-        msg = f"`thresholds` is a list of numbers, not {given!r}."
-        raise ArgumentError(msg)
-    return sorted({float(cast("float", each)) for each in values if not math.isinf(cast("float", each))})
+    values: list[object] = list(thresholds) if is_list(thresholds) else []
+    finite: set[float] = set()
+    for value in values:
+        if not isinstance(value, Real) or math.isnan(value):
+            raise _no_thresholds(thresholds)
+        if not math.isinf(value):
+            finite.add(float(value))
+    if not values:
+        raise _no_thresholds(thresholds)
+    return sorted(finite)
+
+
+def _no_thresholds(thresholds: object) -> ArgumentError:
+    msg = f"`thresholds` is a list of numbers, not {thresholds!r}."
+    return ArgumentError(msg)
 
 
 def _points(
     name: str, data: object, truth: ColumnLike, given: dict[str, Any]
 ) -> tuple[pl.DataFrame, pl.DataFrame, Callable[..., Any]]:
-    """The distinct scores of each outer group and level, falling; all of these; and how to say what they are about."""
-    own = ("bins", "binning") if name == "calibration_curve" else ("on_undefined", "thresholds")
+    """Distinct scores by outer group and level, falling; all these curves; and a function that adds their keys."""
     reading = {option: given.pop(option, None) for option in ("pos_label", "labels")}
+    _check_options(name, given, reading)
+    tally = roc_auc.tally(data, truth, **given).on_sides()
+    check_weights(tally)
+    labels = labels_with_scores(tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=None)
+    group_cells, _ = number_group_cells(tally, labels, [None])
+    rows = rows_of(tally, labels, group_cells, None, frozenset({"truth", "probs"}))
+    floats = dict.fromkeys(["score", "hits", "false_alarms"], pl.Float64())
+    schema = {"group_cell": pl.Int64(), **floats, "rows": pl.Int64(), "level": pl.Int64()}
+    # the empty part gives the columns where no row has a score
+    parts = [pl.DataFrame(schema=schema)]
+    for level, score in scores_of_levels(tally, labels).items():
+        index = pl.lit(level, pl.Int64).alias("level")
+        parts += [part.with_columns(index) for part in sorted_scores(rows, Level(level, score))]
+    points = pl.concat(parts).sort(_CURVE, maintain_order=True)
+    curves = pl.DataFrame({"group_cell": range(len(group_cells.outer))}, schema={"group_cell": pl.Int64})
+    curves = curves.join(pl.DataFrame({"level": labels.levels}, schema={"level": pl.Int64}), how="cross")
+    source = open_frame(data, given.get("group_by"))
+
+    def with_keys(values: pl.DataFrame, *, restored: bool = False) -> Any:
+        outer = group_cells.outer[values["group_cell"].to_numpy()]
+        keys = {key.name: key[outer] for key in group_cells.outer_keys if key.name != UNGROUPED}
+        if taken := [key for key in keys if key in values.columns]:
+            msg = f"`group_by`: {name} has a column {taken[0]!r} of its own; rename yours first."
+            raise ColumnError(msg)
+        if labels.event is None:
+            keys[".level"] = pl.Series(list(map(str, labels.values)), dtype=pl.String)[values["level"]]
+        columns = {column.name: column for column in values.drop(_CURVE)}
+        keyed = pl.DataFrame(keys | columns)
+        return source.restore(keyed) if restored else keyed
+
+    return points, curves, with_keys
+
+
+def _check_options(name: str, given: Mapping[str, Any], reading: Iterable[str]) -> None:
+    """Refuse options that a curve does not have, and a curve without scores."""
+    own = ("bins", "binning") if name == "calibration_curve" else ("on_undefined", "thresholds")
     counting = ("probs", "group_by", "case_weights")
     for option in given:
         if option not in counting:
@@ -253,46 +331,87 @@ def _points(
     if given.get("probs") is None:
         msg = f"{name} needs the column of scores: `probs=`."
         raise ColumnError(msg)
-    tally = roc_auc.tally(data, truth, **given).on_sides()
-    check_weights(tally)
-    labels = labels_with_scores(tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=None)
-    group_cells, _ = number_group_cells(tally, labels, [None])
-    rows = rows_of(tally, labels, group_cells, None, frozenset({"truth", "probs"}))
-    floats = dict.fromkeys(["score", "hits", "false_alarms"], pl.Float64())
-    schema = {"group_cell": pl.Int64(), **floats, "rows": pl.Int64(), "level": pl.Int64()}
-    found = [
-        part.with_columns(pl.lit(level, pl.Int64).alias("level"))
-        for level, score in scores_of_levels(tally, labels).items()
-        for part in sorted_scores(rows, Level(level, score))
-    ]
-    points = pl.concat([pl.DataFrame(schema=schema), *found]).sort(_PLACE, maintain_order=True)
-    every = pl.DataFrame({"group_cell": range(len(group_cells.outer))}, schema={"group_cell": pl.Int64})
-    every = every.join(pl.DataFrame({"level": labels.levels}, schema={"level": pl.Int64}), how="cross")
-    source = open_frame(data, given.get("group_by"))
-
-    def about(values: pl.DataFrame, *, restored: bool = False) -> Any:
-        outer = group_cells.outer[values["group_cell"].to_numpy()]
-        keys = {key.name: key[outer] for key in group_cells.outer_keys if key.name != UNGROUPED}
-        if taken := [key for key in keys if key in values.columns]:
-            msg = f"`group_by`: {name} has a column {taken[0]!r} of its own; rename yours first."
-            raise ColumnError(msg)
-        if labels.event is None:
-            keys[".level"] = pl.Series(list(map(str, labels.values)), dtype=pl.String)[values["level"]]
-        told = pl.DataFrame(keys | {each.name: each for each in values.drop(_PLACE)})
-        return source.restore(told) if restored else told
-
-    return points, every, about
 
 
-def _warn(name: str, points: pl.DataFrame, about: Callable[..., Any], *, strict: bool) -> None:
+def _as_text(keys: Mapping[str, object]) -> str:
+    return ", ".join(f"{key}={value!r}" for key, value in keys.items())
+
+
+def _warn(name: str, points: pl.DataFrame, with_keys: Callable[..., Any], *, strict: bool) -> None:
     """Name the curves that have one class only."""
-    ends = points.group_by(_PLACE, maintain_order=True).agg(pl.col("positives", "negatives").first())
-    lacking = ends.filter((pl.col("positives") == 0) | (pl.col("negatives") == 0)).select(_PLACE)
+    totals = points.group_by(_CURVE, maintain_order=True).agg(pl.col("positives", "negatives").first())
+    lacking = totals.filter((pl.col("positives") == 0) | (pl.col("negatives") == 0)).select(_CURVE)
     if lacking.is_empty():
         return
-    named = [", ".join(f"{key}={value!r}" for key, value in row.items()) for row in about(lacking).to_dicts()]
-    where = f" of {'; '.join(named[:_SHOWN])}{' …' if len(named) > _SHOWN else ''}" if any(named) else ""
+    groups = [_as_text(keys) for keys in with_keys(lacking).to_dicts()]
+    where = ""
+    if any(groups):
+        more = " …" if len(groups) > _SHOWN else ""
+        where = f" of {'; '.join(groups[:_SHOWN])}{more}"
     msg = f"{name}{where} has one class only, so that rates are null."
     if strict:
         raise UndefinedError(msg)
     warn(msg, UndefinedWarning)
+
+
+# Metrics along the threshold
+
+
+@dataclass(frozen=True)
+class ThresholdCurve:
+    """Metrics as functions of the threshold, as a callable on dataframes; made by `threshold_curve`."""
+
+    metrics: MetricSet
+    thresholds: tuple[float, ...]
+
+    @overload
+    def __call__(
+        self, data: PolarsFrame, truth: ColumnLike | None = None, **options: Unpack[CallOptions]
+    ) -> pl.DataFrame: ...
+    @overload
+    def __call__(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any: ...
+    def __call__(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any:
+        """Evaluate at every threshold in one pass; takes what a metric takes but `estimate` and `threshold`."""
+        return self.metrics(data, truth, **self._cut(options))
+
+    def by_group(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any:
+        """The values of groups at every threshold, as `by_group` of the metrics gives them."""
+        return self.metrics.by_group(data, truth, **self._cut(options))
+
+    def _cut(self, options: CallOptions) -> CallOptions:
+        if "threshold" in options:
+            msg = (
+                "The thresholds of a threshold curve are given when it is made: `threshold_curve(metric, [0.1, 0.2])`."
+            )
+            raise ArgumentError(msg)
+        return {**options, "threshold": self.thresholds}
+
+    def __repr__(self) -> str:
+        return f"<threshold curve at {len(self.thresholds)} thresholds of {self.metrics!r}>"
+
+
+def threshold_curve(
+    metrics: Metric | GroupwiseMetric | MetricSet, thresholds: Iterable[float] | None = None
+) -> ThresholdCurve:
+    """Metrics and disparities as functions of the threshold.
+
+    Args:
+        metrics: A metric of labels, or a set; metrics of scores in it have null as their `.threshold`.
+        thresholds: Where to cut the scores; 0 to 1 in steps of 0.01 where left out.
+
+    >>> import polars as pl
+    >>> from tidyfair import demographic_parity
+    >>> seen = pl.DataFrame({"p": [0.2, 0.6, 0.4, 0.9], "sex": ["f", "f", "m", "m"]})
+    >>> parity = threshold_curve(demographic_parity("sex"), [0.3, 0.5, 0.7])
+    >>> parity(seen, probs="p", pos_label=1)[".estimate"].to_list()
+    [0.5, 0.0, 0.5]
+    """
+    if isinstance(metrics, GroupwiseFactory) or not isinstance(metrics, Metric | GroupwiseMetric | MetricSet):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"threshold_curve() takes a metric or a metric set, not {metrics!r}."
+        raise ArgumentError(msg)
+    if thresholds is None:
+        thresholds = [step / _STEPS for step in range(_STEPS + 1)]
+    elif not is_list(thresholds):
+        msg = f"threshold_curve() takes a list of thresholds, not {thresholds!r}."
+        raise ArgumentError(msg)
+    return ThresholdCurve(metrics if isinstance(metrics, MetricSet) else metric_set(metrics), tuple(thresholds))

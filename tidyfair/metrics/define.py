@@ -1,4 +1,4 @@
-"""How metrics are defined: from formulas over statistics, or from functions of arrays."""
+"""Definition of metrics: from formulas over statistics, or from functions of arrays."""
 
 from __future__ import annotations
 
@@ -45,6 +45,9 @@ __all__ = [
     "prob_metric",
 ]
 
+_FROM_CALL = {"labels", *WEIGHTS}
+"""Parameters of a function of arrays that the call fills in."""
+
 
 def class_metric(
     *,
@@ -66,12 +69,12 @@ def class_metric(
     returns: a number for each, or numerator and denominator.
 
     Args:
-        direction: Whether larger values are better.
+        direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.
         range: Smallest and largest possible value.
         over_levels: The formula has a multi-class form of its own: it sums over the labels itself, which are the last
             axis, as by `tp.sum(axis=-1)`.
         undefined_levels: Whether averages leave out labels without a value, or are null.
-        undefined: Why it has no value where it has none.
+        undefined: The reason, shown as the status, where it has no value.
         constant_average: The average over labels says nothing, as for shares that add up to 1; `"micro"` if only the
             pooled one does not.
         given: It reads the `count` of each label instead: of predictions in all rows (`"nothing"`) or in those of each
@@ -79,9 +82,12 @@ def class_metric(
         ordered_with: The option, and its value, with which the order of labels counts.
     """
     settings: dict[str, Any] = {
-        "over_levels": over_levels or given is not None, "undefined_levels": undefined_levels, "undefined": undefined,
-        "given": given, "ordered_with": ordered_with,
-    }  # fmt: skip
+        "over_levels": over_levels or given is not None,
+        "undefined_levels": undefined_levels,
+        "undefined": undefined,
+        "given": given,
+        "ordered_with": ordered_with,
+    }
 
     def define(function: Callable[..., Number | Rate]) -> Metric:
         return defined(function, "class", direction, range, settings, constant_average=constant_average)
@@ -111,26 +117,31 @@ def prob_metric(
     `false_alarms` …), which are polars expressions; or metrics of its module.
 
     Args:
-        direction: Whether larger values are better.
+        direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.
         range: Smallest and largest possible value.
         over_levels: The formula has a multi-class form of its own: it sums over the labels' rows itself.
-        undefined: Why it has no value where it has none.
+        undefined: The reason, shown as the status, where it has no value.
         average: The average over labels that it is, or is unless asked otherwise; the macro average if left out.
-        probabilities: Whether scores must lie between 0 and 1.
+        probabilities: True if scores must lie between 0 and 1.
         against: A function of two samples instead: those of a group and of the rest, or of two groups.
         truth: Whether such a function reads the truth.
         constant_average: The average over labels says nothing, as for probabilities that add up to 1; `"micro"` if
             only the pooled one does not.
-        counts: Which rows a group must have enough of.
+        counts: The rows that `min_n` and `min_share` count.
         error_of_bins: A formula of `hits` and `false_alarms` for how far off the metric can be when these are those of
             bins in which scores differ; without it the metric cannot be had with `score_bins=`.
         deviations: Formulas of its variance, and of the effective numbers with and without the event.
     """
     settings: dict[str, Any] = {
-        "over_levels": over_levels, "undefined": undefined, "average": average, "probabilities": probabilities,
-        "undefined_levels": "null", "counts": counts, "error_of_bins": error_of_bins,
+        "over_levels": over_levels,
+        "undefined": undefined,
+        "average": average,
+        "probabilities": probabilities,
+        "undefined_levels": "null",
+        "counts": counts,
+        "error_of_bins": error_of_bins,
         "deviations": deviations,
-    }  # fmt: skip
+    }
 
     def define(function: Callable[..., Any]) -> Metric:
         if against is not None:
@@ -156,9 +167,9 @@ def numeric_metric(
     a number for each group, rows are polars expressions.
 
     Args:
-        direction: Whether larger values are better.
+        direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.
         range: Smallest and largest possible value.
-        undefined: Why it has no value where it has none.
+        undefined: The reason, shown as the status, where it has no value.
         in_order_unless: The option without which the order of rows matters.
     """
     settings: dict[str, Any] = {"undefined": undefined, "in_order_unless": in_order_unless}
@@ -177,10 +188,10 @@ def array_metric(
     probabilities: bool = True,
     counts: Counts = "instances",
 ) -> Callable[[Callable[..., Any]], Metric]:
-    """Turn a function of two arrays, truth and scores, into a metric; it is asked group by group."""
+    """Turn a function of two arrays, truth and scores, into a metric; it is called group by group."""
+    settings = {"over_levels": over_levels, "probabilities": probabilities, "counts": counts}
 
     def define(function: Callable[..., Any]) -> Metric:
-        settings = {"over_levels": over_levels, "probabilities": probabilities, "counts": counts}
         return _arrayed(function, function.__name__, "prob", direction, range, settings)
 
     return define
@@ -199,22 +210,34 @@ def defined(
 ) -> Metric:
     """A metric from its formula, which is checked."""
     _check_ends(function, direction, range)
-    around: dict[str, Any] = getattr(function, "__globals__", {})
-    named = {key: around[key] for key in map(unprefixed, inspect.signature(function).parameters) if key in around}
-    known = {key: each.definition for key, each in named.items() if isinstance(each, Metric)}
-    statistics = {key: each for key, each in named.items() if isinstance(each, Statistic)} | dict(terms or {})
-    definition = Formula.of(function, kind, known, statistics, **settings)
-    if (function.__module__ or "").startswith("tidyfair."):
-        # ours are looked at by the tests, not at every import
-        return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
-    _check_formula(name or name_of(function), definition)
-    if definition.way == "rows":
-        _check_reads(name or name_of(function), definition)
+    formulas, statistics = _named_in_module(function)
+    definition = Formula.of(function, kind, formulas, statistics | dict(terms or {}), **settings)
+    # the formulas of the library are checked by its tests, not at every import
+    if not (function.__module__ or "").startswith("tidyfair."):
+        metric_name = name or name_of(function)
+        _check_formula(metric_name, definition)
+        if definition.way == "rows":
+            _check_reads(metric_name, definition)
     return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
 
 
+def _named_in_module(function: Callable[..., Any]) -> tuple[dict[str, Formula], dict[str, Statistic]]:
+    """The metrics and statistics of a function's module that its parameters name."""
+    module: dict[str, Any] = getattr(function, "__globals__", {})
+    formulas: dict[str, Formula] = {}
+    statistics: dict[str, Statistic] = {}
+    for parameter in inspect.signature(function).parameters:
+        name = unprefixed(parameter)
+        value = module.get(name)
+        if isinstance(value, Metric):
+            formulas[name] = value.definition
+        elif isinstance(value, Statistic):
+            statistics[name] = value
+    return formulas, statistics
+
+
 def _parameters(name: str, function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """What a user's function takes."""
+    """The parameters of a user's function."""
     try:
         return list(inspect.signature(function).parameters.values())
     except ValueError as error:
@@ -223,7 +246,7 @@ def _parameters(name: str, function: Callable[..., Any]) -> list[inspect.Paramet
 
 
 def _check_formula(name: str, definition: Formula) -> None:
-    """Refuse what is no formula."""
+    """Refuse a function that is not arithmetic on its parameters."""
     try:
         definition.check()
     except TidyfairError:
@@ -239,8 +262,8 @@ def _check_formula(name: str, definition: Formula) -> None:
 def _check_reads(name: str, definition: Formula) -> None:
     """Refuse a formula over rows that reads other columns than its parameters, or that does not aggregate them."""
     value, _ = definition.express(given=definition.needs)
-    strange = {*value.meta.root_names()} - {*definition.needs}
-    if strange or value.meta.has_multiple_outputs():
+    unknown = set(value.meta.root_names()) - set(definition.needs)
+    if unknown or value.meta.has_multiple_outputs():
         msg = f"{name}: a formula reads its parameters, {listed(definition.needs)}, and not {value}."
         raise ArgumentError(msg)
     if value.meta.is_length_preserving():
@@ -262,56 +285,66 @@ def _arrayed(
     if settings.get("against") and len(parameters) < 2:
         msg = f"{name}: a function of two samples takes two of them, not {inspect.signature(function)}."
         raise ArgumentError(msg)
-    given = {"labels", *WEIGHTS}
-    options = tuple(
-        (each.name, each.default)
-        for each in parameters
-        if each.kind is each.KEYWORD_ONLY and each.name not in given and each.default is not each.empty
-    )
+    options = tuple((parameter.name, parameter.default) for parameter in parameters if _is_option(parameter))
     definition = Formula(function, kind, "arrays", options=options, **settings)
     return Metric(name, definition, kind, direction, range)
 
 
+def _is_option(parameter: inspect.Parameter) -> bool:
+    """True for a keyword with a default that is not filled in by the call."""
+    return (
+        parameter.kind is parameter.KEYWORD_ONLY
+        and parameter.default is not parameter.empty
+        and parameter.name not in _FROM_CALL
+    )
+
+
 def _check_ends(function: object, direction: object, ends: object) -> None:
-    """Refuse directions and ranges that are none."""
+    """Refuse an unknown direction, and a range that is not two rising numbers."""
     one_of("direction", direction, DIRECTIONS)
     pair: list[Any] = list(cast("tuple[Any, ...]", ends)) if isinstance(ends, tuple | list) else []
-    numbers = len(pair) == 2 and all(isinstance(end, Real) for end in pair)
-    if not numbers or not pair[0] < pair[1]:
+    are_numbers = len(pair) == 2 and all(isinstance(end, Real) for end in pair)
+    if not are_numbers or not pair[0] < pair[1]:
         msg = f"{name_of(function)}: a range is its lower and its upper end, such as (0, 1), not {ends!r}."
         raise ArgumentError(msg)
 
 
-def _is_of_rows(made_of: Expr) -> bool:
-    """Whether an expression gives one value for each row, of what statistics read and nothing else."""
-    if made_of.meta.has_multiple_outputs() or not {*made_of.meta.root_names()} <= {"truth", "score", "estimate"}:
+def _is_of_rows(value: object) -> bool:
+    """True for an expression with one value for each row, made of truth, score or estimate."""
+    if not isinstance(value, pl.Expr) or value.meta.has_multiple_outputs():
         return False
-    return made_of.meta.is_length_preserving()
+    columns = set(value.meta.root_names())
+    return columns <= {"truth", "score", "estimate"} and value.meta.is_length_preserving()
 
 
-def _own_terms(made: str, kind: Kind, statistics: object) -> dict[str, Statistic]:
-    """The statistics of a user, checked."""
+def _own_terms(caller: str, kind: Kind, statistics: object) -> dict[str, Statistic]:
+    """The statistics of a user by their names, checked."""
     if not isinstance(statistics, Mapping):
-        msg = f"{made}: `statistics` maps names to functions of a row, not {statistics!r}."
+        msg = f"{caller}: `statistics` maps names to functions of a row, not {statistics!r}."
         raise ArgumentError(msg)
     terms: dict[str, Statistic] = {}
     for name, function in cast("Mapping[str, Any]", statistics).items():
-        if not isinstance(name, str) or not callable(cast("object", function)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            msg = f"{made}: `statistics` maps names to functions of a row, not {name!r} to {function!r}."
-            raise ArgumentError(msg)
-        if name in {*SUMS[kind], *ROW_COLUMNS[kind]}:
-            msg = f"{made}: {name!r} is a statistic already; give yours another name."
-            raise ArgumentError(msg)
-        if unprefixed(name) != name:
-            msg = f"{made}: {name!r} means {unprefixed(name)!r} of other groups; give the statistic another name."
-            raise ArgumentError(msg)
-        term = replace(statistic(function), alias=name)
-        made_of: Any = term.of(truth=pl.col("truth"), score=pl.col("score"), estimate=pl.col("estimate"))
-        if not isinstance(made_of, pl.Expr) or not _is_of_rows(made_of):
-            msg = f"{made}: the statistic {name!r} returns an expression for each row, not {made_of!r}."
-            raise ArgumentError(msg)
-        terms[name] = term
+        terms[name] = _own_term(caller, kind, name, function)
     return terms
+
+
+def _own_term(caller: str, kind: Kind, name: str, function: Callable[..., Expr]) -> Statistic:
+    """A statistic of a user, checked."""
+    if not isinstance(name, str) or not callable(cast("object", function)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"{caller}: `statistics` maps names to functions of a row, not {name!r} to {function!r}."
+        raise ArgumentError(msg)
+    if name in {*SUMS[kind], *ROW_COLUMNS[kind]}:
+        msg = f"{caller}: {name!r} is a statistic already; give yours another name."
+        raise ArgumentError(msg)
+    if unprefixed(name) != name:
+        msg = f"{caller}: {name!r} means {unprefixed(name)!r} of other groups; give the statistic another name."
+        raise ArgumentError(msg)
+    term = replace(statistic(function), alias=name)
+    value: Any = term.of(truth=pl.col("truth"), score=pl.col("score"), estimate=pl.col("estimate"))
+    if not _is_of_rows(value):
+        msg = f"{caller}: the statistic {name!r} returns an expression for each row, not {value!r}."
+        raise ArgumentError(msg)
+    return term
 
 
 def new_class_metric(
@@ -330,10 +363,10 @@ def new_class_metric(
             predicted labels such as scikit-learn's, with `sample_weight` if it takes weights: slow, because it is asked
             group by group. It sees 1 for the event (each label in turn) and 0 for the rest; with `over_levels`, all
             labels as they are.
-        name: What `.metric` says.
-        direction: Whether larger values are better.
+        name: The name in `.metric`.
+        direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.
         range: Smallest and largest possible value.
-        over_levels: Whether it reads all labels at once.
+        over_levels: True if it reads all labels at once.
 
     Raises:
         ArgumentError: For a function that is neither.
@@ -363,12 +396,12 @@ def new_prob_metric(
             polars expressions; it returns the same, or numerator and denominator: fast. Or a function of truth (1 for
             the event) and scores such as scikit-learn's, with `sample_weight` if it takes weights: slow, because it is
             asked group by group.
-        name: What `.metric` says.
-        direction: Whether larger values are better.
+        name: The name in `.metric`.
+        direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.
         range: Smallest and largest possible value.
         statistics: Quantities of a row that are summed, as polars expressions of `truth` (1 or 0) and `score`.
-        over_levels: Whether it reads all labels at once: labels, and one column of scores for each.
-        probabilities: Whether scores outside 0 to 1 are refused.
+        over_levels: True if it reads all labels at once: labels, and one column of scores for each.
+        probabilities: True if scores outside 0 to 1 are refused.
 
     >>> spread = new_prob_metric(
     ...     lambda gap, instances: (gap, instances), "spread", "minimize",
@@ -378,9 +411,10 @@ def new_prob_metric(
     0.25
     """
     settings = {
-        "over_levels": flag("over_levels", over_levels), "probabilities": flag("probabilities", probabilities),
+        "over_levels": flag("over_levels", over_levels),
+        "probabilities": flag("probabilities", probabilities),
         "undefined_levels": "null",
-    }  # fmt: skip
+    }
     return _new(fn, name, "prob", direction, range, settings, statistics)
 
 
@@ -397,11 +431,10 @@ def new_numeric_metric(
     Args:
         fn: A function of sums (see `numeric_metric`, and the names in `statistics`), which are numpy arrays, or of the
             rows of a group (`truth`, `estimate`, `weight`), which are polars expressions; it returns the same, or
-            numerator and denominator: fast. Or a
-            function of true and predicted numbers such as scikit-learn's, with `sample_weight` if it takes weights:
-            slow.
-        name: What `.metric` says.
-        direction: Whether larger values are better.
+            numerator and denominator: fast. Or a function of true and predicted numbers such as scikit-learn's, with
+            `sample_weight` if it takes weights: slow.
+        name: The name in `.metric`.
+        direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.
         range: Smallest and largest possible value.
         statistics: Quantities of a row that are summed, as polars expressions of `truth` and `estimate`.
 
@@ -425,45 +458,44 @@ def _new(
     statistics: Mapping[str, Callable[..., Expr]] | None = None,
 ) -> Metric:
     """A user's metric, fast where its parameters are statistics."""
-    made = f"new_{kind}_metric()"
-    _check_function(made, function, name)
-    terms = _own_terms(made, kind, {} if statistics is None else statistics)
-    parameters = _parameters(made, function)
+    caller = f"new_{kind}_metric()"
+    _check_function(caller, function, name)
+    terms = _own_terms(caller, kind, {} if statistics is None else statistics)
+    parameters = _parameters(caller, function)
     required = [parameter for parameter in parameters if parameter.default is parameter.empty]
-    asked = {parameter.name for parameter in required if parameter.kind is not parameter.KEYWORD_ONLY}
+    names = {parameter.name for parameter in required if parameter.kind is not parameter.KEYWORD_ONLY}
     vocabulary = {*SUMS[kind], *ROW_COLUMNS[kind], *terms}
-    # scores have a truth in arrays only; there `score` is one of the two
-    of_scores_in_arrays = kind == "prob" and "truth" in asked
-    if asked & vocabulary and not of_scores_in_arrays:
+    # a formula of scores does not read the truth, so these parameters are two arrays
+    of_scores_in_arrays = kind == "prob" and "truth" in names
+    if names & vocabulary and not of_scores_in_arrays:
         try:
             return defined(function, kind, direction, range, settings, name=name, terms=terms)
         except Exception:
             # `truth` and `estimate` may be arrays as well as columns
-            if kind != "numeric" or not asked <= {*ROW_COLUMNS[kind]}:
+            if kind != "numeric" or not names <= set(ROW_COLUMNS[kind]):
                 raise
-    _check_two_arrays(made, parameters)
+    _check_two_arrays(caller, parameters)
     return _arrayed(function, name, kind, direction, range, settings)
 
 
-def _check_function(made: str, function: object, name: object) -> None:
-    """Refuse what is no function, or has no name in words."""
+def _check_function(caller: str, function: object, name: object) -> None:
+    """Refuse metrics and other objects that are no function, and a name that is no text."""
     if not callable(function) or isinstance(function, Metric | GroupwiseMetric | GroupwiseFactory | MetricSet):
         way_out = " Compare its groups with `new_groupwise_metric`." if isinstance(function, Metric) else ""
-        msg = f"{made} takes a function, not {function!r}.{way_out}"
+        msg = f"{caller} takes a function, not {function!r}.{way_out}"
         raise ArgumentError(msg)
     if not isinstance(name, str) or not name:
-        msg = f"{made} gives a metric a name in words, not {name!r}."
+        msg = f"{caller} gives a metric a name in words, not {name!r}."
         raise ArgumentError(msg)
 
 
-def _check_two_arrays(made: str, parameters: list[inspect.Parameter]) -> None:
+def _check_two_arrays(caller: str, parameters: list[inspect.Parameter]) -> None:
     """Refuse parameters that do not take two arrays, truth and prediction."""
     positional = [parameter for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
     if any(parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD} for parameter in positional):
         return
-    given = {*WEIGHTS, "labels"}
     required = [parameter for parameter in parameters if parameter.default is parameter.empty]
-    names = [parameter.name for parameter in required if parameter.name not in given]
+    names = [parameter.name for parameter in required if parameter.name not in _FROM_CALL]
     if len(positional) < 2 or len(names) > 2:
-        msg = f"{made}: a function of arrays takes two of them, the truth and what is predicted, not {listed(names)}."
+        msg = f"{caller}: a function of arrays takes two of them, the truth and what is predicted, not {listed(names)}."
         raise ArgumentError(msg)

@@ -1,4 +1,4 @@
-"""How far labels depend on groups: independence, separation and sufficiency, for any number of labels.
+"""Dependence of labels on groups: independence, separation and sufficiency, for any number of labels.
 
 `count` is the weight of a label among the labels of a group, `overall_count` that among all groups together.
 """
@@ -39,18 +39,20 @@ def _total_variation(own: Number, other: Number) -> Number:
 
 
 def _wasserstein(own: Number, other: Number) -> Number:
-    """How far labels must move on average, each one step from the next."""
+    """The mean distance that labels must move, with a step of 1 between neighbours."""
     return np.abs(own.cumsum(axis=-1) - other.cumsum(axis=-1)).sum(axis=-1)
 
 
 _DISTANCES = {
-    "kl": _divergence, "total_variation": _total_variation, "jensen_shannon": _jensen_shannon,
+    "kl": _divergence,
+    "total_variation": _total_variation,
+    "jensen_shannon": _jensen_shannon,
     "wasserstein": _wasserstein,
-}  # fmt: skip
+}
 
 
 def _distance(count: Number, overall_count: Number, distance: str) -> Number:
-    """The distance of two distributions, null where one of them is of nobody."""
+    """The distance of two distributions, null where one of them is empty."""
     if distance not in _DISTANCES:
         raise ArgumentError.unknown("distance", distance, _DISTANCES)
     total, total_of_all = count.sum(axis=-1, keepdims=True), overall_count.sum(axis=-1, keepdims=True)
@@ -60,7 +62,7 @@ def _distance(count: Number, overall_count: Number, distance: str) -> Number:
 
 @class_metric(direction="minimize", range=(0, math.inf), given="nothing", ordered_with=_IN_STEPS)
 def distance_to_all(count: Number, overall_count: Number, *, distance: _Distance = "kl") -> Number:
-    """How far the predictions of a group are from those of all: 0 for all groups is independence.
+    """Distance of the predictions of a group from those of all: 0 for all groups is independence.
 
     `distance` is `"kl"` (Kullback-Leibler, in nats), `"total_variation"` (0 to 1, for labels without an order),
     `"jensen_shannon"` (0 to ln 2) or `"wasserstein"` (in steps between labels, whose order counts). Null without
@@ -75,7 +77,7 @@ def distance_to_all(count: Number, overall_count: Number, *, distance: _Distance
 
 @class_metric(direction="minimize", range=(0, math.inf), given="truth", ordered_with=_IN_STEPS)
 def distance_given_truth(count: Number, overall_count: Number, *, distance: _Distance = "kl") -> Number:
-    """How far the predictions of a group are from those of all among the rows of a true label.
+    """Distance of the predictions of a group from those of all among the rows of a true label.
 
     0 for all groups and true labels is separation (equalized odds). `distance` is that of `distance_to_all`; null for a
     true label that a group does not have.
@@ -88,7 +90,7 @@ def distance_given_truth(count: Number, overall_count: Number, *, distance: _Dis
 
 @class_metric(direction="minimize", range=(0, math.inf), given="estimate", ordered_with=_IN_STEPS)
 def distance_given_estimate(count: Number, overall_count: Number, *, distance: _Distance = "kl") -> Number:
-    """How far the true labels of a group are from those of all among the rows of a predicted label.
+    """Distance of the true labels of a group from those of all among the rows of a predicted label.
 
     0 for all groups and predictions is sufficiency (predictive parity for each label). `distance` is that of
     `distance_to_all`; null for a label that a group is never given.

@@ -1,4 +1,4 @@
-"""What a group and the others have between them: distances of their scores, areas between their ROC curves.
+"""Distances between a group and the others: of their scores, and areas between their ROC curves.
 
 A metric is a function of two samples, those of a group and of the others, each with `truth` (whether a row has the
 event), `score` and `weight` (or None). It is null where there is no other group.
@@ -49,15 +49,15 @@ def _weights(sample: Sample) -> Floats:
 
 
 def _size(weight: Floats) -> float:
-    """As many rows of equal weight are worth the same (Kish, 1965)."""
+    """The effective number of rows: as many of equal weight are worth the same (Kish, 1965)."""
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
 def _shares(one: Sample, other: Sample) -> tuple[Floats, Floats, Floats, Floats]:
     """The distinct scores, and the shares of each sample, and of both together, at or below them."""
-    values, place = np.unique(np.concatenate([one.score, other.score]), return_inverse=True)
-    first = np.bincount(place[: len(one.score)], _weights(one), len(values))
-    second = np.bincount(place[len(one.score) :], _weights(other), len(values))
+    values, index = np.unique(np.concatenate([one.score, other.score]), return_inverse=True)
+    first = np.bincount(index[: len(one.score)], _weights(one), len(values))
+    second = np.bincount(index[len(one.score) :], _weights(other), len(values))
     both = np.cumsum(first + second)
     return values, np.cumsum(first) / first.sum(), np.cumsum(second) / second.sum(), both / both[-1]
 
@@ -216,8 +216,8 @@ def area_between_roc_curves_if_equal(one: Sample, other: Sample) -> float:
     By the normal approximation along the ROC curve of both together: √(2/π) of the standard error of the distance
     between the curves across it. Null where a group has one class only.
 
-    >>> told = {"truth": [1, 0], "score": [0.8, 0.2]}
-    >>> area_between_roc_curves_if_equal.formula(one=told, other=told)
+    >>> sample = {"truth": [1, 0], "score": [0.8, 0.2]}
+    >>> area_between_roc_curves_if_equal.formula(one=sample, other=sample)
     0.0
     """
     truth, score = np.concatenate([one.truth, other.truth]), np.concatenate([one.score, other.score])
@@ -245,8 +245,8 @@ def _variance(share: Floats, length: Floats, at: Floats) -> Floats:
 def area_between_roc_curves_debiased(one: Sample, other: Sample) -> float:
     """The area less what chance makes of equal curves; about 0 or below is no evidence of a difference.
 
-    >>> told = {"truth": [1, 0], "score": [0.8, 0.2]}
-    >>> area_between_roc_curves_debiased.formula(one=told, other=told)
+    >>> sample = {"truth": [1, 0], "score": [0.8, 0.2]}
+    >>> area_between_roc_curves_debiased.formula(one=sample, other=sample)
     0.0
     """
     return _of(area_between_roc_curves, one, other) - _of(area_between_roc_curves_if_equal, one, other)
@@ -264,7 +264,7 @@ def _auc(hits: Sample, false_alarms: Sample) -> float:
 
 @prob_metric(probabilities=False, against="rest")
 def background_positive_auc(one: Sample, other: Sample) -> float:
-    """BPSN AUC (Borkan et al., 2019): how well events in the rest are told from non-events in the group.
+    """BPSN AUC (Borkan et al., 2019): how well events in the rest are ranked above non-events in the group.
 
     Null where there are none of either.
 
@@ -277,7 +277,7 @@ def background_positive_auc(one: Sample, other: Sample) -> float:
 
 @prob_metric(probabilities=False, against="rest")
 def background_negative_auc(one: Sample, other: Sample) -> float:
-    """BNSP AUC (Borkan et al., 2019): how well events in the group are told from non-events in the rest.
+    """BNSP AUC (Borkan et al., 2019): how well events in the group are ranked above non-events in the rest.
 
     Null where there are none of either.
 

@@ -34,13 +34,13 @@ def consistency(features: Iterable[ColumnLike], *, n_neighbors: int = 5, name: s
     """Make a metric of whether similar people get the same label: 1 if all do, less where neighbours differ.
 
     It is the mean, over rows, of the share of the `n_neighbors` nearest rows by `features`, the row itself among them,
-    that have the same predicted label; what is equally far away shares the places that are left, so that the order of
-    rows does not matter. Neighbours are sought within each outer group. Null where that has fewer rows.
+    that have the same predicted label; rows at equal distance share the ranks that are left, so that the order of rows
+    does not matter. Neighbours are sought within each outer group. Null where that has fewer rows.
 
     Args:
         features: Columns of numbers. Distances are Euclidean: bring them to one scale first.
-        n_neighbors: How many neighbours there are.
-        name: What `.metric` says.
+        n_neighbors: The number of neighbours.
+        name: The name in `.metric`.
 
     Raises:
         ArgumentError: If features or number are none, or scipy is not installed.

@@ -172,8 +172,8 @@ def classification_cost(
                 msg = f"classification_cost: `costs` names {unknown[0]!r}, but the labels are {listed(labels)}."
                 raise ArgumentError(msg)
             table[labels.index(pair[0]), labels.index(pair[1])] = cost
-    place = np.array([labels.index(label) for label in truth.tolist()])
-    return float(np.average((table[place] * score).sum(axis=1), weights=weight))
+    indices = np.array([labels.index(label) for label in truth.tolist()])
+    return float(np.average((table[indices] * score).sum(axis=1), weights=weight))
 
 
 def _pairs(costs: Any) -> dict[tuple[Any, Any], float]:
@@ -210,30 +210,31 @@ def _half_undecided_pairs(hits: Expr, false_alarms: Expr) -> ExprRate:
 
 def _undecided_precision(hits: Expr, false_alarms: Expr) -> ExprRate:
     """Mean over hits of how far precision can go within their bin: with all false alarms first, or with none."""
-    found, selected = hits.cum_sum(), hits.cum_sum() + false_alarms.cum_sum()
-    highest = found / (selected - false_alarms)
-    lowest = pl.when(selected > hits).then((found - hits) / (selected - hits)).otherwise(1.0)
+    true_positives = hits.cum_sum()
+    selected = true_positives + false_alarms.cum_sum()
+    highest = true_positives / (selected - false_alarms)
+    lowest = pl.when(selected > hits).then((true_positives - hits) / (selected - hits)).otherwise(1.0)
     # a bin without hits has no precision in doubt
     return pl.when(hits > 0).then(hits * (highest - lowest)).otherwise(0.0).sum(), hits.sum()
 
 
-# How sure an area is
+# Variance of an area
 
 
 def _delong(hits: Expr, false_alarms: Expr, hit_squares: Expr, false_alarm_squares: Expr) -> Expr:
-    """Variance of the area under the ROC curve (DeLong et al., 1988): of the places of each class in the other."""
+    """Variance of the area under the ROC curve (DeLong et al., 1988), from the ranks of each class in the other."""
     events, others = hits.sum(), false_alarms.sum()
     above = 1 - (false_alarms.cum_sum() - false_alarms / 2) / others
     below = (hits.cum_sum() - hits / 2) / events
     area = (false_alarms * below).sum() / others
-    parts = [
-        (squares * (place - area) ** 2).sum() / total**2 * size / (size - 1)
-        for squares, place, total, size in (
-            (hit_squares, above, events, events**2 / hit_squares.sum()),
-            (false_alarm_squares, below, others, others**2 / false_alarm_squares.sum()),
-        )
-    ]
-    return parts[0] + parts[1]
+    of_events = _variance_of_mean(above, area, events, hit_squares)
+    return of_events + _variance_of_mean(below, area, others, false_alarm_squares)
+
+
+def _variance_of_mean(ranks: Expr, mean: Expr, total: Expr, squares: Expr) -> Expr:
+    """Variance of a weighted mean, by the effective number of rows."""
+    size = total**2 / squares.sum()
+    return (squares * (ranks - mean) ** 2).sum() / total**2 * size / (size - 1)
 
 
 def _effective_events(hits: Expr, hit_squares: Expr) -> Expr:
@@ -300,7 +301,7 @@ def roc_aunp(roc_auc: Expr) -> Expr:
     error_of_bins=_undecided_pairs,
 )
 def gain_capture(roc_auc: Expr) -> Expr:
-    """How much of the possible gain over chance the order captures: 2 AUC - 1, the Gini coefficient of a classifier.
+    """Share of the possible gain over chance that the order captures: 2 AUC - 1, the Gini coefficient of a classifier.
 
     Null with one class only.
 
@@ -457,13 +458,13 @@ Edges = Literal["common", "own"]
 
 
 def check_bins(name: str, bins: object, binning: object) -> None:
-    """Refuse what is no number of bins, or no way to make them."""
+    """Refuse an impossible number of bins, and an unknown binning."""
     whole("bins", bins, 1, _MOST_BINS, of=name)
     one_of("binning", binning, ["width", "count"])
 
 
 def bin_of(share: Expr, bins: int, binning: Binning) -> Expr:
-    """The place of the bin of a score, from the score (`"width"`) or the share of those at or below it (`"count"`).
+    """The index of the bin of a score, from the score (`"width"`) or the share of those at or below it (`"count"`).
 
     That share ends its bin, so that equal scores stay together; a score on an inner edge belongs to the bin above it.
     """
@@ -482,8 +483,8 @@ def _in_bins(
         share = place if edges == "common" else weight.cum_sum(reverse=True) / weight.sum()
     else:
         share = score if edges == "common" else (score - score.min()) / (score.max() - score.min())
-    number = bin_of(share, bins, binning)
-    return [values.filter(number == each).sum() for each in range(bins)]
+    index = bin_of(share, bins, binning)
+    return [values.filter(index == number).sum() for number in range(bins)]
 
 
 @prob_metric(direction="minimize")
@@ -501,7 +502,7 @@ def expected_calibration_error(
     """
     weight = hits + false_alarms
     gaps = _in_bins(hits - score * weight, weight, score, place, bins=bins, binning=binning, edges=edges)
-    return pl.sum_horizontal(each.abs() for each in gaps), weight.sum()
+    return pl.sum_horizontal(gap.abs() for gap in gaps), weight.sum()
 
 
 @prob_metric(direction="minimize")
@@ -530,7 +531,7 @@ def expected_calibration_error_if_calibrated(
     """
     weight, variance = hits + false_alarms, score * (1 - score) * (hit_squares + false_alarm_squares)
     variances = _in_bins(variance, weight, score, place, bins=bins, binning=binning, edges=edges)
-    return math.sqrt(2 / math.pi) * pl.sum_horizontal(each.sqrt() for each in variances), weight.sum()
+    return math.sqrt(2 / math.pi) * pl.sum_horizontal(bin_variance.sqrt() for bin_variance in variances), weight.sum()
 
 
 @prob_metric(direction="minimize", range=(-1, 1))

@@ -114,13 +114,13 @@ def pinball(truth: Expr, estimate: Expr, *, quantile: float = 0.5) -> Expr:
 
 @statistic
 def overestimate(truth: Expr, estimate: Expr) -> Expr:
-    """How far the estimate lies above the truth."""
+    """The distance of the estimate above the truth, 0 if it is below."""
     return (estimate - truth).clip(lower_bound=0)
 
 
 @statistic
 def underestimate(truth: Expr, estimate: Expr) -> Expr:
-    """How far the estimate lies below the truth."""
+    """The distance of the estimate below the truth, 0 if it is above."""
     return (truth - estimate).clip(lower_bound=0)
 
 
@@ -208,7 +208,7 @@ def msd(error: Number, instances: Number) -> Rate:
 
 @numeric_metric(direction="zero", range=(-math.inf, math.inf))
 def residual_bias(error: Number, instances: Number) -> Rate:
-    """How far estimates lie above the truth on average, in its units: the negative of `msd`; null without rows.
+    """Mean distance of estimates above the truth, in its units: the negative of `msd`; null without rows.
 
     >>> residual_bias.formula(error=-2, instances=4)
     0.5
@@ -476,7 +476,7 @@ def iic(
 
 @numeric_metric(direction="maximize", range=(-1, 1), undefined=Status.CONSTANT)
 def gini_coef(truth: Expr, estimate: Expr, weight: Expr) -> ExprRate:
-    """How well the order of estimates concentrates the truth, over how well its own order does; null where constant.
+    """Concentration of the truth by the order of estimates, over that by its own order; null where constant.
 
     >>> gini_coef.formula(truth=[1, 2, 3], estimate=[0.1, 0.2, 0.3], weight=[1, 1, 1])
     1.0

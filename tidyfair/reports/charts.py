@@ -1,6 +1,6 @@
-"""Tables of plain columns as charts of altair: dots, strips, lines, heat maps, two models side by side.
+"""Charts of altair from tables of plain columns: dots, strips, lines, heat maps, two models side by side.
 
-Columns have names of ours, so that no name of the user becomes a path or an expression of Vega. Texts are visible and
+Columns have internal names, so that no name of the user becomes a path or an expression of Vega. Texts are visible and
 open no tag: what draws a picture ends at a control character that XML forbids, and notebooks get a chart as part of a
 script.
 """
@@ -27,12 +27,12 @@ _HALF = 210
 """The width and the height of panels of which two stand side by side."""
 _LETTERS = 200
 _NAMED = 2
-"""How many a title names."""
+"""The number of metrics or features that a title names."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart without its title, and what it says in words."""
+    """A chart without its title, its description in words, and its notes."""
 
     chart: Any
     title: str
@@ -40,7 +40,7 @@ class Picture:
     notes: tuple[str, ...] = ()
 
     def finished(self, title: str | None) -> Any:
-        """The chart with its title, and its words for those who do not see it."""
+        """The chart with its title, and its description for those who do not see it."""
         text, alt = _short(without_tags(title or self.title)), without_tags(self.alt)
         notes = [_short(without_tags(note)) for note in self.notes]
         chart = self.chart.properties(
@@ -52,11 +52,11 @@ class Picture:
 def dots(table: pl.DataFrame, title: str, notes: list[tuple[bool, str]], *, shares: bool = False) -> Picture:
     """A dot for each row, with its interval, a dashed limit, and what is expected behind it.
 
-    Columns: `panel`, `what`, `estimate`; where they are there `lower` and `upper`, `limit`, `expected_lower` and
-    `expected_upper`, `verdict`, and `why` there is no value.
+    Columns: `panel`, `what`, `estimate`; optional are `lower` and `upper`, `limit`, `expected_lower` and
+    `expected_upper`, `verdict`, and `why` there is no value. Notes are shown if their first part is true.
     """
     alt = altair()
-    table = told_apart(drawable(table), "what", "panel")
+    table = unique_names(drawable(table), "what", "panel")
     scale = alt.Scale(domain=[0, 1]) if shares else alt.Scale(zero=False, nice=True)
     base = alt.Chart(table).encode(y=_rows_of(alt))
     layers: list[Any] = []
@@ -66,14 +66,7 @@ def dots(table: pl.DataFrame, title: str, notes: list[tuple[bool, str]], *, shar
     if "limit" in table.columns:
         tick = base.mark_tick(color=GREY, thickness=2, size=_ROW - 4, strokeDash=[3, 2])
         layers.append(tick.encode(x=alt.X("limit:Q", scale=scale, title=None)))
-    marks: dict[str, Any] = {"color": alt.value(COLOURS[0]), "shape": alt.value("circle")}
-    if "verdict" in table.columns:
-        scales = (alt.Scale(domain=list(_VERDICTS), range=list(each)) for each in zip(*_VERDICTS.values(), strict=True))
-        colour, shape = (
-            channel("verdict:N", title="verdict", scale=each)
-            for channel, each in zip((alt.Color, alt.Shape), scales, strict=True)
-        )
-        marks = {"color": colour, "shape": shape}
+    marks = _marks(alt, table)
     if "lower" in table.columns:
         rule = base.mark_rule(size=2).encode(color=marks["color"])
         layers.append(rule.encode(x=alt.X("lower:Q", scale=scale, title=None), x2="upper:Q"))
@@ -82,9 +75,22 @@ def dots(table: pl.DataFrame, title: str, notes: list[tuple[bool, str]], *, shar
     if "why" in table.columns:
         reason = base.mark_text(align="left", color=GREY, fontStyle="italic")
         layers.append(reason.encode(x=alt.value(4), text="why:N"))
-    said = tuple(text for there, text in notes if there)
     chart = _facetted(alt, alt.layer(*layers), table)
-    return Picture(chart, title, told(table, "estimate", "what"), ("; ".join(said),) if said else ())
+    shown = "; ".join(note for is_shown, note in notes if is_shown)
+    return Picture(chart, title, described(table, "estimate", "what"), (shown,) if shown else ())
+
+
+def _marks(alt: Any, table: pl.DataFrame) -> dict[str, Any]:
+    """The colour and the shape of dots, by their verdicts where there are any."""
+    if "verdict" not in table.columns:
+        return {"color": alt.value(COLOURS[0]), "shape": alt.value("circle")}
+    verdicts = list(_VERDICTS)
+    colours = alt.Scale(domain=verdicts, range=[colour for colour, _ in _VERDICTS.values()])
+    shapes = alt.Scale(domain=verdicts, range=[shape for _, shape in _VERDICTS.values()])
+    return {
+        "color": alt.Color("verdict:N", title="verdict", scale=colours),
+        "shape": alt.Shape("verdict:N", title="verdict", scale=shapes),
+    }
 
 
 def strips(table: pl.DataFrame, title: str) -> Picture:
@@ -104,13 +110,13 @@ def strips(table: pl.DataFrame, title: str) -> Picture:
         without = "; none of disparities, to each of which chance adds" if table["mean"].has_nulls() else ""
         notes.append(f"dot: the mean of those that have a value{without}")
     chart = _facetted(alt, alt.layer(*layers), table)
-    return Picture(chart, title, told(table, "estimate", "what"), ("; ".join(notes),))
+    return Picture(chart, title, described(table, "estimate", "what"), ("; ".join(notes),))
 
 
 def lines(
     table: pl.DataFrame, x: str, y: str, title: str, *notes: str, diagonal: str | None = None, at: float | None = None
 ) -> Picture:
-    """A line for each series, in a panel each where there are more than can be told apart.
+    """A line for each series, in panels of their own where there are more than colours.
 
     Columns: `panel`, `series`, `x`, `y`, and the `rows` of points where they are of several.
     """
@@ -122,9 +128,7 @@ def lines(
         both = pl.format("{}: {}", "series", "panel") if several else pl.col("series")
         table = table.with_columns(both.alias("panel"), pl.lit("").alias("series"))
     data = table.with_row_index("order")
-    base = alt.Chart(data).encode(
-        x=alt.X("x:Q", title=x), y=alt.Y("y:Q", title=y), tooltip=_tooltip(alt, table)
-    )  # fmt: skip
+    base = alt.Chart(data).encode(x=alt.X("x:Q", title=x), y=alt.Y("y:Q", title=y), tooltip=_tooltip(alt, table))
     if table["series"].n_unique() > 1:
         base = base.encode(color=_colour(alt, "series", table))
     layers: list[Any] = [base.mark_line(strokeWidth=2).encode(order="order:Q")]
@@ -140,20 +144,21 @@ def lines(
         layers.insert(0, mark.encode(x=alt.datum(at)))
         notes = (f"dashed: {at:g}", *notes)
     chart = _facetted(alt, alt.layer(*layers), table, height=_HALF)
-    return Picture(chart, title, told(table, "y", "series"), notes)
+    return Picture(chart, title, described(table, "y", "series"), notes)
 
 
 def heat_map(table: pl.DataFrame, title: str, row: str, column: str) -> Picture:
-    """Two features crossed, each cell with its value.
+    """Two features crossed, a value in a cell.
 
     Columns: `panel`, `row`, `column`, `estimate` and `rows`.
     """
     alt = altair()
-    table = told_apart(drawable(table), "row", "panel", "column")
+    table = unique_names(drawable(table), "row", "panel", "column")
     base = alt.Chart(table).encode(
         x=alt.X("column:N", title=_short(without_tags(column)), sort=None, axis=alt.Axis(labelAngle=0, orient="top")),
-        y=alt.Y("row:N", title=_short(without_tags(row)), sort=None), tooltip=_tooltip(alt, table),
-    )  # fmt: skip
+        y=alt.Y("row:N", title=_short(without_tags(row)), sort=None),
+        tooltip=_tooltip(alt, table),
+    )
     finite = table.filter(pl.col("estimate").is_finite())
     ends = (pl.col("estimate").min() + pl.col("estimate").max()).fill_null(0)
     middle = float(finite.select(ends).item()) / 2
@@ -165,7 +170,7 @@ def heat_map(table: pl.DataFrame, title: str, row: str, column: str) -> Picture:
         color=alt.condition(f"datum.estimate > {middle}", alt.value("white"), alt.value("black")),
     )
     chart = _facetted(alt, alt.layer(cells, texts), table, height=40 * table["row"].n_unique())
-    return Picture(chart, title, told(table, "estimate", "row", "column"))
+    return Picture(chart, title, described(table, "estimate", "row", "column"))
 
 
 def side_by_side(table: pl.DataFrame, title: str, names: tuple[str, str]) -> Picture:
@@ -175,33 +180,40 @@ def side_by_side(table: pl.DataFrame, title: str, names: tuple[str, str]) -> Pic
     """
     alt = altair()
     _check_size(table)
-    table = told_apart(drawable(table), "what", "panel")
-    each = table.unpivot(["one", "other"], index=["panel", "what"], variable_name="model", value_name="estimate")
-    each = each.with_columns(pl.col("model").replace_strict({"one": names[0], "other": names[1]}))
-    scale = alt.Scale(zero=False, nice=True)
-    parts = list[Any]()
+    table = unique_names(drawable(table), "what", "panel")
+    models = table.unpivot(["one", "other"], index=["panel", "what"], variable_name="model", value_name="estimate")
+    models = models.with_columns(pl.col("model").replace_strict({"one": names[0], "other": names[1]}))
+    size = {"width": _HALF, "height": alt.Step(_ROW)}
+    panels: list[Any] = []
     for panel in table["panel"].unique(maintain_order=True):
-        values, changes = (some.filter(panel=panel).drop("panel") for some in (each, table))
-        both = alt.Chart(values).encode(x=alt.X("estimate:Q", title=None, scale=scale), y=_rows_of(alt))
-        points = both.mark_point(filled=True, size=80, opacity=1).encode(
-            color=_colour(alt, "model", values), tooltip=_tooltip(alt, values),
-            shape=alt.Shape("model:N", title=None, sort=None, scale=alt.Scale(domain=list(names))),
-        )  # fmt: skip
-        left = alt.layer(both.mark_line(color=GREY).encode(detail="what:N"), points)
-        beside = alt.Chart(changes).encode(y=alt.Y("what:N", sort=None, axis=None))
-        right = alt.layer(
-            beside.mark_rule(color=GREY, strokeDash=[3, 2]).encode(x=alt.datum(0)),
-            beside.mark_rule(size=2, color=COLOURS[2]).encode(x=alt.X("lower:Q", title=None), x2="upper:Q"),
-            beside.mark_point(filled=True, size=80, opacity=1, color=COLOURS[2]).encode(
-                x=alt.X("change:Q", title=None), tooltip=_tooltip(alt, changes)
-            ),
-        )
-        size = {"width": _HALF, "height": alt.Step(_ROW)}
-        titled = ({"text": text, "anchor": "start"} for text in (panel, "change"))
-        sides = zip((left, right), titled, strict=True)
-        parts.append(alt.hconcat(*(side.properties(title=title, **size) for side, title in sides)))
+        values = _values_of_models(alt, models.filter(panel=panel).drop("panel"), names)
+        changes = _changes(alt, table.filter(panel=panel).drop("panel"))
+        left = values.properties(title={"text": panel, "anchor": "start"}, **size)
+        right = changes.properties(title={"text": "change", "anchor": "start"}, **size)
+        panels.append(alt.hconcat(left, right))
     notes = (f"change: {names[1]} less {names[0]}, with its interval",)
-    return Picture(alt.vconcat(*parts), title, told(table, "change", "what"), notes)
+    return Picture(alt.vconcat(*panels), title, described(table, "change", "what"), notes)
+
+
+def _values_of_models(alt: Any, values: pl.DataFrame, names: tuple[str, str]) -> Any:
+    """The values of two models as points joined by a line."""
+    x = alt.X("estimate:Q", title=None, scale=alt.Scale(zero=False, nice=True))
+    base = alt.Chart(values).encode(x=x, y=_rows_of(alt))
+    points = base.mark_point(filled=True, size=80, opacity=1).encode(
+        color=_colour(alt, "model", values),
+        tooltip=_tooltip(alt, values),
+        shape=alt.Shape("model:N", title=None, sort=None, scale=alt.Scale(domain=list(names))),
+    )
+    return alt.layer(base.mark_line(color=GREY).encode(detail="what:N"), points)
+
+
+def _changes(alt: Any, changes: pl.DataFrame) -> Any:
+    """Changes between two models with their intervals, and a line at no change."""
+    base = alt.Chart(changes).encode(y=alt.Y("what:N", sort=None, axis=None))
+    zero = base.mark_rule(color=GREY, strokeDash=[3, 2]).encode(x=alt.datum(0))
+    interval = base.mark_rule(size=2, color=COLOURS[2]).encode(x=alt.X("lower:Q", title=None), x2="upper:Q")
+    points = base.mark_point(filled=True, size=80, opacity=1, color=COLOURS[2])
+    return alt.layer(zero, interval, points.encode(x=alt.X("change:Q", title=None), tooltip=_tooltip(alt, changes)))
 
 
 def _facetted(alt: Any, layers: Any, table: pl.DataFrame, height: int | None = None) -> Any:
@@ -221,7 +233,7 @@ def _facetted(alt: Any, layers: Any, table: pl.DataFrame, height: int | None = N
 
 
 def _check_size(table: pl.DataFrame) -> None:
-    """Refuse what nobody could read."""
+    """Refuse a chart that is too large to be read."""
     sizes = {"points": (len(table), MOST_POINTS), "panels": (table["panel"].n_unique(), MOST_PANELS)}
     for what, (size, most) in sizes.items():
         if size > most:
@@ -230,20 +242,20 @@ def _check_size(table: pl.DataFrame) -> None:
 
 
 def drawable(table: pl.DataFrame) -> pl.DataFrame:
-    """A table whose texts a picture can hold."""
+    """A table whose texts are visible, short, and open no tag."""
     return visible_texts(table, lambda text: _short(without_tags(text)))
 
 
 def _short(text: str) -> str:
-    """A text without its middle where it is so long that a picture would be made of nothing else."""
+    """A text without its middle, if it is too long for a chart."""
     half = _LETTERS // 2
     return text if len(text) <= _LETTERS else f"{text[:half]}\N{HORIZONTAL ELLIPSIS}{text[-half:]}"
 
 
-def told_apart(table: pl.DataFrame, name: str, *within: str) -> pl.DataFrame:
-    """What reads alike under names of their own: it is not one."""
-    again = pl.int_range(pl.len()).over(*within, name)
-    return table.with_columns(pl.when(again > 0).then(pl.format("{} [{}]", name, again + 1)).otherwise(name))
+def unique_names(table: pl.DataFrame, name: str, *within: str) -> pl.DataFrame:
+    """A table in which equal texts of a column are numbered, so that different rows stay different."""
+    repeats = pl.int_range(pl.len()).over(*within, name)
+    return table.with_columns(pl.when(repeats > 0).then(pl.format("{} [{}]", name, repeats + 1)).otherwise(name))
 
 
 def _rows_of(alt: Any) -> Any:
@@ -256,36 +268,41 @@ def _colour(alt: Any, name: str, table: pl.DataFrame) -> Any:
 
 
 def _tooltip(alt: Any, table: pl.DataFrame) -> list[Any]:
-    """All that is known of a row."""
-    hidden = {"panel"} if "panel" in table.columns and table["panel"].n_unique() == 1 else set[str]()
-    return [
-        alt.Tooltip(f"{name}:Q", format=",.4~r") if dtype.is_numeric() else alt.Tooltip(f"{name}:N")
-        for name, dtype in table.schema.items() if name not in hidden
-    ]  # fmt: skip
+    """All columns of a row."""
+    tooltip: list[Any] = []
+    for name, dtype in table.schema.items():
+        if name == "panel" and table["panel"].n_unique() == 1:
+            continue
+        field = alt.Tooltip(f"{name}:Q", format=",.4~r") if dtype.is_numeric() else alt.Tooltip(f"{name}:N")
+        tooltip.append(field)
+    return tooltip
 
 
 def named(names: pl.Series) -> str:
-    """What there is, as a title."""
+    """The distinct names, as a title: the first ones, and how many more there are."""
     values = names.unique(maintain_order=True).to_list()
-    more = [f"and {len(values) - _NAMED} more"] if len(values) > _NAMED else []
-    return " ".join([", ".join(values[:_NAMED]), *more])
+    title = ", ".join(values[:_NAMED])
+    return f"{title} and {len(values) - _NAMED} more" if len(values) > _NAMED else title
 
 
-def told(table: pl.DataFrame, value: str, *about: str) -> str:
+def described(table: pl.DataFrame, value: str, *keys: str) -> str:
     """A chart in words, for those who do not see it."""
-    known = table.filter(pl.col(value).is_not_null())
-    finite = known.filter(pl.col(value).is_finite()).sort(value, maintain_order=True)
-    beyond = len(known) - len(finite)
-    endless = f" {beyond} {'is' if beyond == 1 else 'are'} infinite, and not drawn." if beyond else ""
+    values = table.filter(pl.col(value).is_not_null())
+    finite = values.filter(pl.col(value).is_finite()).sort(value, maintain_order=True)
+    infinite = len(values) - len(finite)
+    remark = f" {infinite} {'is' if infinite == 1 else 'are'} infinite, and not drawn." if infinite else ""
     if finite.is_empty():
-        return endless.strip() or "No value is defined."
-    several = pl.concat_str(
-        [pl.col(name) for name in ("panel", *about) if table[name].n_unique() > 1] or [pl.lit("")], separator=", "
-    )
-    ends = finite.select(value, several.alias("which"))[[0, -1]].rows()
-    low, high = (f"{number:.3g} ({which})" if which else f"{number:.3g}" for number, which in ends)
-    values = f"{len(finite)} values from {low} to {high}" if len(finite) > 1 else f"One value, {low}"
-    return f"{values}.{endless}"
+        return remark.strip() or "No value is defined."
+    several = [pl.col(name) for name in ("panel", *keys) if table[name].n_unique() > 1]
+    row_name = pl.concat_str(several, separator=", ") if several else pl.lit("")
+    rows = finite.select(value, row_name.alias("name"))
+    low, high = _value_of_row(*rows.row(0)), _value_of_row(*rows.row(-1))
+    text = f"{len(finite)} values from {low} to {high}" if len(finite) > 1 else f"One value, {low}"
+    return f"{text}.{remark}"
+
+
+def _value_of_row(number: float, name: str) -> str:
+    return f"{number:.3g} ({name})" if name else f"{number:.3g}"
 
 
 def altair() -> Any:

@@ -18,9 +18,9 @@ from tidyfair.inference.permutation_test import DisparityTest, disparity_test
 from tidyfair.intervals.analytic import share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.reports.sections import (
-    again,
     call_of,
     definitions,
+    how_to_repeat,
     left_out,
     of_data,
     of_disparities,
@@ -28,7 +28,7 @@ from tidyfair.reports.sections import (
     of_scores,
     question,
 )
-from tidyfair.reports.tables import Part, as_html, as_text, need_packages
+from tidyfair.reports.tables import Section, as_html, as_text, need_packages
 from tidyfair.specs.arguments import string, whole
 from tidyfair.specs.options import Options, ReadOptions
 from tidyfair.tallies.files import save
@@ -46,17 +46,17 @@ if TYPE_CHECKING:
 __all__ = ["Report", "report"]
 
 _OF_TESTS = {"pos_label", "labels", "na_rm"}
-"""The options of tests; of the rest of a call they decide for themselves."""
+"""The options that tests take; they decide the others for themselves."""
 _UNTESTED = {"frequency_weights", "cluster", "score_bins", "keep_rows"}
-"""With these rows are not each as good as another."""
+"""Options with which rows are not exchangeable, so that there is no exact test."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """An audit to be read by others: words, tables and pictures, as one file; made by `report`."""
+    """An audit to be read by others: texts, tables and figures, as one file; made by `report`."""
 
     title: str
-    parts: tuple[Part, ...]
+    parts: tuple[Section, ...]
 
     def html(self) -> str:
         """One page that needs nothing else: no scripts, no network."""
@@ -71,11 +71,11 @@ class Report:
         )
 
     def markdown(self) -> str:
-        """The same words and tables in Markdown, for a model card; pictures are told in words."""
+        """The same texts and tables in Markdown, for a model card; figures become tables."""
         return f"# {as_text(self.title)}\n\n" + "".join(part.markdown() for part in self.parts)
 
     def save(self, file: str | Path) -> Path:
-        """Write a page, or Markdown where the file is called so.
+        """Write an HTML page, or Markdown, by the suffix of the file.
 
         Raises:
             ArgumentError: For a file that ends neither in .html nor in .md, or that cannot be written.
@@ -85,9 +85,9 @@ class Report:
         if path.suffix not in writers:
             kind = "kind of report"
             raise ArgumentError.unknown(kind, path.suffix, writers)
-        written = writers[path.suffix]()
+        content = writers[path.suffix]()
         try:
-            save(lambda part: part.write_text(written, "utf-8"), path)
+            save(lambda part: part.write_text(content, "utf-8"), path)
         except OSError as error:
             msg = f"The report cannot be written to {str(path)!r}: {error}"
             raise ArgumentError(msg) from error
@@ -115,7 +115,7 @@ def report(
     min_n: int = 0,
     **options: Any,
 ) -> Report:
-    """Audit predictions, and write down what was found for others to read.
+    """Audit predictions, and write a report for others to read.
 
     Args:
         data: A frame, as metrics take it; it is not grouped.
@@ -125,11 +125,11 @@ def report(
             groups, or `privileged(…)`.
         metrics: Metrics and disparities in place of the usual ones, which are those of labels, of scores too where
             there are any, or of numbers.
-        gate: What `check` has made: its verdicts are part of the report.
+        gate: A gate made by `check`: its verdicts are part of the report.
         title: The heading.
         min_n: Values of groups of fewer rows are not shown, and disparities not taken over them. What is hidden can
             still be worked out where totals are known.
-        options: What a call of metrics takes: `probs`, `threshold`, `pos_label`, `case_weights` …
+        options: Options of a call of metrics: `probs`, `threshold`, `pos_label`, `case_weights` …
 
     Returns:
         A `Report`: `.html()`, `.markdown()`, `.save("audit.html")`.
@@ -139,8 +139,8 @@ def report(
             labels or a measurement; for scores given as `estimate`; and without the packages of `tidyfair[report]`.
 
     >>> from tidyfair.datasets import lending
-    >>> found = report(lending(), "repaid", "approved", by=["sex", "race"], pos_label="yes")
-    >>> "Hispanic" in found.markdown()
+    >>> audit = report(lending(), "repaid", "approved", by=["sex", "race"], pos_label="yes")
+    >>> "Hispanic" in audit.markdown()
     True
     """
     options = {name: value for name, value in options.items() if value is not None}
@@ -151,10 +151,10 @@ def report(
     if source.group_by:
         msg = "report() is about one set of predictions: give it the frame without groups, or a part of it."
         raise ArgumentError(msg)
-    given = None if metrics is None else metric_set(metrics)
+    chosen = None if metrics is None else metric_set(metrics)
     judges = _limited(gate, min_n)
-    kind = "labels" if given else kind_of(source, truth, estimate, options)
-    audit = Audit.of(by if isinstance(by, list) else [by], kind, metrics=given, min_n=min_n)
+    kind = "labels" if chosen else kind_of(source, truth, estimate, options)
+    audit = Audit.of(by if isinstance(by, list) else [by], kind, metrics=chosen, min_n=min_n)
     audit.results.run.options(options)
     reading, counting = _by_step(options)
     judged = judges.metrics if judges else ()
@@ -163,22 +163,22 @@ def report(
     audit.results.run.check_occurs(tally, Options(**reading))
     results = audit.results.compute(tally, explain=True, **reading)
     groups = audit.groups.compute_by_group(tally, **reading)
-    asked: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}
+    call: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}
     tested = worst = None
     if _is_plain(tally, results) and _UNTESTED.isdisjoint(options):
         tested, worst = _test(audit, tally, reading)
     of_gate = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
-    verdicts = judges and judges.compute(tally, **of_gate)
-    call = {"truth": truth, "estimate": estimate, "by": by, "metrics": metrics, "gate": gate, "min_n": min_n or None}
+    verdicts = judges.compute(tally, **of_gate) if judges else None
+    own = {"by": by, "metrics": metrics, "gate": gate, "min_n": min_n or None}
     sections = [
-        Part("The question", question(audit, tally, reading, results)),
-        Part("The data", of_data(audit, tally, min_n)),
-        Part("Each group", of_groups(groups, worst, min_n)),
-        Part("Disparities", of_disparities(results, tested, verdicts, gate.confidence if gate else 1)),
-        *of_scores(audit, tally, data, asked, min_n),
-        Part("What was left out", left_out(tally, results, groups, min_n, na_rm=reading.get("na_rm", True))),
-        Part("Definitions", (definitions(audit),)),
-        again(call_of(call | options)),
+        Section("The question", question(audit, tally, reading, results)),
+        Section("The data", of_data(audit, tally, min_n)),
+        Section("Each group", of_groups(groups, worst, min_n)),
+        Section("Disparities", of_disparities(results, tested, verdicts, gate.confidence if gate else 1)),
+        *of_scores(audit, tally, data, call, min_n),
+        Section("What was left out", left_out(tally, results, groups, min_n, na_rm=reading.get("na_rm", True))),
+        Section("Definitions", (definitions(audit),)),
+        how_to_repeat(call_of({"truth": truth, "estimate": estimate, **own, **options})),
     ]
     return Report(title, tuple(sections))
 
@@ -216,7 +216,7 @@ def _limited(gate: object, min_n: int) -> Gate | None:
     if not isinstance(gate, Gate):
         msg = f"`gate` is what check(…) or four_fifths(…) has made, not {gate!r}."
         raise ArgumentError(msg)
-    limited = [each.of_at_least(min_n) if isinstance(each, GroupwiseMetric) else each for each in gate.metrics]
+    limited = [metric.of_at_least(min_n) if isinstance(metric, GroupwiseMetric) else metric for metric in gate.metrics]
     return replace(gate, metrics=metric_set(*limited))
 
 
@@ -226,7 +226,7 @@ def _is_plain(tally: Tally, results: pl.DataFrame) -> bool:
 
 
 def _test(audit: Audit, tally: Tally, reading: Mapping[str, Any]) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
-    """The tests of disparities, and the search of the worst groups, as far as the audit has what they are about."""
+    """The tests of disparities, and the search of the worst groups, as far as the audit has metrics for them."""
     options = {name: value for name, value in reading.items() if name in _OF_TESTS}
     tests, search = _tests(audit), _search_of_worst(audit)
     tested = None if tests is None else tests.compute(tally, **options)
@@ -235,7 +235,7 @@ def _test(audit: Audit, tally: Tally, reading: Mapping[str, Any]) -> tuple[pl.Da
 
 
 def _tests(audit: Audit) -> DisparityTest | None:
-    """The test of disparities against what equal groups show, where that is worked out exactly."""
+    """The permutation test of disparities, for metrics where it is exact."""
     rates = [
         parity for parity in audit.parities if parity.kind == "class" and not parity.aggregate.direction_is_unknown
     ]
@@ -243,7 +243,7 @@ def _tests(audit: Audit) -> DisparityTest | None:
 
 
 def _search_of_worst(audit: Audit) -> WorstGroups | None:
-    """How sure it is which groups are the worst, by the rates that have a good side."""
+    """The search of the worst groups, by the rates that have a good side."""
     of_all_rows = {metric.name for metric in audit.results if isinstance(metric, Metric)}
     judged: list[GroupwiseMetric] = []
     for parity in audit.groups:
@@ -260,7 +260,7 @@ def _is_error_rate(metric: Metric) -> bool:
 
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-"""The one thing that a browser may do with the page: show it."""
+"""Content security policy: a browser may show the page, and nothing else."""
 _STYLE = """
 :root { color-scheme: light; }
 body { margin: 0; background: #fff; color: #222; font: 16px/1.5 system-ui, sans-serif; }

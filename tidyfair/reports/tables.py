@@ -1,4 +1,4 @@
-"""Parts of a report: tables of results that can be published, pictures and code, as HTML and as Markdown."""
+"""Tables of results that can be published, and blocks of reports: tables, figures and code, as HTML and Markdown."""
 
 from __future__ import annotations
 
@@ -29,15 +29,19 @@ NOTHING = "\N{EN DASH}"
 _EVERYBODY = "all rows"
 _KEYS = (".by", ".group", ".level", ".threshold", ".top_k", ".top_fraction")
 _SHOWN, _COUNTED, _NTH, _ROW = "\0shown", "\0counted", "\0nth", "\0row"
-"""Columns of ours, which no column of the user is called."""
+"""Internal columns, whose names no column of the user has."""
 _LABELS = {
     ".metric": "metric", ".by": "by", ".group": "group", ".level": "label", ".base_metric": "of",
-    ".estimator": "estimator", ".estimate": "value", ".n": "rows", ".status": "why there is none",
+    ".estimator": "estimator", ".estimate": "value", ".n": "rows", ".status": "reason undefined",
     ".group_min": "lowest", ".group_max": "highest", ".limit": "limit", ".verdict": "verdict", ".p_value": "p",
     ".p_adjusted": "p, adjusted", ".threshold": "threshold", ".denominator": "rows that count",
     ".expected": "expected", ".difference": "difference", ".method": "method",
 }  # fmt: skip
 """Columns of results in words; others lose their dot."""
+_HIDDEN = {".estimator", ".std_error", ".lower", ".upper", ".groups_left_out", ".replicates_lost"}
+"""Columns that are not shown."""
+_BLANK = {".base_metric", ".status", ".metrics_left_out"}
+"""Columns in which a missing value is left blank."""
 
 
 def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n: int = 0) -> Any:
@@ -48,9 +52,9 @@ def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n:
     that says why.
 
     Args:
-        result: What a metric, `by_group`, a test, a gate … has given.
+        result: The result of a metric, `by_group`, a test, a gate …
         title: The heading.
-        worst: What `worst_groups` has given for the same groups: those that are worse than all rows, however the
+        worst: The result of `worst_groups` for the same groups: those that are worse than all rows, however the
             intervals of all groups at once are read, are marked.
         min_n: Values of fewer rows are not shown. What is hidden can still be worked out where totals are known.
 
@@ -73,9 +77,10 @@ def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n:
     whole("min_n", min_n, 0, of="as_table")
     if title is not None:
         string("title", title)
-    grouped = {".group", ".metric", ".estimate", ".n"} <= set(frame.columns)
-    wide, notes = groups_side_by_side(frame, worst, min_n) if grouped else (one_below_the_other(frame), list[_Note]())
-    return _published(wide, notes, title, remark=too_few(min_n) if grouped else "")
+    if {".group", ".metric", ".estimate", ".n"} <= set(frame.columns):
+        table, notes = groups_side_by_side(frame, worst, min_n)
+        return _published(table, notes, title, remark=too_few(min_n))
+    return _published(one_below_the_other(frame), [], title)
 
 
 def too_few(min_n: int) -> str:
@@ -84,29 +89,27 @@ def too_few(min_n: int) -> str:
 
 
 _Note: TypeAlias = tuple[str, int, str]
-"""A column, a row, and what is said of them."""
+"""A column, a row, and the note on that cell."""
 
 
 def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl.DataFrame, list[_Note]]:
     """A row for each group, a column for each metric, and the notes on cells."""
     outer = [name for name in frame.columns if not name.startswith(".")]
-    keys = [*outer, *(name for name in _KEYS if name in frame.columns)]
+    keys = outer + [name for name in _KEYS if name in frame.columns]
     if ".level" in keys and frame[".level"].null_count() == len(frame):
         keys.remove(".level")
     metrics = frame[".metric"].unique(maintain_order=True).to_list()
-    # a column of the user may be called as a metric is
+    # an outer column may have the name of a metric
     columns = {metric: f"{metric} " if metric in outer else metric for metric in metrics}
     enough = pl.when(pl.col(".n") >= min_n)
-    frame = frame.with_columns(enough.then(_valued(frame)).alias(_SHOWN), enough.then(".n").alias(_COUNTED))
-    # groups that read alike are not one
+    frame = frame.with_columns(enough.then(_with_interval(frame)).alias(_SHOWN), enough.then(".n").alias(_COUNTED))
+    # different groups can have the same text
     frame = frame.with_columns(pl.int_range(pl.len()).over(*keys, ".metric").alias(_NTH))
-    wide = frame.group_by(*keys, _NTH, maintain_order=True).agg(
-        pl.col(_COUNTED).max().alias(".n"),
-        *(_cell(metric).alias(column) for metric, column in columns.items()),
-    )
+    cells = [_cell(metric).alias(column) for metric, column in columns.items()]
+    wide = frame.group_by(*keys, _NTH, maintain_order=True).agg(pl.col(_COUNTED).max().alias(".n"), *cells)
     index = wide.select(*keys, _NTH).with_row_index(_ROW)
-    about = frame.join(index, on=[*keys, _NTH], how="left", nulls_equal=True, maintain_order="left")
-    notes = _undefined(about, columns, min_n)
+    indexed = frame.join(index, on=[*keys, _NTH], how="left", nulls_equal=True, maintain_order="left")
+    notes = _undefined(indexed, columns, min_n)
     if worst is not None:
         worse = _worse(open_frame(worst).to_polars(), frame, outer)
         marked = worse.join(index, on=[*outer, ".by", ".group"], how="inner", nulls_equal=True)
@@ -118,7 +121,7 @@ def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl
 
 
 def _undefined(frame: pl.DataFrame, columns: Mapping[str, str], min_n: int) -> list[_Note]:
-    """Why cells that are shown have no value."""
+    """The reasons why shown cells have no value."""
     if ".status" not in frame.columns:
         return []
     notes: list[_Note] = []
@@ -129,13 +132,13 @@ def _undefined(frame: pl.DataFrame, columns: Mapping[str, str], min_n: int) -> l
 
 
 def _cell(name: str) -> pl.Expr:
-    """The value of a metric, null where there is none, and empty where nobody asked for it."""
+    """The value of a metric: null where it is undefined, empty where the group has no row of the metric."""
     values = pl.col(_SHOWN).filter(pl.col(".metric") == name)
     return pl.when(values.len() > 0).then(values.first()).otherwise(pl.lit(""))
 
 
 def _worse(worst: pl.DataFrame, frame: pl.DataFrame, outer: list[str]) -> pl.DataFrame:
-    """The groups whose interval, of all groups at once, leaves out the value of all rows, on its bad side."""
+    """The groups whose simultaneous interval leaves out the value of all rows, on its bad side."""
     if not {*outer, ".metric", ".by", ".group", ".lower", ".upper", ".worst"} <= set(worst.columns):
         msg = "`worst` is what `worst_groups(…)` has given for the same groups."
         raise ArgumentError(msg)
@@ -151,54 +154,63 @@ def _worse(worst: pl.DataFrame, frame: pl.DataFrame, outer: list[str]) -> pl.Dat
 
 
 def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a result, with a column for a value and its interval."""
-    hidden = {".estimator", ".std_error", ".lower", ".upper", ".groups_left_out", ".replicates_lost"}
+    """The rows of a result as texts, with one column for a value and its interval."""
     if ".status" in frame.columns:
-        # what is as it should be needs no reason
+        # a value that is defined needs no reason
         frame = frame.with_columns(pl.when(pl.col(".status") != Status.OK).then(".status").alias(".status"))
-    shown = list[pl.Series]()
+    columns: list[pl.Series] = []
     for column in frame:
-        if column.name == ".estimate" or (column.name == ".difference" and ".lower" in frame.columns):
-            shown.append(_valued(frame, column.name))
-        elif column.dtype == pl.List:
-            texts = column.cast(pl.List(pl.String)).list.join(", ")
-            shown.append(texts.set(texts == "", None))
-        else:
-            written = as_p_value if column.name.startswith(".p_") else rounded
-            shown.append(written(column) if column.dtype.is_float() else column)
-    said = [column for column in shown if column.name not in hidden and column.null_count() < len(column)]
-    # of a single metric, and of what is as it should be, there is nothing to say
-    blank = {".base_metric", ".status", ".metrics_left_out"}
-    return pl.DataFrame([column.fill_null("") if column.name in blank else column for column in said])
+        if column.name in _HIDDEN:
+            continue
+        text = _as_texts(frame, column)
+        if text.null_count() < len(text):
+            # a single metric has no base metric, and nothing is left out of most
+            columns.append(text.fill_null("") if column.name in _BLANK else text)
+    return pl.DataFrame(columns)
 
 
-def _valued(frame: pl.DataFrame, value: str = ".estimate") -> pl.Series:
-    """A value and its interval, where there is one, in as many digits as are read."""
+def _as_texts(frame: pl.DataFrame, column: pl.Series) -> pl.Series:
+    """A column of a result as it is shown."""
+    is_value = column.name == ".estimate" or (column.name == ".difference" and ".lower" in frame.columns)
+    if is_value:
+        return _with_interval(frame, column.name)
+    if column.dtype == pl.List:
+        texts = column.cast(pl.List(pl.String)).list.join(", ")
+        return texts.set(texts == "", None)
+    if not column.dtype.is_float():
+        return column
+    return as_p_value(column) if column.name.startswith(".p_") else rounded(column)
+
+
+def _with_interval(frame: pl.DataFrame, value: str = ".estimate") -> pl.Series:
+    """Values with their intervals, if there are any, as text."""
     texts = rounded(frame[value])
     if not {".lower", ".upper"} <= set(frame.columns):
         return texts
-    value_low_high = (texts, rounded(frame[".lower"]), rounded(frame[".upper"]))
-    return pl.Series(value, map(_between, *value_low_high), dtype=pl.String)
+    lower, upper = rounded(frame[".lower"]), rounded(frame[".upper"])
+    return pl.Series(value, map(_between, texts, lower, upper), dtype=pl.String)
 
 
 def _between(text: str | None, low: str | None, high: str | None) -> str | None:
-    """A value with the ends of its interval that there are."""
+    """A value with its interval, which may have one end only."""
     if text is None or (low is None and high is None):
         return text
-    if low is None or high is None:
-        return f"{text} (up to {high})" if low is None else f"{text} (from {low})"
+    if low is None:
+        return f"{text} (up to {high})"
+    if high is None:
+        return f"{text} (from {low})"
     return f"{text} ({low} to {high})"
 
 
 def rounded(numbers: pl.Series) -> pl.Series:
-    """Numbers in as many digits as are read, as text."""
-    # what is rounded to nothing has no sign
-    texts = [None if each is None else f"{each:z,.{_DIGITS}f}" for each in numbers]
+    """Numbers as text, with three decimals."""
+    # z: what is rounded to 0 has no sign
+    texts = [None if number is None else f"{number:z,.{_DIGITS}f}" for number in numbers]
     return pl.Series(numbers.name, texts, dtype=pl.String)
 
 
 def as_p_value(numbers: pl.Series) -> pl.Series:
-    """P-values as they are written: what is very small is not 0."""
+    """P-values as text; a very small one is not 0."""
     small = 10**-_DIGITS
     return rounded(numbers).set((numbers < small).fill_null(value=False), f"< {small}")
 
@@ -209,16 +221,24 @@ def _published(
     """The table of great_tables."""
     gt = _great_tables()
     table = visible_texts(table)
-    features = table[".by"].n_unique() > 1 if ".by" in table.columns and ".group" in table.columns else False
-    made = gt.GT(table, groupname_col=".by", id=name) if features else gt.GT(table, id=name)
-    made = made.cols_label({name: _label(gt, name) for name in table.columns if name != ".by" or not features})
-    numbers = [name for name, dtype in table.schema.items() if dtype.is_integer()]
-    made = made.fmt_integer(columns=numbers) if numbers else made
-    made = made.sub_missing(missing_text=NOTHING)
+    several = {".by", ".group"} <= set(table.columns) and table[".by"].n_unique() > 1
+    labels = {column: _label(gt, column) for column in table.columns}
+    if several:
+        # the features head the rows of their groups
+        del labels[".by"]
+        published = gt.GT(table, groupname_col=".by", id=name)
+    else:
+        published = gt.GT(table, id=name)
+    published = published.cols_label(labels)
+    integers = [column for column, dtype in table.schema.items() if dtype.is_integer()]
+    if integers:
+        published = published.fmt_integer(columns=integers)
+    published = published.sub_missing(missing_text=NOTHING)
     for column, row, note in notes:
-        made = made.tab_footnote(visible(note), locations=gt.loc.body(columns=column, rows=[row]))
-    made = made.tab_source_note(visible(remark)) if remark else made
-    return made.tab_header(visible(title)) if title else made
+        published = published.tab_footnote(visible(note), locations=gt.loc.body(columns=column, rows=[row]))
+    if remark:
+        published = published.tab_source_note(visible(remark))
+    return published.tab_header(visible(title)) if title else published
 
 
 def _label(gt: Any, name: str) -> Any:
@@ -227,29 +247,34 @@ def _label(gt: Any, name: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A heading, and what stands below it: words, tables and pictures."""
+class Section:
+    """A heading, and the blocks below it: texts, tables, figures and code."""
 
     heading: str
     blocks: tuple[Any, ...]
 
-    def html(self, place: int) -> str:
+    def html(self, index: int) -> str:
         """As a section of a page."""
-        written = [
-            f"<p>{as_html(block)}</p>" if isinstance(block, str) else block.html(f"part-{place}-{number}")
-            for number, block in enumerate(self.blocks)
-        ]
-        return f"<section>\n<h2>{as_html(self.heading)}</h2>\n{chr(10).join(written)}\n</section>\n"
+        parts: list[str] = []
+        for number, block in enumerate(self.blocks):
+            name = f"part-{index}-{number}"
+            parts.append(f"<p>{as_html(block)}</p>" if isinstance(block, str) else block.html(name))
+        body = "\n".join(parts)
+        return f"<section>\n<h2>{as_html(self.heading)}</h2>\n{body}\n</section>\n"
 
     def markdown(self) -> str:
         """As a section of a Markdown file."""
-        written = [as_text(block) if isinstance(block, str) else block.markdown() for block in self.blocks]
-        return f"## {as_text(self.heading)}\n\n" + "".join(f"{each}\n\n" for each in written if each)
+        parts = [f"## {as_text(self.heading)}\n\n"]
+        for block in self.blocks:
+            text = as_text(block) if isinstance(block, str) else block.markdown()
+            if text:
+                parts.append(f"{text}\n\n")
+        return "".join(parts)
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A table of texts, and what is said of its cells."""
+class Table:
+    """A table of texts, with notes on its cells and a remark below it."""
 
     table: pl.DataFrame
     notes: tuple[_Note, ...] = ()
@@ -259,50 +284,63 @@ class Shown:
         """As great_tables writes it."""
         # an interval stays on a line
         unbroken = pl.col(pl.String).str.replace_all(_INTERVAL.pattern, "(${1}\u00a0to\u00a0${2})")
-        made = _published(self.table.with_columns(unbroken), self.notes, None, remark=self.remark, name=name)
-        return f'<div class="table">{made.as_raw_html()}</div>'
+        published = _published(self.table.with_columns(unbroken), self.notes, None, remark=self.remark, name=name)
+        return f'<div class="table">{published.as_raw_html()}</div>'
 
     def markdown(self) -> str:
-        """As a Markdown table, with what is said of its cells below."""
-        marks = {text: str(number + 1) for number, text in enumerate(dict.fromkeys(text for _, _, text in self.notes))}
-        marked = {(column, row): f" [{marks[text]}]" for column, row, text in self.notes}
+        """As a Markdown table, with its notes and its remark below."""
+        marks: dict[str, int] = {}
+        marked: dict[tuple[str, int], str] = {}
+        for column, row, text in self.notes:
+            number = marks.setdefault(text, len(marks) + 1)
+            marked[column, row] = f" [{number}]"
         names = self.table.columns
-        lines = [[_worded(name) for name in names], ["---"] * len(names)]
+        lines = [_markdown_row([_worded(name) for name in names]), _markdown_row(["---"] * len(names))]
         for row, values in enumerate(self.table.rows()):
-            texts = [NOTHING if value is None else str(value) for value in values]
-            lines.append([text + marked.get((name, row), "") for name, text in zip(names, texts, strict=True)])
-        written = "\n".join(f"| {' | '.join(map(as_text, line))} |" for line in lines)
-        notes = [*(f"[{number}] {text}" for text, number in marks.items()), *([self.remark] if self.remark else [])]
-        return written + "".join(f"\n\n{as_text(note)}" for note in notes)
+            cells: list[str] = []
+            for name, value in zip(names, values, strict=True):
+                text = NOTHING if value is None else str(value)
+                cells.append(text + marked.get((name, row), ""))
+            lines.append(_markdown_row(cells))
+        below = [f"[{number}] {text}" for text, number in marks.items()]
+        if self.remark:
+            below.append(self.remark)
+        return "\n\n".join(["\n".join(lines), *map(as_text, below)])
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """A picture, and a table of the same where there are no pictures."""
+class Figure:
+    """A chart, and a table of the same for files without images."""
 
     chart: Any
-    instead: Shown | None = None
-
-    @property
-    def told(self) -> str:
-        """What it shows, in words."""
-        return self.chart.description
+    instead: Table | None = None
 
     def html(self, name: str) -> str:
-        """As an image that is part of the page, with its words beside it."""
+        """As an image that is part of the page, with a description in words."""
         image = StringIO()
         self.chart.save(image, format="svg")
-        # names within a picture are counted on from those drawn before, and so would differ each time
-        known = dict[str, str]()
-        svg = _NAMES_IN_SVG.sub(
-            lambda found: found[1] + known.setdefault(found[2], f"part_{len(known)}"), image.getvalue()
-        )
+        svg = _with_stable_names(image.getvalue())
         source = f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
-        return f'<figure id="{name}"><img src="{source}" alt="{as_html(self.told)}"></figure>'
+        return f'<figure id="{name}"><img src="{source}" alt="{as_html(self.chart.description)}"></figure>'
 
     def markdown(self) -> str:
         """As its table, or nothing."""
         return self.instead.markdown() if self.instead else ""
+
+
+def _with_stable_names(svg: str) -> str:
+    """An SVG whose ids do not depend on the images that were drawn before it."""
+    names: dict[str, str] = {}
+
+    def renamed(match: re.Match[str]) -> str:
+        name = names.setdefault(match[2], f"part_{len(names)}")
+        return match[1] + name
+
+    return _NAMES_IN_SVG.sub(renamed, svg)
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(as_text, cells))} |"
 
 
 @dataclass(frozen=True)
@@ -312,11 +350,11 @@ class Code:
     text: str
 
     def html(self, name: str) -> str:
-        """As it stands."""
+        """As preformatted text."""
         return f'<pre id="{name}"><code>{escape(visible(self.text, lines=True))}</code></pre>'
 
     def markdown(self) -> str:
-        """As it stands."""
+        """As an indented block."""
         return "\n".join(f"    {line}" for line in visible(self.text, lines=True).split("\n"))
 
 
@@ -325,14 +363,14 @@ def _worded(name: str) -> str:
 
 
 def as_html(text: str) -> str:
-    """A text that means nothing in HTML but itself."""
+    """A text, escaped for HTML."""
     return escape(visible(text))
 
 
 def as_text(text: str) -> str:
-    """A text that means nothing in Markdown or HTML but itself."""
-    marked = re.sub(r"([\\`*_~|\[\]#{}$@^]|:(?=//)|(?<=www)\.)", r"\\\1", visible(text))
-    return escape(marked, quote=False)
+    """A text, escaped for Markdown and HTML."""
+    escaped = re.sub(r"([\\`*_~|\[\]#{}$@^]|:(?=//)|(?<=www)\.)", r"\\\1", visible(text))
+    return escape(escaped, quote=False)
 
 
 def need_packages() -> None:
