@@ -18,6 +18,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep
 
 import tidyfair as tf
+from tidyfair import inference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -291,3 +292,22 @@ def test_multiclass_pairwise_rows_are_unique() -> None:
 def test_pairwise_rejects_several_rates() -> None:
     with pytest.raises(tf.ArgumentError, match="equalized_odds compares several rates"):
         tf.pairwise(tf.equalized_odds("g"))(SMALL, "t", "e")
+
+
+def with_a_rare_group() -> pl.DataFrame:
+    random = np.random.default_rng(1)
+    group = np.repeat(["a", "b", "c", "rare"], [600, 400, 300, 20])
+    return pl.DataFrame({"g": group, "t": random.random(len(group)) < 0.5, "e": random.random(len(group)) < 0.6})
+
+
+@pytest.mark.parametrize("test", [tf.pairwise, inference.worst_groups, inference.disparity_test])
+def test_min_n_leaves_rare_groups_out_of_tests(test: Any) -> None:
+    people = with_a_rare_group()
+    left_out = test(tf.sens.difference("g", min_n=30))(people, "t", "e")
+    assert_frame_equal(left_out, test(tf.sens.difference("g"))(people.filter(pl.col("g") != "rare"), "t", "e"))
+
+
+def test_stratified_rejects_a_reference_below_min_n() -> None:
+    metric = tf.selection_rate.difference("g", to="rare", min_n=30)
+    with pytest.raises(tf.ArgumentError, match="the reference 'rare' has fewer than `min_n=30` rows"):
+        inference.stratified(metric, within="t")(with_a_rare_group(), estimate="e")

@@ -11,6 +11,7 @@ from report_data import LABELS, LOANS, Page, shown
 
 import tidyfair as tf
 from tidyfair.datasets import lending
+from tidyfair.reports.tables import one_below_the_other
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,3 +150,23 @@ def test_table_of_other_results_has_one_row_each() -> None:
 def test_as_table_rejects_other_frames(ask: Callable[[], Any], expected: str) -> None:
     with pytest.raises(tf.ArgumentError, match=expected):
         ask()
+
+
+def test_tables_of_tests_show_what_their_interval_is_about() -> None:
+    call: Any = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
+    loans = lending(2_000)
+    race = tf.sens.difference("race")
+    pairs = one_below_the_other(tf.pairwise(race)(loans, **call))
+    assert len(pairs) == 10
+    assert " to " in pairs[".difference"][0]
+    assert " to " not in pairs[".estimate"][0]
+    assert {".other", ".p_value"} <= set(pairs.columns)
+    ranked = one_below_the_other(tf.inference.worst_groups(race, times=200)(loans, **call))
+    assert {".p_worst", ".worst"} <= set(ranked.columns)
+    other = (pl.col("score") > 0.4).replace_strict({True: "yes", False: "no"}, return_dtype=pl.String).alias("other")
+    models = tf.compare_models(tf.accuracy)(loans, "repaid", one="approved", other=other, pos_label="yes")
+    assert " to " in one_below_the_other(models)[".change"][0]
+    strata = tf.inference.stratified(race, within="sex")(loans, **call)
+    assert " to " in one_below_the_other(strata)[".adjusted"][0]
+    folds = tf.inference.summarize(tf.accuracy(loans, **call, group_by="fold"))
+    assert ".std_error" in one_below_the_other(folds).columns

@@ -181,6 +181,12 @@ def _reference(part: OuterGroup, count: CountedRate) -> int:
     for index, group_cell in enumerate(count.group_cells.tolist()):
         if group_cell in references:
             return index
+    if references:
+        msg = (
+            f"{part.metric.name}: the reference {part.texts[references.pop()]!r} has fewer than "
+            f"`min_n={part.metric.min_n}` rows that {count.name} counts; take another reference, or a smaller `min_n`."
+        )
+        raise ArgumentError(msg)
     return int(count.of_groups.denominator.argmax())
 
 

@@ -287,7 +287,10 @@ def _counted_rate(case: Case, name: str, formula: Formula, rows: pl.DataFrame) -
     numerator, denominator = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     np.add.at(numerator, (stratum, group), numerators)
     np.add.at(denominator, (stratum, group), denominators)
-    return CountedRate(numerator, denominator, name, share.among, share.holds, group_cells)
+    compared = denominator.sum(axis=0) >= case.metric.min_n
+    return CountedRate(
+        numerator[:, compared], denominator[:, compared], name, share.among, share.holds, group_cells[compared]
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,10 +35,15 @@ _LABELS = {
     ".estimator": "estimator", ".estimate": "value", ".n": "rows", ".status": "reason undefined",
     ".group_min": "lowest", ".group_max": "highest", ".limit": "limit", ".verdict": "verdict", ".p_value": "p",
     ".p_adjusted": "p, adjusted", ".threshold": "threshold", ".denominator": "rows that count",
-    ".expected": "expected", ".difference": "difference", ".method": "method",
+    ".expected": "expected", ".difference": "difference", ".method": "method", ".std_error": "standard error",
+    ".p_worst": "probability of being the worst",
 }  # fmt: skip
 """Columns of results in words; others lose their dot."""
-_HIDDEN = {".estimator", ".std_error", ".lower", ".upper", ".groups_left_out", ".replicates_lost"}
+_OF_GROUPS = {".group", ".metric", ".estimate", ".n", ".status"}
+"""Columns by which a result of `by_group` is known: pairs and rankings of groups have no status."""
+_WITH_INTERVAL = (".adjusted", ".change", ".difference", ".estimate")
+"""Columns of values, the first of which in a result is what its interval is about."""
+_HIDDEN = {".estimator", ".lower", ".upper", ".groups_left_out", ".replicates_lost"}
 """Columns that are not shown."""
 _BLANK = {".base_metric", ".status", ".metrics_left_out"}
 """Columns in which a missing value is left blank."""
@@ -77,7 +82,7 @@ def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n:
     whole("min_n", min_n, 0, of="as_table")
     if title is not None:
         string("title", title)
-    if {".group", ".metric", ".estimate", ".n"} <= set(frame.columns):
+    if set(frame.columns) >= _OF_GROUPS:
         table, notes = groups_side_by_side(frame, worst, min_n)
         return _published(table, notes, title, remark=too_few(min_n))
     return _published(one_below_the_other(frame), [], title)
@@ -158,9 +163,11 @@ def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
     if ".status" in frame.columns:
         # a value that is defined needs no reason
         frame = frame.with_columns(pl.when(pl.col(".status") != Status.OK).then(".status").alias(".status"))
+    # beside an interval an error says nothing more
+    hidden = _HIDDEN | {".std_error"} if ".lower" in frame.columns else _HIDDEN
     columns: list[pl.Series] = []
     for column in frame:
-        if column.name in _HIDDEN:
+        if column.name in hidden:
             continue
         text = _as_texts(frame, column)
         if text.null_count() < len(text):
@@ -171,8 +178,8 @@ def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _as_texts(frame: pl.DataFrame, column: pl.Series) -> pl.Series:
     """A column of a result as it is shown."""
-    is_value = column.name == ".estimate" or (column.name == ".difference" and ".lower" in frame.columns)
-    if is_value:
+    value = next((name for name in _WITH_INTERVAL if name in frame.columns), None)
+    if column.name == value:
         return _with_interval(frame, column.name)
     if column.dtype == pl.List:
         texts = column.cast(pl.List(pl.String)).list.join(", ")
