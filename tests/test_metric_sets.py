@@ -738,3 +738,15 @@ def test_metrics_are_tables_in_notebooks() -> None:
     assert "<td>&lt;b&gt;</td>" in shown
     assert "Share of actual positives that were predicted positive" in html(tf.sens)
     assert "accuracy_difference" in html(tf.accuracy.difference("sex"))
+
+
+def test_factories_take_the_reference_of_their_aggregate() -> None:
+    for metric, aggregate in (
+        (tf.equal_opportunity("race", to="White"), tf.difference("White")),
+        (tf.demographic_parity_ratio("race", to="majority"), tf.ratio("majority")),
+        (tf.demographic_parity("race", to="rest", signed=True), tf.difference("rest", signed=True)),
+    ):
+        factory = getattr(tf, metric.name)
+        assert metric == factory("race", aggregate=aggregate)
+    with pytest.raises(tf.ArgumentError, match="Unknown option of independence 'to'"):
+        tf.independence("race", to="White")

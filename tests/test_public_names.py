@@ -127,7 +127,7 @@ def test_help_of_a_factory_describes_its_metrics() -> None:
 
 def test_signature_of_a_factory_shows_its_options() -> None:
     plain = inspect.signature(tf.demographic_parity)
-    assert list(plain.parameters) == ["by", "aggregate", "name", "min_n"]
+    assert list(plain.parameters) == ["by", "aggregate", "name", "min_n", "to", "signed"]
     assert plain.parameters["aggregate"].default == tf.difference()
     options = inspect.signature(tf.differential_fairness).parameters
     assert options["concentration"].default == 1

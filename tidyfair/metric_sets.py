@@ -380,7 +380,7 @@ class GroupwiseFactory:
             aggregate: Another aggregate than the factory's.
             name: Another name for `.metric`.
             min_n: Groups whose denominator has fewer rows are left out.
-            options: Options of its metrics or of its aggregate, such as `beta=2` or `alpha=1`.
+            options: Options of its metrics or of its aggregate, such as `to="White"`, `beta=2` or `alpha=1`.
 
         Raises:
             ColumnError, AggregateError, ArgumentError: If the feature, the aggregate or an option does not fit.

@@ -500,7 +500,11 @@ def test_bad_flags_are_rejected_before_counting(
         ("--min-n", "-1"): "`--min-n` is a whole number, 0 or more",
     }
     for arguments, expected in refused.items():
-        code, out, err = called(capsys, "audit", file, *ARGUMENTS, *arguments)
+        usual = list(ARGUMENTS)
+        if arguments[0] == "--truth":
+            start = usual.index("--truth")
+            del usual[start : start + 2]
+        code, out, err = called(capsys, "audit", file, *usual, *arguments)
         assert (code, out) == (2, "")
         assert expected in err
 
@@ -820,3 +824,11 @@ def test_large_integer_pos_label_is_exact(tmp_path: Path, capsys: pytest.Capture
     actual = pl.read_csv(result).filter((pl.col(".metric") == "sens") & pl.col(".by").is_null())
     assert actual[".estimate"].to_list() == [expected] == [0.5]
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("flag", ["--threshold", "--truth", "--pos-label"])
+def test_an_option_of_one_value_given_twice_is_an_error(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["audit", flag, "0.5", flag, "0.6"])
+    assert stopped.value.code == 2
+    assert f"{flag} is given twice, and takes one value" in capsys.readouterr().err

@@ -10,7 +10,7 @@ import sys
 from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING, Any, Never
 
 import polars as pl
 
@@ -105,8 +105,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+class _StoreOnce(argparse.Action):
+    """Store a value, and refuse a second one instead of taking the last."""
+
+    used = False
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if self.used:
+            parser.error(f"{option_string or self.dest} is given twice, and takes one value")
+        self.used = True
+        setattr(namespace, self.dest, values)
+
+
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors repeat arguments without control characters."""
+    """A parser whose errors repeat arguments without control characters, and whose options are given once."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.register("action", None, _StoreOnce)
 
     def error(self, message: str) -> Never:
         super().error(visible(message))

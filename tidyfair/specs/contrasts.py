@@ -50,6 +50,10 @@ class Contrast(Aggregate):
         if self.signed and self.to == "range":
             raise AggregateError(self._no_sign())
 
+    @property
+    def options(self) -> dict[str, object]:
+        return {"to": self.to, "signed": self.signed}
+
     @abstractmethod
     def contrast(self, value: Floats, other: Floats) -> Floats:
         """Compare values with others, with the sign that the comparison has."""
