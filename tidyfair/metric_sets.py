@@ -110,7 +110,7 @@ class Metric(Evaluable):
 
         Of a metric that is a function of arrays, on these as lists.
         """
-        if self.definition.way != "arrays":
+        if self.definition.input != "arrays":
             return self.definition.on(numbers)
         from tidyfair.evaluation.array_metrics import on_arrays  # noqa: PLC0415 - with what counts, at the first call
 
@@ -183,7 +183,7 @@ class Metric(Evaluable):
         """The same metric with options fixed, under another name."""
         definition = self.definition.with_options(self.name, options)
         try:
-            if definition.way != "arrays":
+            if definition.input != "arrays":
                 definition.check()
                 for term in definition.all_terms:
                     term.of(truth=pl.col("truth"), estimate=pl.col("estimate"), score=pl.col("score"))
@@ -237,7 +237,7 @@ class GroupwiseMetric(Evaluable):
             msg = f"{self.name} compares a group with the others already; aggregate it without `to=`."
             raise ArgumentError(msg)
         direction = self.own_direction or self.metrics[0].direction
-        bound = self.aggregate.bound(sides=self.by.sides is not None, negative=negative, direction=direction)
+        bound = self.aggregate.resolved(sides=self.by.sides is not None, negative=negative, direction=direction)
         object.__setattr__(self, "aggregate", bound)
         formulas = tuple((metric.name, self._formula(metric)) for metric in all_metrics)
         object.__setattr__(self, "formulas", formulas)
@@ -465,9 +465,9 @@ COMPARISONS: dict[str, Callable[[], Aggregate]] = {
 """The ways in which every metric compares itself, each a method of `Metric`."""
 
 
-def comparison(metric: Metric, way: str, aggregate: Aggregate | None = None) -> GroupwiseFactory:
+def comparison(metric: Metric, method: str, aggregate: Aggregate | None = None) -> GroupwiseFactory:
     """The factory of a metric that compares itself, such as `accuracy_difference`."""
-    return GroupwiseFactory(f"{metric.name}_{way}", (metric,), aggregate or COMPARISONS[way]())
+    return GroupwiseFactory(f"{metric.name}_{method}", (metric,), aggregate or COMPARISONS[method]())
 
 
 def _check_is_feature(by: Sequence[object], options: Mapping[str, object], name: str) -> None:

@@ -88,16 +88,16 @@ class Requirements:
             terms=frozenset(terms),
             numbers=any(formula.kind == "numeric" for formula in formulas),
             scores=bool(scored),
-            sides=any(formula.over_levels and formula.way == "sums" for formula in scored),
+            sides=any(formula.over_levels and formula.input == "sums" for formula in scored),
             moments=any(unprefixed(name).startswith(_OF_MOMENTS) for name in statistics),
-            rows=any(formula.way != "sums" and formula.kind != "class" for formula in formulas),
+            rows=any(formula.input != "sums" and formula.kind != "class" for formula in formulas),
             order=any(formula.reads_row_order for formula in formulas),
         )
 
     @cached_property
     def sums_vary(self) -> bool:
         """True if counts do not show how much the sums of formulas vary."""
-        return any(formula.kind != "class" and formula.way == "sums" for _, formula in self.formulas)
+        return any(formula.kind != "class" and formula.input == "sums" for _, formula in self.formulas)
 
     def roles(self, options: Options) -> Roles:
         """The columns that options name, if the metrics can use them."""
@@ -155,15 +155,15 @@ class Requirements:
     def _check_cut(self, cut: Cut, scores: Scores | None, source: Source) -> None:
         """Refuse a cut of scores that these metrics, or the outer groups, cannot have."""
         if scores is not None and scores.several:
-            msg = f"`{cut.way}` cuts one column of scores, that of the event; give `probs=` one column."
+            msg = f"`{cut.option}` cuts one column of scores, that of the event; give `probs=` one column."
             raise ArgumentError(msg)
         if cut.several and self.needs.compared:
             of_one = self.needs.compared[0]
             name = next(name for name, formula in self.formulas if of_one in formula.all_terms)
-            msg = f"{name} is about one selection, not a list of them: give one {cut.way}."
+            msg = f"{name} is about one selection, not a list of them: give one {cut.option}."
             raise ArgumentError(msg)
-        if cut.way != "threshold" and source.sides is not None:
-            msg = f"`{cut.way}` ranks rows within outer groups, and sides are made later; group by a column instead."
+        if cut.option != "threshold" and source.sides is not None:
+            msg = f"`{cut.option}` ranks rows within outer groups, and sides are made later; group by a column instead."
             raise ArgumentError(msg)
 
     def _check_given(self, given: AbstractSet[str]) -> None:
@@ -178,9 +178,9 @@ class Requirements:
             if formula.kind != "numeric":
                 continue
             if roles.cut is not None:
-                msg = f"`{roles.cut.way}` makes labels of scores, but {name} reads numbers."
+                msg = f"`{roles.cut.option}` makes labels of scores, but {name} reads numbers."
                 raise ArgumentError(msg)
-            if roles.weights is not None and formula.way == "rows" and "weight" not in formula.statistics:
+            if roles.weights is not None and formula.input == "rows" and "weight" not in formula.statistics:
                 msg = f"{name} takes no weights; leave out `case_weights=`, or give its function a parameter `weight`."
                 raise ArgumentError(msg)
 
@@ -245,7 +245,7 @@ class Requirements:
 
 
 def _reads_order_of_scores(formula: Formula) -> bool:
-    return formula.kind == "prob" and formula.way != "sums"
+    return formula.kind == "prob" and formula.input != "sums"
 
 
 def _missing(name: str, formula: Formula, role: str, given: AbstractSet[str]) -> str:

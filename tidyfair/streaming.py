@@ -463,7 +463,7 @@ def _described(tally: Tally) -> dict[str, Any]:
     if scores is not None:
         scores = ([column.identity for column in scores.columns], scores.labels, scores.bins)
     if cut is not None:
-        cut = (cut.way, cut.values, cut.several, [column.identity for column in cut.by], cut.groups)
+        cut = (cut.option, cut.values, cut.several, [column.identity for column in cut.by], cut.groups)
     return {
         "format": _FORMAT,
         "version": _VERSION,

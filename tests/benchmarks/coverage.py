@@ -38,7 +38,7 @@ SHUFFLES = 199
 THRESHOLD = 0.4
 CHUNK = 1_000
 DIFFERENCE, RATIO = (
-    each.bound(sides=False, negative=None, direction="maximize") for each in (tf.difference(), tf.ratio())
+    each.resolved(sides=False, negative=None, direction="maximize") for each in (tf.difference(), tf.ratio())
 )
 
 

@@ -53,7 +53,7 @@ class _RowResults:
         self.reasons = {
             formula.column: np.full((levels, group_cells), None, dtype=object)
             for formula in formulas
-            if formula.way == "arrays"
+            if formula.input == "arrays"
         }
 
     def put(self, formula: Formula, index: Any, result: tuple[Any, Any]) -> None:
@@ -79,7 +79,7 @@ def row_values(
     if scope == "overall":
         count = int(rows.outer_of_group_cell.max(initial=-1)) + 1
     results = _RowResults(formulas, len(levels), count)
-    ordered = [formula for formula in formulas if formula.way == "rows"]
+    ordered = [formula for formula in formulas if formula.input == "rows"]
     for index, level in enumerate(levels):
         averaged = _pairs_with(level, levels) if pairs else [level]
         for name, values in _means(rows, ordered, averaged, scope, count).items():
@@ -87,7 +87,7 @@ def row_values(
         for formula in formulas:
             if formula.against is not None:
                 results.put(formula, index, _compare_group_cells(formula, rows, level))
-            elif formula.way == "arrays":
+            elif formula.input == "arrays":
                 for group_cell, chosen in _rows_by_group_cell(rows, scope):
                     results.put(formula, (index, group_cell), _call_on_rows(formula, rows, chosen, level, levels))
     return results.of_rows(rows.outer_of_group_cell if scope == "overall" else None)

@@ -260,8 +260,8 @@ def _worst_metric(
     enough = np.where(of_all | unusable, segments.all(numbers.known), segments.any(numbers.known))
     settled = _settle(numbers, segments, enough, aggregate)
     left_out: dict[int, list[str]] = {}
-    run = segments.spread(np.arange(len(segments.starts)))
-    for index in np.flatnonzero(~numbers.known & segments.spread(enough)):
+    run = segments.to_rows(np.arange(len(segments.starts)))
+    for index in np.flatnonzero(~numbers.known & segments.to_rows(enough)):
         row = int(groups.order[numbers.metric[index]])
         left_out.setdefault(int(run[index]), []).append(groups.rows.frame["name"][row])
     return replace(settled, level=numbers.level[segments.starts], left_out=left_out)
@@ -274,7 +274,7 @@ def _worst_level(numbers: Disparities, aggregate: Aggregate, *, undefined_is_nul
     segments = Segments.of(numbers.spec, numbers.outer, numbers.part)
     enough = segments.all(numbers.known) if undefined_is_null else segments.any(numbers.known)
     settled = _settle(numbers, segments, enough, aggregate)
-    run = segments.spread(np.arange(len(segments.starts)))
+    run = segments.to_rows(np.arange(len(segments.starts)))
     partly = settled.known & ~segments.all(numbers.known)
     return replace(settled, partly=partly, left_out=_merged_names(numbers.left_out, run))
 
@@ -330,7 +330,7 @@ def _subtract(numbers: Disparities) -> Disparities:
         value = first.value - np.where(subtracted == NO_ROW, 0.0, second.value)
     reason = np.where(first.reason != Status.OK.code, first.reason, second.reason)
     reason = np.where(np.isnan(value) & (reason == Status.OK.code), Status.INFINITE_LESS_INFINITE.code, reason)
-    run = segments.spread(np.arange(len(segments.starts)))
+    run = segments.to_rows(np.arange(len(segments.starts)))
     # an undefined number has no level, groups and metric that carry it
     defined = reason == Status.OK.code
     carrier = first.at(np.where(defined, np.arange(len(defined)), NO_ROW))
@@ -354,8 +354,8 @@ def _with_user_values(numbers: Disparities, groups: _Groups, aggregate: UserAggr
     segments, values = groups.of_level, groups.values
     allowed = numbers.reason == Status.OK.code
     pending = allowed & (numbers.value == NOT_ASKED)
-    comparison = segments.spread(np.arange(len(segments.starts)))
-    shown = values.known & segments.spread(pending)
+    comparison = segments.to_rows(np.arange(len(segments.starts)))
+    shown = values.known & segments.to_rows(pending)
     value = numbers.value.copy()
     rows_shown = groups.rows.frame[groups.order[shown]].with_columns(pl.Series(_COMPARISON, comparison[shown]))
     for (spec,), rows in rows_shown.group_by("spec", maintain_order=True):

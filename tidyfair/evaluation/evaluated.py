@@ -114,10 +114,10 @@ def evaluate_specs(tally: Tally, specs: Sequence[MetricSpec], options: Options) 
         )
     if tally.cut is None or not tally.cut.several:
         return [_evaluate(tally, tuple(specs), labels, options)]
-    cut = f".{tally.cut.way}"
+    cut = f".{tally.cut.option}"
     for spec in specs:
         if len({formula.kind for _, formula in spec.formulas}) > 1:
-            msg = f"{spec.name} compares metrics of labels and of scores, so it takes one {tally.cut.way} at a time."
+            msg = f"{spec.name} compares metrics of labels and of scores, so it takes one {tally.cut.option} at a time."
             raise ArgumentError(msg)
     of_labels = tuple(spec for spec in specs if spec.kind == "class")
     others = tuple(spec for spec in specs if spec.kind != "class")

@@ -100,7 +100,7 @@ class Evaluator:
         if formula.beyond:
             beside = {prefix: self._statistics(table, _POOLS[prefix]) for prefix in formula.beyond}
             statistics = replace(statistics, beside=beside)
-        of_rows = OfRows({}, {}) if formula.way == "sums" else self._rows(table, scope)
+        of_rows = OfRows({}, {}) if formula.input == "sums" else self._rows(table, scope)
         return evaluate(formula, estimator, statistics, of_rows)
 
     def _statistics(self, table: Table, scope: Scope) -> Statistics:
@@ -153,7 +153,7 @@ class Evaluator:
         """The formulas of the specs of a `by` that read rows, with their auxiliary formulas."""
         formulas: list[Formula] = []
         for requested, table_of_formula in self.tables.items():
-            reads_rows = table_of_formula == table and requested.formula.way != "sums"
+            reads_rows = table_of_formula == table and requested.formula.input != "sums"
             if not reads_rows or self.specs[requested.spec].by != by:
                 continue
             if scope == "own":
@@ -172,5 +172,5 @@ _POOLS: dict[str, Context] = {OVERALL: "overall", THE_REST: "rest"}
 
 def _auxiliary_formulas(formula: Formula, *, binned: bool, with_variances: bool) -> dict[str, Formula]:
     """The formulas of the error bound and the variance of another formula, by the column of their values."""
-    bounds = {ERROR: formula.bound} if binned and formula.way == "rows" else {}
+    bounds = {ERROR: formula.error_bound} if binned and formula.input == "rows" else {}
     return bounds | (formula.spreads if with_variances else {})

@@ -299,7 +299,7 @@ class _Scores:
     needs: frozenset[str]
     """The columns that formulas read."""
     weight_share: Array | None
-    """The share of the weight that is at or below a score, which formulas call `place`."""
+    """The share of the weight that is at or below a score, which formulas call `percentile`."""
 
     @classmethod
     def of(cls, rows: Rows, formulas: Sequence[Formula], level: Level) -> _Scores:
@@ -313,7 +313,7 @@ class _Scores:
         if weight is not None and (weight == 0).any():
             has_weight = weight > 0
             counts = has_weight if counts is None else counts & has_weight
-        weight_share = _weight_shares(values, rows) if "place" in needs else None
+        weight_share = _weight_shares(values, rows) if "percentile" in needs else None
         squares = None if needs.isdisjoint(_SQUARES) else rows.squares
         return cls(values, event, weight, squares, counts, needs, weight_share)
 
@@ -372,7 +372,7 @@ class _Scores:
             squares = _as_floats(self.squares, rows)
             columns["hit_squares"], columns["false_alarm_squares"] = _weights_by_event(first, event, squares)
         if self.weight_share is not None:
-            columns["place"] = self.weight_share[rows[first]]
+            columns["percentile"] = self.weight_share[rows[first]]
         return _frame(group_cells, np.add.reduceat(new, bounds[:-1], dtype=np.int64), columns, self.needs)
 
     def _binned(self, rows: Array | slice, sizes: Array, group_cells: Array, bins: int) -> pl.DataFrame:

@@ -90,17 +90,17 @@ def value_rows(
     """One row for each metric of a spec, label and group cell; values that are not compared are left out of it."""
     runs = _Runs.of(requested, values, specs, group_cells)
     columns = _Columns(list(values.values()), runs.source)
-    min_n = runs.spread([specs[metric.spec].min_n for metric in requested])
+    min_n = runs.to_rows([specs[metric.spec].min_n for metric in requested])
     states = _States.of(columns, group_cells.excluded[runs.group_cell], min_n, na_rm=na_rm, unseen=labels.unseen)
     distinct = dict.fromkeys(metric.formula for metric in requested)
     formula_index = {formula: index for index, formula in enumerate(distinct)}
-    spec = runs.spread([metric.spec for metric in requested])
+    spec = runs.to_rows([metric.spec for metric in requested])
     arrays = {
         "spec": spec,
-        PART: runs.spread([metric.part for metric in requested]),
+        PART: runs.to_rows([metric.part for metric in requested]),
         GROUP_CELL: runs.group_cell,
         LEVEL: _levels(requested, values, labels, runs),
-        "metric": runs.spread([formula_index[metric.formula] for metric in requested]),
+        "metric": runs.to_rows([formula_index[metric.formula] for metric in requested]),
         "outer": group_cells.outer[runs.group_cell],
         STATE: states.codes,
         "estimate": states.compared,
@@ -117,8 +117,8 @@ def value_rows(
             {
                 **integers,
                 "min_n": min_n,
-                "name": runs.spread_texts([metric.name for metric in requested]),
-                "estimator": runs.spread_texts([metric.estimator for metric in requested]),
+                "name": runs.texts_to_rows([metric.name for metric in requested]),
+                "estimator": runs.texts_to_rows([metric.estimator for metric in requested]),
                 "text": group_cells.text[runs.group_cell],
                 "excluded": states.excluded,
                 "status": states.texts,
@@ -127,7 +127,7 @@ def value_rows(
                 # rows beside suppressed cells say nothing about the size of a group
                 "n": _whole_numbers(columns["n"], states.suppressed),
                 "denominator": _whole_numbers(columns["denominator"], states.suppressed),
-                "about": _whole_numbers(columns["denominator"], None),
+                "counted_rows": _whole_numbers(columns["denominator"], None),
                 "rows": _whole_numbers(columns["rows"], None),
                 "weight": columns["weight"],
                 "size": _numbers(arrays["size"]),
@@ -186,15 +186,15 @@ class _Runs:
         sizes = [len(cells) for cells in group_cell]
         return cls(np.concatenate(group_cell), np.concatenate(source), np.concatenate(label), sizes)
 
-    def spread(self, numbers: Sequence[int]) -> Integers:
+    def to_rows(self, numbers: Sequence[int]) -> Integers:
         """The numbers of the metrics of specs, repeated for each row."""
         import numpy as np
 
         return np.repeat(np.array(numbers, dtype=np.int32), self.sizes)
 
-    def spread_texts(self, texts: Sequence[str]) -> pl.Series:
+    def texts_to_rows(self, texts: Sequence[str]) -> pl.Series:
         """The texts of the metrics of specs, repeated for each row."""
-        return pl.Series(texts, dtype=pl.String)[self.spread(range(len(texts)))]
+        return pl.Series(texts, dtype=pl.String)[self.to_rows(range(len(texts)))]
 
 
 class _Columns:

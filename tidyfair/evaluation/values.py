@@ -76,7 +76,7 @@ def stacked(parts: Sequence[tuple[OfRows, tuple[int, int]]]) -> OfRows:
 
 def evaluate(formula: Formula, estimator: str, statistics: Statistics, of_rows: OfRows) -> Values:
     """The values of one formula in all group cells."""
-    of_sums = formula.way == "sums"
+    of_sums = formula.input == "sums"
     values = _of_sums(formula, estimator, statistics) if of_sums else _of_rows(formula, statistics, of_rows)
     one_by_one = estimator in ONE_LABEL or formula.given is not None
     if formula.over_levels and not one_by_one:

@@ -186,7 +186,7 @@ class _Cells:
 
     def redrawn(self, by: Sequence[Column], **draws: Any) -> Iterator[list[Tally]]:
         """Bootstrap draws of the cells, for both predictions."""
-        for tally in redrawn(self.tally, (*by, self.second), way="bootstrap", **draws):
+        for tally in redrawn(self.tally, (*by, self.second), method="bootstrap", **draws):
             yield replace(self, tally=tally).sides
 
 

@@ -189,7 +189,7 @@ class RateTest(CalledOnData):
         """The tests of all metrics, with p-values adjusted for their number."""
         check_tally(tally)
         if tally.cut is not None and tally.cut.several:
-            msg = f"A test is about one selection, not a list of them: give one {tally.cut.way}."
+            msg = f"A test is about one selection, not a list of them: give one {tally.cut.option}."
             raise ArgumentError(msg)
         if HIDDEN in tally.cells.columns:
             msg = "There is no test of groups that are suppressed: test the data, or a tally of all cells."
@@ -276,7 +276,7 @@ def _counted_rate(case: Case, name: str, formula: Formula, rows: pl.DataFrame) -
             'Or take intervals, `interval="auto"`.'
         )
         raise ArgumentError(msg)
-    denominators = rows["about"].to_numpy().astype(np.int64)
+    denominators = rows["counted_rows"].to_numpy().astype(np.int64)
     numerators = np.round(rows["rate"].to_numpy() * denominators).astype(np.int64)
     if case.crossed is None:
         row_cells, stratum = rows[GROUP_CELL].to_numpy(), np.zeros(len(rows), dtype=np.int64)

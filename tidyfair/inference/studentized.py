@@ -69,7 +69,7 @@ class Families:
     @property
     def of_sums(self) -> bool:
         """True where all formulas read sums only, so that parts of the rows are left out of these."""
-        return all(formula.way == "sums" for _, formula in self.spec.formulas)
+        return all(formula.input == "sums" for _, formula in self.spec.formulas)
 
     def has_variance(self, evaluated: Evaluated) -> bool:
         """Tell whether all formulas give the variance of their values, which needs independent rows."""

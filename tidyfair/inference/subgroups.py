@@ -143,7 +143,7 @@ class _Audit(CalledOnData):
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         if tally.cut is not None and tally.cut.several:
-            msg = f"An audit looks at one selection, not at a list of them: give one {tally.cut.way}."
+            msg = f"An audit looks at one selection, not at a list of them: give one {tally.cut.option}."
             raise ArgumentError(msg)
         compared = self._compared
         (evaluated,) = compared.run.evaluate(tally, options)
@@ -454,7 +454,7 @@ def _checked(name: str, metric: object, features: object, kinds: tuple[str, ...]
 def _is_rate(metric: Metric) -> bool:
     """Tell whether a metric is a share of rows that sums alone give."""
     formula = metric.definition
-    counted = formula.way == "sums" and not any(term.neighborhood for term in formula.all_terms)
+    counted = formula.input == "sums" and not any(term.neighborhood for term in formula.all_terms)
     return counted and formula.is_share_of_rows and metric.range == (0, 1) and not formula.compares
 
 

@@ -44,7 +44,7 @@ Features: TypeAlias = "ColumnLike | int | Sequence[ColumnLike | int]"
 _TRUTH, _PREDICTED, _WEIGHT = "y", "prediction", "sample_weight"
 _MOST_CODES = 10
 """More different whole numbers than this may be a measurement or codes of groups, and the user must say which."""
-_OURS = ("probs", "group_by", "case_weights", "frequency_weights", "cluster", "explain")
+_REFUSED = ("probs", "group_by", "case_weights", "frequency_weights", "cluster", "explain")
 """Options of a call that a scorer does not take, or fills in itself."""
 _ONLY_IN_ARRAYS = " A number is a place in an array only; in a frame it is a label."
 
@@ -403,13 +403,13 @@ def make_scorer(
         raise ArgumentError(msg)
     _check_direction(bound)
     for name in options:
-        if name in _OURS:
+        if name in _REFUSED:
             msg = f"make_scorer(): a scorer has no `{name}`: it scores the predictions for X, with `sample_weight`."
             raise ArgumentError(msg)
     bound.run.options(options)
     cut = Cut.of(options, {"probs"})
     if cut is not None and cut.several:
-        msg = f"make_scorer(): a score is one number, so `{cut.way}` is one value, not a list."
+        msg = f"make_scorer(): a score is one number, so `{cut.option}` is one value, not a list."
         raise ArgumentError(msg)
     return FairnessScorer(bound, numbers, tuple(options.items()), _response(bound, response, cut=cut is not None))
 

@@ -100,7 +100,7 @@ def _on_probes(formula: Formula) -> tuple[list[float | None], list[float | None]
     """
     import numpy as np
 
-    of_counts = formula.kind == "class" and formula.way == "sums" and formula.given is None
+    of_counts = formula.kind == "class" and formula.input == "sums" and formula.given is None
     if not of_counts or formula.beyond or formula.all_terms or not formula.is_rate:
         return [], []
     tables = [*([int(name == other) for name in CELLS] for other in CELLS), *_PROBES]

@@ -132,7 +132,7 @@ def replicates_of(
             drawn = redrawn_clusters(tally, columns, **sized)
         else:
             possible = _possible(tally, options) if interval == "bayes" else None
-            drawn = redrawn(tally, columns, strata=fixed, way=interval, possible=possible, **sized)
+            drawn = redrawn(tally, columns, strata=fixed, method=interval, possible=possible, **sized)
         parts = [
             _counted(evaluated, tidy(evaluated)).drop_nulls(".estimate")
             for tally_drawn in drawn
@@ -293,7 +293,7 @@ def _clusters(tally: Tally) -> int | None:
 
 def _of_rows(spec: MetricSpec) -> bool:
     """Check whether replicates need the rows, because counts and sums are not enough."""
-    return any(formula.way != "sums" and formula.kind != "class" for _, formula in spec.formulas)
+    return any(formula.input != "sums" and formula.kind != "class" for _, formula in spec.formulas)
 
 
 def is_of_labels(spec: MetricSpec) -> bool:

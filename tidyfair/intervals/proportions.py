@@ -296,7 +296,7 @@ def homogeneity(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floa
     return float(survival(spread, len(np.atleast_1d(rows)) - 1)) if len(rows) > 1 else 1.0
 
 
-def adjusted(p_values: Floats, way: str) -> Floats:
+def adjusted(p_values: Floats, method: str) -> Floats:
     """P-values of several tests, adjusted for their number.
 
     `"holm"` (1979) bounds the probability of any false rejection; `"bh"` (Benjamini and Hochberg, 1995) and `"by"`
@@ -307,10 +307,10 @@ def adjusted(p_values: Floats, way: str) -> Floats:
     count = len(p_values)
     order = np.argsort(p_values, kind="stable")
     rank = np.arange(1, count + 1)
-    if way == "holm":
+    if method == "holm":
         in_order = np.maximum.accumulate(p_values[order] * (count - rank + 1))
-    elif way in {"bh", "by"}:
-        harmonic = (1 / rank).sum() if way == "by" else 1.0
+    elif method in {"bh", "by"}:
+        harmonic = (1 / rank).sum() if method == "by" else 1.0
         # the factor first: it is 1 or more, so that rounding takes no p-value below the raw one
         in_order = np.minimum.accumulate((p_values[order] * (count / rank * harmonic))[::-1])[::-1]
     else:

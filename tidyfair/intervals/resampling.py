@@ -56,7 +56,7 @@ def redrawn(
     strata: Sequence[Column],
     times: int,
     random: np.random.Generator,
-    way: Literal["bootstrap", "bayes"],
+    method: Literal["bootstrap", "bayes"],
     possible: pl.DataFrame | None = None,
 ) -> Iterator[Tally]:
     """Replicates of a tally of labels, in parts that fit into memory.
@@ -72,7 +72,7 @@ def redrawn(
     sums = [name for name in ("n", "w", "w2") if name in tally.cells.columns]
     # sorted, so that results follow from the seed, whatever the order of the rows
     cells = tally.cells.group_by(*kept, *LABELS).agg(pl.col(sums).sum())
-    if way == "bayes":
+    if method == "bayes":
         pairs = cells.select(LABELS).unique() if possible is None else possible
         groups_of_prior = cells.select(*kept, pl.lit(0).alias(DRAW)).unique().drop(DRAW)
         cells = (groups_of_prior.join(pairs, how="cross") if kept else pairs).join(
@@ -88,7 +88,7 @@ def redrawn(
     step = max(1, _MOST_DRAWN // max(1, len(cells)))
     for start in range(0, times, step):
         count = min(step, times - start)
-        drawn = _drawn(cells, groups, count, random, way)
+        drawn = _drawn(cells, groups, count, random, method)
         rows = np.tile(np.arange(len(cells)), count)
         long = {names.get(name, name): cells[name].gather(rows) for name in (*kept, *LABELS)}
         frame = pl.DataFrame({**long, draw: np.repeat(np.arange(start, start + count), len(cells)), **drawn})
@@ -232,19 +232,21 @@ def in_order(tally: Tally, rows: pl.DataFrame, kept: Sequence[str]) -> pl.DataFr
     return rows.drop(others).sort(pl.all(), nulls_last=True)
 
 
-def _drawn(cells: pl.DataFrame, groups: list[Any], count: int, random: np.random.Generator, way: str) -> dict[str, Any]:
+def _drawn(
+    cells: pl.DataFrame, groups: list[Any], count: int, random: np.random.Generator, method: str
+) -> dict[str, Any]:
     """The sums of the cells of a number of replicates, one after the other."""
     import numpy as np
 
     rows = cells["n"].to_numpy()
-    drawn = np.zeros((count, len(cells)), dtype=float if way == "bayes" else np.int64)
+    drawn = np.zeros((count, len(cells)), dtype=float if method == "bayes" else np.int64)
     for group in groups:
         counts, total = rows[group], rows[group].sum()
-        if way == "bayes":
+        if method == "bayes":
             drawn[:, group] = random.dirichlet(counts + _PRIOR, count) * total
         elif total:
             drawn[:, group] = random.multinomial(total, counts / total, count)
-    if way == "bayes":
+    if method == "bayes":
         return {"n": np.tile(np.maximum(rows, 1), count), "w": drawn.ravel(), "w2": drawn.ravel()}
     sums: dict[str, Any] = {"n": drawn.ravel()}
     if "w" in cells.columns:

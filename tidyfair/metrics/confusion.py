@@ -116,7 +116,7 @@ def conf_mat(
     shown = [key.column.name for key in tally.outer]
     if cut and cut.several:
         # the last outer key is the cut
-        shown[-1] = f".{cut.way}"
+        shown[-1] = f".{cut.option}"
     columns = {name: table[key] for name, key in zip(shown, outer, strict=True)}
     values = from_arrays({"labels": list(of_table.values)})["labels"]
     columns[".truth"] = values[table[TRUTH]]

@@ -216,7 +216,7 @@ def defined(
     if not (function.__module__ or "").startswith("tidyfair."):
         metric_name = name or name_of(function)
         _check_formula(metric_name, definition)
-        if definition.way == "rows":
+        if definition.input == "rows":
             _check_reads(metric_name, definition)
     return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
 
@@ -253,7 +253,7 @@ def _check_formula(name: str, definition: Formula) -> None:
         raise
     except (AttributeError, TypeError, ValueError) as error:
         language = "polars expressions"
-        if definition.way == "sums":
+        if definition.input == "sums":
             language = "numpy arrays, as `np.sqrt(tp)` or `np.where(tp > 0, tp / fn, np.nan)`"
         msg = f"{name}: the formula failed: {error}. It is arithmetic on {language}."
         raise ArgumentError(msg) from error

@@ -1,9 +1,9 @@
 """Metrics of scores. A metric is its formula; parameters are sums over rows, or what stands at each distinct score.
 
 `positives`, `negatives` and `instances` are in case weights, over rows with truth and score; a statistic is a quantity
-of a row whose weighted sum formulas read, and `rank` is the place of a label. Metrics of the order of scores read each
+of a row whose weighted sum formulas read, and `rank` is the index of a label. Metrics of the order of scores read each
 distinct `score` of a group, falling: `hits` and `false_alarms` are the weights of those with and without the event who
-have it, `hit_squares` and `false_alarm_squares` the sums of their squared weights, and `place` is the share of the
+have it, `hit_squares` and `false_alarm_squares` the sums of their squared weights, and `percentile` is the share of the
 outer group at or below it.
 """
 
@@ -473,14 +473,14 @@ def bin_of(share: Expr, bins: int, binning: Binning) -> Expr:
 
 
 def _in_bins(
-    values: Expr, weight: Expr, score: Expr, place: Expr, *, bins: int, binning: Binning, edges: Edges
+    values: Expr, weight: Expr, score: Expr, percentile: Expr, *, bins: int, binning: Binning, edges: Edges
 ) -> list[Expr]:
     """The sum of values in each bin of the score."""
     check_bins("expected_calibration_error", bins, binning)
     if edges not in ("common", "own"):
         raise ArgumentError.unknown("edges", edges, ["common", "own"])
     if binning == "count":
-        share = place if edges == "common" else weight.cum_sum(reverse=True) / weight.sum()
+        share = percentile if edges == "common" else weight.cum_sum(reverse=True) / weight.sum()
     else:
         share = score if edges == "common" else (score - score.min()) / (score.max() - score.min())
     index = bin_of(share, bins, binning)
@@ -489,7 +489,7 @@ def _in_bins(
 
 @prob_metric(direction="minimize")
 def expected_calibration_error(
-    hits: Expr, false_alarms: Expr, score: Expr, place: Expr, *, bins: int = 10, binning: Binning = "width",
+    hits: Expr, false_alarms: Expr, score: Expr, percentile: Expr, *, bins: int = 10, binning: Binning = "width",
     edges: Edges = "common",
 ) -> ExprRate:  # fmt: skip
     """Mean distance between share of events and mean score, over bins of the score (Naeini et al., 2015).
@@ -497,11 +497,11 @@ def expected_calibration_error(
     `bins` of equal `"width"`, or of equal `"count"`; edges are common to all groups of an outer group, unless
     `edges="own"`. It is biased up in small groups: see `expected_calibration_error_if_calibrated`. Null without rows.
 
-    >>> expected_calibration_error.formula(hits=[3, 1], false_alarms=[1, 3], score=[0.75, 0.5], place=[1.0, 0.5])
+    >>> expected_calibration_error.formula(hits=[3, 1], false_alarms=[1, 3], score=[0.75, 0.5], percentile=[1.0, 0.5])
     0.125
     """
     weight = hits + false_alarms
-    gaps = _in_bins(hits - score * weight, weight, score, place, bins=bins, binning=binning, edges=edges)
+    gaps = _in_bins(hits - score * weight, weight, score, percentile, bins=bins, binning=binning, edges=edges)
     return pl.sum_horizontal(gap.abs() for gap in gaps), weight.sum()
 
 
@@ -512,7 +512,7 @@ def expected_calibration_error_if_calibrated(
     hit_squares: Expr,
     false_alarm_squares: Expr,
     score: Expr,
-    place: Expr,
+    percentile: Expr,
     *,
     bins: int = 10,
     binning: Binning = "width",
@@ -522,7 +522,7 @@ def expected_calibration_error_if_calibrated(
 
     By the normal approximation in each bin: √(2/π) of the standard error of its share of events. Null without rows.
 
-    >>> ones = {"hit_squares": [3, 1], "false_alarm_squares": [1, 3], "place": [1.0, 0.5]}
+    >>> ones = {"hit_squares": [3, 1], "false_alarm_squares": [1, 3], "percentile": [1.0, 0.5]}
     >>> chance = expected_calibration_error_if_calibrated.formula(
     ...     hits=[3, 1], false_alarms=[1, 3], score=[0.5, 0.1], **ones
     ... )
@@ -530,7 +530,7 @@ def expected_calibration_error_if_calibrated(
     0.1596
     """
     weight, variance = hits + false_alarms, score * (1 - score) * (hit_squares + false_alarm_squares)
-    variances = _in_bins(variance, weight, score, place, bins=bins, binning=binning, edges=edges)
+    variances = _in_bins(variance, weight, score, percentile, bins=bins, binning=binning, edges=edges)
     return math.sqrt(2 / math.pi) * pl.sum_horizontal(bin_variance.sqrt() for bin_variance in variances), weight.sum()
 
 

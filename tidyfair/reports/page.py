@@ -202,7 +202,7 @@ def _by_step(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
 def _check_tally(tally: Tally) -> None:
     """Refuse several sets of decisions, and no rows."""
     if tally.cut is not None and tally.cut.several:
-        msg = f"report() is about one set of decisions: give one {tally.cut.way}, not a list."
+        msg = f"report() is about one set of decisions: give one {tally.cut.option}, not a list."
         raise ArgumentError(msg)
     if not tally.cells["n"].sum():
         msg = "report() has nothing to tell: there are no rows."

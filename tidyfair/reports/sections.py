@@ -69,7 +69,7 @@ def question(audit: Audit, tally: Tally, options: Mapping[str, Any], results: pl
         sentences.append(f"The event is {options['pos_label']!r}.")
     if (cut := tally.cut) is not None:
         at = "s of their own for each group" if cut.groups else f" {cut.values[0]:g}"
-        sentences.append(f"Decisions are made of the scores by {cut.way.replace('_', ' ')}{at}.")
+        sentences.append(f"Decisions are made of the scores by {cut.option.replace('_', ' ')}{at}.")
     if tally.weights is not None:
         sentences.append(f"Rows are weighted by {tally.weights.name!r}.")
     level = percent(options.get("conf_level", 0.95))
@@ -245,7 +245,7 @@ def of_scores(audit: Audit, tally: Tally, data: Any, call: dict[str, Any], min_n
         # values are the same, and curves show nothing else
         columns["case_weights"] = call["frequency_weights"]
     cut, at = tally.cut, None
-    if cut is not None and cut.way == "threshold" and not cut.groups:
+    if cut is not None and cut.option == "threshold" and not cut.groups:
         at = cut.values[0]
     blocks: list[Any] = []
     has_more_groups = False

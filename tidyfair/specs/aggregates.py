@@ -196,7 +196,7 @@ class Aggregate(ABC):
         """Largest error of the number over the largest error of the groups' values; None if unknown."""
         return None
 
-    def bound(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
+    def resolved(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
         """The aggregate for a `by` and metrics.
 
         Args:

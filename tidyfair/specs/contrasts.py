@@ -121,7 +121,7 @@ class Contrast(Aggregate):
         # the sign of the worst of several metrics is that of whichever is the worst
         return not self.contexts and (metrics == 1 or (self.across == "worst" and not self.signed))
 
-    def bound(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
+    def resolved(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
         del direction
         if negative and self.is_relative:
             raise AggregateError(self._means_nothing(negative))
@@ -153,9 +153,9 @@ class Contrast(Aggregate):
         else:
             reference_row = self._reference_row(groups)
             of_run = taken(estimate, reference_row, np.nan)
-            reference, referable = segments.spread(of_run), ~np.isnan(of_run)
+            reference, referable = segments.to_rows(of_run), ~np.isnan(of_run)
             # a group is not compared with itself
-            compared = np.where(np.arange(len(estimate)) == segments.spread(reference_row), np.nan, estimate)
+            compared = np.where(np.arange(len(estimate)) == segments.to_rows(reference_row), np.nan, estimate)
         contrast = self.contrast(compared, reference)
         farthest = segments.first_largest(self.severity(contrast))
         value = taken(contrast, farthest, np.nan)

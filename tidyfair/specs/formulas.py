@@ -41,7 +41,7 @@ ExprRate: TypeAlias = tuple[pl.Expr, pl.Expr]
 Sums: TypeAlias = "Mapping[str, Number]"
 """Statistics by name."""
 Kind: TypeAlias = Literal["class", "prob", "numeric"]
-Way: TypeAlias = Literal["sums", "rows", "arrays"]
+Input: TypeAlias = Literal["sums", "rows", "arrays"]
 Counts: TypeAlias = Literal["instances", "positives", "smaller_class"]
 Given: TypeAlias = Literal["nothing", "truth", "estimate"]
 
@@ -81,12 +81,14 @@ SUMS: dict[Kind, dict[str, frozenset[str]]] = {
 
 ROW_COLUMNS: dict[Kind, dict[str, frozenset[str]]] = {
     "class": {},
-    "prob": dict.fromkeys(["score", "hits", "false_alarms", "hit_squares", "false_alarm_squares", "place"], _SCORED),
+    "prob": dict.fromkeys(
+        ["score", "hits", "false_alarms", "hit_squares", "false_alarm_squares", "percentile"], _SCORED
+    ),
     "numeric": {"truth": _TRUTH, "estimate": _ESTIMATE, "weight": _NOTHING, "weighted": _NOTHING},
 }
 """The columns of formulas over rows. Scores come as their distinct values, falling, with the weight of the rows with
-the event (`hits`) and without it (`false_alarms`), the sums of squared weights, and the `place` of the score, the share
-of its outer group at or below it. Numbers come row by row, as they stand in the data."""
+the event (`hits`) and without it (`false_alarms`), the sums of squared weights, and the `percentile` of the score: the
+share of its outer group at or below it. Numbers come row by row, as they stand in the data."""
 
 WHEN_COMPLETE = {
     "positives": ("tp", "fn"), "negatives": ("fp", "tn"), "selected": ("tp", "fp"), "unselected": ("fn", "tn"),
@@ -196,7 +198,7 @@ class Formula:
 
     function: Callable[..., Any]
     kind: Kind = "class"
-    way: Way = "sums"
+    input: Input = "sums"
     """Its input: sums, the rows of a group as expressions, or as arrays."""
     over_levels: bool = False
     """Whether it sums over the rows of all labels itself, instead of being evaluated label by label."""
@@ -254,7 +256,7 @@ class Formula:
         return cls(
             function,
             kind,
-            way=_way_of(function, kind, needs, parts),
+            input=_input_of(function, kind, needs, parts),
             over_levels=over_levels,
             parts=tuple(parts.items()),
             terms=tuple((name, terms[unprefixed(name)].with_options(options)) for name in summed),
@@ -268,7 +270,7 @@ class Formula:
     @cached_property
     def _hash(self) -> int:
         # computed once, because formulas are keys of many mappings
-        return hash((self.function, self.kind, self.way, self.min_n, self.options))
+        return hash((self.function, self.kind, self.input, self.min_n, self.options))
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
@@ -301,7 +303,7 @@ class Formula:
         """Those of `truth`, `estimate` and `probs` in which a row must have a value to count."""
         if self.given is not None:
             return _ESTIMATE if self.given == "nothing" else _BOTH
-        if self.way == "arrays":
+        if self.input == "arrays":
             columns = _SCORED if self.kind == "prob" else _BOTH
             return _SCORED - _TRUTH if self.ignores_truth else columns
         sources = SUMS[self.kind] | ROW_COLUMNS[self.kind]
@@ -313,7 +315,7 @@ class Formula:
         """The formulas of its `deviations`, by the name of the column."""
         formulas: dict[str, Formula] = {}
         for name, function in zip(("variance", "events", "others"), self.deviations, strict=False):
-            formulas[name] = Formula(function, self.kind, self.way, undefined_levels=self.undefined_levels)
+            formulas[name] = Formula(function, self.kind, self.input, undefined_levels=self.undefined_levels)
         return formulas
 
     @property
@@ -333,12 +335,12 @@ class Formula:
         return self.against is not None or bool(self.beyond)
 
     @property
-    def bound(self) -> Formula:
+    def error_bound(self) -> Formula:
         """The formula of its largest error if scores are counted in bins."""
         if self.error_of_bins is None:
             msg = f"{name_of(self.function)} needs the scores themselves: count again without `score_bins`."
             raise ArgumentError(msg)
-        return Formula(self.error_of_bins, self.kind, self.way, undefined_levels=self.undefined_levels)
+        return Formula(self.error_of_bins, self.kind, self.input, undefined_levels=self.undefined_levels)
 
     def with_options(self, name: str, options: Mapping[str, object]) -> Self:
         """The same formula with other options."""
@@ -430,7 +432,7 @@ class Formula:
             return rows["positives"]
         if self.counts == "smaller_class":
             return np.minimum(rows["positives"], rows["negatives"])
-        if self.way != "sums" or self.given is not None or (self.kind != "class" and self.over_levels):
+        if self.input != "sums" or self.given is not None or (self.kind != "class" and self.over_levels):
             return None
         denominator = self.on_sums(rows)[1]
         if self.kind == "class" or denominator is None:
@@ -485,14 +487,14 @@ class Formula:
     @cached_property
     def is_rate(self) -> bool:
         """Whether it returns numerator and denominator."""
-        _, denominator = self.try_out() if self.way == "sums" else self.express()
+        _, denominator = self.try_out() if self.input == "sums" else self.express()
         return denominator is not None
 
     @cached_property
     def is_share_of_rows(self) -> bool:
         """Whether it is a rate whose denominator is a number of rows."""
-        if self.way != "sums" or not self.is_rate or self.kind == "class":
-            return self.way == "sums" and self.is_rate
+        if self.input != "sums" or not self.is_rate or self.kind == "class":
+            return self.input == "sums" and self.is_rate
         others = {name: math.nan for name in self.all_sums if name not in _COUNTS_OF_ROWS}
         return not self.over_levels and self.denominator(self._made_up(others)) is not None
 
@@ -502,7 +504,7 @@ class Formula:
         import numpy as np
 
         steps = {"absolute_steps", "squared_steps"}
-        if self.kind != "class" or self.way != "sums" or steps.isdisjoint(self.statistics):
+        if self.kind != "class" or self.input != "sums" or steps.isdisjoint(self.statistics):
             return False
         return bool(np.isnan(self.try_out(**dict.fromkeys(steps, math.nan))[0]).any())
 
@@ -533,9 +535,9 @@ class Formula:
 
     def check(self) -> None:
         """Refuse a function that is no formula, or options that it cannot use."""
-        if self.way == "sums":
+        if self.input == "sums":
             self.try_out()
-        elif self.way == "rows":
+        elif self.input == "rows":
             self.express()
 
     @cached_property
@@ -552,7 +554,7 @@ class Formula:
         """The value on plain numbers, named after statistics or parts; null where it is undefined."""
         given = {name: _as_floats(name, value) for name, value in numbers.items()}
         self._check_given(given)
-        value = self._of_rows(given) if self.way == "rows" else self._of_numbers(given)
+        value = self._of_rows(given) if self.input == "rows" else self._of_numbers(given)
         return None if value is None or math.isnan(value) else value
 
     def _check_given(self, given: Mapping[str, object]) -> None:
@@ -654,18 +656,18 @@ def _parts_of(
     return parts
 
 
-def _way_of(function: object, kind: Kind, needs: Sequence[str], parts: Mapping[str, Formula]) -> Way:
+def _input_of(function: object, kind: Kind, needs: Sequence[str], parts: Mapping[str, Formula]) -> Input:
     """Sums or rows: what all parameters of a formula are."""
-    ways: list[Way] = []
+    inputs: list[Input] = []
     for name in needs:
         if name in ROW_COLUMNS[kind]:
-            ways.append("rows")
+            inputs.append("rows")
         else:
-            ways.append(parts[name].way if name in parts else "sums")
-    if len(set(ways)) > 1:
+            inputs.append(parts[name].input if name in parts else "sums")
+    if len(set(inputs)) > 1:
         msg = f"{name_of(function)}(): a formula is over sums or over rows, not both: {listed(needs)}."
         raise ArgumentError(msg)
-    return ways[0] if ways else "sums"
+    return inputs[0] if inputs else "sums"
 
 
 def _check_counts(function: object, needs: Sequence[str], parts: Mapping[str, Formula], *, given: object) -> None:
@@ -687,7 +689,7 @@ def _check_prefixes(function: object, needs: Mapping[str, Formula | None]) -> No
         if name == unprefixed(name):
             continue
         statistics = {unprefixed(name)} if part is None else part.statistics
-        is_of_rows = part is not None and part.way != "sums"
+        is_of_rows = part is not None and part.input != "sums"
         if is_of_rows or not _OF_ORDER.isdisjoint(statistics):
             msg = f"{name_of(function)}(): {name!r} is no sum over rows, so there is none of other groups."
             raise ArgumentError(msg)

@@ -87,7 +87,7 @@ def estimator_of(spec: MetricSpec, formula: Formula, requested: str | None, *, o
         return "one_vs_rest"
     if formula.average not in (None, HAND_TILL):
         return formula.average  # it is an average of its own
-    if requested == "micro" and formula.way != "sums":
+    if requested == "micro" and formula.input != "sums":
         msg = f'{spec.name} is no sum over labels, so it has no micro average: take "macro".'
         raise ArgumentError(msg)
     if requested in AVERAGES:

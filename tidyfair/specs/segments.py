@@ -52,7 +52,7 @@ class Segments:
 
         return np.diff(self.starts, append=self.length)
 
-    def spread(self, values: Any) -> Any:
+    def to_rows(self, values: Any) -> Any:
         """One value for each run as one for each row."""
         import numpy as np
 
@@ -112,9 +112,9 @@ class Segments:
 
         largest = self.maximum(values)
         with np.errstate(invalid="ignore"):
-            least = self.spread(largest - TIE * np.abs(largest))
+            least = self.to_rows(largest - TIE * np.abs(largest))
             # infinity less its share is no number
-            is_largest = (values >= least) | (values == self.spread(largest))
+            is_largest = (values >= least) | (values == self.to_rows(largest))
         return self.first_where(is_largest)
 
     def before(self, values: Array, merge: Merge, nothing: float) -> Array:

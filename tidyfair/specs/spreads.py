@@ -101,7 +101,7 @@ class FarthestPair(GroupMaximum):
     def reduce(self, groups: GroupValues) -> Reduced:
         segments, estimate = groups.segments, groups.estimate
         largest = segments.maximum(estimate)
-        in_pair = estimate == segments.spread(largest)
+        in_pair = estimate == segments.to_rows(largest)
         return Reduced(largest, segments.first_where(in_pair), segments.last_where(in_pair))
 
 
@@ -184,7 +184,7 @@ class GroupMean(Spread):
     def range(self, lower: float, upper: float) -> tuple[float, float]:
         return lower, upper
 
-    def bound(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
+    def resolved(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
         del sides, negative
         return replace(self, good=direction)
 
@@ -205,7 +205,7 @@ class StandardDeviation(Spread):
     def summary(self, values: Floats, mean: Callable[[Floats], Floats], segments: Segments) -> Floats:
         import numpy as np
 
-        return np.sqrt(mean((values - segments.spread(mean(values))) ** 2))
+        return np.sqrt(mean((values - segments.to_rows(mean(values))) ** 2))
 
 
 class CoefficientOfVariation(StandardDeviation):
@@ -223,7 +223,7 @@ class CoefficientOfVariation(StandardDeviation):
         del lower, upper
         return 0, math.inf
 
-    def bound(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
+    def resolved(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
         del sides, direction
         if negative:
             raise AggregateError(self._means_nothing(negative))
@@ -240,7 +240,7 @@ class MeanAbsoluteDeviation(Spread):
     words = "mean distance from the mean of"
 
     def summary(self, values: Floats, mean: Callable[[Floats], Floats], segments: Segments) -> Floats:
-        return mean(abs(values - segments.spread(mean(values))))
+        return mean(abs(values - segments.to_rows(mean(values))))
 
 
 @dataclass(frozen=True, repr=False)
@@ -271,7 +271,7 @@ class GeneralizedEntropy(Aggregate):
         del lower, upper
         return 0, math.inf
 
-    def bound(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
+    def resolved(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
         del sides, direction
         if negative:
             raise AggregateError(self._means_nothing(negative))

@@ -167,7 +167,7 @@ class _Order:
         """Whether a row with a frequency is repeated: sums of equal rows are products, ranks are not."""
         tally = self.tally
         looks_at_rows = bool(tally.needs.rows or tally.needs.compared or self.bins)
-        ranked = tally.cut is not None and tally.cut.way != "threshold"
+        ranked = tally.cut is not None and tally.cut.option != "threshold"
         return self.blocks is not None or looks_at_rows or tally.weights is not None or ranked
 
 

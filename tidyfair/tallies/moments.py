@@ -241,7 +241,7 @@ def recentred(columns: Mapping[str, Array], weight: Array, complete: Booleans, s
 
     # the centre of the heaviest cell, because what hardly counts may lie far off
     heaviest = segments.first_largest(np.where(complete, weight, weight * _HARDLY))
-    centres = {name: segments.spread(columns[name][heaviest]) for name in _CENTRES}
+    centres = {name: segments.to_rows(columns[name][heaviest]) for name in _CENTRES}
     truth, estimate = (columns[name] - centres[name] for name in _CENTRES)
     return _moved(columns, weight, truth, estimate) | centres
 

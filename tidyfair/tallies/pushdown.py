@@ -85,7 +85,7 @@ def pushed_down(
 def _are_sums(wanted: Mapping[str, tuple[str, Column]], needs: Needs, cut: Cut | None) -> bool:
     """Check whether sums over rows of existing columns are enough."""
     are_columns = all(isinstance(column.source, str) for _, column in wanted.values())
-    is_simple_cut = cut is None or (cut.way == "threshold" and not cut.groups)
+    is_simple_cut = cut is None or (cut.option == "threshold" and not cut.groups)
     reads_rows = needs.rows or needs.compared or FREQUENCY in wanted
     return are_columns and is_simple_cut and not reads_rows
 

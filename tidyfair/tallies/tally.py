@@ -182,11 +182,11 @@ class Tally:
 
     def remarks(self) -> list[str]:
         """Sentences on outer groups where more or less than the requested rows are selected."""
-        if self.cut is None or self.cut.way == "threshold" or HIDDEN in self.cells.columns:
+        if self.cut is None or self.cut.option == "threshold" or HIDDEN in self.cells.columns:
             return []
         tally = self.at_each_cut()
         by = tally.names([key.column for key in tally.outer])
-        measure = "w" if self.cut.way == "top_fraction" and self.weights is not None else "n"
+        measure = "w" if self.cut.option == "top_fraction" and self.weights is not None else "n"
         value = pl.col(by[-1]) if self.cut.several else pl.lit(self.cut.values[0])
         scored = tally.cells.filter(pl.col(ESTIMATE).is_not_null()).with_columns(value.alias("value"))
         selected = pl.col(measure).filter(pl.col(ESTIMATE)).sum().alias("selected")
@@ -232,8 +232,8 @@ class Tally:
             msg = "Only tallies of the same columns, keys, weights, threshold and metrics can be added."
             raise ArgumentError(msg)
         reason = None
-        if self.cut is not None and self.cut.way != "threshold":
-            reason = f"`{self.cut.way}` ranks all rows together"
+        if self.cut is not None and self.cut.option != "threshold":
+            reason = f"`{self.cut.option}` ranks all rows together"
         elif self.needs.compared:
             reason = "Neighbours are sought among all rows"
         elif self.needs.order:

@@ -40,7 +40,7 @@ _ROUNDED = 1e-6
 class Cut:
     """The rule that makes labels of scores: at or above a cut is selected."""
 
-    way: Literal["threshold", "top_k", "top_fraction"]
+    option: Literal["threshold", "top_k", "top_fraction"]
     values: tuple[float, ...] = ()
     several: bool = False
     """Whether each value gets rows of its own in the results."""
@@ -75,7 +75,7 @@ class Cut:
         """Whether its thresholds lie between 0 and 1, as those of probabilities do."""
         values = [value for _, value in self.groups] or self.values
         within = all(0 <= value <= 1 for value in values)
-        return self.way == "threshold" and within and any(0 < value < 1 for value in values)
+        return self.option == "threshold" and within and any(0 < value < 1 for value in values)
 
     def check_scores(self, low: float | None, high: float | None, column: str, role: str = "probs") -> None:
         """Refuse scores that are no probabilities, such as logits, where its thresholds are those of probabilities."""
@@ -91,7 +91,7 @@ class Cut:
     @property
     def ascending(self) -> list[int]:
         """Rank of each value among the cuts in ascending order of score: many selected come first."""
-        sign = 1 if self.way == "threshold" else -1
+        sign = 1 if self.option == "threshold" else -1
         order = sorted(range(len(self.values)), key=lambda index: sign * self.values[index])
         ranks = [0] * len(order)
         for rank, index in enumerate(order):
@@ -108,7 +108,7 @@ class Cut:
         score = pl.col(SCORE)
         if self.groups:
             return self._by_groups(frame, groups, names)
-        if self.way != "threshold":
+        if self.option != "threshold":
             return self._best(frame, outer)
         if not self.several:
             return frame.with_columns((score >= self.values[0]).alias(ESTIMATE))
@@ -131,7 +131,7 @@ class Cut:
 
     def _best(self, frame: pl.LazyFrame, outer: list[str]) -> pl.LazyFrame:
         """Select the best-scored rows of each outer group."""
-        weighted = self.way == "top_fraction" and WEIGHT in frame.collect_schema().names()
+        weighted = self.option == "top_fraction" and WEIGHT in frame.collect_schema().names()
         names = [f"{_CUT} {index}" for index in range(len(self.values))]
         cuts = [
             self._lowest_selected(value, weighted=weighted).alias(name)
@@ -154,7 +154,7 @@ class Cut:
         scored_rows = pl.col(SCORE).count()
         if weighted:
             size = _rows_within_weight(value)
-        elif self.way == "top_k":
+        elif self.option == "top_k":
             size = pl.lit(min(value, _MOST_ROWS))
         else:
             size = (scored_rows * value + _SLACK).floor()
@@ -172,12 +172,12 @@ class Cut:
         tie = "rows tie at the cut, and equal scores are decided alike, so"
         remarks: list[str] = []
         for group, value, selected, every in table.select("group", "value", "selected", "all").rows():
-            request = f"{self.way}={value:g}{group} asks for"
+            request = f"{self.option}={value:g}{group} asks for"
             if weighed:
                 if selected > value * every * (1 + _SLACK):
                     remarks.append(f"{request} {value:.3g} of the weight: {tie} {selected / every:.3g} is selected")
                 continue
-            wanted = int(value) if self.way == "top_k" else math.floor(value * every + _SLACK)
+            wanted = int(value) if self.option == "top_k" else math.floor(value * every + _SLACK)
             if selected > wanted:
                 remarks.append(f"{request} {wanted} rows: {tie} {selected} are selected")
             elif selected < wanted:
@@ -186,8 +186,8 @@ class Cut:
 
     def __repr__(self) -> str:
         if self.groups:
-            return f"{self.way}={dict(self.groups)}"
-        return f"{self.way}={list(self.values) if self.several else self.values[0]}"
+            return f"{self.option}={dict(self.groups)}"
+        return f"{self.option}={list(self.values) if self.several else self.values[0]}"
 
 
 def _rows_within_weight(share: float) -> pl.Expr:
