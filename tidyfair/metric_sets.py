@@ -134,6 +134,10 @@ class Metric(Evaluable):
             return ("macro", "micro")
         return ("micro",) if self.constant_average else ()
 
+    def range_of(self, name: str) -> tuple[float, float]:  # noqa: ARG002 - it has one metric
+        """The range of the values of its metric of some name."""
+        return self.range
+
     def formula(self, **numbers: float | Sequence[float] | Mapping[str, Sequence[float]]) -> float | None:
         """The formula on plain numbers, one for each statistic (or a list, one for each label); None is undefined.
 
@@ -323,6 +327,10 @@ class GroupwiseMetric(Evaluable):
         if self.less:
             meaning += f", less the same of {conjunction.join(metric.name for metric in self.less)}"
         return f"{meaning[0].upper()}{meaning[1:]}, of the groups."
+
+    def range_of(self, name: str) -> tuple[float, float]:
+        """The range of the values of one of its metrics."""
+        return next(metric.range for metric in (*self.metrics, *self.less) if metric.name == name)
 
     def of_at_least(self, rows: int) -> Self:
         """The same for groups of at least so many rows."""
