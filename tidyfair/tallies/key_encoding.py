@@ -43,7 +43,6 @@ class Levels(NamedTuple):
 
     def values(self) -> pl.Series:
         """The values in their order, null last."""
-        kind = self.dtype.categories.physical() if isinstance(self.dtype, pl.Categorical) else self.dtype
         steps = pl.int_range(self.span, eager=True)
         if isinstance(self.dtype, pl.Enum):
             values = self.dtype.categories.cast(self.dtype)
@@ -51,11 +50,16 @@ class Levels(NamedTuple):
             values = steps.cast(pl.Boolean)
         elif self.dtype.is_float():
             values = (steps + self.least).cast(self.dtype)
+        elif isinstance(self.dtype, pl.Categorical):
+            values = self._integers(steps, self.dtype.categories.physical()).cat.to(self.dtype)
         else:
-            # integers of fixed width go round, so that a range wider than half of them comes out right
-            values = steps.cast(kind, wrap_numerical=True) + pl.Series([self.least], dtype=kind)
-        values = values.cat.to(self.dtype) if isinstance(self.dtype, pl.Categorical) else values
+            values = self._integers(steps, self.dtype)
         return values.extend(pl.Series([None], dtype=self.dtype)) if self.nulls else values
+
+    def _integers(self, steps: pl.Series, dtype: Any) -> pl.Series:
+        """The integers at some steps from the least."""
+        # integers of fixed width go round, so that a range wider than half of them comes out right
+        return steps.cast(dtype, wrap_numerical=True) + pl.Series([self.least], dtype=dtype)
 
     @property
     def needs_query(self) -> bool:
@@ -125,9 +129,14 @@ class Packing:
         for name, levels in self.narrow_first:
             offset, own_bits = levels.offset(name)
             wider = max(bits, _bits(stride * levels.size))
-            code = code.cast(_WIDTHS[wider]) if wider > bits else code
-            offset = offset.cast(_WIDTHS[wider]) if wider > own_bits else offset
-            code += offset * pl.lit(stride, _WIDTHS[wider]) if stride > 1 else offset
+            width = _WIDTHS[wider]
+            if wider > bits:
+                code = code.cast(width)
+            if wider > own_bits:
+                offset = offset.cast(width)
+            if stride > 1:
+                offset = offset * pl.lit(stride, width)
+            code += offset
             stride, bits = stride * levels.size, wider
         return code
 
@@ -136,7 +145,7 @@ class Packing:
         import numpy as np
 
         queries = self.kept.queries
-        queried = pl.DataFrame([columns[name].alias(name) for name in queries])
+        queried = pl.DataFrame({name: columns[name] for name in queries})
         if queries:
             queried = queried.lazy().select(queries.values()).collect(engine="in-memory", optimizations=_NONE)
         codes, stride = 0, 1
@@ -285,8 +294,12 @@ def levels_by_ends(frame: pl.LazyFrame, schema: pl.Schema, names: Iterable[str])
         return {}
     physical = pl.col(names).to_physical()
     ends = frame.select(physical.min().name.prefix("least "), physical.max().name.prefix("most ")).collect()
-    between = {name: _between(schema[name], ends[f"least {name}"][0], ends[f"most {name}"][0]) for name in names}
-    return {name: levels for name, levels in between.items() if levels is not None}
+    known: dict[str, Levels] = {}
+    for name in names:
+        levels = _between(schema[name], ends[f"least {name}"][0], ends[f"most {name}"][0])
+        if levels is not None:
+            known[name] = levels
+    return known
 
 
 def _between(dtype: pl.DataType, least: int | None, most: int | None, *, nulls: bool = True) -> Levels | None:

@@ -116,9 +116,10 @@ class Tally:
         of_categories = any(isinstance(column.dtype, pl.Enum | pl.Categorical) for column in columns)
         if len(self.cells) <= _FEW_CELLS and not of_categories:
             # of few cells Python takes less time than a query
-            return {column.name: sorted({*column.to_list()} - {None}) for column in columns}
-        distinct = self.cells.select(pl.col(LABELS).drop_nulls().unique().sort().implode())
-        return {name: distinct[name][0].to_list() for name in LABELS}
+            distinct = [{*column.to_list()} - {None} for column in columns]
+            return dict(zip(LABELS, map(sorted, distinct), strict=True))
+        lists = self.cells.select(pl.col(LABELS).drop_nulls().unique().sort().implode())
+        return lists.row(0, named=True)
 
     def levels(self, name: str) -> list[Any]:
         """The levels of `truth` or `estimate` in their order, where they are declared."""
@@ -126,12 +127,19 @@ class Tally:
 
     def names(self, columns: Sequence[Column]) -> list[str]:
         """The names in `cells` of the given columns."""
-        names = {key.column: f"k{index}" for index, key in enumerate(self.keys)}
+        name_of_column = {key.column: f"k{index}" for index, key in enumerate(self.keys)}
+        names: list[str] = []
         for column in columns:
-            if column not in names:
+            if column not in name_of_column:
                 msg = f"The tally was not counted by {column.name!r}; count again with what is to be computed."
                 raise ColumnError(msg)
-        return [names[column] for column in columns]
+            names.append(name_of_column[column])
+        return names
+
+    @property
+    def outer_names(self) -> list[str]:
+        """The names in `cells` of the keys of the outer grouping."""
+        return self.names([key.column for key in self.outer])
 
     def on_sides(self) -> Tally:
         """The tally in which the side of a row is one more outer key."""
@@ -185,8 +193,10 @@ class Tally:
         if self.cut is None or self.cut.option == "threshold" or HIDDEN in self.cells.columns:
             return []
         tally = self.at_each_cut()
-        by = tally.names([key.column for key in tally.outer])
-        measure = "w" if self.cut.option == "top_fraction" and self.weights is not None else "n"
+        by = tally.outer_names
+        weighed = self.cut.option == "top_fraction" and self.weights is not None
+        measure = "w" if weighed else "n"
+        # where there are several values, they are the last key
         value = pl.col(by[-1]) if self.cut.several else pl.lit(self.cut.values[0])
         scored = tally.cells.filter(pl.col(ESTIMATE).is_not_null()).with_columns(value.alias("value"))
         selected = pl.col(measure).filter(pl.col(ESTIMATE)).sum().alias("selected")
@@ -194,7 +204,8 @@ class Tally:
         table = totals.sort(by, nulls_last=True)
         names = [key.column.name for key in tally.outer if key.role == "outer"]
         groups = [_group_in_words(names, row) for row in table.rows()]
-        return self.cut.remarks(table.with_columns(pl.Series("group", groups, dtype=pl.String)), weighed=measure == "w")
+        table = table.with_columns(pl.Series("group", groups, dtype=pl.String))
+        return self.cut.remarks(table, weighed=weighed)
 
     def __radd__(self, other: object) -> Tally:
         """Add to the 0 that `sum()` begins with."""
@@ -222,9 +233,11 @@ class Tally:
     @property
     def names_of_labels(self) -> dict[str, str]:
         """The user's names of the columns that cells are counted by."""
-        keys = {f"k{index}": key.column.name for index, key in enumerate(self.keys)}
-        labels = {TRUTH: self.truth, ESTIMATE: self.estimate}
-        return keys | {name: column.name for name, column in labels.items() if column is not None}
+        names = {f"k{index}": key.column.name for index, key in enumerate(self.keys)}
+        for label, column in ((TRUTH, self.truth), (ESTIMATE, self.estimate)):
+            if column is not None:
+                names[label] = column.name
+        return names
 
     def check_fits(self, other: Tally) -> None:
         """Refuse another tally that does not add up with this one."""
@@ -246,13 +259,17 @@ class Tally:
     def check_kinds(self, other: Tally) -> None:
         """Refuse another tally whose keys or labels are of other kinds."""
         for name, shown in self.names_of_labels.items():
-            kinds = [tally.kinds[name] for tally in (self, other)]
-            if not alike(*kinds):
-                msg = f"The column {shown!r} is {kinds[0]} in one part and {kinds[1]} in another; cast it to one kind."
+            own_kind, other_kind = self.kinds[name], other.kinds[name]
+            if not alike(own_kind, other_kind):
+                msg = (
+                    f"The column {shown!r} is {own_kind} in one part and {other_kind} in another; cast it to one kind."
+                )
                 raise ArgumentError(msg)
-            levels = [tally.declared[name] for tally in (self, other) if name in tally.declared]
-            if levels[1:] and levels[0] != levels[1]:
-                ends = f"{listed(levels[0])} in one part and {listed(levels[1])} in another"
+            if name not in self.declared or name not in other.declared:
+                continue
+            own_levels, other_levels = self.declared[name], other.declared[name]
+            if own_levels != other_levels:
+                ends = f"{listed(own_levels)} in one part and {listed(other_levels)} in another"
                 msg = f"The levels of the column {shown!r} are {ends}; declare them alike."
                 raise ArgumentError(msg)
 
@@ -310,7 +327,7 @@ def _decided_at(cut: Cut, cells: pl.DataFrame, by: list[str], sums: list[str]) -
     values, height = cut.values, len(distinct)
     code = with_rows["row"].to_numpy().astype(np.int64) * (len(values) + 1) + cells[ESTIMATE].to_numpy()
     ascending = np.array(cut.ascending)
-    columns = {name: distinct[name].gather(np.tile(np.arange(height), 2 * len(values))) for name in by}
+    columns: list[pl.Series] = []
     for name in sums:
         table = np.zeros(height * (len(values) + 1), dtype=cells[name].to_numpy().dtype)
         table[code] = cells[name].to_numpy()
@@ -318,10 +335,12 @@ def _decided_at(cut: Cut, cells: pl.DataFrame, by: list[str], sums: list[str]) -
         # both sides are summed, because subtracting floats would leave dust where there is nothing
         below = table.cumsum(axis=1)[:, ascending]
         above = table[:, ::-1].cumsum(axis=1)[:, ::-1][:, ascending + 1]
-        columns[name] = pl.Series(name, np.concatenate([below.T.ravel(), above.T.ravel()]))
+        columns.append(pl.Series(name, np.concatenate([below.T.ravel(), above.T.ravel()])))
     is_above = np.repeat([False, True], height * len(values))
     threshold = np.tile(np.repeat(np.array(values), height), 2)
-    return pl.DataFrame({**columns, ESTIMATE: is_above, THRESHOLD: threshold}).filter(pl.col("n") > 0)
+    columns += [pl.Series(ESTIMATE, is_above), pl.Series(THRESHOLD, threshold)]
+    keys = distinct[np.tile(np.arange(height), 2 * len(values))]
+    return keys.hstack(columns).filter(pl.col("n") > 0)
 
 
 def alike(one: pl.DataType, other: pl.DataType) -> bool:
@@ -332,6 +351,7 @@ def alike(one: pl.DataType, other: pl.DataType) -> bool:
 
 
 def _kind_of(dtype: pl.DataType) -> object:
+    """The kind of the values of a dtype; only values of one kind can be the same."""
     if dtype.is_numeric() or dtype == pl.Boolean:
         return "number"
     return "text" if isinstance(dtype, pl.String | pl.Categorical | pl.Enum) else dtype
@@ -351,8 +371,9 @@ def add_up(tallies: Sequence[Tally], *, checked: bool = False) -> Tally:
     """
     check_threads()
     first, *others = tallies
-    for other in () if checked else others:
-        first.check_fits(other)
+    if not checked:
+        for other in others:
+            first.check_fits(other)
     declared: dict[str, list[Any]] = {}
     for tally in reversed(tallies):
         declared |= tally.declared
@@ -363,17 +384,30 @@ def add_up(tallies: Sequence[Tally], *, checked: bool = False) -> Tally:
 
 def _merged_cells(tallies: Sequence[Tally]) -> pl.DataFrame:
     """The cells of all, added up where their keys and labels are the same."""
-    first, by, parts = tallies[0], tallies[0].counted_by, [tally.cells for tally in tallies]
+    first, by = tallies[0], tallies[0].counted_by
+    parts = [tally.cells for tally in tallies]
     if any(HIDDEN in part.columns for part in parts):
-        none_hidden = pl.lit(0, pl.Int64).alias(HIDDEN)
-        parts = [part if HIDDEN in part.columns else part.with_columns(none_hidden) for part in parts]
+        parts = list(map(_with_hidden, parts))
     # values of one dtype do not change
-    names = first.names_of_labels
-    changing = [name for name in names if any(tally.kinds[name] != first.kinds[name] for tally in tallies)]
-    every = stacked(parts, {name: names[name] for name in changing})
-    merges = merged(name for name in every.columns if name not in by)
-    merging = [merge(pl.col(name)) for name, merge in merges.items()]
-    return centred(every, by).group_by(by).agg(merging) if by else centred(every).select(merging)
+    changing: dict[str, str] = {}
+    for name, shown in first.names_of_labels.items():
+        if any(tally.kinds[name] != first.kinds[name] for tally in tallies):
+            changing[name] = shown
+    every = stacked(parts, changing)
+    merging: list[pl.Expr] = []
+    for name, merge in merged(every.columns).items():
+        if name not in by:
+            merging.append(merge(pl.col(name)))
+    if not by:
+        return centred(every).select(merging)
+    return centred(every, by).group_by(by).agg(merging)
+
+
+def _with_hidden(cells: pl.DataFrame) -> pl.DataFrame:
+    """Cells that say how much of them is suppressed, which is nothing where none of them is."""
+    if HIDDEN in cells.columns:
+        return cells
+    return cells.with_columns(pl.lit(0, pl.Int64).alias(HIDDEN))
 
 
 def _merged_rows(tallies: Sequence[Tally]) -> pl.DataFrame | None:
