@@ -59,6 +59,10 @@ class _Groups:
         """A column as an array; numbers that are null are nan."""
         return self.rows.array(name)[self.order]
 
+    def _runs(self, *names: str) -> Segments:
+        """The runs of rows with the same values in some columns."""
+        return Segments.of(*map(self.column, names))
+
     @cached_property
     def spec(self) -> Integers:
         """The spec of each row."""
@@ -72,13 +76,13 @@ class _Groups:
     @cached_property
     def of_level(self) -> Segments:
         """The runs of rows whose metrics become one number."""
-        return Segments.of(*(self.column(name) for name in ("spec", "outer", PART, LEVEL)))
+        return self._runs("spec", "outer", PART, LEVEL)
 
     @cached_property
     def values(self) -> GroupValues:
         """The columns that aggregates read."""
         return GroupValues(
-            segments=Segments.of(*(self.column(name) for name in ("spec", "outer", PART, LEVEL, "metric"))),
+            segments=self._runs("spec", "outer", PART, LEVEL, "metric"),
             estimate=self.column("estimate"),
             weight=self.column("weight"),
             size=self.column("size"),
@@ -334,7 +338,10 @@ def _subtract(numbers: Disparities) -> Disparities:
     # an undefined number has no level, groups and metric that carry it
     defined = reason == Status.OK.code
     carrier = first.at(np.where(defined, np.arange(len(defined)), NO_ROW))
-    left_out = {index: names for index, names in _merged_names(numbers.left_out, run).items() if defined[index]}
+    left_out: dict[int, list[str]] = {}
+    for index, names in _merged_names(numbers.left_out, run).items():
+        if defined[index]:
+            left_out[index] = names
     return replace(
         first,
         value=value,
@@ -376,7 +383,10 @@ def _user_results(frame: pl.DataFrame, name: str, aggregate: UserAggregate) -> l
     try:
         if isinstance(aggregate.function, pl.Expr):
             return grouped.agg(aggregate.function.alias("value")).rows()
-        return [(int(str(index)), aggregate.function(part.drop(_COMPARISON))) for (index,), part in grouped]
+        results: list[tuple[int, Any]] = []
+        for (index,), part in grouped:
+            result = aggregate.function(part.drop(_COMPARISON))
+            results.append((int(str(index)), result))
     except pl.exceptions.PolarsError as error:
         reason = str(error).partition("\n")[0].partition(";")[0]
         msg = f"{name}: the aggregate {aggregate!r} failed: {reason}. Its columns: {listed(columns)}."
@@ -389,3 +399,4 @@ def _user_results(frame: pl.DataFrame, name: str, aggregate: UserAggregate) -> l
     except Exception as error:
         error.add_note(f"in the aggregate of {name}, whose columns are {listed(columns)}")
         raise
+    return results

@@ -71,6 +71,7 @@ class KeyCodes:
         self._codes.pop(key.name, None)
 
     def _code(self, name: str) -> tuple[Integers, int]:
+        """The codes of a key, and a number above all of them."""
         if name not in self._codes:
             self._codes[name] = _codes_of(self._cells[name])
         return self._codes[name]
@@ -86,8 +87,9 @@ def _codes_of(key: pl.Series) -> tuple[Integers, int]:
         count, ranks = 2, key.cast(pl.UInt8)
     elif key.dtype == pl.String and len(key) <= _FEW_CELLS:
         texts = key.to_list()
-        rank = {text: rank for rank, text in enumerate(sorted({text for text in texts if text is not None}))}
-        return np.array([rank.get(text, len(rank)) for text in texts], dtype=np.int64), len(rank) + 1
+        in_order: list[str | None] = [*sorted({*texts} - {None}), None]
+        rank_of_text = {text: rank for rank, text in enumerate(in_order)}
+        return np.array([rank_of_text[text] for text in texts], dtype=np.int64), len(in_order)
     elif (dense := _dense(key)) is not None:
         return dense, int(dense.max()) + 1
     else:
@@ -111,8 +113,11 @@ def _dense(key: pl.Series) -> Integers | None:
     lowest, highest = values.min(), values.max()
     if int(highest) - int(lowest) >= _LARGEST_TABLE:
         return None
-    # differences of signed numbers may exceed their own dtype, and unsigned numbers int64
-    return (values - lowest).astype(np.int64) if values.dtype.kind == "u" else values.astype(np.int64) - lowest
+    if values.dtype.kind == "u":
+        # unsigned numbers may exceed int64
+        return (values - lowest).astype(np.int64)
+    # differences of signed numbers may exceed their own dtype
+    return values.astype(np.int64) - lowest
 
 
 def _compressed(codes: Integers, largest: int) -> tuple[Integers, int]:

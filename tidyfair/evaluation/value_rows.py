@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidyfair.errors import Status
-from tidyfair.evaluation.states import NO_LEVEL, PART, UNDEFINED
+from tidyfair.evaluation.states import NO_LEVEL, PART, TEXTS, UNDEFINED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
 from tidyfair.specs.metric_specs import ALL_LABELS
 
@@ -64,7 +64,8 @@ class ValueRows:
     def array(self, name: str) -> Array:
         """A column as an array; numbers that are null are nan."""
         if name not in self._arrays:
-            self._arrays[name] = _codes_of(self.frame["status"]) if name == STATE else self.frame[name].to_numpy()
+            is_state = name == STATE
+            self._arrays[name] = _codes_of(self.frame["status"]) if is_state else self.frame[name].to_numpy()
         return self._arrays[name]
 
     def __contains__(self, name: str) -> bool:
@@ -74,8 +75,8 @@ class ValueRows:
 
 def _codes_of(status: pl.Series) -> Integers:
     """Statuses as codes, and `UNDEFINED` for free text."""
-    codes = {known.value: known.code for known in Status}
-    return status.replace_strict(codes, default=UNDEFINED, return_dtype=pl.Int64).to_numpy()
+    codes = range(len(TEXTS))
+    return status.replace_strict(TEXTS, codes, default=UNDEFINED, return_dtype=pl.Int64).to_numpy()
 
 
 def value_rows(
@@ -92,8 +93,9 @@ def value_rows(
     columns = _Columns(list(values.values()), runs.source)
     min_n = runs.to_rows([specs[metric.spec].min_n for metric in requested])
     states = _States.of(columns, group_cells.excluded[runs.group_cell], min_n, na_rm=na_rm, unseen=labels.unseen)
-    distinct = dict.fromkeys(metric.formula for metric in requested)
-    formula_index = {formula: index for index, formula in enumerate(distinct)}
+    formula_index: dict[Formula, int] = {}
+    for metric in requested:
+        formula_index.setdefault(metric.formula, len(formula_index))
     spec = runs.to_rows([metric.spec for metric in requested])
     arrays = {
         "spec": spec,
@@ -112,7 +114,7 @@ def value_rows(
 
     def frame() -> pl.DataFrame:
         integers = {name: pl.Series(arrays[name], dtype=dtype) for name, dtype in _INTEGERS.items()}
-        numbers = {name: _numbers(column) for name, column in extra.items()}
+        numbers = dict(zip(extra, map(_numbers, extra.values()), strict=True))
         return pl.DataFrame(
             {
                 **integers,
@@ -208,7 +210,10 @@ class _Columns:
     @property
     def extra(self) -> list[str]:
         """The names of the columns that only some formulas have."""
-        return list(dict.fromkeys(name for values in self._values for name in values.extra))
+        names: dict[str, None] = {}
+        for values in self._values:
+            names |= dict.fromkeys(values.extra)
+        return list(names)
 
     def __getitem__(self, name: str) -> Array:
         import numpy as np
@@ -329,7 +334,7 @@ class _States:
         """The status of each row as results show it."""
         import numpy as np
 
-        texts = np.array([*(status.value for status in Status), ""], dtype=object)[self.codes]
+        texts = np.array([*TEXTS, ""], dtype=object)[self.codes]
         is_undefined = self.codes[self.undefined] == UNDEFINED
         texts[self.undefined[is_undefined]] = np.array(self.reasons, dtype=object)[is_undefined]
         return pl.Series(texts, dtype=pl.String)

@@ -137,9 +137,14 @@ class Tally:
         return names
 
     @property
+    def outer_columns(self) -> list[Column]:
+        """The columns of the outer grouping."""
+        return [key.column for key in self.outer]
+
+    @property
     def outer_names(self) -> list[str]:
         """The names in `cells` of the keys of the outer grouping."""
-        return self.names([key.column for key in self.outer])
+        return self.names(self.outer_columns)
 
     def on_sides(self) -> Tally:
         """The tally in which the side of a row is one more outer key."""
