@@ -21,7 +21,7 @@ from tidyfair.intervals.analytic import share_of
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import MOST_SHUFFLED, generator
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, MetricSet, metric_set
-from tidyfair.specs.columns import Column, are_columns
+from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.groups import By
 from tidyfair.specs.options import CallOptions, ReadOptions, show_keywords
@@ -162,7 +162,8 @@ class RateTest(CalledOnData):
     def _on_data(
         self, data: object, truth: ColumnLike | None, estimate: ColumnLike | None, keywords: Mapping[str, Any]
     ) -> Any:
-        if len({(metric.name, metric.by) for metric in self.metrics}) == len(self.metrics):
+        distinct = {(metric.name, metric.by) for metric in self.metrics}
+        if len(distinct) == len(self.metrics):
             # errors about metrics that do not go together show their own names
             metric_set(*self.metrics)
         return super()._on_data(data, truth, estimate, keywords)
@@ -205,7 +206,8 @@ class RateTest(CalledOnData):
         """The metrics by groups and strata, where there are strata."""
         if not self.within:
             return ()
-        return _numbered([self._crossed(metric) for metric in self.metrics], "\0crossed ")
+        crossed = list(map(self._crossed, self.metrics))
+        return _numbered(crossed, "\0crossed ")
 
     def _crossed(self, metric: GroupwiseMetric) -> GroupwiseMetric:
         """The metric by groups and strata, from whose values the rows are counted."""
@@ -213,8 +215,9 @@ class RateTest(CalledOnData):
             msg = f"{metric.name}: `within` goes with columns, not with privileged(…)."
             raise ArgumentError(msg)
         by = By((*metric.by.columns, *self.within))
-        names = [column.name for column in by.columns]
-        if twice := [name for name in names if names.count(name) > 1]:
+        names = names_of(by.columns)
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
             msg = f"{metric.name}: {twice[0]!r} is a feature or a stratum, and that once."
             raise ArgumentError(msg)
         return replace(metric, by=by, aggregate=difference(), min_n=0, less=(), metrics=(*metric.metrics, *metric.less))
@@ -251,7 +254,10 @@ class RateTest(CalledOnData):
         evaluated = case.crossed or case.evaluated
         counted = pl.col("rate").is_not_null() & ~pl.col("excluded")
         rows = evaluated.rows.filter((pl.col("outer") == outer) & counted)
-        return [_counted_rate(case, name, formula, rows.filter(name=name)) for name, formula in spec.formulas]
+        counts: list[CountedRate] = []
+        for name, formula in spec.formulas:
+            counts.append(_counted_rate(case, name, formula, rows.filter(name=name)))
+        return counts
 
 
 def _numbered(metrics: Sequence[GroupwiseMetric], prefix: str = "\0") -> tuple[GroupwiseMetric, ...]:
