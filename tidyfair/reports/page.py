@@ -72,7 +72,8 @@ class Report:
 
     def markdown(self) -> str:
         """The same texts and tables in Markdown, for a model card; figures become tables."""
-        return f"# {as_text(self.title)}\n\n" + "".join(part.markdown() for part in self.parts)
+        parts = [part.markdown() for part in self.parts]
+        return f"# {as_text(self.title)}\n\n" + "".join(parts)
 
     def save(self, file: str | Path) -> Path:
         """Write an HTML page, or Markdown, by the suffix of the file.
@@ -100,7 +101,8 @@ class Report:
         return f'<iframe sandbox srcdoc="{page}" title="{title}" style="{style}"></iframe>'
 
     def __repr__(self) -> str:
-        return f"<report {self.title!r}: {', '.join(part.heading for part in self.parts)}>"
+        headings = [part.heading for part in self.parts]
+        return f"<report {self.title!r}: {', '.join(headings)}>"
 
 
 def report(
@@ -167,8 +169,7 @@ def report(
     tested = worst = None
     if _is_plain(tally, results) and _UNTESTED.isdisjoint(options):
         tested, worst = _test(audit, tally, reading)
-    of_gate = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
-    verdicts = judges.compute(tally, **of_gate) if judges else None
+    verdicts = _verdicts(judges, tally, reading) if judges else None
     own = {"by": by, "metrics": metrics, "gate": gate, "min_n": min_n or None}
     sections = [
         Section("The question", question(audit, tally, reading, results)),
@@ -209,6 +210,14 @@ def _check_tally(tally: Tally) -> None:
         raise ArgumentError(msg)
 
 
+def _verdicts(gate: Gate, tally: Tally, reading: Mapping[str, Any]) -> pl.DataFrame:
+    """The verdicts of a gate, which decides on its intervals itself."""
+    options = dict(reading)
+    for name in ("interval", "conf_level"):
+        options.pop(name, None)
+    return gate.compute(tally, **options)
+
+
 def _limited(gate: object, min_n: int) -> Gate | None:
     """The gate, which does not judge what is not shown."""
     if gate is None:
@@ -216,7 +225,9 @@ def _limited(gate: object, min_n: int) -> Gate | None:
     if not isinstance(gate, Gate):
         msg = f"`gate` is what check(…) or four_fifths(…) has made, not {gate!r}."
         raise ArgumentError(msg)
-    limited = [metric.of_at_least(min_n) if isinstance(metric, GroupwiseMetric) else metric for metric in gate.metrics]
+    limited: list[Metric | GroupwiseMetric] = []
+    for metric in gate.metrics:
+        limited.append(metric.of_at_least(min_n) if isinstance(metric, GroupwiseMetric) else metric)
     return replace(gate, metrics=metric_set(*limited))
 
 
@@ -236,9 +247,10 @@ def _test(audit: Audit, tally: Tally, reading: Mapping[str, Any]) -> tuple[pl.Da
 
 def _tests(audit: Audit) -> DisparityTest | None:
     """The permutation test of disparities, for metrics where it is exact."""
-    rates = [
-        parity for parity in audit.parities if parity.kind == "class" and not parity.aggregate.direction_is_unknown
-    ]
+    rates: list[GroupwiseMetric] = []
+    for parity in audit.parities:
+        if parity.kind == "class" and not parity.aggregate.direction_is_unknown:
+            rates.append(parity)
     return disparity_test(*rates, studentized=True) if rates else None
 
 
