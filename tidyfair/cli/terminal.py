@@ -112,8 +112,12 @@ def _printed(table: pl.DataFrame, up_to: str) -> list[str]:
         float_precision=3,
         fmt_table_cell_list_len=10,
     ):
-        # texts in lists and structs are made visible here
-        return [_verdicts_coloured(visible(str(part), lines=True)) for part in _parts(table, up_to, width)]
+        printed: list[str] = []
+        for part in _parts(table, up_to, width):
+            # texts in lists and structs are made visible here
+            text = visible(str(part), lines=True)
+            printed.append(_verdicts_coloured(text))
+        return printed
 
 
 def _parts(table: pl.DataFrame, up_to: str, width: int) -> list[pl.DataFrame]:
@@ -139,10 +143,11 @@ def _parts(table: pl.DataFrame, up_to: str, width: int) -> list[pl.DataFrame]:
 
 def _width(column: pl.Series) -> int:
     """The width of a column with its border."""
-    return max(len(text) for text in (column.name, *map(str, column))) + _BORDERS
+    return max(map(len, (column.name, *map(str, column)))) + _BORDERS
 
 
 def _coloured(text: str, code: int) -> str:
+    """A text in a colour of the terminal, which files do not get."""
     plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return text if plain else f"\x1b[{code}m{text}\x1b[0m"
 
