@@ -124,7 +124,8 @@ class _Order:
     def groups(self) -> _Wanted:
         """The columns whose groups have thresholds of their own."""
         cut = self.tally.cut
-        return _numbered("t", "threshold", cut.by if cut else ())
+        columns = cut.by if cut else ()
+        return _numbered("t", "threshold", columns)
 
     @property
     def every(self) -> _Wanted:
@@ -164,14 +165,14 @@ class _Order:
 
     @property
     def of_labels_only(self) -> bool:
-        """Whether only rows are counted, by keys and labels, and nothing is summed."""
+        """True where only rows are counted, by keys and labels, and nothing is summed."""
         tally = self.tally
         unweighted = tally.weights is None and self.frequencies is None
         return unweighted and tally.cut is None and self.blocks is None and not tally.needs.anything
 
     @property
     def repeats_rows(self) -> bool:
-        """Whether a row with a frequency is repeated: sums of equal rows are products, ranks are not."""
+        """True where a row with a frequency is repeated: sums of equal rows are products, ranks are not."""
         tally = self.tally
         looks_at_rows = bool(tally.needs.rows or tally.needs.compared or self.bins)
         ranked = tally.cut is not None and tally.cut.option != "threshold"
@@ -246,7 +247,7 @@ def _bins(
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """Rows counted by bins of their scores and, if nothing else is to be counted, the cells."""
     scores, needs = order.tally.scores, order.tally.needs
-    names = score_columns(len(scores.columns) if scores else 0)
+    names = score_columns(len(scores.columns)) if scores else []
     own = [*key_names(keys), TRUTH]
     with blaming_expressions(order.wanted):
         counts, cells = binned(frame, own, names, order.bins or 0, rows)
@@ -455,8 +456,11 @@ def _as_numbers(frame: pl.LazyFrame, wanted: _Wanted, *, decided: bool) -> pl.La
 def _exact(frame: pl.LazyFrame, wanted: _Wanted) -> frozenset[str]:
     """The columns of scores and numbers that are integers or decimals, which floats may not hold exactly."""
     schema = frame.collect_schema()
-    names = _names_of_numbers(wanted)
-    return frozenset(name for name in names if schema[name].is_integer() or schema[name].is_decimal())
+    exact: set[str] = set()
+    for name in _names_of_numbers(wanted):
+        if schema[name].is_integer() or schema[name].is_decimal():
+            exact.add(name)
+    return frozenset(exact)
 
 
 def _names_of_numbers(wanted: _Wanted) -> list[str]:

@@ -63,7 +63,7 @@ class Levels(NamedTuple):
 
     @property
     def needs_query(self) -> bool:
-        """Whether offsets need a query, because the values are not plain numbers of numpy."""
+        """True where offsets need a query, because the values are not plain numbers of numpy."""
         return self.nulls or isinstance(self.dtype, pl.Enum | pl.Categorical | pl.Int128 | pl.UInt128)
 
     def offsets(self, values: Any) -> Any:
@@ -223,8 +223,10 @@ def levels_by_dtype(dtype: pl.DataType) -> Levels | None:
         return Levels(dtype, 0, len(dtype.categories))
     if dtype == pl.Boolean:
         return Levels(dtype, 0, 2)
-    if dtype == pl.Int8 or dtype == pl.UInt8:  # noqa: PLR1714 - dtypes are no members of sets of classes
-        return Levels(dtype, -(2**7) if dtype == pl.Int8 else 0, 2**8)
+    if dtype == pl.Int8:
+        return Levels(dtype, -(2**7), 2**8)
+    if dtype == pl.UInt8:
+        return Levels(dtype, 0, 2**8)
     return None
 
 

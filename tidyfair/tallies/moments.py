@@ -64,7 +64,7 @@ class Needs:
     # read for every batch
     @cached_property
     def anything(self) -> bool:
-        """Whether labels alone are not enough."""
+        """True where labels alone are not enough."""
         return self.numbers or self.scores or self.rows or bool(self.compared)
 
     @cached_property
@@ -205,12 +205,17 @@ def summed(of_rows: Iterable[Quantity]) -> list[pl.Expr]:
     return [getattr(value, reduction)().alias(name) for name, reduction, value in of_rows]
 
 
+def _weight(cells: pl.DataFrame) -> pl.Expr:
+    """The weight of the rows of a cell, or their number where they have no weights."""
+    return pl.col("w") if "w" in cells.columns else pl.col("n")
+
+
 def digits_lost(cells: pl.DataFrame) -> bool:
     """Check whether some cell is so far from the centre that its spread has lost too many digits."""
+    weight = _weight(cells)
 
     def is_far(shift: str, square: str) -> pl.Expr:
-        distance = pl.col(shift) ** 2 / pl.col("w" if "w" in cells.columns else "n")
-        distance = distance.fill_nan(0.0)
+        distance = (pl.col(shift) ** 2 / weight).fill_nan(0.0)
         return (distance > _LOST * (pl.col(square) - distance)) & (distance > 0)
 
     lost = is_far("truth_shift", "truth_square") | is_far("estimate_shift", "estimate_square")
@@ -219,7 +224,7 @@ def digits_lost(cells: pl.DataFrame) -> bool:
 
 def own_centres(cells: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """The means of each cell, as the centres of another count."""
-    weight = pl.col("w" if "w" in cells.columns else "n")
+    weight = _weight(cells)
     means: list[pl.Expr] = []
     for centre, shift in zip(_CENTRES, ("truth_shift", "estimate_shift"), strict=True):
         mean = (pl.col(centre) + pl.col(shift) / weight).fill_nan(None)
@@ -231,7 +236,7 @@ def centred(cells: pl.DataFrame, together: Sequence[str] = ()) -> pl.DataFrame:
     """Move the moments of cells that are `together` to one centre, so that their sums may be added."""
     if "product" not in cells.columns:
         return cells
-    weight = pl.col("w" if "w" in cells.columns else "n").cast(pl.Float64)
+    weight = _weight(cells).cast(pl.Float64)
     # the centre of the heaviest cell, because what hardly counts may lie far off
     labels = [name for name in ("truth", "estimate") if name in cells.columns]
     counting = weight

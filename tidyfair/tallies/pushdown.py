@@ -61,7 +61,10 @@ def pushed_down(
     if not _are_sums(wanted, needs, cut):
         return None
     frame, schema = _typed(source, wanted)
-    undeclared = {name: column for name, (_, column) in wanted.items() if name not in declared}
+    undeclared: dict[str, Column] = {}
+    for name, (_, column) in wanted.items():
+        if name not in declared:
+            undeclared[name] = column
     _refuse_continuous(frame, undeclared, schema)
     frame = _decided(frame, cut)
     frame = _with_presence(frame, schema, needs, scores)
@@ -120,8 +123,10 @@ def _centres(frame: Any, *, weighted: bool) -> dict[str, float]:
     """The means of truth and estimate, as the centres of their sums."""
     import narwhals.stable.v2 as nw
 
-    is_complete = ~nw.col(ACTUAL).is_null() & ~nw.col(PREDICTED).is_null()
-    rows = frame.filter(is_complete & (nw.col(MEASURE) > 0) if weighted else is_complete)
+    counts = _all_present([ACTUAL, PREDICTED])
+    if weighted:
+        counts &= nw.col(MEASURE) > 0
+    rows = frame.filter(counts)
     means = collected(rows.select(nw.col(ACTUAL).mean(), nw.col(PREDICTED).mean())).fill_null(0.0)
     truth, estimate = means.row(0)
     return {"truth_centre": truth, "estimate_centre": estimate}
@@ -305,7 +310,8 @@ def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity]) -> pl
         aggregates.append(nw.col(_ODD + name).sum())
     frame = frame.select(*by, **columns)
     schema = frame.collect_schema()
-    cells = collected(frame.group_by(*by).agg(*aggregates) if by else frame.select(*aggregates))
+    query = frame.group_by(*by).agg(*aggregates) if by else frame.select(*aggregates)
+    cells = collected(query)
     dtypes = _dtypes_of_sums(cells, wanted, schema)
     for name in by:
         if isinstance(schema[name], nw.Enum):

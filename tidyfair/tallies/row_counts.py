@@ -123,7 +123,8 @@ def _counted(frame: pl.LazyFrame, packing: Packing, name: str, rows: int | None)
     size = packing.size
     in_pairs = size <= _SMALL_TABLE
     table = np.zeros(size, dtype=np.int64)
-    table_of_pairs = np.zeros(size**2 if in_pairs else 0, dtype=np.int64)
+    possible_pairs = size**2 if in_pairs else 0
+    table_of_pairs = np.zeros(possible_pairs, dtype=np.int64)
     # a part of the rows makes a table of its own, which is not to cost more than they do
     block = max(_BLOCK, size)
     for part in _codes(frame, packing, rows):
@@ -132,7 +133,7 @@ def _counted(frame: pl.LazyFrame, packing: Packing, name: str, rows: int | None)
             # two rows at a time: half as many steps
             half = len(code) // 2
             both = code[:half].astype(np.uint16) * np.uint16(size) + code[half : 2 * half]
-            table_of_pairs += np.bincount(both, minlength=size**2)
+            table_of_pairs += np.bincount(both, minlength=possible_pairs)
             code = code[2 * half :]
         for start in range(0, len(code), block):
             table += np.bincount(code[start : start + block], minlength=size)

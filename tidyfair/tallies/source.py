@@ -58,7 +58,7 @@ class Source:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the rows are in a database, a cluster or another engine that runs queries."""
+        """True where the rows are in a database, a cluster or another engine that runs queries."""
         return self.kind not in ("polars", *_EAGER)
 
     @property
@@ -70,7 +70,9 @@ class Source:
     @property
     def rows(self) -> int | None:
         """The number of rows, where it is known without reading them."""
-        return None if self.is_elsewhere or isinstance(self.frame, pl.LazyFrame) else len(self.frame)
+        if self.is_elsewhere or isinstance(self.frame, pl.LazyFrame):
+            return None
+        return len(self.frame)
 
     def named(self, names: Mapping[str, str]) -> Any:
         """Columns of another engine under new names, `{new: old}`."""
@@ -333,7 +335,7 @@ def _named(frame: Any, names: list[str]) -> pl.DataFrame:
 
 def _are_numbers(levels: list[Any]) -> bool:
     """Check whether levels are all numbers of one kind, or all truth values."""
-    types: set[object] = {type(level) for level in levels}
+    types: set[object] = set(map(type, levels))
     return len(types) == 1 and types <= {bool, int, float}
 
 
@@ -528,7 +530,9 @@ def _regroup(grouping: str) -> str:
 
 def from_arrays(arrays: Mapping[str, object]) -> pl.DataFrame:
     """Arrays, and lists or series, as the columns of a frame."""
-    columns = [_from_array(text("by", name), values) for name, values in arrays.items()]
+    columns: list[pl.Series] = []
+    for name, values in arrays.items():
+        columns.append(_from_array(text("by", name), values))
     if not columns:
         msg = "There are no arrays: give the truth, the estimate or the scores, and what they are grouped by."
         raise ColumnError(msg)

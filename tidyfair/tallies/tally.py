@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
-from tidyfair.specs.columns import Column, levels_of, stacked
+from tidyfair.specs.columns import Column, levels_of, names_of, stacked
 from tidyfair.specs.groups import SIDE
 from tidyfair.tallies.forks import check_threads
 from tidyfair.tallies.moments import (
@@ -54,6 +54,11 @@ class Key:
 def key_names(keys: Sequence[Key], role: str | None = None) -> list[str]:
     """The names in `cells` of all keys, or of those in one role."""
     return [f"k{index}" for index, key in enumerate(keys) if role in (None, key.role)]
+
+
+def columns_of(keys: Sequence[Key]) -> list[Column]:
+    """The columns of keys."""
+    return [key.column for key in keys]
 
 
 @dataclass(frozen=True)
@@ -105,19 +110,18 @@ class Tally:
 
     @property
     def binned(self) -> bool:
-        """Whether `rows` are counts of rows by bins of their scores."""
+        """True where `rows` are counts of rows by bins of their scores."""
         return self.scores is not None and self.scores.bins is not None
 
     @cached_property
     def seen(self) -> dict[str, list[Any]]:
         """The labels that occur in truth and in estimate."""
-        columns = [self.cells[name] for name in LABELS]
+        truth, estimate = self.cells[TRUTH], self.cells[ESTIMATE]
         # categories are in their own order, not in that of their texts
-        of_categories = any(isinstance(column.dtype, pl.Enum | pl.Categorical) for column in columns)
+        of_categories = _is_categorical(truth.dtype) or _is_categorical(estimate.dtype)
         if len(self.cells) <= _FEW_CELLS and not of_categories:
             # of few cells Python takes less time than a query
-            distinct = [{*column.to_list()} - {None} for column in columns]
-            return dict(zip(LABELS, map(sorted, distinct), strict=True))
+            return {TRUTH: _distinct(truth), ESTIMATE: _distinct(estimate)}
         lists = self.cells.select(pl.col(LABELS).drop_nulls().unique().sort().implode())
         return lists.row(0, named=True)
 
@@ -127,7 +131,7 @@ class Tally:
 
     def names(self, columns: Sequence[Column]) -> list[str]:
         """The names in `cells` of the given columns."""
-        name_of_column = {key.column: f"k{index}" for index, key in enumerate(self.keys)}
+        name_of_column = dict(zip(columns_of(self.keys), key_names(self.keys), strict=True))
         names: list[str] = []
         for column in columns:
             if column not in name_of_column:
@@ -139,7 +143,7 @@ class Tally:
     @property
     def outer_columns(self) -> list[Column]:
         """The columns of the outer grouping."""
-        return [key.column for key in self.outer]
+        return columns_of(self.outer)
 
     @property
     def outer_names(self) -> list[str]:
@@ -238,7 +242,7 @@ class Tally:
     @property
     def names_of_labels(self) -> dict[str, str]:
         """The user's names of the columns that cells are counted by."""
-        names = {f"k{index}": key.column.name for index, key in enumerate(self.keys)}
+        names = dict(zip(key_names(self.keys), names_of(columns_of(self.keys)), strict=True))
         for label, column in ((TRUTH, self.truth), (ESTIMATE, self.estimate)):
             if column is not None:
                 names[label] = column.name
@@ -279,7 +283,7 @@ class Tally:
                 raise ArgumentError(msg)
 
     def check_contents(self, like: Tally) -> None:
-        """Refuse cells that no count gives, but a file may hold; `like` has been counted."""
+        """Refuse cells, as read from a file, that no count can give; `like` is a tally of the kind that was counted."""
         like.check_kinds(self)
         self._check_columns(self.cells, like.cells.schema)
         if self.rows is not None and like.rows is not None:
@@ -295,20 +299,26 @@ class Tally:
         check_totals(self)
 
     def _check_columns(self, frame: pl.DataFrame, kinds: pl.Schema) -> None:
-        """Refuse columns that do not hold what those of such kinds do; the kinds of keys and labels are known."""
+        """Refuse columns of other dtypes than those of a count, counts below 0, and labels that are not whole.
+
+        The dtypes of keys and labels, which depend on the data, have been checked before.
+        """
         for column in frame:
             name, kind = column.name, column.dtype
-            if name in {"n", HIDDEN}:
-                wanted = [pl.Int64()]
-            elif name in _MEASURES:
-                wanted = [pl.Int64(), pl.Float64()]
+            is_count = name in {"n", HIDDEN}
+            is_measure = name in _MEASURES
+            if is_count:
+                accepted = [pl.Int64()]
+            elif is_measure:
+                accepted = [pl.Int64(), pl.Float64()]
+            elif name in self.names_of_labels:
+                accepted = [kind]
             else:
-                wanted = [kind if name in self.names_of_labels else kinds[name]]
-            if kind not in wanted:
-                msg = f"the column {name!r} is {kind}, not {wanted[0]}."
+                accepted = [kinds[name]]
+            if kind not in accepted:
+                msg = f"the column {name!r} is {kind}, not {accepted[0]}."
                 raise ArgumentError(msg)
-            counts = name in {"n", HIDDEN, *_MEASURES}
-            if counts and (column.null_count() or not (column.is_finite() & (column >= 0)).all()):
+            if (is_count or is_measure) and (column.null_count() or not (column.is_finite() & (column >= 0)).all()):
                 msg = f"some values of the column {name!r} are no counts or weights of zero or more."
                 raise ArgumentError(msg)
             if name in LABELS and name not in self.declared and kind.is_float() and (column != column.round()).any():
@@ -316,10 +326,19 @@ class Tally:
                 raise ArgumentError(msg)
 
 
+def _is_categorical(dtype: pl.DataType) -> bool:
+    return isinstance(dtype, pl.Enum | pl.Categorical)
+
+
+def _distinct(column: pl.Series) -> list[Any]:
+    """The values that occur in a short column, in order."""
+    return sorted({*column.to_list()} - {None})
+
+
 def _group_in_words(names: Sequence[str], row: Sequence[object]) -> str:
     """An outer group as part of a sentence, from the first values of a row."""
-    text = ", ".join(f"{name}={value!r}" for name, value in zip(names, row, strict=False))
-    return f" ({text})" if text else ""
+    texts = [f"{name}={value!r}" for name, value in zip(names, row, strict=False)]
+    return f" ({', '.join(texts)})" if texts else ""
 
 
 def _decided_at(cut: Cut, cells: pl.DataFrame, by: list[str], sums: list[str]) -> pl.DataFrame:
@@ -437,7 +456,7 @@ def check_totals(tally: Tally) -> None:
 
 
 def check_total(cells: pl.DataFrame, weights: Column) -> None:
-    """Whole weights are summed in 64 bits, and formulas multiply four sums: beyond that numbers would be wrong."""
+    """Refuse weights whose sums 64 bits cannot hold, or floats where formulas multiply four of them."""
     rows, total, squares = cells.select(pl.col("n", "w", "w2").cast(pl.Float64).sum()).row(0)
     # no sum of so many weights is larger, by the inequality of Cauchy and Schwarz
     wraps = cells.schema["w"].is_integer() and math.sqrt(rows * squares) >= _MOST_WHOLE

@@ -75,10 +75,12 @@ class Cut:
 
     @property
     def is_of_probabilities(self) -> bool:
-        """Whether its thresholds lie between 0 and 1, as those of probabilities do."""
+        """True where its thresholds lie between 0 and 1, and not only at these ends, as those of probabilities do."""
+        if self.option != "threshold":
+            return False
         values = [value for _, value in self.groups] or self.values
-        within = all(0 <= value <= 1 for value in values)
-        return self.option == "threshold" and within and any(0 < value < 1 for value in values)
+        within = min(values) >= 0 and max(values) <= 1
+        return within and not {0.0, 1.0}.issuperset(values)
 
     def check_scores(self, low: float | None, high: float | None, column: str, role: str = "probs") -> None:
         """Refuse scores that are no probabilities, such as logits, where its thresholds are those of probabilities."""
@@ -129,7 +131,8 @@ class Cut:
             if key in threshold_of_group:
                 thresholds.append(threshold_of_group[key])
             else:
-                without.append(key[0] if len(key) == 1 else key)
+                shown = key[0] if len(key) == 1 else key
+                without.append(shown)
         if without:
             msg = f"`threshold`: there is none for {listed(without)} of {':'.join(names)}; every group needs one."
             raise ArgumentError(msg)
@@ -249,9 +252,10 @@ def _by_group(mapping: Mapping[Any, Any]) -> Cut:
     columns = tuple(Column.of(name, "threshold") for name in _as_tuple(names))
     groups: list[tuple[tuple[object, ...], float]] = []
     for group, threshold in thresholds.items():
-        key = tuple(_nan_as_null(part) for part in _as_tuple(group))
+        key = tuple(map(_nan_as_null, _as_tuple(group)))
         groups.append((key, _number("threshold", threshold)))
-    if any(len(key) != len(columns) for key, _ in groups) or not groups:
+    lengths = {len(key) for key, _ in groups}
+    if lengths != {len(columns)}:
         msg = f"`threshold` by group needs one value for each of {listed(names_of(columns))}, {shape}."
         raise ArgumentError(msg)
     return Cut("threshold", by=columns, groups=tuple(groups))
