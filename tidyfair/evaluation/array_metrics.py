@@ -74,24 +74,28 @@ def row_values(
 ) -> OfRows:
     """The values of formulas for each group cell and level, and the reasons of those without.
 
-    With `pairs` a level is read against each other level, and the mean counts.
+    Formulas are of three kinds: expressions over the rows of a group in their order (`input == "rows"`), functions of
+    the rows of a group as arrays, and functions of the rows of two groups (those that are `against` others). With
+    `pairs` a level is read against each other level, and the mean of expressions counts.
     """
     count = len(rows.outer_of_group_cell)
     if scope == "overall":
+        # a value for each outer group, which is that of all its group cells
         count = int(rows.outer_of_group_cell.max(initial=-1)) + 1
     results = _RowResults(formulas, len(levels), count)
-    ordered = [formula for formula in formulas if formula.input == "rows"]
+    expressions = [formula for formula in formulas if formula.input == "rows"]
     for index, level in enumerate(levels):
-        averaged = _pairs_with(level, levels) if pairs else [level]
-        for name, values in _means(rows, ordered, averaged, scope, count).items():
+        averaged_levels = _pairs_with(level, levels) if pairs else [level]
+        for name, values in _means(rows, expressions, averaged_levels, scope, count).items():
             results.numbers[name][index] = values
         for formula in formulas:
             if formula.against is not None:
                 results.put(formula, index, _compare_group_cells(formula, rows, level))
             elif formula.input == "arrays":
                 for group_cell, chosen in _rows_by_group_cell(rows, scope):
-                    results.put(formula, (index, group_cell), _call_on_rows(formula, rows, chosen, level, levels))
-    return results.of_rows(rows.outer_of_group_cell if scope == "overall" else None)
+                    result = _call_on_rows(formula, rows, chosen, level, levels)
+                    results.put(formula, (index, group_cell), result)
+    return results.of_rows(rows.outer_of_group_cell) if scope == "overall" else results.of_rows()
 
 
 def _pairs_with(level: Level, levels: Sequence[Level]) -> list[Level]:
@@ -222,7 +226,9 @@ def _sample(values: Any) -> Sample:
     score = np.array(columns["score"], dtype=float)
     truth = np.array(columns.get("truth", np.zeros(len(score))))
     weight = columns.get("weight")
-    return Sample(truth, score, None if weight is None else np.array(weight, dtype=float))
+    if weight is not None:
+        weight = np.array(weight, dtype=float)
+    return Sample(truth, score, weight)
 
 
 def _scores_and_labels(rows: Rows, level: Level, levels: Sequence[Level]) -> tuple[list[str], list[object]]:

@@ -52,8 +52,10 @@ class _Groups:
             key = rows.array(name)[chosen].astype(np.int64)
             lowest = key.min(initial=0)
             code = code * (key.max(initial=0) - lowest + 1) + key - lowest
-        in_order = (code[1:] >= code[:-1]).all()
-        return cls(rows, chosen if in_order else chosen[np.argsort(code, kind="stable")])
+        is_in_order = (code[1:] >= code[:-1]).all()
+        if not is_in_order:
+            chosen = chosen[np.argsort(code, kind="stable")]
+        return cls(rows, chosen)
 
     def column(self, name: str) -> Any:
         """A column as an array; numbers that are null are nan."""

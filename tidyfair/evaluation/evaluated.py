@@ -65,15 +65,17 @@ class Evaluated:
         return replace(self, values=ValueRows.of(rows))
 
     def key_columns(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
-        """The columns that name each row: outer keys, then `.metric`, `.by` and `.estimator`."""
+        """The columns that name each row: outer keys, `.metric`, `.by`, `.estimator` and a list of thresholds."""
         texts: dict[str, list[str | None]] = {".metric": [], ".by": [], ".estimator": []}
         for spec in self.specs:
             texts[".metric"].append(spec.name)
-            texts[".by"].append(spec.by.text if spec.by else None)
+            by = spec.by.text if spec.by else None
+            texts[".by"].append(by)
             texts[".estimator"].append(self._shown_estimator(spec))
         outer_of_row, spec_of_row = rows["outer"].to_numpy(), rows["spec"].to_numpy()
         columns: dict[str, pl.Series] = {}
         for key in self.group_cells.outer_keys:
+            # thresholds come last, and the name for ungrouped data is only our own
             if key.name not in {UNGROUPED, THRESHOLD}:
                 columns[key.name] = key[outer_of_row]
         for name, values in texts.items():
@@ -198,10 +200,11 @@ def _evaluate(
         reads_scores = reads_scores or tables[metric].kind == "prob"
         counts_steps = counts_steps or metric.formula.counts_steps
     with_variances = options.interval is not None
+    scores = scores_of_levels(tally, labels) if reads_scores else {}
     reading = LabelReading(
         levels=labels.levels,
         labels=len(labels.values),
-        scores=scores_of_levels(tally, labels) if reads_scores else {},
+        scores=scores,
         steps=labels.event is None and counts_steps,
         squares=with_variances and tally.weights is not None,
     )

@@ -181,21 +181,24 @@ def _needed(tally: Tally, reads: frozenset[str]) -> list[str]:
 def _group_cell_of_data(
     tally: Tally, frame: pl.DataFrame, group_cells: GroupCells, by: By | None
 ) -> np.ndarray[Any, Any]:
-    """The index of the group cell of each row among those of a `by`."""
+    """The index of the group cell of each row among those of a `by`; of two sides, `frame` has the column `_SIDE`."""
     import numpy as np
 
-    keys: list[pl.Series] = []
-    distinct: list[pl.Series] = []
+    keys_of_rows: list[pl.Series] = []
+    keys_of_group_cells: list[pl.Series] = []
     outer = tally.outer_names
     if outer:
         outer_of_group_cell = group_cells.outer[slice_of(group_cells, by)]
-        keys += frame[outer].get_columns()
-        distinct += group_cells.outer_keys[outer_of_group_cell].get_columns()
+        keys_of_rows += frame[outer].get_columns()
+        keys_of_group_cells += group_cells.outer_keys[outer_of_group_cell].get_columns()
     if by:
-        own = [_SIDE] if by.sides else tally.names(by.columns)
-        keys += frame[own].get_columns()
-        distinct += group_cells.keys[by].get_columns()
-    return _index_among(keys, distinct) if keys else np.zeros(len(frame), dtype=np.int8)
+        features = [_SIDE] if by.sides else tally.names(by.columns)
+        keys_of_rows += frame[features].get_columns()
+        keys_of_group_cells += group_cells.keys[by].get_columns()
+    if not keys_of_rows:
+        # all rows are together
+        return np.zeros(len(frame), dtype=np.int8)
+    return _index_among(keys_of_rows, keys_of_group_cells)
 
 
 def cells_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None) -> pl.DataFrame:
@@ -272,7 +275,9 @@ def texts_of(keys: pl.DataFrame) -> pl.Series:
     texts: list[pl.Series] = []
     for key in keys:
         text = text_of(key)
-        texts.append(text.fill_null("null") if text.null_count() else text)
+        if text.null_count():
+            text = text.fill_null("null")
+        texts.append(text)
     joined, *others = texts
     for text in others:
         joined = joined + ":" + text

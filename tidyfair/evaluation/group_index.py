@@ -48,19 +48,19 @@ class KeyCodes:
         self._codes: dict[str, tuple[Integers, int]] = {}
 
     def index(self, names: Sequence[str], within: GroupIndex | None = None) -> GroupIndex:
-        """Number the combinations of some keys that occur, those within a group of another index together."""
+        """Number the distinct combinations of some keys, and of the group of another index `within` which they are."""
         import numpy as np
 
-        codes, largest = np.zeros(len(self._cells), dtype=np.int64), 1
+        codes, possible_codes = np.zeros(len(self._cells), dtype=np.int64), 1
         if within is not None:
-            codes, largest = within.of_cell, len(within)
+            codes, possible_codes = within.of_cell, len(within)
         for name in names:
-            own, size = self._code(name)
-            if largest * size > _LARGEST_TABLE:
-                codes, largest = _compressed(codes, largest)
-            codes = codes * size + own
-            largest *= size
-        codes, count = _compressed(codes, largest)
+            code_of_key, size = self._code(name)
+            if possible_codes * size > _LARGEST_TABLE:
+                codes, possible_codes = _compressed(codes, possible_codes)
+            codes = codes * size + code_of_key
+            possible_codes *= size
+        codes, count = _compressed(codes, possible_codes)
         example = np.zeros(count, dtype=np.int64)
         example[codes] = np.arange(len(codes))
         return GroupIndex(codes, example, self._cells[list(names)])

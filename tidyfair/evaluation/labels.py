@@ -88,7 +88,8 @@ class Labels:
             values, codes = [False, True], column.cast(pl.UInt8)
         else:
             return self.encode(tally)[side].fill_null(-1).to_numpy().astype(np.int64)
-        indices = np.array([*(index_of.get(value, -1) for value in values), -1])
+        # the last one is that of null
+        indices = np.array([index_of.get(value, -1) for value in [*values, None]])
         if codes.null_count():
             codes = codes.cast(pl.UInt32).fill_null(len(values))
         return indices[codes.to_numpy()]
@@ -207,7 +208,7 @@ def _event(tally: Tally, values: list[Any], *, any_event: bool) -> Any:
     name = column.name if column else "the data"
     choices = "`pos_label=` one of them"
     if len(values) <= 2:
-        choices = " or ".join(f"`pos_label={value!r}`" for value in reversed(values))
+        choices = " or ".join(map("`pos_label={!r}`".format, reversed(values)))
     msg = f"Which label of {name!r} is the event? The labels are {listed(values)}: write {choices}."
     raise LabelError(msg)
 
@@ -245,8 +246,12 @@ def _listed_labels(tally: Tally, labels: Sequence[object]) -> list[Any]:
 def _seen_labels(tally: Tally, pos_label: object) -> list[Any]:
     """The labels that dtypes declare, else those that occur in truth or estimate."""
     columns = _columns(tally)
-    seen = {name: tally.seen[name] for name in columns}
-    holds = "; ".join(f"{column!r} holds {listed(seen[name])}" for name, column in columns.items())
+    seen: dict[str, list[Any]] = {}
+    contents: list[str] = []
+    for name, column in columns.items():
+        seen[name] = tally.seen[name]
+        contents.append(f"{column!r} holds {listed(seen[name])}")
+    holds = "; ".join(contents)
     values = sorted(set[Any]().union(*seen.values()), key=lambda value: (kind_of(value), value))
     if len(set(map(kind_of, values))) > 1:
         msg = f"Truth and estimate hold different kinds of labels: {holds}. Cast one of them."

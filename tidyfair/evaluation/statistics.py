@@ -130,14 +130,15 @@ class Cells:
         """The rows, weights or squared weights of each cell; without weights always the rows."""
         return self.frame[name if self.weighted else "n"].to_numpy()
 
-    def have(self, reads: frozenset[str]) -> Booleans:
-        """The cells without null in any column that is read, as a mask."""
+    def complete_in(self, reads: frozenset[str]) -> Booleans:
+        """The cells whose rows have a value in all roles that are read, such as `truth` and `probs`, as a mask."""
         import numpy as np
 
-        columns = {"truth": "truth", "estimate": "estimate", "probs": SCORE}
+        # the key `SCORE` is null where some score is missing, and true elsewhere
+        column_of_role = {"truth": TRUTH, "estimate": ESTIMATE, "probs": SCORE}
         complete = np.ones(len(self.frame), dtype=bool)
         for role in reads:
-            complete &= self.frame[columns[role]].is_not_null().to_numpy()
+            complete &= self.frame[column_of_role[role]].is_not_null().to_numpy()
         return complete
 
 
@@ -231,7 +232,7 @@ def _score_sums(
     """The sums of the score of each level; with sides, after those of its complement."""
     import numpy as np
 
-    counted = cells.have(table.reads)
+    counted = cells.complete_in(table.reads)
     columns: dict[str, list[Array]] = {}
     sides = (REST, "") if table.sides else ("",)
     for level in reading.levels:
@@ -280,7 +281,7 @@ def _number_sums(table: Table, cells: Cells, index: GroupIndex) -> dict[str, Arr
     """The sums of numbers over the cells that have what the table reads."""
     import numpy as np
 
-    counted = cells.have(table.reads)
+    counted = cells.complete_in(table.reads)
     sums = {"rows": _of_cells(cells.measure("n"), index), "size": _of_cells(cells.measure("w"), index)}
     sums["instances"] = _of_cells(cells.measure("w"), index, counted)
     sums["instances" + ROWS] = _of_cells(cells.measure("n"), index, counted)
@@ -293,7 +294,7 @@ def _number_sums(table: Table, cells: Cells, index: GroupIndex) -> dict[str, Arr
     if "product" in values:
         order = np.argsort(index.of_cell, kind="stable")
         segments = Segments.of(index.of_cell[order])
-        complete = cells.have(_BOTH)[order]
+        complete = cells.complete_in(_BOTH)[order]
         in_order = {name: column[order] for name, column in values.items()}
         for name, column in recentred(in_order, cells.measure("w")[order], complete, segments).items():
             values[name] = np.empty(len(order))

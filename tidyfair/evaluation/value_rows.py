@@ -91,18 +91,28 @@ def value_rows(
     """One row for each metric of a spec, label and group cell; values that are not compared are left out of it."""
     runs = _Runs.of(requested, values, specs, group_cells)
     columns = _Columns(list(values.values()), runs.source)
-    min_n = runs.to_rows([specs[metric.spec].min_n for metric in requested])
-    states = _States.of(columns, group_cells.excluded[runs.group_cell], min_n, na_rm=na_rm, unseen=labels.unseen)
+    spec_of_metric: list[int] = []
+    part_of_metric: list[int] = []
+    min_n_of_metric: list[int] = []
+    formula_of_metric: list[int] = []
+    names: list[str] = []
+    estimators: list[str] = []
     formula_index: dict[Formula, int] = {}
     for metric in requested:
-        formula_index.setdefault(metric.formula, len(formula_index))
-    spec = runs.to_rows([metric.spec for metric in requested])
+        spec_of_metric.append(metric.spec)
+        part_of_metric.append(metric.part)
+        min_n_of_metric.append(specs[metric.spec].min_n)
+        formula_of_metric.append(formula_index.setdefault(metric.formula, len(formula_index)))
+        names.append(metric.name)
+        estimators.append(metric.estimator)
+    spec, min_n = runs.to_rows(spec_of_metric), runs.to_rows(min_n_of_metric)
+    states = _States.of(columns, group_cells.excluded[runs.group_cell], min_n, na_rm=na_rm, unseen=labels.unseen)
     arrays = {
         "spec": spec,
-        PART: runs.to_rows([metric.part for metric in requested]),
+        PART: runs.to_rows(part_of_metric),
         GROUP_CELL: runs.group_cell,
         LEVEL: _levels(requested, values, labels, runs),
-        "metric": runs.to_rows([formula_index[metric.formula] for metric in requested]),
+        "metric": runs.to_rows(formula_of_metric),
         "outer": group_cells.outer[runs.group_cell],
         STATE: states.codes,
         "estimate": states.compared,
@@ -119,8 +129,8 @@ def value_rows(
             {
                 **integers,
                 "min_n": min_n,
-                "name": runs.texts_to_rows([metric.name for metric in requested]),
-                "estimator": runs.texts_to_rows([metric.estimator for metric in requested]),
+                "name": runs.texts_to_rows(names),
+                "estimator": runs.texts_to_rows(estimators),
                 "text": group_cells.text[runs.group_cell],
                 "excluded": states.excluded,
                 "status": states.texts,
@@ -185,7 +195,7 @@ class _Runs:
             group_cell.append(first + own_group.ravel())
             label.append(own_label.ravel())
             source.append(starts[key] + label[-1] * count + group_cell[-1])
-        sizes = [len(cells) for cells in group_cell]
+        sizes = list(map(len, group_cell))
         return cls(np.concatenate(group_cell), np.concatenate(source), np.concatenate(label), sizes)
 
     def to_rows(self, numbers: Sequence[int]) -> Integers:

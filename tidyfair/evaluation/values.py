@@ -80,7 +80,10 @@ def _concatenated(
     for name in names:
         of_parts: list[Array] = []
         for part, shape in zip(parts, shapes, strict=True):
-            of_parts.append(part[name] if name in part else np.full(shape, missing))
+            array = part.get(name)
+            if array is None:
+                array = np.full(shape, missing)
+            of_parts.append(array)
         arrays[name] = np.concatenate(of_parts)
     return arrays
 
@@ -111,7 +114,8 @@ def _of_sums(formula: Formula, estimator: str, statistics: Statistics) -> Values
     if micro:
         # rows are those of any label, but weights are summed over labels, like the statistics
         values = replace(_first_level(values), weight=values.weight.sum(axis=1, keepdims=True))
-        values = replace(values, estimate=value, denominator=values.n if counted is None else counted)
+        denominator = values.n if counted is None else counted
+        values = replace(values, estimate=value, denominator=denominator)
     if statistics.squares is not None:
         squares = _as_read(formula, estimator, statistics, "squares")
         effective = formula.effective(sums, squares)
