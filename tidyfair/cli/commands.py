@@ -226,7 +226,8 @@ def compare(options: Namespace) -> int:
     if files:
         write(result, files["output"])
     else:
-        _show_models(result, one, other, threshold, last_key=".by" if inputs.features else ".metric")
+        last_key = ".by" if inputs.features else ".metric"
+        _show_models(result, one, other, threshold, last_key=last_key)
     _note_missing(_count_missing(inputs, [inputs.truth, one, other]))
     if threshold is not None:
         _note_threshold(inputs.data, threshold, [one, other])

@@ -90,7 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return 2
-    options.line = shlex.join(["tidyfair", *(sys.argv[1:] if arguments is None else arguments)])
+    given = sys.argv[1:] if arguments is None else arguments
+    options.line = shlex.join(["tidyfair", *given])
     try:
         return options.run(options)
     except BrokenPipeError:

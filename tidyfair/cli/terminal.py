@@ -100,6 +100,7 @@ def show(
 def _printed(table: pl.DataFrame, up_to: str) -> list[str]:
     """A table as text that fits the terminal, in several parts if it is too wide."""
     is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    formatting = "UTF8_FULL_CONDENSED" if is_unicode else "ASCII_FULL_CONDENSED"
     width = max(80, shutil.get_terminal_size((120, 24)).columns)
     with pl.Config(
         tbl_rows=_MOST_ROWS,
@@ -107,7 +108,7 @@ def _printed(table: pl.DataFrame, up_to: str) -> list[str]:
         tbl_width_chars=width,
         tbl_hide_dataframe_shape=True,
         tbl_hide_column_data_types=True,
-        tbl_formatting="UTF8_FULL_CONDENSED" if is_unicode else "ASCII_FULL_CONDENSED",
+        tbl_formatting=formatting,
         fmt_str_lengths=40,
         float_precision=3,
         fmt_table_cell_list_len=10,

@@ -18,7 +18,7 @@ from tidyfair.intervals.resampling import DRAW, MOST_CELLS, MOST_ROWS, MOST_SHUF
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import centred, is_centre, is_sum, merged, running
-from tidyfair.tallies.tally import LABELS, Key, key_names
+from tidyfair.tallies.tally import LABELS, Key, columns_of, key_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,7 +65,8 @@ def shuffled_cells(
         drawn = cells.drawn(draws, shuffled, random)
         for start in range(0, draws, part):
             counts = drawn[start : start + part]
-            yield cells.tally(_varied(counts) if varied else counts[:, None], first + start)
+            variants_of_draws = _varied(counts) if varied else counts[:, None]
+            yield cells.tally(variants_of_draws, first + start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +185,8 @@ def shuffled_rows(
     total, rows = times + 1, _ShuffledRows.of(tally, tally.rows, by, within)
     size, groups, parts = len(rows.rows), len(rows.groups), 0
     if varied and size:
-        parts = min(_PARTS_OF_SUMS if of_sums else _PARTS, len(rows.stratum))
+        most_parts = _PARTS_OF_SUMS if of_sums else _PARTS
+        parts = min(most_parts, len(rows.stratum))
         rows = rows.parted(parts, random) if of_sums else rows.with_parts_left_out(parts, random)
     if len(rows.rows) * total > MOST_ROWS:
         msg = f"Shuffling {size} rows {times} times takes too long; take fewer shuffles, `times=`, or fewer rows."
@@ -194,9 +196,11 @@ def shuffled_rows(
     evaluated_at_once = _MOST_EVALUATED // max(1, groups * parts)
     step = max(1, min(counted_at_once, evaluated_at_once))
     for first in range(0, total, step):
-        draws = range(first, min(first + step, total))
-        # the last draw is the observed data
-        frames = [rows.drawn(draw, random if draw < times else None) for draw in draws]
+        frames: list[pl.DataFrame] = []
+        for draw in range(first, min(first + step, total)):
+            # the last draw is the observed data
+            is_shuffled = draw < times
+            frames.append(rows.drawn(draw, random if is_shuffled else None))
         drawn = recounted(tally, pl.concat(frames), _with_draws(rows.keys))
         yield _with_parts_left_out(drawn, parts) if parts and of_sums else drawn
 
@@ -310,7 +314,7 @@ def _filled(name: str, by: Sequence[str]) -> pl.Expr:
 
 def _key_names(tally: Tally, keys: Sequence[Key]) -> list[str]:
     """The names of the columns of keys in the cells and rows of a tally."""
-    return tally.names([key.column for key in keys])
+    return tally.names(columns_of(keys))
 
 
 def _is_compared(frame: pl.DataFrame, by: By, own: Sequence[str]) -> pl.Series:

@@ -382,8 +382,9 @@ def disparity_test(
                 "by `new_aggregate(…, equal=…)`."
             )
             raise ArgumentError(msg)
+    shuffles = _MANY if times is None else times
     return DisparityTest(
-        members, columns_of(within), how_often(_MANY if times is None else times),
+        members, columns_of(within), how_often(shuffles),
         whole("seed", seed, 0), one_of("adjust", adjust, ADJUSTMENTS),
         cast("Any", one_of("family", family, FAMILIES)), flag("mid_p", mid_p), draws=times,
         studentized=flag("studentized", studentized),

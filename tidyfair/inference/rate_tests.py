@@ -129,7 +129,8 @@ class Case:
     def generator(self, seed: int, outer: int) -> np.random.Generator:
         """The random numbers of an outer group."""
         keys, metric = self.outer_keys, self.metric
-        return generator(seed, f"{metric.name} {metric.by.text} {keys.row(outer) if keys.width else ''}")
+        key = keys.row(outer) if keys.width else ""
+        return generator(seed, f"{metric.name} {metric.by.text} {key}")
 
 
 @dataclass(frozen=True)

@@ -87,26 +87,34 @@ class Families:
         return evaluated.rows.with_columns(numbers[evaluated.rows[GROUP_CELL] - first])
 
     def of_draws(self, evaluated: Evaluated) -> tuple[list[Array], list[Array]]:
-        """The disparity of each draw, and its severity, for each outer group."""
-        drawn_outer = evaluated.group_cells.outer_keys
-        outer = self._observed_outer(drawn_outer)
-        draw, variant = drawn_outer[DRAW].to_numpy(), drawn_outer[VARIANT].to_numpy()
+        """The disparity of each draw, and its severity, for each outer group.
+
+        The outer groups of draws have the numbers of the draw and of its variant as keys too, so that an outer group of
+        the data is many of theirs.
+        """
+        drawn_keys = evaluated.group_cells.outer_keys
+        draw, variant = drawn_keys[DRAW].to_numpy(), drawn_keys[VARIANT].to_numpy()
         draw = draw - draw.min()
-        rows = self.numbered(evaluated).drop("is_reference").with_columns(pl.col("outer").alias(_OUTER))
-        rows = rows.with_columns(pl.Series("outer", outer[rows["outer"].to_numpy()]))
+        observed_outer = self._observed_outer(drawn_keys)
+        rows = self.numbered(evaluated).drop("is_reference").rename({"outer": _OUTER})
+        drawn_outer = rows[_OUTER].to_numpy()
+        rows = rows.with_columns(
+            pl.Series("outer", observed_outer[drawn_outer]),
+            pl.Series(DRAW, draw[drawn_outer]),
+            pl.Series(VARIANT, variant[drawn_outer]),
+        )
         # groups that are left out stay so
         rows = rows.join(self.observed, on=["outer", "name", LEVEL, "group"], how="inner", maintain_order="left")
-        index = rows[_OUTER].to_numpy()
-        as_drawn = rows.drop("outer").rename({_OUTER: "outer"}).filter(pl.Series(variant[index] == 0))
+        as_drawn = rows.filter(pl.col(VARIANT) == 0).drop("outer", DRAW, VARIANT).rename({_OUTER: "outer"})
         disparities = tidy_results(evaluated.with_rows(as_drawn), undefined_is_null=False)[".estimate"]
-        rows = rows.with_columns(pl.Series(DRAW, draw[index]), pl.Series(VARIANT, variant[index]))
         shape = (int(draw.max()) + 1, int(variant.max()) + 1, len(self.groups))
+        outers = len(self.outer_keys) if self.outer_keys.width else 1
         values: list[Array] = []
         severities: list[Array] = []
-        for number in range(len(self.outer_keys) if self.outer_keys.width else 1):
-            value = disparities.filter(pl.Series((outer == number) & (variant == 0)))
+        for outer in range(outers):
+            value = disparities.filter(pl.Series((observed_outer == outer) & (variant == 0)))
             values.append(value.to_numpy().astype(float))
-            severities.append(self._severity(value, rows.filter(outer=number), shape))
+            severities.append(self._severity(value, rows.filter(outer=outer), shape))
         return values, severities
 
     def _severity(self, disparities: pl.Series, rows: pl.DataFrame, shape: tuple[int, int, int]) -> Array:

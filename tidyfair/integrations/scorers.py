@@ -198,7 +198,8 @@ class FairnessScorer(Scorer):
             sample_weight: Case weights.
             sensitive_features: The columns of the groups, if these are not in X.
         """
-        features = self.features(X if sensitive_features is None else sensitive_features)
+        source = X if sensitive_features is None else sensitive_features
+        features = self.features(source)
         return self._score(features, y_true, self.predicted(estimator, X), sample_weight)
 
     def routed(self, y_true: Any, y_pred: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> float:

@@ -233,8 +233,10 @@ def _facetted(alt: Any, layers: Any, table: pl.DataFrame, height: int | None = N
     header = alt.Header(labelAnchor="start", labelFontWeight="bold", labelFontSize=12, labelLimit=size["width"])
     order = table["panel"].unique(maintain_order=True).to_list()
     facet = alt.Facet("panel:N", title=None, sort=order, header=header)
-    chart = layers.properties(**size).facet(facet, columns=2 if narrow else 1)
-    return chart.resolve_scale(x="independent", y="shared" if alike else "independent")
+    columns = 2 if narrow else 1
+    chart = layers.properties(**size).facet(facet, columns=columns)
+    scale_of_rows = "shared" if alike else "independent"
+    return chart.resolve_scale(x="independent", y=scale_of_rows)
 
 
 def _check_size(table: pl.DataFrame) -> None:

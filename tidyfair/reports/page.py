@@ -156,7 +156,8 @@ def report(
     chosen = None if metrics is None else metric_set(metrics)
     judges = _limited(gate, min_n)
     kind = "labels" if chosen else kind_of(source, truth, estimate, options)
-    audit = Audit.of(by if isinstance(by, list) else [by], kind, metrics=chosen, min_n=min_n)
+    features = by if isinstance(by, list) else [by]
+    audit = Audit.of(features, kind, metrics=chosen, min_n=min_n)
     audit.results.run.options(options)
     reading, counting = _by_step(options)
     judged = judges.metrics if judges else ()
@@ -170,12 +171,13 @@ def report(
     if _is_plain(tally, results) and _UNTESTED.isdisjoint(options):
         tested, worst = _test(audit, tally, reading)
     verdicts = _verdicts(judges, tally, reading) if judges else None
+    confidence = gate.confidence if gate else 1
     own = {"by": by, "metrics": metrics, "gate": gate, "min_n": min_n or None}
     sections = [
         Section("The question", question(audit, tally, reading, results)),
         Section("The data", of_data(audit, tally, min_n)),
         Section("Each group", of_groups(groups, worst, min_n)),
-        Section("Disparities", of_disparities(results, tested, verdicts, gate.confidence if gate else 1)),
+        Section("Disparities", of_disparities(results, tested, verdicts, confidence)),
         *of_scores(audit, tally, data, call, min_n),
         Section("What was left out", left_out(tally, results, groups, min_n, na_rm=reading.get("na_rm", True))),
         Section("Definitions", (definitions(audit),)),
@@ -219,7 +221,7 @@ def _verdicts(gate: Gate, tally: Tally, reading: Mapping[str, Any]) -> pl.DataFr
 
 
 def _limited(gate: object, min_n: int) -> Gate | None:
-    """The gate, which does not judge what is not shown."""
+    """The gate, checked, and with `min_n` for its disparities, so that it judges none of groups that are not shown."""
     if gate is None:
         return None
     if not isinstance(gate, Gate):
@@ -227,7 +229,10 @@ def _limited(gate: object, min_n: int) -> Gate | None:
         raise ArgumentError(msg)
     limited: list[Metric | GroupwiseMetric] = []
     for metric in gate.metrics:
-        limited.append(metric.of_at_least(min_n) if isinstance(metric, GroupwiseMetric) else metric)
+        if isinstance(metric, GroupwiseMetric):
+            limited.append(metric.of_at_least(min_n))
+        else:
+            limited.append(metric)
     return replace(gate, metrics=metric_set(*limited))
 
 

@@ -173,9 +173,12 @@ def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
         if column.name in hidden:
             continue
         text = _as_texts(frame, column)
-        if text.null_count() < len(text):
+        if text.null_count() == len(text):
+            continue
+        if column.name in _BLANK:
             # a single metric has no base metric, and nothing is left out of most
-            columns.append(text.fill_null("") if column.name in _BLANK else text)
+            text = text.fill_null("")
+        columns.append(text)
     return pl.DataFrame(columns)
 
 
@@ -217,7 +220,8 @@ def rounded(numbers: pl.Series) -> pl.Series:
     # z: what is rounded to 0 has no sign
     texts: list[str | None] = []
     for number in numbers:
-        texts.append(None if number is None else f"{number:z,.{_DIGITS}f}")
+        text = None if number is None else f"{number:z,.{_DIGITS}f}"
+        texts.append(text)
     return pl.Series(numbers.name, texts, dtype=pl.String)
 
 
@@ -269,8 +273,10 @@ class Section:
         """As a section of a page."""
         parts: list[str] = []
         for number, block in enumerate(self.blocks):
-            name = f"part-{index}-{number}"
-            parts.append(f"<p>{as_html(block)}</p>" if isinstance(block, str) else block.html(name))
+            if isinstance(block, str):
+                parts.append(f"<p>{as_html(block)}</p>")
+            else:
+                parts.append(block.html(f"part-{index}-{number}"))
         body = "\n".join(parts)
         return f"<section>\n<h2>{as_html(self.heading)}</h2>\n{body}\n</section>\n"
 
