@@ -43,10 +43,11 @@ class _Groups:
 
     @classmethod
     def of(cls, rows: ValueRows, specs: Sequence[int]) -> _Groups:
-        """Sort the rows of some specs, of which those of a metric stand in group order."""
+        """Sort the rows of some specs by spec, outer group, part and label; those of a metric are in group order."""
         import numpy as np
 
         chosen = np.flatnonzero(np.isin(rows.array("spec"), specs))
+        # one number for each row, whose order is that of the keys
         code = np.zeros(len(chosen), dtype=np.int64)
         for name in ("spec", "outer", PART, LEVEL):
             key = rows.array(name)[chosen].astype(np.int64)

@@ -120,14 +120,14 @@ def _dense(key: pl.Series) -> Integers | None:
     return values.astype(np.int64) - lowest
 
 
-def _compressed(codes: Integers, largest: int) -> tuple[Integers, int]:
-    """Codes renumbered without gaps, in the same order, and how many there are."""
+def _compressed(codes: Integers, possible_codes: int) -> tuple[Integers, int]:
+    """Codes renumbered without gaps, in the same order, and their number."""
     import numpy as np
 
-    if largest > max(_LARGEST_TABLE, len(codes)):
+    if possible_codes > max(_LARGEST_TABLE, len(codes)):
         distinct, codes = np.unique(codes, return_inverse=True)
         return codes, len(distinct)
-    occurs = np.zeros(largest, dtype=bool)
+    occurs = np.zeros(possible_codes, dtype=bool)
     occurs[codes] = True
     rank = np.cumsum(occurs) - 1
     return rank[codes], int(occurs.sum())

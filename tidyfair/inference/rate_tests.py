@@ -348,18 +348,21 @@ def _cells_and_strata(
     metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated, rows: pl.DataFrame
 ) -> tuple[Array, Array]:
     """The group cell of the metric itself, and the stratum, of rows of the metric by groups and strata."""
-    width, (other,) = len(metric.by.columns), crossed.group_cells.keys
     first, size = evaluated.group_cells.spans[metric.by]
-    own = evaluated.group_cells.keys[metric.by].with_columns(
+    group_cells = evaluated.group_cells.keys[metric.by].with_columns(
         pl.Series(_OUTER, evaluated.group_cells.outer[first : first + size], dtype=pl.Int32),
         pl.int_range(first, first + size).alias(GROUP_CELL),
     )
-    keys = crossed.group_cells.keys[other][rows[GROUP_CELL] - crossed.group_cells.spans[other][0]]
-    named = dict(zip(keys.columns[:width], own.columns[:width], strict=True))
-    groups = keys[:, :width].rename(named).with_columns(rows["outer"].alias(_OUTER))
-    group_cell = groups.join(own, on=groups.columns, how="left", nulls_equal=True, maintain_order="left")[GROUP_CELL]
-    stratum = keys[:, width:].select(pl.struct(pl.all()).rank("dense")).to_series().cast(pl.Int64) - 1
-    return group_cell.to_numpy(), stratum.to_numpy()
+    # the keys of rows are those of the groups, and then those of the strata
+    (crossed_by,) = crossed.group_cells.keys
+    first_crossed, _ = crossed.group_cells.spans[crossed_by]
+    keys = crossed.group_cells.keys[crossed_by][rows[GROUP_CELL] - first_crossed]
+    features = len(metric.by.columns)
+    names = dict(zip(keys.columns[:features], group_cells.columns[:features], strict=True))
+    groups = keys[:, :features].rename(names).with_columns(rows["outer"].alias(_OUTER))
+    numbered = groups.join(group_cells, on=groups.columns, how="left", nulls_equal=True, maintain_order="left")
+    strata = keys[:, features:].select(pl.struct(pl.all()).rank("dense")).to_series()
+    return numbered[GROUP_CELL].to_numpy(), strata.cast(pl.Int64).to_numpy() - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,6 +383,7 @@ class _Rates(OuterGroupTest):
     schema: tuple[tuple[str, Any], ...] = ()
 
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
+        # without rates there still is a table, which has no rows
         tables = [pl.DataFrame(schema=dict(self.schema))]
         for count in part.counts:
             if self.make is None or not len(count.group_cells):

@@ -185,6 +185,7 @@ def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
 def _as_texts(frame: pl.DataFrame, column: pl.Series) -> pl.Series:
     """A column of a result as it is shown."""
     values = [name for name in _WITH_INTERVAL if name in frame.columns]
+    # the first of several is what the interval is about
     if column.name in values[:1]:
         return _with_interval(frame, column.name)
     if column.dtype == pl.List:

@@ -156,14 +156,16 @@ class Packing:
         return codes
 
     def keys(self, codes: Any) -> list[pl.Series]:
-        """The columns that were packed, of an array of codes."""
+        """The values of the keys that codes stand for, one column for each key."""
         import numpy as np
 
-        quotient, columns = codes.astype(np.uint32), dict[str, pl.Series]()
+        columns: dict[str, pl.Series] = {}
+        rest = codes.astype(np.uint32)
         for name, levels in self.narrow_first:
-            offsets = pl.Series(quotient % np.uint32(levels.size))
+            size = np.uint32(levels.size)
+            offsets = pl.Series(rest % size)
             columns[name] = levels.values().gather(offsets).alias(name)
-            quotient //= np.uint32(levels.size)
+            rest //= size
         return [columns[name] for name, _ in self.by]
 
     def counts(self, table: Any, name: str) -> pl.DataFrame:

@@ -304,8 +304,9 @@ class Source:
                 dtypes[name] = levels.dtype
         others = [name for name in named if name not in coded]
         plain = _named(frame.select(*others), others) if others else pl.DataFrame()
-        read = pl.DataFrame([*plain.cast(pl.Schema(dtypes)), *coded.values()])
-        return read[named]
+        columns = plain.cast(pl.Schema(dtypes)).to_dict() | coded
+        # by their names, one of which may be empty
+        return pl.DataFrame({name: columns[name] for name in named})
 
 
 def _check_plain(role: str, column: Column, dtype: pl.DataType) -> None:
