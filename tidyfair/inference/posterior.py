@@ -19,7 +19,8 @@ from tidyfair.specs.result_columns import key_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Unpack
+    from collections.abc import Set as AbstractSet
+    from typing import Self, Unpack
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.inference.gates import Side
@@ -65,6 +66,9 @@ class ProbabilityOf(CalledOnData):
     @property
     def _run(self) -> Run:
         return self.metrics.run
+
+    def _reading(self, columns: AbstractSet[str]) -> Self:
+        return replace(self, metrics=self.metrics.reading(columns))
 
     def _options(
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None

@@ -273,7 +273,9 @@ def recentred(columns: Mapping[str, Array], weight: Array, complete: Booleans, s
     heaviest = segments.first_largest(np.where(complete, weight, weight * _HARDLY))
     truth_centre = segments.to_rows(columns["truth_centre"][heaviest])
     estimate_centre = segments.to_rows(columns["estimate_centre"][heaviest])
-    truth, estimate = columns["truth_centre"] - truth_centre, columns["estimate_centre"] - estimate_centre
+    # cells without complete rows have no centre, and nothing to be moved
+    truth = np.where(weight == 0, 0.0, columns["truth_centre"] - truth_centre)
+    estimate = np.where(weight == 0, 0.0, columns["estimate_centre"] - estimate_centre)
     moved = _moved(columns, weight, truth, estimate)
     return moved | {"truth_centre": truth_centre, "estimate_centre": estimate_centre}
 
