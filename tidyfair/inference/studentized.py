@@ -11,11 +11,8 @@ from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS, GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.permutation import VARIANT
 from tidyfair.intervals.resampling import DRAW
-<<<<<<< HEAD
-from tidyfair.specs.metric_specs import formulas_of
-=======
 from tidyfair.intervals.shares import odds_of, share_of
->>>>>>> main
+from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.tallies.tally import LABELS
 
 if TYPE_CHECKING:
