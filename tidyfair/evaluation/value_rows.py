@@ -95,16 +95,13 @@ def value_rows(
     part_of_metric: list[int] = []
     min_n_of_metric: list[int] = []
     formula_of_metric: list[int] = []
-    names: list[str] = []
-    estimators: list[str] = []
     formula_index: dict[Formula, int] = {}
     for metric in requested:
         spec_of_metric.append(metric.spec)
         part_of_metric.append(metric.part)
         min_n_of_metric.append(specs[metric.spec].min_n)
         formula_of_metric.append(formula_index.setdefault(metric.formula, len(formula_index)))
-        names.append(metric.name)
-        estimators.append(metric.estimator)
+
     spec, min_n = runs.to_rows(spec_of_metric), runs.to_rows(min_n_of_metric)
     states = _States.of(columns, group_cells.excluded[runs.group_cell], min_n, na_rm=na_rm, unseen=labels.unseen)
     arrays = {
@@ -124,6 +121,8 @@ def value_rows(
 
     def frame() -> pl.DataFrame:
         integers = {name: pl.Series(arrays[name], dtype=dtype) for name, dtype in _INTEGERS.items()}
+        names = [metric.name for metric in requested]
+        estimators = [metric.estimator for metric in requested]
         numbers = dict(zip(extra, map(_numbers, extra.values()), strict=True))
         return pl.DataFrame(
             {
