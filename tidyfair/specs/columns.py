@@ -123,6 +123,11 @@ class Column:
         return repr(self.source) if isinstance(self.source, str) else visible(str(self.source))
 
 
+def names_of(columns: Iterable[Column]) -> list[str]:
+    """The names of columns in results."""
+    return [column.name for column in columns]
+
+
 def roots_of(wanted: Mapping[str, tuple[str, Column]]) -> list[str]:
     """The distinct columns of the user's frame of which some columns, `{name: (role, column)}`, are made."""
     roots: dict[str, None] = {}

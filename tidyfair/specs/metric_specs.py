@@ -77,6 +77,15 @@ class MetricSpec(Protocol):
         ...
 
 
+def formulas_of(*specs: MetricSpec) -> list[Formula]:
+    """The formulas of some specs, without the names of their metrics."""
+    formulas: list[Formula] = []
+    for spec in specs:
+        for _, formula in spec.formulas:
+            formulas.append(formula)
+    return formulas
+
+
 def estimator_of(spec: MetricSpec, formula: Formula, requested: str | None, *, one_event: bool) -> str:
     """The estimator of one of its formulas: one event against the rest, or an average over all of them."""
     if formula.kind == "numeric" or formula.given is not None:

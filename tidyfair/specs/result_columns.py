@@ -9,6 +9,8 @@ from tidyfair.errors import ColumnError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import polars as pl
+
     from tidyfair.specs.columns import Column
 
 __all__: list[str] = []
@@ -41,3 +43,8 @@ def refuse_reserved(role: str, columns: Iterable[Column]) -> None:
         if column.name in RESERVED:
             msg = f"`{role}`: results have a column {column.name!r} of their own; rename yours first."
             raise ColumnError(msg)
+
+
+def key_columns(results: pl.DataFrame) -> list[str]:
+    """The columns of results that are keys of the data: those whose name does not begin with a dot."""
+    return [name for name in results.columns if not name.startswith(".")]
