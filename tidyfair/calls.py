@@ -145,6 +145,7 @@ class Evaluable(ABC):
         >>> parity.arrays(estimate=[1, 0, 1, 1], by={"sex": [0, 0, 1, 1]})[".estimate"].item()
         0.5
         """
+        self._check_of_arrays(options)
         frame, named = _framed(
             {
                 "truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights,
@@ -166,6 +167,7 @@ class Evaluable(ABC):
         >>> parity.arrays_by_group(estimate=[1, 0, 1, 1], by={"sex": [0, 0, 1, 1]})[".estimate"].to_list()
         [0.5, 1.0]
         """
+        self._check_of_arrays(options)
         frame, named = _framed(
             {
                 "truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights,
@@ -174,6 +176,12 @@ class Evaluable(ABC):
             by, group_by, ignore_index,
         )  # fmt: skip
         return self.by_group(frame, **named, **options)
+
+    def _check_of_arrays(self, options: Mapping[str, object]) -> None:
+        """Refuse keywords that do not exist, before there are columns to name in their place."""
+        for name in options:
+            if name not in CallOptions.__annotations__:
+                raise self.run.unknown_option(name, ["by", "ignore_index", *CallOptions.__annotations__])
 
     @overload
     def by_group(

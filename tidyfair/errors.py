@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 
 from tidyfair.escapes import visible
+from tidyfair.other_keywords import hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,12 +30,6 @@ __all__ = [
 ]
 
 _SHOWN = 10
-_ELSEWHERE = {
-    "event_level": ' The event is named, whatever the order of levels: write `pos_label="yes"` in the call.',
-    "sample_weight": " Here it is `case_weights=`.",
-    "sensitive_features": ' Here they come first, as `demographic_parity("sex")(data, …)`.',
-}
-"""Arguments of other libraries, and what is written here instead."""
 _BETWEEN = ("tidyfair.", "polars.", "pandas.")
 """Modules between a warning and the line that caused it; `pipe` is a method of frames."""
 
@@ -144,10 +139,16 @@ class ArgumentError(TidyfairError):
 
     @classmethod
     def unknown(cls, kind: str, name: object, known: Iterable[object]) -> Self:
-        """An argument, option or choice that does not exist."""
+        """A choice or a name that does not exist."""
         known = list(known)
-        hint = _ELSEWHERE.get(str(name)) or nearest(name, known)
-        return cls(f"Unknown {kind} {name!r}.{hint} Known: {listed(known, shown=30)}.")
+        return cls(f"Unknown {kind} {name!r}.{nearest(name, known)} Known: {listed(known, shown=30)}.")
+
+    @classmethod
+    def unknown_keyword(cls, kind: str, name: str, known: Iterable[str]) -> Self:
+        """A keyword that does not exist, or that has another name here."""
+        known = list(known)
+        sentence = hint(name, known)
+        return cls(f"Unknown {kind} {name!r}. {sentence}") if sentence else cls.unknown(kind, name, known)
 
 
 class ColumnError(TidyfairError):

@@ -13,11 +13,12 @@ import polars as pl
 from tidyfair.calls import Evaluable
 from tidyfair.errors import AggregateError, ArgumentError, listed
 from tidyfair.escapes import visible
+from tidyfair.other_keywords import belongs_to_calls, hint
 from tidyfair.specs import contrasts, spreads
 from tidyfair.specs.aggregates import as_aggregate
 from tidyfair.specs.arguments import text, whole
 from tidyfair.specs.groups import By, Privileged, privileged
-from tidyfair.specs.options import CallOptions
+from tidyfair.specs.options import CallOptions, refuse_unknown_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -121,6 +122,7 @@ class Metric(Evaluable):
         """Its meaning in words: the first paragraph of its docstring."""
         return inspect.cleandoc(self.__doc__ or "").partition("\n\n")[0]
 
+    @refuse_unknown_keywords
     def difference(
         self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, name: str | None = None,
         min_n: int = 0,
@@ -142,6 +144,7 @@ class Metric(Evaluable):
         _check_feature(f"{self.name}.difference", by)
         return comparison(self, "difference", contrasts.difference(to, signed=signed))(*by, name=name, min_n=min_n)
 
+    @refuse_unknown_keywords
     def ratio(
         self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, name: str | None = None,
         min_n: int = 0,
@@ -155,6 +158,7 @@ class Metric(Evaluable):
         _check_feature(f"{self.name}.ratio", by)
         return comparison(self, "ratio", contrasts.ratio(to, signed=signed))(*by, name=name, min_n=min_n)
 
+    @refuse_unknown_keywords
     def group_minimum(self, *by: ColumnLike | Privileged, name: str | None = None, min_n: int = 0) -> GroupwiseMetric:
         """The smallest value of a group; arguments are those of `difference`.
 
@@ -165,6 +169,7 @@ class Metric(Evaluable):
         _check_feature(f"{self.name}.group_minimum", by)
         return comparison(self, "group_minimum")(*by, name=name, min_n=min_n)
 
+    @refuse_unknown_keywords
     def group_maximum(self, *by: ColumnLike | Privileged, name: str | None = None, min_n: int = 0) -> GroupwiseMetric:
         """The largest value of a group; arguments are those of `difference`.
 
@@ -400,8 +405,11 @@ class GroupwiseFactory:
         accepted = replace(self, aggregate=used).options
         for option in options:
             if option not in accepted:
+                if belongs_to_calls(option):
+                    msg = f"{_is_factory(name)} {hint(option, _OF_CALLS)}"
+                    raise ArgumentError(msg)
                 kind = f"option of {name}"
-                raise ArgumentError.unknown(kind, option, [*accepted, "aggregate", "min_n", "name"])
+                raise ArgumentError.unknown_keyword(kind, option, [*accepted, "aggregate", "min_n", "name"])
         of_aggregate = {option: value for option, value in options.items() if option in used.options}
         if of_aggregate:
             used = replace(used, **of_aggregate)
@@ -458,6 +466,8 @@ class GroupwiseFactory:
         return visible(f'<factory of groupwise metrics {self.name}: {made_of}; call {self.name}("column")>')
 
 
+_OF_CALLS = frozenset({"data", "truth", "estimate", *CallOptions.__annotations__})
+"""The arguments of a call on data."""
 COMPARISONS: dict[str, Callable[[], Aggregate]] = {
     "difference": contrasts.difference, "ratio": contrasts.ratio,
     "group_minimum": spreads.group_minimum, "group_maximum": spreads.group_maximum,
@@ -472,11 +482,14 @@ def comparison(metric: Metric, method: str, aggregate: Aggregate | None = None) 
 
 def _check_is_feature(by: Sequence[object], options: Mapping[str, object], name: str) -> None:
     """Refuse the arguments of a metric where a factory is given its feature."""
-    of_call = {"data", "truth", "estimate", *CallOptions.__annotations__}
     has_frame = any(hasattr(feature, "columns") and not isinstance(feature, Privileged) for feature in by)
-    if has_frame or not of_call.isdisjoint(options):
-        msg = f'{name} is a factory: write `{name}("column")(data, …)` with the sensitive feature first.'
-        raise ArgumentError(msg)
+    if has_frame or not _OF_CALLS.isdisjoint(options):
+        raise ArgumentError(_is_factory(name))
+
+
+def _is_factory(name: str) -> str:
+    """The message for the arguments of a metric where a factory is given its feature."""
+    return f'{name} is a factory: write `{name}("column")(data, …)` with the sensitive feature first.'
 
 
 def _check_feature(method: str, by: Sequence[object]) -> None:
@@ -512,6 +525,7 @@ class MetricSet(Evaluable):
         """Its metrics, in order."""
         return self.metrics
 
+    @refuse_unknown_keywords
     def difference(
         self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, min_n: int = 0
     ) -> MetricSet:
@@ -526,16 +540,19 @@ class MetricSet(Evaluable):
         """
         return self._each(lambda metric: metric.difference(*by, to=to, signed=signed, min_n=min_n))
 
+    @refuse_unknown_keywords
     def ratio(
         self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, min_n: int = 0
     ) -> MetricSet:
         """Compare groups by the ratio of each of its metrics; arguments are those of `Metric.difference`."""
         return self._each(lambda metric: metric.ratio(*by, to=to, signed=signed, min_n=min_n))
 
+    @refuse_unknown_keywords
     def group_minimum(self, *by: ColumnLike | Privileged, min_n: int = 0) -> MetricSet:
         """The smallest value of a group for each of its metrics."""
         return self._each(lambda metric: metric.group_minimum(*by, min_n=min_n))
 
+    @refuse_unknown_keywords
     def group_maximum(self, *by: ColumnLike | Privileged, min_n: int = 0) -> MetricSet:
         """The largest value of a group for each of its metrics."""
         return self._each(lambda metric: metric.group_maximum(*by, min_n=min_n))

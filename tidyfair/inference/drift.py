@@ -22,6 +22,7 @@ from tidyfair.inference.rate_tests import (
 )
 from tidyfair.intervals.resampling import generator
 from tidyfair.specs.arguments import how_often, one_of, whole
+from tidyfair.specs.options import refuse_unknown_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,6 +127,7 @@ def _between(
     return drawn_first, drawn_second
 
 
+@refuse_unknown_keywords
 def compare_periods(
     *metrics: GroupwiseMetric | MetricSet,
     period: str,

@@ -15,7 +15,7 @@ from tidyfair.inference.on_data import CalledOnData
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.fairness import demographic_parity_ratio
 from tidyfair.specs.arguments import flag, number, proper_share, share_of_percent
-from tidyfair.specs.options import CallOptions, ReadOptions, show_keywords
+from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -194,6 +194,7 @@ def _verdict(failed: pl.Expr, passed: pl.Expr) -> pl.Expr:
     return verdict.alias(".verdict")
 
 
+@refuse_unknown_keywords
 def check(
     given: Any, *, below: float | None = None, above: float | None = None, confidence: float | None = None
 ) -> Any:
@@ -356,6 +357,7 @@ def _judged(result: Any, limit: float, side: str) -> Any:
     return source.restore(frame.drop(_LOW, _HIGH))
 
 
+@refuse_unknown_keywords
 def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confidence: float = 0.95) -> Gate:
     """The rule that no group is selected less than four fifths as often as any other (EEOC, 1978), as a gate.
 
@@ -373,6 +375,7 @@ def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confide
     return replace(check(ratio, above=0.8, confidence=confidence), options=options)
 
 
+@refuse_unknown_keywords
 @show_keywords(CallOptions, without=_REFUSED)
 def assert_fair(
     metrics: Metric | GroupwiseMetric | MetricSet, data: Any = None, truth: ColumnLike | None = None,

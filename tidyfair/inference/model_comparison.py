@@ -18,7 +18,7 @@ from tidyfair.intervals.resampling import DRAW, drawn_rows, generator, redrawn
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.fairness import demographic_parity
 from tidyfair.specs.columns import Column
-from tidyfair.specs.options import CallOptions, refuse, show_keywords
+from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import PREDICTED
 from tidyfair.tallies.source import open_frame
@@ -302,6 +302,7 @@ def _side(tally: Tally, second: Column, *, swapped: bool) -> Tally:
     return replace(tally, cells=pooled, keys=keys, estimate=second if swapped else tally.estimate)
 
 
+@refuse_unknown_keywords
 def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet) -> ModelComparison:
     """Compare two models on the same rows: the change of each metric and disparity from one to the other.
 

@@ -33,7 +33,7 @@ from tidyfair.intervals.bootstrap import is_of_labels
 from tidyfair.intervals.resampling import generator
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, whole
-from tidyfair.specs.options import CallOptions, show_keywords
+from tidyfair.specs.options import CallOptions, refuse_unknown_keywords, show_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -320,6 +320,7 @@ def _as_drawn(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence
     )
 
 
+@refuse_unknown_keywords
 def disparity_test(
     *metrics: GroupwiseMetric | MetricSet,
     within: ColumnLike | Iterable[ColumnLike] | None = None,

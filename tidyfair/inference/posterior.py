@@ -13,7 +13,7 @@ from tidyfair.inference.gates import judged_metrics, limited
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.intervals.bootstrap import is_of_labels, replicates_of, results_of
 from tidyfair.specs.arguments import how_often, whole
-from tidyfair.specs.options import CallOptions, refuse, show_keywords
+from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords, show_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,6 +106,7 @@ class ProbabilityOf(CalledOnData):
         return results.with_columns(pl.when(value.is_not_null()).then(".probability").alias(".probability"))
 
 
+@refuse_unknown_keywords
 def probability(
     given: Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
     times: int = 10_000, seed: int = 0,

@@ -21,7 +21,7 @@ from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.specs.arguments import how_often, whole
 from tidyfair.specs.columns import Column, are_columns, check_features
 from tidyfair.specs.contrasts import difference
-from tidyfair.specs.options import show_keywords
+from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -133,7 +133,7 @@ class _Audit(CalledOnData):
         for name in keywords:
             if name not in AuditOptions.__annotations__:
                 known = ["data", "truth", "estimate", *AuditOptions.__annotations__]
-                raise ArgumentError.unknown("argument", name, known)
+                raise ArgumentError.unknown_keyword("argument", name, known)
         options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
         return replace(options, estimator="binary", on_undefined="ignore")
 
@@ -458,6 +458,7 @@ def _is_rate(metric: Metric) -> bool:
     return counted and formula.is_share_of_rows and metric.range == (0, 1) and not formula.compares
 
 
+@refuse_unknown_keywords
 def subgroup_search(
     metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 1, times: int = 2_000, seed: int = 0
 ) -> SubgroupSearch:
@@ -489,6 +490,7 @@ def subgroup_search(
     return SubgroupSearch(rate, columns, depth, min_n, times, seed)
 
 
+@refuse_unknown_keywords
 def linear_subgroup(metric: Metric, features: Iterable[ColumnLike]) -> LinearSubgroup:
     """Audit for an unfair subgroup defined by a linear threshold of features (Kearns et al., 2018).
 

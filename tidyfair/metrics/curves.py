@@ -327,7 +327,7 @@ def _check_options(name: str, given: Mapping[str, Any], reading: Iterable[str]) 
     for option in given:
         if option not in counting:
             kind = f"argument of {name}"
-            raise ArgumentError.unknown(kind, option, ["data", "truth", *counting, *reading, *own])
+            raise ArgumentError.unknown_keyword(kind, option, ["data", "truth", *counting, *reading, *own])
     if given.get("probs") is None:
         msg = f"{name} needs the column of scores: `probs=`."
         raise ColumnError(msg)

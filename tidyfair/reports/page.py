@@ -30,7 +30,7 @@ from tidyfair.reports.sections import (
 )
 from tidyfair.reports.tables import Section, as_html, as_text, need_packages
 from tidyfair.specs.arguments import string, whole
-from tidyfair.specs.options import Options, ReadOptions
+from tidyfair.specs.options import Options, ReadOptions, refuse_unknown_keywords
 from tidyfair.tallies.files import save
 from tidyfair.tallies.source import open_frame
 
@@ -103,6 +103,7 @@ class Report:
         return f"<report {self.title!r}: {', '.join(part.heading for part in self.parts)}>"
 
 
+@refuse_unknown_keywords
 def report(
     data: Any,
     truth: ColumnLike | None = None,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar, cast
 
 from tidyfair.errors import ArgumentError
+from tidyfair.other_keywords import hint
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
 
 if TYPE_CHECKING:
@@ -148,6 +150,29 @@ def show_keywords(options: type[Any], *, without: Iterable[str] = ()) -> Callabl
         return function
 
     return shown
+
+
+def refuse_unknown_keywords(function: Function) -> Function:
+    """Have a function refuse a keyword that it does not have by the one to write, in place of Python's `TypeError`.
+
+    A function that hands keywords on to a call refuses those only that another library has for one of the call.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    variadic = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    known = [parameter.name for parameter in parameters if parameter.kind not in variadic and parameter.name != "self"]
+    hands_on = bool(function.__code__.co_flags & inspect.CO_VARKEYWORDS)
+    if hands_on and any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+        known += CallOptions.__annotations__
+    kind = f"argument of {function.__name__}()"
+
+    @wraps(function)
+    def checked(*args: Any, **keywords: Any) -> Any:
+        for name in keywords:
+            if name not in known and (not hands_on or hint(name, known)):
+                raise ArgumentError.unknown_keyword(kind, name, known)
+        return function(*args, **keywords)
+
+    return cast("Function", checked)
 
 
 def _annotations(options: type[Any]) -> dict[str, str]:

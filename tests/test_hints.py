@@ -1,0 +1,185 @@
+"""Hints: keywords of other libraries, and messages that show a newcomer what to write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import tidyfair as tf
+from tidyfair import other_keywords
+from tidyfair.specs.options import CallOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PEOPLE = pl.DataFrame({
+    "y": [1, 0, 1, 0, 1, 0], "pred": [1, 0, 0, 0, 1, 1], "p": [0.9, 0.1, 0.4, 0.3, 0.8, 0.6], "sex": list("fffmmm"),
+})  # fmt: skip
+LOOSE: Any = tf
+PARITY: Any = tf.demographic_parity("sex")
+METRICS: dict[str, Any] = {
+    "a metric": tf.accuracy, "a groupwise metric": PARITY, "a set": tf.metric_set(tf.accuracy, PARITY),
+}  # fmt: skip
+SAME_IN_EVERY_CALL = {
+    "y_true": "`truth=`", "y_pred": "`estimate=`", "y_prob": "`probs=`", "y_score": "`probs=`",
+    "alpha": "`conf_level=`, which is 1 less alpha", "n_boot": "`times=`", "n_boots": "`times=`",
+    "sample_weight": "`case_weights=`", "average": '`estimator=`, such as "macro"', "random_state": "`seed=`",
+}  # fmt: skip
+
+
+def refusal(call: Callable[[], object]) -> str:
+    """The message of an argument that is refused."""
+    with pytest.raises(tf.ArgumentError) as caught:
+        call()
+    return str(caught.value)
+
+
+# Keywords of other libraries
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+@pytest.mark.parametrize(("keyword", "ours"), SAME_IN_EVERY_CALL.items())
+def test_call_names_its_keyword_for_that_of_another_library(metric: Any, keyword: str, ours: str) -> None:
+    expected = f"Unknown argument {keyword!r}. Here `{keyword}` is {ours}."
+    assert refusal(lambda: metric(PEOPLE, **{keyword: "y"})) == expected
+    assert refusal(lambda: metric.by_group(PEOPLE, **{keyword: "y"})) == expected
+
+
+@pytest.mark.parametrize("keyword", ["sensitive_features", "by", "groups"])
+def test_call_shows_where_the_compared_columns_are_given(keyword: str) -> None:
+    for metric in METRICS.values():
+        message = refusal(lambda metric=metric: metric(PEOPLE, "y", "pred", **{keyword: "sex"}))
+        assert message == (
+            f"Unknown argument {keyword!r}. Columns whose groups are compared come first: "
+            '`demographic_parity("sex")(data, …)` or `accuracy.difference("sex")(data, …)`. '
+            "`group_by=` gives each group a row of its own."
+        )
+
+
+def test_arrays_name_their_keywords_before_they_ask_for_arrays() -> None:
+    truth, estimate = [1, 0], [1, 1]
+    arrays: Any = tf.accuracy.arrays
+    assert refusal(lambda: arrays(y_true=truth, y_pred=estimate)).endswith("Here `y_true` is `truth=`.")
+    for method in (PARITY.arrays, PARITY.arrays_by_group):
+        message = refusal(lambda method=method: method(truth, estimate, sensitive_features=["f", "m"]))
+        assert message.endswith('Here `sensitive_features` is `by=`, such as `by={"sex": …}`.')
+    # an option of a metric is not taken for a confidence level
+    assert "metric_tweak" in refusal(lambda: tf.generalized_entropy_index.arrays(truth, estimate, alpha=1))
+
+
+def test_factories_name_what_belongs_to_the_call_and_what_to_them() -> None:
+    parity, odds = LOOSE.demographic_parity, LOOSE.equalized_odds
+    assert refusal(lambda: parity(y_true="y", y_pred="pred", sensitive_features="sex")) == (
+        'demographic_parity is a factory: write `demographic_parity("column")(data, …)` with the sensitive feature '
+        "first. Here `y_true` is `truth=`."
+    )
+    for keyword in ("by", "sensitive_features"):
+        assert 'come first: `demographic_parity("sex")(data, …)`' in refusal(
+            lambda keyword=keyword: odds(**{keyword: "sex"})
+        )
+    assert refusal(lambda: odds("sex", reference_group="f")).endswith("Here `reference_group` is `to=`.")
+    assert 'demographic_parity(privileged(sex="male"))' in refusal(
+        lambda: parity("sex", privileged_groups=[{"sex": 1}])
+    )
+    # an `alpha` of other formulas is no confidence level
+    assert "conf_level" not in refusal(lambda: parity("sex", alpha=1))
+
+
+@pytest.mark.parametrize("method", ["difference", "ratio", "group_minimum", "group_maximum"])
+def test_comparisons_refuse_unknown_keywords_as_calls_do(method: str) -> None:
+    for metric in (tf.accuracy, tf.metric_set(tf.accuracy)):
+        compare: Any = getattr(metric, method)
+        message = refusal(lambda compare=compare: compare(by="sex"))
+        assert message.startswith(f"Unknown argument of {method}() 'by'. Columns whose groups are compared come first")
+        assert refusal(lambda compare=compare: compare("sex", y_true="y")).endswith(
+            "Here `y_true` is `truth=`, and is given with the data."
+        )
+
+
+@pytest.mark.parametrize(("option", "value"), [("min_n", 30), ("to", "f"), ("signed", True), ("aggregate", tf.ratio())])
+def test_call_sends_options_of_a_comparison_to_the_feature(option: str, value: object) -> None:
+    expected = (
+        f"{option!r} is an option of a comparison; give it with the feature, `demographic_parity('sex', {option}=…)`."
+    )
+    assert refusal(lambda: PARITY(PEOPLE, estimate="pred", **{option: value})) == expected
+    gap: Any = tf.accuracy.difference("sex")
+    assert "`accuracy.difference('sex', min_n=…)`" in refusal(lambda: gap(PEOPLE, "y", "pred", min_n=30))
+
+
+def test_options_of_a_metric_that_compares_itself_are_fixed_first() -> None:
+    gap: Any = tf.f_meas.difference("sex")
+    assert refusal(lambda: gap(PEOPLE, "y", "pred", beta=2)) == (
+        "'beta' is an option of a metric; fix it with `metric_tweak(f_meas, \"a name\", beta=…)`."
+    )
+
+
+TESTS: dict[str, Callable[..., Any]] = {
+    "check": lambda **options: LOOSE.check(PARITY, below=0.1, **options),
+    "four_fifths": lambda **options: LOOSE.four_fifths("sex", **options),
+    "pairwise": lambda **options: LOOSE.pairwise(PARITY, **options),
+    "compare_models": lambda **options: LOOSE.compare_models(tf.accuracy, **options),
+    "disparity_test": lambda **options: LOOSE.inference.disparity_test(PARITY, **options),
+    "stratified": lambda **options: LOOSE.inference.stratified(PARITY, within="race", **options),
+    "worst_groups": lambda **options: LOOSE.inference.worst_groups(PARITY, **options),
+    "probability": lambda **options: LOOSE.inference.probability(PARITY, below=0.1, **options),
+    "compare_periods": lambda **options: LOOSE.inference.compare_periods(PARITY, period="month", **options),
+    "subgroup_search": lambda **options: LOOSE.inference.subgroup_search(tf.selection_rate, ["sex"], **options),
+    "linear_subgroup": lambda **options: LOOSE.inference.linear_subgroup(tf.selection_rate, ["sex"], **options),
+}
+
+
+@pytest.mark.parametrize("function", TESTS)
+def test_makers_of_tests_and_gates_name_the_keyword_to_write(function: str) -> None:
+    assert refusal(lambda: TESTS[function](y_true="y")) == (
+        f"Unknown argument of {function}() 'y_true'. Here `y_true` is `truth=`, and is given with the data."
+    )
+    assert refusal(lambda: TESTS[function](nonsense=1)).startswith(
+        f"Unknown argument of {function}() 'nonsense'. Known:"
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "keyword", "ours"),
+    [
+        ("check", "alpha", "`confidence=`, which is 1 less alpha"), ("check", "conf_level", "`confidence=`"),
+        ("check", "tolerance", "`below=`"), ("pairwise", "alpha", "`conf_level=`, which is 1 less alpha"),
+        ("disparity_test", "n_boot", "`times=`"), ("disparity_test", "n_permutations", "`times=`"),
+        ("disparity_test", "random_state", "`seed=`"), ("disparity_test", "strata", "`within=`"),
+        ("pairwise", "correction", "`adjust=`"),
+    ],
+)  # fmt: skip
+def test_tests_and_gates_name_their_own_keywords(function: str, keyword: str, ours: str) -> None:
+    assert refusal(lambda: TESTS[function](**{keyword: 1})).endswith(f"Here `{keyword}` is {ours}.")
+
+
+def test_calls_of_tests_gates_curves_and_tables_name_their_keywords() -> None:
+    calls: list[Any] = [
+        lambda **options: tf.check(PARITY, below=0.1)(PEOPLE, **options),
+        lambda **options: tf.inference.disparity_test(PARITY)(PEOPLE, **options),
+        lambda **options: tf.pairwise(PARITY)(PEOPLE, **options),
+        lambda **options: LOOSE.compare_models(tf.accuracy)(PEOPLE, "y", one="pred", other="pred", **options),
+        lambda **options: LOOSE.assert_fair(PARITY, PEOPLE, below=0.1, **options),
+        lambda **options: LOOSE.inference.subgroup_search(tf.selection_rate, ["sex"])(PEOPLE, **options),
+        lambda **options: LOOSE.conf_mat(PEOPLE, **options),
+        lambda **options: LOOSE.roc_curve(PEOPLE, "y", **options),
+        lambda **options: LOOSE.default_metrics(PEOPLE, "y", **options),
+        lambda **options: LOOSE.report(PEOPLE, **options),
+        lambda **options: LOOSE.make_scorer(tf.accuracy, **options),
+    ]
+    for call in calls:
+        assert refusal(lambda call=call: call(y_score="p")).startswith("Unknown argument")
+        assert "Here `y_score` is `probs=`" in refusal(lambda call=call: call(y_score="p"))
+    assert "`confidence=`, which is 1 less alpha" in refusal(
+        lambda: LOOSE.assert_fair(PARITY, PEOPLE, estimate="pred", below=0.1, alpha=0.05)
+    )
+
+
+def test_hints_name_keywords_that_exist() -> None:
+    of_calls = vars(other_keywords)["_OF_CALLS"]
+    accepted = {"data", "truth", "estimate", *CallOptions.__annotations__}
+    assert set(of_calls) <= accepted
+    theirs = [keyword for keywords in of_calls.values() for keyword in keywords.split()]
+    assert len(theirs) == len(set(theirs))
+    assert not accepted & set(theirs)
