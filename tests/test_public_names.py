@@ -125,6 +125,69 @@ def test_help_of_a_factory_describes_its_metrics() -> None:
     assert str(tf.GroupwiseFactory.__doc__).startswith("Makes groupwise metrics")
 
 
+@pytest.mark.parametrize(
+    "metric",
+    [
+        tf.accuracy,
+        tf.roc_auc,
+        tf.rmse,
+        tf.accuracy.alias("hits"),
+        tf.equalized_odds("sex"),
+        tf.metric_set(tf.accuracy, tf.sens),
+    ],
+    ids=repr,
+)
+def test_help_of_a_metric_shows_its_meaning_and_then_its_call(metric: Any) -> None:
+    shown = pydoc.render_doc(metric, renderer=pydoc.plaintext)
+    # the class would be described by the methods of its base, and by how it is made
+    assert "Method resolution order" not in shown
+    # the call comes without types, which are longer than it
+    call = " ".join(shown.partition("(data, truth=None")[2].partition("Evaluate on")[0].split())
+    names = re.findall(r"(\w+)=", "truth=" + call)
+    assert ["data", *names] == list(inspect.signature(metric).parameters)
+    assert "case_weights: Column of weights" in shown
+    assert ".by_group(data, …)" in shown
+
+
+def test_help_of_a_metric_shows_its_formula_last() -> None:
+    shown = str(tf.accuracy.__doc__)
+    assert shown.startswith("Share of rows whose prediction is right")
+    parts = (
+        'accuracy(data, "truth", "estimate")',
+        "(data, truth=None",
+        "Args:",
+        ".difference(",
+        ">>> accuracy.formula",
+    )
+    indices = [shown.index(part) for part in parts]
+    assert indices == sorted(indices)
+    assert 'roc_auc(data, "truth", probs="score")' in str(tf.roc_auc.__doc__)
+    assert "beta=1" in str(tf.f_meas.__doc__)
+    # the classes still say what they are
+    assert str(tf.Metric.__doc__).startswith("A named formula")
+    assert str(tf.MetricSet.__doc__).startswith("Several metrics in one call")
+
+
+def test_help_of_a_factory_shows_both_calls() -> None:
+    shown = str(tf.equalized_odds.__doc__)
+    assert '`equalized_odds("column")(data, …)`' in shown
+    assert "equalized_odds(*by, aggregate=" in shown
+
+
+def test_help_of_the_library_says_what_it_does_and_where_to_look() -> None:
+    shown = str(tf.__doc__)
+    assert "How good is a model, for whom, how far apart are the groups" in shown
+    named = re.findall(r"tdf\.(\w+)", shown)
+    assert {"metric_set", "accuracy", "catalogue", "check", "inference"} <= set(named)
+    assert all(hasattr(tf, name) for name in named)
+
+
+def test_signature_shows_that_data_are_required() -> None:
+    parameters = inspect.signature(tf.accuracy).parameters
+    assert parameters["data"].default is inspect.Parameter.empty
+    assert parameters["truth"].default is None
+
+
 def test_signature_of_a_factory_shows_its_options() -> None:
     plain = inspect.signature(tf.demographic_parity)
     assert list(plain.parameters) == ["by", "aggregate", "name", "min_n", "to", "signed"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from functools import cached_property
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, overload
 
 from tidyfair.specs.options import CallOptions, ComputeOptions, CountOptions, ReadOptions, show_keywords
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+_WIDTH = 100
 _CACHED = "_run"
 """A property that is worked out again where a metric is copied or unpickled."""
 
@@ -34,6 +37,16 @@ class Evaluable(ABC):
     @abstractmethod
     def specs(self) -> tuple[MetricSpec, ...]:
         """The metrics that it reports, in order."""
+
+    def explained_call(self, name: str) -> str:
+        """The call and its arguments, and the methods that take the same, as `help()` shows them."""
+        call = type(self).__call__
+        more = (
+            f"`{name}.by_group(data, …)` takes the same and gives the values of the groups; `{name}.arrays(truth, …)` "
+            f"takes arrays; `{name}.tally(data, …)` counts, and `{name}.compute(tally)` reads what was counted."
+        )
+        arguments = inspect.cleandoc(str(call.__doc__))
+        return "\n\n".join([call_in_words(name, inspect.signature(call)), arguments, in_lines(more)])
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != _CACHED}
@@ -228,6 +241,21 @@ class Evaluable(ABC):
     def compute_by_group(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
         """Read the values of the groups from a tally, as `by_group` does from data."""
         return self.run.groups_of(tally, self.run.options(options, ReadOptions))
+
+
+def call_in_words(name: str, signature: inspect.Signature) -> str:
+    """A call with its parameters and their defaults, in short lines and without types."""
+    parameters = [
+        parameter.replace(annotation=parameter.empty)
+        for parameter in signature.parameters.values()
+        if parameter.name != "self"
+    ]
+    return in_lines(f"{name}{inspect.Signature(parameters)}", indent="    ")
+
+
+def in_lines(text: str, indent: str = "") -> str:
+    """A paragraph in lines for a terminal, those after the first with an indent."""
+    return fill(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _framed(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.calls import Evaluable
+from tidyfair.calls import Evaluable, call_in_words, in_lines
 from tidyfair.errors import AggregateError, ArgumentError, listed
 from tidyfair.escapes import visible
 from tidyfair.other_keywords import belongs_to_calls, hint
@@ -34,9 +34,29 @@ ConstantAverage: TypeAlias = 'bool | Literal["micro"]'
 __all__ = ["GroupwiseFactory", "GroupwiseMetric", "Metric", "MetricSet", "metric_set", "metric_tweak"]
 
 
+class _OfObject:
+    """An attribute of objects that a class has too: the value of the class for the class, else a function of it."""
+
+    def __init__(self, function: Callable[[Any], object], of_class: object = None) -> None:
+        self.function, self.of_class = function, of_class
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        if instance is not None:
+            return self.function(instance)
+        if self.of_class is None:
+            raise AttributeError(self.name)
+        return self.of_class
+
+
 @dataclass(frozen=True)
 class Metric(Evaluable):
     """A named formula with a direction and a range; made by `class_metric`."""
+
+    # so that `help()` of a metric describes it, and its call
+    __doc__ = _OfObject(lambda metric: metric.explained, __doc__)  # pyright: ignore[reportAssignmentType] - a text
 
     name: str
     definition: Formula = field(repr=False)
@@ -53,9 +73,7 @@ class Metric(Evaluable):
     def __post_init__(self) -> None:
         text("name", self.name)
         object.__setattr__(self, "formulas", ((self.name, self.definition),))
-        function = self.definition.function
-        object.__setattr__(self, "__doc__", function.__doc__)
-        object.__setattr__(self, "__module__", getattr(function, "__module__", __name__))
+        object.__setattr__(self, "__module__", getattr(self.definition.function, "__module__", __name__))
 
     @property
     def specs(self) -> tuple[MetricSpec]:
@@ -119,8 +137,33 @@ class Metric(Evaluable):
 
     @property
     def meaning(self) -> str:
-        """Its meaning in words: the first paragraph of its docstring."""
-        return inspect.cleandoc(self.__doc__ or "").partition("\n\n")[0]
+        """Its meaning in words: the first paragraph of the docstring of its formula."""
+        return inspect.cleandoc(self.definition.function.__doc__ or "").partition("\n\n")[0]
+
+    @property
+    def explained(self) -> str:
+        """Description of the metric, of its call and of its methods, with an example of its formula."""
+        prose, mark, example = inspect.cleandoc(self.definition.function.__doc__ or "").partition(">>> ")
+        low, high = self.range
+        facts = f"{low:g} to {high:g}, {self.direction}. {self._example_of_call}"
+        if self.definition.options:
+            options = ", ".join(f"{name}={value!r}" for name, value in self.definition.options)
+            facts += f" Options, fixed by `metric_tweak`: {options}."
+        compared = (
+            f'`{self.name}.difference("column")` compares groups, and so do `.ratio("column")`, '
+            '`.group_minimum("column")` and `.group_maximum("column")`; call what they make as the metric itself.'
+        )
+        paragraphs = [prose.strip(), facts, self.explained_call(self.name), in_lines(compared), f"{mark}{example}"]
+        return "\n\n".join(filter(None, paragraphs))
+
+    @property
+    def _example_of_call(self) -> str:
+        """The call with the columns that it reads."""
+        reads = self.definition.reads
+        columns = {"truth": '"truth"', "estimate": '"estimate"' if "truth" in reads else 'estimate="estimate"'}
+        columns["probs"] = 'probs="score"'
+        given = [f", {text}" for role, text in columns.items() if role in reads]
+        return f"Call it as `{self.name}(data{''.join(given)})`."
 
     @refuse_unknown_keywords
     def difference(
@@ -219,6 +262,8 @@ class Metric(Evaluable):
 class GroupwiseMetric(Evaluable):
     """A metric compared between the groups of a sensitive feature; made by calling a factory."""
 
+    __doc__ = _OfObject(lambda metric: metric.explained, __doc__)  # pyright: ignore[reportAssignmentType] - a text
+
     name: str
     metrics: tuple[Metric, ...]
     by: By
@@ -278,6 +323,16 @@ class GroupwiseMetric(Evaluable):
             meaning += f", less the same of {conjunction.join(metric.name for metric in self.less)}"
         return f"{meaning[0].upper()}{meaning[1:]}, of the groups."
 
+    @property
+    def explained(self) -> str:
+        """Description of the groupwise metric, of the metrics that are compared, and of its call."""
+        low, high = self.range
+        paragraphs = [f"{self.name} by {self.by.text}: {self.meaning} {low:g} to {high:g}, {self.direction}."]
+        paragraphs += [f"{metric.name}: {metric.meaning}" for metric in (*self.metrics, *self.less) if metric.meaning]
+        if self.source:
+            paragraphs.append(f"Source: {self.source}.")
+        return "\n\n".join([*paragraphs, self.explained_call("metric")])
+
     def of_at_least(self, rows: int) -> Self:
         """The same for groups of at least so many rows."""
         return replace(self, min_n=max(self.min_n, rows))
@@ -333,23 +388,6 @@ class GroupwiseMetric(Evaluable):
 
     def _repr_html_(self) -> str:
         return _as_html([self])
-
-
-class _OfObject:
-    """An attribute of objects that a class has too: the value of the class for the class, else a function of it."""
-
-    def __init__(self, function: Callable[[Any], object], of_class: object = None) -> None:
-        self.function, self.of_class = function, of_class
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, instance: object, owner: type) -> Any:
-        if instance is not None:
-            return self.function(instance)
-        if self.of_class is None:
-            raise AttributeError(self.name)
-        return self.of_class
 
 
 @dataclass(frozen=True)
@@ -435,6 +473,8 @@ class GroupwiseFactory:
         paragraphs += [f"{metric.name}: {metric.meaning}" for metric in (*self.metrics, *self.less) if metric.meaning]
         if self.source:
             paragraphs.append(f"Source: {self.source}.")
+        paragraphs.append(f'Give it the feature, then call what it makes: `{self.name}("column")(data, …)`.')
+        paragraphs.append(call_in_words(self.name, self.signature))
         paragraphs.append(inspect.cleandoc(str(GroupwiseFactory.__call__.__doc__)))
         return "\n\n".join(paragraphs)
 
@@ -518,12 +558,23 @@ def _with(metric: Metric, options: Mapping[str, object]) -> Metric:
 class MetricSet(Evaluable):
     """Several metrics in one call and one pass over the data; made by `metric_set`."""
 
+    __doc__ = _OfObject(lambda metrics: metrics.explained, __doc__)  # pyright: ignore[reportAssignmentType] - a text
+
     metrics: tuple[Metric | GroupwiseMetric, ...]
 
     @property
     def specs(self) -> tuple[MetricSpec, ...]:
         """Its metrics, in order."""
         return self.metrics
+
+    @property
+    def explained(self) -> str:
+        """Its metrics, and description of its call."""
+        members = "\n".join(f"    {member!r}" for member in self.metrics)
+        return (
+            f"Metrics that are evaluated together, in one pass over the data:\n\n{members}\n\n"
+            + self.explained_call("metrics")
+        )
 
     @refuse_unknown_keywords
     def difference(

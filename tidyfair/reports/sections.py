@@ -388,7 +388,7 @@ def _wish(metric: Metric | GroupwiseMetric) -> str | None:
 def _meaning(metric: Metric | GroupwiseMetric) -> str:
     if isinstance(metric, GroupwiseMetric):
         return f"{metric.meaning} {metric.source}." if metric.source else metric.meaning
-    return " ".join(inspect.cleandoc(metric.__doc__ or "").partition(">>>")[0].split())
+    return " ".join(inspect.cleandoc(metric.definition.function.__doc__ or "").partition(">>>")[0].split())
 
 
 def how_to_repeat(code: str) -> Section:

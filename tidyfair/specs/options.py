@@ -139,6 +139,8 @@ def show_keywords(options: type[Any], *, without: Iterable[str] = ()) -> Callabl
     def shown(function: Function) -> Function:
         signature = inspect.signature(function)
         *named, _ = signature.parameters.values()
+        # data are required: without them the error is one of ours
+        named = [item.replace(default=item.empty) if item.name == "data" else item for item in named]
         explicit = {parameter.name for parameter in named}
         skipped = omitted | explicit
         keywords = [
