@@ -183,3 +183,29 @@ def test_hints_name_keywords_that_exist() -> None:
     theirs = [keyword for keywords in of_calls.values() for keyword in keywords.split()]
     assert len(theirs) == len(set(theirs))
     assert not accepted & set(theirs)
+
+
+# Arrays
+
+
+def test_arrays_without_a_compared_feature_show_how_to_give_it() -> None:
+    truth, estimate, sexes = [1, 0], [1, 1], ["f", "m"]
+    both, set_ = tf.equalized_odds("sex", "race"), tf.metric_set(tf.accuracy, PARITY)
+    by_age = tf.demographic_parity((pl.col("age") >= 40).alias("over 40"))
+    seen = tf.Accumulator(PARITY)
+    missing: list[tuple[Callable[[], object], str]] = [
+        (lambda: PARITY.arrays(estimate=estimate), "'sex' … `by={\"sex\": …}`."),
+        (lambda: both.arrays(truth, estimate, by={"sex": sexes}), '\'race\' … `by={"sex": …, "race": …}`.'),
+        (
+            lambda: set_.arrays_by_group(truth, estimate, by={"Sex": sexes}),
+            "'sex' … `by={\"sex\": …}`. Did you mean 'Sex'?",
+        ),
+        (lambda: by_age.arrays(estimate=estimate), "'age' … `by={\"age\": …}`."),
+        (lambda: seen.update(truth, estimate), "'sex' … `by={\"sex\": …}`."),
+    ]
+    for call, ending in missing:
+        with pytest.raises(tf.ColumnError) as caught:
+            call()
+        message = str(caught.value).replace("are compared, but there is no such array: give", "…")
+        assert message == f"`by`: groups of {ending}"
+    assert by_age.arrays(estimate=estimate, by={"age": [30, 50]})[".estimate"].to_list() == [0.0]

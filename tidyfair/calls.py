@@ -8,6 +8,7 @@ from functools import cached_property
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, overload
 
+from tidyfair.specs.metric_specs import compared_columns
 from tidyfair.specs.options import CallOptions, ComputeOptions, CountOptions, ReadOptions, show_keywords
 from tidyfair.tallies.forks import check_threads
 
@@ -158,8 +159,8 @@ class Evaluable(ABC):
         >>> parity.arrays(estimate=[1, 0, 1, 1], by={"sex": [0, 0, 1, 1]})[".estimate"].item()
         0.5
         """
-        self._check_of_arrays(options)
-        frame, named = _framed(
+        self._check_keywords(options)
+        frame, named = self._framed(
             {
                 "truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights,
                 "frequency_weights": frequency_weights,
@@ -180,8 +181,8 @@ class Evaluable(ABC):
         >>> parity.arrays_by_group(estimate=[1, 0, 1, 1], by={"sex": [0, 0, 1, 1]})[".estimate"].to_list()
         [0.5, 1.0]
         """
-        self._check_of_arrays(options)
-        frame, named = _framed(
+        self._check_keywords(options)
+        frame, named = self._framed(
             {
                 "truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights,
                 "frequency_weights": frequency_weights,
@@ -190,7 +191,16 @@ class Evaluable(ABC):
         )  # fmt: skip
         return self.by_group(frame, **named, **options)
 
-    def _check_of_arrays(self, options: Mapping[str, object]) -> None:
+    def _framed(
+        self, roles: Mapping[str, object], by: Mapping[str, object] | None, group_by: Mapping[str, object] | None,
+        ignore_index: object,
+    ) -> tuple[pl.DataFrame, dict[str, Any]]:  # fmt: skip
+        """Arrays, by what they are to a call, as a frame, and the arguments that name its columns."""
+        from tidyfair.tallies.arrays import frame_of_arrays  # noqa: PLC0415 - with what counts, at the first call
+
+        return frame_of_arrays(roles, by, group_by, ignore_index, compared_columns(self.specs))
+
+    def _check_keywords(self, options: Mapping[str, object]) -> None:
         """Refuse keywords that do not exist, before there are columns to name in their place."""
         for name in options:
             if name not in CallOptions.__annotations__:
@@ -256,13 +266,3 @@ def call_in_words(name: str, signature: inspect.Signature) -> str:
 def in_lines(text: str, indent: str = "") -> str:
     """A paragraph in lines for a terminal, those after the first with an indent."""
     return fill(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-
-
-def _framed(
-    roles: Mapping[str, object], by: Mapping[str, object] | None, group_by: Mapping[str, object] | None,
-    ignore_index: object,
-) -> tuple[pl.DataFrame, dict[str, Any]]:  # fmt: skip
-    """Arrays, by what they are to a call, as a frame, and the arguments that name its columns."""
-    from tidyfair.tallies.arrays import frame_of_arrays  # noqa: PLC0415 - with what counts, at the first call
-
-    return frame_of_arrays(roles, by, group_by, ignore_index)

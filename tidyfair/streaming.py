@@ -17,6 +17,7 @@ from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.metric_sets import GroupwiseFactory
 from tidyfair.specs.arguments import whole
+from tidyfair.specs.metric_specs import compared_columns
 from tidyfair.specs.options import CountOptions
 from tidyfair.tallies.arrays import frame_of_arrays
 from tidyfair.tallies.files import save
@@ -140,7 +141,7 @@ class Accumulator:
             return self
         self._check_arrays(batch, truth)
         given["truth"] = batch if truth is None else truth
-        frame, columns = frame_of_arrays(given, by, group_by, ignore_index)
+        frame, columns = frame_of_arrays(given, by, group_by, ignore_index, compared_columns(self.metrics.specs))
         self._add(self.metrics.run.tally(frame, replace(self._options, **columns)))
         return self
 

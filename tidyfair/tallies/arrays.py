@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, ColumnError, listed, nearest
 from tidyfair.specs.arguments import is_value, plain
 from tidyfair.tallies.source import from_arrays
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__: list[str] = []
 
@@ -18,15 +22,16 @@ _ARRAY = "array of "
 
 
 def frame_of_arrays(
-    roles: Mapping[str, object], by: object, group_by: object, ignore_index: object
+    roles: Mapping[str, object], by: object, group_by: object, ignore_index: object, compared: Sequence[str] = ()
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Arrays, by what they are to a call, as a frame, and the arguments that name its columns.
 
-    Rows whose truth is `ignore_index` are left out.
+    Rows whose truth is `ignore_index` are left out. Features that are `compared` need an array each.
     """
     names, arrays = _named(roles)
     features, outer = _by_name("by", by), _by_name("group_by", group_by)
     frame = from_arrays(arrays | features | outer)
+    _check_features(compared, [*features, *outer])
     for name in features.keys() & outer.keys():
         if not from_arrays({name: features[name]}).equals(frame.select(name)):
             msg = f"`by` and `group_by` give {name!r} different arrays; give one of them another name."
@@ -61,6 +66,18 @@ def _by_name(role: str, features: object) -> dict[str, object]:
         msg = f'`{role}` gives arrays their names, as `{role}={{"sex": …}}`.'
         raise ArgumentError(msg)
     return dict(cast("Mapping[str, object]", features))
+
+
+def _check_features(compared: Sequence[str], given: Sequence[str]) -> None:
+    """Refuse a comparison of groups without the arrays that have them."""
+    missing = [name for name in compared if name not in given]
+    if missing:
+        way_out = ", ".join(f"{json.dumps(name, ensure_ascii=False)}: …" for name in compared)
+        msg = (
+            f"`by`: groups of {listed(missing)} are compared, but there is no such array: give `by={{{way_out}}}`."
+            f"{nearest(missing[0], given)}"
+        )
+        raise ColumnError(msg)
 
 
 def _without(frame: pl.DataFrame, truth: str | None, value: Any) -> pl.DataFrame:
