@@ -306,7 +306,7 @@ def test_bad_members_of_a_metric_set() -> None:
     )
     odd = "sens"
     assert message(lambda: tf.metric_set(tf.sens, odd)) == snapshot(
-        "ArgumentError: A metric set takes metrics, groupwise metrics and metric sets, not 'sens'."
+        "ArgumentError: A metric set takes metrics, groupwise metrics and metric sets, not 'sens'. Write the metric itself, `tidyfair.sens`."
     )
     assert message(lambda: tf.metric_set(tf.sens, tf.sens)) == snapshot(
         'ArgumentError: The set has two metrics sens; give one of them another name with `.alias("…")`.'

@@ -209,3 +209,71 @@ def test_arrays_without_a_compared_feature_show_how_to_give_it() -> None:
         message = str(caught.value).replace("are compared, but there is no such array: give", "…")
         assert message == f"`by`: groups of {ending}"
     assert by_age.arrays(estimate=estimate, by={"age": [30, 50]})[".estimate"].to_list() == [0.0]
+
+
+# Metrics, frames and names in each other's place
+
+
+def test_tests_show_the_comparison_of_a_metric() -> None:
+    for name in ("disparity_test", "pairwise", "worst_groups"):
+        make: Any = getattr(tf.inference, name)
+        assert refusal(lambda make=make: make(tf.accuracy)) == (
+            f'{name}() takes comparisons of groups: write `accuracy.difference("column")`.'
+        )
+
+
+ENGINES: dict[str, Callable[[], object]] = {
+    "polars.DataFrame": lambda: PEOPLE,
+    "polars.LazyFrame": PEOPLE.lazy,
+    "pandas.DataFrame": PEOPLE.to_pandas,
+    "pyarrow.Table": PEOPLE.to_arrow,
+    "polars.Series": lambda: PEOPLE["y"],
+    "numpy.ndarray": PEOPLE["y"].to_numpy,
+}
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_no_error_prints_a_frame_that_stands_for_a_metric_or_a_number(kind: str) -> None:
+    frame = ENGINES[kind]()
+    calls: list[Callable[[], object]] = [
+        lambda: tf.metric_set(LOOSE.accuracy, frame),  # pyright: ignore[reportArgumentType] - what newcomers write
+        lambda: LOOSE.compare_models(frame),
+        lambda: LOOSE.pairwise(frame),
+        lambda: LOOSE.inference.disparity_test(frame),
+        lambda: LOOSE.inference.subgroup_search(frame, ["sex"]),
+        lambda: LOOSE.threshold_curve(frame),
+        lambda: LOOSE.new_groupwise_metric(frame, "gap", tf.difference()),
+        lambda: LOOSE.metric_tweak(frame, "other"),
+        lambda: LOOSE.new_class_metric(frame, "other"),
+        lambda: LOOSE.Accumulator(frame),
+        lambda: LOOSE.make_scorer(frame),
+        lambda: LOOSE.check(PARITY, below=frame),
+        lambda: LOOSE.accuracy(PEOPLE, "y", "pred", interval=frame),
+        lambda: LOOSE.accuracy(PEOPLE, "y", "pred", conf_level=frame),
+        lambda: LOOSE.demographic_parity("sex", aggregate=frame),
+        lambda: LOOSE.report(PEOPLE, "y", "pred", by="sex", gate=frame),
+    ]
+    for call in calls:
+        with pytest.raises(tf.TidyfairError) as caught:
+            call()
+        assert f"a {kind}" in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_gates_and_tests_say_that_data_come_after_metrics() -> None:
+    with pytest.raises(tf.ColumnError, match=r"metrics come first and then data, as in `check\(.*\)\(data, …\)`"):
+        tf.check(PEOPLE, below=0.1)
+    assert '`pairwise(accuracy.difference("column"))(data, …)`' in refusal(lambda: LOOSE.pairwise(PEOPLE))
+    assert '`assert_fair(demographic_parity("column"), data, …, below=0.1)`' in refusal(
+        lambda: LOOSE.assert_fair(PEOPLE, PARITY, below=0.1)
+    )
+
+
+def test_names_in_place_of_metrics_are_told_from_files() -> None:
+    for call in (lambda: LOOSE.check("accuracy", above=0.8), lambda: LOOSE.metric_set("accuracy")):
+        assert refusal(call).endswith("not 'accuracy'. Write the metric itself, `tidyfair.accuracy`.")
+    named = {"acc": tf.accuracy}
+    assert refusal(lambda: LOOSE.metric_set(named)).endswith('`.alias("name")` gives a metric another name.')
+    for several in ([PARITY], {"gap": PARITY}):
+        message = refusal(lambda several=several: LOOSE.check(several, below=0.1))
+        assert message.endswith("Combine several by `metric_set(…)`.")

@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 _SHOWN = 10
+_LONGEST = 200
+"""The most characters that a message shows of a value."""
 _BETWEEN = ("tidyfair.", "polars.", "pandas.")
 """Modules between a warning and the line that caused it; `pipe` is a method of frames."""
 
@@ -47,6 +49,19 @@ def listed(values: Iterable[object], *, shown: int = _SHOWN) -> str:
     texts = [repr(value) for value in values]
     more = f", … ({len(texts)} in all)" if len(texts) > shown else ""
     return (", ".join(texts[:shown]) + more) or "nothing"
+
+
+def in_short(value: object) -> str:
+    """A value as messages show it: its representation, or its type where that is long, or has rows."""
+    own = type(value)
+    module = own.__module__.partition(".")[0]
+    has_rows = module != "tidyfair" and (hasattr(own, "columns") or bool(getattr(value, "shape", ())))
+    # the representation of a frame may run a query
+    representation = "" if has_rows else repr(value)
+    if has_rows or "\n" in representation or len(representation) > _LONGEST:
+        name = own.__qualname__
+        return f"a {name}" if module == "builtins" else f"a {module}.{name}"
+    return representation
 
 
 def nearest(name: object, known: Iterable[object]) -> str:
@@ -141,7 +156,7 @@ class ArgumentError(TidyfairError):
     def unknown(cls, kind: str, name: object, known: Iterable[object]) -> Self:
         """A choice or a name that does not exist."""
         known = list(known)
-        return cls(f"Unknown {kind} {name!r}.{nearest(name, known)} Known: {listed(known, shown=30)}.")
+        return cls(f"Unknown {kind} {in_short(name)}.{nearest(name, known)} Known: {listed(known, shown=30)}.")
 
     @classmethod
     def unknown_keyword(cls, kind: str, name: str, known: Iterable[str]) -> Self:

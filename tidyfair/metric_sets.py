@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import polars as pl
 
 from tidyfair.calls import Evaluable, call_in_words, in_lines
-from tidyfair.errors import AggregateError, ArgumentError, listed
+from tidyfair.errors import AggregateError, ArgumentError, in_short, listed
 from tidyfair.escapes import visible
 from tidyfair.other_keywords import belongs_to_calls, hint
 from tidyfair.specs import contrasts, spreads
@@ -21,7 +22,7 @@ from tidyfair.specs.groups import By, Privileged, privileged
 from tidyfair.specs.options import CallOptions, refuse_unknown_keywords
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Self
 
     from tidyfair.specs.aggregates import Aggregate, Direction
@@ -683,10 +684,20 @@ def _check_is_metric(given: object) -> None:
         msg = f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
         raise ArgumentError(msg)
     if not isinstance(given, Metric | GroupwiseMetric):
-        listed_together = type(given) in (list, tuple)
-        way_out = " Write them one by one, without brackets." if listed_together else ""
-        msg = f"A metric set takes metrics, groupwise metrics and metric sets, not {given!r}.{way_out}"
+        way_out = way_to_metrics(given)
+        msg = f"A metric set takes metrics, groupwise metrics and metric sets, not {in_short(given)}.{way_out}"
         raise ArgumentError(msg)
+
+
+def way_to_metrics(given: object) -> str:
+    """The sentence on how metrics are given, for what may have been meant as some; empty for anything else."""
+    if isinstance(given, str):
+        return f" Write the metric itself, `tidyfair.{given}`." if given.isidentifier() else ""
+    if isinstance(given, list | tuple):
+        return " Write them one by one, without brackets."
+    if isinstance(given, Mapping):
+        return ' Write them one by one; `.alias("name")` gives a metric another name.'
+    return ""
 
 
 def _check_kinds(members: Sequence[Metric | GroupwiseMetric]) -> None:
@@ -725,9 +736,9 @@ def metric_tweak(metric: Metric, name: str, **options: object) -> Metric:
         msg = f'{metric.name} is a factory, which takes options when it is called: `{metric.name}("column", {given})`.'
         raise ArgumentError(msg)
     if not isinstance(metric, Metric):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"metric_tweak() takes a metric with options, such as f_meas, not {metric!r}."
+        msg = f"metric_tweak() takes a metric with options, such as f_meas, not {in_short(metric)}."
         raise ArgumentError(msg)
     if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"metric_tweak() gives a metric a name in words, not {name!r}."
+        msg = f"metric_tweak() gives a metric a name in words, not {in_short(name)}."
         raise ArgumentError(msg)
     return metric.tweaked(name, options)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, LabelError, differs_in_case, listed, nearest
+from tidyfair.errors import ArgumentError, LabelError, differs_in_case, in_short, listed, nearest
 from tidyfair.specs.arguments import is_list, is_value, one_of
 from tidyfair.specs.columns import are_told_apart, kind_of
 from tidyfair.specs.formulas import AVERAGES, HAND_TILL
@@ -216,7 +216,7 @@ def _listed_labels(tally: Tally, labels: Sequence[object]) -> list[Any]:
     listing = cast("object", labels)
     values = list(listing) if is_list(listing) else []
     if not values or not all(map(is_value, values)) or len(set(values)) < len(values):
-        msg = f"`labels` lists each label once, not {labels!r}."
+        msg = f"`labels` lists each label once, not {in_short(labels)}."
         raise LabelError(msg)
     for name, column in _columns(tally).items():
         unlisted = [value for value in tally.seen[name] if value not in values]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, in_short
 from tidyfair.inference.permutation_test import CENTRAL, compared_draws
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
@@ -161,7 +161,7 @@ def compare_periods(
     (1, 2, 0.0)
     """
     if not isinstance(period, str) or not period:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"compare_periods(): `period` is the name of a column, not {period!r}."
+        msg = f"compare_periods(): `period` is the name of a column, not {in_short(period)}."
         raise ArgumentError(msg)
     return PeriodTest(
         groupwise(metrics, "compare_periods"), (), how_often(times), whole("seed", seed, 0),

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
 
 from tidyfair.calls import Evaluable
-from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, listed
+from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, in_short, listed
 from tidyfair.escapes import renamed, visible_texts
 from tidyfair.inference.on_data import CalledOnData
-from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set, way_to_metrics
 from tidyfair.metrics.fairness import demographic_parity_ratio
 from tidyfair.specs.arguments import flag, number, proper_share, share_of_percent
 from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Unpack
 
     from tidyfair.runner import Run
@@ -249,7 +250,7 @@ def check(
 
 def _are_metrics(given: object) -> bool:
     """Tell metrics, and arguments that may have been meant as metrics, from results."""
-    return given is None or isinstance(given, Evaluable | GroupwiseFactory | list | tuple)
+    return given is None or isinstance(given, Evaluable | GroupwiseFactory | list | tuple | str | Mapping)
 
 
 def limited(name: str, below: object, above: object) -> tuple[Side, float]:
@@ -268,7 +269,9 @@ def judged_metrics(name: str, given: object, side: Side, limit: float) -> Metric
         msg = f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
         raise ArgumentError(msg)
     if not isinstance(given, Evaluable):
-        msg = f"{name}() takes metrics, one or a metric_set, or a result of them, not {given!r}."
+        several = " Combine several by `metric_set(…)`." if isinstance(given, list | tuple | Mapping) else ""
+        way_out = several or way_to_metrics(given)
+        msg = f"{name}() takes metrics, one or a metric_set, or a result of them, not {in_short(given)}.{way_out}"
         raise ArgumentError(msg)
     metrics = metric_set(*map(_unsigned, metric_set(cast("Metric | GroupwiseMetric | MetricSet", given))))
     wrong = ("maximize", "one") if side == "below" else ("minimize", "zero")
@@ -335,6 +338,10 @@ def _judged(result: Any, limit: float, side: str) -> Any:
     """A result with verdicts by the intervals that it has."""
     source = open_frame(result)
     frame = source.to_polars()
+    if ".metric" not in frame.columns:
+        call = '`check(demographic_parity("column"), below=0.1)(data, …)`'
+        msg = f"check(): what is given is no result of metrics; metrics come first and then data, as in {call}."
+        raise ColumnError(msg)
     needed = (".by", ".estimate", ".lower", ".upper", ".metrics_left_out", ".groups_left_out")
     if missing := [name for name in needed if name not in frame.columns]:
         msg = f'check(): the result has no {listed(missing)}; evaluate with `interval="auto", explain=True` first.'
@@ -401,7 +408,8 @@ def assert_fair(
     """
     flag("strict", strict)
     if not _are_metrics(metrics):
-        msg = "assert_fair() takes metrics and data; of a result, look at the verdicts of `check`."
+        call = '`assert_fair(demographic_parity("column"), data, …, below=0.1)`'
+        msg = f"assert_fair() takes metrics and then data, as in {call}; of a result, look at the verdicts of `check`."
         raise ArgumentError(msg)
     gate = check(metrics, below=below, above=above, confidence=confidence)
     verdicts = open_frame(gate(data, truth, estimate, **options)).to_polars()

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.intervals.analytic import share_of
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import MOST_SHUFFLED, generator
-from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, MetricSet, metric_set
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.specs.columns import Column, are_columns
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.groups import By
@@ -405,8 +405,12 @@ def groupwise(given: tuple[object, ...], name: str) -> tuple[GroupwiseMetric, ..
         if isinstance(member, GroupwiseFactory):
             msg = f'{member.name} compares the groups of a column: did you mean `{member.name}("col")`?'
             raise ArgumentError(msg)
+        if isinstance(member, Metric):
+            msg = f'{name}() takes comparisons of groups: write `{member.name}.difference("column")`.'
+            raise ArgumentError(msg)
         if not isinstance(member, GroupwiseMetric):
-            msg = f"{name}() takes comparisons of groups, not {member!r}."
+            call = f'`{name}(accuracy.difference("column"))(data, …)`'
+            msg = f"{name}() takes comparisons of groups, and then data, as in {call}; not {in_short(member)}."
             raise ArgumentError(msg)
     if not members:
         msg = f'{name}() needs a comparison of groups, such as `demographic_parity("sex")`.'

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, overload
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Status
+from tidyfair.errors import ArgumentError, Status, in_short
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.on_data import CalledOnData
@@ -433,7 +433,7 @@ def _standardised(numerator: Floats, denominator: Floats, total: float, total_nu
 def _checked(name: str, metric: object, features: object, kinds: tuple[str, ...]) -> tuple[Metric, tuple[Column, ...]]:
     """A rate and its features, or an error."""
     if not isinstance(metric, Metric):
-        msg = f"{name}() takes a metric, such as fall_out, not {metric!r}."
+        msg = f"{name}() takes a metric, such as fall_out, not {in_short(metric)}."
         raise ArgumentError(msg)
     if metric.kind not in kinds or not _is_rate(metric):
         msg = (
@@ -442,7 +442,8 @@ def _checked(name: str, metric: object, features: object, kinds: tuple[str, ...]
         )
         raise ArgumentError(msg)
     if not are_columns(features):
-        msg = f'{name}() takes a list of features, such as `{name}({metric.name}, ["sex", "race"])`, not {features!r}.'
+        example = f'`{name}({metric.name}, ["sex", "race"])`'
+        msg = f"{name}() takes a list of features, such as {example}, not {in_short(features)}."
         raise ArgumentError(msg)
     columns = tuple(Column.of(feature, "features") for feature in features)
     if not columns:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidyfair.audits.usual_metrics import Audit, kind_of
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, in_short
 from tidyfair.inference.gates import Gate
 from tidyfair.inference.pairwise_tests import WorstGroups, worst_groups
 from tidyfair.inference.permutation_test import DisparityTest, disparity_test
@@ -215,7 +215,7 @@ def _limited(gate: object, min_n: int) -> Gate | None:
     if gate is None:
         return None
     if not isinstance(gate, Gate):
-        msg = f"`gate` is what check(…) or four_fifths(…) has made, not {gate!r}."
+        msg = f"`gate` is what check(…) or four_fifths(…) has made, not {in_short(gate)}."
         raise ArgumentError(msg)
     limited = [metric.of_at_least(min_n) if isinstance(metric, GroupwiseMetric) else metric for metric in gate.metrics]
     return replace(gate, metrics=metric_set(*limited))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, listed, nearest
+from tidyfair.errors import ArgumentError, ColumnError, in_short, listed, nearest
 from tidyfair.specs.arguments import is_value, plain
 from tidyfair.tallies.source import from_arrays
 
@@ -87,7 +87,7 @@ def _without(frame: pl.DataFrame, truth: str | None, value: Any) -> pl.DataFrame
         raise ArgumentError(msg)
     value = plain(value)
     kind = frame.schema[truth]
-    msg = f"`ignore_index` is a value of the truth, which is {kind}, not {value!r}."
+    msg = f"`ignore_index` is a value of the truth, which is {kind}, not {in_short(value)}."
     if not is_value(value) or (isinstance(value, bool) and kind != pl.Boolean):
         raise ArgumentError(msg)
     if isinstance(value, float) and value.is_integer() and kind.is_integer():
