@@ -224,7 +224,7 @@ def test_disjoint_labels_of_truth_and_estimate(loans: DataFrame) -> None:
         "LabelError: Truth and estimate share no label: 'truth' holds 'no', 'yes'; 'estimate' holds 'deny', 'grant'. If they belong together, list all of them as `labels=`."
     )
     assert message(lambda: FAIR(apart.with_columns(loans["estimate"]), "truth", "estimate")) == snapshot(
-        "LabelError: Truth and estimate hold different kinds of labels: 'truth' holds 'no', 'yes'; 'estimate' holds 0, 1. Cast one of them."
+        "LabelError: Truth and estimate hold different kinds of labels: 'truth' holds 'no', 'yes'; 'estimate' holds 0, 1. Make them alike, such as by `(pl.col('truth') == 'yes').alias('truth is yes')`."
     )
     assert message(lambda: FAIR(loans, "truth", "estimate", labels=[1])) == snapshot(
         "LabelError: `labels`: the column 'truth' also holds 0; list every label."
@@ -459,7 +459,7 @@ def test_aggregate_not_returning_one_number(loans: DataFrame, aggregate: Any) ->
 def test_unknown_reference_group(loans: DataFrame) -> None:
     gap = tf.new_groupwise_metric(tf.sens, "gap", tf.difference(to="B"))
     assert message(lambda: gap("race")(loans, "truth", "estimate")) == snapshot(
-        "AggregateError: gap: `to='B'` is no group. Did you mean 'b'? The groups: 'a', 'b', 'rare'."
+        "AggregateError: gap: `to='B'` is no group. Did you mean 'b'? The groups: 'a', 'b', 'rare'. Or 'majority' (the largest group), 'overall' (all rows), 'rest' (all others) or 'range' (the largest less the smallest value)."
     )
     assert message(lambda: tf.demographic_parity("sex", aggregate=tf.difference(signed=True))) == snapshot(
         'AggregateError: difference(signed=True): a range has no sign; compare two sides, `privileged(…)`, or name a reference, `aggregate=difference(to="<a group>", signed=True)`.'
@@ -630,7 +630,7 @@ def test_bad_references_of_sides(loans: DataFrame) -> None:
         return message(lambda: parity(loans, estimate="estimate"))
 
     assert gap("m") == snapshot(
-        "AggregateError: demographic_parity: `to='m'` is no group. The groups: 'privileged', 'unprivileged'."
+        "AggregateError: demographic_parity: `to='m'` is no group. The groups: 'privileged', 'unprivileged'. Or 'majority' (the largest group), 'overall' (all rows), 'rest' (all others) or 'range' (the largest less the smallest value)."
     )
     assert message(lambda: gap(tf.accuracy)) == snapshot(
         "AggregateError: difference: `to=` names a group by its value, not by a Metric."

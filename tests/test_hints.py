@@ -277,3 +277,43 @@ def test_names_in_place_of_metrics_are_told_from_files() -> None:
     for several in ([PARITY], {"gap": PARITY}):
         message = refusal(lambda several=several: LOOSE.check(several, below=0.1))
         assert message.endswith("Combine several by `metric_set(…)`.")
+
+
+# Thresholds and references
+
+
+def test_two_thresholds_are_compared_as_two_models() -> None:
+    compare: Any = tf.compare_models(tf.accuracy)
+    words = refusal(lambda: compare(PEOPLE, "y", one="p", other="p", threshold=[0.35, 0.5]))
+    assert words == (
+        'compare_models() takes no `threshold`: make labels of scores, such as `one=(pl.col("score") >= 0.4).alias("at '
+        '0.4")` and `other=(pl.col("score") >= 0.6).alias("at 0.6")`.'
+    )
+    for test in (tf.pairwise(PARITY), tf.inference.disparity_test(PARITY)):
+        message = refusal(lambda test=test: test(PEOPLE, probs="p", threshold=[0.35, 0.5]))
+        assert "`compare_models` compares two selections" in message
+    # what they say works: right are 5 and 5 of 6
+    cuts = {name: (pl.col("p") >= limit).alias(f"at {limit}") for name, limit in (("one", 0.35), ("other", 0.7))}
+    assert compare(PEOPLE, "y", **cuts).select(".one", ".other").row(0) == pytest.approx((5 / 6, 5 / 6))
+
+
+def test_labels_of_two_kinds_are_made_alike_by_what_the_message_says() -> None:
+    texts = PEOPLE.with_columns(y=pl.col("y").replace_strict({1: "yes", 0: "no"}))
+    selected = (pl.col("p") >= 0.5).alias("selected")
+    with pytest.raises(tf.LabelError) as caught:
+        tf.accuracy(texts, "y", selected, pos_label="yes")
+    assert str(caught.value).endswith("Make them alike, such as by `(pl.col('y') == 'yes').alias('y is yes')`.")
+    mended = tf.accuracy(texts, (pl.col("y") == "yes").alias("y is yes"), selected)
+    assert mended[".estimate"].item() == pytest.approx(4 / 6)
+    with pytest.raises(tf.LabelError, match=r"Cast one of them\.$"):
+        tf.accuracy.arrays(["yes", "no"], [1, 0])
+
+
+def test_unknown_reference_names_groups_and_the_other_references() -> None:
+    for method in (tf.accuracy.difference, tf.accuracy.ratio):
+        with pytest.raises(tf.AggregateError) as caught:
+            method("sex", to="largest")(PEOPLE, "y", "pred")
+        assert str(caught.value).endswith(
+            "`to='largest'` is no group. The groups: 'f', 'm'. Or 'majority' (the largest group), 'overall' (all "
+            "rows), 'rest' (all others) or 'range' (the largest less the smallest value)."
+        )

@@ -68,6 +68,32 @@ def test_names_of_other_libraries_and_rooms_say_what_to_write(name: str, express
     with pytest.raises(AttributeError) as caught:
         getattr(tf, name)
     assert str(caught.value).endswith(f": write {expression}")
+    with pytest.raises(ImportError) as not_imported:
+        exec(f"from tidyfair import accuracy, {name}")  # noqa: S102 - our own
+    assert str(not_imported.value) == f"cannot import name {name!r} from 'tidyfair': write {expression}"
+
+
+def test_imports_of_misspelled_names_offer_the_nearest() -> None:
+    with pytest.raises(
+        ImportError, match=r"cannot import name 'accurracy' from 'tidyfair'\. Did you mean 'accuracy'\?"
+    ):
+        exec("from tidyfair import accurracy")  # noqa: S102 - our own
+    with pytest.raises(ImportError, match=r"'pairwize' from 'tidyfair\.inference'\. Did you mean 'pairwise'\?"):
+        exec("from tidyfair.inference import pairwize")  # noqa: S102 - our own
+    with pytest.raises(ImportError, match=r"'accuracy' from 'tidyfair\.inference': write tidyfair\.accuracy"):
+        exec("from tidyfair.inference import accuracy")  # noqa: S102 - our own
+
+
+def test_names_that_do_not_exist_are_none_for_hasattr_and_modules_are_imported() -> None:
+    assert not hasattr(tf, "r2_score")
+    assert getattr(tf, "r2_score", None) is None
+    assert not hasattr(tf.inference, "accuracy")
+    code = """
+from tidyfair import specs, escapes
+from tidyfair.inference import drift
+assert specs.__name__ == "tidyfair.specs" and drift.__name__ == "tidyfair.inference.drift"
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603 - our own
 
 
 def test_other_names_point_to_public_names() -> None:

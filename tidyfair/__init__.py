@@ -173,13 +173,14 @@ def __getattr__(name: str) -> object:
     if name == "__version__":
         # as installed; looked up when asked for, because that reads a file
         return import_module("importlib.metadata").version("tidyfair")
-    msg = f"module {__name__!r} has no attribute {name!r}"
+    other_names = import_module("tidyfair.metrics.other_names")
+    way_out = ""
     if name in import_module("tidyfair.inference").__all__:
-        msg += f": write tidyfair.inference.{name}"
+        way_out = f": write tidyfair.inference.{name}"
     elif not name.startswith("_"):
         metrics = {name for module in _OF_METRICS for name in _NAMES[module].split()}
-        msg += import_module("tidyfair.metrics.other_names").way_out(name, metrics, set(_MODULE_OF) - metrics)
-    raise AttributeError(msg)
+        way_out = other_names.way_out(name, metrics, set(_MODULE_OF) - metrics)
+    raise other_names.missing(__name__, name, way_out)
 
 
 def __dir__() -> list[str]:

@@ -42,7 +42,8 @@ _REFUSED = {
     **dict.fromkeys(("interval", "explain", "score_bins", "parts", "keep_rows"), " of its own"),
     **dict.fromkeys(
         ("threshold", "top_k", "top_fraction"),
-        ': make labels of scores first, such as `(pl.col("score") >= 0.5).alias("decision")` for each model',
+        ': make labels of scores, such as `one=(pl.col("score") >= 0.4).alias("at 0.4")` and '
+        '`other=(pl.col("score") >= 0.6).alias("at 0.6")`',
     ),
 }
 """The options of metrics that a comparison of models does not accept, and why."""

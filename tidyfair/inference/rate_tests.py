@@ -189,7 +189,10 @@ class RateTest(CalledOnData):
         """The tests of all metrics, with p-values adjusted for their number."""
         check_tally(tally)
         if tally.cut is not None and tally.cut.several:
-            msg = f"A test is about one selection, not a list of them: give one {tally.cut.option}."
+            msg = (
+                f"A test is about one selection, not a list of them: give one {tally.cut.option}. `compare_models` "
+                "compares two selections, each as a column of labels."
+            )
             raise ArgumentError(msg)
         if HIDDEN in tally.cells.columns:
             msg = "There is no test of groups that are suppressed: test the data, or a tally of all cells."

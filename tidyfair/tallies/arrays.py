@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_ARRAY = "array of "
+ARRAY = "array of "
 """Prefix of the columns of arrays, which no name of a feature has."""
 
 
@@ -49,11 +49,11 @@ def _named(roles: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, objec
         if role == "probs" and isinstance(values, Mapping):
             names["probs"] = {}
             for label, scores in cast("Mapping[Any, object]", values).items():
-                name = f"{_ARRAY}probs of {label!r}"
+                name = f"{ARRAY}probs of {label!r}"
                 names["probs"][label] = name
                 arrays[name] = scores
         elif values is not None:
-            names[role] = _ARRAY + role
+            names[role] = ARRAY + role
             arrays[names[role]] = values
     return names, arrays
 
