@@ -65,8 +65,8 @@ if TYPE_CHECKING:
 # `import tidyfair` costs nothing but this list.
 _NAMES = {
     "errors": """
-        AggregateError ArgumentError ClusterWarning ColumnError ConstantWarning ForkError LabelError
-        SelectionWarning TidyfairError Undefined UndefinedError UndefinedWarning WeightError
+        AggregateError ArgumentError ClusterWarning ColumnError ConstantWarning EvidenceWarning ForkError
+        LabelError SelectionWarning TidyfairError Undefined UndefinedError UndefinedWarning WeightError
     """,
     "metric_sets": "GroupwiseFactory GroupwiseMetric Metric metric_set metric_tweak MetricSet",
     "streaming": "Accumulator load_state save_state",

@@ -19,6 +19,7 @@ __all__ = [
     "ClusterWarning",
     "ColumnError",
     "ConstantWarning",
+    "EvidenceWarning",
     "ForkError",
     "LabelError",
     "SelectionWarning",
@@ -216,6 +217,10 @@ class ClusterWarning(UserWarning):
 
 class ConstantWarning(UserWarning):
     """A metric is an average over labels that is the same whatever the data."""
+
+
+class EvidenceWarning(UserWarning):
+    """`assert_fair` raised nothing, although rows do not show whether a disparity is within its limit."""
 
 
 class SelectionWarning(UserWarning):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 import polars as pl
 
 from tidyfair.calls import Evaluable
-from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, in_short, listed
+from tidyfair.errors import ArgumentError, ColumnError, EvidenceWarning, TidyfairError, in_short, listed, warn
 from tidyfair.escapes import renamed, visible_texts
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set, way_to_metrics
@@ -391,6 +391,9 @@ def assert_fair(
 ) -> None:  # fmt: skip
     """Raise `UnfairError` with a readable table where a disparity fails its limit; for test suites.
 
+    Where there is not enough evidence to say whether it is within its limit, an `EvidenceWarning` has the table;
+    `strict=True` makes that a failure too.
+
     Args:
         metrics: Metrics as for `check`.
         data: A dataframe as for a metric, and so are all arguments that follow.
@@ -399,7 +402,7 @@ def assert_fair(
         below: The limit of differences.
         above: The limit of ratios.
         confidence: Confidence level of verdicts.
-        strict: Whether a lack of evidence is a failure too.
+        strict: Whether a lack of evidence is a failure, in place of a warning.
         options: The options of a call.
 
     >>> from tidyfair import demographic_parity
@@ -415,11 +418,18 @@ def assert_fair(
     verdicts = open_frame(gate(data, truth, estimate, **options)).to_polars()
     failures = [FAIL, UNSURE] if strict else [FAIL]
     failed = verdicts.filter(pl.col(".verdict").is_in(failures))
-    if failed.is_empty():
-        return
-    reason = "fail their limit, or there is not enough evidence" if strict else "fail their limit"
-    msg = f"{len(failed)} of {len(verdicts)} disparities {reason}:\n{_table_of(failed)}"
-    raise UnfairError(msg)
+    if not failed.is_empty():
+        reason = "fail their limit, or there is not enough evidence" if strict else "fail their limit"
+        msg = f"{len(failed)} of {len(verdicts)} disparities {reason}:\n{_table_of(failed)}"
+        raise UnfairError(msg)
+    unsure = verdicts.filter(pl.col(".verdict") == UNSURE)
+    if not unsure.is_empty():
+        warn(
+            f"assert_fair(): none fails, but for {len(unsure)} of {len(verdicts)} disparities there is not enough "
+            f"evidence that they are within their limit:\n{_table_of(unsure)}\n"
+            "More rows or a wider limit may show it; `strict=True` makes it a failure.",
+            EvidenceWarning,
+        )
 
 
 def _table_of(failed: pl.DataFrame) -> str:
