@@ -755,7 +755,7 @@ def test_bad_arguments_of_subgroup_audits(loans: DataFrame) -> None:
     )
     parity: Any = tf.demographic_parity
     assert message(lambda: tf.inference.subgroup_search(parity, ["sex"])) == snapshot(
-        'ArgumentError: subgroup_search() takes a metric, such as fall_out, not <factory of groupwise metrics demographic_parity: difference() of detection_prevalence; call demographic_parity("column")>.'
+        'ArgumentError: subgroup_search() takes a metric, such as fall_out, not <factory of groupwise metrics demographic_parity: difference() of detection_prevalence; call demographic_parity("column")(data, …)>.'
     )
     assert message(lambda: tf.inference.subgroup_search(tf.fall_out, "sex")) == snapshot(
         'ArgumentError: subgroup_search() takes a list of features, such as `subgroup_search(fall_out, ["sex", "race"])`, not \'sex\'.'

@@ -164,7 +164,7 @@ def test_help_of_a_factory_describes_its_metrics() -> None:
     ids=repr,
 )
 def test_help_of_a_metric_shows_its_meaning_and_then_its_call(metric: Any) -> None:
-    shown = pydoc.render_doc(metric, renderer=pydoc.plaintext)
+    shown = re.sub(".\x08", "", pydoc.render_doc(metric))  # without what printers print twice
     # the class would be described by the methods of its base, and by how it is made
     assert "Method resolution order" not in shown
     # the call comes without types, which are longer than it
@@ -244,3 +244,73 @@ def test_event_level_argument_points_to_pos_label(loans: pl.DataFrame) -> None:
     curve: Any = tf.roc_curve
     with pytest.raises(tf.ArgumentError, match="pos_label"):
         curve(loans, "truth", probs="score", event_level="second")
+
+
+WRITTEN = {
+    "alias", "arrays", "arrays_by_group", "by_group", "compute", "compute_by_group", "difference", "direction",
+    "formula", "group_maximum", "group_minimum", "kind", "meaning", "name", "range", "ratio", "tally",
+}  # fmt: skip
+READ_BY_EVALUATION = {"specs", "run", "formulas", "of_distances", "label_by_label", "several", "subtracted"}
+
+
+def test_completion_of_a_metric_offers_what_users_write() -> None:
+    offered = {name for name in dir(tf.accuracy) if not name.startswith("_")}
+    assert offered >= WRITTEN
+    assert not offered & {*READ_BY_EVALUATION, "definition", "tweaked", "constant_average", "aggregate", "by", "min_n"}
+    # what is not offered is there
+    assert all(hasattr(tf.accuracy, name) for name in READ_BY_EVALUATION)
+    assert "__call__" in dir(tf.accuracy)
+
+
+def test_completion_of_comparisons_sets_factories_and_tests_offers_what_users_write() -> None:
+    parity = tf.demographic_parity("sex")
+    offered = set(dir(parity))
+    assert offered >= {
+        "by",
+        "by_group",
+        "metrics",
+        "aggregate",
+        "min_n",
+        "meaning",
+        "direction",
+        "range",
+        "name",
+        "arrays",
+    }
+    assert not offered & {*READ_BY_EVALUATION, "own_direction"}
+    assert set(dir(tf.metric_set(parity))) >= {"metrics", "difference", "by_group", "tally", "compute"}
+    assert not set(dir(tf.metric_set(parity))) & READ_BY_EVALUATION
+    assert set(dir(tf.demographic_parity)) >= {"name", "metrics", "aggregate", "options", "source"}
+    assert not set(dir(tf.demographic_parity)) & {"signature", "explained", "fixed"}
+    assert "compute" in dir(tf.check(parity, below=0.1))
+    assert not {"refused", "subject"} & set(dir(tf.check(parity, below=0.1)))
+
+
+def test_representations_of_gates_and_tests_show_their_metrics_and_the_call() -> None:
+    parity, odds = tf.demographic_parity("sex"), tf.equalized_odds("sex", "race")
+    call = "; call it with (data, truth, estimate, …)>"
+    shown = {
+        tf.check(tf.metric_set(parity, odds), below=0.1): (
+            "<Gate of demographic_parity('sex') below 0.1, equalized_odds('sex', 'race') below 0.1; confidence=0.95"
+        ),
+        tf.four_fifths("sex", favourable="yes"): (
+            "<Gate of four_fifths('sex') above 0.8; confidence=0.95, pos_label='yes'"
+        ),
+        tf.inference.disparity_test(parity, within="race"): (
+            "<DisparityTest of demographic_parity('sex'); within=['race'], times=10000, adjust='holm', family='all', "
+            "conf_level=0.95"
+        ),
+        tf.inference.subgroup_search(tf.selection_rate, ["sex", "race"]): (
+            "<SubgroupSearch of selection_rate; features=['sex', 'race'], depth=2, min_n=1, times=2000"
+        ),
+    }
+    for made, text in shown.items():
+        assert repr(made) == text + call
+    tests = (tf.pairwise(parity), tf.inference.worst_groups(parity), tf.inference.probability(parity, below=0.1))
+    for made in tests:
+        assert repr(made).startswith(f"<{type(made).__name__} of demographic_parity('sex'); ")
+        assert repr(made).endswith(call)
+    assert repr(tf.compare_models(tf.accuracy, parity)) == (
+        "<ModelComparison of accuracy, demographic_parity('sex'); call it with (data, truth, one=…, other=…)>"
+    )
+    assert repr(tf.demographic_parity).endswith('; call demographic_parity("column")(data, …)>')

@@ -6,7 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from functools import cached_property
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from tidyfair.specs.metric_specs import compared_columns
 from tidyfair.specs.options import CallOptions, ComputeOptions, CountOptions, ReadOptions, show_keywords
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+INTERNAL = frozenset({
+    "constant_average", "constant_averages", "definition", "explained", "explained_call", "formulas", "label_by_label",
+    "of_at_least", "of_distances", "own_direction", "run", "several", "specs", "subtracted", "tweaked",
+})  # fmt: skip
+"""Names of metrics that are for the rest of the library, and not for users."""
 _WIDTH = 100
 _CACHED = "_run"
 """A property that is worked out again where a metric is copied or unpickled."""
@@ -33,6 +38,9 @@ _CACHED = "_run"
 
 class Evaluable(ABC):
     """What can be called on a dataframe: a metric, a groupwise metric or a set of them."""
+
+    _internal: ClassVar[frozenset[str]] = INTERNAL
+    """The names that completion does not offer."""
 
     @property
     @abstractmethod
@@ -48,6 +56,10 @@ class Evaluable(ABC):
         )
         arguments = inspect.cleandoc(str(call.__doc__))
         return "\n\n".join([call_in_words(name, inspect.signature(call)), arguments, in_lines(more)])
+
+    def __dir__(self) -> list[str]:
+        """The names that completion offers: those that a user writes, and not what evaluation reads."""
+        return [name for name in super().__dir__() if name not in self._internal]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != _CACHED}

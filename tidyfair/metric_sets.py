@@ -7,11 +7,11 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.calls import Evaluable, call_in_words, in_lines
+from tidyfair.calls import INTERNAL, Evaluable, call_in_words, in_lines
 from tidyfair.errors import AggregateError, ArgumentError, in_short, listed
 from tidyfair.escapes import visible
 from tidyfair.other_keywords import belongs_to_calls, hint
@@ -58,6 +58,8 @@ class Metric(Evaluable):
 
     # so that `help()` of a metric describes it, and its call
     __doc__ = _OfObject(lambda metric: metric.explained, __doc__)  # pyright: ignore[reportAssignmentType] - a text
+    # an ordinary metric compares no groups
+    _internal: ClassVar[frozenset[str]] = INTERNAL | {"aggregate", "base", "by", "min_n"}
 
     name: str
     definition: Formula = field(repr=False)
@@ -456,6 +458,9 @@ class GroupwiseFactory:
         less = tuple(_with(metric, options) for metric in self.less)
         return GroupwiseMetric(name, metrics, By.of(by, name), used, direction, min_n, less, source)
 
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in {"explained", "fixed", "signature", "typical"}]
+
     @property
     def options(self) -> dict[str, object]:
         """The options of its metrics and its aggregate, which a call may set, with their defaults."""
@@ -504,7 +509,7 @@ class GroupwiseFactory:
 
     def __repr__(self) -> str:
         made_of = f"{self.aggregate!r} of {_shown(self)}"
-        return visible(f'<factory of groupwise metrics {self.name}: {made_of}; call {self.name}("column")>')
+        return visible(f'<factory of groupwise metrics {self.name}: {made_of}; call {self.name}("column")(data, …)>')
 
 
 _OF_CALLS = frozenset({"data", "truth", "estimate", *CallOptions.__annotations__})

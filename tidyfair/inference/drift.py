@@ -44,7 +44,7 @@ _CHANGED = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PeriodTest(RateTest):
     """Tests whether a disparity has changed; made by `compare_periods`."""
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, ColumnError, EvidenceWarning, TidyfairError, in_short, listed, warn
-from tidyfair.escapes import renamed, visible_texts
+from tidyfair.escapes import renamed, visible, visible_texts
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set, way_to_metrics
 from tidyfair.metrics.fairness import demographic_parity_ratio
@@ -48,7 +48,7 @@ class UnfairError(TidyfairError, AssertionError):
     """Raised by `assert_fair`; its text is the table of verdicts."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gate(CalledOnData):
     """Metrics with a limit, as a callable on dataframes that gives verdicts; made by `check`."""
 
@@ -80,6 +80,14 @@ class Gate(CalledOnData):
         Passes are judged one by one, because all must; failures after Holm, because any does.
         """
         return self._on_tally(tally, options)
+
+    def __repr__(self) -> str:
+        settings = [f"confidence={self.confidence:g}", *(f"{name}={value!r}" for name, value in self.options)]
+        limits = [
+            f"{metric} {side} {limit:g}" for metric, (side, limit) in zip(self._members(), self.limits, strict=True)
+        ]
+        made_of = f"{', '.join(limits)}; {', '.join(settings)}"
+        return visible(f"<Gate of {made_of}; call it with (data, truth, estimate, …)>")
 
     @property
     def _run(self) -> Run:
@@ -269,8 +277,9 @@ def judged_metrics(name: str, given: object, side: Side, limit: float) -> Metric
         msg = f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
         raise ArgumentError(msg)
     if not isinstance(given, Evaluable):
-        several = " Combine several by `metric_set(…)`." if isinstance(given, list | tuple | Mapping) else ""
-        way_out = several or way_to_metrics(given)
+        way_out = way_to_metrics(given)
+        if way_out and not isinstance(given, str):
+            way_out = " Combine several by `metric_set(…)`."
         msg = f"{name}() takes metrics, one or a metric_set, or a result of them, not {in_short(given)}.{way_out}"
         raise ArgumentError(msg)
     metrics = metric_set(*map(_unsigned, metric_set(cast("Metric | GroupwiseMetric | MetricSet", given))))

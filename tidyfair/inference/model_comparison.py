@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.escapes import visible
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.intervals.analytic import Share, share_of
@@ -49,7 +50,7 @@ _REFUSED = {
 """The options of metrics that a comparison of models does not accept, and why."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ModelComparison:
     """Metrics of two models on the same rows, as a callable on dataframes; made by `compare_models`."""
 
@@ -79,6 +80,10 @@ class ModelComparison:
         if checked.na_rm:
             pairs = pairs.complete()
         return source.restore(self._compared(pairs, checked))
+
+    def __repr__(self) -> str:
+        names = [f"{metric.name}({metric.by!r})" if metric.by else metric.name for metric in self.metrics]
+        return visible(f"<ModelComparison of {', '.join(names)}; call it with (data, truth, one=…, other=…)>")
 
     def _check_other(self, other: object, source: Source) -> None:
         """Refuse a second prediction that is no column, or one by which the data are grouped."""

@@ -67,7 +67,7 @@ _WORST = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PairwiseTest(OuterGroupTest):
     """Tests each pair of groups; made by `pairwise`."""
 

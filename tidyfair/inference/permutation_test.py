@@ -65,7 +65,7 @@ _TESTED = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DisparityTest(OuterGroupTest):
     """Tests whether groups are equal, by shuffling them; made by `disparity_test`.
 

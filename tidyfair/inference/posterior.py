@@ -40,7 +40,7 @@ _UNWEIGHTED: dict[str, str] = dict.fromkeys(
 """The same, of those that may be given as None."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ProbabilityOf(CalledOnData):
     """Metrics with a limit, as a callable on dataframes; made by `probability`."""
 

@@ -132,7 +132,7 @@ class Case:
         return generator(seed, f"{metric.name} {metric.by.text} {keys.row(outer) if keys.width else ''}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RateTest(CalledOnData):
     """Groupwise metrics, and the strata within which their groups are shuffled, as a callable on dataframes."""
 
@@ -312,7 +312,7 @@ class OuterGroup:
         return self.evaluated.group_cells.text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OuterGroupTest(RateTest):
     """A test within each outer group on its own."""
 
@@ -367,7 +367,7 @@ class RateTable(RateCounts):
     groups: list[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Rates(OuterGroupTest):
     """The rates of groups, and a function that makes a table of those of an outer group."""
 

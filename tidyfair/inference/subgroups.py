@@ -82,7 +82,7 @@ class _Combinations(RateCounts):
     """All rows, those outside the denominator included."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Audit(CalledOnData):
     """A rate, and the features whose combinations are searched, as a callable on dataframes."""
 
@@ -178,7 +178,7 @@ class _Audit(CalledOnData):
         return combinations
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SubgroupSearch(_Audit):
     """A search through all conjunctions of features, as a callable on dataframes; made by `subgroup_search`.
 
@@ -253,7 +253,7 @@ class SubgroupSearch(_Audit):
         return reached / (self.times + 1), largest / (self.times + 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LinearSubgroup(_Audit):
     """A search through halves of the space of features, as a callable on dataframes; made by `linear_subgroup`.
 

@@ -305,7 +305,7 @@ def _check_ends(function: object, direction: object, ends: object) -> None:
     pair: list[Any] = list(cast("tuple[Any, ...]", ends)) if isinstance(ends, tuple | list) else []
     are_numbers = len(pair) == 2 and all(isinstance(end, Real) for end in pair)
     if not are_numbers or not pair[0] < pair[1]:
-        msg = f"{name_of(function)}: a range is its lower and its upper end, such as (0, 1), not {in_short(ends)}."
+        msg = f"{name_of(function)}: a range is its lower and its upper end, such as (0, 1), not {in_short(cast('object', ends))}."
         raise ArgumentError(msg)
 
 
