@@ -511,7 +511,7 @@ def test_unknown_arguments_and_options(loans: DataFrame) -> None:
     )
     odd: Any = "numbers"
     assert message(lambda: tf.get_metrics(odd)) == snapshot(
-        "ArgumentError: Unknown kind 'numbers'. Did you mean 'numeric'? Known: 'class', 'numeric', 'prob'."
+        "ArgumentError: get_metrics(): a kind is what metrics read, 'class' (labels), 'prob' (scores), 'numeric' (numbers), not 'numbers'."
     )
 
 

@@ -317,3 +317,68 @@ def test_unknown_reference_names_groups_and_the_other_references() -> None:
             "`to='largest'` is no group. The groups: 'f', 'm'. Or 'majority' (the largest group), 'overall' (all "
             "rows), 'rest' (all others) or 'range' (the largest less the smallest value)."
         )
+
+
+# What newcomers write first
+
+
+def test_gates_and_comparisons_show_what_is_given_by_keyword() -> None:
+    assert refusal(lambda: LOOSE.check(PARITY, PEOPLE, "y", "pred", below=0.1)) == (
+        "check() takes `given` without keywords, and by keyword `below=`, `above=`, `confidence=`. Data are given to "
+        "what it returns: `check(…)(data, …)`."
+    )
+    compare: Any = tf.compare_models(tf.accuracy)
+    message = refusal(lambda: compare(PEOPLE, "y", "pred", "pred"))
+    assert message.startswith(
+        "ModelComparison() takes `data`, `truth` without keywords, and by keyword `one=`, `other=`, "
+    )
+    assert message.endswith(", ….")
+
+
+def test_interval_is_no_switch() -> None:
+    for switch in (True, False):
+        assert '`interval="auto"`; leave it out for none' in refusal(
+            lambda switch=switch: LOOSE.accuracy(PEOPLE, "y", "pred", interval=switch)
+        )
+
+
+def test_several_predictions_in_a_call_point_to_comparisons() -> None:
+    for columns in (["pred", "y"], ("pred", "y")):
+        with pytest.raises(tf.ColumnError, match="Two models are compared by `compare_models`"):
+            LOOSE.accuracy(PEOPLE, "y", columns)
+
+
+def test_series_of_groups_are_to_become_a_column() -> None:
+    for series in (PEOPLE["sex"], PEOPLE["sex"].to_pandas()):
+        with pytest.raises(tf.ColumnError, match="Make it a column of the data, and name that"):
+            LOOSE.demographic_parity(series)
+
+
+def test_gates_of_metrics_with_limits_on_both_sides_are_two() -> None:
+    both = tf.metric_set(tf.accuracy, PARITY)
+    assert refusal(lambda: tf.check(both, above=0.7)).endswith(
+        "check() takes metrics with a limit on the same side; call it once for each side."
+    )
+    assert "same side" not in refusal(lambda: tf.check(PARITY, above=0.7))
+
+
+def test_tests_of_rates_name_the_test_of_everything_else() -> None:
+    numbers = PEOPLE.with_columns(guess=pl.col("p") * 2)
+    assert "`disparity_test` tests whether groups are equal" in refusal(
+        lambda: tf.pairwise(tf.rmse.difference("sex"))(numbers, "p", "guess")
+    )
+
+
+def test_unknown_kind_of_metrics_says_what_kinds_read() -> None:
+    assert refusal(lambda: LOOSE.get_metrics("regression")) == (
+        "get_metrics(): a kind is what metrics read, 'class' (labels), 'prob' (scores), 'numeric' (numbers), not "
+        "'regression'."
+    )
+
+
+def test_traceback_of_an_assertion_ends_at_the_line_of_the_test() -> None:
+    unfair = pl.DataFrame({"e": [1] * 50 + [0] * 50, "g": ["a"] * 50 + ["b"] * 50})
+    with pytest.raises(tf.UnfairError) as caught:
+        tf.assert_fair(tf.demographic_parity("g"), unfair, estimate="e", below=0.1)
+    shown = caught.traceback.filter(caught)
+    assert [entry.name for entry in shown] == ["test_traceback_of_an_assertion_ends_at_the_line_of_the_test"]

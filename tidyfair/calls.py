@@ -262,7 +262,7 @@ class Evaluable(ABC):
         """The values of the groups that disparities are made of; takes what a call takes.
 
         An ordinary metric compares no groups, and is one row of all rows; `group_by=` gives it for each group, and so
-        does a disparity of it, made by `new_groupwise_metric`.
+        does a disparity of it, such as `accuracy.difference("sex")`.
 
         Columns: outer keys, `.metric`, `.by` and `.group` (null for ordinary metrics), `.level` (the label that a row
         is about, null for all or the event), `.estimator`, `.estimate`, `.n` and `.denominator` in rows, and `.status`,

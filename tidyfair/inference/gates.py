@@ -292,6 +292,8 @@ def judged_metrics(name: str, given: object, side: Side, limit: float) -> Metric
         if metric.direction in wrong:
             other = "above" if side == "below" else "below"
             msg = f"{metric.name} should {_WISHES[metric.direction]}, so its limit is one to be {other}: `{other}=`."
+            if any(member.direction not in wrong for member in metrics):
+                msg += f" {name}() takes metrics with a limit on the same side; call it once for each side."
             raise ArgumentError(msg)
     for metric in metrics:
         if problem := out_of_range(metric, limit, lambda meant: f"`{side}={meant:g}`"):
@@ -422,6 +424,7 @@ def assert_fair(
     >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})
     >>> assert_fair(demographic_parity("sex"), people, estimate="hired", below=0.1)
     """
+    __tracebackhide__ = True  # pytest shows the line of the test, and not this
     flag("strict", strict)
     if not _are_metrics(metrics):
         call = '`assert_fair(demographic_parity("column"), data, …, below=0.1)`'

@@ -56,6 +56,7 @@ class ModelComparison:
 
     metrics: MetricSet
 
+    @refuse_unknown_keywords
     @show_keywords(CallOptions, without=_REFUSED)
     def __call__(
         self, data: object, truth: ColumnLike | None = None, *, one: ColumnLike, other: ColumnLike,

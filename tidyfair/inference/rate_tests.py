@@ -273,8 +273,8 @@ def _counted_rate(case: Case, name: str, formula: Formula, rows: pl.DataFrame) -
     share = share_of(formula)
     if share is None:
         msg = (
-            f"{case.metric.name} is no comparison of rates: of {name} there is no exact test. "
-            'Or take intervals, `interval="auto"`.'
+            f"{case.metric.name} is no comparison of rates: of {name} there is no exact test. `disparity_test` tests "
+            'whether groups are equal, and `interval="auto"` says how far apart they are.'
         )
         raise ArgumentError(msg)
     if not reads_one_label(formula, rows):
