@@ -118,7 +118,9 @@ def test_every_module_with_public_names_is_listed() -> None:
 def test_every_metric_of_a_module_is_listed_there() -> None:
     for module in (classification, probability, regression, inequality, dependence, fairness):
         for name, value in vars(module).items():
-            if isinstance(value, tf.Metric) and value.name == name and value.__module__ == module.__name__:
+            is_own = isinstance(value, tf.Metric) and value.name == name and value.__module__ == module.__name__
+            # a private one is a reading of another
+            if is_own and not name.startswith("_"):
                 assert name in module.__all__, f"{name} is not in __all__ of {module.__name__}"
 
 
@@ -144,7 +146,7 @@ def test_help_of_a_factory_describes_its_metrics() -> None:
     assert "sens: Share of actual positives" in odds
     assert "spec: Share of actual negatives" in odds
     factories = [item for name in fairness.__all__ if isinstance(item := getattr(fairness, name), tf.GroupwiseFactory)]
-    assert len(factories) > 50
+    assert len(factories) > 40
     for factory in factories:
         assert str(factory.__doc__).startswith(f"{factory.name}: "), factory.name
     # the class still says what factories are

@@ -121,7 +121,7 @@ class Options:
         for name in ("keep_rows", "na_rm", "explain"):
             flag(name, getattr(self, name))
         one_of("on_undefined", self.on_undefined, ON_UNDEFINED)
-        if isinstance(self.interval, bool):
+        if isinstance(self.interval, bool):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             msg = '`interval` names a method, and "auto" takes the best one: `interval="auto"`; leave it out for none.'
             raise ArgumentError(msg)
         if self.interval is not None:
