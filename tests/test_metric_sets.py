@@ -428,7 +428,7 @@ def test_reprs() -> None:
     assert repr(tf.sens) == "<class metric sens: maximize, 0 to 1>"
     assert repr(tf.demographic_parity) == (
         "<factory of groupwise metrics demographic_parity: difference() of detection_prevalence; "
-        'call demographic_parity("column")>'
+        'call demographic_parity("column")(data, …)>'
     )
     assert repr(tf.equalized_odds_ratio("sex", "race")) == (
         "<groupwise metric equalized_odds_ratio('sex', 'race'): ratio(to='range') of sens, fall_out, maximize>"

@@ -14,6 +14,7 @@ from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.ranked_rows import Rows
 from tidyfair.evaluation.statistics import GROUP_CELL, Cells
 from tidyfair.specs.columns import levels_of, names_of
+from tidyfair.specs.contrasts import REFERENCES_IN_WORDS
 from tidyfair.specs.segments import Segments
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, score_columns
 from tidyfair.tallies.source import SQUARED, WEIGHT
@@ -102,6 +103,8 @@ class GroupCells:
         if named:
             problem = "names several groups; give a tuple of values."
         msg = f"{name}: `to={shown!r}` {problem} The groups: {listed(distinct)}."
+        if not named:
+            msg += f" Or {REFERENCES_IN_WORDS}."
         raise AggregateError(msg)
 
 

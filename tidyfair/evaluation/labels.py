@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, LabelError, differs_in_case, listed, nearest
+from tidyfair.errors import ArgumentError, LabelError, differs_in_case, in_short, listed, nearest
 from tidyfair.specs.arguments import is_list, is_value, one_of
 from tidyfair.specs.columns import are_told_apart, kind_of
 from tidyfair.specs.formulas import AVERAGES, HAND_TILL
+from tidyfair.tallies.arrays import ARRAY
 from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tidyfair.specs.segments import Integers
     from tidyfair.tallies.tally import Tally
@@ -233,7 +234,7 @@ def _listed_labels(tally: Tally, labels: Sequence[object]) -> list[Any]:
     listing = cast("object", labels)
     values = list(listing) if is_list(listing) else []
     if not values or not all(map(is_value, values)) or len(set(values)) < len(values):
-        msg = f"`labels` lists each label once, not {labels!r}."
+        msg = f"`labels` lists each label once, not {in_short(labels)}."
         raise LabelError(msg)
     for name, column in _columns(tally).items():
         unlisted = [value for value in tally.seen[name] if value not in values]
@@ -254,7 +255,7 @@ def _seen_labels(tally: Tally, pos_label: object) -> list[Any]:
     holds = "; ".join(contents)
     values = sorted(set[Any]().union(*seen.values()), key=lambda value: (kind_of(value), value))
     if len(set(map(kind_of, values))) > 1:
-        msg = f"Truth and estimate hold different kinds of labels: {holds}. Cast one of them."
+        msg = f"Truth and estimate hold different kinds of labels: {holds}. {_way_to_one_kind(columns, seen)}"
         raise LabelError(msg)
     levels = [declared for declared in map(tally.levels, columns) if declared]
     if levels:
@@ -269,6 +270,16 @@ def _seen_labels(tally: Tally, pos_label: object) -> list[Any]:
         msg = f"Truth and estimate share no label: {holds}. If they belong together, list all of them as `labels=`."
         raise LabelError(msg)
     return values
+
+
+def _way_to_one_kind(columns: Mapping[str, str], seen: Mapping[str, Sequence[object]]) -> str:
+    """The sentence on how labels of two kinds become alike: a text is made a Boolean by the label that it is."""
+    for name, column in columns.items():
+        texts = [value for value in seen[name] if isinstance(value, str)]
+        if texts and not column.startswith(ARRAY):
+            label = f"{column} is {texts[-1]}"
+            return f"Make them alike, such as by `(pl.col({column!r}) == {texts[-1]!r}).alias({label!r})`."
+    return "Cast one of them."
 
 
 def _declared_labels(levels: list[list[Any]], values: list[Any]) -> list[Any]:

@@ -45,8 +45,13 @@ def __getattr__(name: str) -> object:
         value = getattr(import_module(f"tidyfair.inference.{_MODULE_OF[name]}"), name)
         globals()[name] = value
         return value
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+    other_names = import_module("tidyfair.metrics.other_names")
+    way_out = ""
+    if name in import_module("tidyfair").__all__:
+        way_out = f": write tidyfair.{name}"
+    elif not name.startswith("_"):
+        way_out = other_names.way_out(name, (), _MODULE_OF)
+    raise other_names.missing(__name__, name, way_out)
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, listed, nearest
+from tidyfair.errors import ArgumentError, ColumnError, in_short, listed, nearest
 from tidyfair.specs.arguments import flag, is_list, text
 from tidyfair.specs.columns import stacked
 from tidyfair.specs.result_columns import RESERVED
@@ -143,7 +143,7 @@ def _test_rows(test: object, rows: int) -> pl.Series:
         index = np.flatnonzero(index)
     is_whole = index.size == 0 or np.issubdtype(index.dtype, np.integer)
     if index.ndim != 1 or not is_whole or (index.size and not 0 <= index.min() <= index.max() < rows):
-        msg = f"Test rows are places from 0 to {rows - 1}, or a truth value for each of {rows} rows, not {test!r}."
+        msg = f"Test rows are numbers from 0 to {rows - 1}, or True or False for each of {rows}, not {in_short(test)}."
         raise ArgumentError(msg)
     return pl.Series(index.astype(np.int64))
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
 
 from tidyfair.calls import Evaluable
-from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, listed
-from tidyfair.escapes import renamed, visible_texts
+from tidyfair.errors import ArgumentError, ColumnError, EvidenceWarning, TidyfairError, in_short, listed, warn
+from tidyfair.escapes import renamed, visible, visible_texts
 from tidyfair.inference.on_data import CalledOnData
-from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set, way_to_metrics
 from tidyfair.metrics.fairness import demographic_parity_ratio
 from tidyfair.specs.arguments import flag, number, proper_share, share_of_percent
-from tidyfair.specs.options import CallOptions, ReadOptions, show_keywords
+from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from collections.abc import Set as AbstractSet
     from typing import Self, Unpack
 
@@ -48,7 +49,7 @@ class UnfairError(TidyfairError, AssertionError):
     """Raised by `assert_fair`; its text is the table of verdicts."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gate(CalledOnData):
     """Metrics with a limit, as a callable on dataframes that gives verdicts; made by `check`."""
 
@@ -80,6 +81,14 @@ class Gate(CalledOnData):
         Passes are judged one by one, because all must; failures after Holm, because any does.
         """
         return self._on_tally(tally, options)
+
+    def __repr__(self) -> str:
+        settings = [f"confidence={self.confidence:g}", *(f"{name}={value!r}" for name, value in self.options)]
+        limits = [
+            f"{metric} {side} {limit:g}" for metric, (side, limit) in zip(self._members(), self.limits, strict=True)
+        ]
+        made_of = f"{', '.join(limits)}; {', '.join(settings)}"
+        return visible(f"<Gate of {made_of}; call it with (data, truth, estimate, …)>")
 
     @property
     def _run(self) -> Run:
@@ -198,6 +207,7 @@ def _verdict(failed: pl.Expr, passed: pl.Expr) -> pl.Expr:
     return verdict.alias(".verdict")
 
 
+@refuse_unknown_keywords
 def check(
     given: Any, *, below: float | None = None, above: float | None = None, confidence: float | None = None
 ) -> Any:
@@ -252,7 +262,7 @@ def check(
 
 def _are_metrics(given: object) -> bool:
     """Tell metrics, and arguments that may have been meant as metrics, from results."""
-    return given is None or isinstance(given, Evaluable | GroupwiseFactory | list | tuple)
+    return given is None or isinstance(given, Evaluable | GroupwiseFactory | list | tuple | str | Mapping)
 
 
 def limited(name: str, below: object, above: object) -> tuple[Side, float]:
@@ -271,7 +281,10 @@ def judged_metrics(name: str, given: object, side: Side, limit: float) -> Metric
         msg = f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
         raise ArgumentError(msg)
     if not isinstance(given, Evaluable):
-        msg = f"{name}() takes metrics, one or a metric_set, or a result of them, not {given!r}."
+        way_out = way_to_metrics(given)
+        if way_out and not isinstance(given, str):
+            way_out = " Combine several by `metric_set(…)`."
+        msg = f"{name}() takes metrics, one or a metric_set, or a result of them, not {in_short(given)}.{way_out}"
         raise ArgumentError(msg)
     metrics = metric_set(*map(_unsigned, metric_set(cast("Metric | GroupwiseMetric | MetricSet", given))))
     wrong = ("maximize", "one") if side == "below" else ("minimize", "zero")
@@ -279,6 +292,8 @@ def judged_metrics(name: str, given: object, side: Side, limit: float) -> Metric
         if metric.direction in wrong:
             other = "above" if side == "below" else "below"
             msg = f"{metric.name} should {_WISHES[metric.direction]}, so its limit is one to be {other}: `{other}=`."
+            if any(member.direction not in wrong for member in metrics):
+                msg += f" {name}() takes metrics with a limit on the same side; call it once for each side."
             raise ArgumentError(msg)
     for metric in metrics:
         if problem := out_of_range(metric, limit, lambda meant: f"`{side}={meant:g}`"):
@@ -338,6 +353,10 @@ def _judged(result: Any, limit: float, side: str) -> Any:
     """A result with verdicts by the intervals that it has."""
     source = open_frame(result)
     frame = source.to_polars()
+    if ".metric" not in frame.columns:
+        call = '`check(demographic_parity("column"), below=0.1)(data, …)`'
+        msg = f"check(): what is given is no result of metrics; metrics come first and then data, as in {call}."
+        raise ColumnError(msg)
     needed = (".by", ".estimate", ".lower", ".upper", ".metrics_left_out", ".groups_left_out")
     if missing := [name for name in needed if name not in frame.columns]:
         msg = f'check(): the result has no {listed(missing)}; evaluate with `interval="auto", explain=True` first.'
@@ -360,6 +379,7 @@ def _judged(result: Any, limit: float, side: str) -> Any:
     return source.restore(frame.drop(_LOW, _HIGH))
 
 
+@refuse_unknown_keywords
 def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confidence: float = 0.95) -> Gate:
     """The rule that no group is selected less than four fifths as often as any other (EEOC, 1978), as a gate.
 
@@ -377,6 +397,7 @@ def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confide
     return replace(check(ratio, above=0.8, confidence=confidence), options=options)
 
 
+@refuse_unknown_keywords
 @show_keywords(CallOptions, without=_REFUSED)
 def assert_fair(
     metrics: Metric | GroupwiseMetric | MetricSet, data: Any = None, truth: ColumnLike | None = None,
@@ -384,6 +405,9 @@ def assert_fair(
     confidence: float = 0.95, strict: bool = False, **options: Unpack[CallOptions],
 ) -> None:  # fmt: skip
     """Raise `UnfairError` with a readable table where a disparity fails its limit; for test suites.
+
+    Where there is not enough evidence to say whether it is within its limit, an `EvidenceWarning` has the table;
+    `strict=True` makes that a failure too.
 
     Args:
         metrics: Metrics as for `check`.
@@ -393,26 +417,35 @@ def assert_fair(
         below: The limit of differences.
         above: The limit of ratios.
         confidence: Confidence level of verdicts.
-        strict: Whether a lack of evidence is a failure too.
+        strict: Whether a lack of evidence is a failure, in place of a warning.
         options: The options of a call.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})
     >>> assert_fair(demographic_parity("sex"), people, estimate="hired", below=0.1)
     """
+    __tracebackhide__ = True  # pytest shows the line of the test, and not this
     flag("strict", strict)
     if not _are_metrics(metrics):
-        msg = "assert_fair() takes metrics and data; of a result, look at the verdicts of `check`."
+        call = '`assert_fair(demographic_parity("column"), data, …, below=0.1)`'
+        msg = f"assert_fair() takes metrics and then data, as in {call}; of a result, look at the verdicts of `check`."
         raise ArgumentError(msg)
     gate = check(metrics, below=below, above=above, confidence=confidence)
     verdicts = open_frame(gate(data, truth, estimate, **options)).to_polars()
     failures = [FAIL, UNSURE] if strict else [FAIL]
     failed = verdicts.filter(pl.col(".verdict").is_in(failures))
-    if failed.is_empty():
-        return
-    reason = "fail their limit, or there is not enough evidence" if strict else "fail their limit"
-    msg = f"{len(failed)} of {len(verdicts)} disparities {reason}:\n{_table_of(failed)}"
-    raise UnfairError(msg)
+    if not failed.is_empty():
+        reason = "fail their limit, or there is not enough evidence" if strict else "fail their limit"
+        msg = f"{len(failed)} of {len(verdicts)} disparities {reason}:\n{_table_of(failed)}"
+        raise UnfairError(msg)
+    unsure = verdicts.filter(pl.col(".verdict") == UNSURE)
+    if not unsure.is_empty():
+        warn(
+            f"assert_fair(): none fails, but for {len(unsure)} of {len(verdicts)} disparities there is not enough "
+            f"evidence that they are within their limit:\n{_table_of(unsure)}\n"
+            "More rows or a wider limit may show it; `strict=True` makes it a failure.",
+            EvidenceWarning,
+        )
 
 
 def _table_of(failed: pl.DataFrame) -> str:

@@ -35,7 +35,7 @@ from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, whole
 from tidyfair.specs.columns import names_of
 from tidyfair.specs.metric_specs import formulas_of
-from tidyfair.specs.options import CallOptions, show_keywords
+from tidyfair.specs.options import CallOptions, refuse_unknown_keywords, show_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ _TESTED = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DisparityTest(OuterGroupTest):
     """Tests whether groups are equal, by shuffling them; made by `disparity_test`.
 
@@ -329,6 +329,7 @@ def _as_drawn(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence
     return repeated.with_columns(columns)
 
 
+@refuse_unknown_keywords
 def disparity_test(
     *metrics: GroupwiseMetric | MetricSet,
     within: ColumnLike | Iterable[ColumnLike] | None = None,

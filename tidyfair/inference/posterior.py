@@ -14,7 +14,7 @@ from tidyfair.inference.on_data import CalledOnData
 from tidyfair.intervals.bootstrap import is_of_labels, replicates_of, results_of
 from tidyfair.specs.arguments import how_often, whole
 from tidyfair.specs.metric_specs import formulas_of
-from tidyfair.specs.options import CallOptions, refuse, show_keywords
+from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import key_columns
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _UNWEIGHTED: dict[str, str] = dict.fromkeys(
 """The same, of those that may be given as None."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ProbabilityOf(CalledOnData):
     """Metrics with a limit, as a callable on dataframes; made by `probability`."""
 
@@ -113,6 +113,7 @@ class ProbabilityOf(CalledOnData):
         return results.with_columns(pl.when(value.is_not_null()).then(".probability").alias(".probability"))
 
 
+@refuse_unknown_keywords
 def probability(
     given: Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
     times: int = 10_000, seed: int = 0,

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import MOST_SHUFFLED, generator
 from tidyfair.intervals.shares import share_of
-from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, MetricSet, metric_set
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.groups import By
@@ -134,7 +134,7 @@ class Case:
         return generator(seed, f"{metric.name} {metric.by.text} {key}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RateTest(CalledOnData):
     """Groupwise metrics, and the strata within which their groups are shuffled, as a callable on dataframes."""
 
@@ -195,7 +195,10 @@ class RateTest(CalledOnData):
         """The tests of all metrics, with p-values adjusted for their number."""
         check_tally(tally)
         if tally.cut is not None and tally.cut.several:
-            msg = f"A test is about one selection, not a list of them: give one {tally.cut.option}."
+            msg = (
+                f"A test is about one selection, not a list of them: give one {tally.cut.option}. `compare_models` "
+                "compares two selections, each as a column of labels."
+            )
             raise ArgumentError(msg)
         if HIDDEN in tally.cells.columns:
             msg = "There is no test of groups that are suppressed: test the data, or a tally of all cells."
@@ -277,8 +280,8 @@ def _counted_rate(case: Case, name: str, formula: Formula, rows: pl.DataFrame) -
     share = share_of(formula)
     if share is None:
         msg = (
-            f"{case.metric.name} is no comparison of rates: of {name} there is no exact test. "
-            'Or take intervals, `interval="auto"`.'
+            f"{case.metric.name} is no comparison of rates: of {name} there is no exact test. `disparity_test` tests "
+            'whether groups are equal, and `interval="auto"` says how far apart they are.'
         )
         raise ArgumentError(msg)
     if not reads_one_label(formula, rows):
@@ -320,7 +323,7 @@ class OuterGroup:
         return self.evaluated.group_cells.text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OuterGroupTest(RateTest):
     """A test within each outer group on its own."""
 
@@ -378,7 +381,7 @@ class RateTable(RateCounts):
     groups: list[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Rates(OuterGroupTest):
     """The rates of groups, and a function that makes a table of those of an outer group."""
 
@@ -420,8 +423,12 @@ def groupwise(given: tuple[object, ...], name: str) -> tuple[GroupwiseMetric, ..
         if isinstance(member, GroupwiseFactory):
             msg = f'{member.name} compares the groups of a column: did you mean `{member.name}("col")`?'
             raise ArgumentError(msg)
+        if isinstance(member, Metric):
+            msg = f'{name}() takes comparisons of groups: write `{member.name}.difference("column")`.'
+            raise ArgumentError(msg)
         if not isinstance(member, GroupwiseMetric):
-            msg = f"{name}() takes comparisons of groups, not {member!r}."
+            call = f'`{name}(accuracy.difference("column"))(data, …)`'
+            msg = f"{name}() takes comparisons of groups, and then data, as in {call}; not {in_short(member)}."
             raise ArgumentError(msg)
     if not members:
         msg = f'{name}() needs a comparison of groups, such as `demographic_parity("sex")`.'

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, overload
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Status
+from tidyfair.errors import ArgumentError, Status, in_short
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.on_data import CalledOnData
@@ -21,7 +21,7 @@ from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.specs.arguments import how_often, whole
 from tidyfair.specs.columns import Column, are_columns, check_features
 from tidyfair.specs.contrasts import difference
-from tidyfair.specs.options import show_keywords
+from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -82,7 +82,7 @@ class _Combinations(RateCounts):
     """All rows, those outside the denominator included."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Audit(CalledOnData):
     """A rate, and the features whose combinations are searched, as a callable on dataframes."""
 
@@ -133,7 +133,7 @@ class _Audit(CalledOnData):
         for name in keywords:
             if name not in AuditOptions.__annotations__:
                 known = ["data", "truth", "estimate", *AuditOptions.__annotations__]
-                raise ArgumentError.unknown("argument", name, known)
+                raise ArgumentError.unknown_keyword("argument", name, known)
         options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
         return replace(options, estimator="binary", on_undefined="ignore")
 
@@ -178,7 +178,7 @@ class _Audit(CalledOnData):
         return combinations
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SubgroupSearch(_Audit):
     """A search through all conjunctions of features, as a callable on dataframes; made by `subgroup_search`.
 
@@ -253,7 +253,7 @@ class SubgroupSearch(_Audit):
         return reached / (self.times + 1), largest / (self.times + 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LinearSubgroup(_Audit):
     """A search through halves of the space of features, as a callable on dataframes; made by `linear_subgroup`.
 
@@ -433,7 +433,7 @@ def _standardised(numerator: Floats, denominator: Floats, total: float, total_nu
 def _checked(name: str, metric: object, features: object, kinds: tuple[str, ...]) -> tuple[Metric, tuple[Column, ...]]:
     """A rate and its features, or an error."""
     if not isinstance(metric, Metric):
-        msg = f"{name}() takes a metric, such as fall_out, not {metric!r}."
+        msg = f"{name}() takes a metric, such as fall_out, not {in_short(metric)}."
         raise ArgumentError(msg)
     if metric.kind not in kinds or not _is_rate(metric):
         msg = (
@@ -442,7 +442,8 @@ def _checked(name: str, metric: object, features: object, kinds: tuple[str, ...]
         )
         raise ArgumentError(msg)
     if not are_columns(features):
-        msg = f'{name}() takes a list of features, such as `{name}({metric.name}, ["sex", "race"])`, not {features!r}.'
+        example = f'`{name}({metric.name}, ["sex", "race"])`'
+        msg = f"{name}() takes a list of features, such as {example}, not {in_short(features)}."
         raise ArgumentError(msg)
     columns = tuple(Column.of(feature, "features") for feature in features)
     if not columns:
@@ -458,6 +459,7 @@ def _is_rate(metric: Metric) -> bool:
     return counted and formula.is_share_of_rows and metric.range == (0, 1) and not formula.compares
 
 
+@refuse_unknown_keywords
 def subgroup_search(
     metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 1, times: int = 2_000, seed: int = 0
 ) -> SubgroupSearch:
@@ -489,6 +491,7 @@ def subgroup_search(
     return SubgroupSearch(rate, columns, depth, min_n, times, seed)
 
 
+@refuse_unknown_keywords
 def linear_subgroup(metric: Metric, features: Iterable[ColumnLike]) -> LinearSubgroup:
     """Audit for an unfair subgroup defined by a linear threshold of features (Kearns et al., 2018).
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning, listed, warn
+from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning, in_short, listed, warn
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric
 from tidyfair.metrics.fairness import demographic_parity_ratio, equal_opportunity_ratio, explained_by_groups
 from tidyfair.metrics.regression import rsq
@@ -140,7 +140,7 @@ class Scorer(ABC):
                 raise ArgumentError.unknown("metadata", name, self.metadata)
             named = isinstance(answer, str) and answer.isidentifier()
             if answer is not None and not isinstance(answer, bool) and not named:
-                msg = f"set_score_request(): `{name}` is True, False, None or another name, not {answer!r}."
+                msg = f"set_score_request(): `{name}` is True, False, None or another name, not {in_short(answer)}."
                 raise ArgumentError(msg)
         self.requests.update(requests)
         return self
@@ -411,7 +411,7 @@ def make_scorer(
         msg = "make_scorer(): `by` goes with a factory such as demographic_parity_ratio; other metrics have their own."
         raise ArgumentError(msg)
     if not isinstance(bound, Metric | GroupwiseMetric):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"make_scorer() takes a metric, or a factory and `by=`, not {metric!r}."
+        msg = f"make_scorer() takes a metric, or a factory and `by=`, not {in_short(metric)}."
         raise ArgumentError(msg)
     _check_direction(bound)
     for name in options:
@@ -548,7 +548,7 @@ def correlation_score(column: ColumnLike | int, *, as_numbers: bool | None = Non
     'explained_by_groups'
     """
     if not isinstance(column, str | pl.Expr | Integral):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"correlation_score() takes one column, not {column!r}."
+        msg = f"correlation_score() takes one column, not {in_short(column)}."
         raise ArgumentError(msg)
     if as_numbers is not None:
         flag("as_numbers", as_numbers)
@@ -635,8 +635,7 @@ def subset_score(
         return SubsetScorer(subset_picker, make_scorer(measure, **kwargs))
     compares = isinstance(measure, GroupwiseMetric | GroupwiseFactory)
     if compares or not callable(measure) or not callable(subset_picker):
-        msg = (
-            f"subset_score() takes a function of X and a metric, or a function of truth and prediction, not {score!r}."
-        )
+        takes = "a function of X and a metric, or a function of truth and prediction"
+        msg = f"subset_score() takes {takes}, not {in_short(score)}."
         raise ArgumentError(msg)
     return SubsetScorer(subset_picker, score, tuple(kwargs.items()))

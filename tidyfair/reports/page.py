@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidyfair.audits.usual_metrics import Audit, kind_of
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, in_short
 from tidyfair.inference.gates import Gate
 from tidyfair.inference.pairwise_tests import WorstGroups, worst_groups
 from tidyfair.inference.permutation_test import DisparityTest, disparity_test
@@ -30,7 +30,7 @@ from tidyfair.reports.sections import (
 )
 from tidyfair.reports.tables import Section, as_html, as_text, need_packages
 from tidyfair.specs.arguments import string, whole
-from tidyfair.specs.options import Options, ReadOptions
+from tidyfair.specs.options import Options, ReadOptions, refuse_unknown_keywords
 from tidyfair.tallies.files import save
 from tidyfair.tallies.source import open_frame
 
@@ -105,6 +105,7 @@ class Report:
         return f"<report {self.title!r}: {', '.join(headings)}>"
 
 
+@refuse_unknown_keywords
 def report(
     data: Any,
     truth: ColumnLike | None = None,
@@ -225,7 +226,7 @@ def _limited(gate: object, min_n: int) -> Gate | None:
     if gate is None:
         return None
     if not isinstance(gate, Gate):
-        msg = f"`gate` is what check(…) or four_fifths(…) has made, not {gate!r}."
+        msg = f"`gate` is what check(…) or four_fifths(…) has made, not {in_short(gate)}."
         raise ArgumentError(msg)
     limited: list[Metric | GroupwiseMetric] = []
     for metric in gate.metrics:

@@ -398,7 +398,7 @@ def _meaning(metric: Metric | GroupwiseMetric) -> str:
     """The meaning of a metric: its docstring up to the example, or that of a disparity with its source."""
     if isinstance(metric, GroupwiseMetric):
         return f"{metric.meaning} {metric.source}." if metric.source else metric.meaning
-    text, _, _ = inspect.cleandoc(metric.__doc__ or "").partition(">>>")
+    text, _, _ = inspect.cleandoc(metric.definition.function.__doc__ or "").partition(">>>")
     return " ".join(text.split())
 
 

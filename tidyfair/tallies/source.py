@@ -535,7 +535,7 @@ def from_arrays(arrays: Mapping[str, object]) -> pl.DataFrame:
     for name, values in arrays.items():
         columns.append(_from_array(text("by", name), values))
     if not columns:
-        msg = "There are no arrays: give the truth, the estimate or the scores, and what they are grouped by."
+        msg = 'There are no arrays: give the truth, the estimate or the scores, and the groups, as `by={"sex": …}`.'
         raise ColumnError(msg)
     for column in columns:
         if column.dtype.is_nested() or column.dtype == pl.Object:

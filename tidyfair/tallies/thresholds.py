@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, listed
+from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.specs.arguments import is_list
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.tallies.key_encoding import Levels
@@ -219,13 +219,13 @@ def _number(rule: str, value: object) -> float:
     """Check one threshold, number or share."""
     is_number = not isinstance(value, bool) and isinstance(value, Real) and _is_number(value)
     if rule == "threshold" and not is_number:
-        msg = f"`threshold` is a number, a list of numbers or a mapping by group, not {value!r}."
+        msg = f"`threshold` is a number, a list of numbers or a mapping by group, not {in_short(value)}."
         raise ArgumentError(msg)
     if rule == "top_k" and not (is_number and isinstance(value, Integral) and int(value) >= 1):
-        msg = f"`top_k` is a number of rows, 1 or more, not {value!r}."
+        msg = f"`top_k` is a number of rows, 1 or more, not {in_short(value)}."
         raise ArgumentError(msg)
     if rule == "top_fraction" and not (is_number and 0 < cast("float", value) <= 1):
-        msg = f"`top_fraction` is a share between 0 and 1, not {value!r}."
+        msg = f"`top_fraction` is a share between 0 and 1, not {in_short(value)}."
         raise ArgumentError(msg)
     return float(cast("float", value))
 
