@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tidyfair.inference.confidence_sequences import Pair, Totals
-from tidyfair.intervals.proportions import wilson
+from tidyfair.intervals.proportions import difference_limits, wilson
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -198,6 +198,24 @@ def widths() -> None:
             )
 
 
+def widths_of_differences() -> None:
+    table(
+        "Width of the interval of a difference of two groups",
+        ("rates", "rows of each", "monitor, groups=2", "newcombe, one look"),
+    )
+    for one, other in ((0.1, 0.1), (0.3, 0.3), (0.3, 0.2)):
+        for rows in ROWS:
+            size = np.array([float(rows)])
+            sums = [Totals(np.array([rate * rows]), size) for rate in (one, other)]
+            threshold = np.array([math.log(SIDES / ERROR)])
+            limits = [Pair(*pair).lower_limit_of_difference(threshold)[0] for pair in (sums, sums[::-1])]
+            means = [np.array([rate]) for rate in (one, other)]
+            (low,), (high,) = difference_limits(
+                means[0], wilson(means[0], size, Z), means[1], wilson(means[1], size, Z)
+            )
+            row(f"{one}, {other}", f"{rows:,}", f"{-limits[0] - limits[1]:.4f}", f"{high - low:.4f}")
+
+
 def delays(streams: int, looks: int, random: np.random.Generator) -> None:
     table(
         "Rows until half, and 90 %, of streams have a verdict on the limit 0.1",
@@ -228,6 +246,7 @@ def main() -> None:
     errors(options.streams, options.looks, random)
     errors_of_groups(options.streams, options.looks, random)
     widths()
+    widths_of_differences()
     delays(options.streams, options.looks, random)
 
 

@@ -1,4 +1,4 @@
-"""Tests, gates, power, drift and comparisons of models: metrics come in; p-values, verdicts and sizes go out.
+"""Tests, gates, monitors, power, drift, comparisons of models: metrics come in; p-values, verdicts and sizes go out.
 
 Names for every day (`check`, `assert_fair`, `pairwise`, `compare_models`) are at the top of the library too. All are
 listed here with their modules, which are read when a name is first asked for.

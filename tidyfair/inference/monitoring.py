@@ -128,7 +128,12 @@ class Monitor(CalledOnData):
         return _judged(sums, self.side, self.limit, self._level(sums))
 
     def _level(self, sums: RunningSums) -> _Level:
-        """The error that a metric may have at each look, and the share of it for the groups so far."""
+        """The error that a metric may have at each look, and the share of it for the groups so far.
+
+        Groups may turn up later. With k of them so far, their limits share 1 / (k + 1) of the error. What those that
+        came first have, and what the limits of each later one have when it comes, add up to 3 / (k + 1) of pairs, of
+        which there are some from k = 2 on, and to 2 / (k + 1) or less otherwise: never to more than all of it.
+        """
         import numpy as np
 
         error = sums.share_of_error * (1 - self.confidence) / len(self.metrics)
@@ -136,7 +141,6 @@ class Monitor(CalledOnData):
         if not sums.may_grow:
             return _Level(error, np.ones(groups.shape), groups)
         if self.groups is None:
-            # as little as leaves enough for all groups that turn up later, which docs/pages/inference.md derives
             return _Level(error, 1 / (groups + 1), groups)
         if (groups > self.groups).any():
             msg = (
@@ -587,10 +591,10 @@ def monitor(
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 0, 0] * 900, "sex": list("fmfm") * 900, "day": [1] * 600 + [2] * 3000})
-    >>> watch = monitor(demographic_parity("sex"), below=0.15, period="day", groups=2)
+    >>> watch = monitor(demographic_parity("sex"), below=0.1, period="day", groups=2)
     >>> looks = watch(people, estimate="hired", group_by="day")
     >>> looks.select(".look", ".n", pl.col(".upper").round(2), ".verdict").rows()
-    [(1, 600, 0.18, 'undecided'), (2, 3600, 0.08, 'within')]
+    [(1, 600, 0.14, 'undecided'), (2, 3600, 0.06, 'within')]
     """
     side, limit = limited("monitor", below, above)
     metrics = judged_metrics("monitor", given, side, limit)
