@@ -13,13 +13,13 @@ from tidyfair.inference.confidence_sequences import Pair, Totals
 from tidyfair.inference.gates import judged_metrics, lacks_range, limited
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.inference.running_sums import LOOK, Looks, RunningSums
-from tidyfair.intervals.analytic import share_of
+from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseMetric
 from tidyfair.specs.arguments import is_list, number, proper_share, whole
 from tidyfair.specs.contrasts import Difference, Ratio
 from tidyfair.specs.options import CallOptions, ReadOptions, show_keywords
 from tidyfair.specs.spreads import GroupMaximum, GroupMinimum
-from tidyfair.tallies.tally import HIDDEN, check_tally
+from tidyfair.tallies.tally import HIDDEN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -113,7 +113,6 @@ class Monitor(CalledOnData):
         return replace(options, on_undefined="ignore")
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
-        check_tally(tally)
         _check_counted(tally)
         (evaluated,) = self._run.evaluate(tally, options)
         looks = Looks.of(evaluated.group_cells.outer_keys, self.period)
