@@ -72,8 +72,9 @@ def ever_wrong(total: Array, counted: Array, truth: Array) -> tuple[Array, Array
     too_high = totals.log_e_value(truth) >= threshold
     too_low = totals.reversed.log_e_value(1 - truth) >= threshold
     low, high = wilson(total / counted, counted, Z)
-    missed: Array = np.asarray((low > truth) | (high < truth))
-    return (too_high | too_low).any(axis=1), missed.any(axis=1), missed[:, -1]
+    missed: Any = np.logical_or(low > truth, high < truth)
+    wrong: Any = np.logical_or(too_high, too_low)
+    return wrong.any(axis=1), missed.any(axis=1), missed[:, -1]
 
 
 def groups_ever_wrong(rates: Array, batch: Array, first: Array, *, declared: bool, looks: int, random: Any) -> Array:

@@ -132,7 +132,7 @@ def test_searches_end_at_many_rows() -> None:
     pair = Pair(Totals(total[:, 0], rows[:, 0]), Totals(total[:, 1], rows[:, 1]))
     threshold = np.full(40, THRESHOLD)
     lower = pair.lower_limit_of_difference(threshold)
-    for index in np.flatnonzero(lower > -1):
+    for index in np.flatnonzero(lower > -1).tolist():
         own = Pair(totals(*pair_of(pair.one, index)), totals(*pair_of(pair.other, index)))
         # slopes are of the order of the rows, and limits exact to 1e-10
         assert own.log_e_value_of_difference(lower[index]).item() == pytest.approx(THRESHOLD, abs=0.05)

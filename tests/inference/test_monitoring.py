@@ -130,7 +130,7 @@ def test_comparison_with_a_group_or_the_rest_has_the_limits_of_its_pairs() -> No
         (tf.fall_out, {"below": 0.3}),
     ],
 )
-def test_estimate_is_that_of_the_metric(metric: Any, limit: dict[str, float]) -> None:
+def test_estimate_is_that_of_the_metric(metric: Any, limit: Any) -> None:
     result = monitor(metric, **limit)(DATA, "y", "p")
     plain = metric(DATA, "y", "p", explain=True)
     # signs are no excuse
@@ -408,7 +408,8 @@ def test_comparisons_without_a_confidence_sequence_are_refused() -> None:
         tf.equalized_odds("g", aggregate=tf.difference(across="mean")),
     ):
         assert "take differences or ratios" in message(lambda metric=metric: monitor(metric, below=0.1))
-    assert "did you mean" in message(lambda: monitor(tf.demographic_parity, below=0.1))
+    factory: Any = tf.demographic_parity
+    assert "did you mean" in message(lambda: monitor(factory, below=0.1))
 
 
 def test_bad_arguments_of_a_monitor_are_refused() -> None:
