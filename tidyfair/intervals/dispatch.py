@@ -96,6 +96,10 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
     rows = _with_deviations(tally, evaluated.with_rows(rows), [*methods.paired, *methods.estimated], options)
     intervals: list[Interval | None] = [None] * len(results)
     ends: list[tuple[float | None, float | None]] = [(None, None)] * len(results)
+    for number, kind in methods.alone.items():
+        part = rows.filter(spec=number)
+        for outer, interval in zip(part["outer"], _alone(evaluated.specs[number], kind, part, options), strict=True):
+            intervals[number * outers + outer] = interval
     for number, form in methods.forms.items():
         spec = evaluated.specs[number]
         for (outer,), part in rows.filter(spec=number).group_by("outer", maintain_order=True):
@@ -122,6 +126,8 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
 class _Methods:
     """The methods for the intervals of specs, which are given by their numbers."""
 
+    alone: dict[int, Kind]
+    """Specs that compare no groups, with an interval in closed form, and the kind of their values."""
     forms: dict[int, _Form | None]
     """Specs with an interval from the values of groups, and its function; None for all others."""
     paired: list[int]
@@ -138,11 +144,16 @@ class _Methods:
     @classmethod
     def of(cls, tally: Tally, evaluated: Evaluated, options: Options) -> _Methods:
         """Choose the methods."""
+        alone: dict[int, Kind] = {}
         forms: dict[int, _Form | None] = {}
         groups: dict[int, int] = {}
         paired, in_bands, estimated, drawn = (list[int]() for _ in range(4))
         for number, spec in enumerate(evaluated.specs):
             rows = evaluated.rows.filter(pl.col("estimate").is_not_null(), spec=number)
+            kind = _kind_alone(tally, spec, rows, options)
+            if kind is not None:
+                alone[number] = kind
+                continue
             parts = [part for _, part in rows.group_by("outer")]
             groups[number] = max((part[GROUP_CELL].n_unique() for part in parts), default=1)
             forms[number] = _closed_form(tally, spec, rows, options)
@@ -155,7 +166,7 @@ class _Methods:
             if forms[number] is None and options.interval == "auto" and has_bands(spec):
                 in_bands.append(number)
                 estimated += [number] * (_kind_of(tally, spec, rows, options) == "estimated")
-        return cls(forms, paired, in_bands, estimated, drawn, groups)
+        return cls(alone, forms, paired, in_bands, estimated, drawn, groups)
 
     def reached(self, level: float) -> dict[int, float]:
         """The standard errors at which empty cells are filled, by spec; more for limits of all groups at once."""
@@ -355,6 +366,21 @@ def _kind(tally: Tally, formula: Formula, estimator: str, options: Options) -> K
     return "smooth" if options.interval != "exact" and is_smooth(formula, tally) else None
 
 
+def _kind_alone(tally: Tally, spec: MetricSpec, rows: pl.DataFrame, options: Options) -> Kind | None:
+    """The kind of the values of a metric that compares no groups, where these have limits in closed form."""
+    if spec.aggregate is not None or rows.is_empty() or not (rows[LEVEL] == NO_LEVEL).all():
+        return None
+    ((_, formula),) = spec.formulas
+    return _kind(tally, formula, rows["estimator"][0], options)
+
+
+def _alone(spec: MetricSpec, kind: Kind, rows: pl.DataFrame, options: Options) -> list[Interval]:
+    """The intervals of values that are not compared."""
+    ((_, formula),) = spec.formulas
+    exact = options.interval == "exact"
+    return quantities_of(kind, spec, formula, rows).intervals(options.conf_level, exact=exact)
+
+
 def _closed_form(tally: Tally, spec: MetricSpec, rows: pl.DataFrame, options: Options) -> _Form | None:
     """The function for the intervals of a spec from the rows of an outer group; None if by replicates."""
     kinds: dict[str, Kind] = {}
@@ -365,18 +391,7 @@ def _closed_form(tally: Tally, spec: MetricSpec, rows: pl.DataFrame, options: Op
             return None
         kinds[name] = kind
     level, aggregate = options.conf_level, spec.aggregate
-    if aggregate is None:
-        one_value = len(kinds) == 1 and (rows[LEVEL] == NO_LEVEL).all()
-        exact = options.interval == "exact"
-        if not one_value:
-            return None
-
-        def limits(part: pl.DataFrame, _: np.random.Generator) -> Interval | None:
-            families, _references = _families(spec, part, kinds)
-            return families[0].intervals(level, exact=exact)[0]
-
-        return limits
-    if not _is_of_limits(spec, rows):
+    if aggregate is None or not _is_of_limits(spec, rows):
         return None
 
     def interval(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:

@@ -2,8 +2,8 @@
 
 What a value loses when a row is left out is the influence of that row; the influences of all rows give the variance
 (Quenouille, 1956; Tukey, 1958; Efron, 1982). It needs no formula of its own, so that metrics of a user have it too. Rows
-of labels are known by the cell that they are in, with half a row more in each cell, so that a group without errors is
-not taken for one that cannot err. Rows of scores and numbers are left out in the random parts that a tally counts, and
+of labels are known by the cell that they are in, with a quarter of a row more in each cell, so that a group without
+errors is not taken for one that cannot err. Rows of scores and numbers are left out in the random parts that a tally counts, and
 rows of a cluster together.
 """
 
@@ -39,11 +39,13 @@ __all__: list[str] = []
 
 CELLS = ("tp", "fn", "fp", "tn")
 COLUMNS = ("centre", "jackknife_error", "spread", "freedom", *CELLS)
-"""The value with half a row more in each cell, its standard error, that on its scale, and its degrees of freedom; and
+"""The value with a quarter of a row more in each cell, its standard error, that on its scale, and its degrees of freedom; and
 the counts of labels."""
-_ADDED_ROWS = 2.0
-"""Half a row in each of the four cells of two labels."""
+_ADDED_ROWS = 1.0
+"""A quarter of a row in each of the four cells of two labels."""
 _MOST_LABELS_WITH_ADDED_ROWS = 10
+_ROUNDED = 1e-18
+"""Differences of equal numbers, relative to these, squared."""
 _MOST_NUMBERS = 2**24
 """The most numbers of an array at once."""
 
@@ -132,6 +134,9 @@ def _of_units(
     """Deviations by leaving out one part or cluster of a group at a time."""
     import numpy as np
 
+    if not len(units):
+        nothing = np.full((len(index), len(evaluator.reading.levels)), np.nan)
+        return Deviations(nothing, nothing, nothing, nothing, {})
     group = index.of_cell[units.example]
     segments = Segments.of(group)
     nothing = np.zeros(len(group), dtype=bool)
@@ -143,17 +148,17 @@ def _of_units(
     if table.kind == "class":
         added = _AddedRows.of(evaluator, formula, index, _mean_square(segments, own.weight[:, 0]))
         of_added = added.variance(table, formula, estimator)
-        per_unit = {name: segments.to_rows(values) for name, values in added.sums.items()}
+        per_unit = {name: np.repeat(values, segments.sizes, axis=0) for name, values in added.sums.items()}
         everything, all_others = _with_added(everything, per_unit), _with_added(all_others, per_unit)
     value = _values(formula, estimator, table, everything).estimate
     without = _values(formula, estimator, table, all_others).estimate
-    weight = np.where(own.n[:, :1] > 0, own.weight[:, :1], 0.0)
+    weight = np.where(own.n[:, 0] > 0, own.weight[:, 0], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        remaining = 1 - weight / segments.to_rows(segments.sum(weight))
-        effective = segments.sum(weight) ** 2 / segments.sum(weight**2)
+        remaining = (1 - weight / segments.to_rows(segments.sum(weight)))[:, None]
+        effective = (segments.sum(weight) ** 2 / segments.sum(weight**2))[:, None]
         change = remaining * (value - without)
         change_on_scale = remaining * (scale.transform(value) - scale.transform(without))
-    present = weight > 0
+    present = (weight > 0)[:, None]
     count = segments.sum(present.astype(float))
     centre = value[segments.starts]
     error = np.sqrt(_variance(segments, change, present, count) + of_added)
@@ -170,8 +175,11 @@ def _variance(segments: Segments, change: Floats, present: Floats, count: Floats
 
     own = np.where(present, change, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        about_mean = segments.sum(own**2) - segments.sum(own) ** 2 / count
-        return np.where(count > 1, about_mean.clip(0) * count / (count - 1), np.nan)
+        squares = segments.sum(own**2)
+        about_mean = (squares - segments.sum(own) ** 2 / count).clip(0)
+        # what has not been seen to vary says nothing about how far it varies
+        varies = (count > 1) & (about_mean > _ROUNDED * squares)
+        return np.where(varies, about_mean * count / (count - 1), np.nan)
 
 
 def _mean_square(segments: Segments, weight: Floats) -> Floats:
@@ -273,7 +281,7 @@ def _pair_weights(evaluator: Evaluator, formula: Formula, index: GroupIndex) -> 
 
 @dataclass(frozen=True, eq=False)
 class _AddedRows:
-    """Rows that are added to clusters: half a row in each cell, and half a cluster in an empty one."""
+    """Rows that are added to clusters: a part of a row in each cell, and of a cluster in an empty one."""
 
     pairs: _Pairs
     total: Floats
@@ -358,7 +366,7 @@ def _of_counts(
         of_pair = np.where(weight > 0, square / weight, each)
     total = weight + pairs.added * each
     squares = square + pairs.added * each**2
-    left_out = np.minimum(of_pair, total)
+    left_out = np.minimum(of_pair, total / 2)
     sums = {name: total @ counts for name, counts in pairs.counts.items()}
     value = _values(formula, estimator, table, _as_rows(sums)).estimate
     changes = _changes(total, left_out, pairs, table, formula, estimator)

@@ -27,6 +27,7 @@ _MOST_SUMMED = 30
 """Up to this many degrees of freedom the distribution of Student's t is summed exactly."""
 _WIDEST_STUDENT = 1e9
 _HALVINGS_STUDENT = 200
+_WHOLE = 1e-6
 _WIDEST = 50.0
 """The largest logarithm of a ratio that is searched for."""
 
@@ -48,6 +49,34 @@ def wilson(share: Floats, rows: Floats, z: float) -> Limits:
         half = z / shrink * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2))
     # a rate of 0 has lower limit 0, a rate of 1 upper limit 1
     return np.where(share <= 0, 0.0, (centre - half).clip(0, 1)), np.where(share >= 1, 1.0, (centre + half).clip(0, 1))
+
+
+def corrected_wilson(share: Floats, rows: Floats, z: float) -> Limits:
+    """The same, with ends of Poisson's distribution at one or two hits or misses, where these are too narrow.
+
+    Brown, Cai and DasGupta (2001), Interval estimation for a binomial proportion.
+    """
+    import numpy as np
+
+    lower, upper = wilson(share, rows, z)
+    hits = share * rows
+    for count in (1, 2):
+        few = (count < rows / 2) | (count == 1)
+        end = _least_mean(count, math.erfc(z / math.sqrt(2))) / np.maximum(rows, 1)
+        lower = np.where(few & (np.abs(hits - count) < _WHOLE), np.minimum(lower, end), lower)
+        upper = np.where(few & (np.abs(rows - hits - count) < _WHOLE), np.maximum(upper, 1 - end), upper)
+    return lower, upper
+
+
+@lru_cache(maxsize=256)
+def _least_mean(count: int, tail: float) -> float:
+    """The mean of Poisson's distribution for which so many or more have some probability, by halving."""
+    low, high = 0.0, float(count)
+    for _ in range(_HALVINGS):
+        mean = (low + high) / 2
+        fewer = sum(math.exp(-mean) * mean**number / math.factorial(number) for number in range(count))
+        low, high = (mean, high) if 1 - fewer < tail else (low, mean)
+    return (low + high) / 2
 
 
 def clopper_pearson(share: Floats, rows: Floats, level: float) -> Limits:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tidyfair.intervals.proportions import (
     area,
     clopper_pearson,
+    corrected_wilson,
     on_logits,
     score_ratio,
     student_limits,
@@ -18,6 +19,8 @@ from tidyfair.intervals.proportions import (
 from tidyfair.intervals.shares import at_share
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
 
     from tidyfair.intervals.proportions import Limits
@@ -68,6 +71,10 @@ class Quantities(ABC):
     def limits(self, z: float) -> Limits:
         """Limits of all quantities, at so many standard errors of a normal distribution."""
 
+    def alone(self, z: float) -> Limits:
+        """Limits of all quantities, each by itself and not to be compared."""
+        return self.limits(z)
+
     @property
     def widest(self) -> Floats:
         """The standard error on the side on which it is larger."""
@@ -80,7 +87,7 @@ class Quantities(ABC):
         return [Interval(*columns) for columns in ends]
 
     def _limits_at(self, level: float, *, exact: bool) -> tuple[Limits, list[str]]:  # noqa: ARG002 - shares have them
-        return self.limits(z_value(level)), self.methods
+        return self.alone(z_value(level)), self.methods
 
     def logarithms(self, z: float) -> tuple[Floats, Limits]:
         """The logarithms and their limits; a value of 0 counts as half of its upper limit."""
@@ -139,6 +146,10 @@ class Shares(Quantities):
     def limits(self, z: float) -> Limits:
         """Limits of all shares."""
         return wilson(self.value, self.rows, z)
+
+    def alone(self, z: float) -> Limits:
+        """Limits of all shares, each by itself."""
+        return corrected_wilson(self.value, self.rows, z)
 
     def _limits_at(self, level: float, *, exact: bool) -> tuple[Limits, list[str]]:
         if exact:
@@ -223,7 +234,7 @@ class Smooth(Quantities):
     difference_method = ratio_method = "mover"
     value: Floats
     centre: Floats
-    """The value with half a row more in each cell, about which limits lie."""
+    """The value with a quarter of a row more in each cell, about which limits lie."""
     error: Floats
     spread: Floats
     """The standard error on the scale."""
@@ -248,12 +259,12 @@ class Smooth(Quantities):
         return np.minimum(lower, self.value), np.maximum(upper, self.value)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MadeOfShares(Smooth):
     """Sums of shares of different rows, with limits from those of the shares (MOVER: Donner and Zou, 2012)."""
 
-    factors: tuple[float, ...] = ()
-    shares: tuple[Shares, ...] = ()
+    factors: tuple[float, ...]
+    shares: tuple[Shares, ...]
 
     @property
     def methods(self) -> list[str]:
@@ -262,24 +273,30 @@ class MadeOfShares(Smooth):
 
     def limits(self, z: float) -> Limits:
         """Limits of all sums."""
+        return self._from_shares([share.limits(z) for share in self.shares])
+
+    def alone(self, z: float) -> Limits:
+        """Limits of all sums, each by itself."""
+        return self._from_shares([share.alone(z) for share in self.shares])
+
+    def _from_shares(self, limits: Sequence[Limits]) -> Limits:
         import numpy as np
 
         below, above = np.zeros_like(self.value), np.zeros_like(self.value)
-        for factor, share in zip(self.factors, self.shares, strict=True):
-            low, high = share.limits(z)
+        for factor, share, (low, high) in zip(self.factors, self.shares, limits, strict=True):
             down, up = factor * (share.value - low), factor * (high - share.value)
             below += (down if factor > 0 else up) ** 2
             above += (up if factor > 0 else down) ** 2
         return self.value - np.sqrt(below), self.value + np.sqrt(above)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class OfShare(Smooth):
     """Values that rise with a share, with the values at its limits."""
 
-    formula: Formula | None = None
-    share: Share | None = None
-    shares: Shares | None = None
+    formula: Formula
+    share: Share
+    shares: Shares
 
     @property
     def methods(self) -> list[str]:
@@ -288,9 +305,14 @@ class OfShare(Smooth):
 
     def limits(self, z: float) -> Limits:
         """Limits of all values."""
-        if self.formula is None or self.share is None or self.shares is None:
-            return super().limits(z)
-        lower, upper = self.shares.limits(z)
+        return self._at(self.shares.limits(z))
+
+    def alone(self, z: float) -> Limits:
+        """Limits of all values, each by itself."""
+        return self._at(self.shares.alone(z))
+
+    def _at(self, limits: Limits) -> Limits:
+        lower, upper = limits
         return at_share(self.formula, self.share, lower), at_share(self.formula, self.share, upper)
 
 
