@@ -537,6 +537,9 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "compare_periods": lambda data, keys: tf.inference.compare_periods(GAP, period="age_band", times=20)(
         data, **LABELS, group_by=[*keys, "age_band"]
     ),
+    "monitor": lambda data, keys: tf.inference.monitor(GAP, below=0.1, period="age_band")(
+        data, **LABELS, group_by=[*keys, "age_band"]
+    ),
     "compare_models": lambda data, keys: tf.compare_models(GAP)(
         data, one="approved", other="other", **TRUTH, group_by=keys, times=20
     ),

@@ -90,6 +90,13 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
         lambda **limits: tf.check(**limits)(**LABELLED),
         {"given": FAIRNESS, "below": 0.1, "above": None, "confidence": 0.9},
     ),
+    "a monitor": (
+        lambda **options: tf.inference.monitor(**options)(**LABELLED),
+        {"given": FAIRNESS, "below": 0.1, "above": None, "confidence": 0.9, "period": None, "groups": 5},
+    ),
+    "a monitor of numbers": (
+        lambda bounds: tf.inference.monitor(tf.mae, below=0.5, bounds=bounds)(**LABELLED), {"bounds": (0, 1)},
+    ),
     "an assertion": (tf.assert_fair, {**LABELLED, "metrics": FAIRNESS, "below": 1, "strict": False}),
     "rows that are needed": (
         tf.inference.rows_needed, {"difference": 0.4, "share": 0.3, "groups": 2, "power": 0.5, "times": 50, "seed": 0},

@@ -1,4 +1,4 @@
-"""Tests, gates, power, drift and comparisons of models: metrics come in; p-values, verdicts and sizes go out.
+"""Tests, gates, monitors, power, drift, comparisons of models: metrics come in; p-values, verdicts and sizes go out.
 
 Names for every day (`check`, `assert_fair`, `pairwise`, `compare_models`) are at the top of the library too. All are
 listed here with their modules, which are read when a name is first asked for.
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tidyfair.inference.drift import *
     from tidyfair.inference.gates import *
     from tidyfair.inference.model_comparison import *
+    from tidyfair.inference.monitoring import *
     from tidyfair.inference.pairwise_tests import *
     from tidyfair.inference.permutation_test import *
     from tidyfair.inference.posterior import *
@@ -25,6 +26,7 @@ _NAMES = {
     "drift": "compare_periods PeriodTest",
     "gates": "assert_fair check four_fifths Gate UnfairError",
     "model_comparison": "compare_models ModelComparison",
+    "monitoring": "monitor Monitor",
     "pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest worst_groups WorstGroups",
     "permutation_test": "disparity_test DisparityTest",
     "posterior": "probability ProbabilityOf",

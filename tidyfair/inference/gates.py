@@ -334,10 +334,10 @@ def _bounds(metric: Metric | GroupwiseMetric) -> tuple[float, float]:
 
 def _with_ranges(metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
     """The metrics with their ranges; the default range of a metric of a user may not be its own."""
-    return tuple(replace(metric, range=_UNKNOWN_RANGE) if _lacks_range(metric) else metric for metric in metrics)
+    return tuple(replace(metric, range=_UNKNOWN_RANGE) if lacks_range(metric) else metric for metric in metrics)
 
 
-def _lacks_range(metric: Metric) -> bool:
+def lacks_range(metric: Metric) -> bool:
     module = str(getattr(metric.definition.function, "__module__", None))
     return metric.range == _DEFAULT_RANGE and not module.startswith("tidyfair.")
 

@@ -21,7 +21,10 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 """After Okabe and Ito (2008): told apart by the colour-blind too."""
 GREY = "#7F7F7F"
 MOST_PANELS, MOST_POINTS = 30, 5_000
-_VERDICTS = {"pass": ("#009E73", "circle"), "fail": ("#D55E00", "cross"), "not enough evidence": ("#B07800", "diamond")}
+_GOOD, _BAD, _OPEN = ("#009E73", "circle"), ("#D55E00", "cross"), ("#B07800", "diamond")
+_OF_GATES = {"pass": _GOOD, "fail": _BAD, "not enough evidence": _OPEN}
+_OF_MONITORS = {"within": _GOOD, "above the limit": _BAD, "below the limit": _BAD, "undecided": _OPEN}
+"""The colour and the shape of verdicts."""
 _WIDTH, _ROW = 360, 26
 _HALF = 210
 """The width and the height of panels of which two stand side by side."""
@@ -85,10 +88,11 @@ def _marks(alt: Any, table: pl.DataFrame) -> dict[str, Any]:
     """The colour and the shape of dots, by their verdicts where there are any."""
     if "verdict" not in table.columns:
         return {"color": alt.value(COLOURS[0]), "shape": alt.value("circle")}
-    verdicts = list(_VERDICTS)
-    colours, shapes = zip(*_VERDICTS.values(), strict=True)
-    scale_of_colours = alt.Scale(domain=verdicts, range=list(colours))
-    scale_of_shapes = alt.Scale(domain=verdicts, range=list(shapes))
+    is_of_monitors = table["verdict"].is_in(list(_OF_MONITORS)).any()
+    marks = _OF_MONITORS if is_of_monitors else _OF_GATES
+    colours, shapes = zip(*marks.values(), strict=True)
+    scale_of_colours = alt.Scale(domain=list(marks), range=list(colours))
+    scale_of_shapes = alt.Scale(domain=list(marks), range=list(shapes))
     return {
         "color": alt.Color("verdict:N", title="verdict", scale=scale_of_colours),
         "shape": alt.Shape("verdict:N", title="verdict", scale=scale_of_shapes),

@@ -215,6 +215,20 @@ def _periods(plot: PlotInput) -> Picture:
     return dots(table, title, [(True, "grey: 95 % of changes where nothing has changed")])
 
 
+def _looks(plot: PlotInput) -> Picture:
+    """The verdicts of monitors, period by period."""
+    frame = plot.frame
+    optional = (".lower", ".upper", ".limit", ".verdict")
+    table = frame.select(
+        _label(plot).alias("panel"),
+        pl.col(".period").cast(pl.String).alias("what"),
+        pl.col(".estimate").alias("estimate"),
+        *_plain(frame, *optional),
+    )
+    notes = [(True, "lines hold at all looks at once"), (True, "grey line: the limit")]
+    return dots(table, named(frame.select(_metric_text()).to_series()), notes)
+
+
 def _groups(plot: PlotInput) -> Picture:
     """Values of groups around the value of all, over thresholds, crossed, or in strips of outer groups."""
     frame = plot.frame.with_columns(_panel_of_groups(plot.frame))
@@ -376,6 +390,7 @@ _PICTURES: tuple[tuple[set[str], Callable[[PlotInput], Picture]], ...] = (
     ({".group", ".other", ".crude", ".adjusted"}, _strata),
     ({".group", ".other", ".difference"}, _pairs),
     ({".before", ".period", ".change", ".expected_lower"}, _periods),
+    ({".metric", ".by", ".period", ".look", ".verdict"}, _looks),
     ({".metric", ".by", ".p_value", ".expected_lower", ".expected_upper"}, _tests),
     ({".metric", ".by", ".probability"}, _probabilities),
     ({".metric", ".by", ".mean", ".std_error"}, _summaries),
