@@ -1,4 +1,4 @@
-"""Gates: verdicts on whether a disparity is within a limit, beyond it, or too uncertain to say."""
+"""Gates: tests of whether a disparity is within a limit (equivalence), beyond it (excess), or too uncertain to say."""
 
 from __future__ import annotations
 
@@ -49,7 +49,11 @@ class UnfairError(TidyfairError, AssertionError):
 
 @dataclass(frozen=True)
 class Gate(CalledOnData):
-    """Metrics with a limit, as a callable on dataframes that gives verdicts; made by `check`."""
+    """Metrics with a limit, as a callable on dataframes that gives verdicts; made by `check`.
+
+    `pass` is the result of a test of equivalence, `fail` that of a test of excess; where neither rejects there is not
+    enough evidence.
+    """
 
     subject: ClassVar[str] = "A gate"
     refused: ClassVar[Mapping[str, str]] = _REFUSED
@@ -199,11 +203,12 @@ def check(
 ) -> Any:
     """Check whether disparities are `below` (or ratios `above`) a limit: pass, fail, or not enough evidence.
 
-    A disparity passes when its one-sided upper confidence bound is below the limit, and fails when the lower one is
-    above it. Of several results, all metrics and all outer groups of the call together, failures are judged after
-    Holm (1979), so that one fold of many may not fail that would alone; passes are judged one by one. With an aggregate
-    of one's own it fails only if `new_aggregate` says what equal groups have. A group that was left out makes a pass
-    impossible, and an infinite disparity fails.
+    A pass is a test of equivalence: the one-sided upper confidence bound of the disparity is below the limit. A failure
+    is a test of excess: the lower bound is above it. `rows_needed` says how many rows either takes. Of several results,
+    all metrics and all outer groups of the call together, failures are judged after Holm (1979), so that one fold of
+    many may not fail that would alone; passes are judged one by one. With an aggregate of one's own it fails only if
+    `new_aggregate` says what equal groups have. A group that was left out makes a pass impossible, and an infinite
+    disparity fails.
 
     Signed comparisons of metrics are judged without their sign, and what should be near 0 or 1 has a limit on both
     sides of it. A stored result does not say which direction is good, so `below` then holds for both signs, and `above`
