@@ -7,6 +7,7 @@ listed here with their modules, which are read when a name is first asked for.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tidyfair.inference.certificates import *
     from tidyfair.inference.cross_validation import *
     from tidyfair.inference.drift import *
     from tidyfair.inference.gates import *
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     __all__: list[str]
 
 _NAMES = {
+    "certificates": "certify_subgroups SubgroupCertificate",
     "cross_validation": "compare_resamples resamples summarize",
     "drift": "compare_periods PeriodTest",
     "gates": "assert_fair check four_fifths Gate UnfairError",
