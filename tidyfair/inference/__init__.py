@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tidyfair.inference.certificates import *
     from tidyfair.inference.cross_validation import *
     from tidyfair.inference.drift import *
+    from tidyfair.inference.frontier import *
     from tidyfair.inference.gates import *
     from tidyfair.inference.model_comparison import *
     from tidyfair.inference.pairwise_tests import *
@@ -25,6 +26,7 @@ _NAMES = {
     "certificates": "certify_subgroups SubgroupCertificate",
     "cross_validation": "compare_resamples resamples summarize",
     "drift": "compare_periods PeriodTest",
+    "frontier": "model_frontier ModelFrontier",
     "gates": "assert_fair check four_fifths Gate UnfairError",
     "model_comparison": "compare_models ModelComparison",
     "pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest worst_groups WorstGroups",
