@@ -143,6 +143,15 @@ def test_rows_without_a_prediction_are_left_out_of_all_models_and_labels_may_be_
     assert type(in_pandas).__module__.startswith("pandas")
 
 
+def test_truth_values_and_whole_numbers_are_the_same_labels() -> None:
+    data = drawn(500, np.array([[0.5, 0.4], [0.45, 0.42]]), 2)
+    frontier = model_frontier(tf.accuracy, tf.demographic_parity("g"))
+    result = frontier(data, "y", models=["m1"], baseline="m0")
+    for columns in (["y"], ["m0"], ["m1"], ["y", "m0", "m1"]):
+        mixed = data.with_columns(pl.col(columns).cast(pl.Int64))
+        assert frontier(mixed, "y", models=["m1"], baseline="m0").equals(result)
+
+
 def test_undefined_disparities_are_null() -> None:
     data = pl.DataFrame({"g": [0, 1] * 20, "y": [True, True, False, False] * 10})
     data = data.with_columns(one="y", never=pl.lit(value=False))

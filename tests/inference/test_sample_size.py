@@ -187,7 +187,7 @@ def test_too_small_difference_raises() -> None:
         rows_needed(1e-5, 0.5, times=200)
 
 
-def share_of_verdicts(rates: list[float], rows: int, verdict: str, runs: int, **limit: float) -> float:
+def share_of_verdicts(rates: list[float], rows: int, verdict: str, runs: int, **limit: Any) -> float:
     """How often a gate gives a verdict on data that are drawn anew, each sample judged by a call of its own."""
     hits = np.random.default_rng(77).binomial(rows, rates, (runs, len(rates)))
     metric = tf.demographic_parity("group") if "below" in limit else tf.demographic_parity_ratio("group")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tidyfair.inference.permutation_test import *
     from tidyfair.inference.posterior import *
     from tidyfair.inference.sample_size import *
+    from tidyfair.inference.sensitivity_analysis import *
     from tidyfair.inference.small_groups import *
     from tidyfair.inference.subgroups import *
 
@@ -33,6 +34,7 @@ _NAMES = {
     "permutation_test": "disparity_test DisparityTest",
     "posterior": "probability ProbabilityOf",
     "sample_size": "rows_needed smallest_difference",
+    "sensitivity_analysis": "verdict_sensitivity VerdictSensitivity",
     "small_groups": "lump_rare missing_truth shrunken_rates",
     "subgroups": "linear_subgroup LinearSubgroup subgroup_search SubgroupSearch",
 }

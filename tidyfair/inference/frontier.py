@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ModelFrontier", "model_frontier"]
 
-_ORDINARY = ("tp", "fn", "fp", "tn")
 _HALF_ROW, _STEP = 0.5, 0.25
 """What is added to each cell where errors are worked out, and the step of derivatives there."""
 _BLOCK = 2**15
@@ -123,7 +122,8 @@ class ModelFrontier:
         wanted = {"truth": ("truth", truth)}
         wanted |= {f"g{index}": ("by", column) for index, column in enumerate(groups)}
         wanted |= {f"m{index}": ("models", column) for index, column in enumerate(columns)}
-        rows = source.read(wanted)
+        # True is 1, whichever of the columns it is in
+        rows = source.read(wanted).with_columns(pl.selectors.boolean().exclude("^g.*$").cast(pl.Int8))
         names = [f"m{index}" for index in range(len(columns))]
         labels = self._labels(rows, truth, columns[0], options)
         for name, column in zip(names, columns, strict=True):
@@ -141,7 +141,8 @@ class ModelFrontier:
             msg = f"model_frontier() compares {_MOST_GROUPS} groups at most, not {len(numbered)}."
             raise ArgumentError(msg)
         rows = rows.join(numbered, on=keys, how="left", nulls_equal=True, maintain_order="left")
-        return rows.select("truth", "group", *names), labels.values[labels.event or 0]
+        event = labels.values[labels.event or 0]
+        return rows.select("truth", "group", *names), int(event) if isinstance(event, bool) else event
 
     def _labels(self, rows: pl.DataFrame, truth: Column, baseline: Column, options: Options) -> Labels:
         """The labels of the truth and of the baseline's predictions, of which one is the event."""
@@ -164,7 +165,7 @@ def _columns_of(models: object, baseline: object) -> list[Column]:
         msg = f'`models` is a list of columns of predictions, such as `["one", "other"]`, not {models!r}.'
         raise ArgumentError(msg)
     first = Column.of(baseline, "baseline")
-    columns = [first, *dict.fromkeys(Column.of(model, "models") for model in cast("Iterable[object]", models))]
+    columns = [first, *dict.fromkeys(Column.of(model, "models") for model in models)]
     columns = list(dict.fromkeys(columns))
     if len(columns) < 2:
         msg = "`models` needs a column of predictions beside that of the baseline."
@@ -290,7 +291,7 @@ class _Comparison:
 
     @cached_property
     def _covariance_of_performance(self) -> Array:
-        _, influence = _with_influences(self.performance.definition, self.counts.cells.sum(axis=1))
+        influence = influences_of(self.performance.definition, self.counts.cells.sum(axis=1))
         groups = range(len(self.counts.rows))
         shared = sum(self.counts.covariance(group, influence, influence) for group in groups)
         return _with_half_rows(cast("Array", shared), influence)
@@ -299,7 +300,7 @@ class _Comparison:
         """The performance of models, draws of its error, and its standard error."""
         import numpy as np
 
-        values, _ = _values_of(self.performance.definition, self.counts.cells.sum(axis=1))
+        values, _ = values_of(self.performance.definition, self.counts.cells.sum(axis=1))
         covariance = self._covariance_of_performance
         return values, _draws(covariance, random), np.sqrt(covariance.diagonal())
 
@@ -349,9 +350,9 @@ class _Comparison:
         values: list[Array] = []
         influences: list[Array] = []
         for formula in formulas:
-            value, denominator = _values_of(formula, cells)
+            value, denominator = values_of(formula, cells)
             values.append(np.where(denominator >= max(self.disparity.min_n, 1), value, math.nan))
-            influences.append(_with_influences(formula, cells)[1])
+            influences.append(influences_of(formula, cells))
         models, groups = cells.shape[:2]
         covariances = np.zeros((groups, len(formulas), models, len(formulas), models))
         for group in range(groups):
@@ -448,28 +449,28 @@ def _with_half_rows(covariance: Array, influence: Array) -> Array:
     return covariance + np.diag(_HALF_ROW * (influence**2).sum(axis=-1))
 
 
-def _values_of(formula: Formula, cells: Array) -> tuple[Array, Array]:
-    """The values of a formula and its denominators; the last axis of the tables is `tp`, `fn`, `fp`, `tn`."""
+def values_of(formula: Formula, cells: Array) -> tuple[Array, Array]:
+    """The values of a formula and its denominators; the last axis of the tables is that of `CELLS`, or of its first."""
     import numpy as np
 
-    flat = cells.reshape(-1, len(_ORDINARY))
-    columns = dict(zip(_ORDINARY, flat.T, strict=True))
+    flat = cells.reshape(-1, cells.shape[-1])
+    columns = dict(zip(CELLS, flat.T, strict=False))
     counts = {name + ROWS: columns.get(name, np.zeros(len(flat)))[:, None] for name in CELLS}
     values = evaluate(formula, "binary", statistics_of(Table("class"), counts), OfRows({}, {}))
     shape = cells.shape[:-1]
     return values.estimate[:, 0].reshape(shape), values.denominator[:, 0].reshape(shape)
 
 
-def _with_influences(formula: Formula, cells: Array) -> tuple[Array, Array]:
-    """The values with half a row more in each cell, and what one row more in each cell adds to them."""
+def influences_of(formula: Formula, cells: Array) -> Array:
+    """What one row more in each cell adds to the values of a formula, with half a row more in each."""
     import numpy as np
 
     there = cells + _HALF_ROW
     influences: list[Array] = []
-    for step in np.eye(len(_ORDINARY)) * _STEP:
-        above, below = (_values_of(formula, there + sign * step)[0] for sign in (1, -1))
+    for step in np.eye(cells.shape[-1]) * _STEP:
+        above, below = (values_of(formula, there + sign * step)[0] for sign in (1, -1))
         influences.append((above - below) / (2 * _STEP))
-    return _values_of(formula, there)[0], np.stack(influences, axis=-1)
+    return np.stack(influences, axis=-1)
 
 
 def model_frontier(performance: Metric, disparity: GroupwiseMetric) -> ModelFrontier:
@@ -506,7 +507,7 @@ def model_frontier(performance: Metric, disparity: GroupwiseMetric) -> ModelFron
         )
         raise ArgumentError(msg)
     for name, formula in (*performance.formulas, *disparity.formulas):
-        if not _is_of_cells(formula):
+        if not is_of_cells(formula):
             msg = f"model_frontier() takes metrics that are worked out from counts of labels; {name} is not."
             raise ArgumentError(msg)
     if performance.direction not in {"maximize", "minimize"}:
@@ -524,7 +525,7 @@ def model_frontier(performance: Metric, disparity: GroupwiseMetric) -> ModelFron
     return ModelFrontier(performance, disparity)
 
 
-def _is_of_cells(formula: Formula) -> bool:
+def is_of_cells(formula: Formula) -> bool:
     """Tell whether a formula reads nothing but the counts of one label against the rest."""
     plain = formula.kind == "class" and formula.input == "sums" and formula.given is None
     return plain and not formula.beyond and not formula.all_terms

@@ -106,17 +106,27 @@ class Gate(CalledOnData):
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The results with their verdicts."""
-        run, metrics = self.metrics.run, self.metrics.metrics
-        run.check_occurs(tally, options)
+        self.metrics.run.check_occurs(tally, options)
+        results, judged = self._with_limits(tally, options)
+        failed = self._failed(tally, results, judged, options)
+        return results.with_columns(_verdict(pl.lit(failed), _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
+
+    def one_by_one(self, tally: Tally, options: Options) -> pl.DataFrame:
+        """The verdict on each result as if it were the only one, without Holm's adjustment of failures."""
+        results, judged = self._with_limits(tally, options)
+        may_fail = pl.Series([not _may_be_distance(metric) for metric in judged], dtype=pl.Boolean)
+        failed = (_fails() & may_fail) | _is_infinite()
+        return results.with_columns(_verdict(failed, _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
+
+    def _with_limits(self, tally: Tally, options: Options) -> tuple[pl.DataFrame, list[Metric | GroupwiseMetric]]:
+        """The results with their limits and the ends of what is acceptable, and the metric of each."""
         results, index = self._at(tally, 1 - self.confidence, options)
-        judged = [metrics[metric] for metric in index]
+        judged = [self.metrics.metrics[metric] for metric in index]
         limits = [self.limits[metric] for metric in index]
         results = results.with_columns(pl.Series(".limit", [limit for _, limit in limits], dtype=pl.Float64))
         below = pl.Series([side == "below" for side, _ in limits], dtype=pl.Boolean)
         signed = pl.Series([metric.direction in {"zero", "one"} for metric in judged], dtype=pl.Boolean)
-        results = _with_ends(results, below, signed)
-        failed = self._failed(tally, results, judged, options)
-        return results.with_columns(_verdict(pl.lit(failed), _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
+        return _with_ends(results, below, signed), judged
 
     def _failed(
         self, tally: Tally, results: pl.DataFrame, judged: Sequence[Metric | GroupwiseMetric], options: Options

@@ -16,12 +16,12 @@ __all__: list[str] = []
 RESERVED = frozenset({
     # the subject of a row
     ".metric", ".by", ".group", ".other", ".level", ".estimator", ".threshold", ".top_k", ".top_fraction",
-    ".period", ".before", ".subgroup", ".depth", ".bin", ".truth", ".predicted",
+    ".period", ".before", ".subgroup", ".depth", ".error", ".to", ".moved", ".bin", ".truth", ".predicted",
     # values
     ".estimate", ".overall", ".rest", ".one", ".raw", ".mean", ".difference", ".change", ".probability",
     ".estimate_other", ".estimate_before", ".crude", ".adjusted", ".violation", ".smallest", ".mean_score",
     ".event_rate", ".lift", ".percent_tested", ".percent_found", ".missing_if_positive", ".missing_if_negative",
-    ".epsilon", ".compared_with",
+    ".epsilon", ".compared_with", ".becomes", ".lowest", ".highest",
     # how sure they are
     ".lower", ".upper", ".std_error", ".method", ".replicates_lost", ".error_bound", ".expected",
     ".expected_lower", ".expected_upper", ".hypothesis", ".p_value", ".p_adjusted", ".p_homogeneity", ".p_worst",
