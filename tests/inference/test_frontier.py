@@ -59,7 +59,7 @@ def test_width_of_two_models_equals_that_of_paired_rows() -> None:
         1, named=True
     )
     paired = (data["m1"] == data["y"]).cast(int) - (data["m0"] == data["y"]).cast(int)
-    error = paired.std() / math.sqrt(len(paired))
+    error = float(np.std(paired.to_numpy())) / math.sqrt(len(paired))
     # of one change alone, the limits are those of the normal distribution
     width = row[".performance_change_upper"] - row[".performance_change_lower"]
     assert width == pytest.approx(2 * 1.96 * error, rel=0.05)

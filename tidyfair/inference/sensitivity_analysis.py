@@ -59,7 +59,7 @@ _FILLS = (
 """What a missing truth may have been."""
 _RANGES = ("difference", "ratio")
 _SCENARIO, _ROWS = "\0scenario", "\0rows"
-_MOST_GROUPS = 50
+_MOST_GROUPS = 30
 _MOST_SCENARIOS, _FEWEST_STEPS, _MOST_STEPS = 40_000, 4, 32
 _MOST_IN_ORDER = 3
 """The most kinds of moves of which all orders are tried."""
