@@ -48,6 +48,8 @@ def compared(
     """
     import numpy as np
 
+    if any(np.isnan(family.widest).any() for family in families):
+        return None
     if isinstance(aggregate, Extreme):
         return _extreme(families, aggregate, level)
     is_finite = all(np.isfinite(family.value).all() for family in families)

@@ -251,11 +251,13 @@ class Smooth(Quantities):
         import numpy as np
 
         factor = student_limits(z, self.freedom)
-        inside = self.scale.holds(self.centre)
+        inside = self.scale.holds(self.centre) & (np.isfinite(self.spread) | np.isnan(self.error))
         middle, half = self.scale.transform(self.centre), factor * self.spread
         with np.errstate(invalid="ignore"):
             lower = np.where(inside, self.scale.inverse(middle - half), self.centre - factor * self.error)
             upper = np.where(inside, self.scale.inverse(middle + half), self.centre + factor * self.error)
+        if (self.value >= self.scale.low).all() and (self.value <= self.scale.high).all():
+            lower, upper = np.maximum(lower, self.scale.low), np.minimum(upper, self.scale.high)
         return np.minimum(lower, self.value), np.maximum(upper, self.value)
 
 

@@ -158,6 +158,7 @@ def numeric_metric(
     range: tuple[float, float] = (0, math.inf),  # noqa: A002 - the field's word
     undefined: str = Status.ZERO_DENOMINATOR,
     in_order_unless: str | None = None,
+    squared_correlation: bool = False,
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a formula into a metric of predicted numbers.
 
@@ -171,8 +172,13 @@ def numeric_metric(
         range: Smallest and largest possible value.
         undefined: The reason, shown as the status, where it has no value.
         in_order_unless: The option without which the order of rows matters.
+        squared_correlation: True if it is the square of a correlation, whose interval is that of the correlation.
     """
-    settings: dict[str, Any] = {"undefined": undefined, "in_order_unless": in_order_unless}
+    settings: dict[str, Any] = {
+        "undefined": undefined,
+        "in_order_unless": in_order_unless,
+        "squared_correlation": squared_correlation,
+    }
 
     def define(function: Callable[..., Any]) -> Metric:
         return defined(function, "numeric", direction, range, settings)
