@@ -7,8 +7,10 @@ listed here with their modules, which are read when a name is first asked for.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tidyfair.inference.certificates import *
     from tidyfair.inference.cross_validation import *
     from tidyfair.inference.drift import *
+    from tidyfair.inference.frontier import *
     from tidyfair.inference.gates import *
     from tidyfair.inference.model_comparison import *
     from tidyfair.inference.monitoring import *
@@ -16,14 +18,17 @@ if TYPE_CHECKING:
     from tidyfair.inference.permutation_test import *
     from tidyfair.inference.posterior import *
     from tidyfair.inference.sample_size import *
+    from tidyfair.inference.sensitivity_analysis import *
     from tidyfair.inference.small_groups import *
     from tidyfair.inference.subgroups import *
 
     __all__: list[str]
 
 _NAMES = {
+    "certificates": "certify_subgroups SubgroupCertificate",
     "cross_validation": "compare_resamples resamples summarize",
     "drift": "compare_periods PeriodTest",
+    "frontier": "model_frontier ModelFrontier",
     "gates": "assert_fair check four_fifths Gate UnfairError",
     "model_comparison": "compare_models ModelComparison",
     "monitoring": "monitor Monitor",
@@ -31,6 +36,7 @@ _NAMES = {
     "permutation_test": "disparity_test DisparityTest",
     "posterior": "probability ProbabilityOf",
     "sample_size": "rows_needed smallest_difference",
+    "sensitivity_analysis": "verdict_sensitivity VerdictSensitivity",
     "small_groups": "lump_rare missing_truth shrunken_rates",
     "subgroups": "linear_subgroup LinearSubgroup subgroup_search SubgroupSearch",
 }

@@ -1,4 +1,4 @@
-"""Gates: verdicts on whether a disparity is within a limit, beyond it, or too uncertain to say."""
+"""Gates: tests of whether a disparity is within a limit (equivalence), beyond it (excess), or too uncertain to say."""
 
 from __future__ import annotations
 
@@ -51,7 +51,11 @@ class UnfairError(TidyfairError, AssertionError):
 
 @dataclass(frozen=True, repr=False)
 class Gate(CalledOnData):
-    """Metrics with a limit, as a callable on dataframes that gives verdicts; made by `check`."""
+    """Metrics with a limit, as a callable on dataframes that gives verdicts; made by `check`.
+
+    `pass` is the result of a test of equivalence, `fail` that of a test of excess; where neither rejects there is not
+    enough evidence.
+    """
 
     subject: ClassVar[str] = "A gate"
     refused: ClassVar[Mapping[str, str]] = _REFUSED
@@ -115,17 +119,27 @@ class Gate(CalledOnData):
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The results with their verdicts."""
-        run, metrics = self.metrics.run, self.metrics.metrics
-        run.check_occurs(tally, options)
+        self.metrics.run.check_occurs(tally, options)
+        results, judged = self._with_limits(tally, options)
+        failed = self._failed(tally, results, judged, options)
+        return results.with_columns(_verdict(pl.lit(failed), _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
+
+    def one_by_one(self, tally: Tally, options: Options) -> pl.DataFrame:
+        """The verdict on each result as if it were the only one, without Holm's adjustment of failures."""
+        results, judged = self._with_limits(tally, options)
+        may_fail = pl.Series([not _may_be_distance(metric) for metric in judged], dtype=pl.Boolean)
+        failed = (_fails() & may_fail) | _is_infinite()
+        return results.with_columns(_verdict(failed, _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
+
+    def _with_limits(self, tally: Tally, options: Options) -> tuple[pl.DataFrame, list[Metric | GroupwiseMetric]]:
+        """The results with their limits and the ends of what is acceptable, and the metric of each."""
         results, index = self._at(tally, 1 - self.confidence, options)
-        judged = [metrics[metric] for metric in index]
+        judged = [self.metrics.metrics[metric] for metric in index]
         limits = [self.limits[metric] for metric in index]
         results = results.with_columns(pl.Series(".limit", [limit for _, limit in limits], dtype=pl.Float64))
         below = pl.Series([side == "below" for side, _ in limits], dtype=pl.Boolean)
         signed = pl.Series([metric.direction in {"zero", "one"} for metric in judged], dtype=pl.Boolean)
-        results = _with_ends(results, below, signed)
-        failed = self._failed(tally, results, judged, options)
-        return results.with_columns(_verdict(pl.lit(failed), _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
+        return _with_ends(results, below, signed), judged
 
     def _failed(
         self, tally: Tally, results: pl.DataFrame, judged: Sequence[Metric | GroupwiseMetric], options: Options
@@ -213,11 +227,12 @@ def check(
 ) -> Any:
     """Check whether disparities are `below` (or ratios `above`) a limit: pass, fail, or not enough evidence.
 
-    A disparity passes when its one-sided upper confidence bound is below the limit, and fails when the lower one is
-    above it. Of several results, all metrics and all outer groups of the call together, failures are judged after
-    Holm (1979), so that one fold of many may not fail that would alone; passes are judged one by one. With an aggregate
-    of one's own it fails only if `new_aggregate` says what equal groups have. A group that was left out makes a pass
-    impossible, and an infinite disparity fails.
+    A pass is a test of equivalence: the one-sided upper confidence bound of the disparity is below the limit. A failure
+    is a test of excess: the lower bound is above it. `rows_needed` says how many rows either takes. Of several results,
+    all metrics and all outer groups of the call together, failures are judged after Holm (1979), so that one fold of
+    many may not fail that would alone; passes are judged one by one. With an aggregate of one's own it fails only if
+    `new_aggregate` says what equal groups have. A group that was left out makes a pass impossible, and an infinite
+    disparity fails.
 
     Signed comparisons of metrics are judged without their sign, and what should be near 0 or 1 has a limit on both
     sides of it. A stored result does not say which direction is good, so `below` then holds for both signs, and `above`

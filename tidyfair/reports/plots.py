@@ -325,6 +325,18 @@ def _subgroups(plot: PlotInput) -> Picture:
     return dots(table, f"{named(table['panel'])} of subgroups", notes)
 
 
+def _sensitivity(plot: PlotInput) -> Picture:
+    """The shares of errors that turn the verdict of a gate."""
+    frame = plot.frame.filter(pl.col(".group").is_not_null())
+    table = frame.select(
+        pl.col(".error").alias("panel"),
+        pl.format("{}: {} ({})", _label(plot), ".group", ".n").alias("what"),
+        pl.col(".share").alias("estimate"),
+        pl.when(pl.col(".share").is_null()).then(pl.lit("does not turn it")).otherwise(pl.lit("")).alias("why"),
+    )
+    return dots(table, "smallest share of errors that turns the verdict", [(True, "in brackets: rows")], shares=True)
+
+
 def _probabilities(plot: PlotInput) -> Picture:
     """Posterior probabilities that disparities keep their limits."""
     probability = pl.col(".probability").alias("estimate")
@@ -386,6 +398,7 @@ _PICTURES: tuple[tuple[set[str], Callable[[PlotInput], Picture]], ...] = (
     ({".percent_tested", ".lift"}, _lift),
     ({".mean_score", ".event_rate"}, _calibration),
     ({".subgroup", ".difference"}, _subgroups),
+    ({".error", ".group", ".becomes", ".share"}, _sensitivity),
     ({".one", ".other", ".change"}, _models),
     ({".group", ".other", ".crude", ".adjusted"}, _strata),
     ({".group", ".other", ".difference"}, _pairs),

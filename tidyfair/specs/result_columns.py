@@ -18,18 +18,19 @@ __all__: list[str] = []
 RESERVED = frozenset({
     # the subject of a row
     ".metric", ".by", ".group", ".other", ".level", ".estimator", ".threshold", ".top_k", ".top_fraction",
-    ".period", ".before", ".look", ".subgroup", ".depth", ".bin", ".truth", ".predicted",
+    ".period", ".before", ".look", ".subgroup", ".depth", ".error", ".to", ".moved", ".bin", ".truth", ".predicted",
     # values
     ".estimate", ".overall", ".rest", ".one", ".raw", ".mean", ".difference", ".change", ".probability",
     ".estimate_other", ".estimate_before", ".crude", ".adjusted", ".violation", ".smallest", ".mean_score",
     ".event_rate", ".lift", ".percent_tested", ".percent_found", ".missing_if_positive", ".missing_if_negative",
+    ".epsilon", ".compared_with", ".becomes", ".lowest", ".highest",
     # how sure they are
     ".lower", ".upper", ".std_error", ".method", ".replicates_lost", ".error_bound", ".e_value", ".expected",
     ".expected_lower", ".expected_upper", ".hypothesis", ".p_value", ".p_adjusted", ".p_homogeneity", ".p_worst",
     ".adjustment", ".power", ".confidence", ".limit", ".verdict",
     # how many rows they are of
     ".n", ".n_other", ".n_events", ".denominator", ".effective_n", ".rows", ".groups", ".strata", ".share",
-    ".weight",
+    ".weight", ".searched", ".not_searched", ".min_n",
     # what explains them
     ".status", ".pattern", ".worst", ".group_min", ".group_max", ".base_metric", ".metrics_left_out",
     ".groups_left_out",
