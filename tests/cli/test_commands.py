@@ -532,7 +532,7 @@ def test_fail_if_of_a_plain_metric_suggests_a_comparison(kind: Any, monkeypatch:
         assert offered
         (compared,) = gate_of([offered[1]], 0.95, ["race"], ["race"]).metrics
         assert isinstance(compared, tf.GroupwiseMetric)
-        assert {item.definition for item in compared.metrics} == {metric.definition}
+        assert {item.of_kind(kind).definition for item in compared.metrics} == {metric.definition}
 
 
 def test_fail_if_of_group_minimum_and_maximum(capsys: pytest.CaptureFixture[str]) -> None:

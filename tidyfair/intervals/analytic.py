@@ -53,15 +53,13 @@ def compared(
     if isinstance(aggregate, Extreme):
         return _extreme(families, aggregate, level)
     is_finite = all(np.isfinite(family.value).all() for family in families)
-    if not isinstance(aggregate, Contrast) or not is_finite:
+    pairs = [_pairs(len(family), reference) for family, reference in zip(families, references, strict=True)]
+    have_pairs = all(len(one) for one, _ in pairs)
+    if not isinstance(aggregate, Contrast) or not is_finite or not have_pairs:
         return None
     many = max(map(len, families), default=0) > _MANY_GROUPS
     if many and all(reference is None for reference in references):
         return _bands(families, aggregate, level)
-    pairs = [_pairs(len(family), reference) for family, reference in zip(families, references, strict=True)]
-    have_pairs = all(len(one) for one, _ in pairs)
-    if not have_pairs:
-        return None
     if len(families) == 1 and len(pairs[0][0]) == 1:
         return _pair(families[0], pairs[0], aggregate, z_value(level))
     return _range(families, references, pairs, aggregate, level, times, random)

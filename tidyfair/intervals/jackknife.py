@@ -172,7 +172,7 @@ def _of_units(
     return Deviations(centre, error, spread, freedom, {})
 
 
-def _variance(segments: Segments, change: Floats, present: Floats, count: Floats) -> Floats:
+def _variance(segments: Segments, change: Array, present: Array, count: Array) -> Floats:
     """The variance of a sum of influences."""
     import numpy as np
 
@@ -274,7 +274,7 @@ def _pair_weights(evaluator: Evaluator, formula: Formula, index: GroupIndex) -> 
     code = index.of_cell * shape[1] + position[pair_code]
 
     def summed(measure: Array) -> Floats:
-        return np.bincount(code, measure.astype(float), shape[0] * shape[1]).reshape(shape)
+        return np.bincount(code, measure.astype(np.float64), shape[0] * shape[1]).reshape(shape).astype(np.float64)
 
     return pairs, summed(cells.measure("w")), summed(cells.measure("w2"))
 
@@ -346,11 +346,16 @@ def _of_label_rows(
     for start in range(0, shape[0], step):
         own = slice(start, start + step)
         parts.append(_of_counts(weight[own], square[own], pairs, table, formula, estimator, scale))
-    arrays = [[getattr(part, name) for part in parts] for name in ("centre", "error", "spread", "freedom")]
     counts: dict[str, Floats] = {}
-    if not evaluator.cells.weighted and formula.reads == {"truth", "estimate"}:
+    if not evaluator.cells.weighted and formula.reads == frozenset({"truth", "estimate"}):
         counts = {name: weight @ pairs.counts[name] for name in CELLS}
-    return Deviations(*(np.concatenate(columns) for columns in arrays), counts)
+    return Deviations(
+        np.concatenate([part.centre for part in parts]),
+        np.concatenate([part.error for part in parts]),
+        np.concatenate([part.spread for part in parts]),
+        np.concatenate([part.freedom for part in parts]),
+        counts,
+    )
 
 
 def _of_counts(

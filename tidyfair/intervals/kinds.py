@@ -72,6 +72,8 @@ def _smooth(spec: MetricSpec, formula: Formula, rows: pl.DataFrame) -> Smooth:
 
 def _shares(share: Share, counts: dict[str, Floats]) -> Shares:
     """A share from the counts of labels."""
-    hits = sum(counts[cell] for cell in sorted(share.holds))
-    rows = sum(counts[cell] for cell in sorted(share.among))
+    import numpy as np
+
+    hits = np.sum([counts[cell] for cell in sorted(share.holds)], axis=0)
+    rows = np.sum([counts[cell] for cell in sorted(share.among)], axis=0)
     return Shares.of_counts(hits, rows)

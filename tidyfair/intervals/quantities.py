@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tidyfair.intervals.scales import Scale
     from tidyfair.intervals.shares import Share
     from tidyfair.specs.formulas import Formula
-    from tidyfair.specs.segments import Floats
+    from tidyfair.specs.segments import Array, Floats
 
 __all__: list[str] = []
 
@@ -102,7 +102,7 @@ class Quantities(ABC):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log(value), (np.log(lower), np.log(np.maximum(upper, value)))
 
-    def deviates(self, times: int, random: np.random.Generator, *, logarithm: bool) -> tuple[Floats, Floats]:
+    def deviates(self, times: int, random: np.random.Generator, *, logarithm: bool) -> tuple[Array, Array]:
         """Deviations of estimates from the truth by chance, `times` over, and their estimated variances.
 
         The truth is taken to be the estimate, shrunk a little to the middle. Groups are rows of single-precision
@@ -169,7 +169,7 @@ class Shares(Quantities):
         with np.errstate(divide="ignore"):
             return np.log(value), (np.log(lower), np.log(np.maximum(upper, value)))
 
-    def deviates(self, times: int, random: np.random.Generator, *, logarithm: bool) -> tuple[Floats, Floats]:
+    def deviates(self, times: int, random: np.random.Generator, *, logarithm: bool) -> tuple[Array, Array]:
         """Deviations of estimated shares from the true ones by chance, and their estimated variances."""
         import numpy as np
 
@@ -261,8 +261,9 @@ class Smooth(Quantities):
 
         factor = student_limits(z, self.freedom)
         inside = self.scale.holds(self.centre) & (np.isfinite(self.spread) | np.isnan(self.error))
-        middle, half = self.scale.transform(self.centre), factor * self.spread
+        middle = self.scale.transform(self.centre)
         with np.errstate(invalid="ignore"):
+            half = factor * self.spread
             lower = np.where(inside, self.scale.inverse(middle - half), self.centre - factor * self.error)
             upper = np.where(inside, self.scale.inverse(middle + half), self.centre + factor * self.error)
         if (self.value >= self.scale.low).all() and (self.value <= self.scale.high).all():

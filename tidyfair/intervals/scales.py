@@ -34,8 +34,8 @@ class Scale:
         import numpy as np
 
         with np.errstate(divide="ignore", invalid="ignore"):
-            above = np.log(values - self.low) if math.isfinite(self.low) else 0.0
-            below = np.log(self.high - values) if math.isfinite(self.high) else 0.0
+            above = np.log(values - self.low) if math.isfinite(self.low) else np.zeros_like(values)
+            below = np.log(self.high - values) if math.isfinite(self.high) else np.zeros_like(values)
         return values if self._is_identity else above - below
 
     def slope(self, values: Floats) -> Floats:

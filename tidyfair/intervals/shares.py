@@ -26,7 +26,7 @@ _PROBES = ((3, 5, 2, 7, 1, 4, 6, 2, 3), (1, 8, 9, 2, 5, 3, 2, 7, 4))
 _COMPLETE = ("tp", "fn", "fp", "tn")
 _SPLITS = ((("tp", "fn"), ("fp", "tn")), (("tp", "fp"), ("fn", "tn")))
 """Rows by their true label, and by their predicted label."""
-_TABLES = ((5, 3, 2, 7), (1, 8, 4, 2), (6, 2, 9, 3), (2, 2, 5, 8))
+_TABLES = ((5.0, 3.0, 2.0, 7.0), (1.0, 8.0, 4.0, 2.0), (6.0, 2.0, 9.0, 3.0), (2.0, 2.0, 5.0, 8.0))
 _SHARES = (0.125, 0.5, 0.875)
 _TABLES_OF_A_SHARE = 3
 _CLOSE = 1e-9
@@ -107,7 +107,7 @@ def sum_of_shares_of(formula: Formula) -> SumOfShares | None:
         if not all(map(math.isfinite, (constant, with_one, with_other))):
             continue
         candidate = SumOfShares(constant, ((with_one - constant, one), (with_other - constant, other)))
-        tables = [dict(zip(_COMPLETE, table, strict=True)) for table in _TABLES]
+        tables: list[dict[str, float]] = [dict(zip(_COMPLETE, table, strict=True)) for table in _TABLES]
         expected = [_summed(candidate, table) for table in tables]
         values = on_counts(formula, tables).tolist()
         if all(math.isclose(value, sum_, abs_tol=_CLOSE) for value, sum_ in zip(values, expected, strict=True)):
@@ -142,7 +142,9 @@ def at_share(formula: Formula, share: Share, values: Floats) -> Floats:
 def _is_of_complete_counts(formula: Formula) -> bool:
     """Check whether a formula reads nothing but counts of rows with truth and estimate."""
     of_counts = formula.kind == "class" and formula.input == "sums" and formula.given is None
-    return of_counts and not formula.beyond and not formula.all_terms and formula.reads == {"truth", "estimate"}
+    return (
+        of_counts and not formula.beyond and not formula.all_terms and formula.reads == frozenset({"truth", "estimate"})
+    )
 
 
 def _rises_with(formula: Formula, share: Share) -> bool:
@@ -154,11 +156,14 @@ def _rises_with(formula: Formula, share: Share) -> bool:
     for hits in _SHARES:
         for _ in range(_TABLES_OF_A_SHARE):
             # the same share in other cells, of more rows, and with other rows beside it
-            table = {name: float(random.uniform(1, 9)) for name in _COMPLETE}
+            table: dict[str, float] = dict.fromkeys(_COMPLETE, 0.0)
+            for name in _COMPLETE:
+                table[name] = float(random.uniform(1, 9))
             rows = float(random.uniform(5, 50))
             for cells, part in ((share.holds, hits), (share.misses, 1 - hits)):
                 factor = part * rows / sum(table[name] for name in cells)
-                table |= {name: table[name] * factor for name in sorted(cells)}
+                for name in cells:
+                    table[name] *= factor
             tables.append(table)
     values = on_counts(formula, tables).reshape(len(_SHARES), _TABLES_OF_A_SHARE)
     is_of_share = np.allclose(values, values[:, :1], rtol=_CLOSE, atol=_CLOSE)

@@ -38,6 +38,10 @@ class MetricSpec(Protocol):
         """Its formulas by the names of their metrics; those that are subtracted come last."""
         ...
 
+    def range_of(self, name: str) -> tuple[float, float]:
+        """The range of the values of one of its metrics."""
+        ...
+
     @property
     def subtracted(self) -> int:
         """The number of formulas whose disparity is subtracted from that of the others."""
