@@ -1,14 +1,7 @@
-"""How often intervals hold what is true, and how often tests and gates are wrong.
-
-`python tests/benchmarks/coverage.py`. Decisions are drawn from rates that are known, so that everything can be checked
-against the truth. Options: `--runs` (in each cell; what is slow takes a part of them), `--seed`, `--only` (some of the
-tables).
-"""
+"""Rates, pairs and ranges of them, tests and gates of them, and what is compared with replicates."""
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections import Counter
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -16,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
+from tables import LEVEL, Table
 
 import tidyfair as tf
 from tidyfair.intervals.analytic import Quantities, compared
@@ -26,8 +20,7 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
-LEVEL, CONFIDENCE = 0.95, 0.95
-LOW, HIGH = 0.93, 0.97
+CONFIDENCE = 0.95
 Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 RATES = (0.05, 0.2, 0.4, 0.7)
 TOTALS = (200, 1_000, 10_000)
@@ -77,44 +70,6 @@ def with_rare(rates: tuple[float, ...], total: int, rare: int) -> Setting:
     """The last group is rare, the others share what is left."""
     others = len(rates) - 1
     return Setting(rates, ((total - rare) // others,) * others + (rare,))
-
-
-class Table:
-    """A Markdown table that is printed while it grows; names of shares end in %."""
-
-    def __init__(self, title: str, about: str, columns: tuple[str, ...]) -> None:
-        self.title, self.columns, self.rows = title, columns, list[tuple[float, ...]]()
-        self.blanks = about.count("|")
-        print(f"\n## {title}\n\n| {about} | {' | '.join(columns)} |\n|{'---|' * (self.blanks + 1 + len(columns))}")
-
-    def add(self, setting: object, *values: float) -> None:
-        self.rows.append(values)
-        self._print(str(setting), values)
-
-    def close(self) -> Table:
-        for name, of in (("average", np.mean), ("smallest", np.min), ("largest", np.max)):
-            columns = zip(*self.rows, strict=True)
-            self._print(f"**{name}**" + " |" * self.blanks, [float(of(values)) for values in columns])
-        return self
-
-    def _print(self, setting: str, values: Any) -> None:
-        texts = [
-            f"{100 * value:.1f}" if name.endswith("%") else f"{value:.3f}"
-            for name, value in zip(self.columns, values, strict=True)
-        ]
-        print(f"| {setting} | {' | '.join(texts)} |", flush=True)
-
-    def summary(self) -> list[str]:
-        """A line for each column of coverages: how many cells, the average, the smallest, the largest."""
-        lines = list[str]()
-        for name, values in zip(self.columns, zip(*self.rows, strict=True), strict=True):
-            if not name.endswith("%"):
-                continue
-            below, above = (sum(each) for each in ([v < LOW for v in values], [v > HIGH for v in values]))
-            shares = " | ".join(f"{100 * each:.1f}" for each in (np.mean(values), min(values), max(values)))
-            missed = f"{below} | {above}" if "cover" in name else " |"
-            lines.append(f"| {self.title}: {name.removesuffix(', %')} | {len(values)} | {shares} | {missed} |")
-        return lines
 
 
 def covered(low: Array, high: Array, truth: float) -> float:
@@ -441,27 +396,3 @@ TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
     "studentized": studentized, "gates": gates, "spreads": spreads,
     "rare": rare_gates,
 }  # fmt: skip
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=2_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", nargs="+", choices=list(TABLES), default=list(TABLES))
-    options = parser.parse_args()
-    print(f"numpy {np.__version__}, polars {pl.__version__}, seed {options.seed}, intervals of {LEVEL:.0%}")
-    print(f"{options.runs:,} runs in each cell; half of them for areas, a tenth for what the library leaves to the")
-    print("bootstrap and for tests by rows, a quarter for tests by counts and for the bootstrap of ranges,")
-    print("which is here to compare with")
-    start, made = time.perf_counter(), list[Table]()
-    for place, (name, measure) in enumerate(TABLES.items()):
-        if name in options.only:
-            made.append(measure(options.runs, np.random.default_rng([options.seed, place])))
-    print("\n## All\n\nCells outside of 93 to 97 % are counted of coverages.\n")
-    print("| | cells | average, % | smallest | largest | below 93 % | above 97 % |\n|---|---|---|---|---|---|---|")
-    print("\n".join(line for table in made for line in table.summary()))
-    print(f"\n{time.perf_counter() - start:.0f} seconds")
-
-
-if __name__ == "__main__":
-    main()
