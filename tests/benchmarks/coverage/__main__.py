@@ -14,9 +14,9 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import groups
 import numpy as np
 import polars as pl
-import rates
 import values
 from tables import LEVEL, Table
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
     "classes": values.of_classes, "numbers": values.of_numbers, "scores": values.of_scores,
-    "single_areas": values.of_areas, **rates.TABLES,
+    "single_areas": values.of_areas, **groups.TABLES,
 }  # fmt: skip
 
 
