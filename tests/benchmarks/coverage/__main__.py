@@ -14,6 +14,7 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import gates
 import groups
 import numpy as np
 import polars as pl
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
     "classes": values.of_classes, "numbers": values.of_numbers, "scores": values.of_scores,
-    "single_areas": values.of_areas, **groups.TABLES,
+    "single_areas": values.of_areas, **groups.TABLES, **gates.TABLES,
 }  # fmt: skip
 
 

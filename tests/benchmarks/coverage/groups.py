@@ -10,14 +10,15 @@ import polars as pl
 import rivals
 from rivals import Ends
 from samples import (
-    CELLS,
     ERRORS,
     RISKS,
     Classifier,
     Setting,
     add_metrics,
+    classified,
     counted,
     even,
+    grouped,
     in_parts,
     of_runs,
     scored,
@@ -161,22 +162,12 @@ def of_classes(runs: int, random: np.random.Generator) -> Table:
     cases += [((good,) * 19 + (last,), (300,) * 20) for last in (good, worse)]
     for classifiers, sizes in cases:
         metrics = tdf.metric_set(*_comparisons((tdf.f_meas, tdf.bal_accuracy, tdf.mcc), len(sizes)))
-        truths = true_values(metrics, _classified(classifiers, sizes), "truth", "estimate")
-        data = pl.concat(
-            classifier.counted(rows, runs, random).with_columns(group=pl.lit(group))
-            for group, (classifier, rows) in enumerate(zip(classifiers, sizes, strict=True))
-        )
+        truths = true_values(metrics, classified(classifiers, sizes), "truth", "estimate")
+        pairs_of = zip(classifiers, sizes, strict=True)
+        data = grouped([classifier.counted(rows, runs, random) for classifier, rows in pairs_of])
         result = of_runs(metrics, data, "truth", "estimate", frequency_weights="rows")
         add_metrics(table, f"{_named(classifiers)} | {counted(sizes)}", result, truths, runs)
     return table.close()
-
-
-def _classified(classifiers: tuple[Classifier, ...], sizes: tuple[int, ...]) -> pl.DataFrame:
-    """The cells of groups with the shares that they have in truth."""
-    return pl.concat(
-        CELLS.with_columns(share=rows * pl.Series(classifier.shares), group=pl.lit(group))
-        for group, (classifier, rows) in enumerate(zip(classifiers, sizes, strict=True))
-    )
 
 
 def _named(values: tuple[Any, ...]) -> str:
@@ -292,9 +283,7 @@ def of_areas(runs: int, random: np.random.Generator) -> Table:
 def _scored_groups(
     areas: tuple[float, ...], events: int, others: int, random: np.random.Generator, runs: int
 ) -> pl.DataFrame:
-    return pl.concat(
-        scored(area, events, others, random, runs).with_columns(group=pl.lit(group)) for group, area in enumerate(areas)
-    )
+    return grouped([scored(area, events, others, random, runs) for area in areas])
 
 
 def spreads(runs: int, random: np.random.Generator) -> Table:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
+import scipy.special
 import scipy.stats
 from tables import LEVEL, Limits, Table
 
@@ -94,7 +95,7 @@ def counted(values: tuple[float, ...]) -> str:
     """Values as text, equal ones by their number; of many different ones the ends."""
     counts = Counter(values).items()
     if len(counts) > _MANY:
-        return f"{len(values)} of {min(values):,.3g} to {max(values):,.3g}"
+        return f"{len(values)} of {min(values):,.4g} to {max(values):,.4g}"
     return ", ".join(f"{value:,g}" if count == 1 else f"{count} of {value:,g}" for value, count in counts)
 
 
@@ -199,3 +200,74 @@ def scored(area: float, events: int, others: int, random: np.random.Generator, r
     else:
         score = random.standard_normal(len(event)) + event * NormalDist().inv_cdf(area) * 2**0.5
     return with_runs(pl.DataFrame({"truth": event, "score": score}), runs)
+
+
+def grouped(parts: list[pl.DataFrame]) -> pl.DataFrame:
+    """Samples of several groups in one frame, with the number of each group."""
+    return pl.concat(part.with_columns(group=pl.lit(group)) for group, part in enumerate(parts))
+
+
+def classified(classifiers: tuple[Classifier, ...], sizes: tuple[int, ...]) -> pl.DataFrame:
+    """The cells of groups with the shares that they have in truth."""
+    pairs = zip(classifiers, sizes, strict=True)
+    return grouped([CELLS.with_columns(share=rows * pl.Series(classifier.shares)) for classifier, rows in pairs])
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Clusters that share their luck: their rates have a Beta distribution with this intraclass correlation."""
+
+    count: int
+    rows: int
+    """The rows of each group in each cluster."""
+    correlation: float
+
+    def __str__(self) -> str:
+        return f"{self.count} of {self.rows} | {self.correlation:g}"
+
+    def luck(self, runs: int, random: np.random.Generator) -> Array:
+        """A normal number for each cluster, which all of its groups share."""
+        return random.standard_normal((runs, self.count))
+
+    def rates(self, rate: float, luck: Array) -> Array:
+        """The rates of clusters, which are this one on average."""
+        total = (1 - self.correlation) / self.correlation
+        return scipy.special.betaincinv(rate * total, (1 - rate) * total, scipy.special.ndtr(luck))
+
+    def labelled(self, counts: Array, cells: pl.DataFrame) -> pl.DataFrame:
+        """Counts by run, cluster and cell; the runs have the same clusters."""
+        runs = len(counts)
+        cluster = np.repeat(np.arange(self.count), len(cells))
+        rows = pl.concat([cells] * self.count).with_columns(cluster=cluster)
+        return with_runs(pl.concat([rows] * runs), runs).with_columns(rows=counts.ravel())
+
+    def decisions(self, rates: tuple[float, ...], runs: int, random: np.random.Generator) -> pl.DataFrame:
+        """How many of each group are hired in each cluster."""
+        luck, parts = self.luck(runs, random), list[pl.DataFrame]()
+        for rate in rates:
+            hits = random.binomial(self.rows, self.rates(rate, luck))
+            counts = np.stack([hits, self.rows - hits], axis=-1)
+            parts.append(self.labelled(counts, pl.DataFrame({"hired": [1, 0]})))
+        return grouped(parts)
+
+    def classified(self, classifiers: tuple[Classifier, ...], runs: int, random: np.random.Generator) -> pl.DataFrame:
+        """How many of each group fall into each cell in each cluster, some of which are easier than others."""
+        luck, parts = self.luck(runs, random), list[pl.DataFrame]()
+        for classifier in classifiers:
+            events = random.binomial(self.rows, classifier.base, luck.shape)
+            hits = random.binomial(events, self.rates(classifier.sens, luck))
+            rest = random.binomial(self.rows - events, self.rates(classifier.spec, luck))
+            counts = np.stack([hits, events - hits, self.rows - events - rest, rest], axis=-1)
+            parts.append(self.labelled(counts, CELLS))
+        return grouped(parts)
+
+    def errors(self, scales: tuple[float, ...], runs: int, random: np.random.Generator) -> pl.DataFrame:
+        """Normal errors of groups with these standard deviations, a part of which all rows of a cluster share."""
+        luck, parts = self.luck(runs, random), list[pl.DataFrame]()
+        for scale in scales:
+            own = random.standard_normal((*luck.shape, self.rows))
+            error = self.correlation**0.5 * luck[:, :, None] + (1 - self.correlation) ** 0.5 * own
+            cluster = np.tile(np.repeat(np.arange(self.count), self.rows), runs)
+            rows = pl.DataFrame({"truth": (scale * error).ravel(), "estimate": 0.0, "cluster": cluster})
+            parts.append(with_runs(rows, runs))
+        return grouped(parts)
