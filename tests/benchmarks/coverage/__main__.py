@@ -14,8 +14,10 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import dependence
 import gates
 import groups
+import models
 import numpy as np
 import polars as pl
 import values
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
     "classes": values.of_classes, "numbers": values.of_numbers, "scores": values.of_scores,
-    "single_areas": values.of_areas, **groups.TABLES, **gates.TABLES,
+    "single_areas": values.of_areas, **groups.TABLES, **gates.TABLES, **dependence.TABLES, **models.TABLES,
 }  # fmt: skip
 
 

@@ -224,26 +224,43 @@ def of_fair_metrics(runs: int, random: np.random.Generator) -> Table:
     return table.close()
 
 
+_NEAR: dict[str, dict[str, float]] = {"difference": {"below": 0.05}, "ratio": {"above": 0.8}}
+_EQUAL: dict[str, dict[str, float]] = {"difference": {"below": 0.0}, "ratio": {"above": 1.0}}
+"""Limits of equal groups: some tolerance, and none."""
+
+
 def with_small_group(runs: int, random: np.random.Generator) -> Table:
-    """Equal groups, one of them so small that it may be all right by luck."""
-    columns = ("0.05 fails, %", "0 fails, %", "all right, %", "0.05 fails if all right, %", "0 fails if all right, %")
-    table = Table("Gates of equal groups, one of them small", "metric | sens and spec | rows", columns)
-    metrics = (tdf.accuracy, tdf.sens, tdf.f_meas, tdf.bal_accuracy, tdf.mcc)
-    gaps = tdf.metric_set(
-        *(tdf.new_groupwise_metric(metric, metric.name, tdf.difference())("group") for metric in metrics)
-    )
+    """Equal groups, one of them so small that it may be all right by luck, which makes ratios of shares infinite."""
+    columns = ("fails, %", "fails at equality, %", "all right, %", "fails if all right, %")
+    note = "The limits are 0.05 of differences and 0.8 of ratios, and those of equality."
+    table = Table("Gates of equal groups, one of them small", "comparison | sens and spec | rows", columns, note)
+    differences = (
+        tdf.accuracy, tdf.sens, tdf.f_meas, tdf.bal_accuracy, tdf.mcc, tdf.positive_likelihood_ratio,
+        tdf.diagnostic_odds_ratio,
+    )  # fmt: skip
+    ratios = (tdf.accuracy, tdf.f_meas, tdf.false_positive_rate, tdf.error_rate, tdf.positive_likelihood_ratio)
+    compared = [(metric, tdf.difference()) for metric in differences] + [(metric, tdf.ratio()) for metric in ratios]
+    gaps = {
+        f"{aggregate.kind} of {metric.name}": (
+            aggregate.kind, tdf.new_groupwise_metric(metric, f"{aggregate.kind} of {metric.name}", aggregate)("group"),
+        )
+        for metric, aggregate in compared
+    }  # fmt: skip
+    together = tdf.metric_set(*(gap for _, gap in gaps.values()))
     for right, small in itertools.product((0.8, 0.9, 0.97), (4, 8, 20)):
         classifier, sizes = Classifier(0.5, right, right), (small, 400, 400)
         data = grouped([classifier.counted(rows, runs, random) for rows in sizes])
         wrong = pl.col("rows").filter((pl.col("group") == 0) & (pl.col("truth") != pl.col("estimate"))).sum()
         lucky = data.group_by("run").agg(wrong.alias("wrong")).sort("run")["wrong"] == 0
-        result = _judged(gaps, data, "truth", "estimate", **_COUNTS)
-        for metric in metrics:
-            of_metric = result.filter(pl.col(".metric") == metric.name).sort("run")
-            shares = [verdicts(of_metric, below=limit)[1] for limit in (0.05, 0.0)]
-            perfect = of_metric.filter(lucky)
-            of_perfect = [verdicts(perfect, below=limit)[1] if len(perfect) else np.nan for limit in (0.05, 0.0)]
-            table.add(f"{metric.name} | {right:g} | {counted(sizes)}", *shares, float(lucky.mean()), *of_perfect)
+        result = _judged(together, data, "truth", "estimate", **_COUNTS)
+        for name, (kind, _) in gaps.items():
+            of_gap = result.filter(pl.col(".metric") == name).sort("run")
+            of_lucky = of_gap.filter(lucky)
+            _, failed = verdicts(of_gap, **_NEAR[kind])
+            _, failed_at_equality = verdicts(of_gap, **_EQUAL[kind])
+            failed_by_luck = verdicts(of_lucky, **_NEAR[kind])[1] if len(of_lucky) else np.nan
+            shares = failed, failed_at_equality, float(lucky.mean()), failed_by_luck
+            table.add(f"{name} | {right:g} | {counted(sizes)}", *shares)
     return table.close()
 
 

@@ -85,6 +85,21 @@ def welch(values: Array, others: Array, level: float = LEVEL) -> Ends:
     return difference - half, difference + half
 
 
+def student(values: Array, level: float = LEVEL) -> Ends:
+    """Limits of means (Student, 1908); the last axis are the values."""
+    count = values.shape[-1]
+    half = scipy.special.stdtrit(count - 1, (1 + level) / 2) * values.std(axis=-1, ddof=1) / np.sqrt(count)
+    mean = values.mean(axis=-1)
+    return mean - half, mean + half
+
+
+def bonett_price(gained: Array, lost: Array, rows: Array, level: float = LEVEL) -> Ends:
+    """Limits of changes of a rate of the same rows (Bonett and Price, 2012)."""
+    first, second = (gained + 1) / (rows + 2), (lost + 1) / (rows + 2)
+    half = normal(level) * np.sqrt((first + second - (first - second) ** 2) / (rows + 2))
+    return np.maximum(first - second - half, -1), np.minimum(first - second + half, 1)
+
+
 def largest_of_pairs(hits: Array, rows: Array, pairs: Ends, level: float = LEVEL) -> Ends:
     """Limits of the largest difference of any of some pairs, each of which has its limits after Bonferroni."""
     one, other = pairs

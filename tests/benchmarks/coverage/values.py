@@ -13,7 +13,10 @@ import tidyfair as tdf
 if TYPE_CHECKING:
     import numpy as np
 
-_OF_CLASSES = (tdf.f_meas, tdf.bal_accuracy, tdf.mcc, tdf.kap, tdf.j_index, tdf.precision, tdf.sens)
+_OF_CLASSES = (
+    tdf.f_meas, tdf.bal_accuracy, tdf.mcc, tdf.kap, tdf.j_index, tdf.precision, tdf.sens,
+    tdf.positive_likelihood_ratio, tdf.diagnostic_odds_ratio,
+)  # fmt: skip
 _OF_NUMBERS = (tdf.rmse, tdf.mae, tdf.rsq, tdf.ccc)
 _OF_SCORES = (tdf.brier_class, tdf.mn_log_loss, tdf.calibration_in_the_large, tdf.calibration_ratio)
 
