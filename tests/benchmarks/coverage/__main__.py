@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dependence
+import equality
 import gates
 import groups
 import models
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
-    "classes": values.of_classes, "numbers": values.of_numbers, "scores": values.of_scores,
-    "single_areas": values.of_areas, **groups.TABLES, **gates.TABLES, **dependence.TABLES, **models.TABLES,
+    **values.TABLES, **groups.TABLES, **gates.TABLES, **dependence.TABLES, **models.TABLES, **equality.TABLES,
 }  # fmt: skip
+_BY_SUBJECT = "| table | subject | column | average, % | smallest | largest | worst | no interval, % |"
 
 
 def main() -> None:
@@ -62,8 +63,11 @@ def _summary(tables: list[Table], seconds: list[float]) -> list[str]:
     lines = ["\n## In one line\n"]
     lines += [f"- {table.in_one_line()} ({took:.0f} s)" for table, took in zip(tables, seconds, strict=True)]
     if by_subject := [line for table in tables for line in table.by_subject()]:
-        lines += ["\n## By subject\n", "| table | subject | column | average, % | smallest | where |"]
-        lines += ["|---|---|---|---|---|---|", *by_subject]
+        lines += [
+            "\n## By subject\n",
+            "| table | subject | column | average, % | smallest | largest | worst | no interval, % |",
+        ]
+        lines += [f"|{'---|' * 8}", *by_subject]
     lines += ["\n## All\n", "Cells outside of 93 to 97 % are counted of coverages.\n"]
     lines += [
         "| | cells | average, % | smallest | largest | below 93 % | above 97 % |",

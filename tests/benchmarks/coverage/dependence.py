@@ -140,33 +140,47 @@ def weights(runs: int, random: np.random.Generator) -> Table:
     return table.close()
 
 
+def _others(base: Array, kind: str) -> Array:
+    """The rates of the second group in each stratum, beside those of the first."""
+    signs = np.where(np.arange(len(base)) % 2, 1, -1)
+    return {
+        "none": base,
+        "0.1": base + 0.1,
+        "odds of 1.6": scipy.special.expit(scipy.special.logit(base) + np.log(1.6)),
+        "0.15 and -0.15 in turn": base + 0.15 * signs,
+    }[kind]
+
+
 def strata(runs: int, random: np.random.Generator) -> Table:
-    """The adjusted difference of `stratified`, its test where there is none, and its test of homogeneity."""
-    columns = ("covers, %", "mean width", "rejects if equal, %", "homogeneity rejected, %")
+    """The adjusted difference of `stratified`, its test, and its test of homogeneity."""
+    columns = ("covers, %", "mean width", "rejects, %", "homogeneity rejected, %")
     table = Table("Strata", "difference | strata | rows of a group in each", columns)
     fewer = max(1, runs // 4)
-    for gap, (count, rows) in itertools.product((0.0, 0.1), ((5, 20), (5, 100), (20, 20), (50, 6))):
+    kinds = ("none", "0.1", "odds of 1.6", "0.15 and -0.15 in turn")
+    for kind, (count, rows) in itertools.product(kinds, ((6, 20), (6, 100), (20, 20), (50, 6))):
         base = np.linspace(0.2, 0.7, count)
-        parts = list[pl.DataFrame]()
-        for rate in (base, base + gap):
-            hits = random.binomial(rows, rate, (fewer, count))
-            frame = pl.DataFrame(
-                {
-                    "run": np.repeat(np.arange(fewer), 2 * count),
-                    "stratum": np.tile(np.repeat(np.arange(count), 2), fewer),
-                    "hired": np.tile([1, 0], fewer * count),
-                    "rows": np.stack([hits, rows - hits], axis=-1).ravel(),
-                }
-            )
-            parts.append(frame)
+        rates = (base, _others(base, kind))
+        # strata of equal sizes weigh the same
+        truth = float((rates[1] - rates[0]).mean())
+        data = grouped([_in_strata(random.binomial(rows, rate, (fewer, count)), rows) for rate in rates])
         metric = tdf.demographic_parity("group", aggregate=tdf.difference(to=0))
         test = tdf.inference.stratified(metric, within="stratum", adjust="none", conf_level=LEVEL)
-        result = test(grouped(parts), estimate="hired", frequency_weights="rows", group_by="run")
+        result = test(data, estimate="hired", frequency_weights="rows", group_by="run")
         limits = Limits(result[".lower"].to_numpy(), result[".upper"].to_numpy(), 0.0)
-        rejected = float((result[".p_value"] <= 1 - LEVEL).mean()) if gap == 0 else np.nan
-        heterogeneous = float((result[".p_homogeneity"] <= 1 - LEVEL).mean())
-        table.add(f"{gap:g} | {count} | {rows}", limits.covers(gap), limits.width(), rejected, heterogeneous)
+        rejected, heterogeneous = (
+            float((result[name].to_numpy() <= 1 - LEVEL).mean()) for name in (".p_value", ".p_homogeneity")
+        )
+        table.add(f"{kind} | {count} | {rows}", limits.covers(truth), limits.width(), rejected, heterogeneous)
     return table.close()
+
+
+def _in_strata(hits: Array, rows: int) -> pl.DataFrame:
+    """Decisions on one group by run and stratum."""
+    runs, count = hits.shape
+    stratum = np.repeat(np.arange(count), 2)
+    cells = pl.DataFrame({"stratum": stratum, "hired": np.tile([1, 0], count)})
+    counts = np.stack([hits, rows - hits], axis=-1).ravel()
+    return with_runs(pl.concat([cells] * runs), runs).with_columns(rows=counts)
 
 
 TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {

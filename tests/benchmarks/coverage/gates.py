@@ -23,7 +23,7 @@ from samples import (
     true_values,
     with_rare,
     with_runs,
-)  # fmt: skip
+)
 from tables import LEVEL, Table
 
 import tidyfair as tdf
@@ -259,7 +259,7 @@ def with_small_group(runs: int, random: np.random.Generator) -> Table:
             _, failed = verdicts(of_gap, **_NEAR[kind])
             _, failed_at_equality = verdicts(of_gap, **_EQUAL[kind])
             failed_by_luck = verdicts(of_lucky, **_NEAR[kind])[1] if len(of_lucky) else np.nan
-            shares = failed, failed_at_equality, float(lucky.mean()), failed_by_luck
+            shares = failed, failed_at_equality, float(lucky.to_numpy().mean()), failed_by_luck
             table.add(f"{name} | {right:g} | {counted(sizes)}", *shares)
     return table.close()
 

@@ -12,6 +12,7 @@ from rivals import Ends
 from samples import (
     ERRORS,
     RISKS,
+    TIMES,
     Classifier,
     Setting,
     add_metrics,
@@ -25,8 +26,8 @@ from samples import (
     true_values,
     with_rare,
     with_runs,
-)  # fmt: skip
-from tables import INTERVAL, Limits, Table
+)
+from tables import INTERVAL, LEVEL, Limits, Table
 
 import tidyfair as tdf
 
@@ -306,6 +307,25 @@ def spreads(runs: int, random: np.random.Generator) -> Table:
     return table.close()
 
 
+def bootstrap_of_ranges(runs: int, random: np.random.Generator) -> Table:
+    """Percentile intervals of ranges, which other libraries offer; they are here to compare with."""
+    table = Table("Percentile bootstrap of ranges", "comparison | rates | rows", ("truth within, %", "mean width"))
+    fewer, tails = max(1, runs // 4), ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+    equal = [even((rate,) * groups, total) for groups in (2, 6) for rate in (0.05, 0.4) for total in (200, 1_000)]
+    unequal = [even(rates, 1_000) for rates in ((0.4, 0.5), (0.4,) * 5 + (0.5,), (0.2, 0.3, 0.4, 0.5, 0.6, 0.7))]
+    for setting in (*equal, *unequal):
+        sizes, hits = np.array(setting.sizes), setting.hits(fewer, random)
+        shares = random.binomial(sizes, hits / sizes, (TIMES, *hits.shape)) / sizes
+        largest, smallest = shares.max(axis=2), shares.min(axis=2)
+        ratios = np.divide(smallest, largest, out=np.ones_like(smallest), where=largest > 0)
+        truths = {"difference": (largest - smallest, setting.difference), "ratio": (ratios, setting.ratio)}
+        for name, (values, truth) in truths.items():
+            low, high = np.quantile(values, tails, axis=0)
+            limits = Limits(low, high, missing=0.0)
+            table.add(f"{name} | {setting}", limits.covers(truth), limits.width())
+    return table.close()
+
+
 TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
     "pairs": pairs,
     "range": _rate_table("difference", "range"),
@@ -319,4 +339,5 @@ TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
     "gaps_of_scores": of_scores,
     "gaps_of_areas": of_areas,
     "spreads": spreads,
+    "bootstrap_of_ranges": bootstrap_of_ranges,
 }

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.special
+import scipy.stats
 from tables import LEVEL
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -107,3 +108,20 @@ def largest_of_pairs(hits: Array, rows: Array, pairs: Ends, level: float = LEVEL
     least = np.maximum(np.maximum(low, -high), 0)
     most = np.maximum(high, -low)
     return least.max(axis=1), most.max(axis=1)
+
+
+def chi_squared(hits: Array, rows: Array) -> Array:
+    """P-values of Pearson's test that all groups have one rate; the last axis are the groups."""
+    expected = hits.sum(axis=1, keepdims=True) / rows.sum() * rows
+    with np.errstate(divide="ignore", invalid="ignore"):
+        statistic = ((hits - expected) ** 2 / expected + (hits - expected) ** 2 / (rows - expected)).sum(axis=1)
+    # without a hit, or a miss, no group differs
+    return scipy.special.chdtrc(len(rows) - 1, np.nan_to_num(statistic))
+
+
+def mcnemar_mid_p(gained: Array, lost: Array) -> Array:
+    """P-values of changes of a rate of the same rows, ties counted half (Fagerland et al., 2013)."""
+    changed = gained + lost
+    fewer = np.minimum(gained, lost)
+    tail = scipy.stats.binom.cdf(fewer, changed, 0.5) - scipy.stats.binom.pmf(fewer, changed, 0.5) / 2
+    return np.minimum(2 * tail, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,9 +16,11 @@ if TYPE_CHECKING:
 LEVEL = 0.95
 """Of intervals; tests are of 5 %, and gates are 95 % sure."""
 LOW, HIGH = 0.93, 0.97
-INTERVAL = ("covers, %", "truth below, %", "truth above, %", "no interval, %", "mean width")
+_MISSING = "no interval, %"
+INTERVAL = ("covers, %", "truth below, %", "truth above, %", _MISSING, "mean width")
 """The columns of `Limits.shares`."""
 _ROUNDING = 1e-12
+_FEW_SUBJECTS = 3
 
 
 class Table:
@@ -50,9 +53,25 @@ class Table:
         return self
 
     def in_one_line(self) -> str:
-        """The mean and the worst of the intervals, or of the other shares."""
-        parts = [_summed_up(name, self._of_column(name)) for name in self._summed_columns()]
-        return f"{self.title}: {'; '.join(parts)}"
+        """The mean and the worst coverage, or the mean and the ends of other shares, by subject where these are few."""
+        return f"{self.title}: {'; '.join(map(self._summed_up, self._summed_columns()))}"
+
+    def _summed_up(self, name: str) -> str:
+        label, column = name.removesuffix(", %"), self._of_column(name)
+        if _is_coverage(name):
+            cells, least = min(column, key=lambda pair: pair[1])
+            mean = np.mean([share for _, share in column])
+            return f"{label} {100 * mean:.1f} % on average, at worst {100 * least:.1f} ({'; '.join(cells)})"
+        subjects = self._subjects()
+        if len(subjects) > _FEW_SUBJECTS:
+            return f"{label} {_range_of([share for _, share in column])}"
+        parts = [
+            f"{subject} {_range_of([share for cells, share in column if cells[0] == subject])}" for subject in subjects
+        ]
+        return f"{label}: {', '.join(parts)}"
+
+    def _subjects(self) -> list[str]:
+        return list(dict.fromkeys(cells[0] for cells, _ in self.rows))
 
     def summary(self) -> list[str]:
         """A line for each column of shares: cells, average, smallest, largest, and the setting farthest from 95 %."""
@@ -71,20 +90,21 @@ class Table:
         return lines
 
     def by_subject(self) -> list[str]:
-        """A line for each subject and column of coverages: average, smallest, and where that is."""
+        """A line for each subject and column of shares: average, ends, the worst setting, and runs without an interval.
+
+        The worst coverage is the smallest, and the worst of any other share the largest.
+        """
         lines = list[str]()
-        subjects = dict.fromkeys(cells[0] for cells, _ in self.rows)
-        for name in filter(_is_coverage, self.columns):
-            for subject in subjects:
-                column = [(cells, share) for cells, share in self._of_column(name) if cells[0] == subject]
-                if column:
-                    worst, least = min(column, key=lambda pair: pair[1])
-                    mean = np.mean([share for _, share in column])
-                    cells = [
-                        self.title, subject, name.removesuffix(", %"), f"{100 * mean:.1f}", f"{100 * least:.1f}",
-                        "; ".join(worst[1:]),
-                    ]  # fmt: skip
-                    lines.append(_row(cells))
+        for name, subject in itertools.product(self._summed_columns(), self._subjects()):
+            column = [(cells, share) for cells, share in self._of_column(name) if cells[0] == subject]
+            if not column:
+                continue
+            shares = [share for _, share in column]
+            worst = (min if _is_coverage(name) else max)(column, key=lambda pair: pair[1])[0]
+            missing = [share for cells, share in self._of_column(_MISSING) if cells[0] == subject]
+            ends = [f"{100 * share:.1f}" for share in (np.mean(shares), min(shares), max(shares))]
+            without = f"{100 * np.mean(missing):.1f}" if missing else ""
+            lines.append(_row([self.title, subject, name.removesuffix(", %"), *ends, "; ".join(worst[1:]), without]))
         return lines
 
     def _summed_columns(self) -> list[str]:
@@ -93,6 +113,8 @@ class Table:
 
     def _of_column(self, name: str) -> list[tuple[tuple[str, ...], float]]:
         """The settings and the values of a column, without those that could not be had."""
+        if name not in self.columns:
+            return []
         index = self.columns.index(name)
         column = [(cells, values[index]) for cells, values in self.rows]
         return [(cells, value) for cells, value in column if not np.isnan(value)]
@@ -119,15 +141,10 @@ def _is_coverage(name: str) -> bool:
     return "cover" in name
 
 
-def _summed_up(name: str, column: list[tuple[tuple[str, ...], float]]) -> str:
-    if not column:
-        return f"{name.removesuffix(', %')}: nothing"
-    shares = [share for _, share in column]
-    mean = f"{100 * np.mean(shares):.1f} % on average"
-    if not _is_coverage(name):
-        return f"{name.removesuffix(', %')} {mean}, {100 * min(shares):.1f} to {100 * max(shares):.1f}"
-    cells, least = min(column, key=lambda pair: pair[1])
-    return f"{name.removesuffix(', %')} {mean}, at worst {100 * least:.1f} ({'; '.join(cells)})"
+def _range_of(shares: list[float]) -> str:
+    if not shares:
+        return "nothing"
+    return f"{100 * np.mean(shares):.1f} % ({100 * min(shares):.1f} to {100 * max(shares):.1f})"
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
-from samples import CELLS, ERRORS, RISKS, Classifier, add_metrics, in_parts, of_runs, scored, true_values, with_runs
+from samples import (
+    CELLS,
+    ERRORS,
+    RISKS,
+    Classifier,
+    Setting,
+    add_metrics,
+    in_parts,
+    of_runs,
+    scored,
+    true_values,
+    with_runs,
+)
 from tables import INTERVAL, Table
 
 import tidyfair as tdf
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Callable
 
 _OF_CLASSES = (
     tdf.f_meas, tdf.bal_accuracy, tdf.mcc, tdf.kap, tdf.j_index, tdf.precision, tdf.sens,
@@ -19,6 +33,16 @@ _OF_CLASSES = (
 )  # fmt: skip
 _OF_NUMBERS = (tdf.rmse, tdf.mae, tdf.rsq, tdf.ccc)
 _OF_SCORES = (tdf.brier_class, tdf.mn_log_loss, tdf.calibration_in_the_large, tdf.calibration_ratio)
+
+
+def of_rates(runs: int, random: np.random.Generator) -> Table:
+    table = Table("Rates", "metric | rate | rows", INTERVAL)
+    for rate, rows in itertools.product((0.02, 0.05, 0.2, 0.4, 0.7), (3, 6, 10, 20, 60, 200, 1_000, 10_000)):
+        setting = Setting((rate,), (rows,))
+        data = setting.decisions(setting.hits(runs, random))
+        result = of_runs(tdf.selection_rate, data, estimate="hired", frequency_weights="rows")
+        add_metrics(table, f"{rate:g} | {rows:,}", result, {"selection_rate": rate}, runs)
+    return table.close()
 
 
 def of_classes(runs: int, random: np.random.Generator) -> Table:
@@ -82,3 +106,42 @@ def of_areas(runs: int, random: np.random.Generator) -> Table:
             ]
             add_metrics(table, f"{area:g} | {events} | {others}", pl.concat(parts), {"roc_auc": area}, runs)
     return table.close()
+
+
+def of_fits(runs: int, random: np.random.Generator) -> Table:
+    """Calibration lines, which are fitted; a twentieth of the runs."""
+    table = Table("Calibration lines", "metric | risks | rows", INTERVAL)
+    metrics = tdf.metric_set(tdf.calibration_slope, tdf.calibration_intercept)
+    fewer = max(1, runs // 20)
+    for risks, rows in itertools.product(RISKS, (40, 100, 300, 1_000)):
+        # the logit of the risk is that of the score, less its shift
+        truths = {"calibration_slope": 1.0, "calibration_intercept": -risks.shift}
+        data = with_runs(risks.drawn(fewer * rows, random), fewer)
+        result = of_runs(metrics, data, "truth", probs="score")
+        add_metrics(table, f"{risks.name} | {rows:,}", result, truths, fewer)
+    return table.close()
+
+
+def of_ranked(runs: int, random: np.random.Generator) -> Table:
+    """What has replicates of its rows; a twentieth of the runs."""
+    table = Table("What reads rows", "metric | population | rows", INTERVAL)
+    fewer, many = max(1, runs // 20), 2_000_000
+    for risks, rows in itertools.product(RISKS, (50, 200, 1_000)):
+        (truth,) = true_values(
+            tdf.pr_auc, risks.drawn(many, random).with_columns(share=1.0), "truth", probs="score"
+        ).values()
+        data = with_runs(risks.drawn(fewer * rows, random), fewer)
+        result = of_runs(tdf.pr_auc, data, "truth", probs="score")
+        add_metrics(table, f"{risks.name} | {rows:,}", result, {"pr_auc": truth}, fewer)
+    for errors, rows in itertools.product(ERRORS, (50, 200, 1_000)):
+        truth = float(np.median(np.abs(errors.drawn(random, many))))
+        numbers = pl.DataFrame({"truth": errors.drawn(random, fewer * rows), "estimate": 0.0})
+        result = of_runs(tdf.median_absolute_error, with_runs(numbers, fewer), "truth", "estimate")
+        add_metrics(table, f"{errors.name} | {rows:,}", result, {"median_absolute_error": truth}, fewer)
+    return table.close()
+
+
+TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
+    "rates": of_rates, "classes": of_classes, "numbers": of_numbers, "scores": of_scores, "single_areas": of_areas,
+    "fits": of_fits, "ranked": of_ranked,
+}  # fmt: skip
