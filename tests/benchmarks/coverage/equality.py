@@ -134,21 +134,21 @@ def pairs(runs: int, random: np.random.Generator) -> Table:
         parts = data.partition_by("run", include_key=False)
         for options in asked.values():
             test = tdf.pairwise(tdf.demographic_parity("group"), times=1_000, **options)
-            found = [_pairs_found(test(part, estimate="hired", labels=[0, 1]), setting) for part in parts]
-            shares += np.mean(found, axis=0).tolist()
+            outcomes = [_outcome(test(part, estimate="hired", labels=[0, 1]), setting) for part in parts]
+            shares += np.mean(outcomes, axis=0).tolist()
         name = "equal" if setting.difference == 0 else "some different"
         table.add(f"{name} | {setting}", *shares)
     return table.close()
 
 
-def _pairs_found(result: pl.DataFrame, setting: Setting) -> tuple[float, float]:
+def _outcome(result: pl.DataFrame, setting: Setting) -> tuple[float, float]:
     """Check whether any pair of equal groups is called unequal; and the share of the other pairs that is found."""
     groups = [result[name].cast(pl.Int64).to_numpy() for name in (".group", ".other")]
     rates = np.array(setting.rates)
     are_equal = rates[groups[0]] == rates[groups[1]]
-    told = (result[".p_adjusted"] <= _ERROR).to_numpy()
-    finds = float(told[~are_equal].mean()) if (~are_equal).any() else np.nan
-    return float(told[are_equal].any()), finds
+    differ = (result[".p_adjusted"] <= _ERROR).to_numpy()
+    finds = float(differ[~are_equal].mean()) if (~are_equal).any() else np.nan
+    return float(differ[are_equal].any()), finds
 
 
 def of_models(runs: int, random: np.random.Generator) -> Table:

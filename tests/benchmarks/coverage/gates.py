@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from samples import (
     RISKS,
     Classifier,
     Clusters,
+    Risks,
     Setting,
     classified,
     counted,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 _BOTH_SIDES = 2 * LEVEL - 1
 """The level of intervals whose ends are each as sure as a gate."""
 _COUNTS = {"frequency_weights": "rows"}
+_SCORES = (("probs", "score"),)
 _GOOD, _WORSE = Classifier(0.5, 0.9, 0.9), Classifier(0.5, 0.8, 0.85)
 
 
@@ -123,28 +126,24 @@ def _of_classes(*, fair: bool) -> Iterator[Case]:
     metrics = (tdf.accuracy, tdf.f_meas, tdf.bal_accuracy, tdf.mcc)
     for metric, sizes in itertools.product(metrics, _sizes(rare=True)):
         classifiers = (_GOOD,) * (len(sizes) - 1) + (_GOOD if fair else _WORSE,)
-        pairs = tuple(zip(classifiers, sizes, strict=True))
-
-        def drawn(
-            runs: int, random: np.random.Generator, pairs: tuple[tuple[Classifier, int], ...] = pairs
-        ) -> pl.DataFrame:
-            return grouped([classifier.counted(rows, runs, random) for classifier, rows in pairs])
-
         truths = true_values(_gap(metric), classified(classifiers, sizes), "truth", "estimate")
-        options = tuple(_COUNTS.items())
-        yield Case(metric, counted(sizes), 4 * len(sizes), drawn, truths["gap"], options=options)
+        drawn = partial(_labels, classifiers, sizes)
+        yield Case(metric, counted(sizes), 4 * len(sizes), drawn, truths["gap"], options=tuple(_COUNTS.items()))
+
+
+def _labels(
+    classifiers: tuple[Classifier, ...], sizes: tuple[int, ...], runs: int, random: np.random.Generator
+) -> pl.DataFrame:
+    pairs = zip(classifiers, sizes, strict=True)
+    return grouped([classifier.counted(rows, runs, random) for classifier, rows in pairs])
 
 
 def _of_clusters(*, fair: bool) -> Iterator[Case]:
     classifiers = (_GOOD, _GOOD if fair else _WORSE)
     options = (*_COUNTS.items(), ("cluster", "cluster"))
     for metric, count in itertools.product((tdf.accuracy, tdf.f_meas), (10, 30, 200)):
-        clusters = Clusters(count, 10, 0.1)
-
-        def drawn(runs: int, random: np.random.Generator, clusters: Clusters = clusters) -> pl.DataFrame:
-            return clusters.classified(classifiers, runs, random)
-
         truths = true_values(_gap(metric), classified(classifiers, (1, 1)), "truth", "estimate")
+        drawn = partial(Clusters(count, 10, 0.1).classified, classifiers)
         # replicates of clusters take memory
         yield Case(metric, f"2 in {count} clusters", 40 * count, drawn, truths["gap"], options=options)
 
@@ -152,46 +151,42 @@ def _of_clusters(*, fair: bool) -> Iterator[Case]:
 def _of_numbers(*, fair: bool) -> Iterator[Case]:
     for sizes in _sizes(rare=True):
         scales = (1.0,) * (len(sizes) - 1) + (1.0 if fair else 1.25,)
-        pairs = tuple(zip(scales, sizes, strict=True))
+        yield Case(tdf.rmse, counted(sizes), sum(sizes), partial(_numbers, scales, sizes), scales[-1] - 1)
 
-        def drawn(runs: int, random: np.random.Generator, pairs: tuple[tuple[float, int], ...] = pairs) -> pl.DataFrame:
-            frames = [
-                pl.DataFrame({"truth": scale * random.standard_normal(runs * rows), "estimate": 0.0})
-                for scale, rows in pairs
-            ]
-            return grouped([with_runs(frame, runs) for frame in frames])
 
-        yield Case(tdf.rmse, counted(sizes), sum(sizes), drawn, scales[-1] - 1)
+def _numbers(scales: tuple[float, ...], sizes: tuple[int, ...], runs: int, random: np.random.Generator) -> pl.DataFrame:
+    frames = [
+        pl.DataFrame({"truth": scale * random.standard_normal(runs * rows), "estimate": 0.0})
+        for scale, rows in zip(scales, sizes, strict=True)
+    ]
+    return grouped([with_runs(frame, runs) for frame in frames])
 
 
 def _of_scores(*, fair: bool) -> Iterator[Case]:
     calibrated, _, sure, _ = RISKS
     for sizes in _sizes(rare=True):
         risks = (calibrated,) * (len(sizes) - 1) + (calibrated if fair else sure,)
-        pairs = tuple(zip(risks, sizes, strict=True))
-
-        def drawn(runs: int, random: np.random.Generator, pairs: Any = pairs) -> pl.DataFrame:
-            return grouped([with_runs(of_group.drawn(runs * rows, random), runs) for of_group, rows in pairs])
-
-        truth = _gap_of_two(tdf.brier_class, [risks[0].population(), risks[-1].population()])
-        columns, options = ("truth",), (("probs", "score"),)
-        yield Case(tdf.brier_class, counted(sizes), sum(sizes), drawn, truth, columns, options)
+        populations = grouped([risks[0].population(), risks[-1].population()])
+        truth = true_values(_gap(tdf.brier_class), populations, "truth", probs="score")["gap"]
+        drawn = partial(_scores, risks, sizes)
+        yield Case(tdf.brier_class, counted(sizes), sum(sizes), drawn, truth, ("truth",), _SCORES)
 
 
-def _gap_of_two(metric: tdf.Metric, populations: list[pl.DataFrame]) -> float:
-    return true_values(_gap(metric), grouped(populations), "truth", probs="score")["gap"]
+def _scores(risks: tuple[Risks, ...], sizes: tuple[int, ...], runs: int, random: np.random.Generator) -> pl.DataFrame:
+    frames = [of_group.drawn(runs * rows, random) for of_group, rows in zip(risks, sizes, strict=True)]
+    return grouped([with_runs(frame, runs) for frame in frames])
 
 
 def _of_areas(*, fair: bool) -> Iterator[Case]:
     for sizes in _sizes(rare=False):
         areas = (0.8,) * (len(sizes) - 1) + (0.8 if fair else 0.7,)
-        pairs = tuple(zip(areas, sizes, strict=True))
+        drawn = partial(_scored, areas, sizes)
+        yield Case(tdf.roc_auc, counted(sizes), sum(sizes), drawn, areas[0] - areas[-1], ("truth",), _SCORES)
 
-        def drawn(runs: int, random: np.random.Generator, pairs: Any = pairs) -> pl.DataFrame:
-            return grouped([scored(area, rows // 4, rows - rows // 4, random, runs) for area, rows in pairs])
 
-        columns, options = ("truth",), (("probs", "score"),)
-        yield Case(tdf.roc_auc, counted(sizes), sum(sizes), drawn, areas[0] - areas[-1], columns, options)
+def _scored(areas: tuple[float, ...], sizes: tuple[int, ...], runs: int, random: np.random.Generator) -> pl.DataFrame:
+    pairs = zip(areas, sizes, strict=True)
+    return grouped([scored(area, rows // 4, rows - rows // 4, random, runs) for area, rows in pairs])
 
 
 _KINDS = (_of_classes, _of_clusters, _of_numbers, _of_scores, _of_areas)

@@ -74,7 +74,7 @@ class Table:
         return list(dict.fromkeys(cells[0] for cells, _ in self.rows))
 
     def summary(self) -> list[str]:
-        """A line for each column of shares: cells, average, smallest, largest, and the setting farthest from 95 %."""
+        """A line for each column of shares: cells, average, smallest, largest; of coverages those off by 2 points."""
         lines = list[str]()
         for name in self.columns:
             column = self._of_column(name)
