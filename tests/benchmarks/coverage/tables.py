@@ -65,9 +65,11 @@ class Table:
         subjects = self._subjects()
         if len(subjects) > _FEW_SUBJECTS:
             return f"{label} {_range_of([share for _, share in column])}"
-        parts = [
-            f"{subject} {_range_of([share for cells, share in column if cells[0] == subject])}" for subject in subjects
-        ]
+        parts = list[str]()
+        for subject in subjects:
+            shares = [share for cells, share in column if cells[0] == subject]
+            if shares:
+                parts.append(f"{subject} {_range_of(shares)}")
         return f"{label}: {', '.join(parts)}"
 
     def _subjects(self) -> list[str]:
@@ -142,8 +144,6 @@ def _is_coverage(name: str) -> bool:
 
 
 def _range_of(shares: list[float]) -> str:
-    if not shares:
-        return "nothing"
     return f"{100 * np.mean(shares):.1f} % ({100 * min(shares):.1f} to {100 * max(shares):.1f})"
 
 
