@@ -16,7 +16,7 @@ from lending_rates import CALL, LOANS, SCORED, Z, counts, ends
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 import tidyfair as tf
-from tidyfair.intervals.analytic import share_of
+from tidyfair.intervals.shares import share_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

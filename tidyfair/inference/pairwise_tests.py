@@ -22,7 +22,6 @@ from tidyfair.inference.rate_tests import (
     columns_of,
     groupwise,
 )
-from tidyfair.intervals.analytic import Quantities
 from tidyfair.intervals.proportions import (
     chi_squared,
     cochran_mantel_haenszel,
@@ -33,6 +32,7 @@ from tidyfair.intervals.proportions import (
     mantel_haenszel,
     z_value,
 )
+from tidyfair.intervals.quantities import Shares
 from tidyfair.specs.arguments import how_often, one_of, proper_share, whole
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class PairwiseTest(OuterGroupTest):
 
         denominator, numerator = count.of_groups.denominator, count.of_groups.numerator
         names = part.texts.gather(count.group_cells)
-        rates = Quantities.of_counts(numerator, denominator)
+        rates = Shares.of_counts(numerator, denominator)
         value, (low, high) = rates.value, rates.limits(z_value(self.conf_level))
         one, other = np.triu_indices(len(denominator), 1)
         lower, upper = difference_limits(value[one], (low[one], high[one]), value[other], (low[other], high[other]))
@@ -228,7 +228,7 @@ class WorstGroups(OuterGroupTest):
             if not groups:
                 continue
             simultaneous_level = self.conf_level ** (1 / groups)
-            rates = Quantities.of_counts(numerator, denominator)
+            rates = Shares.of_counts(numerator, denominator)
             low, high = rates.limits(z_value(simultaneous_level))
             drawn = part.random.beta(numerator + 0.5, denominator - numerator + 0.5, (self.times, groups))
             if base.direction == "maximize":

@@ -17,7 +17,8 @@ from tidyfair.specs.options import CallOptions, refuse, show_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Unpack
+    from collections.abc import Set as AbstractSet
+    from typing import Self, Unpack
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.inference.gates import Side
@@ -63,6 +64,9 @@ class ProbabilityOf(CalledOnData):
     @property
     def _run(self) -> Run:
         return self.metrics.run
+
+    def _reading(self, columns: AbstractSet[str]) -> Self:
+        return replace(self, metrics=self.metrics.reading(columns))
 
     def _options(
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None

@@ -10,8 +10,8 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.group_cells import text_of
 from tidyfair.inference.rate_tests import REFUSED_OF_RATES, RateTable, rate_table
-from tidyfair.intervals.analytic import Quantities
 from tidyfair.intervals.proportions import adjusted, difference_limits, fisher, z_value
+from tidyfair.intervals.quantities import Shares
 from tidyfair.specs.arguments import is_value, text, whole
 from tidyfair.specs.columns import Column
 from tidyfair.specs.options import CallOptions, show_keywords
@@ -176,8 +176,8 @@ def missing_truth(
         raise ArgumentError(msg)
     table = _missing_counts(rows, keys, positive)
     missing, size, other_missing, other_size = (table[name].to_numpy() for name in _MISSING)
-    if_positive = Quantities.of_counts(missing, size.astype(float))
-    if_negative = Quantities.of_counts(other_missing, other_size.astype(float))
+    if_positive = Shares.of_counts(missing, size.astype(float))
+    if_negative = Shares.of_counts(other_missing, other_size.astype(float))
     z = z_value(_LEVEL)
     lower, upper = difference_limits(if_negative.value, if_negative.limits(z), if_positive.value, if_positive.limits(z))
     counts = np.column_stack([other_missing, other_size, missing, size])

@@ -210,7 +210,7 @@ def defined(
 ) -> Metric:
     """A metric from its formula, which is checked."""
     _check_ends(function, direction, range)
-    formulas, statistics = _named_in_module(function)
+    formulas, statistics = _named_in_module(function, kind)
     definition = Formula.of(function, kind, formulas, statistics | dict(terms or {}), **settings)
     # the formulas of the library are checked by its tests, not at every import
     if not (function.__module__ or "").startswith("tidyfair."):
@@ -221,7 +221,7 @@ def defined(
     return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
 
 
-def _named_in_module(function: Callable[..., Any]) -> tuple[dict[str, Formula], dict[str, Statistic]]:
+def _named_in_module(function: Callable[..., Any], kind: Kind) -> tuple[dict[str, Formula], dict[str, Statistic]]:
     """The metrics and statistics of a function's module that its parameters name."""
     module: dict[str, Any] = getattr(function, "__globals__", {})
     formulas: dict[str, Formula] = {}
@@ -230,7 +230,7 @@ def _named_in_module(function: Callable[..., Any]) -> tuple[dict[str, Formula], 
         name = unprefixed(parameter)
         value = module.get(name)
         if isinstance(value, Metric):
-            formulas[name] = value.definition
+            formulas[name] = value.of_kind(kind).definition
         elif isinstance(value, Statistic):
             statistics[name] = value
     return formulas, statistics
