@@ -34,6 +34,7 @@ from tidyfair.intervals.proportions import (
 )
 from tidyfair.intervals.quantities import Shares
 from tidyfair.specs.arguments import how_often, one_of, proper_share, whole
+from tidyfair.specs.options import refuse_unknown_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,7 +67,7 @@ _WORST = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PairwiseTest(OuterGroupTest):
     """Tests each pair of groups; made by `pairwise`."""
 
@@ -248,6 +249,7 @@ class WorstGroups(OuterGroupTest):
         return table
 
 
+@refuse_unknown_keywords
 def pairwise(
     *metrics: GroupwiseMetric | MetricSet,
     test: Literal["fisher", "chi_squared", "g"] = "fisher",
@@ -289,6 +291,7 @@ def pairwise(
     )  # fmt: skip
 
 
+@refuse_unknown_keywords
 def stratified(
     *metrics: GroupwiseMetric | MetricSet,
     within: ColumnLike | Iterable[ColumnLike],
@@ -333,6 +336,7 @@ def stratified(
     )  # fmt: skip
 
 
+@refuse_unknown_keywords
 def worst_groups(
     *metrics: GroupwiseMetric | MetricSet, conf_level: float = 0.95, times: int = 10_000, seed: int = 0
 ) -> WorstGroups:

@@ -462,7 +462,8 @@ def _drawn_beside(
     """The intervals by replicates of all rows of a table, null where replicates cannot give one."""
     if options.interval in {"analytic", "exact"}:
         names = dict.fromkeys(spec.name for spec in specs)
-        msg = f'{listed(names)}: there is no interval in closed form; take `interval="auto"` or "bootstrap".'
+        kind = "exact interval" if options.interval == "exact" else "interval in closed form"
+        msg = f'{listed(names)}: there is no {kind}; take `interval="auto"` or "bootstrap".'
         raise ArgumentError(msg)
     drawn = by_replicates(tally, specs, options, tidy)
     keys = [name for name in drawn.columns if name not in INTERVAL]

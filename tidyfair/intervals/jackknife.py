@@ -1,10 +1,10 @@
 """Standard errors of values that are functions of sums, by leaving out one row, part or cluster at a time.
 
 What a value loses when a row is left out is the influence of that row; the influences of all rows give the variance
-(Quenouille, 1956; Tukey, 1958; Efron, 1982). It needs no formula of its own, so that metrics of a user have it too. Rows
-of labels are known by the cell that they are in, with a quarter of a row more in each cell, so that a group without
-errors is not taken for one that cannot err. Rows of scores and numbers are left out in the random parts that a tally counts, and
-rows of a cluster together.
+(Quenouille, 1956; Tukey, 1958; Efron, 1982). It needs no formula of its own, so that metrics of a user have it too.
+Rows of labels are known by the cell that they are in, with a quarter of a row more in each cell, so that a group
+without errors is not taken for one that cannot err. Rows of scores and numbers are left out in the random parts that a
+tally counts, and rows of a cluster together.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ __all__: list[str] = []
 
 CELLS = ("tp", "fn", "fp", "tn")
 COLUMNS = ("centre", "jackknife_error", "spread", "freedom", *CELLS)
-"""The value with a quarter of a row more in each cell, its standard error, that on its scale, and its degrees of freedom; and
-the counts of labels."""
+"""The value with a quarter of a row more in each cell, its standard error, that on its scale, and its degrees of
+freedom; and the counts of labels."""
 _ADDED_ROWS = 1.0
 """A quarter of a row in each of the four cells of two labels."""
 _MOST_LABELS_WITH_ADDED_ROWS = 10
-_ROUNDED = 1e-18
-"""Differences of equal numbers, relative to these, squared."""
+_ROUNDED = 1e-12
+"""The relative difference of sums of equal numbers is smaller."""
 _MOST_NUMBERS = 2**24
 """The most numbers of an array at once."""
 
@@ -57,7 +57,7 @@ class Deviations:
     centre: Floats
     error: Floats
     spread: Floats
-    """The standard error on the scale of the range."""
+    """The standard error on the scale of the range; not finite where values leave it, or reach its ends."""
     freedom: Floats
     cells: Mapping[str, Floats]
     """The counts of one label against the rest, where rows have no weights."""
@@ -93,7 +93,7 @@ def with_deviations(evaluated: Evaluated) -> Evaluated:
             continue
         key = (formula, str(estimator), spec.by)
         if key not in computed:
-            scale = Scale(*spec.range_of(str(name)))
+            scale = Scale.of(formula, spec.range_of(str(name)))
             computed[key] = _deviations(evaluated.evaluator, tally, formula, str(estimator), spec.by, scale)
         first, _ = evaluated.group_cells.spans[spec.by]
         group_cell = part[GROUP_CELL].to_numpy() - first
@@ -162,9 +162,12 @@ def _of_units(
     count = segments.sum(present.astype(float))
     centre = value[segments.starts]
     error = np.sqrt(_variance(segments, change, present, count) + of_added)
+    # what has not been seen to vary says nothing about how far it varies
+    error = np.where(error > _ROUNDED * np.abs(centre), error, np.nan)
     on_scale = np.sqrt(_variance(segments, change_on_scale, present, count))
-    is_on_scale = np.isfinite(on_scale) & (table.kind != "class")
-    spread = np.where(is_on_scale, on_scale, error * scale.slope(centre))
+    spread = np.where(np.isnan(error), np.nan, on_scale)
+    if table.kind == "class":
+        spread = error * scale.slope(centre)
     freedom = np.broadcast_to(effective - 1, centre.shape)
     return Deviations(centre, error, spread, freedom, {})
 
@@ -175,11 +178,8 @@ def _variance(segments: Segments, change: Floats, present: Floats, count: Floats
 
     own = np.where(present, change, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        squares = segments.sum(own**2)
-        about_mean = (squares - segments.sum(own) ** 2 / count).clip(0)
-        # what has not been seen to vary says nothing about how far it varies
-        varies = (count > 1) & (about_mean > _ROUNDED * squares)
-        return np.where(varies, about_mean * count / (count - 1), np.nan)
+        about_mean = (segments.sum(own**2) - segments.sum(own) ** 2 / count).clip(0)
+        return np.where(count > 1, about_mean * count / (count - 1), np.nan)
 
 
 def _mean_square(segments: Segments, weight: Floats) -> Floats:

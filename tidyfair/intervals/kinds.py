@@ -54,7 +54,7 @@ def _smooth(spec: MetricSpec, formula: Formula, rows: pl.DataFrame) -> Smooth:
         "error": column("jackknife_error"),
         "spread": column("spread"),
         "freedom": column("freedom"),
-        "scale": Scale(*spec.range_of(name)),
+        "scale": Scale.of(formula, spec.range_of(name)),
     }
     counts = {cell: column(cell) for cell in CELLS}
     has_counts = not any(map(math.isnan, counts["tp"].tolist()))

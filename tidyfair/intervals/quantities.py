@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -53,8 +54,6 @@ class Quantities(ABC):
     difference_method: ClassVar[str]
     """The name of the method for the difference of two groups."""
     ratio_method: ClassVar[str]
-    keeps_to_range: ClassVar[bool] = True
-    """Whether limits lie within the range of the quantity."""
     value: Floats
     error: Floats
     """The standard error."""
@@ -74,6 +73,11 @@ class Quantities(ABC):
     def alone(self, z: float) -> Limits:
         """Limits of all quantities, each by itself and not to be compared."""
         return self.limits(z)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The ends between which limits lie."""
+        return 0.0, 1.0
 
     @property
     def widest(self) -> Floats:
@@ -242,6 +246,11 @@ class Smooth(Quantities):
     scale: Scale
 
     @property
+    def bounds(self) -> tuple[float, float]:
+        """The ends between which limits lie."""
+        return self.scale.low, self.scale.high
+
+    @property
     def methods(self) -> list[str]:
         """The names of the methods of `limits`."""
         return ["jackknife"] * len(self)
@@ -251,11 +260,13 @@ class Smooth(Quantities):
         import numpy as np
 
         factor = student_limits(z, self.freedom)
-        inside = self.scale.holds(self.centre)
+        inside = self.scale.holds(self.centre) & (np.isfinite(self.spread) | np.isnan(self.error))
         middle, half = self.scale.transform(self.centre), factor * self.spread
         with np.errstate(invalid="ignore"):
             lower = np.where(inside, self.scale.inverse(middle - half), self.centre - factor * self.error)
             upper = np.where(inside, self.scale.inverse(middle + half), self.centre + factor * self.error)
+        if (self.value >= self.scale.low).all() and (self.value <= self.scale.high).all():
+            lower, upper = np.maximum(lower, self.scale.low), np.minimum(upper, self.scale.high)
         return np.minimum(lower, self.value), np.maximum(upper, self.value)
 
 
@@ -321,11 +332,15 @@ class Estimated(Quantities):
     """Values with errors from replicates, and what empty cells add to these on either side."""
 
     difference_method = ratio_method = "bootstrap"
-    keeps_to_range = False
     value: Floats
     error: Floats
     below: Floats
     above: Floats
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """None: limits of replicates may lie anywhere."""
+        return -math.inf, math.inf
 
     @property
     def methods(self) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tidyfair.specs.formulas import Formula
     from tidyfair.specs.segments import Booleans, Floats
 
 __all__: list[str] = []
@@ -18,6 +19,11 @@ class Scale:
 
     low: float
     high: float
+
+    @classmethod
+    def of(cls, formula: Formula, ends: tuple[float, float]) -> Scale:
+        """The scale of the values of a formula."""
+        return SquaredCorrelation(0.0, 1.0) if formula.squared_correlation else cls(*ends)
 
     def holds(self, values: Floats) -> Booleans:
         """The values strictly inside of the range, as a mask."""
@@ -59,3 +65,28 @@ class Scale:
     @property
     def _is_identity(self) -> bool:
         return math.isinf(self.low) and math.isinf(self.high)
+
+
+@dataclass(frozen=True)
+class SquaredCorrelation(Scale):
+    """The scale of the correlation, Fisher's z, because a square near 0 has no normal distribution."""
+
+    def transform(self, values: Floats) -> Floats:
+        """Fisher's z of the root."""
+        import numpy as np
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.arctanh(np.sqrt(values))
+
+    def slope(self, values: Floats) -> Floats:
+        """The change of Fisher's z for a change of the square."""
+        import numpy as np
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return 1 / (2 * np.sqrt(values) * (1 - values))
+
+    def inverse(self, numbers: Floats) -> Floats:
+        """The squares of correlations; 0 where their sign is not known."""
+        import numpy as np
+
+        return np.tanh(np.maximum(numbers, 0)) ** 2

@@ -226,6 +226,8 @@ class Formula:
     """Of a formula over distinct scores: its variance, and the effective numbers with and without the event."""
     in_order_unless: str | None = None
     """The option without which it reads the rows of a group in the order in which they stand."""
+    squared_correlation: bool = False
+    """Whether it is the square of a correlation, whose interval is that of the correlation."""
     ignores_truth: bool = False
     """Whether, as a function of arrays, it reads scores alone."""
     parts: tuple[tuple[str, Formula], ...] = field(default=(), repr=False)
@@ -348,7 +350,7 @@ class Formula:
         for option in options:
             if option not in known:
                 kind = f"option of {name}"
-                raise ArgumentError.unknown(kind, option, known)
+                raise ArgumentError.unknown_keyword(kind, option, known)
         options = {option: plain(value) for option, value in options.items()}
         for option, value in options.items():
             if isinstance(value, int) and not isinstance(value, bool):
