@@ -19,6 +19,7 @@ from tidyfair.inference.rate_tests import (
     Family,
     RateTest,
     groupwise,
+    rate_counts,
 )
 from tidyfair.intervals.resampling import generator
 from tidyfair.specs.arguments import how_often, one_of, whole
@@ -75,7 +76,7 @@ class PeriodTest(RateTest):
         metric, evaluated = case.metric, case.evaluated
         keys = evaluated.group_cells.outer_keys
         random = generator(self.seed, f"{metric.name} {metric.by.text} {keys.row(before)} {keys.row(after)}")
-        counts_before, counts_after = self._counts(case, before), self._counts(case, after)
+        counts_before, counts_after = rate_counts(case, before), rate_counts(case, after)
         drawn_before: list[Array] = []
         drawn_after: list[Array] = []
         for one, other in zip(counts_before, counts_after, strict=True):

@@ -11,6 +11,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.statistics import GROUP_CELL
+from tidyfair.inference.pooling import check_pooling, pooled
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from tidyfair.inference.pooling import Pooling
     from tidyfair.metric_sets import GroupwiseMetric, MetricSet
     from tidyfair.specs.columns import ColumnLike
 
@@ -212,10 +214,13 @@ def _within_strata(crude: float, strata: RateCounts, group: int, reference: int,
     }  # fmt: skip
 
 
+@dataclass(frozen=True)
 class WorstGroups(OuterGroupTest):
     """Ranks groups by the probability of being the worst; made by `worst_groups`."""
 
     subject: ClassVar[str] = "worst_groups()"
+    pooling: Pooling | None = None
+    """The model of the rates of all groups, if there is one."""
 
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
         import numpy as np
@@ -223,26 +228,34 @@ class WorstGroups(OuterGroupTest):
         metric = part.metric
         tables = [pl.DataFrame(schema=_WORST)]
         for count, base in zip(part.counts, (*metric.metrics, *metric.less), strict=False):
-            denominator, numerator = count.of_groups.denominator, count.of_groups.numerator
+            denominator = count.of_groups.denominator
             groups = len(denominator)
             if not groups:
                 continue
-            simultaneous_level = self.conf_level ** (1 / groups)
-            rates = Quantities.of_counts(numerator, denominator)
-            low, high = rates.limits(z_value(simultaneous_level))
-            drawn = part.random.beta(numerator + 0.5, denominator - numerator + 0.5, (self.times, groups))
+            value, (low, high), drawn = self._rates(part, count)
             if base.direction == "maximize":
                 end, worst = "lowest", drawn.argmin(axis=1)
             else:
                 end, worst = "highest", drawn.argmax(axis=1)
             table = {
                 ".metric": [count.name] * groups, ".by": [metric.by.text] * groups,
-                ".group": part.texts.gather(count.group_cells), ".estimate": rates.value, ".lower": low, ".upper": high,
+                ".group": part.texts.gather(count.group_cells), ".estimate": value, ".lower": low, ".upper": high,
                 ".worst": [end] * groups, ".p_worst": np.bincount(worst, minlength=groups) / self.times,
                 ".n": denominator,
             }  # fmt: skip
             tables.append(pl.DataFrame(table, schema=_WORST))
         return pl.concat(tables)
+
+    def _rates(self, part: OuterGroup, count: CountedRate) -> tuple[Array, tuple[Array, Array], Array]:
+        """The rates of the groups, limits that hold for all of them at once, and draws; a row is a draw."""
+        if self.pooling:
+            rates = pooled(part, count, self.pooling)
+            drawn = rates.draws(self.times, part.random)
+            return rates.estimate, rates.simultaneous_limits(self.conf_level, drawn), drawn
+        denominator, numerator = count.of_groups.denominator, count.of_groups.numerator
+        raw, groups = Quantities.of_counts(numerator, denominator), len(denominator)
+        drawn = part.random.beta(numerator + 0.5, denominator - numerator + 0.5, (self.times, groups))
+        return raw.value, raw.limits(z_value(self.conf_level ** (1 / groups))), drawn
 
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
         return table
@@ -334,27 +347,34 @@ def stratified(
 
 
 def worst_groups(
-    *metrics: GroupwiseMetric | MetricSet, conf_level: float = 0.95, times: int = 10_000, seed: int = 0
-) -> WorstGroups:
+    *metrics: GroupwiseMetric | MetricSet, conf_level: float = 0.95, pooling: Pooling | None = None,
+    times: int = 10_000, seed: int = 0,
+) -> WorstGroups:  # fmt: skip
     """Estimate how probably each group is the worst: of equal groups some group looks it by chance.
 
     Args:
         metrics: Groupwise metrics of rates.
         conf_level: Simultaneous confidence level of the intervals of all groups.
+        pooling: `"beta_binomial"` or `"additive"`, for rates that borrow strength from those of other groups, as
+            `shrunken_rates` has them; None for groups on their own.
         times: Number of draws.
         seed: Seed of the draws.
 
     Returns:
         A callable that takes what a metric takes, and gives one row for each rate and group: `.estimate`, `.lower` and
         `.upper` (Wilson's, simultaneous), `.worst`, whether the `lowest` or the `highest` is the worst, and `.p_worst`,
-        the probability that no other group is worse, given independent Jeffreys priors of the groups.
+        the probability that no other group is worse, given independent Jeffreys priors of the groups. With `pooling`
+        the estimates, the limits (credible, simultaneous) and the probabilities are those of the model.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
     >>> worst_groups(demographic_parity("sex"))(people, estimate="hired").select(".group", ".estimate").rows()
     [('f', 1.0), ('m', 0.0)]
     """
+    members = groupwise(metrics, "worst_groups")
+    if pooling is not None:
+        check_pooling("worst_groups", pooling, members)
     return WorstGroups(
-        groupwise(metrics, "worst_groups"), (), how_often(times), whole("seed", seed, 0), "none", "all",
-        conf_level=proper_share("conf_level", conf_level),
+        members, (), how_often(times), whole("seed", seed, 0), "none", "all",
+        conf_level=proper_share("conf_level", conf_level), pooling=pooling,
     )  # fmt: skip

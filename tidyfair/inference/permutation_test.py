@@ -36,7 +36,7 @@ from tidyfair.specs.arguments import flag, how_often, one_of, whole
 from tidyfair.specs.options import CallOptions, show_keywords
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias, Unpack
 
     import numpy as np
@@ -103,7 +103,8 @@ class DisparityTest(OuterGroupTest):
         metric, rows, counts = part.metric, part.rows, part.counts
         if not len(counts) or rows.is_empty():
             return self._row(metric)
-        drawn = _drawn(counts, self._draws_of(metric), part.random)
+        times = self._draws_of(metric)
+        drawn = drawn_together(counts, lambda count: count.shuffled(times, part.random))
         values = compared_draws(part.evaluated, rows, counts, drawn)
         severity, method = values["severity"].to_numpy(), "permutation"
         if self.studentized:
@@ -245,14 +246,14 @@ def _largest_distances(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn:
     return largest
 
 
-def _drawn(counts: Sequence[CountedRate], times: int, random: np.random.Generator) -> list[Any]:
-    """The shuffled numerators of each rate; rates of the same rows are shuffled together."""
+def drawn_together(counts: Sequence[CountedRate], draw: Callable[[CountedRate], Array]) -> list[Array]:
+    """The drawn numerators of each rate; rates of the same rows are drawn together."""
     first_of_rows: dict[frozenset[str], int] = {}
-    drawn: list[Any] = []
+    drawn: list[Array] = []
     for index, count in enumerate(counts):
         first = first_of_rows.setdefault(count.among, index)
-        if first == index:
-            drawn.append(count.shuffled(times, random))
+        if first == index or counts[first].holds not in (count.holds, count.among - count.holds):
+            drawn.append(draw(count))
         elif counts[first].holds == count.holds:
             drawn.append(drawn[first])
         else:
@@ -302,7 +303,7 @@ def _as_drawn(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence
         is_of_rate = (rows["name"] == count.name).to_numpy()
         index = np.flatnonzero(is_of_rate & np.isin(cells, count.group_cells))
         group = np.searchsorted(count.group_cells, cells[index])
-        denominator, total = count.of_groups.denominator, count.numerator.sum()
+        denominator, total = count.of_groups.denominator, numerators.sum(axis=1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
             values = {
                 "estimate": numerators[:, group] / denominator[group],

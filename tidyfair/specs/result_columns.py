@@ -21,13 +21,14 @@ RESERVED = frozenset({
     ".estimate", ".overall", ".rest", ".one", ".raw", ".mean", ".difference", ".change", ".probability",
     ".estimate_other", ".estimate_before", ".crude", ".adjusted", ".violation", ".smallest", ".mean_score",
     ".event_rate", ".lift", ".percent_tested", ".percent_found", ".missing_if_positive", ".missing_if_negative",
+    ".additive",
     # how sure they are
     ".lower", ".upper", ".std_error", ".method", ".replicates_lost", ".error_bound", ".expected",
     ".expected_lower", ".expected_upper", ".hypothesis", ".p_value", ".p_adjusted", ".p_homogeneity", ".p_worst",
     ".adjustment", ".power", ".confidence", ".limit", ".verdict",
     # how many rows they are of
     ".n", ".n_other", ".n_events", ".denominator", ".effective_n", ".rows", ".groups", ".strata", ".share",
-    ".weight",
+    ".weight", ".vpc", ".interaction_share",
     # what explains them
     ".status", ".pattern", ".worst", ".group_min", ".group_max", ".base_metric", ".metrics_left_out",
     ".groups_left_out",
