@@ -314,6 +314,37 @@ def tests(runs: int, random: np.random.Generator) -> Table:
     return table.close()
 
 
+def power_of_tests(runs: int, random: np.random.Generator) -> Table:
+    from scipy.stats import chi2_contingency  # noqa: PLC0415 - only here
+
+    columns = ("the test, %", "studentized=False, %", "chi-squared, %")
+    table = Table("Tests find groups that differ, or reject equal ones", "rates | rows", columns)
+    settings = [
+        Setting((0.4, 0.4, 0.4), (490, 490, 20)), Setting((0.02, 0.02, 0.02), (490, 490, 20)),
+        Setting((0.4, 0.5, 0.45), (490, 490, 20)), Setting((0.4, 0.52, 0.4), (700, 280, 20)),
+        Setting((0.02, 0.06, 0.02), (490, 490, 20)), Setting((0.4, 0.5, 0.4, 0.5, 0.45), (400, 300, 200, 80, 20)),
+        Setting((0.4, 0.4, 0.75), (490, 490, 20)), Setting((0.4, 0.4, 0.4, 0.7), (940, 20, 20, 20)),
+        Setting((0.4, 0.42, 0.45, 0.48, 0.5), (200,) * 5),
+        Setting((0.02, 0.05, 0.02, 0.02, 0.02), (400, 400, 100, 80, 20)),
+    ]  # fmt: skip
+    fewer, parity = max(1, runs // 5), tf.demographic_parity("group")
+    for setting in settings:
+        data = hired(setting, fewer, random)
+        found = list[float]()
+        for by_errors in (True, False):
+            test = tf.inference.disparity_test(parity, times=SHUFFLES, studentized=by_errors, adjust="none")
+            p_values = test(data, estimate="hired", group_by="run")[".p_value"].drop_nulls().to_numpy()
+            found.append(float((p_values <= 1 - LEVEL).mean()))
+        counts = data.group_by("run", "group").agg(pl.col("hired").sum().alias("hits"), pl.len())
+        theirs = [
+            float(chi2_contingency([part["hits"], part["len"] - part["hits"]], correction=False)[1])  # pyright: ignore[reportArgumentType] - a tuple
+            for part in counts.partition_by("run")
+        ]
+        found.append(float((np.array(theirs) <= 1 - LEVEL).mean()))
+        table.add(setting, *found)
+    return table.close()
+
+
 def pairs_of_many(runs: int, random: np.random.Generator) -> Table:
     columns = ("holm, %", "max_t, %", "chi_squared, max_t, %")
     table = Table("Some pair of equal groups is told apart, all pairs being tested", "rates | rows", columns)
@@ -437,7 +468,7 @@ def confused(shares: tuple[float, ...], sizes: tuple[int, ...], runs: int, rando
 
 TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
     "rates": rates, "pairs": pairs, "equals": ranges_of_equals, "unequals": ranges_of_unequals, "areas": areas,
-    "replicates": replicates, "tests": tests, "pairs_of_many": pairs_of_many,
+    "replicates": replicates, "tests": tests, "power_of_tests": power_of_tests, "pairs_of_many": pairs_of_many,
     "studentized": studentized, "gates": gates, "spreads": spreads,
     "rare": rare_gates,
 }  # fmt: skip

@@ -27,7 +27,7 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     reads_one_label,
 )
-from tidyfair.inference.studentized import Families, farthest
+from tidyfair.inference.studentized import Families, rate_distances
 from tidyfair.intervals.analytic import Share, share_of
 from tidyfair.intervals.bootstrap import is_of_labels
 from tidyfair.intervals.resampling import generator
@@ -69,16 +69,16 @@ _TESTED = {
 class DisparityTest(OuterGroupTest):
     """Tests whether groups are equal, by shuffling them; made by `disparity_test`.
 
-    Rates are tested exactly, by their counts. Anything else is tested by the distance of groups in standard errors,
-    which is right for many rows even if groups differ in other ways (Chung and Romano, 2013).
+    The statistic is the largest distance of two groups in standard errors. Of rates the test is exact, by their counts;
+    of anything else it is right for many rows even if groups differ in other ways (Chung and Romano, 2013).
     """
 
     subject: ClassVar[str] = "disparity_test()"
     refused: ClassVar[Mapping[str, str]] = REFUSED
     draws: int | None = None
     """The number of shuffles, where it was given."""
-    studentized: bool = False
-    """Whether rates too are tested by the distance of groups in standard errors."""
+    studentized: bool = True
+    """True where rates are tested by the distance of groups in standard errors, and not by the disparity itself."""
 
     @show_keywords(CallOptions, without=REFUSED)
     def __call__(
@@ -235,14 +235,15 @@ def _largest_distances(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn:
         compared = rows.filter((pl.col("name") == count.name) & pl.col("estimate").is_not_null())
         reference = compared.filter("is_reference")[GROUP_CELL].unique().to_list()
         kept = np.flatnonzero(np.isin(count.group_cells, compared[GROUP_CELL].to_numpy()))
-        denominator, observed = count.of_groups.denominator, count.of_groups.numerator
-        # an empty group has no distance to others
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rates = np.concatenate([numerators, observed[None]])[:, kept] / denominator[kept]
-            overall = observed.sum() / denominator.sum()
-        variance = overall * (1 - overall) / denominator[None, kept]
         references = np.flatnonzero(np.isin(count.group_cells[kept], reference)).tolist()
-        np.fmax(largest, farthest(rates, variance, references), out=largest)
+        denominator, observed = count.of_groups.denominator[kept], count.of_groups.numerator
+        share = float(observed.sum() / max(1, count.denominator.sum()))
+        hits = np.concatenate([numerators, observed[None]])[:, kept]
+        step = max(1, _MOST_VALUES // max(1, len(kept)))
+        for first in range(0, len(hits), step):
+            part = slice(first, first + step)
+            distances = rate_distances(hits[part], denominator, share, references)
+            np.fmax(largest[part], distances, out=largest[part])
     return largest
 
 
@@ -327,7 +328,7 @@ def disparity_test(
     times: int | None = None,
     seed: int = 0,
     mid_p: bool = False,
-    studentized: bool = False,
+    studentized: bool = True,
     adjust: Literal["holm", "bh", "by", "none"] = "holm",
     family: Family = "all",
 ) -> DisparityTest:
@@ -336,9 +337,13 @@ def disparity_test(
     A rate is tested among the rows of its denominator: demographic parity among all, equal opportunity among those with
     the event, predictive parity among those selected, equalized odds among both. Exact but for the number of draws.
 
-    Anything else, and with `case_weights` or `cluster`, is tested by the largest distance of two groups in standard
-    errors, among shuffles of all rows or of whole clusters (Chung and Romano, 2013): exact where groups are alike in
-    everything, and right for many rows where they are not. It costs cells for metrics of labels, else rows.
+    Groups are compared by the largest distance of any two of them (or of any from the reference) in standard errors, so
+    that a rare group does not drown the others; of more than 500 groups, by the largest distance of any from all. The
+    disparity itself is shown beside what is expected of it by chance.
+
+    Anything but rates, and with `case_weights` or `cluster`, is tested among shuffles of all rows or of whole clusters
+    (Chung and Romano, 2013): exact where groups are alike in everything, and right for many rows where they are not.
+    It costs cells for metrics of labels, else rows. Odds are tested by the disparity itself.
 
     Args:
         metrics: Groupwise metrics.
@@ -346,8 +351,8 @@ def disparity_test(
         times: Number of draws; by default 10,000 of counts, and 1,000 of rows and for a function of one's own.
         seed: Seed of the draws; the same seed gives the same answer.
         mid_p: Count draws that equal the observed disparity half.
-        studentized: Test rates too by the distance of groups in standard errors, as everything else is, and not by the
-            disparity itself, which a rare group makes large by chance. It is as exact.
+        studentized: Compare groups in standard errors. `False` tests rates by the disparity itself, which a rare group
+            makes large by chance, so that it hides what differs beside it.
         adjust: The adjustment of p-values of several tests: `"holm"`, `"bh"` (Benjamini and Hochberg), `"by"`
             (Benjamini and Yekutieli) or `"none"`.
         family: The tests that are adjusted together: `"all"`, those of one `"metric"`, or of one `"by"`.
