@@ -25,6 +25,7 @@ RESERVED = frozenset({
     # how sure they are
     ".lower", ".upper", ".std_error", ".method", ".replicates_lost", ".error_bound", ".expected",
     ".expected_lower", ".expected_upper", ".hypothesis", ".p_value", ".p_adjusted", ".p_homogeneity", ".p_worst",
+    ".p_equal_odds",
     ".adjustment", ".power", ".confidence", ".limit", ".verdict",
     # how many rows they are of
     ".n", ".n_other", ".n_events", ".denominator", ".effective_n", ".rows", ".groups", ".strata", ".share",
