@@ -346,7 +346,7 @@ def power_of_tests(runs: int, random: np.random.Generator) -> Table:
 
 
 def pairs_of_many(runs: int, random: np.random.Generator) -> Table:
-    columns = ("holm, %", "max_t, %", "chi_squared, max_t, %")
+    columns = ("holm, %", "holm, mid-p, %", "max_t, %", "max_t, mid-p, %")
     table = Table("Some pair of equal groups is told apart, all pairs being tested", "rates | rows", columns)
     settings = [
         even((0.4,) * 6, 600),
@@ -358,7 +358,7 @@ def pairs_of_many(runs: int, random: np.random.Generator) -> Table:
         Setting((0.5,) * 5 + (0.01,), (20, 20, 20, 20, 20, 5_000)),
     ]
     asked: list[dict[str, Any]] = [
-        {"adjust": "holm", "family": "by"}, {"adjust": "max_t"}, {"adjust": "max_t", "test": "chi_squared"},
+        {"adjust": adjust, "mid_p": mid_p} for adjust in ("holm", "max_t") for mid_p in (False, True)
     ]  # fmt: skip
     fewer = max(1, runs // 4)
     for setting in settings:
