@@ -244,13 +244,15 @@ def _parts(page: str) -> Iterator[str]:
     shown: dict[str, str] = {}
     table: list[GroupwiseFactory] = []
     notes: list[str] = []
+    entered: set[str] = set()
     for found in chain(_DEFINED.finditer(inspect.getsource(module)), [None]):
         if found is None or found["section"]:
             yield from [_table(table), *notes]
             notes, table = [], []
         if found and found["section"]:
             yield f"## {found['section']}"
-        elif found and found["name"] in module.__all__:
+        elif found and found["name"] in module.__all__ and found["name"] not in entered:
+            entered.add(found["name"])
             value = getattr(module, found["name"])
             if isinstance(value, GroupwiseFactory) and not value.metrics[0].definition.against:
                 table += [getattr(module, found[each]) for each in ("name", "other") if found[each]]
@@ -266,6 +268,15 @@ def _listed(names: pl.Series) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
+def _columns(metric: Metric) -> str:
+    """The columns that a metric reads, for each kind of predictions."""
+    read: dict[str, None] = {}
+    for reading in metric.readings:
+        columns = [column for column in ("truth", "estimate", "probs") if column in reading.definition.reads]
+        read[", ".join(columns)] = None
+    return "; or ".join(read)
+
+
 def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
     """Heading, aliases, prose, facts, formula with what it uses, example; nothing for an alias or another thing."""
     aliases, parts, terms, facts, formula = "", "", tuple[tuple[str, Statistic], ...](), "", None
@@ -278,9 +289,9 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
                 [f"In other libraries {_listed(row['elsewhere'].item())}."] if len(row["elsewhere"].item()) else []
             )
             aliases = "\n\n".join([*own, *elsewhere])
-            reads = ", ".join(each for each in ("truth", "estimate", "probs") if each in definition.reads)
+            reads = _columns(value)
             facts = f"Direction: {value.direction}. Range: {_range(value)}. Reads: {reads or 'no column'}."
-            options = ", ".join(f"`{option}={default!r}`" for option, default in definition.options)
+            options = ", ".join(f"`{option}={default!r}`" for option, default in value.options.items())
             facts += f" Options: {options}." if options else ""
             facts += f" Average over labels: `{definition.average}`." if definition.average else ""
             parts = ", ".join(_link(unprefixed(part), "") for part, _ in definition.parts)
@@ -312,6 +323,9 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
     yield from [f"### {name}", aliases, _prose(prose), facts]
     shown[function.__name__] = name
     yield _code(formula or function)
+    if isinstance(value, Metric):
+        yield from (_code(other.definition.function) for other in value.others)
+        terms += tuple(chain.from_iterable(other.definition.terms for other in value.others))
     # what functions that are no formula use is plumbing
     yield from [*(() if value is function else _uses(function, name, shown)), f"Made of {parts}." if parts else ""]
     yield from chain.from_iterable(_used(term.function, term.name, name, shown) for _, term in terms)

@@ -403,6 +403,7 @@ def average(values: Sequence[Value], weights: Sequence[Fraction], *, drop: bool)
 
 # Groups compared
 
+_OF_TRUTH = "differential_fairness of the truth"
 DEFINITIONS: dict[str, tuple[str, ...]] = {
     "demographic_parity": ("difference", "detection_prevalence"),
     "demographic_parity_ratio": ("ratio", "detection_prevalence"),
@@ -421,8 +422,7 @@ DEFINITIONS: dict[str, tuple[str, ...]] = {
     "average_predictive_value_difference": ("difference_from_all", "average_predictive_value"),
     "average_abs_odds_difference": ("mean_difference", "fall_out", "sens"),
     "differential_fairness": ("log_ratio", "smoothed_selection_rate", "smoothed_rejection_rate"),
-    "differential_fairness_of_labels": ("log_ratio", "smoothed_base_rate", "smoothed_negative_rate"),
-    "bias_amplification": ("less", "differential_fairness", "differential_fairness_of_labels"),
+    "bias_amplification": ("less", "differential_fairness", _OF_TRUTH),
     "conditional_demographic_disparity": ("signed_mean", "demographic_disparity"),
     "kl_divergence": ("group_maximum", "divergence_from_rest"),
     "class_imbalance": ("difference", "share_of_rows"),
@@ -441,6 +441,8 @@ AGGREGATES = ("difference", "ratio", "group_minimum", "group_maximum")
 
 
 def meaning(name: str) -> tuple[str, ...]:
+    if name == _OF_TRUTH:
+        return ("log_ratio", "smoothed_base_rate", "smoothed_negative_rate")
     split = [(item, name.removesuffix(f"_{item}")) for item in AGGREGATES if name.endswith(f"_{item}")]
     return DEFINITIONS.get(name) or split[0]
 

@@ -684,11 +684,11 @@ def test_bad_options_of_inequality_and_smoothing(loans: DataFrame) -> None:
         'AggregateError: difference(signed=True): a range has no sign; compare two sides, `privileged(…)`, or name a reference, `aggregate=difference(to="<a group>", signed=True)`.'
     )
     kind: Any = "share"
-    assert message(lambda: tf.metric_tweak(tf.generalized_entropy_index_of_numbers, "index", benefit=kind)) == snapshot(
+    assert message(lambda: tf.metric_tweak(tf.generalized_entropy_index, "index", benefit=kind)) == snapshot(
         "ArgumentError: Unknown benefit 'share'. Known: 'ratio', 'difference', 'amount'."
     )
     assert message(lambda: tf.between_group_theil_index("sex", aggregate=tf.ratio(to="rest"), alpha=1)) == snapshot(
-        "ArgumentError: Unknown option of between_group_theil_index 'alpha'. Known: 'to', 'signed', 'aggregate', 'min_n', 'name'."
+        "ArgumentError: Unknown option of between_group_theil_index 'alpha'. Known: 'benefit', 'to', 'signed', 'aggregate', 'min_n', 'name'."
     )
     assert message(lambda: tf.new_groupwise_metric(tf.mcc, "it", tf.generalized_entropy())("sex")) == snapshot(
         "AggregateError: generalized_entropy(alpha=2) means nothing for mcc, which can be negative; use difference() or another metric."

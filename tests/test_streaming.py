@@ -35,7 +35,7 @@ OF_LABELS = tf.metric_set(
     tf.accuracy, tf.sens, tf.demographic_parity("sex"), tf.equalized_odds("race"), tf.theil_index,
     tf.differential_fairness("sex", "race"), tf.independence("race"), tf.separation("sex"),
 )  # fmt: skip
-OF_SCORES = tf.metric_set(tf.roc_auc, tf.brier_class, tf.auc_parity("race"), tf.theil_index_of_scores)
+OF_SCORES = tf.metric_set(tf.roc_auc, tf.brier_class, tf.auc_parity("race"), tf.theil_index)
 OF_NUMBERS = tf.metric_set(tf.rmse, tf.rsq, tf.mae.difference("race"), tf.explained_by_groups("sex"))
 CALLS: dict[str, tuple[Any, dict[str, Any]]] = {
     "labels": (OF_LABELS, {"truth": "y_true", "estimate": "y_pred"}),

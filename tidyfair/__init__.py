@@ -84,26 +84,20 @@ _NAMES = {
     "metrics.fairness": """
         abroca abroca_debiased abroca_if_equal auc_parity average_abs_odds_difference average_odds_difference
         average_predictive_value_difference between_group_coefficient_of_variation
-        between_group_generalized_entropy_index between_group_generalized_entropy_index_of_numbers
-        between_group_generalized_entropy_index_of_scores between_group_theil_index bias_amplification
-        bnsp_auc bpsn_auc calibration_error_parity calibration_parity class_imbalance
-        conditional_demographic_disparity conditional_use_accuracy_equality demographic_parity
-        demographic_parity_ratio differential_fairness differential_fairness_of_labels disparate_impact
-        equal_opportunity equal_opportunity_ratio equalized_odds equalized_odds_ratio explained_by_groups
-        generalized_equalized_odds_difference independence kl_divergence kolmogorov_smirnov
+        between_group_generalized_entropy_index between_group_theil_index bias_amplification bnsp_auc bpsn_auc
+        calibration_error_parity calibration_parity class_imbalance conditional_demographic_disparity
+        conditional_use_accuracy_equality demographic_parity demographic_parity_ratio differential_fairness
+        disparate_impact equal_opportunity equal_opportunity_ratio equalized_odds equalized_odds_ratio
+        explained_by_groups generalized_equalized_odds_difference independence kl_divergence kolmogorov_smirnov
         kolmogorov_smirnov_debiased kolmogorov_smirnov_if_equal mutual_information negative_class_balance
         new_between_group_metric new_groupwise_metric overall_accuracy_equality positive_class_balance
-        predictive_equality predictive_parity separation statistical_parity_difference sufficiency
-        treatment_equality wasserstein_distance wasserstein_distance_debiased wasserstein_distance_if_equal
-        within_group_generalized_entropy_index within_group_generalized_entropy_index_of_numbers
-        within_group_generalized_entropy_index_of_scores
+        predictive_equality predictive_parity separation statistical_parity_difference sufficiency treatment_equality
+        wasserstein_distance wasserstein_distance_debiased wasserstein_distance_if_equal
+        within_group_generalized_entropy_index
     """,
     "metrics.individual": "consistency",
     "metrics.inequality": """
-        benefit_variation generalized_entropy_index generalized_entropy_index_of_numbers
-        generalized_entropy_index_of_scores inequality_within inequality_within_of_numbers
-        inequality_within_of_scores mean_benefit mean_benefit_of_numbers mean_benefit_of_scores
-        mean_log_deviation theil_index theil_index_of_numbers theil_index_of_scores
+        benefit_variation generalized_entropy_index inequality_within mean_benefit mean_log_deviation theil_index
     """,
     "metrics.probability": """
         average_precision balance_for_negative_class balance_for_positive_class brier_class

@@ -11,7 +11,8 @@ from tidyfair.tallies.forks import check_threads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Unpack
+    from collections.abc import Set as AbstractSet
+    from typing import Self, Unpack
 
     import polars as pl
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_CACHED = "_run"
-"""A property that is worked out again where a metric is copied or unpickled."""
+_CACHED = ("_run", "_has_readings")
+"""Properties that are worked out again where a metric is copied or unpickled."""
 
 
 class Evaluable(ABC):
@@ -35,8 +36,31 @@ class Evaluable(ABC):
     def specs(self) -> tuple[MetricSpec, ...]:
         """The metrics that it reports, in order."""
 
+    @property
+    def readings(self) -> tuple[Self, ...]:
+        """The same for each kind of predictions that it reads."""
+        return (self,)
+
+    def reading(self, columns: AbstractSet[str]) -> Self:
+        """The same as it reads the columns that are given: labels or, without them, scores."""
+        readings = self.readings
+        if len(readings) == 1:
+            return self
+        for reading in readings:
+            needed = {role for spec in reading.specs for _, formula in spec.formulas for role in formula.reads}
+            if needed <= columns:
+                return reading
+        return self
+
+    def _reading_of(self, tally: Tally) -> Self:
+        """The same as it reads what was counted."""
+        from tidyfair.tallies.tally import check_tally  # noqa: PLC0415 - with what counts, at the first call
+
+        check_tally(tally)
+        return self.reading(tally.given)
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != _CACHED}
+        return {name: value for name, value in self.__dict__.items() if name not in _CACHED}
 
     @property
     def run(self) -> Run:
@@ -120,7 +144,8 @@ class Evaluable(ABC):
         Raises:
             TidyfairError: For anything that cannot be read without guessing.
         """
-        return self.run.results(data, self.run.options(options, truth=truth, estimate=estimate))
+        asked = self.run.options(options, truth=truth, estimate=estimate)
+        return self.reading(asked.given).run.results(data, asked)
 
     def arrays(
         self, truth: object = None, estimate: object = None, *, probs: object = None, case_weights: object = None,
@@ -201,7 +226,8 @@ class Evaluable(ABC):
         `left_out` …), or `ok`, `infinite`, `levels_left_out`. With weights and intervals `.effective_n` is how many
         rows of equal weight would tell as much as those of the denominator (after Kish, 1965; linearised).
         """
-        return self.run.groups(data, self.run.options(options, truth=truth, estimate=estimate))
+        asked = self.run.options(options, truth=truth, estimate=estimate)
+        return self.reading(asked.given).run.groups(data, asked)
 
     @show_keywords(CountOptions)
     def tally(
@@ -209,17 +235,20 @@ class Evaluable(ABC):
         **options: Unpack[CountOptions],
     ) -> Tally:  # fmt: skip
         """Count the rows, and leave the reading for `compute`; tallies of parts of the data add up to the whole's."""
-        return self.run.tally(data, self.run.options(options, CountOptions, truth=truth, estimate=estimate))
+        asked = self.run.options(options, CountOptions, truth=truth, estimate=estimate)
+        return self.reading(asked.given).run.tally(data, asked)
 
     @show_keywords(ComputeOptions)
     def compute(self, tally: Tally, **options: Unpack[ComputeOptions]) -> pl.DataFrame:
         """Read a tally: `f.compute(f.tally(data, …), …)` is `f(data, …)`."""
-        return self.run.results_of(tally, self.run.options(options, ComputeOptions))
+        asked = self.run.options(options, ComputeOptions)
+        return self._reading_of(tally).run.results_of(tally, asked)
 
     @show_keywords(ReadOptions)
     def compute_by_group(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
         """Read the values of the groups from a tally, as `by_group` does from data."""
-        return self.run.groups_of(tally, self.run.options(options, ReadOptions))
+        asked = self.run.options(options, ReadOptions)
+        return self._reading_of(tally).run.groups_of(tally, asked)
 
 
 def _framed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -21,6 +22,7 @@ from tidyfair.specs.options import CallOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
     from typing import Self
 
     from tidyfair.specs.aggregates import Aggregate, Direction
@@ -46,6 +48,8 @@ class Metric(Evaluable):
     """Whether its average over labels is the same whatever the data (shares that add up to 1), or the pooled one."""
     base: Metric | None = field(default=None, compare=False, repr=False)
     """The metric that it is an alias or a tweak of."""
+    others: tuple[Metric, ...] = field(default=(), repr=False)
+    """The same metric of other kinds of predictions, which it reads where those of its own kind are not given."""
     formulas: tuple[tuple[str, Formula], ...] = field(init=False, repr=False, compare=False)
     """Its formula by its name."""
 
@@ -60,6 +64,31 @@ class Metric(Evaluable):
     def specs(self) -> tuple[MetricSpec]:
         """The metric itself."""
         return (self,)
+
+    @property
+    def readings(self) -> tuple[Metric, ...]:
+        """The metric for each kind of predictions that it reads, under its own name."""
+        if not self.others:
+            return (self,)
+        renamed = [replace(other, name=self.name, base=other.base or other) for other in self.others]
+        return (replace(self, others=()), *renamed)
+
+    def with_readings(self, *others: Metric) -> Self:
+        """The metric, which reads predictions of other kinds by the formulas of other metrics."""
+        return replace(self, others=others)
+
+    def of_kind(self, kind: Kind) -> Metric:
+        """The metric as it reads predictions of a kind; itself if it does not."""
+        return next((reading for reading in self.readings if reading.kind == kind), self)
+
+    @property
+    def options(self) -> dict[str, object]:
+        """Its options with their defaults; None for those that only some of its readings have."""
+        options: dict[str, object] = dict(self.definition.options)
+        for other in self.others:
+            for name, _ in other.definition.options:
+                options.setdefault(name, None)
+        return options
 
     # what evaluation reads, beside name, kind and formulas: groups are not compared
 
@@ -105,11 +134,18 @@ class Metric(Evaluable):
             return ("macro", "micro")
         return ("micro",) if self.constant_average else ()
 
+    def range_of(self, name: str) -> tuple[float, float]:  # noqa: ARG002 - it has one metric
+        """The range of the values of its metric of some name."""
+        return self.range
+
     def formula(self, **numbers: float | Sequence[float] | Mapping[str, Sequence[float]]) -> float | None:
         """The formula on plain numbers, one for each statistic (or a list, one for each label); None is undefined.
 
         Of a metric that is a function of arrays, on these as lists.
         """
+        for other in self.others:
+            if not {*numbers} <= {*self.definition.needs} and {*numbers} <= {*other.definition.needs}:
+                return other.formula(**numbers)
         if self.definition.input != "arrays":
             return self.definition.on(numbers)
         from tidyfair.evaluation.array_metrics import on_arrays  # noqa: PLC0415 - with what counts, at the first call
@@ -179,8 +215,16 @@ class Metric(Evaluable):
         """The same metric under another name."""
         return replace(self, name=name, base=self.base or self)
 
-    def tweaked(self, name: str, options: dict[str, object]) -> Self:
-        """The same metric with options fixed, under another name."""
+    def tweaked(self, name: str, options: dict[str, object]) -> Metric:
+        """The same metric with options fixed, under another name.
+
+        An option that only some of its readings have picks these.
+        """
+        if self.others:
+            readings = [reading for reading in self.readings if {*options} <= {*reading.options}]
+            if readings:
+                first, *others = [reading.tweaked(name, options) for reading in readings]
+                return replace(first, others=tuple(others), base=self.base or self)
         definition = self.definition.with_options(self.name, options)
         try:
             if definition.input != "arrays":
@@ -190,7 +234,7 @@ class Metric(Evaluable):
         except (TypeError, OverflowError) as error:
             msg = f"{self.name} cannot use the options {options!r}: {error}."
             raise ArgumentError(msg) from error
-        return replace(self, name=name, definition=definition, base=self.base or self)
+        return replace(self, name=name, definition=definition, base=self.base or self, others=())
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         # by name, as functions do; a metric without a name in a module is made again from one that has
@@ -225,6 +269,8 @@ class GroupwiseMetric(Evaluable):
     """Metrics whose own disparity is subtracted."""
     source: str | None = field(default=None, repr=False, compare=False)
     """The paper or standard that defines it."""
+    otherwise: tuple[Metric, ...] = field(default=(), repr=False)
+    """Metrics that are compared where the columns of the others are not given."""
     formulas: tuple[tuple[str, Formula], ...] = field(init=False, repr=False, compare=False)
     """Its formulas by the names of their metrics; those that are subtracted come last."""
 
@@ -246,6 +292,15 @@ class GroupwiseMetric(Evaluable):
     def kind(self) -> Kind:
         """The kind of predictions that its metrics read."""
         return self.metrics[0].kind
+
+    @property
+    def readings(self) -> tuple[GroupwiseMetric, ...]:
+        """The comparison for each kind of predictions that its metrics read, and of those compared otherwise."""
+        combinations = zip(*(metric.readings for metric in self.metrics), strict=False)
+        readings = [replace(self, metrics=metrics, otherwise=()) for metrics in combinations]
+        if self.otherwise:
+            readings.append(replace(self, metrics=self.otherwise, otherwise=()))
+        return tuple(readings)
 
     @property
     def direction(self) -> Direction:
@@ -272,6 +327,10 @@ class GroupwiseMetric(Evaluable):
         if self.less:
             meaning += f", less the same of {conjunction.join(metric.name for metric in self.less)}"
         return f"{meaning[0].upper()}{meaning[1:]}, of the groups."
+
+    def range_of(self, name: str) -> tuple[float, float]:
+        """The range of the values of one of its metrics."""
+        return next(metric.range for metric in (*self.metrics, *self.less) if metric.name == name)
 
     def of_at_least(self, rows: int) -> Self:
         """The same for groups of at least so many rows."""
@@ -364,6 +423,8 @@ class GroupwiseFactory:
     """The paper or standard that defines it."""
     fixed: tuple[str, ...] = ()
     """Options without which it would not be what its name says."""
+    otherwise: tuple[Metric, ...] = ()
+    """Metrics that are compared where the columns of the others are not given."""
 
     def __call__(
         self,
@@ -407,14 +468,15 @@ class GroupwiseFactory:
             used = replace(used, **of_aggregate)
         metrics = tuple(_with(metric, options) for metric in self.metrics)
         less = tuple(_with(metric, options) for metric in self.less)
-        return GroupwiseMetric(name, metrics, By.of(by, name), used, direction, min_n, less, source)
+        otherwise = tuple(_with(metric, options) for metric in self.otherwise)
+        return GroupwiseMetric(name, metrics, By.of(by, name), used, direction, min_n, less, source, otherwise)
 
     @property
     def options(self) -> dict[str, object]:
         """The options of its metrics and its aggregate, which a call may set, with their defaults."""
         options: dict[str, object] = {}
         for metric in (*self.metrics, *self.less):
-            options.update(metric.definition.options)
+            options.update(metric.options)
         options.update(self.aggregate.options)
         return {name: default for name, default in options.items() if name not in self.fixed}
 
@@ -496,8 +558,7 @@ def _shown(metric: GroupwiseMetric | GroupwiseFactory) -> str:
 
 def _with(metric: Metric, options: Mapping[str, object]) -> Metric:
     """The metric with those of the options that it has."""
-    accepted = dict(metric.definition.options)
-    tweaks = {name: value for name, value in options.items() if name in accepted}
+    tweaks = {name: value for name, value in options.items() if name in metric.options}
     return metric.tweaked(metric.name, tweaks) if tweaks else metric
 
 
@@ -511,6 +572,16 @@ class MetricSet(Evaluable):
     def specs(self) -> tuple[MetricSpec, ...]:
         """Its metrics, in order."""
         return self.metrics
+
+    def reading(self, columns: AbstractSet[str]) -> MetricSet:
+        """The set, each of its metrics as it reads the columns that are given."""
+        if not self._has_readings:
+            return self
+        return MetricSet(tuple(metric.reading(columns) for metric in self.metrics))
+
+    @cached_property
+    def _has_readings(self) -> bool:
+        return any(len(metric.readings) > 1 for metric in self.metrics)
 
     def difference(
         self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, min_n: int = 0

@@ -211,8 +211,7 @@ class Requirements:
                 if getattr(options, name):
                     msg = f"`{name}` is about labels, but {self.specs[0].name} reads numbers."
                     raise ArgumentError(msg)
-        given = {"truth": tally.truth, "estimate": tally.estimate or tally.cut, "probs": tally.scores}
-        self._check_given({role for role, column in given.items() if column is not None})
+        self._check_given(tally.given)
         self._check_probabilities(tally)
         if not tally.needs.covers(self.needs):
             msg = "The tally was not counted for all of these metrics; count again with what is to be computed."

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.options import ReadOptions
+    from tidyfair.specs.options import Options, ReadOptions
 
 __all__ = ["Accumulator", "load_state", "save_state"]
 
@@ -136,13 +136,17 @@ class Accumulator:
         }
         is_frame = all(value is None for value in (*given.values(), by, group_by, ignore_index))
         if is_frame:
-            self._add(self.metrics.run.tally(batch, self._options))
+            self._count(batch, self._options)
             return self
         self._check_arrays(batch, truth)
         given["truth"] = batch if truth is None else truth
         frame, columns = frame_of_arrays(given, by, group_by, ignore_index)
-        self._add(self.metrics.run.tally(frame, replace(self._options, **columns)))
+        self._count(frame, replace(self._options, **columns))
         return self
+
+    def _count(self, batch: object, options: Options) -> None:
+        """Count a batch by metrics as they read the columns that are given."""
+        self._add(self.metrics.reading(options.given).run.tally(batch, options))
 
     def merge(self, other: Accumulator | Tally) -> Self:
         """Add what another accumulator, or a tally, has counted; the other one stays as it is."""
@@ -210,7 +214,7 @@ class Accumulator:
         if not self._columns:
             # the first batch decides which columns, or arrays, there are
             options = replace(options, **_columns_of(tally))
-        self.metrics.run.check_counted(tally, options)
+        self.metrics.reading(options.given).run.check_counted(tally, options)
         with self._lock:
             if self._pending:
                 first = self._pending[0]

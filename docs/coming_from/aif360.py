@@ -142,9 +142,9 @@ ROWS = {
         "between_all_groups_coefficient_of_variation": lambda attributes: tdf.between_group_coefficient_of_variation(
             *attributes
         ),
-        # of the true labels, although there are predictions
-        "smoothed_empirical_differential_fairness": lambda attributes, concentration: (
-            tdf.differential_fairness_of_labels(*attributes, concentration=concentration)
+        # of the true labels, although there are predictions: leave `estimate` out
+        "smoothed_empirical_differential_fairness": lambda attributes, concentration: tdf.differential_fairness(
+            *attributes, concentration=concentration
         ),
         "differential_fairness_bias_amplification": lambda attributes, concentration: tdf.bias_amplification(
             *attributes, concentration=concentration
@@ -159,8 +159,8 @@ ROWS = {
         "disparate_impact": lambda sides: tdf.base_rate.ratio(sides),
         "statistical_parity_difference": lambda sides: tdf.base_rate.difference(sides),
         "mean_difference": lambda sides: tdf.base_rate.difference(sides),
-        "smoothed_empirical_differential_fairness": lambda attributes, concentration: (
-            tdf.differential_fairness_of_labels(*attributes, concentration=concentration)
+        "smoothed_empirical_differential_fairness": lambda attributes, concentration: tdf.differential_fairness(
+            *attributes, concentration=concentration
         ),
         # give the column of labels as `estimate`
         "consistency": lambda features, n_neighbors: tdf.consistency(features, n_neighbors=n_neighbors),

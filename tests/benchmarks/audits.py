@@ -26,7 +26,7 @@ COMPARED = (
     *(getattr(rate, way) for rate in RATES for way in ("difference", "ratio")),
     tf.average_abs_odds_difference, tf.equalized_odds, tf.between_group_generalized_entropy_index,
     tf.between_group_theil_index, tf.between_group_coefficient_of_variation, tf.differential_fairness,
-    tf.differential_fairness_of_labels, tf.bias_amplification,
+    tf.bias_amplification,
 )  # fmt: skip
 EVERY = tf.metric_set(
     *RATES, tf.generalized_entropy_index, tf.theil_index, tf.benefit_variation,

@@ -18,8 +18,9 @@ import numpy as np
 import polars as pl
 
 import tidyfair as tf
-from tidyfair.intervals.analytic import Quantities, compared
+from tidyfair.intervals.analytic import compared
 from tidyfair.intervals.proportions import difference_limits, score_ratio, wilson
+from tidyfair.intervals.quantities import Shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,7 +153,7 @@ def ranges_of(setting: Setting, hits: Array, level: float, random: np.random.Gen
     """The interval of the range in each run, as a call with `interval="auto"` has it."""
     found = list[tuple[float, float]]()
     for each in hits:
-        family = Quantities.of_counts(each, np.array(setting.sizes))
+        family = Shares.of_counts(each, np.array(setting.sizes))
         made = compared([family], [None], aggregate, level, times=TIMES, random=random)
         found.append((made.lower, made.upper) if made else (np.nan, np.nan))
     return np.array(found).T

@@ -16,7 +16,7 @@ from lending_rates import CALL, LOANS, SCORED, Z, counts, ends
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 import tidyfair as tf
-from tidyfair.intervals.analytic import share_of
+from tidyfair.intervals.shares import share_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -369,7 +369,7 @@ def test_intervals_by_outer_group_threshold_and_label() -> None:
     )
     fair = tf.metric_set(tf.accuracy, tf.sens, tf.demographic_parity("g"))
     many = fair(letters, "y", "p", interval="auto", times=200)
-    assert many[".method"].to_list() == ["wilson", "bootstrap", "pairwise"]
+    assert many[".method"].to_list() == ["wilson", "jackknife", "pairwise"]
     assert (many[".lower"] <= many[".estimate"]).all()
     assert (many[".upper"] >= many[".estimate"]).all()
 
@@ -422,8 +422,8 @@ def test_share_of_recognizes_rates() -> None:
         (tf.sens, {"interval": "auto", "seed": -1}, snapshot("`seed` is a whole number, 0 or more, not -1.")),
         (
             tf.mcc,
-            {"interval": "analytic"},
-            snapshot('\'mcc\': there is no interval in closed form; take `interval="auto"` or "bootstrap".'),
+            {"interval": "exact"},
+            snapshot('\'mcc\': there is no exact interval; take `interval="auto"` or "bootstrap".'),
         ),
         (
             tf.average_precision,

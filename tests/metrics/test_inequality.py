@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,10 +76,10 @@ LABELS: dict[str, Any] = {"truth": "truth", "estimate": "estimate"}
 SCORES: dict[str, Any] = {"truth": "truth", "probs": "score"}
 NUMBERS: dict[str, Any] = {"truth": "pay", "estimate": "guess"}
 
-KINDS: dict[str, tuple[Callable[[pl.DataFrame], Any], dict[str, Any], str, dict[str, Any]]] = {
-    "labels": (of_labels, LABELS, "", {}),
-    "scores": (of_scores, SCORES, "_of_scores", {}),
-    **{kind: (of_numbers(kind), NUMBERS, "_of_numbers", {"benefit": kind}) for kind in BENEFITS},
+KINDS: dict[str, tuple[Callable[[pl.DataFrame], Any], dict[str, Any], dict[str, Any]]] = {
+    "labels": (of_labels, LABELS, {}),
+    "scores": (of_scores, SCORES, {}),
+    **{kind: (of_numbers(kind), NUMBERS, {"benefit": kind}) for kind in BENEFITS},
 }
 
 
@@ -117,8 +118,8 @@ def parts(data: pl.DataFrame, key: str) -> dict[Any, pl.DataFrame]:
 
 
 def index(kind: str, alpha: float) -> tf.Metric:
-    suffix, options = KINDS[kind][2:]
-    return tf.metric_tweak(getattr(tf, f"generalized_entropy_index{suffix}"), "index", alpha=alpha, **options)
+    options = KINDS[kind][2]
+    return tf.metric_tweak(tf.generalized_entropy_index, "index", alpha=alpha, **options)
 
 
 # Inequality of rows
@@ -155,23 +156,20 @@ def test_index_by_outer_group_and_group_equals_the_formula(
 def test_named_indices_have_their_alpha(people: pl.DataFrame) -> None:
     known = {
         tf.generalized_entropy_index: 2, tf.theil_index: 1, tf.mean_log_deviation: 0,
-        tf.generalized_entropy_index_of_scores: 2, tf.theil_index_of_scores: 1,
     }  # fmt: skip
     for metric, alpha in known.items():
-        benefit = of_scores if metric.kind == "prob" else of_labels
-        columns = SCORES if metric.kind == "prob" else LABELS
-        assert close(number(metric(people, **columns)), entropy(benefit(people), alpha, ones(people)))
-    for metric, alpha in ((tf.generalized_entropy_index_of_numbers, 2), (tf.theil_index_of_numbers, 1)):
-        expected = entropy(of_numbers("ratio")(people), alpha, ones(people))
-        assert close(number(metric(people, **NUMBERS)), expected)
+        assert close(number(metric(people, **LABELS)), entropy(of_labels(people), alpha, ones(people)))
+        assert close(number(metric(people, **SCORES)), entropy(of_scores(people), alpha, ones(people)))
+        of_ratios = tf.metric_tweak(metric, "of_ratios", benefit="ratio")
+        assert close(number(of_ratios(people, **NUMBERS)), entropy(of_numbers("ratio")(people), alpha, ones(people)))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_mean_benefit_equals_numpy_average(people: pl.DataFrame, kind: str, *, weighted: bool) -> None:
-    benefit, columns, suffix, own = KINDS[kind]
+    benefit, columns, own = KINDS[kind]
     mass, options = counting(weighted=weighted)
-    metric = tf.metric_tweak(getattr(tf, f"mean_benefit{suffix}"), "mean", **own)
+    metric = tf.metric_tweak(tf.mean_benefit, "mean", **own)
     expected = float(np.average(benefit(people), weights=mass(people)))
     assert close(number(metric(people, **columns, **options)), expected)
 
@@ -208,8 +206,8 @@ def test_incomplete_rows_are_dropped(people: pl.DataFrame) -> None:
 
 @pytest.mark.parametrize("kind", ["labels", "scores", *BENEFITS])
 def test_set_may_hold_integer_and_float_alpha(people: pl.DataFrame, kind: str) -> None:
-    benefit, columns, suffix, own = KINDS[kind]
-    metric: tf.Metric = getattr(tf, f"generalized_entropy_index{suffix}")
+    benefit, columns, own = KINDS[kind]
+    metric: tf.Metric = tf.generalized_entropy_index
     both = tf.metric_set(*(tf.metric_tweak(metric, f"{alpha!r}", alpha=alpha, **own) for alpha in (1, 1.0)))
     expected = entropy(benefit(people), 1, ones(people))
     assert all(close(value, expected) for value in both(people, **columns)[".estimate"])
@@ -268,13 +266,54 @@ def test_invalid_benefit_gives_null(kind: str, pay: float, guess: float, alpha: 
     data = pl.DataFrame({"pay": [2.0, pay], "guess": [3.0, guess]})
     nothing = (None, "no_positive_benefits")
     assert explained(index(kind, alpha), data, **NUMBERS) == nothing
-    mean = tf.metric_tweak(tf.mean_benefit_of_numbers, "mean", benefit=kind)
+    mean = tf.metric_tweak(tf.mean_benefit, "mean", benefit=kind)
     assert explained(mean, data, **NUMBERS) == nothing
 
 
 def test_no_rows_give_null() -> None:
     data = pl.DataFrame({"pay": [None, 1.0], "guess": [1.0, None]})
-    assert explained(tf.theil_index_of_numbers, data, **NUMBERS) == (None, "zero_denominator")
+    assert explained(index("ratio", 1), data, **NUMBERS) == (None, "zero_denominator")
+
+
+# One metric, which reads what it is given
+
+
+def test_labels_are_read_where_scores_are_given_too(people: pl.DataFrame) -> None:
+    both = tf.metric_set(tf.theil_index, tf.roc_auc)(people, "truth", "estimate", probs="score")
+    of_labels_alone = number(tf.theil_index(people, **LABELS))
+    assert both.filter(pl.col(".metric") == "theil_index")[".estimate"].item() == of_labels_alone
+    assert of_labels_alone != number(tf.theil_index(people, **SCORES))
+
+
+def test_threshold_makes_labels_that_are_read(people: pl.DataFrame) -> None:
+    selected = people.with_columns(estimate=(pl.col("score") >= 0.5).cast(pl.Int64))
+    cut = tf.theil_index(people, "truth", probs="score", threshold=0.5)
+    assert number(cut) == number(tf.theil_index(selected, "truth", "estimate"))
+
+
+def test_missing_predictions_raise_with_the_column_of_labels(people: pl.DataFrame) -> None:
+    with pytest.raises(tf.ColumnError, match="theil_index needs the column of predicted labels: `estimate=`"):
+        tf.theil_index(people, "truth")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_alias_and_pickle_keep_what_is_read(people: pl.DataFrame, kind: str) -> None:
+    expected = number(index(kind, 1)(people, **KINDS[kind][1]))
+    for metric in (index(kind, 1).alias("other"), pickle.loads(pickle.dumps(index(kind, 1)))):  # noqa: S301 - our own
+        assert number(metric(people, **KINDS[kind][1])) == expected
+    between = tf.between_group_theil_index("race", **KINDS[kind][2])
+    again = pickle.loads(pickle.dumps(between))  # noqa: S301 - our own
+    assert number(again(people, **KINDS[kind][1])) == number(between(people, **KINDS[kind][1]))
+
+
+def test_gates_tests_and_tallies_of_scores_read_scores(people: pl.DataFrame) -> None:
+    between = tf.between_group_theil_index("race")
+    expected = number(between(people, **SCORES))
+    assert expected != number(between(people, **LABELS))
+    assert number(between.compute(between.tally(people, **SCORES))) == expected
+    tested = tf.inference.disparity_test(between, times=99)(people, **SCORES)
+    assert close(number(tested), expected)
+    assert close(number(tf.check(between, below=1)(people, **SCORES)), expected)
 
 
 # Within and between groups
@@ -288,8 +327,8 @@ def group_means(data: pl.DataFrame, benefits: Any, weights: Any) -> tuple[list[f
 
 
 def compared(what: str, kind: str, alpha: float) -> tf.GroupwiseMetric:
-    suffix, options = KINDS[kind][2:]
-    factory = getattr(tf, f"{what}_group_generalized_entropy_index{suffix}")
+    options = KINDS[kind][2]
+    factory = getattr(tf, f"{what}_group_generalized_entropy_index")
     return factory("race", alpha=alpha, **options)
 
 
@@ -563,14 +602,15 @@ def test_differential_fairness_equals_the_largest_log_ratio(
         options["pos_label"] = "low"
     ours = tf.metric_set(
         tf.differential_fairness("race", concentration=concentration),
-        tf.differential_fairness_of_labels("race", concentration=concentration),
         tf.bias_amplification("race", concentration=concentration),
     )
-    result = ours(data, **LABELS, **options, on_undefined="ignore")[".estimate"].to_list()
+    of_estimate, amplified = ours(data, **LABELS, **options, on_undefined="ignore")[".estimate"].to_list()
+    of_truth = number(ours.metrics[0](data, truth="truth", **options, on_undefined="ignore"))
     predicted, true = (farthest(data, column, concentration, mass) for column in ("estimate", "truth"))
     assert (predicted == math.inf) == (concentration == 0)
-    for value, expected in zip(result, (predicted, true, predicted - true), strict=True):
-        assert close(value, expected)
+    assert close(of_estimate, predicted)
+    assert close(of_truth, true)
+    assert close(amplified, predicted - true)
 
 
 def test_differential_fairness_by_outer_group() -> None:
@@ -814,17 +854,17 @@ STARTS = ["generalized_entropy_index", "inequality_within"]
 @pytest.mark.parametrize("alpha", [math.nan, math.inf, True])
 @pytest.mark.parametrize("start", STARTS)
 def test_bad_alpha_of_scores_and_numbers_raises_in_calls(people: pl.DataFrame, start: str, alpha: Any) -> None:
-    for kind, columns in (("scores", SCORES), ("numbers", NUMBERS)):
+    for own, columns in (({}, SCORES), ({"benefit": "ratio"}, NUMBERS)):
         with pytest.raises(tf.ArgumentError, match="`alpha` is a finite number"):
-            tf.metric_tweak(getattr(tf, f"{start}_of_{kind}"), "index", alpha=alpha)(people, **columns)
+            tf.metric_tweak(getattr(tf, start), "index", alpha=alpha, **own)(people, **columns)
 
 
 @pytest.mark.parametrize("alpha", [math.nan, math.inf, True, "x", None])
 @pytest.mark.parametrize("start", STARTS)
-@pytest.mark.parametrize("kind", ["scores", "numbers"])
-def test_bad_alpha_of_scores_and_numbers_raises_in_metric_tweak(start: str, kind: str, alpha: Any) -> None:
+@pytest.mark.parametrize("own", [{}, {"benefit": "ratio"}])
+def test_bad_alpha_of_scores_and_numbers_raises_in_metric_tweak(start: str, own: dict[str, Any], alpha: Any) -> None:
     with pytest.raises(tf.ArgumentError, match="`alpha` is a finite number"):
-        tf.metric_tweak(getattr(tf, f"{start}_of_{kind}"), "index", alpha=alpha)
+        tf.metric_tweak(getattr(tf, start), "index", alpha=alpha, **own)
 
 
 NO_BENEFIT: dict[str, Any] = {"benefit": "ratios"}
@@ -832,7 +872,7 @@ NO_BENEFIT: dict[str, Any] = {"benefit": "ratios"}
 
 @pytest.mark.parametrize("start", ["mean_benefit", *STARTS])
 def test_unknown_benefit_raises_in_calls(people: pl.DataFrame, start: str) -> None:
-    metric: tf.Metric = getattr(tf, f"{start}_of_numbers")
+    metric: tf.Metric = getattr(tf, start)
     with pytest.raises(tf.ArgumentError, match=r"Unknown benefit 'ratios'\. Did you mean 'ratio'\?"):
         tf.metric_tweak(metric, "index", **NO_BENEFIT)(people, **NUMBERS)
 
@@ -840,12 +880,12 @@ def test_unknown_benefit_raises_in_calls(people: pl.DataFrame, start: str) -> No
 @pytest.mark.parametrize("start", ["mean_benefit", *STARTS])
 def test_unknown_benefit_raises_in_metric_tweak(start: str) -> None:
     with pytest.raises(tf.ArgumentError, match="Unknown benefit 'ratios'"):
-        tf.metric_tweak(getattr(tf, f"{start}_of_numbers"), "index", **NO_BENEFIT)
+        tf.metric_tweak(getattr(tf, start), "index", **NO_BENEFIT)
 
 
 @pytest.mark.parametrize("concentration", [-1, math.nan, math.inf, "x", True])
 def test_bad_concentration_raises(concentration: Any) -> None:
-    for factory in (tf.differential_fairness, tf.differential_fairness_of_labels, tf.bias_amplification):
+    for factory in (tf.differential_fairness, tf.bias_amplification):
         with pytest.raises(tf.ArgumentError, match="`concentration` is a number from 0"):
             factory("race", concentration=concentration)
 
@@ -856,9 +896,9 @@ def test_unknown_options_raise_with_known_ones() -> None:
     assert "Did you mean 'concentration'?" in str(caught.value)
     with pytest.raises(tf.ArgumentError, match="Unknown option of demographic_parity 'alpha'"):
         tf.demographic_parity("race", alpha=1)
-    with pytest.raises(tf.ArgumentError, match="Known: 'alpha', 'aggregate', 'min_n', 'name'"):
+    with pytest.raises(tf.ArgumentError, match="Known: 'benefit', 'alpha', 'aggregate', 'min_n', 'name'"):
         tf.between_group_generalized_entropy_index("race", beta=1)
-    with pytest.raises(tf.ArgumentError, match="Known: 'aggregate', 'min_n', 'name'"):
+    with pytest.raises(tf.ArgumentError, match="Known: 'benefit', 'aggregate', 'min_n', 'name'"):
         tf.between_group_theil_index("race", alpha=2)
     with pytest.raises(tf.ArgumentError, match="'concentration'"):
         tf.differential_fairness("race", aggregate=tf.difference(), alpha=1)

@@ -414,7 +414,7 @@ EXCHANGED = {
         "accuracy", "error_rate", "bal_accuracy", "j_index", "markedness", "roc_dist", "sedi", "mcc", "kap",
         "kap_linear", "diagnostic_odds_ratio", "instances", "demographic_parity", "base_rate_difference",
         "equalized_odds", "overall_accuracy_equality", "conditional_use_accuracy_equality",
-        "divergence_from_rest", "share_of_rows", "differential_fairness", "differential_fairness_of_labels",
+        "divergence_from_rest", "share_of_rows", "differential_fairness",
         "bias_amplification", "kl_divergence", "class_imbalance",
         "distance_to_all", "independence", "separation", "sufficiency", "mutual_information",
     )
@@ -531,7 +531,6 @@ def test_metrics_on_plain_numbers() -> None:
 PLAIN_OF_GROUPS: dict[str, float] = {
     "average_abs_odds_difference": (2 / 2 - 0 / 2 + 1 / 1 - 2 / 4) / 2,
     "differential_fairness": math.log((4.5 / 7) / (0.5 / 4)),
-    "differential_fairness_of_labels": math.log((2.5 / 4) / (2.5 / 7)),
     "bias_amplification": math.log((4.5 / 7) / (0.5 / 4)) - math.log((2.5 / 4) / (2.5 / 7)),
     "class_imbalance": 6 / 9 - 3 / 9,
     # the second group selects all 3, and all groups 5 of 9

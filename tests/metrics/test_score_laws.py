@@ -24,8 +24,8 @@ LAW = settings(
 )
 FACTORIES = [each for name in fairness.__all__ if isinstance(each := getattr(fairness, name), tf.GroupwiseFactory)]
 WITHIN: dict[Literal["prob", "numeric"], tf.Metric] = {
-    "prob": tf.inequality_within_of_scores,
-    "numeric": tf.inequality_within_of_numbers,
+    "prob": tf.inequality_within.of_kind("prob"),
+    "numeric": tf.inequality_within.of_kind("numeric"),
 }
 """They read all groups, so that no set has them unasked."""
 SETS = {
@@ -34,19 +34,8 @@ SETS = {
     )
     for kind, within in WITHIN.items()
 }
-INEQUALITY = {
-    "prob": (
-        tf.generalized_entropy_index_of_scores,
-        tf.within_group_generalized_entropy_index_of_scores,
-        tf.between_group_generalized_entropy_index_of_scores,
-    ),
-    "numeric": (
-        tf.generalized_entropy_index_of_numbers,
-        tf.within_group_generalized_entropy_index_of_numbers,
-        tf.between_group_generalized_entropy_index_of_numbers,
-    ),
-}
-"""Of all, within groups and between them."""
+BENEFIT: dict[str, dict[str, Any]] = {"prob": {}, "numeric": {"benefit": "ratio"}}
+"""Numbers are read where their benefit is set."""
 BETWEEN = {
     name for name in fairness.__all__ if name.startswith(("kolmogorov", "wasserstein", "abroca", "bpsn", "bnsp"))
 }
@@ -242,10 +231,13 @@ def test_zero_weight_rows_do_not_change_values(kind: str, data: st.DataObject) -
 @LAW
 @given(data=st.data(), alpha=st.sampled_from([0.5, 1, 2, -0.5]))
 def test_inequality_splits_into_within_and_between_groups(kind: str, data: st.DataObject, alpha: float) -> None:
-    index, within, between = INEQUALITY[kind]
-    parts = (within("group", alpha=alpha, name="within"), between("group", alpha=alpha, name="between"))
+    options: dict[str, Any] = {"alpha": alpha, **BENEFIT[kind]}
+    within = tf.within_group_generalized_entropy_index("group", name="within", **options)
+    between = tf.between_group_generalized_entropy_index("group", name="between", **options)
+    of_all = tf.metric_tweak(tf.generalized_entropy_index, "all", **options)
+    parts = (within, between)
     case = data.draw(cases(kind))
-    result = numbers(case.call(every=tf.metric_set(tf.metric_tweak(index, "all", alpha=alpha), *parts), outer=True))
+    result = numbers(case.call(every=tf.metric_set(of_all, *parts), outer=True))
     for position in {outer for outer, *_ in result}:
         of_all, of_groups = result[position, "all", None], [result[position, part.name, "group"] for part in parts]
         finite = [item for item in (of_all, *of_groups) if item is not None and math.isfinite(item)]

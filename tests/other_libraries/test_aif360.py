@@ -45,7 +45,7 @@ class Call:
 
     data: str
     truth: str
-    estimate: str
+    estimate: str | None
     weights: str | None
     sides: tf.Privileged | None = None
 
@@ -85,6 +85,8 @@ def ask(record: dict[str, Any]) -> Question:
         estimate = params.get("y", "y_true")
     if function == "kl_divergence":
         truth = estimate
+    if function == "smoothed_empirical_differential_fairness":
+        estimate = None
     sides, scored = sides_of(params), params.get("predictions") == "tuple(score)"
     rates = {
         ("FP", False): tf.fall_out, ("FP", True): tf.balance_for_negative_class,

@@ -242,7 +242,7 @@ def success(data: str, groups: str, **cut: Any) -> dict[str, Field]:
 
 def jain(data: str, truth: str, estimate: str) -> Field:
     """1 / (1 + variation²), of which half is the generalized entropy of errors."""
-    entropy = tf.metric_tweak(tf.generalized_entropy_index_of_numbers, "entropy", benefit="amount", alpha=2)
+    entropy = tf.metric_tweak(tf.generalized_entropy_index, "entropy", benefit="amount", alpha=2)
     errors = DATA[data].with_columns((pl.col(estimate) - truth).abs().cast(pl.Float64).alias("error"))
     value = entropy(errors, truth, "error", on_undefined="ignore")[".estimate"].item()
     return Field(None, 1.0, "zero_over_zero") if value is None else plain(1 / (1 + 2 * value))

@@ -41,6 +41,8 @@ class Evaluated:
     group_cells: GroupCells
     labels: Labels
     estimator: str | None
+    evaluator: Evaluator
+    """The evaluation itself, by which intervals evaluate the same formulas on other sums."""
     cut: str | None = None
     """The name of the column of a list of thresholds, or of another kind of cut."""
 
@@ -182,7 +184,7 @@ def _evaluate(
     distinct = {(metric.formula, metric.estimator): metric for metric in requested}
     values = {key: evaluator.values(metric) for key, metric in distinct.items()}
     rows = value_rows(requested, values, specs, group_cells, labels, na_rm=options.na_rm)
-    return Evaluated(rows, specs, group_cells, labels, options.estimator, cut)
+    return Evaluated(rows, specs, group_cells, labels, options.estimator, evaluator, cut)
 
 
 def _requested_formulas(

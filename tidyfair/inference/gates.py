@@ -20,7 +20,8 @@ from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Unpack
+    from collections.abc import Set as AbstractSet
+    from typing import Self, Unpack
 
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
@@ -83,6 +84,9 @@ class Gate(CalledOnData):
     @property
     def _run(self) -> Run:
         return self.metrics.run
+
+    def _reading(self, columns: AbstractSet[str]) -> Self:
+        return replace(self, metrics=self.metrics.reading(columns))
 
     def _options(
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None

@@ -12,9 +12,9 @@ from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.contingency import mcnemar
-from tidyfair.intervals.analytic import Share, share_of
 from tidyfair.intervals.bootstrap import interval_of, is_of_labels, is_stratified, lone_results
 from tidyfair.intervals.resampling import DRAW, drawn_rows, generator, redrawn
+from tidyfair.intervals.shares import Share, share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.fairness import demographic_parity
 from tidyfair.specs.arguments import flag

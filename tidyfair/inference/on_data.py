@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidyfair.specs.options import CallOptions, ReadOptions, refuse
 from tidyfair.tallies.source import open_frame
+from tidyfair.tallies.tally import check_tally
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
+    from typing import Self
 
     import polars as pl
 
@@ -50,6 +53,10 @@ class CalledOnData(ABC):
         refuse(self.subject, keywords, self.refused)
         return run.options(keywords, accepted, truth=truth, estimate=estimate)
 
+    def _reading(self, columns: AbstractSet[str]) -> Self:  # noqa: ARG002 - most have metrics of one reading
+        """The same of metrics as they read the columns that are given."""
+        return self
+
     def _check_source(self, source: Source) -> None:  # noqa: B027 - most read no other columns
         """Refuse data without the columns that are read beside those of a metric."""
 
@@ -65,9 +72,12 @@ class CalledOnData(ABC):
         options = self._options(run, keywords, CallOptions, truth=truth, estimate=estimate)
         source = open_frame(data, options.group_by)
         self._check_source(source)
-        tally = run.count(source, self._counting_options(options))
-        return source.restore(self._results(tally, options))
+        called = self._reading(options.given)
+        tally = called._run.count(source, called._counting_options(options))  # noqa: SLF001 - of the same class
+        return source.restore(called._results(tally, options))  # noqa: SLF001
 
     def _on_tally(self, tally: Tally, keywords: Mapping[str, Any]) -> pl.DataFrame:
         """The answer for a tally."""
-        return self._results(tally, self._options(self._run, keywords, ReadOptions))
+        check_tally(tally)
+        called = self._reading(tally.given)
+        return called._results(tally, called._options(called._run, keywords, ReadOptions))  # noqa: SLF001 - as above

@@ -25,7 +25,6 @@ from tidyfair.inference.rate_tests import (
     columns_of,
     groupwise,
 )
-from tidyfair.intervals.analytic import Quantities
 from tidyfair.intervals.proportions import (
     chi_squared,
     cochran_mantel_haenszel,
@@ -35,6 +34,7 @@ from tidyfair.intervals.proportions import (
     mantel_haenszel,
     z_value,
 )
+from tidyfair.intervals.quantities import Shares
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class PairwiseTest(OuterGroupTest):
         denominator, numerator = count.of_groups.denominator, count.of_groups.numerator
         names = part.texts.gather(count.group_cells)
         method = f"{self.test}, mid-p" if self.mid_p else self.test
-        rates = Quantities.of_counts(numerator, denominator)
+        rates = Shares.of_counts(numerator, denominator)
         value, (low, high) = rates.value, rates.limits(z_value(self.conf_level))
         one, other = np.triu_indices(len(denominator), 1)
         lower, upper = difference_limits(value[one], (low[one], high[one]), value[other], (low[other], high[other]))
@@ -317,7 +317,7 @@ class WorstGroups(OuterGroupTest):
             drawn = rates.draws(self.times, part.random)
             return rates.estimate, rates.simultaneous_limits(self.conf_level, drawn), drawn
         denominator, numerator = count.of_groups.denominator, count.of_groups.numerator
-        raw, groups = Quantities.of_counts(numerator, denominator), len(denominator)
+        raw, groups = Shares.of_counts(numerator, denominator), len(denominator)
         drawn = part.random.beta(numerator + 0.5, denominator - numerator + 0.5, (self.times, groups))
         return raw.value, raw.limits(z_value(self.conf_level ** (1 / groups))), drawn
 

@@ -28,9 +28,9 @@ from tidyfair.inference.rate_tests import (
     reads_one_label,
 )
 from tidyfair.inference.studentized import Families, rate_distances
-from tidyfair.intervals.analytic import Share, share_of
 from tidyfair.intervals.bootstrap import is_of_labels
 from tidyfair.intervals.resampling import generator
+from tidyfair.intervals.shares import Share, share_of
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, whole
 from tidyfair.specs.options import CallOptions, show_keywords

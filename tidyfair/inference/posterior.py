@@ -20,7 +20,8 @@ from tidyfair.specs.options import CallOptions, refuse, show_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import TypeAlias, Unpack
+    from collections.abc import Set as AbstractSet
+    from typing import Self, TypeAlias, Unpack
 
     import numpy as np
 
@@ -74,6 +75,9 @@ class ProbabilityOf(CalledOnData):
     @property
     def _run(self) -> Run:
         return self.metrics.run
+
+    def _reading(self, columns: AbstractSet[str]) -> Self:
+        return replace(self, metrics=self.metrics.reading(columns))
 
     def _options(
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None

@@ -17,9 +17,9 @@ from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.on_data import CalledOnData
-from tidyfair.intervals.analytic import share_of
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import MOST_SHUFFLED, generator
+from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, MetricSet, metric_set
 from tidyfair.specs.columns import Column, are_columns
 from tidyfair.specs.contrasts import difference
@@ -29,7 +29,8 @@ from tidyfair.tallies.tally import HIDDEN, check_tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Unpack
+    from collections.abc import Set as AbstractSet
+    from typing import Self, Unpack
 
     import numpy as np
 
@@ -171,6 +172,9 @@ class RateTest(CalledOnData):
     def _run(self) -> Run:
         """The run of all metrics that are counted, under names that no two share."""
         return metric_set(*_numbered(self.metrics), *self._strata).run
+
+    def _reading(self, columns: AbstractSet[str]) -> Self:
+        return replace(self, metrics=tuple(metric.reading(columns) for metric in self.metrics))
 
     def _options(
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None

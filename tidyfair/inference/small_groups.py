@@ -12,8 +12,8 @@ from tidyfair.evaluation.group_cells import text_of
 from tidyfair.inference.contingency import fisher
 from tidyfair.inference.pooling import Additive, BetaBinomial, cell_variance, check_pooling, pooled
 from tidyfair.inference.rate_tests import REFUSED_OF_RATES, OuterGroupTest, groupwise
-from tidyfair.intervals.analytic import Quantities
 from tidyfair.intervals.proportions import adjusted, difference_limits, z_value
+from tidyfair.intervals.quantities import Shares
 from tidyfair.specs.arguments import how_often, is_value, proper_share, text, whole
 from tidyfair.specs.columns import Column
 from tidyfair.specs.options import DEFAULTS, CallOptions, show_keywords
@@ -209,8 +209,8 @@ def missing_truth(
         raise ArgumentError(msg)
     table = _missing_counts(rows, keys, positive)
     missing, size, other_missing, other_size = (table[name].to_numpy() for name in _MISSING)
-    if_positive = Quantities.of_counts(missing, size.astype(float))
-    if_negative = Quantities.of_counts(other_missing, other_size.astype(float))
+    if_positive = Shares.of_counts(missing, size.astype(float))
+    if_negative = Shares.of_counts(other_missing, other_size.astype(float))
     z = z_value(_LEVEL)
     lower, upper = difference_limits(if_negative.value, if_negative.limits(z), if_positive.value, if_positive.limits(z))
     counts = np.column_stack([other_missing, other_size, missing, size])

@@ -10,8 +10,8 @@ import polars as pl
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS, GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.permutation import VARIANT
-from tidyfair.intervals.analytic import odds_of, share_of
 from tidyfair.intervals.resampling import DRAW
+from tidyfair.intervals.shares import odds_of, share_of
 from tidyfair.tallies.tally import LABELS
 
 if TYPE_CHECKING:

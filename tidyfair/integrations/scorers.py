@@ -452,9 +452,14 @@ def _response(
     metric: Metric | GroupwiseMetric, requested: Literal["labels", "scores"] | None, *, cut: bool
 ) -> Literal["labels", "scores"]:
     """The kind of prediction that the metric reads; labels that are cut from scores are made of these."""
-    kinds = {formula.kind for _, formula in metric.formulas}
-    read: Literal["labels", "scores"] = "scores" if cut or "prob" in kinds else "labels"
-    if requested is not None and requested != read:
+    readable: list[Literal["labels", "scores"]] = []
+    for reading in metric.readings:
+        kinds = {formula.kind for _, formula in reading.formulas}
+        readable.append("scores" if cut or "prob" in kinds else "labels")
+    read = readable[0]
+    if requested in readable:
+        return requested
+    if requested is not None:
         way_out = "leave `response` out"
         if read == "labels":
             way_out += ", or give a `threshold=`, by which scores become labels"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from tidyfair.errors import ArgumentError, listed
 from tidyfair.evaluation.results import tidy_groups
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
-from tidyfair.intervals.analytic import Interval, Kind, Quantities, compared, limits_of, share_of
+from tidyfair.intervals.analytic import compared
 from tidyfair.intervals.bootstrap import (
     ALIKE,
     INTERVAL,
@@ -24,8 +25,11 @@ from tidyfair.intervals.bootstrap import (
     with_lone,
 )
 from tidyfair.intervals.empty_cells import HIGH, LOW, filled_groups, filled_result
+from tidyfair.intervals.jackknife import is_smooth, with_deviations
+from tidyfair.intervals.kinds import Kind, quantities_of
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import generator
+from tidyfair.intervals.shares import share_of
 from tidyfair.intervals.simultaneous import band_limits, has_bands
 from tidyfair.tallies.tally import BLOCK
 
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.intervals.quantities import Interval, Quantities
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.options import Options
@@ -56,7 +61,7 @@ _BY_REPLICATES = ("auto", "bootstrap")
 
 def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, options: Options) -> pl.DataFrame:
     """The values of groups with their intervals."""
-    evaluated = evaluated.with_rows(with_lone(tally, evaluated))
+    evaluated = with_deviations(evaluated.with_rows(with_lone(tally, evaluated)))
     rows = evaluated.rows.unique(_VALUE, keep="first", maintain_order=True)
     intervals: list[Interval | None] = [None] * len(rows)
     without_form = set[int]()
@@ -69,7 +74,7 @@ def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, op
             continue
         valued = part.filter(pl.col("estimate").is_not_null())
         exact = options.interval == "exact"
-        limits = limits_of(Quantities.of(kind, valued), options.conf_level, exact=exact)
+        limits = quantities_of(kind, spec, formula, valued).intervals(options.conf_level, exact=exact)
         for index, interval in zip(valued["index"], limits, strict=True):
             intervals[index] = interval
     specs = [spec for number, spec in enumerate(evaluated.specs) if number in without_form]
@@ -83,6 +88,7 @@ def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, op
 def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, options: Options) -> pl.DataFrame:
     """Results with their intervals, one row for each spec and outer group in this order."""
     outers = len(evaluated.group_cells.outer_keys)
+    evaluated = with_deviations(evaluated)
     methods = _Methods.of(tally, evaluated, options)
     rows = _with_reach(tally, evaluated, methods.reached(options.conf_level), options)
     rows = rows.filter(pl.col("estimate").is_not_null())
@@ -90,6 +96,10 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
     rows = _with_deviations(tally, evaluated.with_rows(rows), [*methods.paired, *methods.estimated], options)
     intervals: list[Interval | None] = [None] * len(results)
     ends: list[tuple[float | None, float | None]] = [(None, None)] * len(results)
+    for number, kind in methods.alone.items():
+        part = rows.filter(spec=number)
+        for outer, interval in zip(part["outer"], _alone(evaluated.specs[number], kind, part, options), strict=True):
+            intervals[number * outers + outer] = interval
     for number, form in methods.forms.items():
         spec = evaluated.specs[number]
         for (outer,), part in rows.filter(spec=number).group_by("outer", maintain_order=True):
@@ -116,6 +126,8 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
 class _Methods:
     """The methods for the intervals of specs, which are given by their numbers."""
 
+    alone: dict[int, Kind]
+    """Specs that compare no groups, with an interval in closed form, and the kind of their values."""
     forms: dict[int, _Form | None]
     """Specs with an interval from the values of groups, and its function; None for all others."""
     paired: list[int]
@@ -132,11 +144,16 @@ class _Methods:
     @classmethod
     def of(cls, tally: Tally, evaluated: Evaluated, options: Options) -> _Methods:
         """Choose the methods."""
+        alone: dict[int, Kind] = {}
         forms: dict[int, _Form | None] = {}
         groups: dict[int, int] = {}
         paired, in_bands, estimated, drawn = (list[int]() for _ in range(4))
         for number, spec in enumerate(evaluated.specs):
             rows = evaluated.rows.filter(pl.col("estimate").is_not_null(), spec=number)
+            kind = _kind_alone(tally, spec, rows, options)
+            if kind is not None:
+                alone[number] = kind
+                continue
             parts = [part for _, part in rows.group_by("outer")]
             groups[number] = max((part[GROUP_CELL].n_unique() for part in parts), default=1)
             forms[number] = _closed_form(tally, spec, rows, options)
@@ -149,7 +166,7 @@ class _Methods:
             if forms[number] is None and options.interval == "auto" and has_bands(spec):
                 in_bands.append(number)
                 estimated += [number] * (_kind_of(tally, spec, rows, options) == "estimated")
-        return cls(forms, paired, in_bands, estimated, drawn, groups)
+        return cls(alone, forms, paired, in_bands, estimated, drawn, groups)
 
     def reached(self, level: float) -> dict[int, float]:
         """The standard errors at which empty cells are filled, by spec; more for limits of all groups at once."""
@@ -231,7 +248,8 @@ def _with_bands(
         index = int(str(number)) * len(evaluated.group_cells.outer_keys) + int(str(outer))
         if ends[".method"][index] is None or part[LEVEL].n_unique() > 1:
             continue
-        family = Quantities.of(_kind_of(tally, spec, part, options), part)
+        ((_, formula),) = spec.formulas
+        family = quantities_of(_kind_of(tally, spec, part, options), spec, formula, part)
         limits = band_limits(evaluated, part, family, options.conf_level)
         if limits is None:
             continue
@@ -324,12 +342,13 @@ def _families(
     spec: MetricSpec, part: pl.DataFrame, kinds: Mapping[str, Kind]
 ) -> tuple[list[Quantities], list[int | None]]:
     """The quantities of each rate and label of an outer group, and the group that others are compared with."""
-    families, references = list[Quantities](), list[int | None]()
+    families: list[Quantities] = []
+    references: list[int | None] = []
     for (name, _), of_family in part.group_by("name", LEVEL, maintain_order=True):
         reference = of_family["is_reference"].arg_true().to_list()
         if spec.aggregate is not None and spec.aggregate.compares_with_majority:
             reference = [of_family["size"].arg_max()]
-        families.append(Quantities.of(kinds[str(name)], of_family))
+        families.append(quantities_of(kinds[str(name)], spec, dict(spec.formulas)[str(name)], of_family))
         references.append(reference[0] if reference else None)
     return families, references
 
@@ -337,11 +356,29 @@ def _families(
 def _kind(tally: Tally, formula: Formula, estimator: str, options: Options) -> Kind | None:
     """The kind of error that the values of a formula have in closed form, if any."""
     clustered = any(key.column.name != BLOCK for key in tally.clusters)
-    if options.interval in {"bootstrap", "bayes"} or clustered:
+    if options.interval in {"bootstrap", "bayes"}:
         return None
-    if share_of(formula) is not None and (estimator in ONE_LABEL or formula.over_levels):
-        return "share"
-    return "area" if formula.deviations and estimator in ONE_LABEL else None
+    if not clustered:
+        if share_of(formula) is not None and (estimator in ONE_LABEL or formula.over_levels):
+            return "share"
+        if formula.deviations and estimator in ONE_LABEL:
+            return "area"
+    return "smooth" if options.interval != "exact" and is_smooth(formula, tally) else None
+
+
+def _kind_alone(tally: Tally, spec: MetricSpec, rows: pl.DataFrame, options: Options) -> Kind | None:
+    """The kind of the values of a metric that compares no groups, where these have limits in closed form."""
+    if spec.aggregate is not None or rows.is_empty() or not (rows[LEVEL] == NO_LEVEL).all():
+        return None
+    ((_, formula),) = spec.formulas
+    return _kind(tally, formula, rows["estimator"][0], options)
+
+
+def _alone(spec: MetricSpec, kind: Kind, rows: pl.DataFrame, options: Options) -> list[Interval]:
+    """The intervals of values that are not compared."""
+    ((_, formula),) = spec.formulas
+    exact = options.interval == "exact"
+    return quantities_of(kind, spec, formula, rows).intervals(options.conf_level, exact=exact)
 
 
 def _closed_form(tally: Tally, spec: MetricSpec, rows: pl.DataFrame, options: Options) -> _Form | None:
@@ -354,18 +391,7 @@ def _closed_form(tally: Tally, spec: MetricSpec, rows: pl.DataFrame, options: Op
             return None
         kinds[name] = kind
     level, aggregate = options.conf_level, spec.aggregate
-    if aggregate is None:
-        one_value = len(kinds) == 1 and (rows[LEVEL] == NO_LEVEL).all()
-        exact = options.interval == "exact"
-        if not one_value:
-            return None
-
-        def limits(part: pl.DataFrame, _: np.random.Generator) -> Interval | None:
-            families, _references = _families(spec, part, kinds)
-            return limits_of(families[0], level, exact=exact)[0]
-
-        return limits
-    if not _is_of_limits(spec, rows):
+    if aggregate is None or not _is_of_limits(spec, rows):
         return None
 
     def interval(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
@@ -417,7 +443,7 @@ def _as_columns(intervals: Sequence[Interval | None]) -> pl.DataFrame:
     """Intervals as columns, null where there is none."""
     rows: list[tuple[Any, ...]] = []
     for interval in intervals:
-        if interval is None:
+        if interval is None or math.isnan(interval.lower) or math.isnan(interval.upper):
             rows.append((None,) * len(INTERVAL))
         else:
             rows.append((interval.lower, interval.upper, interval.error, interval.method, None))
@@ -436,7 +462,8 @@ def _drawn_beside(
     """The intervals by replicates of all rows of a table, null where replicates cannot give one."""
     if options.interval in {"analytic", "exact"}:
         names = dict.fromkeys(spec.name for spec in specs)
-        msg = f'{listed(names)}: there is no interval in closed form; take `interval="auto"` or "bootstrap".'
+        kind = "exact interval" if options.interval == "exact" else "interval in closed form"
+        msg = f'{listed(names)}: there is no {kind}; take `interval="auto"` or "bootstrap".'
         raise ArgumentError(msg)
     drawn = by_replicates(tally, specs, options, tidy)
     keys = [name for name in drawn.columns if name not in INTERVAL]

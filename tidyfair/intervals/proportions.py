@@ -6,6 +6,7 @@ All take and give arrays. A share is known by its value and the number of rows i
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tidyfair.errors import ArgumentError
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _HALVINGS = 60
+_MOST_SUMMED = 30
+"""Up to this many degrees of freedom the distribution of Student's t is summed exactly."""
+_WIDEST_STUDENT = 1e9
+_HALVINGS_STUDENT = 200
+_WHOLE = 1e-6
 _WIDEST = 50.0
 """The largest logarithm of a ratio that is searched for."""
 
@@ -43,6 +49,34 @@ def wilson(share: Floats, rows: Floats, z: float) -> Limits:
         half = z / shrink * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2))
     # a rate of 0 has lower limit 0, a rate of 1 upper limit 1
     return np.where(share <= 0, 0.0, (centre - half).clip(0, 1)), np.where(share >= 1, 1.0, (centre + half).clip(0, 1))
+
+
+def corrected_wilson(share: Floats, rows: Floats, z: float) -> Limits:
+    """The same, with ends of Poisson's distribution at one or two hits or misses, where these are too narrow.
+
+    Brown, Cai and DasGupta (2001), Interval estimation for a binomial proportion.
+    """
+    import numpy as np
+
+    lower, upper = wilson(share, rows, z)
+    hits = share * rows
+    for count in (1, 2):
+        few = (count < rows / 2) | (count == 1)
+        end = _least_mean(count, math.erfc(z / math.sqrt(2))) / np.maximum(rows, 1)
+        lower = np.where(few & (np.abs(hits - count) < _WHOLE), np.minimum(lower, end), lower)
+        upper = np.where(few & (np.abs(rows - hits - count) < _WHOLE), np.maximum(upper, 1 - end), upper)
+    return lower, upper
+
+
+@lru_cache(maxsize=256)
+def _least_mean(count: int, tail: float) -> float:
+    """The mean of Poisson's distribution for which so many or more have some probability, by halving."""
+    low, high = 0.0, float(count)
+    for _ in range(_HALVINGS):
+        mean = (low + high) / 2
+        fewer = sum(math.exp(-mean) * mean**number / math.factorial(number) for number in range(count))
+        low, high = (mean, high) if 1 - fewer < tail else (low, mean)
+    return (low + high) / 2
 
 
 def clopper_pearson(share: Floats, rows: Floats, level: float) -> Limits:
@@ -242,13 +276,51 @@ def mcnemar(one: int, other: int) -> float:
 
 
 def student(level: float, freedom: int) -> float:
-    """The quantile of Student's t for an interval, by the expansion of Cornish and Fisher (1937)."""
-    z, v = z_value(level), freedom
-    parts = (
-        (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )  # fmt: skip
-    return z + sum(part / v**power for power, part in enumerate(parts, start=1))
+    """The quantile of Student's t for an interval of some level."""
+    return _student(z_value(level), freedom)
+
+
+def student_limits(z: float, freedom: Floats) -> Floats:
+    """The standard errors of Student's t that hold as much as `z` of a normal distribution; nan without freedom."""
+    import numpy as np
+
+    whole = np.where(np.isfinite(freedom), freedom, 0).astype(np.int64)
+    distinct, index = np.unique(whole, return_inverse=True)
+    return np.array([_student(z, number) if number >= 1 else math.nan for number in distinct.tolist()])[index]
+
+
+@lru_cache(maxsize=4096)
+def _student(z: float, freedom: int) -> float:
+    if freedom > _MOST_SUMMED:
+        # the expansion of Cornish and Fisher (1937)
+        v = freedom
+        parts = (
+            (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+            (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+        )  # fmt: skip
+        return z + sum(part / v**power for power, part in enumerate(parts, start=1))
+    level = math.erf(z / math.sqrt(2))
+    low, high = z, _WIDEST_STUDENT
+    for _ in range(_HALVINGS_STUDENT):
+        middle = (low + high) / 2
+        if _within(middle, freedom) < level:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _within(t: float, freedom: int) -> float:
+    """The probability of Student's t to lie within some distance of 0 (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
+    angle = math.atan(t / math.sqrt(freedom))
+    sine, square = math.sin(angle), math.cos(angle) ** 2
+    term = math.cos(angle) if freedom % 2 else 1.0
+    total = 0.0
+    for number in range(freedom // 2):
+        total += term
+        first = 2 * number + (2 if freedom % 2 else 1)
+        term *= square * first / (first + 1)
+    return 2 / math.pi * (angle + sine * total) if freedom % 2 else sine * total
 
 
 def mantel_haenszel(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats) -> tuple[float, float]:

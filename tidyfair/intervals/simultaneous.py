@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.intervals.analytic import Quantities
+    from tidyfair.intervals.quantities import Quantities
     from tidyfair.specs.metric_specs import MetricSpec
 
     Floats: TypeAlias = np.ndarray[Any, Any]

@@ -34,8 +34,8 @@ def get_metrics(kind: Literal["class", "prob", "numeric"] = "class") -> MetricSe
     ['accuracy', 'average_odds', 'average_predictive_value']
     """
     one_of("kind", kind, sorted({metric.kind for metric in _metrics()}))
-    metrics = [metric for metric in _metrics() if not _is_alias(metric) and not metric.definition.compares]
-    return metric_set(*(metric for metric in metrics if metric.kind == kind))
+    metrics = [metric.of_kind(kind) for metric in _metrics() if not _is_alias(metric)]
+    return metric_set(*(metric for metric in metrics if metric.kind == kind and not metric.definition.compares))
 
 
 def catalogue() -> pl.DataFrame:
@@ -83,7 +83,7 @@ def _row(metric: Metric, aliases: Mapping[str, list[str]], elsewhere: Mapping[st
         "upper": high,
         "aliases": aliases.get(metric.name, []),
         "elsewhere": elsewhere.get(metric.name, []),
-        "options": [f"{name}={default!r}" for name, default in metric.definition.options],
+        "options": [f"{name}={default!r}" for name, default in metric.options.items()],
         "formula": formula_of(metric),
     }
 

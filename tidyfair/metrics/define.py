@@ -158,6 +158,7 @@ def numeric_metric(
     range: tuple[float, float] = (0, math.inf),  # noqa: A002 - the field's word
     undefined: str = Status.ZERO_DENOMINATOR,
     in_order_unless: str | None = None,
+    squared_correlation: bool = False,
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a formula into a metric of predicted numbers.
 
@@ -171,8 +172,13 @@ def numeric_metric(
         range: Smallest and largest possible value.
         undefined: The reason, shown as the status, where it has no value.
         in_order_unless: The option without which the order of rows matters.
+        squared_correlation: True if it is the square of a correlation, whose interval is that of the correlation.
     """
-    settings: dict[str, Any] = {"undefined": undefined, "in_order_unless": in_order_unless}
+    settings: dict[str, Any] = {
+        "undefined": undefined,
+        "in_order_unless": in_order_unless,
+        "squared_correlation": squared_correlation,
+    }
 
     def define(function: Callable[..., Any]) -> Metric:
         return defined(function, "numeric", direction, range, settings)
@@ -210,7 +216,7 @@ def defined(
 ) -> Metric:
     """A metric from its formula, which is checked."""
     _check_ends(function, direction, range)
-    formulas, statistics = _named_in_module(function)
+    formulas, statistics = _named_in_module(function, kind)
     definition = Formula.of(function, kind, formulas, statistics | dict(terms or {}), **settings)
     # the formulas of the library are checked by its tests, not at every import
     if not (function.__module__ or "").startswith("tidyfair."):
@@ -221,7 +227,7 @@ def defined(
     return Metric(name or function.__name__, definition, kind, direction, range, constant_average)
 
 
-def _named_in_module(function: Callable[..., Any]) -> tuple[dict[str, Formula], dict[str, Statistic]]:
+def _named_in_module(function: Callable[..., Any], kind: Kind) -> tuple[dict[str, Formula], dict[str, Statistic]]:
     """The metrics and statistics of a function's module that its parameters name."""
     module: dict[str, Any] = getattr(function, "__globals__", {})
     formulas: dict[str, Formula] = {}
@@ -230,7 +236,7 @@ def _named_in_module(function: Callable[..., Any]) -> tuple[dict[str, Formula], 
         name = unprefixed(parameter)
         value = module.get(name)
         if isinstance(value, Metric):
-            formulas[name] = value.definition
+            formulas[name] = value.of_kind(kind).definition
         elif isinstance(value, Statistic):
             statistics[name] = value
     return formulas, statistics

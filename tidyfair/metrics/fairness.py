@@ -47,11 +47,7 @@ from tidyfair.metrics.distances import (
 )
 from tidyfair.metrics.inequality import (
     inequality_within,
-    inequality_within_of_numbers,
-    inequality_within_of_scores,
     mean_benefit,
-    mean_benefit_of_numbers,
-    mean_benefit_of_scores,
 )
 from tidyfair.metrics.probability import (
     balance_for_negative_class,
@@ -91,8 +87,6 @@ __all__ = [
     "average_predictive_value_difference",
     "between_group_coefficient_of_variation",
     "between_group_generalized_entropy_index",
-    "between_group_generalized_entropy_index_of_numbers",
-    "between_group_generalized_entropy_index_of_scores",
     "between_group_theil_index",
     "bias_amplification",
     "bnsp_auc",
@@ -105,7 +99,6 @@ __all__ = [
     "demographic_parity",
     "demographic_parity_ratio",
     "differential_fairness",
-    "differential_fairness_of_labels",
     "disparate_impact",
     "equal_opportunity",
     "equal_opportunity_ratio",
@@ -134,8 +127,6 @@ __all__ = [
     "wasserstein_distance_debiased",
     "wasserstein_distance_if_equal",
     "within_group_generalized_entropy_index",
-    "within_group_generalized_entropy_index_of_numbers",
-    "within_group_generalized_entropy_index_of_scores",
 ]
 
 _AIF360 = "Bellamy et al. (2018), AI Fairness 360"
@@ -163,6 +154,7 @@ def new_groupwise_metric(
     *,
     less: Metric | MetricSet | None = None,
     source: str | None = None,
+    otherwise: Metric | MetricSet | None = None,
 ) -> GroupwiseFactory:
     """Make a fairness metric: a factory that takes the sensitive feature and gives an ordinary metric.
 
@@ -174,6 +166,7 @@ def new_groupwise_metric(
         direction: `"minimize"`, `"maximize"`, `"zero"` or `"one"`; the aggregate's own unless given.
         less: A metric or set whose own disparity is subtracted, so that what is left is what predictions add to it.
         source: The paper or standard that defines it, which reports show.
+        otherwise: A metric or set that is compared in calls without the columns that the others read.
 
     >>> from tidyfair import difference, new_groupwise_metric, npv
     >>> npv_gap = new_groupwise_metric(npv, "npv_gap", difference())
@@ -182,6 +175,7 @@ def new_groupwise_metric(
     """
     metrics = _ordinary(fn, name)
     subtracted = () if less is None else _ordinary(less, name)
+    alternative = () if otherwise is None else _ordinary(otherwise, name)
     _check_name(name, direction)
     kinds = {metric.kind for metric in (*metrics, *subtracted)}
     if "numeric" in kinds and len(kinds) > 1:
@@ -189,7 +183,15 @@ def new_groupwise_metric(
         raise ArgumentError(msg)
     if source is not None:
         text("source", source)
-    return GroupwiseFactory(name, metrics, as_aggregate(aggregate, name, direction), direction, subtracted, source)
+    return GroupwiseFactory(
+        name,
+        metrics,
+        as_aggregate(aggregate, name, direction),
+        direction,
+        subtracted,
+        source,
+        otherwise=alternative,
+    )
 
 
 def _ordinary(given: object, name: str) -> tuple[Metric, ...]:
@@ -300,12 +302,8 @@ differential_fairness = new_groupwise_metric(
     "differential_fairness",
     log_ratio(signed=False),
     source=_FOULDS,
-)
-differential_fairness_of_labels = new_groupwise_metric(
-    metric_set(smoothed_base_rate, smoothed_negative_rate),
-    "differential_fairness_of_labels",
-    log_ratio(signed=False),
-    source=_FOULDS,
+    # of the labels in the data, where there are no predictions
+    otherwise=metric_set(smoothed_base_rate, smoothed_negative_rate),
 )
 bias_amplification = new_groupwise_metric(
     metric_set(smoothed_selection_rate, smoothed_rejection_rate),
@@ -344,20 +342,8 @@ between_group_theil_index = new_groupwise_metric(
 between_group_coefficient_of_variation = new_groupwise_metric(
     mean_benefit, "between_group_coefficient_of_variation", coefficient_of_variation(weighted=True)
 )
-between_group_generalized_entropy_index_of_scores = new_groupwise_metric(
-    mean_benefit_of_scores, "between_group_generalized_entropy_index_of_scores", generalized_entropy()
-)
-between_group_generalized_entropy_index_of_numbers = new_groupwise_metric(
-    mean_benefit_of_numbers, "between_group_generalized_entropy_index_of_numbers", generalized_entropy()
-)
 within_group_generalized_entropy_index = new_groupwise_metric(
     inequality_within, "within_group_generalized_entropy_index", group_mean(weighted=True), source=_SPEICHER
-)
-within_group_generalized_entropy_index_of_scores = new_groupwise_metric(
-    inequality_within_of_scores, "within_group_generalized_entropy_index_of_scores", group_mean(weighted=True)
-)
-within_group_generalized_entropy_index_of_numbers = new_groupwise_metric(
-    inequality_within_of_numbers, "within_group_generalized_entropy_index_of_numbers", group_mean(weighted=True)
 )
 
 

@@ -1,8 +1,9 @@
 """How unequally benefits are spread over people. A metric is its formula, over sums that merge.
 
-What a person gets is estimate - truth + 1 (Speicher et al., 2018): 0 for a false negative, 2 for a false positive, 1
-where the prediction is right; of a probability, anything between. Of numbers it is estimate / truth unless asked
-otherwise. `overall_` statistics are those of all groups together.
+The benefit of a person is estimate - truth + 1 (Speicher et al., 2018): 0 for a false negative, 2 for a false positive,
+1 where the prediction is right; of a probability, anything between. That of a number is what `benefit=` says. Each
+metric has a formula for each kind of predictions, and reads those that it is given: labels, or scores where `probs=` is
+given without labels; numbers where `benefit=` is set. `overall_` statistics are those of all groups together.
 """
 
 from __future__ import annotations
@@ -22,25 +23,17 @@ from tidyfair.specs.formulas import Expr, Number, Rate, statistic
 __all__ = [
     "benefit_variation",
     "generalized_entropy_index",
-    "generalized_entropy_index_of_numbers",
-    "generalized_entropy_index_of_scores",
     "inequality_within",
-    "inequality_within_of_numbers",
-    "inequality_within_of_scores",
     "mean_benefit",
-    "mean_benefit_of_numbers",
-    "mean_benefit_of_scores",
     "mean_log_deviation",
     "theil_index",
-    "theil_index_of_numbers",
-    "theil_index_of_scores",
 ]
 
 _Sums: TypeAlias = tuple[Number, Number, Number, Number]
 _Benefit: TypeAlias = Literal["ratio", "difference", "amount"]
 
 
-# Of predicted labels
+# Benefits
 
 
 def _of_labels(tp: Number, fp: Number, fn: Number, tn: Number, alpha: float) -> _Sums:
@@ -51,9 +44,72 @@ def _of_labels(tp: Number, fp: Number, fn: Number, tn: Number, alpha: float) -> 
     return right + fp + fn, right + 2 * fp, power, fn
 
 
+@statistic
+def score_benefit(truth: Expr, score: Expr) -> Expr:
+    """Benefit that a probability gives."""
+    return score - truth + 1
+
+
+@statistic
+def score_power(truth: Expr, score: Expr, *, alpha: float = 2) -> Expr:
+    """Power of the benefit, as a generalized entropy sums it."""
+    return powered(score - truth + 1, alpha)
+
+
+@statistic
+def score_without(truth: Expr, score: Expr) -> Expr:
+    """1 where the benefit is zero."""
+    return (score - truth + 1 <= 0).cast(pl.Float64)
+
+
+def _of_numbers(truth: Expr, estimate: Expr, benefit: _Benefit) -> tuple[Expr, Expr]:
+    """The benefit that a number gives (0 where that is negative or unknown), and whether it is possible."""
+    kinds = {"ratio": estimate / truth, "difference": estimate - truth + 1, "amount": estimate}
+    if benefit not in kinds:
+        raise ArgumentError.unknown("benefit", benefit, kinds)
+    # a ratio to nothing is none, and neither is one of two debts
+    possible = (kinds[benefit] >= 0) & ((truth > 0) | (benefit != "ratio"))
+    return pl.when(possible).then(kinds[benefit]).otherwise(0.0), possible
+
+
+def _if_possible(value: Number, impossible: Number) -> Number:
+    return np.where(impossible == 0, value, np.nan)
+
+
+@statistic
+def number_benefit(truth: Expr, estimate: Expr, *, benefit: _Benefit = "ratio") -> Expr:
+    """Benefit that a number gives."""
+    return _of_numbers(truth, estimate, benefit)[0]
+
+
+@statistic
+def number_power(truth: Expr, estimate: Expr, *, alpha: float = 2, benefit: _Benefit = "ratio") -> Expr:
+    """Power of the benefit, as a generalized entropy sums it."""
+    return powered(_of_numbers(truth, estimate, benefit)[0], alpha)
+
+
+@statistic
+def number_without(truth: Expr, estimate: Expr, *, benefit: _Benefit = "ratio") -> Expr:
+    """1 where the benefit is zero."""
+    return (_of_numbers(truth, estimate, benefit)[0] <= 0).cast(pl.Float64)
+
+
+@statistic
+def number_impossible(truth: Expr, estimate: Expr, *, benefit: _Benefit = "ratio") -> Expr:
+    """1 where a number is no benefit, because it is negative or a ratio to nothing."""
+    return 1 - _of_numbers(truth, estimate, benefit)[1].cast(pl.Float64)
+
+
+# Mean benefit
+
+
 @class_metric(constant_average=True, direction="one", range=(0, 2))
 def mean_benefit(tp: Number, fp: Number, fn: Number, tn: Number) -> Rate:
     """Mean benefit: 1 where as many are predicted positive as are, more where there are more; null without rows.
+
+    Of scores (`probs=` without `estimate=`), the mean of score - truth + 1. Of numbers, with `benefit`, the mean of
+    their `"ratio"` (estimate / truth), of their `"difference"` plus 1, or of the estimate (`"amount"`); null where a
+    benefit is negative or a ratio to nothing.
 
     >>> mean_benefit.formula(tp=3, fp=1, fn=2, tn=4)
     0.9
@@ -61,13 +117,45 @@ def mean_benefit(tp: Number, fp: Number, fn: Number, tn: Number) -> Rate:
     return tp + tn + 2 * fp, tp + fp + fn + tn
 
 
+@prob_metric(direction="one", range=(0, 2), constant_average=True)
+def _mean_benefit_of_scores(score_benefit: Number, instances: Number) -> Rate:
+    """Mean of score - truth + 1: 1 where scores are right on average; null without rows.
+
+    >>> mean_benefit.formula(score_benefit=9, instances=10)
+    0.9
+    """
+    return score_benefit, instances
+
+
+@numeric_metric(direction="one", undefined=Status.NO_POSITIVE_BENEFITS)
+def _mean_benefit_of_numbers(
+    number_benefit: Number, number_impossible: Number, instances: Number, *, benefit: _Benefit = "ratio"
+) -> Number:
+    """Mean of estimate / truth; with `benefit`, of their `"difference"` plus 1, or of the estimate (`"amount"`).
+
+    Null without rows, or where a benefit is negative or a ratio to nothing.
+
+    >>> mean_benefit.formula(number_benefit=9, number_impossible=0, instances=10)
+    0.9
+    """
+    del benefit  # the statistics take it
+    return _if_possible(number_benefit / instances, number_impossible)
+
+
+mean_benefit = mean_benefit.with_readings(_mean_benefit_of_scores, _mean_benefit_of_numbers)
+
+
+# Inequality
+
+
 @class_metric(direction="minimize", range=(0, math.inf), undefined_levels="null", undefined=Status.NO_POSITIVE_BENEFITS)
 def generalized_entropy_index(tp: Number, fp: Number, fn: Number, tn: Number, *, alpha: float = 2) -> Number:
     """Inequality of benefits: 0 when all get the same, unbounded; errors of either kind make it larger.
 
     `alpha` 1 is Theil's index, 0 the mean logarithmic deviation; the larger, the more false positives count. Null where
-    all are false negatives, infinite where some are and `alpha` is 0 or less. Speicher et al. (2018), A unified
-    approach to quantifying algorithmic unfairness.
+    all are false negatives, infinite where some are and `alpha` is 0 or less. Scores (`probs=` without `estimate=`) and
+    numbers (with `benefit`) are read as `mean_benefit` reads them. Speicher et al. (2018), A unified approach to
+    quantifying algorithmic unfairness.
 
     >>> generalized_entropy_index.formula(tp=1, fp=1, fn=1, tn=1)
     0.25
@@ -75,6 +163,44 @@ def generalized_entropy_index(tp: Number, fp: Number, fn: Number, tn: Number, *,
     return entropy_index(alpha, *_of_labels(tp, fp, fn, tn, alpha))
 
 
+@prob_metric(direction="minimize", range=(0, math.inf), undefined=Status.NO_POSITIVE_BENEFITS)
+def _generalized_entropy_index_of_scores(
+    score_benefit: Number, score_power: Number, score_without: Number, instances: Number, *, alpha: float = 2
+) -> Number:
+    """Inequality of the benefits that probabilities give: 0 when all get the same, unbounded.
+
+    As `generalized_entropy_index`, of score - truth + 1.
+
+    >>> generalized_entropy_index.formula(score_benefit=4, score_power=6, score_without=1, instances=4)
+    0.25
+    """
+    return entropy_index(alpha, instances, score_benefit, score_power, score_without)
+
+
+@numeric_metric(undefined=Status.NO_POSITIVE_BENEFITS)
+def _generalized_entropy_index_of_numbers(
+    number_benefit: Number, number_power: Number, number_without: Number, number_impossible: Number, instances: Number,
+    *, alpha: float = 2, benefit: _Benefit = "ratio",
+) -> Number:  # fmt: skip
+    """Inequality of the benefits that numbers give: 0 when all get the same, unbounded.
+
+    As `generalized_entropy_index`, of estimate / truth; with `benefit`, of their `"difference"` plus 1, or of the
+    estimate alone (`"amount"`). Null where a benefit is negative or a ratio to nothing.
+
+    >>> generalized_entropy_index.formula(
+    ...     number_benefit=4, number_power=6, number_without=1, number_impossible=0, instances=4
+    ... )
+    0.25
+    """
+    del benefit  # the statistics take it
+    return _if_possible(
+        entropy_index(alpha, instances, number_benefit, number_power, number_without), number_impossible
+    )
+
+
+generalized_entropy_index = generalized_entropy_index.with_readings(
+    _generalized_entropy_index_of_scores, _generalized_entropy_index_of_numbers
+)
 theil_index = metric_tweak(generalized_entropy_index, "theil_index", alpha=1)
 mean_log_deviation = metric_tweak(generalized_entropy_index, "mean_log_deviation", alpha=0)
 
@@ -91,14 +217,17 @@ def benefit_variation(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     return np.sqrt(2 * entropy_index(2, *_of_labels(tp, fp, fn, tn, 2)))
 
 
+# Inequality within groups
+
+
 @class_metric(direction="minimize", range=(0, math.inf), undefined_levels="null", undefined=Status.NO_POSITIVE_BENEFITS)
 def inequality_within(
     tp: Number, fp: Number, fn: Number, tn: Number, overall_mean_benefit: Number, *, alpha: float = 2
 ) -> Number:
-    """What inequality inside a group adds to that of all: its own index times (mean / mean of all) to the `alpha`.
+    """Contribution of the inequality inside a group to that of all: its index times (mean / mean of all)**alpha.
 
     The mean over groups, weighted by their size, is the part of the generalized entropy that is within groups. Null
-    where the benefits of all are 0.
+    where the benefits of all are 0. Scores and numbers are read as `mean_benefit` reads them.
 
     >>> inequality_within.formula(tp=1, fp=1, fn=1, tn=1, overall_mean_benefit=1)
     0.25
@@ -106,163 +235,38 @@ def inequality_within(
     return entropy_within(alpha, *_of_labels(tp, fp, fn, tn, alpha), overall_mean_benefit)
 
 
-# Of scores
-
-
-@statistic
-def score_benefit(truth: Expr, score: Expr) -> Expr:
-    """What a person gets of a probability."""
-    return score - truth + 1
-
-
-@statistic
-def score_power(truth: Expr, score: Expr, *, alpha: float = 2) -> Expr:
-    """What a generalized entropy sums of it."""
-    return powered(score - truth + 1, alpha)
-
-
-@statistic
-def score_without(truth: Expr, score: Expr) -> Expr:
-    """Whether it is nothing."""
-    return (score - truth + 1 <= 0).cast(pl.Float64)
-
-
-@prob_metric(direction="one", range=(0, 2), constant_average=True)
-def mean_benefit_of_scores(score_benefit: Number, instances: Number) -> Rate:
-    """Mean of score - truth + 1: 1 where scores are right on average; null without rows.
-
-    >>> mean_benefit_of_scores.formula(score_benefit=9, instances=10)
-    0.9
-    """
-    return score_benefit, instances
-
-
 @prob_metric(direction="minimize", range=(0, math.inf), undefined=Status.NO_POSITIVE_BENEFITS)
-def generalized_entropy_index_of_scores(
-    score_benefit: Number, score_power: Number, score_without: Number, instances: Number, *, alpha: float = 2
-) -> Number:
-    """Inequality of the benefits that probabilities give: 0 when all get the same, unbounded.
-
-    As `generalized_entropy_index`, of score - truth + 1.
-
-    >>> generalized_entropy_index_of_scores.formula(score_benefit=4, score_power=6, score_without=1, instances=4)
-    0.25
-    """
-    return entropy_index(alpha, instances, score_benefit, score_power, score_without)
-
-
-theil_index_of_scores = metric_tweak(generalized_entropy_index_of_scores, "theil_index_of_scores", alpha=1)
-
-
-@prob_metric(direction="minimize", range=(0, math.inf), undefined=Status.NO_POSITIVE_BENEFITS)
-def inequality_within_of_scores(
+def _inequality_within_of_scores(
     score_benefit: Number, score_power: Number, score_without: Number, instances: Number,
-    overall_mean_benefit_of_scores: Number, *, alpha: float = 2,
+    overall_mean_benefit: Number, *, alpha: float = 2,
 ) -> Number:  # fmt: skip
-    """What inequality inside a group adds to that of all, as `inequality_within`, of probabilities.
+    """Contribution of the inequality inside a group to that of all, as `inequality_within`, of probabilities.
 
-    >>> inequality_within_of_scores.formula(
-    ...     score_benefit=4, score_power=6, score_without=1, instances=4, overall_mean_benefit_of_scores=1
+    >>> inequality_within.formula(
+    ...     score_benefit=4, score_power=6, score_without=1, instances=4, overall_mean_benefit=1
     ... )
     0.25
     """
     own = (instances, score_benefit, score_power, score_without)
-    return entropy_within(alpha, *own, overall_mean_benefit_of_scores)
-
-
-# Of numbers
-
-
-def _of_numbers(truth: Expr, estimate: Expr, benefit: _Benefit) -> tuple[Expr, Expr]:
-    """What a person gets of a number (0 where that is negative or unknown), and whether it is so."""
-    kinds = {"ratio": estimate / truth, "difference": estimate - truth + 1, "amount": estimate}
-    if benefit not in kinds:
-        raise ArgumentError.unknown("benefit", benefit, kinds)
-    # a ratio to nothing is none, and neither is one of two debts
-    possible = (kinds[benefit] >= 0) & ((truth > 0) | (benefit != "ratio"))
-    return pl.when(possible).then(kinds[benefit]).otherwise(0.0), possible
-
-
-def _if_possible(value: Number, impossible: Number) -> Number:
-    return np.where(impossible == 0, value, np.nan)
-
-
-@statistic
-def number_benefit(truth: Expr, estimate: Expr, *, benefit: _Benefit = "ratio") -> Expr:
-    """What a person gets of a number."""
-    return _of_numbers(truth, estimate, benefit)[0]
-
-
-@statistic
-def number_power(truth: Expr, estimate: Expr, *, alpha: float = 2, benefit: _Benefit = "ratio") -> Expr:
-    """What a generalized entropy sums of it."""
-    return powered(_of_numbers(truth, estimate, benefit)[0], alpha)
-
-
-@statistic
-def number_without(truth: Expr, estimate: Expr, *, benefit: _Benefit = "ratio") -> Expr:
-    """Whether it is nothing."""
-    return (_of_numbers(truth, estimate, benefit)[0] <= 0).cast(pl.Float64)
-
-
-@statistic
-def number_impossible(truth: Expr, estimate: Expr, *, benefit: _Benefit = "ratio") -> Expr:
-    """Whether it cannot be a benefit, because it is negative or a ratio to nothing."""
-    return 1 - _of_numbers(truth, estimate, benefit)[1].cast(pl.Float64)
-
-
-@numeric_metric(direction="one", undefined=Status.NO_POSITIVE_BENEFITS)
-def mean_benefit_of_numbers(
-    number_benefit: Number, number_impossible: Number, instances: Number, *, benefit: _Benefit = "ratio"
-) -> Number:
-    """Mean of estimate / truth; with `benefit`, of their `"difference"` plus 1, or of the estimate (`"amount"`).
-
-    Null without rows, or where a benefit is negative or a ratio to nothing.
-
-    >>> mean_benefit_of_numbers.formula(number_benefit=9, number_impossible=0, instances=10)
-    0.9
-    """
-    del benefit  # the statistics take it
-    return _if_possible(number_benefit / instances, number_impossible)
+    return entropy_within(alpha, *own, overall_mean_benefit)
 
 
 @numeric_metric(undefined=Status.NO_POSITIVE_BENEFITS)
-def generalized_entropy_index_of_numbers(
+def _inequality_within_of_numbers(
     number_benefit: Number, number_power: Number, number_without: Number, number_impossible: Number, instances: Number,
-    *, alpha: float = 2, benefit: _Benefit = "ratio",
+    overall_mean_benefit: Number, *, alpha: float = 2, benefit: _Benefit = "ratio",
 ) -> Number:  # fmt: skip
-    """Inequality of the benefits that numbers give: 0 when all get the same, unbounded.
+    """Contribution of the inequality inside a group to that of all, as `inequality_within`, of numbers.
 
-    As `generalized_entropy_index`, of estimate / truth; with `benefit`, of their `"difference"` plus 1, or of the
-    estimate alone (`"amount"`). Null where a benefit is negative or a ratio to nothing.
-
-    >>> generalized_entropy_index_of_numbers.formula(
-    ...     number_benefit=4, number_power=6, number_without=1, number_impossible=0, instances=4
-    ... )
-    0.25
-    """
-    del benefit  # the statistics take it
-    return _if_possible(
-        entropy_index(alpha, instances, number_benefit, number_power, number_without), number_impossible
-    )
-
-
-theil_index_of_numbers = metric_tweak(generalized_entropy_index_of_numbers, "theil_index_of_numbers", alpha=1)
-
-
-@numeric_metric(undefined=Status.NO_POSITIVE_BENEFITS)
-def inequality_within_of_numbers(
-    number_benefit: Number, number_power: Number, number_without: Number, number_impossible: Number, instances: Number,
-    overall_mean_benefit_of_numbers: Number, *, alpha: float = 2, benefit: _Benefit = "ratio",
-) -> Number:  # fmt: skip
-    """What inequality inside a group adds to that of all, as `inequality_within`, of numbers.
-
-    >>> inequality_within_of_numbers.formula(
+    >>> inequality_within.formula(
     ...     number_benefit=4, number_power=6, number_without=1, number_impossible=0, instances=4,
-    ...     overall_mean_benefit_of_numbers=1,
+    ...     overall_mean_benefit=1,
     ... )
     0.25
     """
     del benefit  # the statistics take it
     own = (instances, number_benefit, number_power, number_without)
-    return _if_possible(entropy_within(alpha, *own, overall_mean_benefit_of_numbers), number_impossible)
+    return _if_possible(entropy_within(alpha, *own, overall_mean_benefit), number_impossible)
+
+
+inequality_within = inequality_within.with_readings(_inequality_within_of_scores, _inequality_within_of_numbers)

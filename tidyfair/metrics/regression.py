@@ -371,7 +371,7 @@ def mean_truth(truth_mean: Number) -> Number:
 # How well numbers go together
 
 
-@numeric_metric(direction="maximize", range=(0, 1), undefined=Status.CONSTANT)
+@numeric_metric(direction="maximize", range=(0, 1), undefined=Status.CONSTANT, squared_correlation=True)
 def rsq(covariation: Number, truth_variation: Number, estimate_variation: Number) -> Number:
     """Squared correlation of truth and estimate; null where one of them is constant.
 

@@ -15,7 +15,7 @@ from tidyfair.errors import ArgumentError
 from tidyfair.inference.gates import Gate
 from tidyfair.inference.pairwise_tests import WorstGroups, worst_groups
 from tidyfair.inference.permutation_test import DisparityTest, disparity_test
-from tidyfair.intervals.analytic import share_of
+from tidyfair.intervals.shares import share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.reports.sections import (
     call_of,

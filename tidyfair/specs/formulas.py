@@ -226,6 +226,8 @@ class Formula:
     """Of a formula over distinct scores: its variance, and the effective numbers with and without the event."""
     in_order_unless: str | None = None
     """The option without which it reads the rows of a group in the order in which they stand."""
+    squared_correlation: bool = False
+    """Whether it is the square of a correlation, whose interval is that of the correlation."""
     ignores_truth: bool = False
     """Whether, as a function of arrays, it reads scores alone."""
     parts: tuple[tuple[str, Formula], ...] = field(default=(), repr=False)

@@ -126,6 +126,14 @@ class Options:
             # it is read more than once
             object.__setattr__(self, "group_by", tuple(self.group_by))
 
+    @property
+    def given(self) -> set[str]:
+        """The columns of rows that a metric can read: `truth`, `estimate` (made of scores, too) and `probs`."""
+        given = {role for role in ("truth", "estimate", "probs") if getattr(self, role) is not None}
+        if any(getattr(self, rule) is not None for rule in ("threshold", "top_k", "top_fraction")):
+            given.add("estimate")
+        return given
+
 
 DEFAULTS: dict[str, object] = {option.name: option.default for option in fields(Options)}
 

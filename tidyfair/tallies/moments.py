@@ -242,7 +242,8 @@ def recentred(columns: Mapping[str, Array], weight: Array, complete: Booleans, s
     # the centre of the heaviest cell, because what hardly counts may lie far off
     heaviest = segments.first_largest(np.where(complete, weight, weight * _HARDLY))
     centres = {name: segments.to_rows(columns[name][heaviest]) for name in _CENTRES}
-    truth, estimate = (columns[name] - centres[name] for name in _CENTRES)
+    # cells without complete rows have no centre, and nothing to be moved
+    truth, estimate = (np.where(weight == 0, 0.0, columns[name] - centres[name]) for name in _CENTRES)
     return _moved(columns, weight, truth, estimate) | centres
 
 

@@ -99,6 +99,12 @@ class Tally:
         return tuple(key for key in self.keys if key.role in {"outer", "threshold"})
 
     @property
+    def given(self) -> set[str]:
+        """The columns of rows that a metric can read: `truth`, `estimate` (made of scores, too) and `probs`."""
+        columns = {"truth": self.truth, "estimate": self.estimate or self.cut, "probs": self.scores}
+        return {role for role, column in columns.items() if column is not None}
+
+    @property
     def clusters(self) -> tuple[Key, ...]:
         """The keys of rows that belong together, and so are drawn together."""
         return tuple(key for key in self.keys if key.role == "cluster")

@@ -1,0 +1,397 @@
+"""Standard errors of values that are functions of sums, by leaving out one row, part or cluster at a time.
+
+What a value loses when a row is left out is the influence of that row; the influences of all rows give the variance
+(Quenouille, 1956; Tukey, 1958; Efron, 1982). It needs no formula of its own, so that metrics of a user have it too. Rows
+of labels are known by the cell that they are in, with a quarter of a row more in each cell, so that a group without
+errors is not taken for one that cannot err. Rows of scores and numbers are left out in the random parts that a tally counts, and
+rows of a cluster together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tidyfair.evaluation.group_index import KeyCodes
+from tidyfair.evaluation.label_counts import LabelCounts
+from tidyfair.evaluation.states import NO_LEVEL
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ROWS, Table, pooled, statistics_of, sums_of
+from tidyfair.evaluation.values import OfRows, evaluate
+from tidyfair.intervals.scales import Scale
+from tidyfair.specs.segments import Segments
+from tidyfair.tallies.tally import BLOCK, HIDDEN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.evaluation.evaluator import Evaluator
+    from tidyfair.evaluation.group_index import GroupIndex
+    from tidyfair.evaluation.values import Values
+    from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.groups import By
+    from tidyfair.specs.segments import Array, Floats
+    from tidyfair.tallies.tally import Tally
+
+__all__: list[str] = []
+
+CELLS = ("tp", "fn", "fp", "tn")
+COLUMNS = ("centre", "jackknife_error", "spread", "freedom", *CELLS)
+"""The value with a quarter of a row more in each cell, its standard error, that on its scale, and its degrees of freedom; and
+the counts of labels."""
+_ADDED_ROWS = 1.0
+"""A quarter of a row in each of the four cells of two labels."""
+_MOST_LABELS_WITH_ADDED_ROWS = 10
+_ROUNDED = 1e-12
+"""The relative difference of sums of equal numbers is smaller."""
+_MOST_NUMBERS = 2**24
+"""The most numbers of an array at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Deviations:
+    """How far values vary: arrays of group cells by labels."""
+
+    centre: Floats
+    error: Floats
+    spread: Floats
+    """The standard error on the scale of the range; not finite where values leave it, or reach its ends."""
+    freedom: Floats
+    cells: Mapping[str, Floats]
+    """The counts of one label against the rest, where rows have no weights."""
+
+    @property
+    def columns(self) -> dict[str, Floats]:
+        """The arrays by the names of their columns."""
+        own = zip(COLUMNS, (self.centre, self.error, self.spread, self.freedom), strict=False)
+        return {**dict(own), **self.cells}
+
+
+def is_smooth(formula: Formula, tally: Tally) -> bool:
+    """Check whether values of a formula have standard errors by leaving out rows of a tally."""
+    if formula.input != "sums" or formula.given is not None or formula.beyond or HIDDEN in tally.cells.columns:
+        return False
+    counts_are_enough = formula.kind == "class" and not formula.all_terms
+    return bool(formula.reads) and (counts_are_enough or bool(tally.clusters))
+
+
+def with_deviations(evaluated: Evaluated) -> Evaluated:
+    """The values with columns of their deviations, null where there are none."""
+    import numpy as np
+
+    rows, tally = evaluated.rows, evaluated.evaluator.tally
+    columns = {name: np.full(len(rows), np.nan) for name in COLUMNS}
+    computed: dict[tuple[Formula, str, By | None], Deviations] = {}
+    parts = rows.with_row_index("index").group_by("spec", "name", "estimator", maintain_order=True)
+    level_index = {level: index for index, level in enumerate(evaluated.labels.levels)}
+    for (number, name, estimator), part in parts:
+        spec = evaluated.specs[int(str(number))]
+        formula = dict(spec.formulas)[str(name)]
+        if not is_smooth(formula, tally):
+            continue
+        key = (formula, str(estimator), spec.by)
+        if key not in computed:
+            scale = Scale.of(formula, spec.range_of(str(name)))
+            computed[key] = _deviations(evaluated.evaluator, tally, formula, str(estimator), spec.by, scale)
+        first, _ = evaluated.group_cells.spans[spec.by]
+        group_cell = part[GROUP_CELL].to_numpy() - first
+        label = [0 if level == NO_LEVEL else level_index[level] for level in part[LEVEL]]
+        of_formula = computed[key]
+        for column, values in of_formula.columns.items():
+            columns[column][part["index"].to_numpy()] = values[group_cell, label if values.shape[1] > 1 else 0]
+    series = [pl.Series(name, values, nan_to_null=True) for name, values in columns.items()]
+    return evaluated.with_rows(rows.with_columns(series))
+
+
+def _deviations(
+    evaluator: Evaluator, tally: Tally, formula: Formula, estimator: str, by: By | None, scale: Scale
+) -> Deviations:
+    """The deviations of the values of a formula in the groups of a `by`."""
+    table = Table.of(formula, estimator)
+    clusters = [key.column for key in tally.clusters]
+    if formula.kind == "class" and not formula.all_terms:
+        clusters = [column for column in clusters if column.name != BLOCK]
+    index = evaluator.group_cells.indices[by]
+    if clusters:
+        units = KeyCodes(tally.cells).index(tally.names(clusters), within=index)
+        return _of_units(evaluator, table, formula, estimator, index, units, scale)
+    return _of_label_rows(evaluator, table, formula, estimator, index, scale)
+
+
+def _values(formula: Formula, estimator: str, table: Table, sums: Mapping[str, Array]) -> Values:
+    return evaluate(formula, estimator, statistics_of(table, sums), OfRows({}, {}))
+
+
+# Parts and clusters
+
+
+def _of_units(
+    evaluator: Evaluator, table: Table, formula: Formula, estimator: str, index: GroupIndex, units: GroupIndex,
+    scale: Scale,
+) -> Deviations:  # fmt: skip
+    """Deviations by leaving out one part or cluster of a group at a time."""
+    import numpy as np
+
+    if not len(units):
+        nothing = np.full((len(index), len(evaluator.reading.levels)), np.nan)
+        return Deviations(nothing, nothing, nothing, nothing, {})
+    group = index.of_cell[units.example]
+    segments = Segments.of(group)
+    nothing = np.zeros(len(group), dtype=bool)
+    sums = sums_of(table, formula.all_terms, evaluator.cells, units, evaluator.reading)
+    own = _values(formula, estimator, table, sums)
+    everything = pooled(sums, segments, nothing, "overall")
+    all_others = pooled(sums, segments, nothing, "rest")
+    of_added = np.zeros((len(segments.starts), 1))
+    if table.kind == "class":
+        added = _AddedRows.of(evaluator, formula, index, _mean_square(segments, own.weight[:, 0]))
+        of_added = added.variance(table, formula, estimator)
+        per_unit = {name: np.repeat(values, segments.sizes, axis=0) for name, values in added.sums.items()}
+        everything, all_others = _with_added(everything, per_unit), _with_added(all_others, per_unit)
+    value = _values(formula, estimator, table, everything).estimate
+    without = _values(formula, estimator, table, all_others).estimate
+    weight = np.where(own.n[:, 0] > 0, own.weight[:, 0], 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        remaining = (1 - weight / segments.to_rows(segments.sum(weight)))[:, None]
+        effective = (segments.sum(weight) ** 2 / segments.sum(weight**2))[:, None]
+        change = remaining * (value - without)
+        change_on_scale = remaining * (scale.transform(value) - scale.transform(without))
+    present = (weight > 0)[:, None]
+    count = segments.sum(present.astype(float))
+    centre = value[segments.starts]
+    error = np.sqrt(_variance(segments, change, present, count) + of_added)
+    # what has not been seen to vary says nothing about how far it varies
+    error = np.where(error > _ROUNDED * np.abs(centre), error, np.nan)
+    on_scale = np.sqrt(_variance(segments, change_on_scale, present, count))
+    spread = np.where(np.isnan(error), np.nan, on_scale)
+    if table.kind == "class":
+        spread = error * scale.slope(centre)
+    freedom = np.broadcast_to(effective - 1, centre.shape)
+    return Deviations(centre, error, spread, freedom, {})
+
+
+def _variance(segments: Segments, change: Floats, present: Floats, count: Floats) -> Floats:
+    """The variance of a sum of influences."""
+    import numpy as np
+
+    own = np.where(present, change, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        about_mean = (segments.sum(own**2) - segments.sum(own) ** 2 / count).clip(0)
+        return np.where(count > 1, about_mean * count / (count - 1), np.nan)
+
+
+def _mean_square(segments: Segments, weight: Floats) -> Floats:
+    """The weight that a row or cluster of each group has, weighted by itself."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nan_to_num(segments.sum(weight**2) / segments.sum(weight))
+
+
+def _with_added(sums: Mapping[str, Array], added: Mapping[str, Array]) -> dict[str, Array]:
+    """The counts of labels with more rows."""
+    return {name: values + added.get(name.removesuffix(ROWS), 0.0) for name, values in sums.items()}
+
+
+# Rows of labels
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Pairs of true and predicted labels, and what a row with them adds to the counts of labels."""
+
+    truth: Array
+    estimate: Array
+    added: Array
+    """The rows that are added to each pair."""
+    counts: Mapping[str, Array]
+    """The counts of one row: arrays of pairs by labels, by name."""
+
+
+def _pairs(formula: Formula, evaluator: Evaluator, observed: set[tuple[int, int]]) -> _Pairs:
+    """All pairs of labels that occur, and those to which rows are added."""
+    import numpy as np
+
+    levels = evaluator.reading.levels
+    labels, positions = _read_labels(evaluator)
+    complete: list[tuple[int, int]] = []
+    if labels <= _MOST_LABELS_WITH_ADDED_ROWS:
+        true = range(labels) if "truth" in formula.reads else [-1]
+        predicted = range(labels) if "estimate" in formula.reads else [-1]
+        complete = [(one, other) for one in true for other in predicted]
+    pairs = [*complete, *sorted(observed - {*complete})]
+    truth, estimate = (np.array(side, dtype=np.int64) for side in zip(*pairs, strict=True))
+    all_complete = bool((truth >= 0).all() and (estimate >= 0).all())
+    read = [positions[level] for level in levels]
+    counting = LabelCounts(truth, estimate, np.arange(len(pairs)), len(pairs), read, all_complete)
+    one_row = np.ones(len(pairs))
+    counts = counting.of(one_row)
+    if evaluator.reading.steps:
+        counts |= counting.steps(one_row)
+    added = np.zeros(len(pairs))
+    added[: len(complete)] = _ADDED_ROWS / max(1, len(complete))
+    return _Pairs(truth, estimate, added, {name: values.T for name, values in counts.items()})
+
+
+def _read_labels(evaluator: Evaluator) -> tuple[int, dict[int, int]]:
+    """The number of labels that are told apart, and the position of each that is read; one and the rest are two."""
+    levels = evaluator.reading.levels
+    if len(levels) == 1:
+        return 2, {levels[0]: 0}
+    return evaluator.reading.labels, {level: level for level in levels}
+
+
+def _codes(evaluator: Evaluator, labels: Array) -> Array:
+    """The labels of cells as they are told apart."""
+    import numpy as np
+
+    levels = evaluator.reading.levels
+    if len(levels) > 1:
+        return labels.astype(np.int64)
+    return np.where(labels < 0, -1, np.where(labels == levels[0], 0, 1)).astype(np.int64)
+
+
+def _pair_weights(evaluator: Evaluator, formula: Formula, index: GroupIndex) -> tuple[_Pairs, Floats, Floats]:
+    """The pairs of labels, and the weights and squared weights of their rows: arrays of groups by pairs."""
+    import numpy as np
+
+    cells = evaluator.cells
+    truth, estimate = _codes(evaluator, cells.truth), _codes(evaluator, cells.estimate)
+    if "truth" not in formula.reads:
+        truth = np.full_like(truth, -1)
+    if "estimate" not in formula.reads:
+        estimate = np.full_like(estimate, -1)
+    # missing labels are -1
+    height = 2 + max(evaluator.reading.labels, 1)
+    pair_code = (truth + 1) * height + estimate + 1
+    occurring = [divmod(code, height) for code in np.unique(pair_code).tolist()]
+    pairs = _pairs(formula, evaluator, {(one - 1, other - 1) for one, other in occurring})
+    position = np.zeros(height**2, dtype=np.int64)
+    position[(pairs.truth + 1) * height + pairs.estimate + 1] = np.arange(len(pairs.truth))
+    shape = (len(index), len(pairs.truth))
+    code = index.of_cell * shape[1] + position[pair_code]
+
+    def summed(measure: Array) -> Floats:
+        return np.bincount(code, measure.astype(float), shape[0] * shape[1]).reshape(shape)
+
+    return pairs, summed(cells.measure("w")), summed(cells.measure("w2"))
+
+
+@dataclass(frozen=True, eq=False)
+class _AddedRows:
+    """Rows that are added to clusters: a part of a row in each cell, and of a cluster in an empty one."""
+
+    pairs: _Pairs
+    total: Floats
+    """The weight of all rows with each pair of labels."""
+    added: Floats
+    """The weight that is added to each pair, and of one such row."""
+    each: Floats
+
+    @classmethod
+    def of(cls, evaluator: Evaluator, formula: Formula, index: GroupIndex, cluster: Floats) -> _AddedRows:
+        """The rows that are added to groups with clusters of some weight."""
+        import numpy as np
+
+        pairs, weight, square = _pair_weights(evaluator, formula, index)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            row = np.nan_to_num(square.sum(axis=1) / weight.sum(axis=1))
+        each = np.where(weight > 0, row[:, None], cluster[:, None])
+        added = pairs.added * each
+        return cls(pairs, weight + added, added, each)
+
+    @property
+    def sums(self) -> dict[str, Array]:
+        """The counts of labels that they add."""
+        return {name: self.added @ counts for name, counts in self.pairs.counts.items()}
+
+    def variance(self, table: Table, formula: Formula, estimator: str) -> Floats:
+        """The variance that they add: that of the rows of a cell, left out together."""
+        import numpy as np
+
+        changes = _changes(self.total, self.added, self.pairs, table, formula, estimator)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rows = (self.added / self.each)[:, :, None]
+            squares = np.where(rows > 0, changes**2 / rows, 0.0)
+        return squares.sum(axis=1)
+
+
+def _changes(
+    total: Floats, left_out: Floats, pairs: _Pairs, table: Table, formula: Formula, estimator: str
+) -> Floats:  # fmt: skip
+    """The changes of values when some rows of a pair of labels are left out: groups by pairs by labels."""
+    sums = {name: total @ counts for name, counts in pairs.counts.items()}
+    value = _values(formula, estimator, table, _as_rows(sums)).estimate
+    groups, count = total.shape
+    without = {
+        name: (sums[name][:, None, :] - left_out[:, :, None] * counts).reshape(groups * count, -1)
+        for name, counts in pairs.counts.items()
+    }
+    changed = _values(formula, estimator, table, _as_rows(without)).estimate
+    return value[:, None, :] - changed.reshape(groups, count, -1)
+
+
+def _of_label_rows(
+    evaluator: Evaluator, table: Table, formula: Formula, estimator: str, index: GroupIndex, scale: Scale
+) -> Deviations:
+    """Deviations by leaving out one row of labels at a time: the same for all rows of a cell."""
+    import numpy as np
+
+    pairs, weight, square = _pair_weights(evaluator, formula, index)
+    shape = weight.shape
+    parts: list[Deviations] = []
+    step = max(1, _MOST_NUMBERS // max(1, shape[1] * len(evaluator.reading.levels) * len(pairs.counts)))
+    for start in range(0, shape[0], step):
+        own = slice(start, start + step)
+        parts.append(_of_counts(weight[own], square[own], pairs, table, formula, estimator, scale))
+    arrays = [[getattr(part, name) for part in parts] for name in ("centre", "error", "spread", "freedom")]
+    counts: dict[str, Floats] = {}
+    if not evaluator.cells.weighted and formula.reads == {"truth", "estimate"}:
+        counts = {name: weight @ pairs.counts[name] for name in CELLS}
+    return Deviations(*(np.concatenate(columns) for columns in arrays), counts)
+
+
+def _of_counts(
+    weight: Floats, square: Floats, pairs: _Pairs, table: Table, formula: Formula, estimator: str, scale: Scale
+) -> Deviations:
+    """Deviations from the weights of the rows with each pair of labels, and their squares: groups by pairs."""
+    import numpy as np
+
+    complete = _complete(pairs, formula)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        effective = weight[:, complete].sum(axis=1) ** 2 / square[:, complete].sum(axis=1)
+        each = np.nan_to_num(square[:, complete].sum(axis=1) / weight[:, complete].sum(axis=1))[:, None]
+        of_pair = np.where(weight > 0, square / weight, each)
+    total = weight + pairs.added * each
+    squares = square + pairs.added * each**2
+    left_out = np.minimum(of_pair, total / 2)
+    sums = {name: total @ counts for name, counts in pairs.counts.items()}
+    value = _values(formula, estimator, table, _as_rows(sums)).estimate
+    changes = _changes(total, left_out, pairs, table, formula, estimator)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        influence = changes / left_out[:, :, None]
+        influence = np.where(total[:, :, None] > 0, influence, 0.0)
+        size = total.sum(axis=1) ** 2 / squares.sum(axis=1)
+        mean = (total[:, :, None] * influence).sum(axis=1) / size[:, None]
+        variance = (squares[:, :, None] * influence**2).sum(axis=1) - size[:, None] * mean**2
+        error = np.sqrt(variance.clip(0) * (size / (size - 1))[:, None])
+    freedom = np.broadcast_to((effective - 1)[:, None], error.shape)
+    return Deviations(value, error, error * scale.slope(value), freedom, {})
+
+
+def _complete(pairs: _Pairs, formula: Formula) -> Array:
+    """The pairs of rows that have what a formula reads, as a mask."""
+    import numpy as np
+
+    complete = np.ones(len(pairs.truth), dtype=bool)
+    for side, labels in (("truth", pairs.truth), ("estimate", pairs.estimate)):
+        if side in formula.reads:
+            complete &= labels >= 0
+    return complete
+
+
+def _as_rows(sums: Mapping[str, Array]) -> dict[str, Array]:
+    """Counts of labels under the names of counts of rows."""
+    return {name + ROWS: values for name, values in sums.items()}

@@ -1,0 +1,77 @@
+"""The kinds of values that have limits of their own, and their quantities from the rows of values."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from tidyfair.evaluation.statistics import ONE_LABEL
+from tidyfair.intervals.jackknife import CELLS
+from tidyfair.intervals.quantities import Areas, Estimated, MadeOfShares, OfShare, Shares, Smooth
+from tidyfair.intervals.scales import Scale
+from tidyfair.intervals.shares import rising_share_of, sum_of_shares_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tidyfair.intervals.quantities import Quantities
+    from tidyfair.intervals.shares import Share
+    from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.metric_specs import MetricSpec
+    from tidyfair.specs.segments import Floats
+
+__all__: list[str] = []
+
+Kind: TypeAlias = Literal["share", "area", "smooth", "estimated"]
+
+
+def quantities_of(kind: Kind, spec: MetricSpec, formula: Formula, rows: pl.DataFrame) -> Quantities:
+    """The quantities of the rows of one metric: their values, and the columns that hold how far these vary."""
+
+    def column(name: str) -> Floats:
+        return rows[name].to_numpy().astype(float)
+
+    value = column("estimate")
+    if kind == "share":
+        return Shares(value, column("effective" if "effective" in rows.columns else "denominator"))
+    if kind == "area":
+        return Areas(value, column("variance") ** 0.5, column("events"), column("others"))
+    if kind == "estimated":
+        return Estimated(value, column("deviation"), column("below"), column("above"))
+    return _smooth(spec, formula, rows)
+
+
+def _smooth(spec: MetricSpec, formula: Formula, rows: pl.DataFrame) -> Smooth:
+    """Values of a function of sums; those that are made of shares have the limits of these."""
+
+    def column(name: str) -> Floats:
+        return rows[name].to_numpy().astype(float)
+
+    name = rows["name"][0] if len(rows) else spec.formulas[0][0]
+    fields: dict[str, Any] = {
+        "value": column("estimate"),
+        "centre": column("centre"),
+        "error": column("jackknife_error"),
+        "spread": column("spread"),
+        "freedom": column("freedom"),
+        "scale": Scale.of(formula, spec.range_of(name)),
+    }
+    counts = {cell: column(cell) for cell in CELLS}
+    has_counts = not any(map(math.isnan, counts["tp"].tolist()))
+    if len(rows) and has_counts and rows["estimator"][0] in ONE_LABEL:
+        share = rising_share_of(formula)
+        if share is not None:
+            return OfShare(**fields, formula=formula, share=share, shares=_shares(share, counts))
+        made_of = sum_of_shares_of(formula)
+        if made_of is not None:
+            factors = tuple(factor for factor, _ in made_of.shares)
+            shares = tuple(_shares(share, counts) for _, share in made_of.shares)
+            return MadeOfShares(**fields, factors=factors, shares=shares)
+    return Smooth(**fields)
+
+
+def _shares(share: Share, counts: dict[str, Floats]) -> Shares:
+    """A share from the counts of labels."""
+    hits = sum(counts[cell] for cell in sorted(share.holds))
+    rows = sum(counts[cell] for cell in sorted(share.among))
+    return Shares.of_counts(hits, rows)

@@ -1,0 +1,361 @@
+"""The same quantity of several groups that are independent of each other, with limits of each."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tidyfair.intervals.proportions import (
+    area,
+    clopper_pearson,
+    corrected_wilson,
+    on_logits,
+    score_ratio,
+    student_limits,
+    wilson,
+    z_value,
+)
+from tidyfair.intervals.shares import at_share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from tidyfair.intervals.proportions import Limits
+    from tidyfair.intervals.scales import Scale
+    from tidyfair.intervals.shares import Share
+    from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.segments import Floats
+
+__all__: list[str] = []
+
+FEW = 15
+"""With fewer rows of a class the normal approximation of an area is not used."""
+_NORMAL = 10_000
+"""Counts with a larger variance are normal to three digits."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval and the name of its method."""
+
+    lower: float
+    upper: float
+    error: float
+    method: str
+
+
+class Quantities(ABC):
+    """The same quantity of several groups."""
+
+    difference_method: ClassVar[str]
+    """The name of the method for the difference of two groups."""
+    ratio_method: ClassVar[str]
+    keeps_to_range: ClassVar[bool] = True
+    """Whether limits lie within the range of the quantity."""
+    value: Floats
+    error: Floats
+    """The standard error."""
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    @property
+    @abstractmethod
+    def methods(self) -> list[str]:
+        """The names of the methods of `limits`."""
+
+    @abstractmethod
+    def limits(self, z: float) -> Limits:
+        """Limits of all quantities, at so many standard errors of a normal distribution."""
+
+    def alone(self, z: float) -> Limits:
+        """Limits of all quantities, each by itself and not to be compared."""
+        return self.limits(z)
+
+    @property
+    def widest(self) -> Floats:
+        """The standard error on the side on which it is larger."""
+        return self.error
+
+    def intervals(self, level: float, *, exact: bool = False) -> list[Interval]:
+        """The intervals of all quantities."""
+        (lower, upper), methods = self._limits_at(level, exact=exact)
+        ends = zip(lower.tolist(), upper.tolist(), self.error.tolist(), methods, strict=True)
+        return [Interval(*columns) for columns in ends]
+
+    def _limits_at(self, level: float, *, exact: bool) -> tuple[Limits, list[str]]:  # noqa: ARG002 - shares have them
+        return self.alone(z_value(level)), self.methods
+
+    def logarithms(self, z: float) -> tuple[Floats, Limits]:
+        """The logarithms and their limits; a value of 0 counts as half of its upper limit."""
+        import numpy as np
+
+        lower, upper = self.limits(z)
+        value = np.where(self.value > 0, self.value, upper / 2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log(value), (np.log(lower), np.log(np.maximum(upper, value)))
+
+    def deviates(self, times: int, random: np.random.Generator, *, logarithm: bool) -> tuple[Floats, Floats]:
+        """Deviations of estimates from the truth by chance, `times` over, and their estimated variances.
+
+        The truth is taken to be the estimate, shrunk a little to the middle. Groups are rows of single-precision
+        arrays, so that those that are compared stay in the cache.
+        """
+        import numpy as np
+
+        error = (self.widest / self.value if logarithm else self.widest).astype(np.float32)[:, None]
+        normal = np.ascontiguousarray(random.standard_normal((times, len(self))).T, dtype=np.float32)
+        return normal * error, np.broadcast_to(error**2, normal.shape)
+
+    def ratio_limits(self, one: Any, other: Any, z: float) -> Limits | None:  # noqa: ARG002 - shares have them
+        """Limits of the ratio of two groups; None if they follow from those of the logarithms."""
+        return None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Shares(Quantities):
+    """Shares of rows, with limits by Wilson."""
+
+    difference_method = "newcombe"
+    ratio_method = "miettinen_nurminen"
+    value: Floats
+    rows: Floats
+    """The effective number of rows that a share is of."""
+
+    @classmethod
+    def of_counts(cls, hits: Floats, rows: Floats) -> Shares:
+        """Shares from the rows of groups and those of them that count."""
+        return cls(hits / rows, rows.astype(float))
+
+    @property
+    def error(self) -> Floats:  # pyright: ignore[reportIncompatibleVariableOverride] - computed
+        """The standard error."""
+        import numpy as np
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.sqrt(self.value * (1 - self.value) / self.rows)
+
+    @property
+    def methods(self) -> list[str]:
+        """The names of the methods of `limits`."""
+        return ["wilson"] * len(self)
+
+    def limits(self, z: float) -> Limits:
+        """Limits of all shares."""
+        return wilson(self.value, self.rows, z)
+
+    def alone(self, z: float) -> Limits:
+        """Limits of all shares, each by itself."""
+        return corrected_wilson(self.value, self.rows, z)
+
+    def _limits_at(self, level: float, *, exact: bool) -> tuple[Limits, list[str]]:
+        if exact:
+            return clopper_pearson(self.value, self.rows, level), ["clopper_pearson"] * len(self)
+        return super()._limits_at(level, exact=exact)
+
+    def logarithms(self, z: float) -> tuple[Floats, Limits]:
+        """The logarithms and their limits; zero counts get a continuity correction of half a row."""
+        import numpy as np
+
+        lower, upper = self.limits(z)
+        value = (self.value * self.rows + 0.5) / (self.rows + 1)
+        with np.errstate(divide="ignore"):
+            return np.log(value), (np.log(lower), np.log(np.maximum(upper, value)))
+
+    def deviates(self, times: int, random: np.random.Generator, *, logarithm: bool) -> tuple[Floats, Floats]:
+        """Deviations of estimated shares from the true ones by chance, and their estimated variances."""
+        import numpy as np
+
+        rows = np.maximum(np.round(self.rows), 1)
+        middle = (self.value * rows + 0.5) / (rows + 1)
+        spread = rows * middle * (1 - middle)
+        if spread.min() > _NORMAL:
+            drawn = random.standard_normal((len(self), times), dtype=np.float32)
+            drawn *= (np.sqrt(spread) / rows).astype(np.float32)[:, None]
+            drawn += middle.astype(np.float32)[:, None]
+        else:
+            hits = random.binomial(rows.astype(np.int64), middle, (times, len(self)))
+            drawn = np.ascontiguousarray(hits.T, dtype=np.float32)
+            drawn += 0.5
+            drawn /= (rows + 1).astype(np.float32)[:, None]
+        middle, rows = (numbers.astype(np.float32)[:, None] for numbers in (middle, rows))
+        variance = 1 - drawn
+        if logarithm:
+            variance /= drawn
+            away = np.log(drawn) - np.log(middle)
+        else:
+            variance *= drawn
+            away = drawn - middle
+        variance /= rows
+        return away, variance
+
+    def ratio_limits(self, one: Any, other: Any, z: float) -> Limits:
+        """Limits of the ratio of two shares by their score (Miettinen and Nurminen, 1985)."""
+        return score_ratio(self.value[one], self.rows[one], self.value[other], self.rows[other], z)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Areas(Quantities):
+    """Areas under a curve, with DeLong's error where there are enough rows of both classes."""
+
+    difference_method = ratio_method = "mover"
+    value: Floats
+    error: Floats
+    events: Floats
+    others: Floats
+
+    @property
+    def methods(self) -> list[str]:
+        """The names of the methods of `limits`."""
+        return ["delong" if normal else "newcombe" for normal in self._normal()]
+
+    def limits(self, z: float) -> Limits:
+        """Limits of all areas."""
+        import numpy as np
+
+        exact, normal = area(self.value, self.events, self.others, z), on_logits(self.value, self.error, z)
+        lower, upper = (np.where(self._normal(), one, other) for one, other in zip(normal, exact, strict=True))
+        return lower, upper
+
+    def _normal(self) -> Any:
+        import numpy as np
+
+        enough = np.minimum(self.events, self.others) >= FEW
+        return enough & (self.value > 0) & (self.value < 1) & (self.error > 0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Smooth(Quantities):
+    """Values of a function of sums, with errors by leaving out rows, and limits by Student's t on its scale."""
+
+    difference_method = ratio_method = "mover"
+    value: Floats
+    centre: Floats
+    """The value with a quarter of a row more in each cell, about which limits lie."""
+    error: Floats
+    spread: Floats
+    """The standard error on the scale."""
+    freedom: Floats
+    scale: Scale
+
+    @property
+    def methods(self) -> list[str]:
+        """The names of the methods of `limits`."""
+        return ["jackknife"] * len(self)
+
+    def limits(self, z: float) -> Limits:
+        """Limits of all values, which include these."""
+        import numpy as np
+
+        factor = student_limits(z, self.freedom)
+        inside = self.scale.holds(self.centre) & (np.isfinite(self.spread) | np.isnan(self.error))
+        middle, half = self.scale.transform(self.centre), factor * self.spread
+        with np.errstate(invalid="ignore"):
+            lower = np.where(inside, self.scale.inverse(middle - half), self.centre - factor * self.error)
+            upper = np.where(inside, self.scale.inverse(middle + half), self.centre + factor * self.error)
+        if (self.value >= self.scale.low).all() and (self.value <= self.scale.high).all():
+            lower, upper = np.maximum(lower, self.scale.low), np.minimum(upper, self.scale.high)
+        return np.minimum(lower, self.value), np.maximum(upper, self.value)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class MadeOfShares(Smooth):
+    """Sums of shares of different rows, with limits from those of the shares (MOVER: Donner and Zou, 2012)."""
+
+    factors: tuple[float, ...]
+    shares: tuple[Shares, ...]
+
+    @property
+    def methods(self) -> list[str]:
+        """The names of the methods of `limits`."""
+        return ["mover"] * len(self)
+
+    def limits(self, z: float) -> Limits:
+        """Limits of all sums."""
+        return self._from_shares([share.limits(z) for share in self.shares])
+
+    def alone(self, z: float) -> Limits:
+        """Limits of all sums, each by itself."""
+        return self._from_shares([share.alone(z) for share in self.shares])
+
+    def _from_shares(self, limits: Sequence[Limits]) -> Limits:
+        import numpy as np
+
+        below, above = np.zeros_like(self.value), np.zeros_like(self.value)
+        for factor, share, (low, high) in zip(self.factors, self.shares, limits, strict=True):
+            down, up = factor * (share.value - low), factor * (high - share.value)
+            below += (down if factor > 0 else up) ** 2
+            above += (up if factor > 0 else down) ** 2
+        return self.value - np.sqrt(below), self.value + np.sqrt(above)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class OfShare(Smooth):
+    """Values that rise with a share, with the values at its limits."""
+
+    formula: Formula
+    share: Share
+    shares: Shares
+
+    @property
+    def methods(self) -> list[str]:
+        """The names of the methods of `limits`."""
+        return ["wilson"] * len(self)
+
+    def limits(self, z: float) -> Limits:
+        """Limits of all values."""
+        return self._at(self.shares.limits(z))
+
+    def alone(self, z: float) -> Limits:
+        """Limits of all values, each by itself."""
+        return self._at(self.shares.alone(z))
+
+    def _at(self, limits: Limits) -> Limits:
+        lower, upper = limits
+        return at_share(self.formula, self.share, lower), at_share(self.formula, self.share, upper)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimated(Quantities):
+    """Values with errors from replicates, and what empty cells add to these on either side."""
+
+    difference_method = ratio_method = "bootstrap"
+    keeps_to_range = False
+    value: Floats
+    error: Floats
+    below: Floats
+    above: Floats
+
+    @property
+    def methods(self) -> list[str]:
+        """The names of the methods of `limits`."""
+        return ["bootstrap"] * len(self)
+
+    @property
+    def widest(self) -> Floats:
+        """The standard error on the side on which it is larger."""
+        import numpy as np
+
+        return np.hypot(self.error, np.fmax(self.below, self.above))
+
+    def limits(self, z: float) -> Limits:
+        """Limits of all values."""
+        import numpy as np
+
+        below, above = (np.hypot(self.error, side) for side in (self.below, self.above))
+        return self.value - z * below, self.value + z * above
+
+    def logarithms(self, z: float) -> tuple[Floats, Limits]:
+        """The logarithms and their limits."""
+        import numpy as np
+
+        low, high = np.maximum(self.value - z * self.below, 0), self.value + z * self.above
+        # a value of 0 counts as half of its upper limit
+        value = np.where(self.value > 0, self.value, high / 2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            middle, half = np.log(value), z * self.error / value
+            below, above = np.hypot(half, middle - np.log(low)), np.hypot(half, np.log(high) - middle)
+        return middle, (middle - below, middle + above)

@@ -1,0 +1,202 @@
+"""Formulas of counts that are shares of rows, or made of shares, found by trying them on small tables."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from tidyfair.evaluation.statistics import CELLS, Table, statistics_of
+from tidyfair.evaluation.values import OfRows, evaluate
+from tidyfair.specs.formulas import ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    import numpy as np
+
+    from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.segments import Floats
+
+__all__: list[str] = []
+
+_PROBES = ((3, 5, 2, 7, 1, 4, 6, 2, 3), (1, 8, 9, 2, 5, 3, 2, 7, 4))
+_COMPLETE = ("tp", "fn", "fp", "tn")
+_SPLITS = ((("tp", "fn"), ("fp", "tn")), (("tp", "fp"), ("fn", "tn")))
+"""Rows by their true label, and by their predicted label."""
+_TABLES = ((5, 3, 2, 7), (1, 8, 4, 2), (6, 2, 9, 3), (2, 2, 5, 8))
+_SHARES = (0.125, 0.5, 0.875)
+_TABLES_OF_A_SHARE = 3
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True)
+class Share:
+    """The definition of a rate: the cells of the table of its denominator, and those of its numerator."""
+
+    among: frozenset[str]
+    holds: frozenset[str]
+
+    @property
+    def misses(self) -> frozenset[str]:
+        """The cells of the denominator that are not in the numerator."""
+        return self.among - self.holds
+
+
+@dataclass(frozen=True)
+class SumOfShares:
+    """A formula that is a constant and a multiple of two shares of different rows, such as balanced accuracy."""
+
+    constant: float
+    shares: tuple[tuple[float, Share], tuple[float, Share]]
+
+
+@lru_cache(maxsize=1024)
+def share_of(formula: Formula) -> Share | None:
+    """The share that a formula is, found by trying it on tables; None if it is something else."""
+    values, rows = _on_probes(formula)
+    among = {name for name, count in zip(CELLS, rows, strict=False) if count}
+    holds = {name for name, value in zip(CELLS, values, strict=False) if value}
+    is_share = {*values[: len(CELLS)], *rows[: len(CELLS)]} <= {None, 0, 1}
+    for value, size, probe in zip(values[len(CELLS) :], rows[len(CELLS) :], _PROBES, strict=False):
+        all_of_them, hits = _count(probe, among), _count(probe, holds)
+        is_share = is_share and bool(size) and size == all_of_them and math.isclose(value or 0.0, hits / all_of_them)
+    return Share(frozenset(among), frozenset(holds)) if is_share and among else None
+
+
+@lru_cache(maxsize=1024)
+def odds_of(formula: Formula) -> Share | None:
+    """The share whose odds a formula is, such as false negatives among errors; None if it is something else."""
+    values, rows = _on_probes(formula)
+    below = {name for name, count in zip(CELLS, rows, strict=False) if count}
+    others = [name for name in ("tp", "fp", "fn", "tn") if name not in below]
+    for size in range(1, len(others) + 1) if below else ():
+        for above in itertools.combinations(others, size):
+            odds = [_count(probe, above) / _count(probe, below) for probe in _PROBES]
+            if all(map(math.isclose, odds, [value or 0.0 for value in values[len(CELLS) :]])):
+                return Share(frozenset(below | {*above}), frozenset(above))
+    return None
+
+
+@lru_cache(maxsize=1024)
+def rising_share_of(formula: Formula) -> Share | None:
+    """The share of some rows with which a formula rises, and of nothing else, such as tp / (tp + fp + fn) for F1."""
+    if not _is_of_complete_counts(formula):
+        return None
+    for size in (3, 4, 2):
+        for among in itertools.combinations(_COMPLETE, size):
+            for held in range(1, size):
+                for holds in itertools.combinations(among, held):
+                    share = Share(frozenset(among), frozenset(holds))
+                    if _rises_with(formula, share):
+                        return share
+    return None
+
+
+@lru_cache(maxsize=1024)
+def sum_of_shares_of(formula: Formula) -> SumOfShares | None:
+    """The sum of two shares of different rows that a formula is; None if it is something else."""
+    if not _is_of_complete_counts(formula):
+        return None
+    for first, second in _SPLITS:
+        one, other = (Share(frozenset(rows), frozenset(rows[:1])) for rows in (first, second))
+        corners = [_corner(one, hit_one) | _corner(other, hit_other) for hit_one, hit_other in _CORNERS]
+        constant, with_one, with_other = on_counts(formula, corners).tolist()
+        if not all(map(math.isfinite, (constant, with_one, with_other))):
+            continue
+        candidate = SumOfShares(constant, ((with_one - constant, one), (with_other - constant, other)))
+        tables = [dict(zip(_COMPLETE, table, strict=True)) for table in _TABLES]
+        expected = [_summed(candidate, table) for table in tables]
+        values = on_counts(formula, tables).tolist()
+        if all(math.isclose(value, sum_, abs_tol=_CLOSE) for value, sum_ in zip(values, expected, strict=True)):
+            return candidate
+    return None
+
+
+_CORNERS = ((False, False), (True, False), (False, True))
+"""Whether all rows of either part are hits."""
+
+
+def on_counts(formula: Formula, tables: Sequence[dict[str, float]]) -> Floats:
+    """The values of a formula on tables of one label against the rest."""
+    import numpy as np
+
+    counts = {name + ROWS: np.array([[float(table[name])] for table in tables]) for name in _COMPLETE}
+    values = evaluate(formula, "binary", statistics_of(Table("class"), counts), OfRows({}, {}))
+    return values.estimate[:, 0]
+
+
+def at_share(formula: Formula, share: Share, values: Floats) -> Floats:
+    """The values of a formula that rises with a share, at some values of the share."""
+    tables: list[dict[str, float]] = []
+    for value in values.tolist():
+        table = dict.fromkeys(_COMPLETE, 1.0)
+        table |= dict.fromkeys(share.holds, value / len(share.holds))
+        table |= dict.fromkeys(share.misses, (1 - value) / len(share.misses))
+        tables.append(table)
+    return on_counts(formula, tables)
+
+
+def _is_of_complete_counts(formula: Formula) -> bool:
+    """Check whether a formula reads nothing but counts of rows with truth and estimate."""
+    of_counts = formula.kind == "class" and formula.input == "sums" and formula.given is None
+    return of_counts and not formula.beyond and not formula.all_terms and formula.reads == {"truth", "estimate"}
+
+
+def _rises_with(formula: Formula, share: Share) -> bool:
+    """Check whether a formula depends on a share alone, and rises with it."""
+    import numpy as np
+
+    random = np.random.default_rng(0)
+    tables: list[dict[str, float]] = []
+    for hits in _SHARES:
+        for _ in range(_TABLES_OF_A_SHARE):
+            # the same share in other cells, of more rows, and with other rows beside it
+            table = {name: float(random.uniform(1, 9)) for name in _COMPLETE}
+            rows = float(random.uniform(5, 50))
+            for cells, part in ((share.holds, hits), (share.misses, 1 - hits)):
+                factor = part * rows / sum(table[name] for name in cells)
+                table |= {name: table[name] * factor for name in sorted(cells)}
+            tables.append(table)
+    values = on_counts(formula, tables).reshape(len(_SHARES), _TABLES_OF_A_SHARE)
+    is_of_share = np.allclose(values, values[:, :1], rtol=_CLOSE, atol=_CLOSE)
+    return bool(is_of_share and (np.diff(values[:, 0]) > 0).all())
+
+
+def _corner(share: Share, all_hits: bool) -> dict[str, float]:  # noqa: FBT001 - one of two corners
+    """Rows that are all hits, or none of them."""
+    return dict.fromkeys(share.holds, 4.0 * all_hits) | dict.fromkeys(share.misses, 4.0 * (not all_hits))
+
+
+def _summed(formula: SumOfShares, table: dict[str, float]) -> float:
+    """The sum of shares on a table."""
+    value = formula.constant
+    for factor, share in formula.shares:
+        hits, rows = (sum(table[name] for name in cells) for cells in (share.holds, share.among))
+        value += factor * hits / rows
+    return value
+
+
+def _on_probes(formula: Formula) -> tuple[list[float | None], list[float | None]]:
+    """The values and denominators of a formula on a table with each cell alone, and on the probes.
+
+    Both are empty if it is not a rate of counts of labels.
+    """
+    import numpy as np
+
+    of_counts = formula.kind == "class" and formula.input == "sums" and formula.given is None
+    if not of_counts or formula.beyond or formula.all_terms or not formula.is_rate:
+        return [], []
+    tables = [*([int(name == other) for name in CELLS] for other in CELLS), *_PROBES]
+    counts: dict[str, np.ndarray[Any, Any]] = {
+        name + ROWS: np.array(column)[:, None] for name, column in zip(CELLS, zip(*tables, strict=True), strict=True)
+    }
+    values = evaluate(formula, "binary", statistics_of(Table("class"), counts), OfRows({}, {}))
+    estimates = [None if math.isnan(value) else value for value in values.estimate[:, 0].tolist()]
+    return estimates, values.denominator[:, 0].tolist()
+
+
+def _count(probe: Sequence[int], cells: Collection[str]) -> int:
+    return sum(count for name, count in zip(CELLS, probe, strict=True) if name in cells)
