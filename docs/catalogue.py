@@ -16,6 +16,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+import tidyfair
 from tidyfair import catalogue
 from tidyfair.metric_sets import GroupwiseFactory, Metric
 from tidyfair.metrics import (
@@ -47,8 +48,10 @@ _HEADERS = {"Args": "It takes:", "Returns": "It gives:", "Raises": "It raises:"}
 _DEFINED = re.compile(
     r"^# (?P<section>.+)\n\n|(?P<note>(?:^# .+\n)*)^(?:def )?(?P<name>\w+)(?:, (?P<other>\w+))?(?: = |\()", re.MULTILINE
 )
+_NAME = re.compile(r'"[^"]*"|(?<![\w.])[A-Za-z_]\w*(?!\s*=[^=])')
+"""A text, or a name that is no attribute, keyword or variable that gets a value."""
 _LOANS = """\
->>> from tidyfair import *
+>>> import tidyfair as tdf
 >>> from tidyfair.datasets import lending
 >>> loans = lending()"""
 
@@ -62,10 +65,10 @@ A class metric compares a column of true labels with a column of predicted label
 
 ```python
 {_LOANS}
->>> sens(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).item()
+>>> tdf.sens(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).item()
 0.7154
 >>> nobody = loans.filter(approved="no")
->>> precision(nobody, "repaid", "approved", pos_label="yes", on_undefined="ignore", explain=True)[".status"].item()
+>>> tdf.precision(nobody, "repaid", "approved", pos_label="yes", on_undefined="ignore", explain=True)[".status"].item()
 'zero_denominator'
 
 ```"""),
@@ -78,7 +81,7 @@ under the curve where all have the event; `explain=True` gives the reason.
 
 ```python
 {_LOANS}
->>> roc_auc(loans, "repaid", probs="score", pos_label="yes")[".estimate"].round(4).item()
+>>> tdf.roc_auc(loans, "repaid", probs="score", pos_label="yes")[".estimate"].round(4).item()
 0.7629
 
 ```"""),
@@ -90,9 +93,9 @@ out. Null means that there is no value, such as a correlation with a constant; `
 
 ```python
 >>> import polars as pl
->>> from tidyfair import *
+>>> import tidyfair as tdf
 >>> houses = pl.DataFrame({"price": [200, 300, 400, 500], "guess": [210, 280, 430, 500]})
->>> mae(houses, "price", "guess").rows()
+>>> tdf.mae(houses, "price", "guess").rows()
 [('mae', None, 'standard', 15.0)]
 
 ```"""),
@@ -104,19 +107,19 @@ It reads what the compared metrics read. Null means that fewer than two of sever
 they are compared with has none. Direction and range are those for columns; between two sides, `privileged(…)`,
 differences and ratios are signed.
 
-Every metric also compares itself: `accuracy.difference("sex")`, `roc_auc.ratio("race", to="White")`,
-`sens.group_minimum("race", "sex")` and `rmse.group_maximum("city")` give `accuracy_difference`, `roc_auc_ratio`,
-`sens_group_minimum` and `rmse_group_maximum`; a set does so for each of its metrics. The metrics below are those that
-the field has names for. `new_groupwise_metric` and `new_between_group_metric` make more.
+Every metric also compares itself: `tdf.accuracy.difference("sex")`, `tdf.roc_auc.ratio("race", to="White")`,
+`tdf.sens.group_minimum("race", "sex")` and `tdf.rmse.group_maximum("city")` give `accuracy_difference`,
+`roc_auc_ratio`, `sens_group_minimum` and `rmse_group_maximum`; a set does so for each of its metrics. The metrics below
+are those that the field has names for. `new_groupwise_metric` and `new_between_group_metric` make more.
 
 ```python
->>> from tidyfair.metrics.distances import *
 {_LOANS}
->>> demographic_parity("race")(loans, estimate="approved", pos_label="yes")[".estimate"].round(4).item()
+>>> from tidyfair.metrics import distances
+>>> tdf.demographic_parity("race")(loans, estimate="approved", pos_label="yes")[".estimate"].round(4).item()
 0.1521
->>> sens.group_minimum("race")(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).item()
+>>> tdf.sens.group_minimum("race")(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).item()
 0.6065
->>> kolmogorov_smirnov("sex")(loans, "repaid", probs="score", pos_label="yes")[".estimate"].round(4).item()
+>>> tdf.kolmogorov_smirnov("sex")(loans, "repaid", probs="score", pos_label="yes")[".estimate"].round(4).item()
 0.06
 
 ```"""),
@@ -129,11 +132,11 @@ nothing; with `alpha` 0 or less the index is infinite as soon as somebody gets n
 
 ```python
 {_LOANS}
->>> theil_index(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).item()
+>>> tdf.theil_index(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).item()
 0.2111
->>> parts = metric_set(
-...     within_group_generalized_entropy_index("race"), between_group_generalized_entropy_index("race"),
-...     generalized_entropy_index,
+>>> parts = tdf.metric_set(
+...     tdf.within_group_generalized_entropy_index("race"), tdf.between_group_generalized_entropy_index("race"),
+...     tdf.generalized_entropy_index,
 ... )
 >>> parts(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).to_list()
 [0.1512, 0.0013, 0.1525]
@@ -149,7 +152,9 @@ number of labels and groups. A value is that of a group, and of a label that is 
 
 ```python
 {_LOANS}
->>> criteria = metric_set(independence("race"), separation("race"), sufficiency("race"), mutual_information("race"))
+>>> criteria = tdf.metric_set(
+...     tdf.independence("race"), tdf.separation("race"), tdf.sufficiency("race"), tdf.mutual_information("race"),
+... )
 >>> criteria(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).to_list()
 [0.0232, 0.0274, 0.0124, 0.0063]
 
@@ -161,11 +166,11 @@ Whether people who are alike by some features are treated alike. Distances are E
 
 ```python
 >>> import polars as pl
->>> from tidyfair import *
+>>> import tidyfair as tdf
 >>> people = pl.DataFrame({"age": [20, 21, 60, 61], "hired": [1, 1, 1, 0], "town": ["a", "a", "b", "b"]})
->>> alike = consistency(["age"], n_neighbors=2)
->>> gap = new_groupwise_metric(alike, "gap", difference())
->>> metric_set(alike, gap("town"))(people, estimate="hired")[".estimate"].to_list()
+>>> alike = tdf.consistency(["age"], n_neighbors=2)
+>>> gap = tdf.new_groupwise_metric(alike, "gap", tdf.difference())
+>>> tdf.metric_set(alike, gap("town"))(people, estimate="hired")[".estimate"].to_list()
 [0.75, 0.5]
 
 ```"""),
@@ -177,7 +182,7 @@ like a metric of scores. Null means that a point has no value, such as a rate of
 
 ```python
 {_LOANS}
->>> pr_curve(loans, "repaid", probs="score", pos_label="yes", thresholds=[0.5, 0.7])[".threshold"].to_list()
+>>> tdf.pr_curve(loans, "repaid", probs="score", pos_label="yes", thresholds=[0.5, 0.7])[".threshold"].to_list()
 [inf, 0.7, 0.5]
 
 ```"""),
@@ -329,7 +334,7 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
     # what functions that are no formula use is plumbing
     yield from [*(() if value is function else _uses(function, name, shown)), f"Made of {parts}." if parts else ""]
     yield from chain.from_iterable(_used(term.function, term.name, name, shown) for _, term in terms)
-    yield f"```python\n{mark}{example}\n\n```" if mark else ""
+    yield f"```python\n{_as_users_write(mark + example)}\n\n```" if mark else ""
 
 
 def _uses(function: Callable[..., Any], heading: str, shown: dict[str, str]) -> Iterator[str]:
@@ -362,6 +367,19 @@ def _names(code: CodeType) -> Iterator[str]:
 def _code(function: Callable[..., Any]) -> str:
     """A function as it is executed, without decorators, docstring and words to tools."""
     return f"```python\n{source_of(function)}\n```"
+
+
+def _as_users_write(example: str) -> str:
+    """An example of a docstring with names of the library as those who import it write them."""
+    lines = [line for line in example.splitlines() if not line.startswith(">>> from tidyfair import ")]
+    return "\n".join(_NAME.sub(_qualified, line) if line.startswith((">>> ", "... ")) else line for line in lines)
+
+
+def _qualified(name: re.Match[str]) -> str:
+    """A name with the module that it is imported by; texts stay as they are."""
+    if name[0] in tidyfair.__all__:
+        return f"tdf.{name[0]}"
+    return f"distances.{name[0]}" if name[0] in distances.__all__ else name[0]
 
 
 def _prose(text: str) -> str:

@@ -224,7 +224,7 @@ def test_disjoint_labels_of_truth_and_estimate(loans: DataFrame) -> None:
         "LabelError: Truth and estimate share no label: 'truth' holds 'no', 'yes'; 'estimate' holds 'deny', 'grant'. If they belong together, list all of them as `labels=`."
     )
     assert message(lambda: FAIR(apart.with_columns(loans["estimate"]), "truth", "estimate")) == snapshot(
-        "LabelError: Truth and estimate hold different kinds of labels: 'truth' holds 'no', 'yes'; 'estimate' holds 0, 1. Cast one of them."
+        "LabelError: Truth and estimate hold different kinds of labels: 'truth' holds 'no', 'yes'; 'estimate' holds 0, 1. Make them alike, such as by `(pl.col('truth') == 'yes').alias('truth is yes')`."
     )
     assert message(lambda: FAIR(loans, "truth", "estimate", labels=[1])) == snapshot(
         "LabelError: `labels`: the column 'truth' also holds 0; list every label."
@@ -306,7 +306,7 @@ def test_bad_members_of_a_metric_set() -> None:
     )
     odd = "sens"
     assert message(lambda: tf.metric_set(tf.sens, odd)) == snapshot(
-        "ArgumentError: A metric set takes metrics, groupwise metrics and metric sets, not 'sens'."
+        "ArgumentError: A metric set takes metrics, groupwise metrics and metric sets, not 'sens'. Write the metric itself, `tidyfair.sens`."
     )
     assert message(lambda: tf.metric_set(tf.sens, tf.sens)) == snapshot(
         'ArgumentError: The set has two metrics sens; give one of them another name with `.alias("…")`.'
@@ -459,7 +459,7 @@ def test_aggregate_not_returning_one_number(loans: DataFrame, aggregate: Any) ->
 def test_unknown_reference_group(loans: DataFrame) -> None:
     gap = tf.new_groupwise_metric(tf.sens, "gap", tf.difference(to="B"))
     assert message(lambda: gap("race")(loans, "truth", "estimate")) == snapshot(
-        "AggregateError: gap: `to='B'` is no group. Did you mean 'b'? The groups: 'a', 'b', 'rare'."
+        "AggregateError: gap: `to='B'` is no group. Did you mean 'b'? The groups: 'a', 'b', 'rare'. Or 'majority' (the largest group), 'overall' (all rows), 'rest' (all others) or 'range' (the largest less the smallest value)."
     )
     assert message(lambda: tf.demographic_parity("sex", aggregate=tf.difference(signed=True))) == snapshot(
         'AggregateError: difference(signed=True): a range has no sign; compare two sides, `privileged(…)`, or name a reference, `aggregate=difference(to="<a group>", signed=True)`.'
@@ -484,8 +484,8 @@ def test_unknown_reference_group(loans: DataFrame) -> None:
 def test_unknown_arguments_and_options(loans: DataFrame) -> None:
     loose: Any = FAIR
     call: Any = FAIR
-    assert message(lambda: call(loans, "truth", "estimate", groupby="fold")) == snapshot(
-        "ArgumentError: Unknown argument 'groupby'. Did you mean 'group_by'? Known: 'data', 'truth', 'estimate', 'probs', 'group_by', 'case_weights', 'frequency_weights', 'threshold', 'top_k', 'top_fraction', 'score_bins', 'cluster', 'parts', 'keep_rows', 'pos_label', 'labels', 'estimator', 'na_rm', 'on_undefined', 'interval', 'conf_level', 'times', 'seed', 'explain'."
+    assert message(lambda: call(loans, "truth", "estimate", group_bi="fold")) == snapshot(
+        "ArgumentError: Unknown argument 'group_bi'. Did you mean 'group_by'? Known: 'data', 'truth', 'estimate', 'probs', 'group_by', 'case_weights', 'frequency_weights', 'threshold', 'top_k', 'top_fraction', 'score_bins', 'cluster', 'parts', 'keep_rows', 'pos_label', 'labels', 'estimator', 'na_rm', 'on_undefined', 'interval', 'conf_level', 'times', 'seed', 'explain'."
     )
     call = tf.f_meas
     assert message(lambda: call(loans, "truth", "estimate", beta=2)) == snapshot(
@@ -511,7 +511,7 @@ def test_unknown_arguments_and_options(loans: DataFrame) -> None:
     )
     odd: Any = "numbers"
     assert message(lambda: tf.get_metrics(odd)) == snapshot(
-        "ArgumentError: Unknown kind 'numbers'. Did you mean 'numeric'? Known: 'class', 'numeric', 'prob'."
+        "ArgumentError: get_metrics(): a kind is what metrics read, 'class' (labels), 'prob' (scores), 'numeric' (numbers), not 'numbers'."
     )
 
 
@@ -630,7 +630,7 @@ def test_bad_references_of_sides(loans: DataFrame) -> None:
         return message(lambda: parity(loans, estimate="estimate"))
 
     assert gap("m") == snapshot(
-        "AggregateError: demographic_parity: `to='m'` is no group. The groups: 'privileged', 'unprivileged'."
+        "AggregateError: demographic_parity: `to='m'` is no group. The groups: 'privileged', 'unprivileged'. Or 'majority' (the largest group), 'overall' (all rows), 'rest' (all others) or 'range' (the largest less the smallest value)."
     )
     assert message(lambda: gap(tf.accuracy)) == snapshot(
         "AggregateError: difference: `to=` names a group by its value, not by a Metric."
@@ -755,7 +755,7 @@ def test_bad_arguments_of_subgroup_audits(loans: DataFrame) -> None:
     )
     parity: Any = tf.demographic_parity
     assert message(lambda: tf.inference.subgroup_search(parity, ["sex"])) == snapshot(
-        'ArgumentError: subgroup_search() takes a metric, such as fall_out, not <factory of groupwise metrics demographic_parity: difference() of detection_prevalence; call demographic_parity("column")>.'
+        'ArgumentError: subgroup_search() takes a metric, such as fall_out, not <factory of groupwise metrics demographic_parity: difference() of detection_prevalence; call demographic_parity("column")(data, …)>.'
     )
     assert message(lambda: tf.inference.subgroup_search(tf.fall_out, "sex")) == snapshot(
         'ArgumentError: subgroup_search() takes a list of features, such as `subgroup_search(fall_out, ["sex", "race"])`, not \'sex\'.'

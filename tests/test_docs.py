@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import tomllib
 import unicodedata
@@ -55,6 +57,26 @@ def names_on(text: str) -> list[str]:
 @pytest.mark.parametrize("page", WRITTEN)
 def test_generated_pages_are_up_to_date(page: str, written: dict[str, str]) -> None:
     assert committed(page) == written[page], "run `python docs/catalogue.py`"
+
+
+@pytest.mark.parametrize("page", METRICS)
+def test_examples_of_metric_pages_write_the_library_as_tdf(page: str) -> None:
+    examples = "\n".join(re.findall(r"^(?:>>>|\.\.\.) (.+)$", committed(page), re.MULTILINE))
+    assert "import tidyfair as tdf" in examples
+    assert "from tidyfair import" not in examples
+    assert "import *" not in examples
+    code = re.sub(r'"[^"]*"', "", examples)
+    bare = {name for name in tf.__all__ if re.search(rf"(?<![\w.]){name}[(.]", code)}
+    assert not bare
+
+
+def test_guide_shows_the_signature_of_a_call() -> None:
+    block = committed("guide.md").partition("```text\nf(")[2].partition("```")[0]
+    shown = re.findall(r"(\w+)=([^,)]+)", block)
+    parameters = list(inspect.signature(tf.accuracy).parameters.values())[1:]
+    assert sorted(name for name, _ in shown) == sorted(parameter.name for parameter in parameters)
+    defaults = {parameter.name: parameter.default for parameter in parameters}
+    assert {name: ast.literal_eval(text) for name, text in shown} == defaults
 
 
 def test_generated_folders_hold_no_other_pages(written: dict[str, str]) -> None:

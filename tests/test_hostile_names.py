@@ -221,6 +221,9 @@ def pictures(name: str) -> Iterator[tuple[str, Any]]:
         "periods": lambda: tf.inference.compare_periods(tf.demographic_parity("h"), period=name, times=20)(
             data, "y", "p", group_by=name
         ),
+        "looks": lambda: tf.inference.monitor(tf.demographic_parity("h"), below=0.1, period=name)(
+            data, "y", "p", group_by=name
+        ),
         "labels": lambda: GAP("h").by_group(
             data, "truth", "guess", labels=["no", name, "maybe"], estimator="one_vs_rest"
         ),

@@ -428,7 +428,7 @@ def test_reprs() -> None:
     assert repr(tf.sens) == "<class metric sens: maximize, 0 to 1>"
     assert repr(tf.demographic_parity) == (
         "<factory of groupwise metrics demographic_parity: difference() of detection_prevalence; "
-        'call demographic_parity("column")>'
+        'call demographic_parity("column")(data, …)>'
     )
     assert repr(tf.equalized_odds_ratio("sex", "race")) == (
         "<groupwise metric equalized_odds_ratio('sex', 'race'): ratio(to='range') of sens, fall_out, maximize>"
@@ -535,6 +535,9 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "worst_groups": lambda data, keys: tf.inference.worst_groups(GAP)(data, **LABELS, group_by=keys),
     "probability": lambda data, keys: tf.inference.probability(GAP, below=0.1, times=20)(data, **LABELS, group_by=keys),
     "compare_periods": lambda data, keys: tf.inference.compare_periods(GAP, period="age_band", times=20)(
+        data, **LABELS, group_by=[*keys, "age_band"]
+    ),
+    "monitor": lambda data, keys: tf.inference.monitor(GAP, below=0.1, period="age_band")(
         data, **LABELS, group_by=[*keys, "age_band"]
     ),
     "compare_models": lambda data, keys: tf.compare_models(GAP)(

@@ -90,9 +90,34 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
         lambda **limits: tf.check(**limits)(**LABELLED),
         {"given": FAIRNESS, "below": 0.1, "above": None, "confidence": 0.9},
     ),
+    "a monitor": (
+        lambda **options: tf.inference.monitor(**options)(**LABELLED),
+        {"given": FAIRNESS, "below": 0.1, "above": None, "confidence": 0.9, "period": None, "groups": 5},
+    ),
+    "a monitor of numbers": (
+        lambda bounds: tf.inference.monitor(tf.mae, below=0.5, bounds=bounds)(**LABELLED), {"bounds": (0, 1)},
+    ),
     "an assertion": (tf.assert_fair, {**LABELLED, "metrics": FAIRNESS, "below": 1, "strict": False}),
     "rows that are needed": (
         tf.inference.rows_needed, {"difference": 0.4, "share": 0.3, "groups": 2, "power": 0.5, "times": 50, "seed": 0},
+    ),
+    "rows that a gate needs": (
+        tf.inference.rows_needed, {"difference": 0, "share": 0.3, "below": 0.5, "above": None, "times": 20},
+    ),
+    "a certificate": (
+        lambda **options: tf.inference.certify_subgroups(tf.error_rate, **options)(**LABELLED),
+        {"features": ["g"], "depth": 1, "min_n": 1, "confidence": 0.9},
+    ),
+    "a frontier": (
+        tf.inference.model_frontier(tf.accuracy, FAIRNESS),
+        {
+            "data": PEOPLE, "truth": "y", "models": ["p"], "baseline": (pl.col("s") > 0.2).alias("q"),
+            "conf_level": 0.9, "seed": 1, "pos_label": 1, "labels": [0, 1],
+        },
+    ),
+    "sensitivity": (
+        lambda **limits: tf.inference.verdict_sensitivity(**limits)(**LABELLED),
+        {"given": FAIRNESS, "below": 0.1, "above": None, "confidence": 0.9},
     ),
     "subgroups": (
         lambda **options: tf.inference.subgroup_search(tf.error_rate, **options)(**LABELLED),

@@ -68,6 +68,32 @@ def test_names_of_other_libraries_and_rooms_say_what_to_write(name: str, express
     with pytest.raises(AttributeError) as caught:
         getattr(tf, name)
     assert str(caught.value).endswith(f": write {expression}")
+    with pytest.raises(ImportError) as not_imported:
+        exec(f"from tidyfair import accuracy, {name}")  # noqa: S102 - our own
+    assert str(not_imported.value) == f"cannot import name {name!r} from 'tidyfair': write {expression}"
+
+
+def test_imports_of_misspelled_names_offer_the_nearest() -> None:
+    with pytest.raises(
+        ImportError, match=r"cannot import name 'accurracy' from 'tidyfair'\. Did you mean 'accuracy'\?"
+    ):
+        exec("from tidyfair import accurracy")  # noqa: S102 - our own
+    with pytest.raises(ImportError, match=r"'pairwize' from 'tidyfair\.inference'\. Did you mean 'pairwise'\?"):
+        exec("from tidyfair.inference import pairwize")  # noqa: S102 - our own
+    with pytest.raises(ImportError, match=r"'accuracy' from 'tidyfair\.inference': write tidyfair\.accuracy"):
+        exec("from tidyfair.inference import accuracy")  # noqa: S102 - our own
+
+
+def test_names_that_do_not_exist_are_none_for_hasattr_and_modules_are_imported() -> None:
+    assert not hasattr(tf, "r2_score")
+    assert getattr(tf, "r2_score", None) is None
+    assert not hasattr(tf.inference, "accuracy")
+    code = """
+from tidyfair import specs, escapes
+from tidyfair.inference import drift
+assert specs.__name__ == "tidyfair.specs" and drift.__name__ == "tidyfair.inference.drift"
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603 - our own
 
 
 def test_other_names_point_to_public_names() -> None:
@@ -92,7 +118,9 @@ def test_every_module_with_public_names_is_listed() -> None:
 def test_every_metric_of_a_module_is_listed_there() -> None:
     for module in (classification, probability, regression, inequality, dependence, fairness):
         for name, value in vars(module).items():
-            if isinstance(value, tf.Metric) and value.name == name and value.__module__ == module.__name__:
+            is_own = isinstance(value, tf.Metric) and value.name == name and value.__module__ == module.__name__
+            # a private one is a reading of another
+            if is_own and not name.startswith("_"):
                 assert name in module.__all__, f"{name} is not in __all__ of {module.__name__}"
 
 
@@ -118,11 +146,74 @@ def test_help_of_a_factory_describes_its_metrics() -> None:
     assert "sens: Share of actual positives" in odds
     assert "spec: Share of actual negatives" in odds
     factories = [item for name in fairness.__all__ if isinstance(item := getattr(fairness, name), tf.GroupwiseFactory)]
-    assert len(factories) > 50
+    assert len(factories) > 40
     for factory in factories:
         assert str(factory.__doc__).startswith(f"{factory.name}: "), factory.name
     # the class still says what factories are
     assert str(tf.GroupwiseFactory.__doc__).startswith("Makes groupwise metrics")
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        tf.accuracy,
+        tf.roc_auc,
+        tf.rmse,
+        tf.accuracy.alias("hits"),
+        tf.equalized_odds("sex"),
+        tf.metric_set(tf.accuracy, tf.sens),
+    ],
+    ids=repr,
+)
+def test_help_of_a_metric_shows_its_meaning_and_then_its_call(metric: Any) -> None:
+    shown = re.sub(".\x08", "", pydoc.render_doc(metric))  # without what printers print twice
+    # the class would be described by the methods of its base, and by how it is made
+    assert "Method resolution order" not in shown
+    # the call comes without types, which are longer than it
+    call = " ".join(shown.partition("(data, truth=None")[2].partition("Evaluate on")[0].split())
+    names = re.findall(r"(\w+)=", "truth=" + call)
+    assert ["data", *names] == list(inspect.signature(metric).parameters)
+    assert "case_weights: Column of weights" in shown
+    assert ".by_group(data, …)" in shown
+
+
+def test_help_of_a_metric_shows_its_formula_last() -> None:
+    shown = str(tf.accuracy.__doc__)
+    assert shown.startswith("Share of rows whose prediction is right")
+    parts = (
+        'accuracy(data, "truth", "estimate")',
+        "(data, truth=None",
+        "Args:",
+        ".difference(",
+        ">>> accuracy.formula",
+    )
+    indices = [shown.index(part) for part in parts]
+    assert indices == sorted(indices)
+    assert 'roc_auc(data, "truth", probs="score")' in str(tf.roc_auc.__doc__)
+    assert "beta=1" in str(tf.f_meas.__doc__)
+    # the classes still say what they are
+    assert str(tf.Metric.__doc__).startswith("A named formula")
+    assert str(tf.MetricSet.__doc__).startswith("Several metrics in one call")
+
+
+def test_help_of_a_factory_shows_both_calls() -> None:
+    shown = str(tf.equalized_odds.__doc__)
+    assert '`equalized_odds("column")(data, …)`' in shown
+    assert "equalized_odds(*by, aggregate=" in shown
+
+
+def test_help_of_the_library_says_what_it_does_and_where_to_look() -> None:
+    shown = str(tf.__doc__)
+    assert "How good is a model, for whom, how far apart are the groups" in shown
+    named = re.findall(r"tdf\.(\w+)", shown)
+    assert {"metric_set", "accuracy", "catalogue", "check", "inference"} <= set(named)
+    assert all(hasattr(tf, name) for name in named)
+
+
+def test_signature_shows_that_data_are_required() -> None:
+    parameters = inspect.signature(tf.accuracy).parameters
+    assert parameters["data"].default is inspect.Parameter.empty
+    assert parameters["truth"].default is None
 
 
 def test_signature_of_a_factory_shows_its_options() -> None:
@@ -155,3 +246,73 @@ def test_event_level_argument_points_to_pos_label(loans: pl.DataFrame) -> None:
     curve: Any = tf.roc_curve
     with pytest.raises(tf.ArgumentError, match="pos_label"):
         curve(loans, "truth", probs="score", event_level="second")
+
+
+WRITTEN = {
+    "alias", "arrays", "arrays_by_group", "by_group", "compute", "compute_by_group", "difference", "direction",
+    "formula", "group_maximum", "group_minimum", "kind", "meaning", "name", "range", "ratio", "tally",
+}  # fmt: skip
+READ_BY_EVALUATION = {"specs", "run", "formulas", "of_distances", "label_by_label", "several", "subtracted"}
+
+
+def test_completion_of_a_metric_offers_what_users_write() -> None:
+    offered = {name for name in dir(tf.accuracy) if not name.startswith("_")}
+    assert offered >= WRITTEN
+    assert not offered & {*READ_BY_EVALUATION, "definition", "tweaked", "constant_average", "aggregate", "by", "min_n"}
+    # what is not offered is there
+    assert all(hasattr(tf.accuracy, name) for name in READ_BY_EVALUATION)
+    assert "__call__" in dir(tf.accuracy)
+
+
+def test_completion_of_comparisons_sets_factories_and_tests_offers_what_users_write() -> None:
+    parity = tf.demographic_parity("sex")
+    offered = set(dir(parity))
+    assert offered >= {
+        "by",
+        "by_group",
+        "metrics",
+        "aggregate",
+        "min_n",
+        "meaning",
+        "direction",
+        "range",
+        "name",
+        "arrays",
+    }
+    assert not offered & {*READ_BY_EVALUATION, "own_direction"}
+    assert set(dir(tf.metric_set(parity))) >= {"metrics", "difference", "by_group", "tally", "compute"}
+    assert not set(dir(tf.metric_set(parity))) & READ_BY_EVALUATION
+    assert set(dir(tf.demographic_parity)) >= {"name", "metrics", "aggregate", "options", "source"}
+    assert not set(dir(tf.demographic_parity)) & {"signature", "explained", "fixed"}
+    assert "compute" in dir(tf.check(parity, below=0.1))
+    assert not {"refused", "subject"} & set(dir(tf.check(parity, below=0.1)))
+
+
+def test_representations_of_gates_and_tests_show_their_metrics_and_the_call() -> None:
+    parity, odds = tf.demographic_parity("sex"), tf.equalized_odds("sex", "race")
+    call = "; call it with (data, truth, estimate, …)>"
+    shown = {
+        tf.check(tf.metric_set(parity, odds), below=0.1): (
+            "<Gate of demographic_parity('sex') below 0.1, equalized_odds('sex', 'race') below 0.1; confidence=0.95"
+        ),
+        tf.four_fifths("sex", favourable="yes"): (
+            "<Gate of four_fifths('sex') above 0.8; confidence=0.95, pos_label='yes'"
+        ),
+        tf.inference.disparity_test(parity, within="race"): (
+            "<DisparityTest of demographic_parity('sex'); within=['race'], times=10000, adjust='holm', family='all', "
+            "conf_level=0.95"
+        ),
+        tf.inference.subgroup_search(tf.selection_rate, ["sex", "race"]): (
+            "<SubgroupSearch of selection_rate; features=['sex', 'race'], depth=2, min_n=1, times=2000"
+        ),
+    }
+    for made, text in shown.items():
+        assert repr(made) == text + call
+    tests = (tf.pairwise(parity), tf.inference.worst_groups(parity), tf.inference.probability(parity, below=0.1))
+    for made in tests:
+        assert repr(made).startswith(f"<{type(made).__name__} of demographic_parity('sex'); ")
+        assert repr(made).endswith(call)
+    assert repr(tf.compare_models(tf.accuracy, parity)) == (
+        "<ModelComparison of accuracy, demographic_parity('sex'); call it with (data, truth, one=…, other=…)>"
+    )
+    assert repr(tf.demographic_parity).endswith('; call demographic_parity("column")(data, …)>')

@@ -1,7 +1,22 @@
 """Tidy metric sets and fairness metrics on dataframes.
 
-Every public name is listed here with the module that defines it, which is read when the name is first asked for: so
-`import tidyfair` costs nothing but this list.
+How good is a model, for whom, how far apart are the groups, and how sure is that? Metrics of labels, of scores and of
+numbers, the same compared between groups, and sets of them are all called alike, on a polars, pandas or pyarrow frame
+(or one of DuckDB, Spark, Dask, Ibis), and answer with a tidy frame: a row for each metric.
+
+>>> import tidyfair as tdf
+>>> from tidyfair.datasets import lending
+>>> fair = tdf.metric_set(tdf.accuracy, tdf.demographic_parity("sex"), tdf.sens.difference("race"))
+>>> fair(lending(), "repaid", "approved", pos_label="yes").select(".metric", ".by", ".estimate").row(0)
+('accuracy', None, 0.6926)
+
+Where to look:
+    help(tdf.accuracy): what a metric means, and its call with all keywords, which are those of every metric.
+    tdf.catalogue(): all metrics as a frame, with their range, formula, aliases and names in other libraries.
+    tdf.accuracy.difference("sex"), .ratio("sex"), .group_minimum("sex"): any metric compared between groups.
+    fair.by_group(data, …): the values of the groups. fair(data, …, interval="auto"): how sure values are.
+    tdf.check, tdf.assert_fair, tdf.pairwise, tdf.compare_models, and all of tdf.inference: verdicts and tests.
+    tdf.autoplot, tdf.as_table, tdf.report: pictures, tables and pages. `tidyfair audit --help`: files, in a terminal.
 """
 
 from typing import TYPE_CHECKING
@@ -46,10 +61,12 @@ if TYPE_CHECKING:
     __all__: list[str]
     __version__: str
 
+# Every public name, by the module that defines it, which is read when the name is first asked for: so
+# `import tidyfair` costs nothing but this list.
 _NAMES = {
     "errors": """
-        AggregateError ArgumentError ClusterWarning ColumnError ConstantWarning ForkError LabelError
-        SelectionWarning TidyfairError Undefined UndefinedError UndefinedWarning WeightError
+        AggregateError ArgumentError ClusterWarning ColumnError ConstantWarning EvidenceWarning ForkError
+        LabelError SelectionWarning TidyfairError Undefined UndefinedError UndefinedWarning WeightError
     """,
     "metric_sets": "GroupwiseFactory GroupwiseMetric Metric metric_set metric_tweak MetricSet",
     "streaming": "Accumulator load_state save_state",
@@ -150,13 +167,14 @@ def __getattr__(name: str) -> object:
     if name == "__version__":
         # as installed; looked up when asked for, because that reads a file
         return import_module("importlib.metadata").version("tidyfair")
-    msg = f"module {__name__!r} has no attribute {name!r}"
+    other_names = import_module("tidyfair.metrics.other_names")
+    way_out = ""
     if name in import_module("tidyfair.inference").__all__:
-        msg += f": write tidyfair.inference.{name}"
+        way_out = f": write tidyfair.inference.{name}"
     elif not name.startswith("_"):
         metrics = {name for module in _OF_METRICS for name in _NAMES[module].split()}
-        msg += import_module("tidyfair.metrics.other_names").way_out(name, metrics, set(_MODULE_OF) - metrics)
-    raise AttributeError(msg)
+        way_out = other_names.way_out(name, metrics, set(_MODULE_OF) - metrics)
+    raise other_names.missing(__name__, name, way_out)
 
 
 def __dir__() -> list[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
+from tidyfair.specs.metric_specs import compared_columns
 from tidyfair.specs.options import CallOptions, ComputeOptions, CountOptions, ReadOptions, show_keywords
 from tidyfair.tallies.forks import check_threads
 
@@ -24,12 +27,22 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+INTERNAL = frozenset({
+    "constant_average", "constant_averages", "definition", "explained", "explained_call", "formulas", "label_by_label",
+    "of_at_least", "of_distances", "of_kind", "others", "otherwise", "own_direction", "range_of", "reading", "readings",
+    "run", "several", "specs", "subtracted", "tweaked", "with_readings",
+})  # fmt: skip
+"""Names of metrics that are for the rest of the library, and not for users."""
+_WIDTH = 100
 _CACHED = ("_run", "_has_readings")
 """Properties that are worked out again where a metric is copied or unpickled."""
 
 
 class Evaluable(ABC):
     """What can be called on a dataframe: a metric, a groupwise metric or a set of them."""
+
+    _internal: ClassVar[frozenset[str]] = INTERNAL
+    """The names that completion does not offer."""
 
     @property
     @abstractmethod
@@ -58,6 +71,20 @@ class Evaluable(ABC):
 
         check_tally(tally)
         return self.reading(tally.given)
+
+    def explained_call(self, name: str) -> str:
+        """The call and its arguments, and the methods that take the same, as `help()` shows them."""
+        call = type(self).__call__
+        more = (
+            f"`{name}.by_group(data, …)` takes the same and gives the values of the groups; `{name}.arrays(truth, …)` "
+            f"takes arrays; `{name}.tally(data, …)` counts, and `{name}.compute(tally)` reads what was counted."
+        )
+        arguments = inspect.cleandoc(str(call.__doc__))
+        return "\n\n".join([call_in_words(name, inspect.signature(call)), arguments, in_lines(more)])
+
+    def __dir__(self) -> list[str]:
+        """The names that completion offers: those that a user writes, and not what evaluation reads."""
+        return [name for name in super().__dir__() if name not in self._internal]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _CACHED}
@@ -170,7 +197,8 @@ class Evaluable(ABC):
         >>> parity.arrays(estimate=[1, 0, 1, 1], by={"sex": [0, 0, 1, 1]})[".estimate"].item()
         0.5
         """
-        frame, named = _framed(
+        self._check_keywords(options)
+        frame, named = self._framed(
             {
                 "truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights,
                 "frequency_weights": frequency_weights,
@@ -191,7 +219,8 @@ class Evaluable(ABC):
         >>> parity.arrays_by_group(estimate=[1, 0, 1, 1], by={"sex": [0, 0, 1, 1]})[".estimate"].to_list()
         [0.5, 1.0]
         """
-        frame, named = _framed(
+        self._check_keywords(options)
+        frame, named = self._framed(
             {
                 "truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights,
                 "frequency_weights": frequency_weights,
@@ -199,6 +228,21 @@ class Evaluable(ABC):
             by, group_by, ignore_index,
         )  # fmt: skip
         return self.by_group(frame, **named, **options)
+
+    def _framed(
+        self, roles: Mapping[str, object], by: Mapping[str, object] | None, group_by: Mapping[str, object] | None,
+        ignore_index: object,
+    ) -> tuple[pl.DataFrame, dict[str, Any]]:  # fmt: skip
+        """Arrays, by what they are to a call, as a frame, and the arguments that name its columns."""
+        from tidyfair.tallies.arrays import frame_of_arrays  # noqa: PLC0415 - with what counts, at the first call
+
+        return frame_of_arrays(roles, by, group_by, ignore_index, compared_columns(self.specs))
+
+    def _check_keywords(self, options: Mapping[str, object]) -> None:
+        """Refuse keywords that do not exist, before there are columns to name in their place."""
+        for name in options:
+            if name not in CallOptions.__annotations__:
+                raise self.run.unknown_option(name, ["by", "ignore_index", *CallOptions.__annotations__])
 
     @overload
     def by_group(
@@ -218,7 +262,7 @@ class Evaluable(ABC):
         """The values of the groups that disparities are made of; takes what a call takes.
 
         An ordinary metric compares no groups, and is one row of all rows; `group_by=` gives it for each group, and so
-        does a disparity of it, made by `new_groupwise_metric`.
+        does a disparity of it, such as `accuracy.difference("sex")`.
 
         Columns: outer keys, `.metric`, `.by` and `.group` (null for ordinary metrics), `.level` (the label that a row
         is about, null for all or the event), `.estimator`, `.estimate`, `.n` and `.denominator` in rows, and `.status`,
@@ -251,11 +295,16 @@ class Evaluable(ABC):
         return self._reading_of(tally).run.groups_of(tally, asked)
 
 
-def _framed(
-    roles: Mapping[str, object], by: Mapping[str, object] | None, group_by: Mapping[str, object] | None,
-    ignore_index: object,
-) -> tuple[pl.DataFrame, dict[str, Any]]:  # fmt: skip
-    """Arrays, by what they are to a call, as a frame, and the arguments that name its columns."""
-    from tidyfair.tallies.arrays import frame_of_arrays  # noqa: PLC0415 - with what counts, at the first call
+def call_in_words(name: str, signature: inspect.Signature) -> str:
+    """A call with its parameters and their defaults, in short lines and without types."""
+    parameters = [
+        parameter.replace(annotation=parameter.empty)
+        for parameter in signature.parameters.values()
+        if parameter.name != "self"
+    ]
+    return in_lines(f"{name}{inspect.Signature(parameters)}", indent="    ")
 
-    return frame_of_arrays(roles, by, group_by, ignore_index)
+
+def in_lines(text: str, indent: str = "") -> str:
+    """A paragraph in lines for a terminal, those after the first with an indent."""
+    return fill(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Self
 
 from tidyfair.escapes import visible
+from tidyfair.other_keywords import hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +19,7 @@ __all__ = [
     "ClusterWarning",
     "ColumnError",
     "ConstantWarning",
+    "EvidenceWarning",
     "ForkError",
     "LabelError",
     "SelectionWarning",
@@ -29,12 +31,8 @@ __all__ = [
 ]
 
 _SHOWN = 10
-_ELSEWHERE = {
-    "event_level": ' The event is named, whatever the order of levels: write `pos_label="yes"` in the call.',
-    "sample_weight": " Here it is `case_weights=`.",
-    "sensitive_features": ' Here they come first, as `demographic_parity("sex")(data, …)`.',
-}
-"""Arguments of other libraries, and what is written here instead."""
+_LONGEST = 200
+"""The most characters that a message shows of a value."""
 _BETWEEN = ("tidyfair.", "polars.", "pandas.")
 """Modules between a warning and the line that caused it; `pipe` is a method of frames."""
 
@@ -52,6 +50,19 @@ def listed(values: Iterable[object], *, shown: int = _SHOWN) -> str:
     texts = [repr(value) for value in values]
     more = f", … ({len(texts)} in all)" if len(texts) > shown else ""
     return (", ".join(texts[:shown]) + more) or "nothing"
+
+
+def in_short(value: object) -> str:
+    """A value as messages show it: its representation, or its type where that is long, or has rows."""
+    own = type(value)
+    module = own.__module__.partition(".")[0]
+    has_rows = module != "tidyfair" and (hasattr(own, "columns") or bool(getattr(value, "shape", ())))
+    # the representation of a frame may run a query
+    representation = "" if has_rows else repr(value)
+    if has_rows or "\n" in representation or len(representation) > _LONGEST:
+        name = own.__qualname__
+        return f"a {name}" if module == "builtins" else f"a {module}.{name}"
+    return representation
 
 
 def nearest(name: object, known: Iterable[object]) -> str:
@@ -144,10 +155,16 @@ class ArgumentError(TidyfairError):
 
     @classmethod
     def unknown(cls, kind: str, name: object, known: Iterable[object]) -> Self:
-        """An argument, option or choice that does not exist."""
+        """A choice or a name that does not exist."""
         known = list(known)
-        hint = _ELSEWHERE.get(str(name)) or nearest(name, known)
-        return cls(f"Unknown {kind} {name!r}.{hint} Known: {listed(known, shown=30)}.")
+        return cls(f"Unknown {kind} {in_short(name)}.{nearest(name, known)} Known: {listed(known, shown=30)}.")
+
+    @classmethod
+    def unknown_keyword(cls, kind: str, name: str, known: Iterable[str]) -> Self:
+        """A keyword that does not exist, or that has another name here."""
+        known = list(known)
+        sentence = hint(name, known)
+        return cls(f"Unknown {kind} {name!r}. {sentence}") if sentence else cls.unknown(kind, name, known)
 
 
 class ColumnError(TidyfairError):
@@ -200,6 +217,10 @@ class ClusterWarning(UserWarning):
 
 class ConstantWarning(UserWarning):
     """A metric is an average over labels that is the same whatever the data."""
+
+
+class EvidenceWarning(UserWarning):
+    """`assert_fair` raised nothing, although rows do not show whether a disparity is within its limit."""
 
 
 class SelectionWarning(UserWarning):

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.calls import Evaluable
-from tidyfair.errors import AggregateError, ArgumentError, listed
+from tidyfair.calls import INTERNAL, Evaluable, call_in_words, in_lines
+from tidyfair.errors import AggregateError, ArgumentError, in_short, listed
 from tidyfair.escapes import visible
+from tidyfair.other_keywords import belongs_to_calls, hint
 from tidyfair.specs import contrasts, spreads
 from tidyfair.specs.aggregates import as_aggregate
 from tidyfair.specs.arguments import text, whole
 from tidyfair.specs.groups import By, Privileged, privileged
-from tidyfair.specs.options import CallOptions
+from tidyfair.specs.options import CallOptions, refuse_unknown_keywords
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
     from typing import Self
 
@@ -35,9 +37,31 @@ ConstantAverage: TypeAlias = 'bool | Literal["micro"]'
 __all__ = ["GroupwiseFactory", "GroupwiseMetric", "Metric", "MetricSet", "metric_set", "metric_tweak"]
 
 
+class _OfObject:
+    """An attribute of objects that a class has too: the value of the class for the class, else a function of it."""
+
+    def __init__(self, function: Callable[[Any], object], of_class: object = None) -> None:
+        self.function, self.of_class = function, of_class
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        if instance is not None:
+            return self.function(instance)
+        if self.of_class is None:
+            raise AttributeError(self.name)
+        return self.of_class
+
+
 @dataclass(frozen=True)
 class Metric(Evaluable):
     """A named formula with a direction and a range; made by `class_metric`."""
+
+    # so that `help()` of a metric describes it, and its call
+    __doc__ = _OfObject(lambda metric: metric.explained, __doc__)  # pyright: ignore[reportAssignmentType] - a text
+    # an ordinary metric compares no groups
+    _internal: ClassVar[frozenset[str]] = INTERNAL | {"aggregate", "base", "by", "min_n"}
 
     name: str
     definition: Formula = field(repr=False)
@@ -56,9 +80,7 @@ class Metric(Evaluable):
     def __post_init__(self) -> None:
         text("name", self.name)
         object.__setattr__(self, "formulas", ((self.name, self.definition),))
-        function = self.definition.function
-        object.__setattr__(self, "__doc__", function.__doc__)
-        object.__setattr__(self, "__module__", getattr(function, "__module__", __name__))
+        object.__setattr__(self, "__module__", getattr(self.definition.function, "__module__", __name__))
 
     @property
     def specs(self) -> tuple[MetricSpec]:
@@ -154,9 +176,35 @@ class Metric(Evaluable):
 
     @property
     def meaning(self) -> str:
-        """Its meaning in words: the first paragraph of its docstring."""
-        return inspect.cleandoc(self.__doc__ or "").partition("\n\n")[0]
+        """Its meaning in words: the first paragraph of the docstring of its formula."""
+        return inspect.cleandoc(self.definition.function.__doc__ or "").partition("\n\n")[0]
 
+    @property
+    def explained(self) -> str:
+        """Description of the metric, of its call and of its methods, with an example of its formula."""
+        prose, mark, example = inspect.cleandoc(self.definition.function.__doc__ or "").partition(">>> ")
+        low, high = self.range
+        facts = f"{low:g} to {high:g}, {self.direction}. {self._example_of_call}"
+        if self.options:
+            options = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
+            facts += f" Options, fixed by `metric_tweak`: {options}."
+        compared = (
+            f'`{self.name}.difference("column")` compares groups, and so do `.ratio("column")`, '
+            '`.group_minimum("column")` and `.group_maximum("column")`; call what they make as the metric itself.'
+        )
+        paragraphs = [prose.strip(), facts, self.explained_call(self.name), in_lines(compared), f"{mark}{example}"]
+        return "\n\n".join(filter(None, paragraphs))
+
+    @property
+    def _example_of_call(self) -> str:
+        """The call with the columns that it reads."""
+        reads = self.definition.reads
+        columns = {"truth": '"truth"', "estimate": '"estimate"' if "truth" in reads else 'estimate="estimate"'}
+        columns["probs"] = 'probs="score"'
+        given = [f", {text}" for role, text in columns.items() if role in reads]
+        return f"Call it as `{self.name}(data{''.join(given)})`."
+
+    @refuse_unknown_keywords
     def difference(
         self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, name: str | None = None,
         min_n: int = 0,
@@ -178,6 +226,7 @@ class Metric(Evaluable):
         _check_feature(f"{self.name}.difference", by)
         return comparison(self, "difference", contrasts.difference(to, signed=signed))(*by, name=name, min_n=min_n)
 
+    @refuse_unknown_keywords
     def ratio(
         self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, name: str | None = None,
         min_n: int = 0,
@@ -191,6 +240,7 @@ class Metric(Evaluable):
         _check_feature(f"{self.name}.ratio", by)
         return comparison(self, "ratio", contrasts.ratio(to, signed=signed))(*by, name=name, min_n=min_n)
 
+    @refuse_unknown_keywords
     def group_minimum(self, *by: ColumnLike | Privileged, name: str | None = None, min_n: int = 0) -> GroupwiseMetric:
         """The smallest value of a group; arguments are those of `difference`.
 
@@ -201,6 +251,7 @@ class Metric(Evaluable):
         _check_feature(f"{self.name}.group_minimum", by)
         return comparison(self, "group_minimum")(*by, name=name, min_n=min_n)
 
+    @refuse_unknown_keywords
     def group_maximum(self, *by: ColumnLike | Privileged, name: str | None = None, min_n: int = 0) -> GroupwiseMetric:
         """The largest value of a group; arguments are those of `difference`.
 
@@ -257,6 +308,8 @@ class Metric(Evaluable):
 @dataclass(frozen=True)
 class GroupwiseMetric(Evaluable):
     """A metric compared between the groups of a sensitive feature; made by calling a factory."""
+
+    __doc__ = _OfObject(lambda metric: metric.explained, __doc__)  # pyright: ignore[reportAssignmentType] - a text
 
     name: str
     metrics: tuple[Metric, ...]
@@ -328,6 +381,16 @@ class GroupwiseMetric(Evaluable):
             meaning += f", less the same of {conjunction.join(metric.name for metric in self.less)}"
         return f"{meaning[0].upper()}{meaning[1:]}, of the groups."
 
+    @property
+    def explained(self) -> str:
+        """Description of the groupwise metric, of the metrics that are compared, and of its call."""
+        low, high = self.range
+        paragraphs = [f"{self.name} by {self.by.text}: {self.meaning} {low:g} to {high:g}, {self.direction}."]
+        paragraphs += [f"{metric.name}: {metric.meaning}" for metric in (*self.metrics, *self.less) if metric.meaning]
+        if self.source:
+            paragraphs.append(f"Source: {self.source}.")
+        return "\n\n".join([*paragraphs, self.explained_call("metric")])
+
     def range_of(self, name: str) -> tuple[float, float]:
         """The range of the values of one of its metrics."""
         return next(metric.range for metric in (*self.metrics, *self.less) if metric.name == name)
@@ -389,23 +452,6 @@ class GroupwiseMetric(Evaluable):
         return _as_html([self])
 
 
-class _OfObject:
-    """An attribute of objects that a class has too: the value of the class for the class, else a function of it."""
-
-    def __init__(self, function: Callable[[Any], object], of_class: object = None) -> None:
-        self.function, self.of_class = function, of_class
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, instance: object, owner: type) -> Any:
-        if instance is not None:
-            return self.function(instance)
-        if self.of_class is None:
-            raise AttributeError(self.name)
-        return self.of_class
-
-
 @dataclass(frozen=True)
 class GroupwiseFactory:
     """Makes groupwise metrics: call it with the sensitive feature; made by `new_groupwise_metric`."""
@@ -461,8 +507,11 @@ class GroupwiseFactory:
         accepted = replace(self, aggregate=used).options
         for option in options:
             if option not in accepted:
+                if belongs_to_calls(option):
+                    msg = f"{_is_factory(name)} {hint(option, _OF_CALLS)}"
+                    raise ArgumentError(msg)
                 kind = f"option of {name}"
-                raise ArgumentError.unknown(kind, option, [*accepted, "aggregate", "min_n", "name"])
+                raise ArgumentError.unknown_keyword(kind, option, [*accepted, "aggregate", "min_n", "name"])
         of_aggregate = {option: value for option, value in options.items() if option in used.options}
         if of_aggregate:
             used = replace(used, **of_aggregate)
@@ -470,6 +519,9 @@ class GroupwiseFactory:
         less = tuple(_with(metric, options) for metric in self.less)
         otherwise = tuple(_with(metric, options) for metric in self.otherwise)
         return GroupwiseMetric(name, metrics, By.of(by, name), used, direction, min_n, less, source, otherwise)
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in {"explained", "fixed", "signature", "typical"}]
 
     @property
     def options(self) -> dict[str, object]:
@@ -489,6 +541,8 @@ class GroupwiseFactory:
         paragraphs += [f"{metric.name}: {metric.meaning}" for metric in (*self.metrics, *self.less) if metric.meaning]
         if self.source:
             paragraphs.append(f"Source: {self.source}.")
+        paragraphs.append(f'Give it the feature, then call what it makes: `{self.name}("column")(data, …)`.')
+        paragraphs.append(call_in_words(self.name, self.signature))
         paragraphs.append(inspect.cleandoc(str(GroupwiseFactory.__call__.__doc__)))
         return "\n\n".join(paragraphs)
 
@@ -517,9 +571,11 @@ class GroupwiseFactory:
 
     def __repr__(self) -> str:
         made_of = f"{self.aggregate!r} of {_shown(self)}"
-        return visible(f'<factory of groupwise metrics {self.name}: {made_of}; call {self.name}("column")>')
+        return visible(f'<factory of groupwise metrics {self.name}: {made_of}; call {self.name}("column")(data, …)>')
 
 
+_OF_CALLS = frozenset({"data", "truth", "estimate", *CallOptions.__annotations__})
+"""The arguments of a call on data."""
 COMPARISONS: dict[str, Callable[[], Aggregate]] = {
     "difference": contrasts.difference, "ratio": contrasts.ratio,
     "group_minimum": spreads.group_minimum, "group_maximum": spreads.group_maximum,
@@ -534,11 +590,14 @@ def comparison(metric: Metric, method: str, aggregate: Aggregate | None = None) 
 
 def _check_is_feature(by: Sequence[object], options: Mapping[str, object], name: str) -> None:
     """Refuse the arguments of a metric where a factory is given its feature."""
-    of_call = {"data", "truth", "estimate", *CallOptions.__annotations__}
     has_frame = any(hasattr(feature, "columns") and not isinstance(feature, Privileged) for feature in by)
-    if has_frame or not of_call.isdisjoint(options):
-        msg = f'{name} is a factory: write `{name}("column")(data, …)` with the sensitive feature first.'
-        raise ArgumentError(msg)
+    if has_frame or not _OF_CALLS.isdisjoint(options):
+        raise ArgumentError(_is_factory(name))
+
+
+def _is_factory(name: str) -> str:
+    """The message for the arguments of a metric where a factory is given its feature."""
+    return f'{name} is a factory: write `{name}("column")(data, …)` with the sensitive feature first.'
 
 
 def _check_feature(method: str, by: Sequence[object]) -> None:
@@ -566,12 +625,23 @@ def _with(metric: Metric, options: Mapping[str, object]) -> Metric:
 class MetricSet(Evaluable):
     """Several metrics in one call and one pass over the data; made by `metric_set`."""
 
+    __doc__ = _OfObject(lambda metrics: metrics.explained, __doc__)  # pyright: ignore[reportAssignmentType] - a text
+
     metrics: tuple[Metric | GroupwiseMetric, ...]
 
     @property
     def specs(self) -> tuple[MetricSpec, ...]:
         """Its metrics, in order."""
         return self.metrics
+
+    @property
+    def explained(self) -> str:
+        """Its metrics, and description of its call."""
+        members = "\n".join(f"    {member!r}" for member in self.metrics)
+        return (
+            f"Metrics that are evaluated together, in one pass over the data:\n\n{members}\n\n"
+            + self.explained_call("metrics")
+        )
 
     def reading(self, columns: AbstractSet[str]) -> MetricSet:
         """The set, each of its metrics as it reads the columns that are given."""
@@ -583,6 +653,7 @@ class MetricSet(Evaluable):
     def _has_readings(self) -> bool:
         return any(len(metric.readings) > 1 for metric in self.metrics)
 
+    @refuse_unknown_keywords
     def difference(
         self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, min_n: int = 0
     ) -> MetricSet:
@@ -597,16 +668,19 @@ class MetricSet(Evaluable):
         """
         return self._each(lambda metric: metric.difference(*by, to=to, signed=signed, min_n=min_n))
 
+    @refuse_unknown_keywords
     def ratio(
         self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, min_n: int = 0
     ) -> MetricSet:
         """Compare groups by the ratio of each of its metrics; arguments are those of `Metric.difference`."""
         return self._each(lambda metric: metric.ratio(*by, to=to, signed=signed, min_n=min_n))
 
+    @refuse_unknown_keywords
     def group_minimum(self, *by: ColumnLike | Privileged, min_n: int = 0) -> MetricSet:
         """The smallest value of a group for each of its metrics."""
         return self._each(lambda metric: metric.group_minimum(*by, min_n=min_n))
 
+    @refuse_unknown_keywords
     def group_maximum(self, *by: ColumnLike | Privileged, min_n: int = 0) -> MetricSet:
         """The largest value of a group for each of its metrics."""
         return self._each(lambda metric: metric.group_maximum(*by, min_n=min_n))
@@ -686,10 +760,20 @@ def _check_is_metric(given: object) -> None:
         msg = f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
         raise ArgumentError(msg)
     if not isinstance(given, Metric | GroupwiseMetric):
-        listed_together = type(given) in (list, tuple)
-        way_out = " Write them one by one, without brackets." if listed_together else ""
-        msg = f"A metric set takes metrics, groupwise metrics and metric sets, not {given!r}.{way_out}"
+        way_out = way_to_metrics(given)
+        msg = f"A metric set takes metrics, groupwise metrics and metric sets, not {in_short(given)}.{way_out}"
         raise ArgumentError(msg)
+
+
+def way_to_metrics(given: object) -> str:
+    """The sentence on how metrics are given, for what may have been meant as some; empty for anything else."""
+    if isinstance(given, str):
+        return f" Write the metric itself, `tidyfair.{given}`." if given.isidentifier() else ""
+    if isinstance(given, list | tuple):
+        return " Write them one by one, without brackets."
+    if isinstance(given, Mapping):
+        return ' Write them one by one; `.alias("name")` gives a metric another name.'
+    return ""
 
 
 def _check_kinds(members: Sequence[Metric | GroupwiseMetric]) -> None:
@@ -728,9 +812,9 @@ def metric_tweak(metric: Metric, name: str, **options: object) -> Metric:
         msg = f'{metric.name} is a factory, which takes options when it is called: `{metric.name}("column", {given})`.'
         raise ArgumentError(msg)
     if not isinstance(metric, Metric):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"metric_tweak() takes a metric with options, such as f_meas, not {metric!r}."
+        msg = f"metric_tweak() takes a metric with options, such as f_meas, not {in_short(metric)}."
         raise ArgumentError(msg)
     if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"metric_tweak() gives a metric a name in words, not {name!r}."
+        msg = f"metric_tweak() gives a metric a name in words, not {in_short(name)}."
         raise ArgumentError(msg)
     return metric.tweaked(name, options)

@@ -43,6 +43,8 @@ __all__: list[str] = []
 _Counted: TypeAlias = "tuple[Tally, Sequence[MetricSpec]]"
 """A tally, and the metrics that are read from it."""
 _SHOWN = 10
+_OF_COMPARISONS = ("to", "signed", "aggregate", "min_n", "name")
+"""Options that are given with the feature."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,23 +86,26 @@ class Run:
         """The options of a call, or of one of its steps, checked."""
         for name in keywords:
             if name not in accepted.__annotations__:
-                raise self._unknown(name, accepted.__annotations__)
+                raise self.unknown_option(name, accepted.__annotations__)
         return Options(truth=truth, estimate=estimate, **keywords)
 
-    def _unknown(self, name: str, accepted: Iterable[str]) -> ArgumentError:
+    def unknown_option(self, name: str, accepted: Iterable[str]) -> ArgumentError:
         """The error for an option that does not exist, or that belongs to another step."""
         for spec in self.specs:
             for metric, formula in spec.formulas:
                 if name in dict(formula.options):
                     way_out = f'fix it with `metric_tweak({metric}, "a name", {name}=…)`'
-                    if spec.by is not None:
+                    if spec.by is not None and _made_by(spec) == spec.name:
                         way_out = f"give it with the feature, `{spec.name}({spec.by!r}, {name}=…)`"
                     return ArgumentError(f"{name!r} is an option of a metric; {way_out}.")
+            if spec.by is not None and name in _OF_COMPARISONS:
+                way_out = f"`{_made_by(spec)}({spec.by!r}, {name}=…)`"
+                return ArgumentError(f"{name!r} is an option of a comparison; give it with the feature, {way_out}.")
         if name in CountOptions.__annotations__:
             return ArgumentError(f"{name!r} belongs to counting: give it to `tally`.")
         if name in CallOptions.__annotations__:
             return ArgumentError(f"{name!r} belongs to reading: give it to `compute`.")
-        return ArgumentError.unknown("argument", name, ["data", "truth", "estimate", *accepted])
+        return ArgumentError.unknown_keyword("argument", name, ["data", "truth", "estimate", *accepted])
 
     # Counting
 
@@ -220,6 +225,14 @@ class Run:
         results = pl.concat(parts, how="vertical_relaxed")
         indices = [order[pair] for pair in results.select(".metric", ".by").rows()]
         return results[pl.Series(indices, dtype=pl.Int64).arg_sort()]
+
+
+def _made_by(spec: MetricSpec) -> str:
+    """The expression that makes a groupwise metric of a feature: a name of the field, or the comparison of a metric."""
+    metric, _ = spec.formulas[0]
+    method = spec.name.removeprefix(f"{metric}_")
+    is_comparison = method in {"difference", "ratio", "group_minimum", "group_maximum"}
+    return f"{metric}.{method}" if is_comparison else spec.name
 
 
 def _keys(source: Source, specs: Sequence[MetricSpec], cluster: Column | None) -> tuple[Key, ...]:

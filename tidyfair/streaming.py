@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from tidyfair.calls import Evaluable
-from tidyfair.errors import ArgumentError, listed
+from tidyfair.errors import ArgumentError, in_short, listed
 from tidyfair.metric_sets import GroupwiseFactory
 from tidyfair.specs.arguments import whole
+from tidyfair.specs.metric_specs import compared_columns
 from tidyfair.specs.options import CountOptions
 from tidyfair.tallies.arrays import frame_of_arrays
 from tidyfair.tallies.files import save
@@ -76,7 +77,9 @@ class Accumulator:
             way_out = ""
             if isinstance(metrics, GroupwiseFactory):
                 way_out = f'; give the feature, `{metrics.name}("column")`'
-            msg = f"An accumulator takes a metric, a groupwise metric or a metric set, not {metrics!r}{way_out}."
+            msg = (
+                f"An accumulator takes a metric, a groupwise metric or a metric set, not {in_short(metrics)}{way_out}."
+            )
             raise ArgumentError(msg)
         self.metrics = metrics
         self._options = metrics.run.options(counting, CountOptions, truth=truth, estimate=estimate)
@@ -140,7 +143,7 @@ class Accumulator:
             return self
         self._check_arrays(batch, truth)
         given["truth"] = batch if truth is None else truth
-        frame, columns = frame_of_arrays(given, by, group_by, ignore_index)
+        frame, columns = frame_of_arrays(given, by, group_by, ignore_index, compared_columns(self.metrics.specs))
         self._count(frame, replace(self._options, **columns))
         return self
 
@@ -151,7 +154,7 @@ class Accumulator:
     def merge(self, other: Accumulator | Tally) -> Self:
         """Add what another accumulator, or a tally, has counted; the other one stays as it is."""
         if not isinstance(other, Accumulator | Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            msg = f"An accumulator merges with another one, or with a tally, not with {other!r}."
+            msg = f"An accumulator merges with another one, or with a tally, not with {in_short(other)}."
             raise ArgumentError(msg)
         if other is self:
             msg = "An accumulator does not merge with itself: every row would count twice."
@@ -281,7 +284,7 @@ def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = N
     """
     check_threads()
     if not isinstance(tally, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"save_state() writes what `tally` has counted, or the `state` of an accumulator, not {tally!r}."
+        msg = f"save_state() writes what `tally` has counted, or the `state` of an accumulator, not {in_short(tally)}."
         raise ArgumentError(msg)
     if suppress_below is not None:
         tally = _suppressed(tally, suppress_below)
@@ -371,7 +374,9 @@ def load_state(path: str | Path, like: Tally) -> Tally:
     """
     check_threads()
     if not isinstance(like, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"load_state() needs a tally of what was counted, `metrics.tally(frame.head(0), …)`, not {like!r}."
+        msg = (
+            f"load_state() needs a tally of what was counted, `metrics.tally(frame.head(0), …)`, not {in_short(like)}."
+        )
         raise ArgumentError(msg)
     with _reading(path):
         parquet = _unsealed(Path(path).read_bytes())
@@ -388,7 +393,7 @@ def load_state(path: str | Path, like: Tally) -> Tally:
         raise ArgumentError(msg)
     for name, value in _described(like).items():
         if description.get(name) != value:
-            msg = f"{_shown(path)} was counted for other {name}: {description.get(name)!r}, not {value!r}."
+            msg = f"{_shown(path)} was counted for other {name}: {description.get(name)!r}, not {in_short(value)}."
             raise ArgumentError(msg)
     with _reading(path):
         loaded = _loaded(pl.read_parquet(io.BytesIO(parquet)), like)

@@ -134,10 +134,10 @@ GOOD = pl.DataFrame({"y": [1, 0], "g": ["a", "b"]})
 RESULT = pl.DataFrame({"fold": [1, 2], ".metric": ["rmse"] * 2, ".estimate": [1.0, 3.0]})
 GIVEN: Any = GOOD
 ODD: dict[str, tuple[Callable[[], object], str]] = {
-    "a place too many": (lambda: resamples([(None, [0, 2])], GOOD), "places from 0 to 1"),
-    "a place before the first": (lambda: resamples([(None, [-1])], GOOD), "places from 0 to 1"),
-    "half a place": (lambda: resamples([(None, [0.5])], GOOD), "places from 0 to 1"),
-    "texts as places": (lambda: resamples([(None, ["a", "b"])], GOOD), "places from 0 to 1"),
+    "a place too many": (lambda: resamples([(None, [0, 2])], GOOD), "numbers from 0 to 1"),
+    "a place before the first": (lambda: resamples([(None, [-1])], GOOD), "numbers from 0 to 1"),
+    "half a place": (lambda: resamples([(None, [0.5])], GOOD), "numbers from 0 to 1"),
+    "texts as places": (lambda: resamples([(None, ["a", "b"])], GOOD), "numbers from 0 to 1"),
     "a name twice": (lambda: resamples([(1, GOOD), (1, GOOD)]), "a name of its own"),
     "names of two kinds": (lambda: resamples([(1, GOOD), ("1", GOOD)]), "a name of its own"),
     "a name that is none": (lambda: resamples([((1, 2), GOOD)]), "a name of its own"),

@@ -553,16 +553,35 @@ def test_assert_fair_returns_none_when_fair() -> None:
 
 def test_strict_assert_fair_needs_evidence() -> None:
     parity = tf.demographic_parity("g")
-    tf.assert_fair(parity, UNKNOWN, estimate="e", below=0.1)
     expected = "^1 of 1 disparities fail their limit, or there is not enough evidence:\n"
     with pytest.raises(tf.UnfairError, match=expected):
         tf.assert_fair(parity, UNKNOWN, estimate="e", below=0.1, strict=True)
     tf.assert_fair(parity, FAIR, estimate="e", below=0.1, strict=True)
     with pytest.raises(tf.UnfairError, match=UNSURE):
         tf.assert_fair(parity, UNFAIR, estimate="e", below=0.2, strict=True)
-    tf.assert_fair(parity, UNFAIR, estimate="e", below=0.2)
     with pytest.raises(tf.UnfairError):
         tf.assert_fair(parity, UNFAIR, estimate="e", below=0.2, confidence=0.501, strict=True)
+
+
+def test_assert_fair_warns_where_there_is_no_evidence_either_way() -> None:
+    both = tf.metric_set(tf.demographic_parity("g"), tf.demographic_parity("h"))
+    # the groups of `g` are alike, and one group of `h` has two rows
+    data = FAIR.with_columns(h=pl.when(pl.int_range(pl.len()) < 2).then(pl.lit("few")).otherwise(pl.lit("many")))
+    with pytest.warns(tf.EvidenceWarning) as caught:
+        tf.assert_fair(both, data, estimate="e", below=0.1)
+    text = str(caught[0].message)
+    assert text.startswith(
+        "assert_fair(): none fails, but for 1 of 2 disparities there is not enough evidence that they are within their "
+        "limit:\n"
+    )
+    assert "┆ h " in text
+    assert "┆ g " not in text
+    assert text.endswith("`strict=True` makes it a failure.")
+    # the line of the user is blamed
+    assert caught[0].filename == __file__
+    for data, limit in ((UNKNOWN, 0.1), (UNFAIR, 0.2)):
+        with pytest.warns(tf.EvidenceWarning, match="for 1 of 1 disparities"):
+            tf.assert_fair(tf.demographic_parity("g"), data, estimate="e", below=limit)
 
 
 def test_assert_fair_table_describes_its_rows() -> None:

@@ -185,3 +185,63 @@ def test_bad_sample_size_arguments_raise(call: Any, message: str) -> None:
 def test_too_small_difference_raises() -> None:
     with pytest.raises(tf.ArgumentError, match="More than 10,000,000 rows a group"):
         rows_needed(1e-5, 0.5, times=200)
+
+
+def share_of_verdicts(rates: list[float], rows: int, verdict: str, runs: int, **limit: Any) -> float:
+    """How often a gate gives a verdict on data that are drawn anew; some are judged by a call of their own too."""
+    hits = np.random.default_rng(77).binomial(rows, rates, (runs, len(rates)))
+    data = pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(runs), 2 * len(rates)),
+            "group": np.tile(np.repeat(np.arange(len(rates)), 2), runs),
+            "hired": [True, False] * (len(rates) * runs),
+            "people": np.stack([hits, rows - hits], axis=-1).ravel(),
+        }
+    )
+    metric = tf.demographic_parity("group") if "below" in limit else tf.demographic_parity_ratio("group")
+    counted: dict[str, Any] = {"estimate": "hired", "frequency_weights": "people"}
+    results = metric(data, **counted, group_by="run", interval="auto", conf_level=0.9, explain=True)
+    given = tf.check(results, **limit)[".verdict"]
+    gate = tf.check(metric, **limit)
+    for run in range(10):
+        assert gate(data.filter(run=run), **counted)[".verdict"].item() == given[run]
+    return float((given == verdict).mean() or 0)
+
+
+@pytest.mark.parametrize(
+    ("difference", "share", "groups", "limit", "verdict"),
+    [
+        (0, 0.5, 2, {"below": 0.1}, "pass"),
+        (0, 0.6, 2, {"above": 0.8}, "pass"),
+        (0, 0.4, 3, {"below": 0.2}, "pass"),
+        (0.25, 0.4, 2, {"below": 0.1}, "fail"),
+    ],
+)
+def test_rows_needed_of_a_gate_give_its_verdict_four_times_of_five(
+    difference: float, share: float, groups: int, limit: dict[str, Any], verdict: str
+) -> None:
+    needed = rows_needed(difference, share, groups=groups, **limit, times=2000)
+    rates = [share] * (groups - 1) + [moved(share, difference)]
+    # the standard error of so many samples is 0.023
+    assert share_of_verdicts(rates, needed, verdict, 300, **limit) == pytest.approx(0.8, abs=0.07)
+
+
+def test_rows_needed_to_pass_are_close_to_the_formula_for_equivalence_of_two_groups() -> None:
+    z = NormalDist().inv_cdf(0.95) + NormalDist().inv_cdf(0.9)
+    # two one-sided tests of a difference of 0 (Schuirmann, 1987)
+    assert rows_needed(0, 0.5, below=0.1) == pytest.approx(z**2 * 0.5 / 0.1**2, rel=0.05)
+    assert rows_needed(0, 0.5, below=0.1, power=0.5) < rows_needed(0, 0.5, below=0.1)
+    assert rows_needed(0.05, 0.5, below=0.1) > 2 * rows_needed(0, 0.5, below=0.1)
+
+
+def test_rows_needed_of_a_gate_refuses_a_difference_at_the_limit_and_odd_limits() -> None:
+    with pytest.raises(tf.ArgumentError, match=r"which is the limit `below=0\.1` itself"):
+        rows_needed(0.1, 0.5, below=0.1)
+    with pytest.raises(tf.ArgumentError, match="needs one limit"):
+        rows_needed(0.1, 0.5, below=0.2, above=0.8)
+    with pytest.raises(tf.ArgumentError, match="`below`"):
+        rows_needed(0, 0.5, below=10)
+    with pytest.raises(tf.ArgumentError, match="`mid_p`"):
+        rows_needed(0, 0.5, below=0.1, mid_p=True)
+    with pytest.raises(tf.ArgumentError, match="`confidence`"):
+        rows_needed(0, 0.5, below=0.1, confidence=0.4)

@@ -69,7 +69,7 @@ def test_reproduction_code_describes_custom_objects() -> None:
     assert "<groupwise metric equal_opportunity(privileged(race=White))" in text
     rule = tf.four_fifths("sex", favourable="yes")
     text = tf.report(LOANS, **LABELS, by="sex", gate=rule).markdown()
-    assert "gate = ...  # Gate(" in text
+    assert "gate = ...  # <Gate of four_fifths('sex') above 0.8" in text
     exact = tf.check(tf.equal_opportunity("sex"), below=0.123456789, confidence=0.9999999)
     assert "below=0.123456789, confidence=0.9999999)" in tf.report(LOANS, **LABELS, by="sex", gate=exact).markdown()
 

@@ -41,6 +41,10 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "results": lambda: FAIR(LOANS, **LABELS),
     "intervals": lambda: FAIR(LOANS, **LABELS, interval="analytic"),
     "verdicts": lambda: tf.check(APART, below=0.1)(LOANS, **LABELS, times=50),
+    "monitor": lambda: tf.inference.monitor(APART, below=0.1, groups=5)(LOANS, **DECIDED),
+    "monitor by period": lambda: tf.inference.monitor(tf.demographic_parity("race"), below=0.1, period="fold")(
+        LOANS, **DECIDED, group_by=["sex", "fold"]
+    ),
     "tests": lambda: tf.inference.disparity_test(APART, times=50)(LOANS, **DECIDED),
     "groups": lambda: tf.metric_set(tf.accuracy, tf.sens, RATES("race")).by_group(LOANS, **LABELS, interval="exact"),
     "crossed groups": lambda: tf.demographic_parity("sex", "race").by_group(LOANS, **LABELS),
@@ -87,7 +91,8 @@ def test_chart_specifications_are_unchanged(name: str) -> None:
 VALUES = {
     "results": ".estimate", "intervals": ".estimate", "verdicts": ".estimate", "tests": ".estimate",
     "crossed groups": ".estimate", "folds": ".estimate", "means over folds": ".mean", "pairs": ".difference",
-    "worst groups": ".estimate", "probability": ".probability",
+    "worst groups": ".estimate", "probability": ".probability", "monitor": ".estimate",
+    "monitor by period": ".estimate",
 }  # fmt: skip
 
 
@@ -96,7 +101,7 @@ def test_charts_draw_every_value(name: str) -> None:
     result = RESULTS[name]()
     _, rows = specification(tf.autoplot(result))
     assert sorted(row["estimate"] for row in rows) == sorted(result[VALUES[name]])
-    wanted = ("lower", "upper", "expected_lower", *(["limit"] if name == "verdicts" else []))
+    wanted = ("lower", "upper", "expected_lower", *(["limit"] if ".verdict" in result.columns else []))
     ends = [end for end in wanted if f".{end}" in result.columns]
     for end in ends:
         assert sorted(row[end] for row in rows) == sorted(result[f".{end}"]), end

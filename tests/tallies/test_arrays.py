@@ -197,8 +197,8 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "an expression": (lambda: tf.roc_auc.arrays([0, 1], probs=tf.sigmoid("logit")), "is no array of plain values"),
     "scores of all labels": (lambda: tf.roc_auc.arrays([0, 1, 2], probs=np.eye(3)), "plain values, one for each row"),
     "nothing": (PARITY.arrays, "There are no arrays"),
-    "no features": (lambda: PARITY.arrays(estimate=[0, 1]), "there is no column 'sex'"),
-    "another feature": (lambda: PARITY.arrays(estimate=[0, 1], by={"gender": [0, 1]}), "there is no column 'sex'"),
+    "no features": (lambda: PARITY.arrays(estimate=[0, 1]), "there is no such array: give `by="),
+    "another feature": (lambda: PARITY.arrays(estimate=[0, 1], by={"gender": [0, 1]}), "groups of 'sex' are compared"),
     "no estimate": (lambda: PARITY.arrays([0, 1], by={"sex": [0, 1]}), "needs the column of predicted labels"),
     "no truth": (lambda: tf.accuracy.arrays(estimate=[0, 1]), "needs the column of true labels: `truth=`"),
     "no scores": (lambda: tf.roc_auc.arrays([0, 1]), "needs the column of scores: `probs=`"),
@@ -414,7 +414,7 @@ def test_accumulator_rejects_incompatible_arrays() -> None:
     for frame in (pl.DataFrame({"y": truth, "p": guess}), pd.DataFrame({"y": truth, "p": guess})):
         with pytest.raises(tf.ArgumentError, match="a frame is given alone; leave rows out of it by a filter"):
             tf.Accumulator(tf.accuracy, "y", "p").update(frame, ignore_index=0)
-    with pytest.raises(tf.ColumnError, match="there is no column 'sex'"):
+    with pytest.raises(tf.ColumnError, match="groups of 'sex' are compared, but there is no such array"):
         tf.Accumulator(PARITY).update(truth, guess)
     with pytest.raises(tf.ArgumentError, match="there is no truth"):
         tf.Accumulator(PARITY).update(estimate=guess, by=by, ignore_index=0)

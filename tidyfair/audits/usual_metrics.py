@@ -46,7 +46,11 @@ _USUAL: dict[Predictions, tuple[tuple[Metric, ...], tuple[GroupwiseFactory, ...]
     "scores": ((*_RATES, roc_auc), (*_PARITIES, auc_parity)),
     "numbers": (
         (mean_prediction, residual_bias, mae, rmse, rsq),
-        tuple(comparison(metric, "difference") for metric in (mean_prediction, residual_bias, mae)),
+        (
+            comparison(mean_prediction, "difference"),
+            comparison(residual_bias, "difference"),
+            comparison(mae, "difference"),
+        ),
     ),
 }
 
@@ -77,14 +81,17 @@ def _usual(
     disparities: list[GroupwiseMetric] = []
     for factory in by_name.values():
         renamed = _renamed(factory, rates)
-        disparities += [renamed(*by.features) for by in bys]
+        for by in bys:
+            disparities.append(renamed(*by.features))
     return rates, disparities
 
 
 def _renamed(factory: GroupwiseFactory, rates: Sequence[Metric]) -> GroupwiseFactory:
     """A factory whose metrics have the names that the same rates have in the audit."""
-    of_audit = {rate.definition: rate for rate in rates}
-    metrics = [of_audit.get(metric.definition, metric) for metric in factory.metrics]
+    rate_of_definition = {rate.definition: rate for rate in rates}
+    metrics: list[Metric] = []
+    for metric in factory.metrics:
+        metrics.append(rate_of_definition.get(metric.definition, metric))
     return replace(factory, metrics=tuple(metrics))
 
 
@@ -109,8 +116,14 @@ def _differences(rates: Iterable[Metric], bys: Iterable[By]) -> list[GroupwiseMe
     factories = [new_groupwise_metric(rate, rate.name, difference()) for rate in rates]
     differences: list[GroupwiseMetric] = []
     for by in bys:
-        differences += [factory(*by.features) for factory in factories]
+        for factory in factories:
+            differences.append(factory(*by.features))
     return differences
+
+
+def _disparities(metrics: MetricSet) -> list[GroupwiseMetric]:
+    """The metrics of a set that compare groups."""
+    return [metric for metric in metrics if isinstance(metric, GroupwiseMetric)]
 
 
 @dataclass(frozen=True)
@@ -139,18 +152,25 @@ class Audit:
         if not features:
             msg = "An audit compares groups: name at least one feature as `by`."
             raise ArgumentError(msg)
-        bys = [By.of(feature if isinstance(feature, tuple) else (feature,), "audit") for feature in features]
+        bys: list[By] = []
+        for feature in features:
+            columns = feature if isinstance(feature, tuple) else (feature,)
+            bys.append(By.of(columns, "audit"))
         if metrics is None:
             rates, disparities = _usual(kind, more, bys)
         else:
             rates = tuple(metric for metric in metrics if isinstance(metric, Metric))
-            disparities = [metric for metric in metrics if isinstance(metric, GroupwiseMetric)]
+            disparities = _disparities(metrics)
         parities = [disparity.of_at_least(min_n) for disparity in disparities]
         of_groups = _rates_of_groups(rates, parities)
-        every_by = dict.fromkeys([*bys, *(parity.by for parity in parities)])
-        compared = _differences(of_groups.values(), every_by)
-        # parities with rates that are not in the table of groups
-        others = [parity for parity in parities if any(rate.definition not in of_groups for rate in parity.metrics)]
+        # disparities with rates that are not in the table of groups
+        others: list[GroupwiseMetric] = []
+        for parity in parities:
+            bys.append(parity.by)
+            definitions = {rate.definition for rate in parity.metrics}
+            if not definitions <= of_groups.keys():
+                others.append(parity)
+        compared = _differences(of_groups.values(), dict.fromkeys(bys))
         return cls(metric_set(*rates, *parities), metric_set(*of_groups.values(), *compared, *others))
 
     def everything(self, *more: Metric | GroupwiseMetric) -> MetricSet:
@@ -166,9 +186,9 @@ class Audit:
     @property
     def bys(self) -> list[By]:
         """The features whose groups are compared."""
-        return list(dict.fromkeys(metric.by for metric in self.groups if isinstance(metric, GroupwiseMetric)))
+        return list(dict.fromkeys(metric.by for metric in _disparities(self.groups)))
 
     @property
     def parities(self) -> tuple[GroupwiseMetric, ...]:
         """The disparities."""
-        return tuple(metric for metric in self.results if isinstance(metric, GroupwiseMetric))
+        return tuple(_disparities(self.results))

@@ -188,12 +188,14 @@ def _note_undefined(audited: Audit, tally: Tally, reading: dict[str, Any], large
 
 
 def _feature_of(metric: Metric | GroupwiseMetric) -> str | None:
+    """The feature that a metric compares groups by, as results show it."""
     return metric.by.text if isinstance(metric, GroupwiseMetric) else None
 
 
 def _note_missing(missing: Mapping[str, int]) -> None:
     """Print how many rows are left out because of missing values."""
-    if lacking := [f"{rows:,} without {name!r}" for name, rows in missing.items() if rows]:
+    lacking = [f"{rows:,} without {name!r}" for name, rows in missing.items() if rows]
+    if lacking:
         note(f"rows are left out of the metrics that read what they lack: {' and '.join(lacking)}.")
 
 
@@ -214,7 +216,9 @@ def compare(options: Namespace) -> int:
         reading = {"pos_label": True}
     elif inputs.kind != "numbers":
         _check_labels(inputs, {"one": one, "other": other})
-    call: dict[str, Any] = {name: inputs.counting[name] for name in ("group_by", "case_weights")} | reading
+    call: dict[str, Any] = dict(reading)
+    for name in ("group_by", "case_weights"):
+        call[name] = inputs.counting[name]
     if inputs.kind == "numbers":
         call["times"] = _DRAWS
     comparison = compare_models(*_of_models(inputs, one, options.min_n))
@@ -222,7 +226,8 @@ def compare(options: Namespace) -> int:
     if files:
         write(result, files["output"])
     else:
-        _show_models(result, one, other, threshold, last_key=".by" if inputs.features else ".metric")
+        last_key = ".by" if inputs.features else ".metric"
+        _show_models(result, one, other, threshold, last_key=last_key)
     _note_missing(_count_missing(inputs, [inputs.truth, one, other]))
     if threshold is not None:
         _note_threshold(inputs.data, threshold, [one, other])
@@ -338,7 +343,9 @@ def _inputs(options: Namespace, *, quiet: bool) -> _Inputs:
         msg = "`probs` needs `threshold`, at or above which the event is selected, or decisions as `estimate`."
         raise ArgumentError(msg)
     kind = _kind(data, given)
-    features: list[Feature] = [columns_of(text, schema.names(), "by") for text in dict.fromkeys(given.get("by", []))]
+    features: list[Feature] = []
+    for text in dict.fromkeys(given.get("by", [])):
+        features.append(columns_of(text, schema.names(), "by"))
     counting = {
         "group_by": given.get("group_by"),
         "probs": given.get("probs"),
@@ -379,6 +386,7 @@ def _reading(given: Mapping[str, Any], kind: Predictions, schema: pl.Schema) -> 
 
 @telling("opened the file")
 def _schema(data: pl.LazyFrame) -> pl.Schema:
+    """The columns of a file."""
     return data.collect_schema()
 
 
@@ -386,7 +394,8 @@ def _kind(data: pl.LazyFrame, given: dict[str, Any]) -> Predictions:
     """The kind of predictions; whole numbers may be labels or a measurement, and `read_as` says which."""
     read_as = given.get("read_as")
     if read_as == "numbers":
-        if of_labels := [f"`{flag}`" for flag in ("probs", "threshold", "pos_label") if flag in given]:
+        of_labels = [f"`{flag}`" for flag in ("probs", "threshold", "pos_label") if flag in given]
+        if of_labels:
             msg = f"`read_as=numbers` goes without {' and '.join(of_labels)}, which are about labels."
             raise ArgumentError(msg)
         return "numbers"

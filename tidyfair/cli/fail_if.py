@@ -15,7 +15,8 @@ from tidyfair.metrics.catalog import catalogue, comparison_named
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric
+    from tidyfair.inference.gates import Side
+    from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, MetricSet
 
 __all__: list[str] = []
 
@@ -52,8 +53,11 @@ def gate_of(
         _check_limit(condition, metric, side, limit)
         allowed: dict[str, Any] = {"below": limit} if side == ">" else {"above": limit}
         gates[key] = check(metric, **allowed, confidence=confidence)
-    metrics = [gate.metrics for gate in gates.values()]
-    limits = [limit for gate in gates.values() for limit in gate.limits]
+    metrics: list[MetricSet] = []
+    limits: list[tuple[Side, float]] = []
+    for gate in gates.values():
+        metrics.append(gate.metrics)
+        limits += gate.limits
     return Gate(metric_set(*metrics), tuple(limits), confidence)
 
 
@@ -76,7 +80,7 @@ def columns_of(text: str, names: Sequence[str], role: str) -> tuple[str, ...]:
     """The columns of a feature; a colon is part of a name if there is such a column."""
     columns = (text,)
     if text not in names:
-        columns = tuple(part.strip() for part in re.split("[:,]", text))
+        columns = tuple(map(str.strip, re.split("[:,]", text)))
     for column in columns:
         if column not in names:
             raise ColumnError.missing(column, role, names)

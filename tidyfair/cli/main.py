@@ -90,15 +90,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return 2
-    options.line = shlex.join(["tidyfair", *(sys.argv[1:] if arguments is None else arguments)])
+    given = sys.argv[1:] if arguments is None else arguments
+    options.line = shlex.join(["tidyfair", *given])
     try:
         return options.run(options)
     except BrokenPipeError:
         # the reader of the output has gone, which is no error; neither is the flush of Python at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (TidyfairError, OSError, pl.exceptions.PolarsError) as error:
-        notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        complain(f"{_as_flags(str(error), vars(options))}{notes}")
+        message = _as_flags(str(error), vars(options))
+        for note in getattr(error, "__notes__", ()):
+            message += f" ({note})"
+        complain(message)
         return 2
     finally:
         unwatch()
@@ -228,7 +231,9 @@ def _add_pages(parser: argparse.ArgumentParser, page: Path | None) -> None:
 
 def _as_flags(message: str, flags: Iterable[str]) -> str:
     """A message of the library in the words of the command line."""
-    names = {"case_weights": "weights"} | {flag: flag.replace("_", "-") for flag in flags}
+    names = {"case_weights": "weights"}
+    for flag in flags:
+        names[flag] = flag.replace("_", "-")
 
     def as_flag(match: re.Match[str]) -> str:
         flag, value = f"--{names[match['name']]}", match["value"]

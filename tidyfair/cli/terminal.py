@@ -100,6 +100,7 @@ def show(
 def _printed(table: pl.DataFrame, up_to: str) -> list[str]:
     """A table as text that fits the terminal, in several parts if it is too wide."""
     is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    formatting = "UTF8_FULL_CONDENSED" if is_unicode else "ASCII_FULL_CONDENSED"
     width = max(80, shutil.get_terminal_size((120, 24)).columns)
     with pl.Config(
         tbl_rows=_MOST_ROWS,
@@ -107,13 +108,17 @@ def _printed(table: pl.DataFrame, up_to: str) -> list[str]:
         tbl_width_chars=width,
         tbl_hide_dataframe_shape=True,
         tbl_hide_column_data_types=True,
-        tbl_formatting="UTF8_FULL_CONDENSED" if is_unicode else "ASCII_FULL_CONDENSED",
+        tbl_formatting=formatting,
         fmt_str_lengths=40,
         float_precision=3,
         fmt_table_cell_list_len=10,
     ):
-        # texts in lists and structs are made visible here
-        return [_verdicts_coloured(visible(str(part), lines=True)) for part in _parts(table, up_to, width)]
+        printed: list[str] = []
+        for part in _parts(table, up_to, width):
+            # texts in lists and structs are made visible here
+            text = visible(str(part), lines=True)
+            printed.append(_verdicts_coloured(text))
+        return printed
 
 
 def _parts(table: pl.DataFrame, up_to: str, width: int) -> list[pl.DataFrame]:
@@ -139,10 +144,11 @@ def _parts(table: pl.DataFrame, up_to: str, width: int) -> list[pl.DataFrame]:
 
 def _width(column: pl.Series) -> int:
     """The width of a column with its border."""
-    return max(len(text) for text in (column.name, *map(str, column))) + _BORDERS
+    return max(map(len, (column.name, *map(str, column)))) + _BORDERS
 
 
 def _coloured(text: str, code: int) -> str:
+    """A text in a colour of the terminal, which files do not get."""
     plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return text if plain else f"\x1b[{code}m{text}\x1b[0m"
 

@@ -49,12 +49,13 @@ class _RowResults:
     def __init__(self, formulas: Iterable[Formula], levels: int, group_cells: int) -> None:
         import numpy as np
 
-        self.numbers = {formula.column: np.full((levels, group_cells), np.nan) for formula in formulas}
-        self.reasons = {
-            formula.column: np.full((levels, group_cells), None, dtype=object)
-            for formula in formulas
-            if formula.input == "arrays"
-        }
+        shape = (levels, group_cells)
+        self.numbers: dict[str, Array] = {}
+        self.reasons: dict[str, Array] = {}
+        for formula in formulas:
+            self.numbers[formula.column] = np.full(shape, np.nan)
+            if formula.input == "arrays":
+                self.reasons[formula.column] = np.full(shape, None, dtype=object)
 
     def put(self, formula: Formula, index: Any, result: tuple[Any, Any]) -> None:
         """Set the number and the reason at an index, or those of several group cells."""
@@ -73,30 +74,33 @@ def row_values(
 ) -> OfRows:
     """The values of formulas for each group cell and level, and the reasons of those without.
 
-    With `pairs` a level is read against each other level, and the mean counts.
+    Formulas are of three kinds: expressions over the rows of a group in their order (`input == "rows"`), functions of
+    the rows of a group as arrays, and functions of the rows of two groups (those that are `against` others). With
+    `pairs` a level is read against each other level, and the mean of expressions counts.
     """
     count = len(rows.outer_of_group_cell)
     if scope == "overall":
+        # a value for each outer group, which is that of all its group cells
         count = int(rows.outer_of_group_cell.max(initial=-1)) + 1
     results = _RowResults(formulas, len(levels), count)
-    ordered = [formula for formula in formulas if formula.input == "rows"]
+    expressions = [formula for formula in formulas if formula.input == "rows"]
     for index, level in enumerate(levels):
-        averaged = _pairs_with(level, levels) if pairs else [level]
-        for name, values in _means(rows, ordered, averaged, scope, count).items():
+        averaged_levels = _pairs_with(level, levels) if pairs else [level]
+        for name, values in _means(rows, expressions, averaged_levels, scope, count).items():
             results.numbers[name][index] = values
         for formula in formulas:
             if formula.against is not None:
                 results.put(formula, index, _compare_group_cells(formula, rows, level))
             elif formula.input == "arrays":
                 for group_cell, chosen in _rows_by_group_cell(rows, scope):
-                    results.put(formula, (index, group_cell), _call_on_rows(formula, rows, chosen, level, levels))
-    return results.of_rows(rows.outer_of_group_cell if scope == "overall" else None)
+                    result = _call_on_rows(formula, rows, chosen, level, levels)
+                    results.put(formula, (index, group_cell), result)
+    return results.of_rows(rows.outer_of_group_cell) if scope == "overall" else results.of_rows()
 
 
 def _pairs_with(level: Level, levels: Sequence[Level]) -> list[Level]:
     """A level against each of the other levels."""
-    others = [other.label for other in levels if other.label != level.label]
-    return [Level(level.label, level.score, other) for other in others]
+    return [Level(level.label, level.score, other.label) for other in levels if other.label != level.label]
 
 
 def _rows_by_group_cell(rows: Rows, scope: Scope) -> Iterator[tuple[int, Array]]:
@@ -147,14 +151,16 @@ def class_values(
         for index, level in enumerate(levels):
             for formula in formulas:
                 all_labels = labels if formula.over_levels else None
-                truth, estimate = (_labels_of_rows(counted, side, level, all_labels) for side in ("truth", "estimate"))
+                truth = _labels_of_rows(counted, "truth", level, all_labels)
+                estimate = _labels_of_rows(counted, "estimate", level, all_labels)
                 results.put(formula, (index, group_cell), _call(formula, [truth, estimate], weight))
     return results.of_rows()
 
 
 def _cells_by_group_cell(cells: pl.DataFrame, scope: Scope, group_cells: int) -> Iterator[Array]:
     """The cells of a tally that count for each group cell, as masks."""
-    group_cell, outer, excluded = (cells[name].to_numpy() for name in ("group_cell", "outer", "excluded"))
+    group_cell, outer = cells["group_cell"].to_numpy(), cells["outer"].to_numpy()
+    excluded = cells["excluded"].to_numpy()
     outer_of_group_cell = dict(zip(group_cell.tolist(), outer.tolist(), strict=True))
     for index in range(group_cells):
         own = group_cell == index
@@ -194,8 +200,10 @@ def _call_on_rows(
     names, labels = _scores_and_labels(rows, level, levels)
     truth = pl.Series(labels).gather(label_index).to_numpy()
     scores = np.stack([rows.score(name)[chosen] for name in names], axis=1)
-    takes_labels = "labels" in inspect.signature(formula.function).parameters
-    return _call(formula, [truth, scores], weight, {"labels": labels} if takes_labels else {})
+    options: dict[str, object] = {}
+    if "labels" in inspect.signature(formula.function).parameters:
+        options["labels"] = labels
+    return _call(formula, [truth, scores], weight, options)
 
 
 def on_arrays(formula: Formula, arrays: Mapping[str, Any]) -> float | None:
@@ -206,7 +214,7 @@ def on_arrays(formula: Formula, arrays: Mapping[str, Any]) -> float | None:
     import numpy as np
 
     convert = _sample if formula.against else np.array
-    value, _ = _call(formula, [convert(values) for values in arrays.values()], None)
+    value, _ = _call(formula, list(map(convert, arrays.values())), None)
     return None if math.isnan(value) else value
 
 
@@ -218,7 +226,9 @@ def _sample(values: Any) -> Sample:
     score = np.array(columns["score"], dtype=float)
     truth = np.array(columns.get("truth", np.zeros(len(score))))
     weight = columns.get("weight")
-    return Sample(truth, score, None if weight is None else np.array(weight, dtype=float))
+    if weight is not None:
+        weight = np.array(weight, dtype=float)
+    return Sample(truth, score, weight)
 
 
 def _scores_and_labels(rows: Rows, level: Level, levels: Sequence[Level]) -> tuple[list[str], list[object]]:
@@ -226,9 +236,10 @@ def _scores_and_labels(rows: Rows, level: Level, levels: Sequence[Level]) -> tup
     if not level.both_sides:
         # columns of scores stand as they were given, which is not the order of the labels
         return [other.score for other in levels], list(rows.labels)
-    others = [label for index, label in enumerate(rows.labels) if index != level.label]
     # several others go by 0, and the event by 1
-    labels: list[object] = [others[0], rows.labels[level.label]] if len(others) == 1 else [0, 1]
+    labels: list[object] = [0, 1]
+    if len(rows.labels) == 2:
+        labels = [rows.labels[1 - level.label], rows.labels[level.label]]
     return [REST + level.score, level.score], labels
 
 
@@ -256,7 +267,8 @@ def _call(
     if result is None:
         return math.nan, Status.NO_VALUE.value
     number = _number_of(formula, result)
-    return number, Status.NO_VALUE.value if math.isnan(number) else None
+    reason = Status.NO_VALUE.value if math.isnan(number) else None
+    return number, reason
 
 
 def _number_of(formula: Formula, result: Any) -> float:
@@ -276,14 +288,14 @@ def _weight_argument(formula: Formula, weight: Array | None) -> dict[str, object
     if weight is None:
         return {}
     parameters = inspect.signature(formula.function).parameters
-    name = next((name for name in WEIGHTS if name in parameters), None)
-    if name is None:
-        msg = (
-            f"{name_of(formula.function)} takes no weights; leave out `case_weights=`, or give it a parameter "
-            "`sample_weight`."
-        )
-        raise ArgumentError(msg)
-    return {name: weight}
+    for name in WEIGHTS:
+        if name in parameters:
+            return {name: weight}
+    msg = (
+        f"{name_of(formula.function)} takes no weights; leave out `case_weights=`, or give it a parameter "
+        "`sample_weight`."
+    )
+    raise ArgumentError(msg)
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,6 +308,7 @@ class _Samples:
 
     @classmethod
     def of(cls, formula: Formula, rows: Rows, level: Level) -> _Samples:
+        """The samples that a formula compares at a level."""
         import numpy as np
 
         score = rows.score(level.score)
@@ -303,6 +316,7 @@ class _Samples:
         return cls(event, score, rows.weight)
 
     def __getitem__(self, chosen: Array) -> Sample:
+        """The sample of some rows."""
         weight = None if self.weight is None else self.weight[chosen]
         return Sample(self.event[chosen], self.score[chosen], weight)
 
@@ -311,7 +325,8 @@ def _compare_group_cells(formula: Formula, rows: Rows, level: Level) -> tuple[Ar
     """Each group cell compared with the others of its outer group: with all together, or with the farthest one."""
     import numpy as np
 
-    count, outers = len(rows.outer_of_group_cell), int(rows.outer_of_group_cell.max(initial=-1)) + 1
+    count = len(rows.outer_of_group_cell)
+    outers = int(rows.outer_of_group_cell.max(initial=-1)) + 1
     values = np.full(count, np.nan)
     reasons = np.full(count, Status.NO_OTHER_GROUP.value, dtype=object)
     counted = ~rows.excluded[rows.group_cell]
@@ -324,7 +339,9 @@ def _compare_group_cells(formula: Formula, rows: Rows, level: Level) -> tuple[Ar
     samples = _Samples.of(formula, rows, level)
     for group_cells, compared in zip(group_cells_of_outer, rows_of_outer, strict=True):
         group_cell_of_row = rows.group_cell[compared]
-        own = {cell: samples[compared[group_cell_of_row == cell]] for cell in group_cells.tolist()}
+        own: dict[int, Sample] = {}
+        for cell in group_cells.tolist():
+            own[cell] = samples[compared[group_cell_of_row == cell]]
         if formula.against == "rest":
             for cell, sample in own.items():
                 rest = samples[compared[group_cell_of_row != cell]]

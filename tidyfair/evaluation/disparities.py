@@ -43,21 +43,28 @@ class _Groups:
 
     @classmethod
     def of(cls, rows: ValueRows, specs: Sequence[int]) -> _Groups:
-        """Sort the rows of some specs, of which those of a metric stand in group order."""
+        """Sort the rows of some specs by spec, outer group, part and label; those of a metric are in group order."""
         import numpy as np
 
         chosen = np.flatnonzero(np.isin(rows.array("spec"), specs))
+        # one number for each row, whose order is that of the keys
         code = np.zeros(len(chosen), dtype=np.int64)
         for name in ("spec", "outer", PART, LEVEL):
             key = rows.array(name)[chosen].astype(np.int64)
             lowest = key.min(initial=0)
             code = code * (key.max(initial=0) - lowest + 1) + key - lowest
-        in_order = (code[1:] >= code[:-1]).all()
-        return cls(rows, chosen if in_order else chosen[np.argsort(code, kind="stable")])
+        is_in_order = (code[1:] >= code[:-1]).all()
+        if not is_in_order:
+            chosen = chosen[np.argsort(code, kind="stable")]
+        return cls(rows, chosen)
 
     def column(self, name: str) -> Any:
         """A column as an array; numbers that are null are nan."""
         return self.rows.array(name)[self.order]
+
+    def _runs(self, *names: str) -> Segments:
+        """The runs of rows with the same values in some columns."""
+        return Segments.of(*map(self.column, names))
 
     @cached_property
     def spec(self) -> Integers:
@@ -72,13 +79,13 @@ class _Groups:
     @cached_property
     def of_level(self) -> Segments:
         """The runs of rows whose metrics become one number."""
-        return Segments.of(*(self.column(name) for name in ("spec", "outer", PART, LEVEL)))
+        return self._runs("spec", "outer", PART, LEVEL)
 
     @cached_property
     def values(self) -> GroupValues:
         """The columns that aggregates read."""
         return GroupValues(
-            segments=Segments.of(*(self.column(name) for name in ("spec", "outer", PART, LEVEL, "metric"))),
+            segments=self._runs("spec", "outer", PART, LEVEL, "metric"),
             estimate=self.column("estimate"),
             weight=self.column("weight"),
             size=self.column("size"),
@@ -334,7 +341,10 @@ def _subtract(numbers: Disparities) -> Disparities:
     # an undefined number has no level, groups and metric that carry it
     defined = reason == Status.OK.code
     carrier = first.at(np.where(defined, np.arange(len(defined)), NO_ROW))
-    left_out = {index: names for index, names in _merged_names(numbers.left_out, run).items() if defined[index]}
+    left_out: dict[int, list[str]] = {}
+    for index, names in _merged_names(numbers.left_out, run).items():
+        if defined[index]:
+            left_out[index] = names
     return replace(
         first,
         value=value,
@@ -376,7 +386,10 @@ def _user_results(frame: pl.DataFrame, name: str, aggregate: UserAggregate) -> l
     try:
         if isinstance(aggregate.function, pl.Expr):
             return grouped.agg(aggregate.function.alias("value")).rows()
-        return [(int(str(index)), aggregate.function(part.drop(_COMPARISON))) for (index,), part in grouped]
+        results: list[tuple[int, Any]] = []
+        for (index,), part in grouped:
+            result = aggregate.function(part.drop(_COMPARISON))
+            results.append((int(str(index)), result))
     except pl.exceptions.PolarsError as error:
         reason = str(error).partition("\n")[0].partition(";")[0]
         msg = f"{name}: the aggregate {aggregate!r} failed: {reason}. Its columns: {listed(columns)}."
@@ -389,3 +402,4 @@ def _user_results(frame: pl.DataFrame, name: str, aggregate: UserAggregate) -> l
     except Exception as error:
         error.add_note(f"in the aggregate of {name}, whose columns are {listed(columns)}")
         raise
+    return results

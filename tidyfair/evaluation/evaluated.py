@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -11,11 +11,12 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
 from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
 from tidyfair.evaluation.group_cells import UNGROUPED, number_group_cells
-from tidyfair.evaluation.labels import NUMBERS, read_labels
+from tidyfair.evaluation.labels import NUMBERS, has_own_order, read_labels
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import LEVEL, ONE_LABEL, LabelReading, Table
 from tidyfair.evaluation.value_rows import ValueRows, value_rows
-from tidyfair.specs.metric_specs import ALL_LABELS, estimator_of
+from tidyfair.specs.columns import names_of
+from tidyfair.specs.metric_specs import ALL_LABELS, estimator_of, formulas_of
 from tidyfair.tallies.tally import THRESHOLD
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from tidyfair.evaluation.group_cells import GroupCells
     from tidyfair.evaluation.labels import Labels
+    from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.options import Options
@@ -46,6 +48,15 @@ class Evaluated:
     cut: str | None = None
     """The name of the column of a list of thresholds, or of another kind of cut."""
 
+    @cached_property
+    def aggregates(self) -> dict[int, Aggregate]:
+        """The aggregates of the specs that compare groups, by the index of the spec."""
+        aggregates: dict[int, Aggregate] = {}
+        for index, spec in enumerate(self.specs):
+            if spec.aggregate is not None:
+                aggregates[index] = spec.aggregate
+        return aggregates
+
     @property
     def rows(self) -> pl.DataFrame:
         """The values as a frame."""
@@ -56,17 +67,22 @@ class Evaluated:
         return replace(self, values=ValueRows.of(rows))
 
     def key_columns(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
-        """The columns that name each row: outer keys, then `.metric`, `.by` and `.estimator`."""
-        texts = {
-            ".metric": [spec.name for spec in self.specs],
-            ".by": [spec.by.text if spec.by else None for spec in self.specs],
-            ".estimator": [self._shown_estimator(spec) for spec in self.specs],
-        }
-        hidden = {UNGROUPED, THRESHOLD}
-        outer, spec = rows["outer"].to_numpy(), rows["spec"].to_numpy()
-        keys = {key.name: key[outer] for key in self.group_cells.outer_keys if key.name not in hidden}
-        of_specs = {name: pl.Series(name, values, pl.String)[spec] for name, values in texts.items()}
-        return keys | of_specs | self.threshold(rows)
+        """The columns that name each row: outer keys, `.metric`, `.by`, `.estimator` and a list of thresholds."""
+        texts: dict[str, list[str | None]] = {".metric": [], ".by": [], ".estimator": []}
+        for spec in self.specs:
+            texts[".metric"].append(spec.name)
+            by = spec.by.text if spec.by else None
+            texts[".by"].append(by)
+            texts[".estimator"].append(self._shown_estimator(spec))
+        outer_of_row, spec_of_row = rows["outer"].to_numpy(), rows["spec"].to_numpy()
+        columns: dict[str, pl.Series] = {}
+        for key in self.group_cells.outer_keys:
+            # thresholds come last, and the name for ungrouped data is only our own
+            if key.name not in {UNGROUPED, THRESHOLD}:
+                columns[key.name] = key[outer_of_row]
+        for name, values in texts.items():
+            columns[name] = pl.Series(name, values, pl.String)[spec_of_row]
+        return columns | self.threshold(rows)
 
     def threshold(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
         """The column of the cut of each row, if the call has a list of cuts."""
@@ -93,6 +109,7 @@ class Evaluated:
         return estimator_of(spec, formula, self.estimator, one_event=self.labels.event is not None)
 
     def _shown_estimator(self, spec: MetricSpec) -> str:
+        """The estimator as results show it, which is `multiclass` for a metric that is defined over all labels."""
         _, formula = spec.formulas[0]
         estimator = self.estimator_of(spec)
         return ALL_LABELS if formula.over_levels and estimator not in ONE_LABEL else estimator
@@ -111,23 +128,28 @@ def evaluate_specs(tally: Tally, specs: Sequence[MetricSpec], options: Options) 
             labels=options.labels,
             pos_label=options.pos_label,
             estimator=options.estimator,
-            any_event=all(formula.given is not None for spec in specs for _, formula in spec.formulas),
+            any_event=all(formula.given is not None for formula in formulas_of(*specs)),
             allow_unseen=True,
         )
     if tally.cut is None or not tally.cut.several:
         return [_evaluate(tally, tuple(specs), labels, options)]
     cut = f".{tally.cut.option}"
+    of_labels: list[MetricSpec] = []
+    others: list[MetricSpec] = []
     for spec in specs:
-        if len({formula.kind for _, formula in spec.formulas}) > 1:
+        kinds = {formula.kind for formula in formulas_of(spec)}
+        if len(kinds) > 1:
             msg = f"{spec.name} compares metrics of labels and of scores, so it takes one {tally.cut.option} at a time."
             raise ArgumentError(msg)
-    of_labels = tuple(spec for spec in specs if spec.kind == "class")
-    others = tuple(spec for spec in specs if spec.kind != "class")
+        if spec.kind == "class":
+            of_labels.append(spec)
+        else:
+            others.append(spec)
     evaluated: list[Evaluated] = []
     if of_labels:
-        evaluated.append(_evaluate(tally.at_each_cut(), of_labels, labels, options, cut))
+        evaluated.append(_evaluate(tally.at_each_cut(), tuple(of_labels), labels, options, cut))
     if others:
-        evaluated.append(_evaluate(tally, others, labels, options, cut))
+        evaluated.append(_evaluate(tally, tuple(others), labels, options, cut))
     return evaluated
 
 
@@ -151,7 +173,7 @@ def labels_with_scores(
         )  # fmt: skip
     read = read_labels(tally, labels=mapped, pos_label=pos_label, estimator=estimator)
     # a mapping says which labels there are, not that they are in order
-    return replace(read, in_order=not any(isinstance(value, str) for value in read.values))
+    return replace(read, in_order=has_own_order(read.values))
 
 
 def _check_columns_of_labels(tally: Tally, mapped: Sequence[object]) -> None:
@@ -165,23 +187,30 @@ def _check_columns_of_labels(tally: Tally, mapped: Sequence[object]) -> None:
 def _evaluate(
     tally: Tally, specs: tuple[MetricSpec, ...], labels: Labels, options: Options, cut: str | None = None
 ) -> Evaluated:
+    """Evaluate the metrics of one tally, whose labels have been read."""
     _check_order_of_labels(tally, labels, specs)
     # the ungrouped metrics come first
     bys = sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None)
     group_cells, cells = number_group_cells(tally, labels, bys)
     requested = list(_requested_formulas(specs, options.estimator, one_event=labels.event is not None))
-    tables = {metric: Table.of(metric.formula, metric.estimator) for metric in requested}
-    reads_scores = any(table.kind == "prob" for table in tables.values())
+    tables: dict[RequestedFormula, Table] = {}
+    distinct: dict[tuple[Formula, str], RequestedFormula] = {}
+    reads_scores = counts_steps = False
+    for metric in requested:
+        tables[metric] = Table.of(metric.formula, metric.estimator)
+        distinct[metric.formula, metric.estimator] = metric
+        reads_scores = reads_scores or tables[metric].kind == "prob"
+        counts_steps = counts_steps or metric.formula.counts_steps
     with_variances = options.interval is not None
+    scores = scores_of_levels(tally, labels) if reads_scores else {}
     reading = LabelReading(
         levels=labels.levels,
         labels=len(labels.values),
-        scores=scores_of_levels(tally, labels) if reads_scores else {},
-        steps=labels.event is None and any(metric.formula.counts_steps for metric in requested),
+        scores=scores,
+        steps=labels.event is None and counts_steps,
         squares=with_variances and tally.weights is not None,
     )
     evaluator = Evaluator(tally, labels, group_cells, cells, reading, specs, tables, with_variances)
-    distinct = {(metric.formula, metric.estimator): metric for metric in requested}
     values = {key: evaluator.values(metric) for key, metric in distinct.items()}
     rows = value_rows(requested, values, specs, group_cells, labels, na_rm=options.na_rm)
     return Evaluated(rows, specs, group_cells, labels, options.estimator, evaluator, cut)
@@ -200,7 +229,9 @@ def _requested_formulas(
 
 def _check_order_of_labels(tally: Tally, labels: Labels, specs: Sequence[MetricSpec]) -> None:
     """Refuse labels without an order where formulas count steps between them, or sum up to a label."""
-    formulas = list(itertools.chain.from_iterable(spec.formulas for spec in specs))
+    formulas: list[tuple[str, Formula]] = []
+    for spec in specs:
+        formulas += spec.formulas
     if not labels.in_order:
         _check_steps(labels, formulas)
     for name, formula in formulas:
@@ -243,7 +274,7 @@ def scores_of_levels(tally: Tally, labels: Labels) -> dict[int, str]:
         )
         raise ColumnError(msg)
     if scores.labels is None:
-        columns = _columns_by_name([column.name for column in scores.columns], labels)
+        columns = _columns_by_name(names_of(scores.columns), labels)
     else:
         columns = _columns_by_mapping(scores.labels, labels)
     return {level: str(columns[level]) for level in labels.levels}

@@ -67,9 +67,8 @@ class Evaluator:
         """The values of a formula in all group cells, with those of the contexts that aggregates need."""
         formula, table = requested.formula, self.tables[requested]
         values = self._evaluate(formula, requested.estimator, table, "own")
-        for name, other in _auxiliary_formulas(
-            formula, binned=self.tally.binned, with_variances=self.with_variances
-        ).items():
+        auxiliary = _auxiliary_formulas(formula, binned=self.tally.binned, with_variances=self.with_variances)
+        for name, other in auxiliary.items():
             values = values.beside(name, self._evaluate(other, requested.estimator, table, "own").estimate)
         if self.tally.binned and ERROR not in values.extra:
             # values that need no bins are exact
@@ -96,6 +95,7 @@ class Evaluator:
         return aggregate is not None and context in aggregate.contexts and not requested.formula.compares
 
     def _evaluate(self, formula: Formula, estimator: str, table: Table, scope: Scope) -> Values:
+        """The values of a formula from the rows of a scope."""
         statistics = self._statistics(table, scope)
         if formula.beyond:
             beside = {prefix: self._statistics(table, _POOLS[prefix]) for prefix in formula.beyond}
@@ -104,6 +104,7 @@ class Evaluator:
         return evaluate(formula, estimator, statistics, of_rows)
 
     def _statistics(self, table: Table, scope: Scope) -> Statistics:
+        """The statistics of a table from the rows of a scope."""
         if (table, scope) not in self._statistics_of_scope:
             sums = self._sums_of(table)
             if scope != "own":
@@ -116,20 +117,25 @@ class Evaluator:
         import numpy as np
 
         if table not in self._sums:
-            formulas = [requested.formula for requested, own in self.tables.items() if own == table]
-            terms = frozenset[Statistic]().union(*(formula.all_terms for formula in formulas))
+            terms = frozenset[Statistic]()
+            for requested, table_of_formula in self.tables.items():
+                if table_of_formula == table:
+                    terms |= requested.formula.all_terms
             indices = self.group_cells.indices.values()
             by_feature = [sums_of(table, terms, self.cells, index, self.reading) for index in indices]
-            self._sums[table] = {name: np.concatenate([sums[name] for sums in by_feature]) for name in by_feature[0]}
+            of_all_features: dict[str, Array] = {}
+            for name in by_feature[0]:
+                of_all_features[name] = np.concatenate([sums[name] for sums in by_feature])
+            self._sums[table] = of_all_features
         return self._sums[table]
 
     def _rows(self, table: Table, scope: Scope) -> OfRows:
         """The values of all formulas of a table that read rows, in all group cells."""
         if (table, scope) not in self._of_rows:
             levels = len(self.reading.levels) if table.kind != "numeric" else 1
-            by_feature = [
-                (self._rows_of(table, scope, by), (size, levels)) for by, (_, size) in self.group_cells.spans.items()
-            ]
+            by_feature: list[tuple[OfRows, tuple[int, int]]] = []
+            for by, (_, size) in self.group_cells.spans.items():
+                by_feature.append((self._rows_of(table, scope, by), (size, levels)))
             self._of_rows[table, scope] = stacked(by_feature)
         return self._of_rows[table, scope]
 
@@ -167,10 +173,14 @@ class Evaluator:
 
 
 _POOLS: dict[str, Context] = {OVERALL: "overall", THE_REST: "rest"}
-"""Scope statistics a prefix asks for."""
+"""The scope of the statistics whose names begin with a prefix."""
 
 
 def _auxiliary_formulas(formula: Formula, *, binned: bool, with_variances: bool) -> dict[str, Formula]:
     """The formulas of the error bound and the variance of another formula, by the column of their values."""
-    bounds = {ERROR: formula.error_bound} if binned and formula.input == "rows" else {}
-    return bounds | (formula.spreads if with_variances else {})
+    formulas: dict[str, Formula] = {}
+    if binned and formula.input == "rows":
+        formulas[ERROR] = formula.error_bound
+    if with_variances:
+        formulas |= formula.spreads
+    return formulas

@@ -13,9 +13,10 @@ from tidyfair.errors import AggregateError, ArgumentError, listed, nearest
 from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.ranked_rows import Rows
 from tidyfair.evaluation.statistics import GROUP_CELL, Cells
-from tidyfair.specs.columns import levels_of
+from tidyfair.specs.columns import levels_of, names_of
+from tidyfair.specs.contrasts import REFERENCES_IN_WORDS
 from tidyfair.specs.segments import Segments
-from tidyfair.tallies.moments import ACTUAL, PREDICTED
+from tidyfair.tallies.moments import ACTUAL, PREDICTED, score_columns
 from tidyfair.tallies.source import SQUARED, WEIGHT
 from tidyfair.tallies.tally import LABELS, TRUTH
 
@@ -78,8 +79,9 @@ class GroupCells:
         """The runs of groups that are compared with each other: those of a `by` within an outer group."""
         import numpy as np
 
-        of_by = np.repeat(np.arange(len(self.spans)), [size for _, size in self.spans.values()])
-        return Segments.of(of_by, self.outer)
+        sizes = [size for _, size in self.spans.values()]
+        number_of_by = np.repeat(np.arange(len(self.spans)), sizes)
+        return Segments.of(number_of_by, self.outer)
 
     def find(self, by: By, reference: object, name: str) -> list[int]:
         """The group cells of the group that a user named by its value, its values or its text."""
@@ -101,6 +103,8 @@ class GroupCells:
         if named:
             problem = "names several groups; give a tuple of values."
         msg = f"{name}: `to={shown!r}` {problem} The groups: {listed(distinct)}."
+        if not named:
+            msg += f" Or {REFERENCES_IN_WORDS}."
         raise AggregateError(msg)
 
 
@@ -130,8 +134,10 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
         size = len(index)
         indices[by], spans[by] = index, (first, size)
         first += size
-        no_cells = not len(outer.of_cell)
-        outers.append(np.zeros(size, dtype=np.int64) if no_cells else outer.of_cell[index.example])
+        outer_of_group_cell = np.zeros(size, dtype=np.int64)
+        if len(outer.of_cell):
+            outer_of_group_cell = outer.of_cell[index.example]
+        outers.append(outer_of_group_cell)
         neither = np.zeros(size, dtype=bool)
         if by and by.sides:
             neither = (index.keys[_SIDE] == "neither").to_numpy()
@@ -171,26 +177,31 @@ def _needed(tally: Tally, reads: frozenset[str]) -> list[str]:
     if "truth" in reads:
         needed.append(ACTUAL if tally.needs.numbers else TRUTH)
     if "probs" in reads and tally.scores:
-        needed += [f"s{index}" for index in range(len(tally.scores.columns))]
+        needed += score_columns(len(tally.scores.columns))
     return needed
 
 
 def _group_cell_of_data(
     tally: Tally, frame: pl.DataFrame, group_cells: GroupCells, by: By | None
 ) -> np.ndarray[Any, Any]:
-    """The index of the group cell of each row among those of a `by`."""
+    """The index of the group cell of each row among those of a `by`; of two sides, `frame` has the column `_SIDE`."""
     import numpy as np
 
-    keys, distinct = list[pl.Series](), list[pl.Series]()
-    outer = tally.names([key.column for key in tally.outer])
+    keys_of_rows: list[pl.Series] = []
+    keys_of_group_cells: list[pl.Series] = []
+    outer = tally.outer_names
     if outer:
-        keys += frame[outer].get_columns()
-        distinct += group_cells.outer_keys[group_cells.outer[slice_of(group_cells, by)]].get_columns()
+        outer_of_group_cell = group_cells.outer[slice_of(group_cells, by)]
+        keys_of_rows += frame[outer].get_columns()
+        keys_of_group_cells += group_cells.outer_keys[outer_of_group_cell].get_columns()
     if by:
-        own = [_SIDE] if by.sides else tally.names(by.columns)
-        keys += frame[own].get_columns()
-        distinct += group_cells.keys[by].get_columns()
-    return _index_among(keys, distinct) if keys else np.zeros(len(frame), dtype=np.int8)
+        features = [_SIDE] if by.sides else tally.names(by.columns)
+        keys_of_rows += frame[features].get_columns()
+        keys_of_group_cells += group_cells.keys[by].get_columns()
+    if not keys_of_rows:
+        # all rows are together
+        return np.zeros(len(frame), dtype=np.int8)
+    return _index_among(keys_of_rows, keys_of_group_cells)
 
 
 def cells_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None) -> pl.DataFrame:
@@ -231,7 +242,8 @@ def _index_among(keys: list[pl.Series], distinct: list[pl.Series]) -> np.ndarray
     sizes = [len(levels_of(key.dtype)) + 1 for key in keys]
     if min(sizes) > 1 and math.prod(sizes) <= _MOST_CODES:
         # columns that list their values: a look-up instead of a join
-        table = np.full(math.prod(sizes), -1, dtype=np.int16 if count <= np.iinfo(np.int16).max else np.int32)
+        dtype = np.int16 if count <= np.iinfo(np.int16).max else np.int32
+        table = np.full(math.prod(sizes), -1, dtype=dtype)
         table[_codes(distinct, sizes)] = np.arange(count)
         return table[_codes(keys, sizes)]
     names = [f"k{number}" for number in range(len(keys))]
@@ -263,8 +275,12 @@ def text_of(key: pl.Series) -> pl.Series:
 
 def texts_of(keys: pl.DataFrame) -> pl.Series:
     """Groups as results show them, by their keys."""
-    texts = [text_of(key) for key in keys]
-    texts = [text.fill_null("null") if text.null_count() else text for text in texts]
+    texts: list[pl.Series] = []
+    for key in keys:
+        text = text_of(key)
+        if text.null_count():
+            text = text.fill_null("null")
+        texts.append(text)
     joined, *others = texts
     for text in others:
         joined = joined + ":" + text
@@ -275,10 +291,10 @@ def _outer_groups(tally: Tally, cells: pl.DataFrame) -> tuple[GroupIndex, pl.Dat
     """The index of the outer group of each cell, and the keys of the outer groups, in order and null last."""
     import numpy as np
 
-    names = tally.names([key.column for key in tally.outer])
+    names = tally.outer_names
     if not names:
         everything = GroupIndex(np.zeros(len(cells), dtype=np.int64), np.zeros(1, dtype=np.int64), pl.DataFrame())
         return everything, pl.DataFrame({UNGROUPED: [0]})
     index = KeyCodes(cells).index(names)
-    shown = dict(zip(names, (key.column.name for key in tally.outer), strict=True))
+    shown = dict(zip(names, names_of(tally.outer_columns), strict=True))
     return index, index.keys.rename(shown)

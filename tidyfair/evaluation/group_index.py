@@ -48,19 +48,19 @@ class KeyCodes:
         self._codes: dict[str, tuple[Integers, int]] = {}
 
     def index(self, names: Sequence[str], within: GroupIndex | None = None) -> GroupIndex:
-        """Number the combinations of some keys that occur, those within a group of another index together."""
+        """Number the distinct combinations of some keys, and of the group of another index `within` which they are."""
         import numpy as np
 
-        codes, largest = np.zeros(len(self._cells), dtype=np.int64), 1
+        codes, possible_codes = np.zeros(len(self._cells), dtype=np.int64), 1
         if within is not None:
-            codes, largest = within.of_cell, len(within)
+            codes, possible_codes = within.of_cell, len(within)
         for name in names:
-            own, size = self._code(name)
-            if largest * size > _LARGEST_TABLE:
-                codes, largest = _compressed(codes, largest)
-            codes = codes * size + own
-            largest *= size
-        codes, count = _compressed(codes, largest)
+            code_of_key, size = self._code(name)
+            if possible_codes * size > _LARGEST_TABLE:
+                codes, possible_codes = _compressed(codes, possible_codes)
+            codes = codes * size + code_of_key
+            possible_codes *= size
+        codes, count = _compressed(codes, possible_codes)
         example = np.zeros(count, dtype=np.int64)
         example[codes] = np.arange(len(codes))
         return GroupIndex(codes, example, self._cells[list(names)])
@@ -71,6 +71,7 @@ class KeyCodes:
         self._codes.pop(key.name, None)
 
     def _code(self, name: str) -> tuple[Integers, int]:
+        """The codes of a key, and a number above all of them."""
         if name not in self._codes:
             self._codes[name] = _codes_of(self._cells[name])
         return self._codes[name]
@@ -86,8 +87,9 @@ def _codes_of(key: pl.Series) -> tuple[Integers, int]:
         count, ranks = 2, key.cast(pl.UInt8)
     elif key.dtype == pl.String and len(key) <= _FEW_CELLS:
         texts = key.to_list()
-        rank = {text: rank for rank, text in enumerate(sorted({text for text in texts if text is not None}))}
-        return np.array([rank.get(text, len(rank)) for text in texts], dtype=np.int64), len(rank) + 1
+        in_order: list[str | None] = [*sorted({*texts} - {None}), None]
+        rank_of_text = {text: rank for rank, text in enumerate(in_order)}
+        return np.array([rank_of_text[text] for text in texts], dtype=np.int64), len(in_order)
     elif (dense := _dense(key)) is not None:
         return dense, int(dense.max()) + 1
     else:
@@ -111,18 +113,21 @@ def _dense(key: pl.Series) -> Integers | None:
     lowest, highest = values.min(), values.max()
     if int(highest) - int(lowest) >= _LARGEST_TABLE:
         return None
-    # differences of signed numbers may exceed their own dtype, and unsigned numbers int64
-    return (values - lowest).astype(np.int64) if values.dtype.kind == "u" else values.astype(np.int64) - lowest
+    if values.dtype.kind == "u":
+        # unsigned numbers may exceed int64
+        return (values - lowest).astype(np.int64)
+    # differences of signed numbers may exceed their own dtype
+    return values.astype(np.int64) - lowest
 
 
-def _compressed(codes: Integers, largest: int) -> tuple[Integers, int]:
-    """Codes renumbered without gaps, in the same order, and how many there are."""
+def _compressed(codes: Integers, possible_codes: int) -> tuple[Integers, int]:
+    """Codes renumbered without gaps, in the same order, and their number."""
     import numpy as np
 
-    if largest > max(_LARGEST_TABLE, len(codes)):
+    if possible_codes > max(_LARGEST_TABLE, len(codes)):
         distinct, codes = np.unique(codes, return_inverse=True)
         return codes, len(distinct)
-    occurs = np.zeros(largest, dtype=bool)
+    occurs = np.zeros(possible_codes, dtype=bool)
     occurs[codes] = True
     rank = np.cumsum(occurs) - 1
     return rank[codes], int(occurs.sum())

@@ -31,8 +31,8 @@ class LabelCounts:
     @cached_property
     def labels(self) -> int:
         """A number above the index of every label; what a threshold leaves out may have no label of its own."""
-        highest = (int(labels.max(initial=0)) for labels in (self.truth, self.estimate))
-        return 1 + max(*highest, *self.levels)
+        highest_true, highest_predicted = int(self.truth.max(initial=0)), int(self.estimate.max(initial=0))
+        return 1 + max(highest_true, highest_predicted, *self.levels)
 
     @cached_property
     def _no_truth(self) -> Booleans:
@@ -94,7 +94,7 @@ class LabelCounts:
         if len(self.levels) <= 2:  # sums of the cells themselves cost no more than differences
             sums = np.zeros((len(self.levels), self.groups), dtype=measure.dtype)
             for index, level in enumerate(self.levels):
-                rest = chosen & np.logical_and.reduce([label != level for label in labels])
+                rest = chosen & _has_none(labels, level)
                 sums[index] = self._summed(measure[rest], self.group[rest], self.groups)
             return sums
         counts = self._all_less_own(measure, chosen, labels)
@@ -116,7 +116,7 @@ class LabelCounts:
         first, last = np.argmax(few, axis=0), len(few) - 1 - np.argmax(few[::-1], axis=0)
         for index in (first, last):
             level = np.where(affected, levels[index], -1)[self.group]
-            rest = chosen & (level >= 0) & np.logical_and.reduce([label != level for label in labels])
+            rest = chosen & (level >= 0) & _has_none(labels, level)
             sums = self._summed(measure[rest], self.group[rest], self.groups)
             counts[index[affected], np.flatnonzero(affected)] = sums[affected]
 
@@ -135,3 +135,10 @@ class LabelCounts:
         sums = np.zeros(size, dtype=measure.dtype)
         np.add.at(sums, index, measure)
         return sums
+
+
+def _has_none(labels: Sequence[Integers], level: int | Integers) -> Booleans:
+    """The cells that have a level, or each a level of its own, in none of their labels, as a mask."""
+    import numpy as np
+
+    return np.logical_and.reduce([label != level for label in labels])

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, LabelError, differs_in_case, listed, nearest
+from tidyfair.errors import ArgumentError, LabelError, differs_in_case, in_short, listed, nearest
 from tidyfair.specs.arguments import is_list, is_value, one_of
 from tidyfair.specs.columns import are_told_apart, kind_of
 from tidyfair.specs.formulas import AVERAGES, HAND_TILL
+from tidyfair.tallies.arrays import ARRAY
 from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tidyfair.specs.segments import Integers
     from tidyfair.tallies.tally import Tally
@@ -88,7 +89,8 @@ class Labels:
             values, codes = [False, True], column.cast(pl.UInt8)
         else:
             return self.encode(tally)[side].fill_null(-1).to_numpy().astype(np.int64)
-        indices = np.array([*(index_of.get(value, -1) for value in values), -1])
+        # the last one is that of null
+        indices = np.array([index_of.get(value, -1) for value in [*values, None]])
         if codes.null_count():
             codes = codes.cast(pl.UInt32).fill_null(len(values))
         return indices[codes.to_numpy()]
@@ -127,7 +129,7 @@ def read_labels(
     check_label(pos_label)
     values = _seen_labels(tally, pos_label) if labels is None else _listed_labels(tally, labels)
     declared = labels is not None or any(map(tally.levels, _columns(tally)))
-    in_order = declared or not any(isinstance(value, str) for value in values)
+    in_order = declared or has_own_order(values)
     if not values:
         # without any label every value is undefined, and nothing is in doubt
         values = [False, True] if pos_label is None else [cast("Any", pos_label)]
@@ -141,6 +143,11 @@ def read_labels(
         return Labels(tuple(values), None, in_order)
     event = _event(tally, values, any_event=any_event) if pos_label is None else pos_label
     return Labels(tuple(values), values.index(cast("Any", event)), in_order, unseen)
+
+
+def has_own_order(values: Sequence[object]) -> bool:
+    """Check whether values have an order that means something, as numbers have, and texts have not."""
+    return not any(isinstance(value, str) for value in values)
 
 
 def _reads_all_labels(tally: Tally, values: list[Any], pos_label: object, estimator: str | None) -> bool:
@@ -161,11 +168,12 @@ def _reads_all_labels(tally: Tally, values: list[Any], pos_label: object, estima
 
 def _refuse_slip(pos_label: object, values: list[Any], *, declared: bool, allow_unseen: bool) -> None:
     """Refuse an event that is not among the labels, unless it may be a label that does not occur."""
-    other_kind = len({kind_of(value) for value in (*values, pos_label)}) > 1
-    if not (declared or other_kind or differs_in_case(pos_label, values)) and (allow_unseen or len(values) == 1):
+    is_of_other_kind = len(set(map(kind_of, (*values, pos_label)))) > 1
+    is_slip = declared or is_of_other_kind or differs_in_case(pos_label, values)
+    if not is_slip and (allow_unseen or len(values) == 1):
         return
     hint = nearest(pos_label, values)
-    if not (declared or other_kind or hint):
+    if not (declared or is_of_other_kind or hint):
         hint = " If it is a label that does not occur, list all of them as `labels=`."
     msg = f"`pos_label`: {pos_label!r} is not among the labels {listed(values)}.{hint}"
     raise LabelError(msg)
@@ -181,10 +189,11 @@ def check_label(pos_label: object) -> None:
 def _check_told_apart(tally: Tally) -> None:
     """Refuse whole numbers on one side that floats on the other side cannot tell apart."""
     columns = _columns(tally)
-    kinds = [tally.kinds[name] for name in columns]
-    if not any(kind.is_float() for kind in kinds) or all(kind.is_float() for kind in kinds):
+    are_floats = [tally.kinds[name].is_float() for name in columns]
+    if all(are_floats) or not any(are_floats):
         return
-    if not are_told_apart([pl.Series(tally.seen[name], dtype=tally.kinds[name]) for name in columns]):
+    labels = [pl.Series(tally.seen[name], dtype=tally.kinds[name]) for name in columns]
+    if not are_told_apart(labels):
         shown = " and ".join(f"{column!r} ({tally.kinds[name]})" for name, column in columns.items())
         msg = f"{shown} hold labels that floats cannot tell apart; cast both to one kind that is not a float."
         raise LabelError(msg)
@@ -192,7 +201,7 @@ def _check_told_apart(tally: Tally) -> None:
 
 def _event(tally: Tally, values: list[Any], *, any_event: bool) -> Any:
     """The event, where the labels leave no doubt."""
-    if any(set(values) == set(pair) for pair in _PAIRS):
+    if _are_usual_pair(values):
         return 1
     if any_event and len(values) <= 2:
         return values[-1]
@@ -200,15 +209,24 @@ def _event(tally: Tally, values: list[Any], *, any_event: bool) -> Any:
     name = column.name if column else "the data"
     choices = "`pos_label=` one of them"
     if len(values) <= 2:
-        choices = " or ".join(f"`pos_label={value!r}`" for value in reversed(values))
+        choices = " or ".join(map("`pos_label={!r}`".format, reversed(values)))
     msg = f"Which label of {name!r} is the event? The labels are {listed(values)}: write {choices}."
     raise LabelError(msg)
 
 
+def _are_usual_pair(values: Sequence[Any]) -> bool:
+    """Check whether the labels are one of the usual pairs of numbers."""
+    return set(values) in map(set, _PAIRS)
+
+
 def _columns(tally: Tally) -> dict[str, str]:
     """The roles of the columns that hold labels, and their names; a threshold makes no such column."""
-    columns = {TRUTH: tally.truth, ESTIMATE: tally.estimate if tally.cut is None else None}
-    return {name: column.name for name, column in columns.items() if column is not None}
+    names: dict[str, str] = {}
+    if tally.truth is not None:
+        names[TRUTH] = tally.truth.name
+    if tally.estimate is not None and tally.cut is None:
+        names[ESTIMATE] = tally.estimate.name
+    return names
 
 
 def _listed_labels(tally: Tally, labels: Sequence[object]) -> list[Any]:
@@ -216,7 +234,7 @@ def _listed_labels(tally: Tally, labels: Sequence[object]) -> list[Any]:
     listing = cast("object", labels)
     values = list(listing) if is_list(listing) else []
     if not values or not all(map(is_value, values)) or len(set(values)) < len(values):
-        msg = f"`labels` lists each label once, not {labels!r}."
+        msg = f"`labels` lists each label once, not {in_short(labels)}."
         raise LabelError(msg)
     for name, column in _columns(tally).items():
         unlisted = [value for value in tally.seen[name] if value not in values]
@@ -229,11 +247,15 @@ def _listed_labels(tally: Tally, labels: Sequence[object]) -> list[Any]:
 def _seen_labels(tally: Tally, pos_label: object) -> list[Any]:
     """The labels that dtypes declare, else those that occur in truth or estimate."""
     columns = _columns(tally)
-    seen = {name: tally.seen[name] for name in columns}
-    holds = "; ".join(f"{column!r} holds {listed(seen[name])}" for name, column in columns.items())
+    seen: dict[str, list[Any]] = {}
+    contents: list[str] = []
+    for name, column in columns.items():
+        seen[name] = tally.seen[name]
+        contents.append(f"{column!r} holds {listed(seen[name])}")
+    holds = "; ".join(contents)
     values = sorted(set[Any]().union(*seen.values()), key=lambda value: (kind_of(value), value))
     if len(set(map(kind_of, values))) > 1:
-        msg = f"Truth and estimate hold different kinds of labels: {holds}. Cast one of them."
+        msg = f"Truth and estimate hold different kinds of labels: {holds}. {_way_to_one_kind(columns, seen)}"
         raise LabelError(msg)
     levels = [declared for declared in map(tally.levels, columns) if declared]
     if levels:
@@ -250,10 +272,21 @@ def _seen_labels(tally: Tally, pos_label: object) -> list[Any]:
     return values
 
 
+def _way_to_one_kind(columns: Mapping[str, str], seen: Mapping[str, Sequence[object]]) -> str:
+    """The sentence on how labels of two kinds become alike: a text is made a Boolean by the label that it is."""
+    for name, column in columns.items():
+        texts = [value for value in seen[name] if isinstance(value, str)]
+        if texts and not column.startswith(ARRAY):
+            label = f"{column} is {texts[-1]}"
+            return f"Make them alike, such as by `(pl.col({column!r}) == {texts[-1]!r}).alias({label!r})`."
+    return "Cast one of them."
+
+
 def _declared_labels(levels: list[list[Any]], values: list[Any]) -> list[Any]:
     """The levels that the dtypes of truth and estimate declare, which must hold all values."""
     declared = max(levels, key=len)
-    unknown = [value for value in itertools.chain(values, *levels) if value not in declared]
+    every = itertools.chain(values, *levels)
+    unknown = [value for value in every if value not in declared]
     if unknown:
         msg = (
             f"Truth and estimate do not have the same levels: {listed(unknown)} is none of {listed(declared)}. "
@@ -283,7 +316,7 @@ def _belong_together(seen: dict[str, list[Any]], values: list[Any], pos_label: o
     if len(values) > 2:
         return False
     # an event among two labels shows that they belong together
-    return pos_label in values or any(set(values) == set(pair) for pair in _PAIRS)
+    return pos_label in values or _are_usual_pair(values)
 
 
 def _refuse_marker(tally: Tally, seen: dict[str, list[Any]], values: list[Any]) -> None:

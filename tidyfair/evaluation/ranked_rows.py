@@ -181,7 +181,8 @@ def _runs(codes: Array, count: int) -> Iterator[Segment]:
     if (codes[1:] >= codes[:-1]).all():
         yield from _segments(np.searchsorted(codes, np.arange(count + 1)), None)
         return
-    sizes = np.bincount(codes[codes >= 0] if codes.min() < 0 else codes, minlength=count)
+    codes_of_groups = codes[codes >= 0] if codes.min() < 0 else codes
+    sizes = np.bincount(codes_of_groups, minlength=count)
     order = np.argsort(codes.astype(_narrowest(count)), kind="stable")
     # rows of no group come first
     ends = np.concatenate([[0], np.cumsum(sizes)]) + len(codes) - sizes.sum()
@@ -207,8 +208,9 @@ def _segments(ends: Array, order: Array | None) -> Iterator[Segment]:
         last = int(np.searchsorted(ends, int(ends[first]) + _CHUNK, side="right")) - 1
         last = min(max(last, first + 1), count)
         inside: Array = ends[first : last + 1]
-        rows = slice(int(inside[0]), int(inside[-1]))
-        yield Segment(np.arange(first, last), rows if order is None else order[rows], inside - inside[0])
+        in_order = slice(int(inside[0]), int(inside[-1]))
+        rows = in_order if order is None else order[in_order]
+        yield Segment(np.arange(first, last), rows, inside - inside[0])
         first = last
 
 
@@ -258,6 +260,7 @@ def sorted_scores(rows: Rows, level: Level) -> Iterator[pl.DataFrame]:
 
 
 def _aggregate(frame: pl.DataFrame, expressions: list[pl.Expr]) -> pl.DataFrame | None:
+    """The values of expressions for each group cell, without a grouping where there is one; None of no rows."""
     if frame.is_empty():
         return None
     if frame[_GROUP_CELL][0] == frame[_GROUP_CELL][-1]:
@@ -303,6 +306,7 @@ class _Scores:
 
     @classmethod
     def of(cls, rows: Rows, formulas: Sequence[Formula], level: Level) -> _Scores:
+        """The scores of a level, and the columns that some formulas read; of none, those of a curve."""
         values, event = rows.score(level.score), rows.event(level.label)
         needs = frozenset({"score", "hits", "false_alarms", "rows"})
         if formulas:
@@ -319,7 +323,7 @@ class _Scores:
 
     @cached_property
     def packable(self) -> bool:
-        """True if all that is read of a row, its score and its event, fits one integer."""
+        """True where the score and the event of a row are all that is read of it, and fit one integer."""
         if self.weight is not None or self.weight_share is not None or not len(self.score):
             return False
         return self.score.min() >= 0 and self.score.max() < _PACKABLE

@@ -10,9 +10,11 @@ import polars as pl
 from tidyfair.errors import Status
 from tidyfair.evaluation.disparities import compare
 from tidyfair.evaluation.group_cells import UNGROUPED
-from tidyfair.evaluation.states import DEFINED, NO_LEVEL, PART, VALUED
+from tidyfair.evaluation.states import DEFINED, NO_LEVEL, PART, TEXTS, VALUED
 from tidyfair.evaluation.statistics import ERROR, GROUP_CELL, LEVEL
 from tidyfair.evaluation.value_rows import STATE
+from tidyfair.specs.columns import names_of
+from tidyfair.specs.result_columns import key_columns
 from tidyfair.specs.segments import NO_ROW
 from tidyfair.tallies.tally import THRESHOLD
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
     from tidyfair.evaluation.disparities import Tidy
     from tidyfair.evaluation.evaluated import Evaluated
-    from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.segments import Array, Floats, Integers
 
@@ -29,7 +30,6 @@ __all__: list[str] = []
 
 _SHOWN = 10
 _NAMES = pl.List(pl.String)
-_STATUSES = [status.value for status in Status]
 
 
 def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool, explain: bool = True) -> pl.DataFrame:
@@ -90,9 +90,8 @@ class _Results:
         import numpy as np
 
         values = self.evaluated.values
-        ordinary = [number for number, spec in enumerate(self.evaluated.specs) if spec.aggregate is None]
         spec = values.array("spec")
-        chosen = np.flatnonzero(np.isin(spec, ordinary))
+        chosen = np.flatnonzero(np.isin(spec, list(self.evaluated.aggregates), invert=True))
         index = self._index(spec[chosen], values.array("outer")[chosen])
         self.value[index] = values.array("estimate")[chosen]
         self.n[index] = np.nan_to_num(values.array("n")[chosen])
@@ -107,17 +106,14 @@ class _Results:
         import numpy as np
 
         evaluated = self.evaluated
-        aggregates = {
-            number: spec.aggregate for number, spec in enumerate(evaluated.specs) if spec.aggregate is not None
-        }
         compared = compare(
             evaluated.values,
-            aggregates,
+            evaluated.aggregates,
             two_sided=[number for number, spec in enumerate(evaluated.specs) if spec.by and spec.by.sides],
             undefined_is_null=undefined_is_null,
             tidy=frames_of(evaluated),
         )
-        statuses = np.array(_STATUSES, dtype=object)
+        statuses = np.array(TEXTS, dtype=object)
         for disparities in compared:
             index = self._index(disparities.spec, disparities.outer)
             self.value[index] = disparities.value
@@ -130,10 +126,11 @@ class _Results:
             for number, names in disparities.left_out.items():
                 self.metrics_left_out[index[number]] = names
         if ERROR in evaluated.values:
-            self._add_error_bounds(aggregates)
+            self._add_error_bounds()
 
-    def _add_error_bounds(self, aggregates: Mapping[int, Aggregate]) -> None:
+    def _add_error_bounds(self) -> None:
         """Set how far off disparities can be, where scores were counted in bins."""
+        aggregates = self.evaluated.aggregates
         factors = {number: aggregate.error_factor for number, aggregate in aggregates.items()}
         rows = self.evaluated.rows.lazy().filter(pl.col("spec").is_in(list(aggregates)))
         bounds = _error_bounds(rows, factors).collect(engine="in-memory")
@@ -173,7 +170,8 @@ class _Results:
         import numpy as np
 
         several = np.array([spec.several for spec in self.evaluated.specs], dtype=bool)
-        return _texts(self.evaluated.rows["name"], np.where(several[self.spec], self.metric, NO_ROW))
+        carrier = np.where(several[self.spec], self.metric, NO_ROW)
+        return _texts(self.evaluated.rows["name"], carrier)
 
     def _error_bound(self) -> dict[str, pl.Series]:
         """The column that shows how far off values can be, where scores were counted in bins."""
@@ -186,8 +184,7 @@ class _Results:
         """The groups that a disparity was not taken over."""
         if (self.evaluated.values.array(STATE) == Status.OK.code).all():
             return no_names
-        rows = self.evaluated.rows
-        compared = [number for number, spec in enumerate(self.evaluated.specs) if spec.aggregate is not None]
+        rows, compared = self.evaluated.rows, list(self.evaluated.aggregates)
         excluded = rows.filter(pl.col("spec").is_in(compared) & ~pl.col("status").is_in(VALUED))
         texts = pl.col("text").sort_by(GROUP_CELL).unique(maintain_order=True)
         by_result = excluded.group_by("spec", "outer").agg(texts)
@@ -209,7 +206,9 @@ def _texts(texts: pl.Series, rows: Integers) -> pl.Series:
 
 def _error_bound(rows: pl.DataFrame, value: str) -> dict[str, pl.Series]:
     """The column that shows how far off values can be, where scores were counted in bins."""
-    return {".error_bound": rows[ERROR].set(rows[value].is_null(), None)} if ERROR in rows.columns else {}
+    if ERROR not in rows.columns:
+        return {}
+    return {".error_bound": rows[ERROR].set(rows[value].is_null(), None)}
 
 
 def _error_bounds(groups: pl.LazyFrame, factors: Mapping[int, float | None]) -> pl.LazyFrame:
@@ -221,7 +220,8 @@ def _error_bounds(groups: pl.LazyFrame, factors: Mapping[int, float | None]) -> 
     bound = pl.when(largest == 0).then(0.0).otherwise(largest * factor.first()).alias(ERROR)
     parts = valued.group_by("spec", "outer", PART).agg(bound)
     # the errors of a disparity and of the one that is subtracted from it add up
-    return parts.group_by("spec", "outer").agg(pl.when(pl.col(ERROR).is_not_null().all()).then(pl.col(ERROR).sum()))
+    total = pl.when(pl.col(ERROR).is_not_null().all()).then(pl.col(ERROR).sum())
+    return parts.group_by("spec", "outer").agg(total)
 
 
 LOST = ".replicates_lost"
@@ -236,10 +236,10 @@ EXPLANATION = (
 def tidy_groups(evaluated: Evaluated) -> pl.DataFrame:
     """The values that disparities are computed from, without duplicates, and those of ordinary metrics."""
     rows = evaluated.rows.unique(["name", "estimator", "min_n", GROUP_CELL, LEVEL], keep="first", maintain_order=True)
-    keys = evaluated.key_columns(rows) | {".metric": rows["name"]}
-    estimator, threshold = keys.pop(".estimator"), evaluated.threshold(rows)
-    columns = {name: column for name, column in keys.items() if name not in threshold}
-    columns |= {".group": rows["text"], ".level": evaluated.level_text(rows), ".estimator": estimator, **threshold}
+    columns = evaluated.key_columns(rows) | {".metric": rows["name"]}
+    # these come after the group
+    last = {name: columns.pop(name) for name in (".estimator", *evaluated.threshold(rows))}
+    columns |= {".group": rows["text"], ".level": evaluated.level_text(rows), **last}
     columns |= {".estimate": rows["estimate"], **_error_bound(rows, "estimate")}
     columns |= {".n": rows["n"], ".denominator": rows["denominator"]}
     if "effective" in rows.columns:
@@ -266,9 +266,9 @@ def _tidy_group_frame(evaluated: Evaluated, spec: MetricSpec, rows: pl.DataFrame
     by = spec.by
     if by is None or by.sides:
         return pl.DataFrame(columns)
-    index = rows[GROUP_CELL] - evaluated.group_cells.spans[by][0]
-    keys = zip(by.columns, evaluated.group_cells.keys[by], strict=True)
-    return pl.DataFrame({column.name: key[index] for column, key in keys} | columns)
+    first, _ = evaluated.group_cells.spans[by]
+    keys = evaluated.group_cells.keys[by][rows[GROUP_CELL] - first]
+    return pl.DataFrame(dict(zip(names_of(by.columns), keys, strict=True)) | columns)
 
 
 def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
@@ -299,7 +299,7 @@ def _sides_without_value(evaluated: Evaluated, results: pl.DataFrame) -> list[st
     if not two_sided:
         return []
     lacking = results.filter(pl.col(".status").is_in([Status.TOO_FEW_GROUPS, Status.NO_REFERENCE]))
-    outer = [name for name in results.columns if not name.startswith(".")]
+    outer = key_columns(results)
     messages: list[str] = []
     for (name, by), rows in lacking.group_by(".metric", ".by", maintain_order=True):
         if (name, by) not in two_sided:
@@ -312,7 +312,8 @@ def _sides_without_value(evaluated: Evaluated, results: pl.DataFrame) -> list[st
 
 def _keys_text(keys: Mapping[str, object]) -> str:
     """The keys of an outer group as a text."""
-    return f"({', '.join(f'{name}={value!r}' for name, value in keys.items())})"
+    texts = [f"{name}={value!r}" for name, value in keys.items()]
+    return f"({', '.join(texts)})"
 
 
 def _listed(texts: list[str], count: int) -> str:

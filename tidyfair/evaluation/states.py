@@ -6,6 +6,8 @@ from tidyfair.errors import Status
 
 __all__: list[str] = []
 
+TEXTS = [status.value for status in Status]
+"""The texts of all statuses, in the order of their codes."""
 VALUED = [status for status in Status if status.code <= Status.METRICS_LEFT_OUT.code]
 """The statuses in which there is a number."""
 LAST_DEFINED = Status.BELOW_MIN_N.code

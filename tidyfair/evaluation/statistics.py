@@ -130,14 +130,15 @@ class Cells:
         """The rows, weights or squared weights of each cell; without weights always the rows."""
         return self.frame[name if self.weighted else "n"].to_numpy()
 
-    def have(self, reads: frozenset[str]) -> Booleans:
-        """The cells without null in any column that is read, as a mask."""
+    def complete_in(self, reads: frozenset[str]) -> Booleans:
+        """The cells whose rows have a value in all roles that are read, such as `truth` and `probs`, as a mask."""
         import numpy as np
 
-        columns = {"truth": "truth", "estimate": "estimate", "probs": SCORE}
+        # the key `SCORE` is null where some score is missing, and true elsewhere
+        column_of_role = {"truth": TRUTH, "estimate": ESTIMATE, "probs": SCORE}
         complete = np.ones(len(self.frame), dtype=bool)
         for role in reads:
-            complete &= self.frame[columns[role]].is_not_null().to_numpy()
+            complete &= self.frame[column_of_role[role]].is_not_null().to_numpy()
         return complete
 
 
@@ -186,7 +187,8 @@ def _label_sums(
         by_name = counts.of(values)
         if reading.steps and suffix != SQUARES:
             by_name |= counts.steps(values)
-        sums |= {name + suffix: by_level.T for name, by_level in by_name.items()}
+        for name, by_level in by_name.items():
+            sums[name + suffix] = by_level.T
     for name in sorted(term.column for term in terms):
         sums[name] = counts.of_all(cells.frame[name].to_numpy(), counts.estimate >= 0).T
     if HIDDEN in cells.frame.columns:
@@ -230,7 +232,7 @@ def _score_sums(
     """The sums of the score of each level; with sides, after those of its complement."""
     import numpy as np
 
-    counted = cells.have(table.reads)
+    counted = cells.complete_in(table.reads)
     columns: dict[str, list[Array]] = {}
     sides = (REST, "") if table.sides else ("",)
     for level in reading.levels:
@@ -270,26 +272,29 @@ def _of_score(
     if term.cumulative and cumulative:
         score = UP_TO + reading.scores[level]
         events = (cells.truth >= 0) & (cells.truth <= level)
-    with_event, without = (cells.frame[f"{term.column} {score} {truth}"].to_numpy() for truth in (1, 0))
-    return np.where(events, with_event, without)
+    with_event = cells.frame[f"{term.column} {score} 1"].to_numpy()
+    without_event = cells.frame[f"{term.column} {score} 0"].to_numpy()
+    return np.where(events, with_event, without_event)
 
 
 def _number_sums(table: Table, cells: Cells, index: GroupIndex) -> dict[str, Array]:
     """The sums of numbers over the cells that have what the table reads."""
     import numpy as np
 
-    counted = cells.have(table.reads)
+    counted = cells.complete_in(table.reads)
     sums = {"rows": _of_cells(cells.measure("n"), index), "size": _of_cells(cells.measure("w"), index)}
     sums["instances"] = _of_cells(cells.measure("w"), index, counted)
     sums["instances" + ROWS] = _of_cells(cells.measure("n"), index, counted)
     sums["weight_squares"] = _of_cells(cells.measure("w2"), index, counted)
     columns = cells.frame.columns
-    names = [name for name in columns[columns.index("n") + 1 :] if name not in {"w", "w2"}]
-    values = {name: cells.frame[name].to_numpy() for name in names}
+    values: dict[str, Array] = {}
+    for name in columns[columns.index("n") + 1 :]:
+        if name not in {"w", "w2"}:
+            values[name] = cells.frame[name].to_numpy()
     if "product" in values:
         order = np.argsort(index.of_cell, kind="stable")
         segments = Segments.of(index.of_cell[order])
-        complete = cells.have(_BOTH)[order]
+        complete = cells.complete_in(_BOTH)[order]
         in_order = {name: column[order] for name, column in values.items()}
         for name, column in recentred(in_order, cells.measure("w")[order], complete, segments).items():
             values[name] = np.empty(len(order))
@@ -332,7 +337,9 @@ def pooled(
         columns = {name: values[:, 0] for name, values in sums.items()}
         everything = np.ones(len(left_out), dtype=bool)
         moved = recentred(columns, columns["instances"], everything, segments)
-        sums = {**sums, **{name: values[:, None] for name, values in moved.items()}}
+        sums = dict(sums)
+        for name, values in moved.items():
+            sums[name] = values[:, None]
     pool = _of_all if scope == "overall" else _of_others
     pooled_sums = dict(sums)
     for name, values in sums.items():
@@ -411,7 +418,8 @@ class Statistics:
                 if one in statistics:
                     statistics[margin] = statistics[one] + statistics[other]
         for prefix, others in self.beside.items():
-            statistics |= {prefix + name: values for name, values in others.read(reads, measure).items()}
+            for name, values in others.read(reads, measure).items():
+                statistics[prefix + name] = values
         return statistics
 
     def used(self, reads: frozenset[str]) -> Array:
@@ -423,9 +431,10 @@ class Statistics:
         return self._counted(self.weights, reads)
 
     def _counted(self, counts: Mapping[str, Array], reads: frozenset[str]) -> Array:
-        names = _USED[reads] if self.kind == "class" and self.given is None else ("instances",)
-        first, *others = (counts[name] for name in names)
-        return sum(others, start=first)
+        """The counts of the rows of formulas that read some columns."""
+        if self.kind == "class" and self.given is None:
+            return _total(counts, _USED[reads])
+        return counts["instances"]
 
     def true(self, reads: frozenset[str]) -> Array:
         """The weight of the true labels, by which averages over labels are weighted."""
@@ -448,6 +457,7 @@ def statistics_of(table: Table, sums: Mapping[str, Array]) -> Statistics:
 
 
 def _of_distributions(given: Given, sums: Mapping[str, Array]) -> Statistics:
+    """The statistics of the labels of one side, for each given label of the other side."""
     of_label, all_rows = sums["count" + ROWS].sum(axis=-1), sums["rows"]
     # incomplete rows count for every label that is given
     incomplete = all_rows - of_label.sum(axis=-1, keepdims=True)
@@ -457,10 +467,13 @@ def _of_distributions(given: Given, sums: Mapping[str, Array]) -> Statistics:
 
 
 def _of_labels(sums: Mapping[str, Array]) -> Statistics:
+    """The statistics of labels against the rest."""
     import numpy as np
 
-    counted = {name + suffix for name in (*CELLS, *_STEPS) for suffix in ("", ROWS, SQUARES)}
-    terms = {name: values for name, values in sums.items() if name not in {*counted, HIDDEN}}
+    counts = {HIDDEN}
+    for suffix in ("", ROWS, SQUARES):
+        counts |= {name + suffix for name in (*CELLS, *_STEPS)}
+    terms = {name: values for name, values in sums.items() if name not in counts}
     rows = _with_margins(sums, ROWS)
     weights = _with_margins(sums, "") if "tp" in sums else rows
     squares = _with_margins(sums, SQUARES) if "tp" + SQUARES in sums else None
@@ -485,30 +498,43 @@ def _of_labels(sums: Mapping[str, Array]) -> Statistics:
 
 def _with_margins(sums: Mapping[str, Array], suffix: str) -> dict[str, Array]:
     """The cells of the table of each label and their margins, as floats: products of large counts overflow integers."""
-    names = [name for name in (*CELLS, *_STEPS) if name + suffix in sums]
-    counts = {name: sums[name + suffix].astype(float) for name in names}
+    counts: dict[str, Array] = {}
+    for name in (*CELLS, *_STEPS):
+        if name + suffix in sums:
+            counts[name] = sums[name + suffix].astype(float)
     for margin, cells in _MARGINS.items():
-        first, *others = (counts[name] for name in cells if name in counts)
-        counts[margin] = sum(others, start=first)
+        present = [name for name in cells if name in counts]
+        counts[margin] = _total(counts, present)
     return counts
 
 
+def _total(counts: Mapping[str, Array], names: Sequence[str]) -> Array:
+    """The sum of some counts."""
+    first, *others = names
+    total = counts[first]
+    for name in others:
+        total = total + counts[name]
+    return total
+
+
 def _of_scores(sums: Mapping[str, Array]) -> Statistics:
+    """The statistics of scores, whose sums are no numbers of rows."""
     import numpy as np
 
-    counted = ("positives", "negatives", "instances")
-    others = {name for name in sums if name not in {*counted, "rows", "size"} and not name.endswith(ROWS)}
-    weights = {name: sums[name] for name in (*counted, *others)}
-    # sums of scores are no numbers of rows
-    rows = dict.fromkeys(others, np.full(sums["instances"].shape, np.nan))
-    rows |= {name: sums[name + ROWS] for name in counted}
-    levels = sums["instances"].shape[-1]
-    weights["rank"] = np.arange(float(levels))
-    rows["rank"] = np.full(levels, np.nan)
+    shape = sums["instances"].shape
+    weights: dict[str, Array] = {"rank": np.arange(float(shape[-1]))}
+    rows: dict[str, Array] = {"rank": np.full(shape[-1], np.nan)}
+    for name in ("positives", "negatives", "instances"):
+        weights[name], rows[name] = sums[name], sums[name + ROWS]
+    unknown = np.full(shape, np.nan)
+    for name, values in sums.items():
+        if name not in {*weights, "rows", "size"} and not name.endswith(ROWS):
+            weights[name], rows[name] = values, unknown
     return Statistics("prob", None, weights, rows, sums["size"], sums["rows"])
 
 
 def _of_numbers(sums: Mapping[str, Array]) -> Statistics:
+    """The statistics of numbers, of which only the instances are numbers of rows."""
     import numpy as np
 
     weights = dict(sums)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidyfair.errors import Status
-from tidyfair.evaluation.states import NO_LEVEL, PART, UNDEFINED
+from tidyfair.evaluation.states import NO_LEVEL, PART, TEXTS, UNDEFINED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
 from tidyfair.specs.metric_specs import ALL_LABELS
 
@@ -64,7 +64,8 @@ class ValueRows:
     def array(self, name: str) -> Array:
         """A column as an array; numbers that are null are nan."""
         if name not in self._arrays:
-            self._arrays[name] = _codes_of(self.frame["status"]) if name == STATE else self.frame[name].to_numpy()
+            is_state = name == STATE
+            self._arrays[name] = _codes_of(self.frame["status"]) if is_state else self.frame[name].to_numpy()
         return self._arrays[name]
 
     def __contains__(self, name: str) -> bool:
@@ -74,8 +75,8 @@ class ValueRows:
 
 def _codes_of(status: pl.Series) -> Integers:
     """Statuses as codes, and `UNDEFINED` for free text."""
-    codes = {known.value: known.code for known in Status}
-    return status.replace_strict(codes, default=UNDEFINED, return_dtype=pl.Int64).to_numpy()
+    codes = range(len(TEXTS))
+    return status.replace_strict(TEXTS, codes, default=UNDEFINED, return_dtype=pl.Int64).to_numpy()
 
 
 def value_rows(
@@ -90,17 +91,25 @@ def value_rows(
     """One row for each metric of a spec, label and group cell; values that are not compared are left out of it."""
     runs = _Runs.of(requested, values, specs, group_cells)
     columns = _Columns(list(values.values()), runs.source)
-    min_n = runs.to_rows([specs[metric.spec].min_n for metric in requested])
+    spec_of_metric: list[int] = []
+    part_of_metric: list[int] = []
+    min_n_of_metric: list[int] = []
+    formula_of_metric: list[int] = []
+    formula_index: dict[Formula, int] = {}
+    for metric in requested:
+        spec_of_metric.append(metric.spec)
+        part_of_metric.append(metric.part)
+        min_n_of_metric.append(specs[metric.spec].min_n)
+        formula_of_metric.append(formula_index.setdefault(metric.formula, len(formula_index)))
+
+    spec, min_n = runs.to_rows(spec_of_metric), runs.to_rows(min_n_of_metric)
     states = _States.of(columns, group_cells.excluded[runs.group_cell], min_n, na_rm=na_rm, unseen=labels.unseen)
-    distinct = dict.fromkeys(metric.formula for metric in requested)
-    formula_index = {formula: index for index, formula in enumerate(distinct)}
-    spec = runs.to_rows([metric.spec for metric in requested])
     arrays = {
         "spec": spec,
-        PART: runs.to_rows([metric.part for metric in requested]),
+        PART: runs.to_rows(part_of_metric),
         GROUP_CELL: runs.group_cell,
         LEVEL: _levels(requested, values, labels, runs),
-        "metric": runs.to_rows([formula_index[metric.formula] for metric in requested]),
+        "metric": runs.to_rows(formula_of_metric),
         "outer": group_cells.outer[runs.group_cell],
         STATE: states.codes,
         "estimate": states.compared,
@@ -112,13 +121,15 @@ def value_rows(
 
     def frame() -> pl.DataFrame:
         integers = {name: pl.Series(arrays[name], dtype=dtype) for name, dtype in _INTEGERS.items()}
-        numbers = {name: _numbers(column) for name, column in extra.items()}
+        names = [metric.name for metric in requested]
+        estimators = [metric.estimator for metric in requested]
+        numbers = dict(zip(extra, map(_numbers, extra.values()), strict=True))
         return pl.DataFrame(
             {
                 **integers,
                 "min_n": min_n,
-                "name": runs.texts_to_rows([metric.name for metric in requested]),
-                "estimator": runs.texts_to_rows([metric.estimator for metric in requested]),
+                "name": runs.texts_to_rows(names),
+                "estimator": runs.texts_to_rows(estimators),
                 "text": group_cells.text[runs.group_cell],
                 "excluded": states.excluded,
                 "status": states.texts,
@@ -183,7 +194,7 @@ class _Runs:
             group_cell.append(first + own_group.ravel())
             label.append(own_label.ravel())
             source.append(starts[key] + label[-1] * count + group_cell[-1])
-        sizes = [len(cells) for cells in group_cell]
+        sizes = list(map(len, group_cell))
         return cls(np.concatenate(group_cell), np.concatenate(source), np.concatenate(label), sizes)
 
     def to_rows(self, numbers: Sequence[int]) -> Integers:
@@ -208,7 +219,10 @@ class _Columns:
     @property
     def extra(self) -> list[str]:
         """The names of the columns that only some formulas have."""
-        return list(dict.fromkeys(name for values in self._values for name in values.extra))
+        names: dict[str, None] = {}
+        for values in self._values:
+            names |= dict.fromkeys(values.extra)
+        return list(names)
 
     def __getitem__(self, name: str) -> Array:
         import numpy as np
@@ -329,7 +343,7 @@ class _States:
         """The status of each row as results show it."""
         import numpy as np
 
-        texts = np.array([*(status.value for status in Status), ""], dtype=object)[self.codes]
+        texts = np.array([*TEXTS, ""], dtype=object)[self.codes]
         is_undefined = self.codes[self.undefined] == UNDEFINED
         texts[self.undefined[is_undefined]] = np.array(self.reasons, dtype=object)[is_undefined]
         return pl.Series(texts, dtype=pl.String)

@@ -61,23 +61,39 @@ class OfRows:
 
 def stacked(parts: Sequence[tuple[OfRows, tuple[int, int]]]) -> OfRows:
     """The values of several runs of group cells, with their shapes, as one; nan where a run lacks a formula."""
+    shapes = [shape for _, shape in parts]
+    numbers = _concatenated([part.numbers for part, _ in parts], shapes, math.nan)
+    reasons = _concatenated([part.reasons for part, _ in parts], shapes, None)
+    return OfRows(numbers, reasons)
+
+
+def _concatenated(
+    parts: Sequence[Mapping[str, Array]], shapes: Sequence[tuple[int, int]], missing: float | None
+) -> dict[str, Array]:
+    """Arrays by name, those of one part after those of another; `missing` where a part lacks one."""
     import numpy as np
 
-    numbers: dict[str, Array] = {}
-    reasons: dict[str, Array] = {}
-    for name in dict.fromkeys(name for part, _ in parts for name in part.numbers):
-        columns = [part.numbers.get(name, np.full(shape, np.nan)) for part, shape in parts]
-        numbers[name] = np.concatenate(columns)
-    for name in dict.fromkeys(name for part, _ in parts for name in part.reasons):
-        columns = [part.reasons.get(name, np.full(shape, None, dtype=object)) for part, shape in parts]
-        reasons[name] = np.concatenate(columns)
-    return OfRows(numbers, reasons)
+    names: dict[str, None] = {}
+    for part in parts:
+        names |= dict.fromkeys(part)
+    arrays: dict[str, Array] = {}
+    for name in names:
+        of_parts: list[Array] = []
+        for part, shape in zip(parts, shapes, strict=True):
+            array = part.get(name)
+            if array is None:
+                array = np.full(shape, missing)
+            of_parts.append(array)
+        arrays[name] = np.concatenate(of_parts)
+    return arrays
 
 
 def evaluate(formula: Formula, estimator: str, statistics: Statistics, of_rows: OfRows) -> Values:
     """The values of one formula in all group cells."""
-    of_sums = formula.input == "sums"
-    values = _of_sums(formula, estimator, statistics) if of_sums else _of_rows(formula, statistics, of_rows)
+    if formula.input == "sums":
+        values = _of_sums(formula, estimator, statistics)
+    else:
+        values = _of_rows(formula, statistics, of_rows)
     one_by_one = estimator in ONE_LABEL or formula.given is not None
     if formula.over_levels and not one_by_one:
         values = _first_level(values)
@@ -98,7 +114,8 @@ def _of_sums(formula: Formula, estimator: str, statistics: Statistics) -> Values
     if micro:
         # rows are those of any label, but weights are summed over labels, like the statistics
         values = replace(_first_level(values), weight=values.weight.sum(axis=1, keepdims=True))
-        values = replace(values, estimate=value, denominator=values.n if counted is None else counted)
+        denominator = values.n if counted is None else counted
+        values = replace(values, estimate=value, denominator=denominator)
     if statistics.squares is not None:
         squares = _as_read(formula, estimator, statistics, "squares")
         effective = formula.effective(sums, squares)
@@ -113,16 +130,18 @@ def _as_read(formula: Formula, estimator: str, statistics: Statistics, measure: 
     if formula.over_levels and estimator in ONE_LABEL and formula.kind == "class" and formula.given is None:
         return two_sides(sums, formula.all_sums)
     if estimator == "micro" and not formula.over_levels:
-        # statistics of the labels of the call, in one dimension, are the same for all groups
-        return {
-            name: values[:1] if values.ndim == 1 else values.sum(axis=1, keepdims=True) for name, values in sums.items()
-        }
+        over_labels: dict[str, Array] = {}
+        for name, values in sums.items():
+            # statistics of the labels of the call, in one dimension, are the same for all groups
+            over_labels[name] = values[:1] if values.ndim == 1 else values.sum(axis=1, keepdims=True)
+        return over_labels
     return sums
 
 
 def _of_rows(formula: Formula, statistics: Statistics, of_rows: OfRows) -> Values:
     """The values of a formula over rows, which have been computed before."""
-    values = _with_counts(formula, statistics, of_rows.numbers[formula.column], formula.denominator(statistics.rows))
+    denominator = formula.denominator(statistics.rows)
+    values = _with_counts(formula, statistics, of_rows.numbers[formula.column], denominator)
     reasons = of_rows.reasons.get(formula.column)
     if reasons is None:
         return values
@@ -160,7 +179,10 @@ def _by_label(values: Array, shape: tuple[int, ...]) -> Array:
     import numpy as np
 
     flat = _in_columns(values)
-    return flat[:, : shape[1]] if flat.shape[1] >= shape[1] else np.broadcast_to(flat[:, :1], shape)
+    labels = shape[1]
+    if flat.shape[1] >= labels:
+        return flat[:, :labels]
+    return np.broadcast_to(flat[:, :1], shape)
 
 
 def _in_columns(values: Array) -> Array:
@@ -209,7 +231,7 @@ def _average(values: Values, formula: Formula, estimator: str, true: Array) -> V
         estimate=np.where(complete, mean, np.nan)[:, None],
         reason=reason[:, None],
         levels_left_out=~dispensable.all(axis=1)[:, None],
-        extra={name: np.full((len(mean), 1), np.nan) for name in values.extra},
+        extra=dict.fromkeys(values.extra, np.full((len(mean), 1), np.nan)),
     )
 
 
@@ -217,8 +239,13 @@ def _without_hidden(values: Values, formula: Formula, statistics: Statistics) ->
     """The values, undefined where cells were suppressed in a group or in other groups that a formula reads."""
     import numpy as np
 
-    sources = [statistics, *(statistics.beside[prefix] for prefix in formula.beyond)]
-    masks = [source.hidden[:, :1] > 0 for source in sources if source.hidden is not None]
+    sources = [statistics]
+    for prefix in formula.beyond:
+        sources.append(statistics.beside[prefix])
+    masks: list[Array] = []
+    for source in sources:
+        if source.hidden is not None:
+            masks.append(source.hidden[:, :1] > 0)
     if not masks:
         return values
     hidden = np.broadcast_to(np.logical_or.reduce(masks), values.estimate.shape)

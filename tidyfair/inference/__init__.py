@@ -1,4 +1,4 @@
-"""Tests, gates, power, drift and comparisons of models: metrics come in; p-values, verdicts and sizes go out.
+"""Tests, gates, monitors, power, drift, comparisons of models: metrics come in; p-values, verdicts and sizes go out.
 
 Names for every day (`check`, `assert_fair`, `pairwise`, `compare_models`) are at the top of the library too. All are
 listed here with their modules, which are read when a name is first asked for.
@@ -7,28 +7,36 @@ listed here with their modules, which are read when a name is first asked for.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tidyfair.inference.certificates import *
     from tidyfair.inference.cross_validation import *
     from tidyfair.inference.drift import *
+    from tidyfair.inference.frontier import *
     from tidyfair.inference.gates import *
     from tidyfair.inference.model_comparison import *
+    from tidyfair.inference.monitoring import *
     from tidyfair.inference.pairwise_tests import *
     from tidyfair.inference.permutation_test import *
     from tidyfair.inference.posterior import *
     from tidyfair.inference.sample_size import *
+    from tidyfair.inference.sensitivity_analysis import *
     from tidyfair.inference.small_groups import *
     from tidyfair.inference.subgroups import *
 
     __all__: list[str]
 
 _NAMES = {
+    "certificates": "certify_subgroups SubgroupCertificate",
     "cross_validation": "compare_resamples resamples summarize",
     "drift": "compare_periods PeriodTest",
+    "frontier": "model_frontier ModelFrontier",
     "gates": "assert_fair check four_fifths Gate UnfairError",
     "model_comparison": "compare_models ModelComparison",
+    "monitoring": "monitor Monitor",
     "pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest worst_groups WorstGroups",
     "permutation_test": "disparity_test DisparityTest",
     "posterior": "probability ProbabilityOf",
     "sample_size": "rows_needed smallest_difference",
+    "sensitivity_analysis": "verdict_sensitivity VerdictSensitivity",
     "small_groups": "lump_rare missing_truth shrunken_rates",
     "subgroups": "linear_subgroup LinearSubgroup subgroup_search SubgroupSearch",
 }
@@ -45,8 +53,13 @@ def __getattr__(name: str) -> object:
         value = getattr(import_module(f"tidyfair.inference.{_MODULE_OF[name]}"), name)
         globals()[name] = value
         return value
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+    other_names = import_module("tidyfair.metrics.other_names")
+    way_out = ""
+    if name in import_module("tidyfair").__all__:
+        way_out = f": write tidyfair.{name}"
+    elif not name.startswith("_"):
+        way_out = other_names.way_out(name, (), _MODULE_OF)
+    raise other_names.missing(__name__, name, way_out)
 
 
 def __dir__() -> list[str]:

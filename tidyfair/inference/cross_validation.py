@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, listed, nearest
+from tidyfair.errors import ArgumentError, ColumnError, in_short, listed, nearest
 from tidyfair.specs.arguments import flag, is_list, text
 from tidyfair.specs.columns import stacked
 from tidyfair.specs.result_columns import RESERVED
@@ -45,33 +45,40 @@ def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str =
     [('a', 1), ('b', 0)]
     """
     text("name", name)
-    labels, frames, source = _of_frames(_pairs(parts)) if data is None else _of_splits(_pairs(parts), data)
+    pairs = _pairs(parts)
+    labels, frames, source = _of_frames(pairs) if data is None else _of_splits(pairs, data)
     _check_labels(labels)
     columns = frames[0].columns
     if name in columns:
         msg = f"The frames have a column {name!r}; give the column of resamples another name, `name=`."
         raise ColumnError(msg)
     _check_columns(labels, frames)
-    named = [frame.select(pl.lit(label).alias(name), *columns) for label, frame in zip(labels, frames, strict=True)]
-    return source.restore(stacked(named, {column: column for column in columns}))
+    labelled: list[pl.DataFrame] = []
+    for label, frame in zip(labels, frames, strict=True):
+        labelled.append(frame.select(pl.lit(label).alias(name), *columns))
+    return source.restore(stacked(labelled, dict(zip(columns, columns, strict=True))))
 
 
 def _of_frames(pairs: list[tuple[Any, Any]]) -> tuple[list[Any], list[pl.DataFrame], Source]:
     """The names and frames of pairs, and the source whose kind the answer has."""
+    labels = [label for label, _ in pairs]
     sources = [_ungrouped(frame) for _, frame in pairs]
-    return [label for label, _ in pairs], [source.to_polars() for source in sources], sources[0]
+    return labels, [source.to_polars() for source in sources], sources[0]
 
 
 def _of_splits(pairs: list[tuple[Any, Any]], data: object) -> tuple[list[Any], list[pl.DataFrame], Source]:
     """The test rows of splits, which are numbered, and the source whose kind the answer has."""
     source = _ungrouped(data)
-    whole = source.to_polars()
-    return list(range(len(pairs))), [whole[_test_rows(test, len(whole))] for _, test in pairs], source
+    rows = source.to_polars()
+    parts: list[pl.DataFrame] = []
+    for _, test in pairs:
+        parts.append(rows[_test_rows(test, len(rows))])
+    return list(range(len(parts))), parts, source
 
 
 def _check_labels(labels: list[Any]) -> None:
     """Refuse names of resamples that are of several kinds, or come twice."""
-    kinds: set[type] = {type(label) for label in labels}
+    kinds: set[type] = set(map(type, labels))
     if len(kinds) > 1 or not kinds <= {str, int, float, bool} or len(set(labels)) < len(labels):
         msg = f"Each resample has a name of its own, all of them text or all numbers, not {listed(labels)}."
         raise ArgumentError(msg)
@@ -85,7 +92,8 @@ def _check_columns(labels: list[Any], frames: list[pl.DataFrame]) -> None:
             msg = f"The resample {label!r} and {labels[0]!r} do not have the same columns: {listed(sorted(odd))}."
             raise ColumnError(msg)
     for column in first:
-        _check_kinds(column, {label: frame.schema[column] for label, frame in zip(labels, frames, strict=True)})
+        kinds = [frame.schema[column] for frame in frames]
+        _check_kinds(column, dict(zip(labels, kinds, strict=True)))
 
 
 def _check_kinds(column: str, kinds: Mapping[Any, pl.DataType]) -> None:
@@ -99,17 +107,23 @@ def _check_kinds(column: str, kinds: Mapping[Any, pl.DataType]) -> None:
 
 
 def _pairs(parts: object) -> list[tuple[Any, Any]]:
-    pairs = list(parts) if is_list(parts) else []
-    if not pairs:
+    """The parts of `resamples`, which must be pairs."""
+    items = list(parts) if is_list(parts) else []
+    if not items:
         msg = "There are no resamples: `parts` are pairs of a name and a frame, or splits of `data`."
         raise ArgumentError(msg)
-    if not all(isinstance(pair, tuple | list) and len(cast("Sequence[Any]", pair)) == 2 for pair in pairs):
-        msg = "`parts` are pairs: of a name and a frame, or, with `data`, of training and test rows."
-        raise ArgumentError(msg)
-    return [(first, second) for first, second in pairs]
+    pairs: list[tuple[Any, Any]] = []
+    for item in items:
+        if not isinstance(item, tuple | list) or len(cast("Sequence[Any]", item)) != 2:
+            msg = "`parts` are pairs: of a name and a frame, or, with `data`, of training and test rows."
+            raise ArgumentError(msg)
+        first, second = cast("Sequence[Any]", item)
+        pairs.append((first, second))
+    return pairs
 
 
 def _ungrouped(frame: object) -> Source:
+    """The opened frame, which must not be grouped."""
     source = open_frame(frame)
     if source.outer:
         msg = "Resamples are made of frames that are not grouped yet; group what comes out of it."
@@ -129,7 +143,7 @@ def _test_rows(test: object, rows: int) -> pl.Series:
         index = np.flatnonzero(index)
     is_whole = index.size == 0 or np.issubdtype(index.dtype, np.integer)
     if index.ndim != 1 or not is_whole or (index.size and not 0 <= index.min() <= index.max() < rows):
-        msg = f"Test rows are places from 0 to {rows - 1}, or a truth value for each of {rows} rows, not {test!r}."
+        msg = f"Test rows are numbers from 0 to {rows - 1}, or True or False for each of {rows}, not {in_short(test)}."
         raise ArgumentError(msg)
     return pl.Series(index.astype(np.int64))
 
@@ -182,9 +196,9 @@ def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = N
     chosen, kept = _keys(first, over, "one")
     chosen_of_second, kept_of_second = _keys(second, over, "other")
     by = [*chosen, *kept]
-    same = {*by} == {*chosen_of_second, *kept_of_second}
-    same = same and all(alike(first.schema[name], second.schema[name]) for name in by)
-    pairs = _paired(first, second, by) if same else None
+    have_same_keys = {*by} == {*chosen_of_second, *kept_of_second}
+    can_be_paired = have_same_keys and all(alike(first.schema[name], second.schema[name]) for name in by)
+    pairs = _paired(first, second, by) if can_be_paired else None
     if pairs is None or not len(pairs) == len(first) == len(second):
         msg = "The two results are not of the same metrics and resamples, so there are no pairs to compare."
         raise ArgumentError(msg)
@@ -194,13 +208,14 @@ def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = N
 
 def _paired(first: pl.DataFrame, second: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """The rows of the first result with the estimates of the second as a column of their own."""
-    keys = stacked([first.select(by), second.select(by)], {name: name for name in by})
+    keys = stacked([first.select(by), second.select(by)], dict(zip(by, by, strict=True)))
     first = first.with_columns(keys[: len(first)].get_columns())
     values = keys[len(first) :].with_columns(second[".estimate"].alias("\0other"))
     return first.join(values, on=by, how="inner", nulls_equal=True, maintain_order="left")
 
 
 def _result(result: object, role: str) -> tuple[Source, pl.DataFrame]:
+    """The opened result of metrics, and its rows, with NaN as null."""
     source = _ungrouped(result)
     frame = source.to_polars()
     if missing := [name for name in (".metric", ".estimate") if name not in frame.columns]:
@@ -245,6 +260,7 @@ def _outer_groups(over: object, outer: list[str], role: str) -> list[str]:
 
 
 def _summary(frame: pl.DataFrame, kept: list[str], value: pl.Expr, name: str, *, corrected: bool) -> pl.DataFrame:
+    """The mean of a value over resamples, their number and the standard error, for each of the rest of the keys."""
     flag("corrected", corrected)
     count = value.count()
     # with k folds, a model is tested on one part and trained on the k - 1 others

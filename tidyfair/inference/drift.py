@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.permutation_test import CENTRAL, compared_draws
 from tidyfair.inference.rate_tests import (
@@ -26,6 +26,7 @@ from tidyfair.inference.studentized import farthest
 from tidyfair.intervals.resampling import generator
 from tidyfair.specs.arguments import how_often, one_of, whole
 from tidyfair.specs.contrasts import Contrast
+from tidyfair.specs.options import refuse_unknown_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,7 @@ _CHANGED = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PeriodTest(RateTest):
     """Tests whether a disparity has changed; made by `compare_periods`."""
 
@@ -207,6 +208,7 @@ def _changes(
     return _Changes(one.name, other.group_cells[match], before, after, rows_before, rows_after)
 
 
+@refuse_unknown_keywords
 def compare_periods(
     *metrics: GroupwiseMetric | MetricSet,
     period: str,
@@ -244,7 +246,7 @@ def compare_periods(
     (1, 2, 0.0)
     """
     if not isinstance(period, str) or not period:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"compare_periods(): `period` is the name of a column, not {period!r}."
+        msg = f"compare_periods(): `period` is the name of a column, not {in_short(period)}."
         raise ArgumentError(msg)
     return PeriodTest(
         groupwise(metrics, "compare_periods"), (), how_often(times), whole("seed", seed, 0),

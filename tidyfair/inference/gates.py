@@ -1,25 +1,26 @@
-"""Gates: verdicts on whether a disparity is within a limit, beyond it, or too uncertain to say."""
+"""Gates: tests of whether a disparity is within a limit (equivalence), beyond it (excess), or too uncertain to say."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
 
 from tidyfair.calls import Evaluable
-from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, listed
-from tidyfair.escapes import renamed, visible_texts
+from tidyfair.errors import ArgumentError, ColumnError, EvidenceWarning, TidyfairError, in_short, listed, warn
+from tidyfair.escapes import renamed, visible, visible_texts
 from tidyfair.inference.on_data import CalledOnData
-from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set, way_to_metrics
 from tidyfair.metrics.fairness import demographic_parity_ratio
 from tidyfair.specs.arguments import flag, number, proper_share, share_of_percent
-from tidyfair.specs.options import CallOptions, ReadOptions, show_keywords
+from tidyfair.specs.options import CallOptions, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from collections.abc import Set as AbstractSet
     from typing import Self, Unpack
 
@@ -48,9 +49,13 @@ class UnfairError(TidyfairError, AssertionError):
     """Raised by `assert_fair`; its text is the table of verdicts."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gate(CalledOnData):
-    """Metrics with a limit, as a callable on dataframes that gives verdicts; made by `check`."""
+    """Metrics with a limit, as a callable on dataframes that gives verdicts; made by `check`.
+
+    `pass` is the result of a test of equivalence, `fail` that of a test of excess; where neither rejects there is not
+    enough evidence.
+    """
 
     subject: ClassVar[str] = "A gate"
     refused: ClassVar[Mapping[str, str]] = _REFUSED
@@ -81,6 +86,14 @@ class Gate(CalledOnData):
         """
         return self._on_tally(tally, options)
 
+    def __repr__(self) -> str:
+        settings = [f"confidence={self.confidence:g}", *(f"{name}={value!r}" for name, value in self.options)]
+        limits = [
+            f"{metric} {side} {limit:g}" for metric, (side, limit) in zip(self._members(), self.limits, strict=True)
+        ]
+        made_of = f"{', '.join(limits)}; {', '.join(settings)}"
+        return visible(f"<Gate of {made_of}; call it with (data, truth, estimate, …)>")
+
     @property
     def _run(self) -> Run:
         return self.metrics.run
@@ -106,17 +119,27 @@ class Gate(CalledOnData):
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The results with their verdicts."""
-        run, metrics = self.metrics.run, self.metrics.metrics
-        run.check_occurs(tally, options)
+        self.metrics.run.check_occurs(tally, options)
+        results, judged = self._with_limits(tally, options)
+        failed = self._failed(tally, results, judged, options)
+        return results.with_columns(_verdict(pl.lit(failed), _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
+
+    def one_by_one(self, tally: Tally, options: Options) -> pl.DataFrame:
+        """The verdict on each result as if it were the only one, without Holm's adjustment of failures."""
+        results, judged = self._with_limits(tally, options)
+        may_fail = pl.Series([not _may_be_distance(metric) for metric in judged], dtype=pl.Boolean)
+        failed = (_fails() & may_fail) | _is_infinite()
+        return results.with_columns(_verdict(failed, _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
+
+    def _with_limits(self, tally: Tally, options: Options) -> tuple[pl.DataFrame, list[Metric | GroupwiseMetric]]:
+        """The results with their limits and the ends of what is acceptable, and the metric of each."""
         results, index = self._at(tally, 1 - self.confidence, options)
-        judged = [metrics[metric] for metric in index]
+        judged = [self.metrics.metrics[metric] for metric in index]
         limits = [self.limits[metric] for metric in index]
         results = results.with_columns(pl.Series(".limit", [limit for _, limit in limits], dtype=pl.Float64))
         below = pl.Series([side == "below" for side, _ in limits], dtype=pl.Boolean)
         signed = pl.Series([metric.direction in {"zero", "one"} for metric in judged], dtype=pl.Boolean)
-        results = _with_ends(results, below, signed)
-        failed = self._failed(tally, results, judged, options)
-        return results.with_columns(_verdict(pl.lit(failed), _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
+        return _with_ends(results, below, signed), judged
 
     def _failed(
         self, tally: Tally, results: pl.DataFrame, judged: Sequence[Metric | GroupwiseMetric], options: Options
@@ -198,16 +221,18 @@ def _verdict(failed: pl.Expr, passed: pl.Expr) -> pl.Expr:
     return verdict.alias(".verdict")
 
 
+@refuse_unknown_keywords
 def check(
     given: Any, *, below: float | None = None, above: float | None = None, confidence: float | None = None
 ) -> Any:
     """Check whether disparities are `below` (or ratios `above`) a limit: pass, fail, or not enough evidence.
 
-    A disparity passes when its one-sided upper confidence bound is below the limit, and fails when the lower one is
-    above it. Of several results, all metrics and all outer groups of the call together, failures are judged after
-    Holm (1979), so that one fold of many may not fail that would alone; passes are judged one by one. With an aggregate
-    of one's own it fails only if `new_aggregate` says what equal groups have. A group that was left out makes a pass
-    impossible, and an infinite disparity fails.
+    A pass is a test of equivalence: the one-sided upper confidence bound of the disparity is below the limit. A failure
+    is a test of excess: the lower bound is above it. `rows_needed` says how many rows either takes. Of several results,
+    all metrics and all outer groups of the call together, failures are judged after Holm (1979), so that one fold of
+    many may not fail that would alone; passes are judged one by one. With an aggregate of one's own it fails only if
+    `new_aggregate` says what equal groups have. A group that was left out makes a pass impossible, and an infinite
+    disparity fails.
 
     Signed comparisons of metrics are judged without their sign, and what should be near 0 or 1 has a limit on both
     sides of it. A stored result does not say which direction is good, so `below` then holds for both signs, and `above`
@@ -252,7 +277,7 @@ def check(
 
 def _are_metrics(given: object) -> bool:
     """Tell metrics, and arguments that may have been meant as metrics, from results."""
-    return given is None or isinstance(given, Evaluable | GroupwiseFactory | list | tuple)
+    return given is None or isinstance(given, Evaluable | GroupwiseFactory | list | tuple | str | Mapping)
 
 
 def limited(name: str, below: object, above: object) -> tuple[Side, float]:
@@ -271,7 +296,10 @@ def judged_metrics(name: str, given: object, side: Side, limit: float) -> Metric
         msg = f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
         raise ArgumentError(msg)
     if not isinstance(given, Evaluable):
-        msg = f"{name}() takes metrics, one or a metric_set, or a result of them, not {given!r}."
+        way_out = way_to_metrics(given)
+        if way_out and not isinstance(given, str):
+            way_out = " Combine several by `metric_set(…)`."
+        msg = f"{name}() takes metrics, one or a metric_set, or a result of them, not {in_short(given)}.{way_out}"
         raise ArgumentError(msg)
     metrics = metric_set(*map(_unsigned, metric_set(cast("Metric | GroupwiseMetric | MetricSet", given))))
     wrong = ("maximize", "one") if side == "below" else ("minimize", "zero")
@@ -279,6 +307,8 @@ def judged_metrics(name: str, given: object, side: Side, limit: float) -> Metric
         if metric.direction in wrong:
             other = "above" if side == "below" else "below"
             msg = f"{metric.name} should {_WISHES[metric.direction]}, so its limit is one to be {other}: `{other}=`."
+            if any(member.direction not in wrong for member in metrics):
+                msg += f" {name}() takes metrics with a limit on the same side; call it once for each side."
             raise ArgumentError(msg)
     for metric in metrics:
         if problem := out_of_range(metric, limit, lambda meant: f"`{side}={meant:g}`"):
@@ -319,10 +349,10 @@ def _bounds(metric: Metric | GroupwiseMetric) -> tuple[float, float]:
 
 def _with_ranges(metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
     """The metrics with their ranges; the default range of a metric of a user may not be its own."""
-    return tuple(replace(metric, range=_UNKNOWN_RANGE) if _lacks_range(metric) else metric for metric in metrics)
+    return tuple(replace(metric, range=_UNKNOWN_RANGE) if lacks_range(metric) else metric for metric in metrics)
 
 
-def _lacks_range(metric: Metric) -> bool:
+def lacks_range(metric: Metric) -> bool:
     module = str(getattr(metric.definition.function, "__module__", None))
     return metric.range == _DEFAULT_RANGE and not module.startswith("tidyfair.")
 
@@ -338,6 +368,10 @@ def _judged(result: Any, limit: float, side: str) -> Any:
     """A result with verdicts by the intervals that it has."""
     source = open_frame(result)
     frame = source.to_polars()
+    if ".metric" not in frame.columns:
+        call = '`check(demographic_parity("column"), below=0.1)(data, …)`'
+        msg = f"check(): what is given is no result of metrics; metrics come first and then data, as in {call}."
+        raise ColumnError(msg)
     needed = (".by", ".estimate", ".lower", ".upper", ".metrics_left_out", ".groups_left_out")
     if missing := [name for name in needed if name not in frame.columns]:
         msg = f'check(): the result has no {listed(missing)}; evaluate with `interval="auto", explain=True` first.'
@@ -360,6 +394,7 @@ def _judged(result: Any, limit: float, side: str) -> Any:
     return source.restore(frame.drop(_LOW, _HIGH))
 
 
+@refuse_unknown_keywords
 def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confidence: float = 0.95) -> Gate:
     """The rule that no group is selected less than four fifths as often as any other (EEOC, 1978), as a gate.
 
@@ -377,6 +412,7 @@ def four_fifths(*by: ColumnLike | Privileged, favourable: object = None, confide
     return replace(check(ratio, above=0.8, confidence=confidence), options=options)
 
 
+@refuse_unknown_keywords
 @show_keywords(CallOptions, without=_REFUSED)
 def assert_fair(
     metrics: Metric | GroupwiseMetric | MetricSet, data: Any = None, truth: ColumnLike | None = None,
@@ -384,6 +420,9 @@ def assert_fair(
     confidence: float = 0.95, strict: bool = False, **options: Unpack[CallOptions],
 ) -> None:  # fmt: skip
     """Raise `UnfairError` with a readable table where a disparity fails its limit; for test suites.
+
+    Where there is not enough evidence to say whether it is within its limit, an `EvidenceWarning` has the table;
+    `strict=True` makes that a failure too.
 
     Args:
         metrics: Metrics as for `check`.
@@ -393,26 +432,35 @@ def assert_fair(
         below: The limit of differences.
         above: The limit of ratios.
         confidence: Confidence level of verdicts.
-        strict: Whether a lack of evidence is a failure too.
+        strict: Whether a lack of evidence is a failure, in place of a warning.
         options: The options of a call.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 0] * 500, "sex": (["f"] * 2 + ["m"] * 2) * 250})
     >>> assert_fair(demographic_parity("sex"), people, estimate="hired", below=0.1)
     """
+    __tracebackhide__ = True  # pytest shows the line of the test, and not this
     flag("strict", strict)
     if not _are_metrics(metrics):
-        msg = "assert_fair() takes metrics and data; of a result, look at the verdicts of `check`."
+        call = '`assert_fair(demographic_parity("column"), data, …, below=0.1)`'
+        msg = f"assert_fair() takes metrics and then data, as in {call}; of a result, look at the verdicts of `check`."
         raise ArgumentError(msg)
     gate = check(metrics, below=below, above=above, confidence=confidence)
     verdicts = open_frame(gate(data, truth, estimate, **options)).to_polars()
     failures = [FAIL, UNSURE] if strict else [FAIL]
     failed = verdicts.filter(pl.col(".verdict").is_in(failures))
-    if failed.is_empty():
-        return
-    reason = "fail their limit, or there is not enough evidence" if strict else "fail their limit"
-    msg = f"{len(failed)} of {len(verdicts)} disparities {reason}:\n{_table_of(failed)}"
-    raise UnfairError(msg)
+    if not failed.is_empty():
+        reason = "fail their limit, or there is not enough evidence" if strict else "fail their limit"
+        msg = f"{len(failed)} of {len(verdicts)} disparities {reason}:\n{_table_of(failed)}"
+        raise UnfairError(msg)
+    unsure = verdicts.filter(pl.col(".verdict") == UNSURE)
+    if not unsure.is_empty():
+        warn(
+            f"assert_fair(): none fails, but for {len(unsure)} of {len(verdicts)} disparities there is not enough "
+            f"evidence that they are within their limit:\n{_table_of(unsure)}\n"
+            "More rows or a wider limit may show it; `strict=True` makes it a failure.",
+            EvidenceWarning,
+        )
 
 
 def _table_of(failed: pl.DataFrame) -> str:

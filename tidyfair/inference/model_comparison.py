@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.escapes import visible
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.contingency import mcnemar
@@ -19,7 +20,7 @@ from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.fairness import demographic_parity
 from tidyfair.specs.arguments import flag
 from tidyfair.specs.columns import Column
-from tidyfair.specs.options import CallOptions, refuse, show_keywords
+from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import PREDICTED
 from tidyfair.tallies.source import open_frame
@@ -43,13 +44,14 @@ _REFUSED = {
     **dict.fromkeys(("interval", "explain", "score_bins", "parts", "keep_rows"), " of its own"),
     **dict.fromkeys(
         ("threshold", "top_k", "top_fraction"),
-        ': make labels of scores first, such as `(pl.col("score") >= 0.5).alias("decision")` for each model',
+        ': make labels of scores, such as `one=(pl.col("score") >= 0.4).alias("at 0.4")` and '
+        '`other=(pl.col("score") >= 0.6).alias("at 0.6")`',
     ),
 }
 """The options of metrics that a comparison of models does not accept, and why."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ModelComparison:
     """Metrics of two models on the same rows, as a callable on dataframes; made by `compare_models`."""
 
@@ -57,6 +59,7 @@ class ModelComparison:
     mid_p: bool = True
     """True where McNemar's p-values are mid-p-values."""
 
+    @refuse_unknown_keywords
     @show_keywords(CallOptions, without=_REFUSED)
     def __call__(
         self, data: object, truth: ColumnLike | None = None, *, one: ColumnLike, other: ColumnLike,
@@ -81,6 +84,10 @@ class ModelComparison:
         if checked.na_rm:
             pairs = pairs.complete()
         return source.restore(self._compared(pairs, checked))
+
+    def __repr__(self) -> str:
+        names = [f"{metric.name}({metric.by!r})" if metric.by else metric.name for metric in self.metrics]
+        return visible(f"<ModelComparison of {', '.join(names)}; call it with (data, truth, one=…, other=…)>")
 
     def _check_other(self, other: object, source: Source) -> None:
         """Refuse a second prediction that is no column, or one by which the data are grouped."""
@@ -305,6 +312,7 @@ def _side(tally: Tally, second: Column, *, swapped: bool) -> Tally:
     return replace(tally, cells=pooled, keys=keys, estimate=second if swapped else tally.estimate)
 
 
+@refuse_unknown_keywords
 def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet, mid_p: bool = True) -> ModelComparison:
     """Compare two models on the same rows: the change of each metric and disparity from one to the other.
 

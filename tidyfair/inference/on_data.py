@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from tidyfair.escapes import visible
+from tidyfair.specs.columns import Column
 from tidyfair.specs.options import CallOptions, ReadOptions, refuse
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import check_tally
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from collections.abc import Set as AbstractSet
     from typing import Self
 
@@ -34,6 +37,8 @@ class CalledOnData(ABC):
 
     subject: ClassVar[str]
     """The subject of error messages."""
+    _in_words: ClassVar[tuple[str, ...]] = ("metric", "metrics")
+    """The arguments that are no settings: representations show them in words."""
     refused: ClassVar[Mapping[str, str]] = {}
     """The options of metrics that are not accepted, each with the end of its error message."""
 
@@ -45,6 +50,24 @@ class CalledOnData(ABC):
     @abstractmethod
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The answer, read from a tally."""
+
+    def __repr__(self) -> str:
+        """The metrics, what is set, and the call to write; what is off or empty is left out."""
+        settings: list[str] = []
+        for argument in fields(cast("Any", self)):
+            value = getattr(self, argument.name)
+            if value and argument.name not in self._in_words:
+                settings.append(f"{argument.name}={_as_written(value)!r}")
+        made_of = "; ".join(filter(None, [", ".join(self._members()), ", ".join(settings)]))
+        return visible(f"<{type(self).__name__} of {made_of}; call it with (data, truth, estimate, …)>")
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in {"refused", "subject"}]
+
+    def _members(self) -> list[str]:
+        """The metrics as texts."""
+        metrics: Iterable[Any] = vars(self).get("metrics") or [vars(self)["metric"]]
+        return [f"{metric.name}({metric.by!r})" if metric.by else metric.name for metric in metrics]
 
     def _options(
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
@@ -81,3 +104,11 @@ class CalledOnData(ABC):
         check_tally(tally)
         called = self._reading(tally.given)
         return called._results(tally, called._options(called._run, keywords, ReadOptions))  # noqa: SLF001 - as above
+
+
+def _as_written(value: object) -> object:
+    """A setting as a user writes it: columns by their names."""
+    if isinstance(value, tuple):
+        items = cast("tuple[object, ...]", value)
+        return [item.name if isinstance(item, Column) else item for item in items]
+    return value

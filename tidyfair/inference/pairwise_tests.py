@@ -36,6 +36,8 @@ from tidyfair.intervals.proportions import (
 )
 from tidyfair.intervals.quantities import Shares
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
+from tidyfair.specs.options import refuse_unknown_keywords
+from tidyfair.specs.result_columns import key_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -73,7 +75,7 @@ _WORST = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PairwiseTest(OuterGroupTest):
     """Tests each pair of groups; made by `pairwise`."""
 
@@ -124,8 +126,7 @@ class PairwiseTest(OuterGroupTest):
         import numpy as np
 
         p_values, families = table[".p_value"].to_numpy(), self._families(table)
-        keys = [name for name in table.columns if not name.startswith(".")]
-        comparisons = table.select(pl.struct(*keys, ".metric", ".by").rank("dense")).to_series()
+        comparisons = table.select(pl.struct(*key_columns(table), ".metric", ".by").rank("dense")).to_series()
         closed = np.empty(len(table))
         for family in families.unique():
             index = (families == family).arg_true().to_numpy()
@@ -278,7 +279,7 @@ def _within_strata(crude: float, strata: RateCounts, group: int, reference: int,
     }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WorstGroups(OuterGroupTest):
     """Ranks groups by the probability of being the worst; made by `worst_groups`."""
 
@@ -325,6 +326,7 @@ class WorstGroups(OuterGroupTest):
         return table
 
 
+@refuse_unknown_keywords
 def pairwise(
     *metrics: GroupwiseMetric | MetricSet,
     test: Literal["fisher", "chi_squared", "g"] = "fisher",
@@ -374,6 +376,7 @@ def pairwise(
     )  # fmt: skip
 
 
+@refuse_unknown_keywords
 def stratified(
     *metrics: GroupwiseMetric | MetricSet,
     within: ColumnLike | Iterable[ColumnLike],
@@ -420,6 +423,7 @@ def stratified(
     )  # fmt: skip
 
 
+@refuse_unknown_keywords
 def worst_groups(
     *metrics: GroupwiseMetric | MetricSet, conf_level: float = 0.95, pooling: Pooling | None = None,
     times: int = 10_000, seed: int = 0,

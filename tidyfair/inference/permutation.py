@@ -15,10 +15,10 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.intervals.resampling import DRAW, MOST_CELLS, MOST_ROWS, MOST_SHUFFLED, in_order, kept_keys, placed
-from tidyfair.specs.columns import Column
+from tidyfair.specs.columns import Column, names_of
 from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import centred, is_centre, is_sum, merged, running
-from tidyfair.tallies.tally import LABELS, Key
+from tidyfair.tallies.tally import LABELS, Key, columns_of, key_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,7 +65,8 @@ def shuffled_cells(
         drawn = cells.drawn(draws, shuffled, random)
         for start in range(0, draws, part):
             counts = drawn[start : start + part]
-            yield cells.tally(_varied(counts) if varied else counts[:, None], first + start)
+            variants_of_draws = _varied(counts) if varied else counts[:, None]
+            yield cells.tally(variants_of_draws, first + start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +110,9 @@ class _ShuffledCells:
             table = np.zeros(shape[1:], dtype=np.int64)
             np.add.at(table, (group[rows], label[rows]), counts[rows])
             tables.append((int(of_outer[rows[0]]), table))
-        if any(table.sum() >= MOST_SHUFFLED for _, table in tables):
-            msg = f"Fewer than {MOST_SHUFFLED} rows can be shuffled; test a part of them."
-            raise ArgumentError(msg)
+            if table.sum() >= MOST_SHUFFLED:
+                msg = f"Fewer than {MOST_SHUFFLED} rows can be shuffled; test a part of them."
+                raise ArgumentError(msg)
         moves = _is_among(labels, among)
         return cls(tally, keys, names, outers, groups, labels, shape, tables, moves)
 
@@ -137,15 +138,16 @@ class _ShuffledCells:
         import numpy as np
 
         draws, variants = counts.shape[:2]
-        number, variant, cell = (axis.ravel() for axis in np.indices((draws, variants, self.numbers)))
-        columns: dict[str, pl.Series] = {}
+        number, variant, cell = np.indices((draws, variants, self.numbers)).reshape(3, -1)
+        columns: list[pl.Series] = []
         for keys, axis in zip((self.outers, self.groups, self.labels), np.indices(self.shape), strict=True):
             index = axis.ravel()[cell]
-            columns |= {name: keys[name].gather(index) for name in keys.columns}
-        frame = pl.DataFrame({**columns, "n": counts.ravel()}).rename(self.names)
+            for key in keys:
+                columns.append(key.gather(index))
+        frame = pl.DataFrame([*columns, pl.Series("n", counts.ravel())]).rename(self.names)
         frame = _numbered(frame, len(self.keys), first + number, variant).filter(pl.col("n") > 0)
-        order = [*(f"k{key}" for key in range(len(self.keys) + 2)), *LABELS, "n"]
-        return replace(self.source, cells=frame.select(order), keys=_with_draws(self.keys), rows=None)
+        keys = _with_draws(self.keys)
+        return replace(self.source, cells=frame.select(*key_names(keys), *LABELS, "n"), keys=keys, rows=None)
 
 
 def _is_among(labels: pl.DataFrame, among: pl.DataFrame | None) -> Array:
@@ -183,17 +185,22 @@ def shuffled_rows(
     total, rows = times + 1, _ShuffledRows.of(tally, tally.rows, by, within)
     size, groups, parts = len(rows.rows), len(rows.groups), 0
     if varied and size:
-        parts = min(_PARTS_OF_SUMS if of_sums else _PARTS, len(rows.stratum))
+        most_parts = _PARTS_OF_SUMS if of_sums else _PARTS
+        parts = min(most_parts, len(rows.stratum))
         rows = rows.parted(parts, random) if of_sums else rows.with_parts_left_out(parts, random)
     if len(rows.rows) * total > MOST_ROWS:
         msg = f"Shuffling {size} rows {times} times takes too long; take fewer shuffles, `times=`, or fewer rows."
         raise ArgumentError(msg)
     # sums of parts are left out of those of each group, which makes cells of few rows
-    step = max(1, min(_MOST_COUNTED // max(1, len(rows.rows)), _MOST_EVALUATED // max(1, groups * parts)))
+    counted_at_once = _MOST_COUNTED // max(1, len(rows.rows))
+    evaluated_at_once = _MOST_EVALUATED // max(1, groups * parts)
+    step = max(1, min(counted_at_once, evaluated_at_once))
     for first in range(0, total, step):
-        draws = range(first, min(first + step, total))
-        # the last draw is the observed data
-        frames = [rows.drawn(draw, random if draw < times else None) for draw in draws]
+        frames: list[pl.DataFrame] = []
+        for draw in range(first, min(first + step, total)):
+            # the last draw is the observed data
+            is_shuffled = draw < times
+            frames.append(rows.drawn(draw, random if is_shuffled else None))
         drawn = recounted(tally, pl.concat(frames), _with_draws(rows.keys))
         yield _with_parts_left_out(drawn, parts) if parts and of_sums else drawn
 
@@ -248,7 +255,9 @@ class _ShuffledRows:
         import numpy as np
 
         part = self.parted(parts, random).variant
-        variants = [np.arange(len(part)), *(np.flatnonzero(part != left_out) for left_out in range(parts))]
+        variants = [np.arange(len(part))]
+        for left_out in range(parts):
+            variants.append(np.flatnonzero(part != left_out))
         row = np.concatenate(variants)
         variant = np.repeat(np.arange(parts + 1), list(map(len, variants)))
         return replace(self, rows=self.rows[row], variant=variant, unit=self.unit[row])
@@ -284,8 +293,10 @@ def _with_parts_left_out(tally: Tally, count: int) -> Tally:
     filled = cells.select(by).unique().join(parts, how="cross")
     filled = filled.join(cells, on=[*by, last], how="left", nulls_equal=True)
     filled = filled.with_columns(_filled(name, by) for name in names)
-    without = filled.with_columns(*(running(name).over(by) for name in names), pl.col(last) + 1)
-    whole = cells.group_by(by).agg(merge(pl.col(name)) for name, merge in merged(names).items())
+    of_others = [running(name).over(by) for name in names]
+    without = filled.with_columns(*of_others, pl.col(last) + 1)
+    merging = [merge(pl.col(name)) for name, merge in merged(names).items()]
+    whole = cells.group_by(by).agg(merging)
     whole = whole.with_columns(pl.lit(0, pl.Int32).alias(last))
     columns = tally.cells.columns
     both = pl.concat([whole.select(columns), without.select(columns)])
@@ -303,7 +314,7 @@ def _filled(name: str, by: Sequence[str]) -> pl.Expr:
 
 def _key_names(tally: Tally, keys: Sequence[Key]) -> list[str]:
     """The names of the columns of keys in the cells and rows of a tally."""
-    return tally.names([key.column for key in keys])
+    return tally.names(columns_of(keys))
 
 
 def _is_compared(frame: pl.DataFrame, by: By, own: Sequence[str]) -> pl.Series:
@@ -339,7 +350,7 @@ def _check_clusters(
     several = rows.group_by(*clusters, *outer).agg(groups).filter(pl.col("groups") > 1)
     if len(several):
         name = tally.clusters[0].column.name
-        features = listed([column.name for column in (*by.columns, *within)])
+        features = listed(names_of([*by.columns, *within]))
         msg = (
             f"{len(several)} clusters of {name!r} hold rows of several groups of {features}, so that whole clusters "
             f"cannot be shuffled; shuffle rows within clusters, `within={name!r}` in place of `cluster=`."

@@ -33,7 +33,9 @@ from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.shares import Share, share_of
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, one_of, whole
-from tidyfair.specs.options import CallOptions, show_keywords
+from tidyfair.specs.columns import names_of
+from tidyfair.specs.metric_specs import formulas_of
+from tidyfair.specs.options import CallOptions, refuse_unknown_keywords, show_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -65,7 +67,7 @@ _TESTED = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DisparityTest(OuterGroupTest):
     """Tests whether groups are equal, by shuffling them; made by `disparity_test`.
 
@@ -94,7 +96,7 @@ class DisparityTest(OuterGroupTest):
         return replace(options, keep_rows=reads_rows)
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
-        if not any(formula.reads for _, formula in case.metric.formulas):
+        if not any(formula.reads for formula in formulas_of(case.metric)):
             msg = f"{case.metric.name} is about how many rows groups have, which shuffling does not change."
             raise ArgumentError(msg)
         return super()._tables(case) if _is_exact(case) else self._shuffled(case)
@@ -126,8 +128,8 @@ class DisparityTest(OuterGroupTest):
         for outer in range(len(observed)):
             row = self._row(metric)
             if testable[outer]:
-                values = np.concatenate([of_part[outer] for of_part, _ in parts])
-                severity = np.concatenate([of_part[outer] for _, of_part in parts])
+                values = np.concatenate([values_of_outer[outer] for values_of_outer, _ in parts])
+                severity = np.concatenate([severities_of_outer[outer] for _, severities_of_outer in parts])
                 row = self._row(metric, pl.Series(values).fill_nan(None), severity, observed[".n"][outer], method)
             yield keys[outer : outer + 1].join(row, how="cross") if keys.width else row
         if observed.is_empty():
@@ -172,12 +174,17 @@ class DisparityTest(OuterGroupTest):
             return pl.DataFrame([row], schema=_TESTED)
         has_value = values[:-1].is_not_null()
         shuffled = values[:-1].filter(has_value)
-        low, high = (shuffled.quantile(end, "linear") for end in CENTRAL)
+        low, high = CENTRAL
+        p_value = _p_value(severity[:-1][has_value.to_numpy()], severity[-1], mid_p=self.mid_p)
         row |= {
-            ".estimate": values[-1], ".expected": shuffled.mean(), ".expected_lower": low, ".expected_upper": high,
-            ".p_value": _p_value(severity[:-1][has_value.to_numpy()], severity[-1], mid_p=self.mid_p), ".n": rows,
+            ".estimate": values[-1],
+            ".expected": shuffled.mean(),
+            ".expected_lower": shuffled.quantile(low, "linear"),
+            ".expected_upper": shuffled.quantile(high, "linear"),
+            ".p_value": p_value,
+            ".n": rows,
             ".method": f"{method}, mid-p" if self.mid_p else method,
-        }  # fmt: skip
+        }
         return pl.DataFrame([row], schema=_TESTED)
 
     def _hypothesis(self, metric: GroupwiseMetric) -> str:
@@ -186,7 +193,7 @@ class DisparityTest(OuterGroupTest):
         verb = "is" if len(names) == 1 else "are"
         text = f"{' and '.join(names)} {verb} the same in all groups of {metric.by.text}"
         if self.within:
-            text += f" within {', '.join(column.name for column in self.within)}"
+            text += f" within {', '.join(names_of(self.within))}"
         return text
 
 
@@ -297,8 +304,10 @@ def _as_drawn(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence
     import numpy as np
 
     draws = len(drawn[0])
-    names = ["estimate", *(name for name in CONTEXTS if name in rows.columns)]
-    tables = {name: np.tile(rows[name].to_numpy(), (draws, 1)) for name in names}
+    tables: dict[str, Array] = {}
+    for name in ("estimate", *CONTEXTS):
+        if name in rows.columns:
+            tables[name] = np.tile(rows[name].to_numpy(), (draws, 1))
     cells = rows[GROUP_CELL].to_numpy()
     for count, numerators in zip(counts, drawn, strict=True):
         is_of_rate = (rows["name"] == count.name).to_numpy()
@@ -315,13 +324,14 @@ def _as_drawn(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence
         values["estimate"][:, np.isnan(tables["estimate"][0, index])] = np.nan
         for name, table in tables.items():
             table[:, index] = values[name]
+    columns = [pl.Series("outer", np.repeat(np.arange(draws, dtype=np.int32), len(rows)))]
+    for name, table in tables.items():
+        columns.append(pl.Series(name, table.ravel(), nan_to_null=True))
     repeated = rows[np.tile(np.arange(len(rows)), draws)]
-    return repeated.with_columns(
-        pl.Series("outer", np.repeat(np.arange(draws, dtype=np.int32), len(rows))),
-        *(pl.Series(name, table.ravel(), nan_to_null=True) for name, table in tables.items()),
-    )
+    return repeated.with_columns(columns)
 
 
+@refuse_unknown_keywords
 def disparity_test(
     *metrics: GroupwiseMetric | MetricSet,
     within: ColumnLike | Iterable[ColumnLike] | None = None,
@@ -379,8 +389,9 @@ def disparity_test(
                 "by `new_aggregate(…, equal=…)`."
             )
             raise ArgumentError(msg)
+    shuffles = _MANY if times is None else times
     return DisparityTest(
-        members, columns_of(within), how_often(_MANY if times is None else times),
+        members, columns_of(within), how_often(shuffles),
         whole("seed", seed, 0), one_of("adjust", adjust, ADJUSTMENTS),
         cast("Any", one_of("family", family, FAMILIES)), flag("mid_p", mid_p), draws=times,
         studentized=flag("studentized", studentized),

@@ -16,7 +16,9 @@ from tidyfair.inference.pooling import check_pooling, pooled
 from tidyfair.inference.rate_tests import Case, OuterGroup, groupwise, rate_counts
 from tidyfair.intervals.bootstrap import is_of_labels, replicates_of, results_of
 from tidyfair.specs.arguments import how_often, whole
-from tidyfair.specs.options import CallOptions, refuse, show_keywords
+from tidyfair.specs.metric_specs import formulas_of
+from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.result_columns import key_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +52,7 @@ _UNWEIGHTED: dict[str, str] = dict.fromkeys(
 """The same, of those that may be given as None."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ProbabilityOf(CalledOnData):
     """Metrics with a limit, as a callable on dataframes; made by `probability`."""
 
@@ -82,7 +84,8 @@ class ProbabilityOf(CalledOnData):
     def _options(
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
     ) -> Options:
-        refuse(self.subject, [name for name, value in keywords.items() if value is not None], _UNWEIGHTED)
+        given = [name for name, value in keywords.items() if value is not None]
+        refuse(self.subject, given, _UNWEIGHTED)
         self._check_prior()
         options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
         return replace(options, on_undefined="ignore", times=self.times, seed=self.seed)
@@ -94,7 +97,7 @@ class ProbabilityOf(CalledOnData):
                 msg = f"{spec.name} reads more than labels, of which there is no prior; take intervals, or a test."
                 raise ArgumentError(msg)
         for spec in self.metrics.specs:
-            if not any(formula.reads for _, formula in spec.formulas):
+            if not any(formula.reads for formula in formulas_of(spec)):
                 msg = f"{spec.name} is about how many rows groups have, of which there is no prior."
                 raise ArgumentError(msg)
 
@@ -102,10 +105,9 @@ class ProbabilityOf(CalledOnData):
         if self.pooling:
             cases = [Case(metric, tally, options, None) for metric in groupwise((self.metrics,), "probability")]
             return pl.concat([self._pooled(case, self.pooling) for case in cases], how="vertical_relaxed")
-        tables = [
-            self._probabilities(tally, evaluated, replace(options, interval="bayes"))
-            for evaluated in self.metrics.run.evaluate(tally, options)
-        ]
+        tables: list[pl.DataFrame] = []
+        for evaluated in self.metrics.run.evaluate(tally, options):
+            tables.append(self._probabilities(tally, evaluated, replace(options, interval="bayes")))
         return pl.concat(tables, how="vertical_relaxed")
 
     def _probabilities(self, tally: Tally, evaluated: Evaluated, options: Options) -> pl.DataFrame:
@@ -114,11 +116,12 @@ class ProbabilityOf(CalledOnData):
         value = pl.col(".estimate")
         within = self._within(value)
         draws = replicates_of(tally.on_sides(), evaluated.specs, options, results_of)
-        parts = [replicates.group_by(keys).agg(within.mean().alias(".probability")) for _, replicates, keys in draws]
+        parts: list[pl.DataFrame] = []
+        for _, replicates, keys in draws:
+            parts.append(replicates.group_by(keys).agg(within.mean().alias(".probability")))
         shares = pl.concat(parts, how="diagonal_relaxed")
-        keys = [name for name in shares.columns if name != ".probability"]
-        outer = [name for name in results.columns if not name.startswith(".")]
-        columns = dict.fromkeys([*outer, ".metric", ".by", ".estimator", *keys, ".estimate"])
+        keys = shares.drop(".probability").columns
+        columns = dict.fromkeys([*key_columns(results), ".metric", ".by", ".estimator", *keys, ".estimate"])
         results = results.select(*columns, pl.lit(self.limit).alias(".limit"))
         results = results.join(shares, on=keys, how="left", nulls_equal=True, maintain_order="left")
         return results.with_columns(pl.when(value.is_not_null()).then(".probability").alias(".probability"))
@@ -127,10 +130,9 @@ class ProbabilityOf(CalledOnData):
         """The results of a metric with the share of draws of pooled rates on the good side of the limit."""
         results = tidy_results(case.evaluated, undefined_is_null=False)
         shares = [self._share_within(case, outer, pooling) for outer in range(len(results))]
-        outer_keys = [name for name in results.columns if not name.startswith(".")]
         value = pl.when(pl.col(".estimate").is_not_null()).then(pl.Series(shares, dtype=pl.Float64))
         return results.select(
-            *outer_keys, ".metric", ".by", ".estimator", ".estimate", pl.lit(self.limit).alias(".limit"),
+            *key_columns(results), ".metric", ".by", ".estimator", ".estimate", pl.lit(self.limit).alias(".limit"),
             value.alias(".probability"),
         )  # fmt: skip
 
@@ -155,6 +157,7 @@ class ProbabilityOf(CalledOnData):
         return value < self.limit if self.side == "below" else value > self.limit
 
 
+@refuse_unknown_keywords
 def probability(
     given: Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
     pooling: Pooling | None = None, times: int = 10_000, seed: int = 0,

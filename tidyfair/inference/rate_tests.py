@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import MOST_SHUFFLED, generator
 from tidyfair.intervals.shares import share_of
-from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, MetricSet, metric_set
-from tidyfair.specs.columns import Column, are_columns
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.groups import By
 from tidyfair.specs.options import CallOptions, ReadOptions, show_keywords
@@ -130,10 +130,11 @@ class Case:
     def generator(self, seed: int, outer: int) -> np.random.Generator:
         """The random numbers of an outer group."""
         keys, metric = self.outer_keys, self.metric
-        return generator(seed, f"{metric.name} {metric.by.text} {keys.row(outer) if keys.width else ''}")
+        key = keys.row(outer) if keys.width else ""
+        return generator(seed, f"{metric.name} {metric.by.text} {key}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RateTest(CalledOnData):
     """Groupwise metrics, and the strata within which their groups are shuffled, as a callable on dataframes."""
 
@@ -163,7 +164,8 @@ class RateTest(CalledOnData):
     def _on_data(
         self, data: object, truth: ColumnLike | None, estimate: ColumnLike | None, keywords: Mapping[str, Any]
     ) -> Any:
-        if len({(metric.name, metric.by) for metric in self.metrics}) == len(self.metrics):
+        distinct = {(metric.name, metric.by) for metric in self.metrics}
+        if len(distinct) == len(self.metrics):
             # errors about metrics that do not go together show their own names
             metric_set(*self.metrics)
         return super()._on_data(data, truth, estimate, keywords)
@@ -193,7 +195,10 @@ class RateTest(CalledOnData):
         """The tests of all metrics, with p-values adjusted for their number."""
         check_tally(tally)
         if tally.cut is not None and tally.cut.several:
-            msg = f"A test is about one selection, not a list of them: give one {tally.cut.option}."
+            msg = (
+                f"A test is about one selection, not a list of them: give one {tally.cut.option}. `compare_models` "
+                "compares two selections, each as a column of labels."
+            )
             raise ArgumentError(msg)
         if HIDDEN in tally.cells.columns:
             msg = "There is no test of groups that are suppressed: test the data, or a tally of all cells."
@@ -209,7 +214,8 @@ class RateTest(CalledOnData):
         """The metrics by groups and strata, where there are strata."""
         if not self.within:
             return ()
-        return _numbered([self._crossed(metric) for metric in self.metrics], "\0crossed ")
+        crossed = list(map(self._crossed, self.metrics))
+        return _numbered(crossed, "\0crossed ")
 
     def _crossed(self, metric: GroupwiseMetric) -> GroupwiseMetric:
         """The metric by groups and strata, from whose values the rows are counted."""
@@ -217,8 +223,9 @@ class RateTest(CalledOnData):
             msg = f"{metric.name}: `within` goes with columns, not with privileged(…)."
             raise ArgumentError(msg)
         by = By((*metric.by.columns, *self.within))
-        names = [column.name for column in by.columns]
-        if twice := [name for name in names if names.count(name) > 1]:
+        names = names_of(by.columns)
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
             msg = f"{metric.name}: {twice[0]!r} is a feature or a stratum, and that once."
             raise ArgumentError(msg)
         return replace(metric, by=by, aggregate=difference(), min_n=0, less=(), metrics=(*metric.metrics, *metric.less))
@@ -255,7 +262,10 @@ def rate_counts(case: Case, outer: int) -> list[CountedRate]:
     evaluated = case.crossed or case.evaluated
     counted = pl.col("rate").is_not_null() & ~pl.col("excluded")
     rows = evaluated.rows.filter((pl.col("outer") == outer) & counted)
-    return [_counted_rate(case, name, formula, rows.filter(name=name)) for name, formula in spec.formulas]
+    counts: list[CountedRate] = []
+    for name, formula in spec.formulas:
+        counts.append(_counted_rate(case, name, formula, rows.filter(name=name)))
+    return counts
 
 
 def _numbered(metrics: Sequence[GroupwiseMetric], prefix: str = "\0") -> tuple[GroupwiseMetric, ...]:
@@ -270,8 +280,8 @@ def _counted_rate(case: Case, name: str, formula: Formula, rows: pl.DataFrame) -
     share = share_of(formula)
     if share is None:
         msg = (
-            f"{case.metric.name} is no comparison of rates: of {name} there is no exact test. "
-            'Or take intervals, `interval="auto"`.'
+            f"{case.metric.name} is no comparison of rates: of {name} there is no exact test. `disparity_test` tests "
+            'whether groups are equal, and `interval="auto"` says how far apart they are.'
         )
         raise ArgumentError(msg)
     if not reads_one_label(formula, rows):
@@ -313,7 +323,7 @@ class OuterGroup:
         return self.evaluated.group_cells.text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OuterGroupTest(RateTest):
     """A test within each outer group on its own."""
 
@@ -345,18 +355,21 @@ def _cells_and_strata(
     metric: GroupwiseMetric, evaluated: Evaluated, crossed: Evaluated, rows: pl.DataFrame
 ) -> tuple[Array, Array]:
     """The group cell of the metric itself, and the stratum, of rows of the metric by groups and strata."""
-    width, (other,) = len(metric.by.columns), crossed.group_cells.keys
     first, size = evaluated.group_cells.spans[metric.by]
-    own = evaluated.group_cells.keys[metric.by].with_columns(
+    group_cells = evaluated.group_cells.keys[metric.by].with_columns(
         pl.Series(_OUTER, evaluated.group_cells.outer[first : first + size], dtype=pl.Int32),
         pl.int_range(first, first + size).alias(GROUP_CELL),
     )
-    keys = crossed.group_cells.keys[other][rows[GROUP_CELL] - crossed.group_cells.spans[other][0]]
-    named = dict(zip(keys.columns[:width], own.columns[:width], strict=True))
-    groups = keys[:, :width].rename(named).with_columns(rows["outer"].alias(_OUTER))
-    group_cell = groups.join(own, on=groups.columns, how="left", nulls_equal=True, maintain_order="left")[GROUP_CELL]
-    stratum = keys[:, width:].select(pl.struct(pl.all()).rank("dense")).to_series().cast(pl.Int64) - 1
-    return group_cell.to_numpy(), stratum.to_numpy()
+    # the keys of rows are those of the groups, and then those of the strata
+    (crossed_by,) = crossed.group_cells.keys
+    first_crossed, _ = crossed.group_cells.spans[crossed_by]
+    keys = crossed.group_cells.keys[crossed_by][rows[GROUP_CELL] - first_crossed]
+    features = len(metric.by.columns)
+    names = dict(zip(keys.columns[:features], group_cells.columns[:features], strict=True))
+    groups = keys[:, :features].rename(names).with_columns(rows["outer"].alias(_OUTER))
+    numbered = groups.join(group_cells, on=groups.columns, how="left", nulls_equal=True, maintain_order="left")
+    strata = keys[:, features:].select(pl.struct(pl.all()).rank("dense")).to_series()
+    return numbered[GROUP_CELL].to_numpy(), strata.cast(pl.Int64).to_numpy() - 1
 
 
 def groupwise(given: tuple[object, ...], name: str) -> tuple[GroupwiseMetric, ...]:
@@ -368,8 +381,12 @@ def groupwise(given: tuple[object, ...], name: str) -> tuple[GroupwiseMetric, ..
         if isinstance(member, GroupwiseFactory):
             msg = f'{member.name} compares the groups of a column: did you mean `{member.name}("col")`?'
             raise ArgumentError(msg)
+        if isinstance(member, Metric):
+            msg = f'{name}() takes comparisons of groups: write `{member.name}.difference("column")`.'
+            raise ArgumentError(msg)
         if not isinstance(member, GroupwiseMetric):
-            msg = f"{name}() takes comparisons of groups, not {member!r}."
+            call = f'`{name}(accuracy.difference("column"))(data, …)`'
+            msg = f"{name}() takes comparisons of groups, and then data, as in {call}; not {in_short(member)}."
             raise ArgumentError(msg)
     if not members:
         msg = f'{name}() needs a comparison of groups, such as `demographic_parity("sex")`.'

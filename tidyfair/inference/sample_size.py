@@ -1,7 +1,8 @@
-"""Power of an audit: the smallest difference that a test detects, and the rows that it needs."""
+"""Power of an audit: the smallest difference that a test detects, and the rows that a test or a gate needs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -9,18 +10,23 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.inference.gates import FAIL, PASS, check, limited
 from tidyfair.inference.rate_tests import SAME
 from tidyfair.inference.studentized import rate_distances
+from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import MOST_SHUFFLED
+from tidyfair.metrics.fairness import demographic_parity, demographic_parity_ratio
 from tidyfair.specs.arguments import flag, how_often, number, proper_share, whole
 from tidyfair.specs.result_columns import RESERVED
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
     import numpy as np
+
+    from tidyfair.inference.gates import Side
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -33,6 +39,9 @@ _TOTALS = 150
 """The most numbers of hits that have a test of their own."""
 _FEWEST, _TIMES = 200, 25
 """Shuffles of a test: at least, and more for each draw that is tested by it."""
+_LEAST_CONFIDENCE = 0.5
+_JUDGED = 12
+"""Draws that a gate judges in each of two rounds: over all draws, and over those where its verdicts change."""
 _SHOWN = {
     ".groups": pl.Int64, ".smallest": pl.String, ".rows": pl.Int64, ".share": pl.Float64, ".difference": pl.Float64,
     ".power": pl.Float64, ".confidence": pl.Float64,
@@ -94,39 +103,64 @@ def smallest_difference(
 
 
 def rows_needed(
-    difference: float, share: float, *, groups: int = 2, power: float = 0.8, confidence: float = 0.95,
-    mid_p: bool = False, times: int = 4_000, seed: int = 0,
+    difference: float, share: float, *, groups: int = 2, below: float | None = None, above: float | None = None,
+    power: float = 0.8, confidence: float = 0.95, mid_p: bool = False, times: int = 4_000, seed: int = 0,
 ) -> int:  # fmt: skip
-    """Give the rows in the denominator of a rate that each group needs for `disparity_test` to detect a difference.
+    """Give the rows in the denominator of a rate that each group needs for a test or a gate to come to its answer.
+
+    Without a limit it is `disparity_test` that is to detect the difference. With `below=` (of differences) or `above=`
+    (of ratios) it is the gate of `check`: with a difference within the limit, such as 0 for a model that is truly fair,
+    the gate is to pass, which is a test of equivalence; with one beyond the limit it is to fail, a test of excess.
 
     Args:
         difference: Distance of one group from all others, which have one rate, on the side where there is more room.
         share: The rate of the others.
         groups: Number of groups of equal size.
-        power: Probability that the difference is detected.
-        confidence: 1 - significance level.
+        below: The limit of the difference, of a gate.
+        above: The limit of the ratio of the smallest rate to the largest, of a gate.
+        power: Probability that the difference is detected, or that the gate gives the verdict.
+        confidence: 1 - significance level; of a gate the confidence level of its verdicts.
         mid_p: Plan for `disparity_test(…, mid_p=True)`, as for `smallest_difference`.
         times: Number of draws.
         seed: Seed of the draws.
 
     >>> 380 < rows_needed(0.1, 0.5) < 430
     True
+    >>> 400 < rows_needed(0, 0.5, below=0.1) < 460
+    True
     """
     study = _study("rows_needed", power, confidence, times, seed, mid_p=mid_p)
-    share, difference = proper_share("share", share), proper_share("difference", difference)
+    share = proper_share("share", share)
     groups = whole("groups", groups, 2, _MOST_GROUPS)
-    if not 0 <= _moved(share, difference) <= 1:
+    has_limit = below is not None or above is not None
+    if has_limit and mid_p:
+        msg = "rows_needed() takes `mid_p` for a test, not beside the limit of a gate, `below=` or `above=`."
+        raise ArgumentError(msg)
+    difference = number("difference", difference, 0, 1) if has_limit else proper_share("difference", difference)
+    rates = share, _moved(share, difference)
+    if not 0 <= rates[1] <= 1:
         msg = f"No rate is {difference:g} from {share:g}."
         raise ArgumentError(msg)
-    too_few, enough = 1, 2
-    while enough < _MOST_ROWS and not study.detects(difference, [enough] * groups, share):
+    if has_limit:
+        gate = _GateStudy.of(study, rates, groups, below, above)
+        return _fewest_rows(gate.is_sure, f"for the gate to {gate.verdict}", gate.first_guess, 50)
+    goal = f"to find a difference of {difference:g}"
+    return _fewest_rows(lambda rows: study.detects(difference, [rows] * groups, share), goal, 2, 200)
+
+
+def _fewest_rows(is_enough: Callable[[int], bool], goal: str, guess: int, precision: int) -> int:
+    """The fewest rows that are enough, up to a `precision`-th of them."""
+    too_few, enough = guess // 2, guess
+    while too_few > 1 and is_enough(too_few):
+        too_few, enough = too_few // 2, too_few
+    while enough < _MOST_ROWS and not is_enough(enough):
         too_few, enough = enough, enough * 2
-    if not study.detects(difference, [enough] * groups, share):
-        msg = f"More than {_MOST_ROWS:,} rows a group would be needed to find a difference of {difference:g}."
+    if enough >= _MOST_ROWS and not is_enough(enough):
+        msg = f"More than {_MOST_ROWS:,} rows a group would be needed {goal}."
         raise ArgumentError(msg)
-    while enough - too_few > max(1, enough // 200):
+    while enough - too_few > max(1, enough // precision):
         middle = (too_few + enough) // 2
-        if study.detects(difference, [middle] * groups, share):
+        if is_enough(middle):
             enough = middle
         else:
             too_few = middle
@@ -166,6 +200,115 @@ class _Study:
             reached = (as_far + farther) / 2 if self.mid_p else as_far
             rejected += int((reached <= (1 - self.confidence) * len(by_chance)).sum())
         return rejected >= self.power * self.times
+
+
+@dataclass(frozen=True)
+class _GateStudy:
+    """A gate by simulation, and the verdict that it is to give with the power."""
+
+    study: _Study
+    rates: tuple[float, float]
+    """The rate of all groups but one, and that of the one."""
+    groups: int
+    side: Side
+    limit: float
+    verdict: str
+
+    @classmethod
+    def of(
+        cls, study: _Study, rates: tuple[float, float], groups: int, below: float | None, above: float | None
+    ) -> _GateStudy:
+        """The study of the verdict that is right for the rates."""
+        side, limit = limited("rows_needed", below, above)
+        number(side, limit, 0, 1)
+        proper_share("confidence", study.confidence, _LEAST_CONFIDENCE)
+        distance = max(rates) - min(rates) if side == "below" else min(rates) / max(rates)
+        if math.isclose(distance, limit):
+            msg = (
+                f"The groups are {distance:g} apart, which is the limit `{side}={limit:g}` itself: there no gate comes "
+                "to a verdict, however many rows there are."
+            )
+            raise ArgumentError(msg)
+        verdict = PASS if (distance < limit) == (side == "below") else FAIL
+        return cls(study, rates, groups, side, limit, verdict)
+
+    @property
+    def first_guess(self) -> int:
+        """The rows that two large groups need."""
+        share, other = self.rates
+        room = max(self.rates)
+        distance = abs(share - other) if self.side == "below" else 1 - min(self.rates) / room
+        limit = self.limit if self.side == "below" else 1 - self.limit
+        scale = 1.0 if self.side == "below" else room
+        deviations = z_value(2 * self.study.confidence - 1) + z_value(abs(2 * self.study.power - 1))
+        rows = (deviations / (scale * (limit - distance))) ** 2 * (share * (1 - share) + other * (1 - other))
+        return int(min(max(rows, 4), _MOST_ROWS))
+
+    def is_sure(self, rows: int) -> bool:
+        """Tell whether the gate gives the verdict with the power.
+
+        Verdicts hardly depend on more than the disparity of a draw, so that the gate judges a few draws in the order of
+        their disparities, and then a few of those between its last sure verdict and its first other one.
+        """
+        import numpy as np
+
+        times = self.study.times
+        rates = np.full(self.groups, self.rates[0])
+        rates[0] = self.rates[1]
+        hits = np.random.default_rng(self.study.seed).binomial(rows, rates, (times, self.groups))
+        order = np.argsort(self._disparities(hits), kind="stable")
+        if (self.verdict == PASS) != (self.side == "below"):
+            order = order[::-1]
+        # draws for which the verdict is likeliest come first
+        ranks = _spread(0, times)
+        given = self._gives(hits[order[ranks]], rows).tolist()
+        surely = [*given, False].index(False)
+        possibly = len(given) - [*given[::-1], True].index(True)
+        start = int(ranks[surely - 1]) + 1 if surely else 0
+        stop = int(ranks[possibly]) if possibly < len(given) else times
+        between = self._gives(hits[order[_spread(start, stop)]], rows)
+        share_between = between.mean() if len(between) else 0.0
+        return bool(start + share_between * (stop - start) >= self.study.power * times)
+
+    def _disparities(self, hits: Array) -> Array:
+        """The range of the hits of groups, or the ratio of the fewest to the most."""
+        import numpy as np
+
+        least, most = hits.min(axis=1), hits.max(axis=1)
+        return most - least if self.side == "below" else least / np.maximum(most, 1)
+
+    def _gives(self, hits: Array, rows: int) -> Array:
+        """A mask of the draws of which the gate gives the verdict, each judged alone."""
+        import numpy as np
+
+        if not len(hits):
+            return np.zeros(0, dtype=bool)
+        draws = np.arange(len(hits))
+        data = pl.DataFrame(
+            {
+                "draw": np.repeat(draws, 2 * self.groups),
+                "group": np.tile(np.repeat(np.arange(self.groups), 2), len(hits)),
+                "hit": np.tile([True, False], len(hits) * self.groups),
+                "rows": np.stack([hits, rows - hits], axis=-1).ravel(),
+            }
+        )
+        parity = demographic_parity("group") if self.side == "below" else demographic_parity_ratio("group")
+        results = parity(
+            data, estimate="hit", group_by="draw", frequency_weights="rows", interval="auto", explain=True,
+            conf_level=2 * self.study.confidence - 1, on_undefined="ignore",
+        )  # fmt: skip
+        judged = check(results, **{self.side: self.limit})
+        return (judged.sort("draw")[".verdict"] == self.verdict).to_numpy()
+
+
+def _spread(start: int, stop: int) -> Array:
+    """Some of the numbers from `start` to `stop`, evenly spread."""
+    import numpy as np
+
+    count = min(_JUDGED, stop - start)
+    if not count:
+        return np.zeros(0, dtype=int)
+    return (start + (np.arange(count) + 0.5) * (stop - start) / count).astype(int)
 
 
 def _study(name: str, power: Any, confidence: Any, times: Any, seed: Any, *, mid_p: Any) -> _Study:

@@ -135,7 +135,7 @@ def shrunken_rates(
     return rates(data, truth, estimate, **given)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _ShrunkenRates(OuterGroupTest):
     """The rates of groups under a model of all of them."""
 

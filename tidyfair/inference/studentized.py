@@ -12,6 +12,7 @@ from tidyfair.evaluation.statistics import CELLS, GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.permutation import VARIANT
 from tidyfair.intervals.resampling import DRAW
 from tidyfair.intervals.shares import odds_of, share_of
+from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.tallies.tally import LABELS
 
 if TYPE_CHECKING:
@@ -65,19 +66,19 @@ class Families:
     @property
     def is_exact(self) -> bool:
         """True where the disparity itself is tested: of odds, and of values that compare a group with others."""
-        compared = any(formula.compares or formula.beyond for _, formula in self.spec.formulas)
-        return compared or self.among is not None
+        compares = any(formula.compares or formula.beyond for formula in formulas_of(self.spec))
+        return compares or self.among is not None
 
     @property
     def of_sums(self) -> bool:
         """True where all formulas read sums only, so that parts of the rows are left out of these."""
-        return all(formula.input == "sums" for _, formula in self.spec.formulas)
+        return all(formula.input == "sums" for formula in formulas_of(self.spec))
 
     def has_variance(self, evaluated: Evaluated) -> bool:
         """Tell whether all formulas give the variance of their values, which needs independent rows."""
         if self.clustered or not set(evaluated.rows["estimator"]) <= set(ONE_LABEL):
             return False
-        return all(formula.deviations or share_of(formula) for _, formula in self.spec.formulas)
+        return all(formula.deviations or share_of(formula) for formula in formulas_of(self.spec))
 
     def numbered(self, evaluated: Evaluated) -> pl.DataFrame:
         """The values with the number of their group."""
@@ -88,26 +89,34 @@ class Families:
         return evaluated.rows.with_columns(numbers[evaluated.rows[GROUP_CELL] - first])
 
     def of_draws(self, evaluated: Evaluated) -> tuple[list[Array], list[Array]]:
-        """The disparity of each draw, and its severity, for each outer group."""
-        drawn_outer = evaluated.group_cells.outer_keys
-        outer = self._observed_outer(drawn_outer)
-        draw, variant = (drawn_outer[name].to_numpy() for name in (DRAW, VARIANT))
+        """The disparity of each draw, and its severity, for each outer group.
+
+        The outer groups of draws have the numbers of the draw and of its variant as keys too, so that an outer group of
+        the data is many of theirs.
+        """
+        drawn_keys = evaluated.group_cells.outer_keys
+        draw, variant = drawn_keys[DRAW].to_numpy(), drawn_keys[VARIANT].to_numpy()
         draw = draw - draw.min()
-        rows = self.numbered(evaluated).drop("is_reference").with_columns(pl.col("outer").alias(_OUTER))
-        rows = rows.with_columns(pl.Series("outer", outer[rows["outer"].to_numpy()]))
+        observed_outer = self._observed_outer(drawn_keys)
+        rows = self.numbered(evaluated).drop("is_reference").rename({"outer": _OUTER})
+        drawn_outer = rows[_OUTER].to_numpy()
+        rows = rows.with_columns(
+            pl.Series("outer", observed_outer[drawn_outer]),
+            pl.Series(DRAW, draw[drawn_outer]),
+            pl.Series(VARIANT, variant[drawn_outer]),
+        )
         # groups that are left out stay so
         rows = rows.join(self.observed, on=["outer", "name", LEVEL, "group"], how="inner", maintain_order="left")
-        index = rows[_OUTER].to_numpy()
-        as_drawn = rows.drop("outer").rename({_OUTER: "outer"}).filter(pl.Series(variant[index] == 0))
+        as_drawn = rows.filter(pl.col(VARIANT) == 0).drop("outer", DRAW, VARIANT).rename({_OUTER: "outer"})
         disparities = tidy_results(evaluated.with_rows(as_drawn), undefined_is_null=False)[".estimate"]
-        rows = rows.with_columns(pl.Series(DRAW, draw[index]), pl.Series(VARIANT, variant[index]))
         shape = (int(draw.max()) + 1, int(variant.max()) + 1, len(self.groups))
+        outers = len(self.outer_keys) if self.outer_keys.width else 1
         values: list[Array] = []
         severities: list[Array] = []
-        for number in range(len(self.outer_keys) if self.outer_keys.width else 1):
-            value = disparities.filter(pl.Series((outer == number) & (variant == 0)))
+        for outer in range(outers):
+            value = disparities.filter(pl.Series((observed_outer == outer) & (variant == 0)))
             values.append(value.to_numpy().astype(float))
-            severities.append(self._severity(value, rows.filter(outer=number), shape))
+            severities.append(self._severity(value, rows.filter(outer=outer), shape))
         return values, severities
 
     def _severity(self, disparities: pl.Series, rows: pl.DataFrame, shape: tuple[int, int, int]) -> Array:
@@ -138,15 +147,16 @@ class Families:
         largest = np.zeros(shape[0])
         for _, family in rows.group_by("name", LEVEL, maintain_order=True):
             table = np.full(shape, np.nan)
-            draw, variant, group = (family[name].to_numpy() for name in (DRAW, VARIANT, "group"))
-            table[draw, variant, group] = family["estimate"].to_numpy()
+            draw, variant = family[DRAW].to_numpy(), family[VARIANT].to_numpy()
+            group, estimate = family["group"].to_numpy(), family["estimate"].to_numpy()
+            table[draw, variant, group] = estimate
             value, spread = table[:, 0], np.nansum((table[:, 1:] - table[:, :1]) ** 2, axis=1)
             if "variance" in family.columns:
                 spread[draw, group] = family["variance"].to_numpy()
             elif "effective" in family.columns:
                 # a rate with weights; half a row more, so that 0 and 1 of few rows have a variance
-                share, size = (family[name].to_numpy() for name in ("estimate", "effective"))
-                middle = (share * size + 0.5) / (size + 1)
+                size = family["effective"].to_numpy()
+                middle = (estimate * size + 0.5) / (size + 1)
                 spread[draw, group] = middle * (1 - middle) / size
             reference = family.filter("is_reference")["group"].unique().to_list()
             np.fmax(largest, farthest(value, spread, reference), out=largest)
@@ -156,7 +166,7 @@ class Families:
 def _odds_among(case: Case) -> pl.DataFrame | None:
     """The labels of the rows of a metric of odds, such as the errors; None for any other metric."""
     labels, tally = case.evaluated.labels, case.tally
-    shares = {odds_of(formula) for _, formula in case.evaluated.specs[0].formulas}
+    shares = set(map(odds_of, formulas_of(case.evaluated.specs[0])))
     share = shares.pop() if len(shares) == 1 else None
     if share is None or labels.event is None or tally.weights is not None or tally.clusters:
         return None

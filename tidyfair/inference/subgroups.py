@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, overload
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Status
+from tidyfair.errors import ArgumentError, Status, in_short
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.on_data import CalledOnData
@@ -21,7 +21,7 @@ from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.specs.arguments import how_often, whole
 from tidyfair.specs.columns import Column, are_columns, check_features
 from tidyfair.specs.contrasts import difference
-from tidyfair.specs.options import show_keywords
+from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -74,7 +74,7 @@ class AuditOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class _Combinations(RateCounts):
+class Combinations(RateCounts):
     """The combinations of features that occur in an outer group, and the counts of their rows."""
 
     keys: pl.DataFrame
@@ -82,8 +82,8 @@ class _Combinations(RateCounts):
     """All rows, those outside the denominator included."""
 
 
-@dataclass(frozen=True)
-class _Audit(CalledOnData):
+@dataclass(frozen=True, repr=False)
+class SubgroupAudit(CalledOnData):
     """A rate, and the features whose combinations are searched, as a callable on dataframes."""
 
     subject: ClassVar[str] = "An audit"
@@ -114,7 +114,7 @@ class _Audit(CalledOnData):
         return self._on_data(data, truth, estimate, options)
 
     @abstractmethod
-    def _audit(self, combinations: _Combinations, key: pl.DataFrame) -> pl.DataFrame:
+    def _audit(self, combinations: Combinations, key: pl.DataFrame) -> pl.DataFrame:
         """The results of the outer group of a key."""
 
     @property
@@ -133,7 +133,7 @@ class _Audit(CalledOnData):
         for name in keywords:
             if name not in AuditOptions.__annotations__:
                 known = ["data", "truth", "estimate", *AuditOptions.__annotations__]
-                raise ArgumentError.unknown("argument", name, known)
+                raise ArgumentError.unknown_keyword("argument", name, known)
         options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
         return replace(options, estimator="binary", on_undefined="ignore")
 
@@ -161,7 +161,7 @@ class _Audit(CalledOnData):
             tables.append(pl.concat([key[[0] * len(table)], table], how="horizontal"))
         return pl.concat(tables)
 
-    def _combinations(self, evaluated: Evaluated, by: By) -> list[_Combinations]:
+    def _combinations(self, evaluated: Evaluated, by: By) -> list[Combinations]:
         """The combinations of features in each outer group."""
         group_cells, rows = evaluated.group_cells, evaluated.rows.sort(GROUP_CELL)
         keys = group_cells.keys[by]
@@ -171,15 +171,15 @@ class _Audit(CalledOnData):
         if self.metric.kind == "class":
             numerator = numerator.round()
         size = rows["rows"].to_numpy().astype(float)
-        combinations: list[_Combinations] = []
+        combinations: list[Combinations] = []
         for outer in range(len(group_cells.outer_keys)):
             index = (rows["outer"] == outer).to_numpy().nonzero()[0]
-            combinations.append(_Combinations(numerator[index], denominator[index], keys[index], size[index]))
+            combinations.append(Combinations(numerator[index], denominator[index], keys[index], size[index]))
         return combinations
 
 
-@dataclass(frozen=True)
-class SubgroupSearch(_Audit):
+@dataclass(frozen=True, repr=False)
+class SubgroupSearch(SubgroupAudit):
     """A search through all conjunctions of features, as a callable on dataframes; made by `subgroup_search`.
 
     It gives a frame of the caller's kind, and of each outer group the most striking subgroup first, which is the one
@@ -195,10 +195,10 @@ class SubgroupSearch(_Audit):
     times: int
     seed: int
 
-    def _audit(self, combinations: _Combinations, key: pl.DataFrame) -> pl.DataFrame:
+    def _audit(self, combinations: Combinations, key: pl.DataFrame) -> pl.DataFrame:
         import numpy as np
 
-        conjunctions = _Conjunctions.of(combinations.keys, self.depth)
+        conjunctions = Conjunctions.of(combinations.keys, self.depth)
         counts = np.stack([combinations.rows, combinations.denominator, combinations.numerator])
         rows, denominator, numerator = conjunctions.sums(counts)
         total, total_numerator = combinations.denominator.sum(), combinations.numerator.sum()
@@ -227,7 +227,7 @@ class SubgroupSearch(_Audit):
         return table[np.lexsort((np.arange(len(rows)), -statistic, ~searched))]
 
     def _p_values(
-        self, combinations: _Combinations, conjunctions: _Conjunctions, denominator: Floats, statistic: Floats,
+        self, combinations: Combinations, conjunctions: Conjunctions, denominator: Floats, statistic: Floats,
         key: pl.DataFrame,
     ) -> tuple[Floats, Floats]:  # fmt: skip
         """The p-values of each subgroup alone, and among all that are searched, from outcomes that are permuted."""
@@ -253,8 +253,8 @@ class SubgroupSearch(_Audit):
         return reached / (self.times + 1), largest / (self.times + 1)
 
 
-@dataclass(frozen=True)
-class LinearSubgroup(_Audit):
+@dataclass(frozen=True, repr=False)
+class LinearSubgroup(SubgroupAudit):
     """A search through halves of the space of features, as a callable on dataframes; made by `linear_subgroup`.
 
     It gives a frame of the caller's kind with two rows for each outer group, those with the lower rate first: the outer
@@ -265,7 +265,7 @@ class LinearSubgroup(_Audit):
 
     _schema: ClassVar[Mapping[str, Any]] = _SPLIT
 
-    def _audit(self, combinations: _Combinations, key: pl.DataFrame) -> pl.DataFrame:
+    def _audit(self, combinations: Combinations, key: pl.DataFrame) -> pl.DataFrame:
         del key
         names = combinations.keys.columns
         check_features(combinations.keys, {name: name for name in names}, "a linear threshold needs")
@@ -334,7 +334,7 @@ class _Margin:
 
 
 @dataclass(frozen=True)
-class _Conjunctions:
+class Conjunctions:
     """All conjunctions of up to some number of features, and the plan of the sums over their rows.
 
     Tables of fewer and fewer features are summed from each other, so that many conjunctions cost little more than a
@@ -350,7 +350,7 @@ class _Conjunctions:
     """The sums for some features; a table comes after the finer one."""
 
     @classmethod
-    def of(cls, keys: pl.DataFrame, depth: int) -> _Conjunctions:
+    def of(cls, keys: pl.DataFrame, depth: int) -> Conjunctions:
         """Plan the sums over `keys`, the combinations of all features."""
         features = tuple(keys.columns)
         combinations, margins = {features: keys}, dict[tuple[str, ...], _Margin]()
@@ -433,31 +433,38 @@ def _standardised(numerator: Floats, denominator: Floats, total: float, total_nu
 def _checked(name: str, metric: object, features: object, kinds: tuple[str, ...]) -> tuple[Metric, tuple[Column, ...]]:
     """A rate and its features, or an error."""
     if not isinstance(metric, Metric):
-        msg = f"{name}() takes a metric, such as fall_out, not {metric!r}."
+        msg = f"{name}() takes a metric, such as fall_out, not {in_short(metric)}."
         raise ArgumentError(msg)
-    if metric.kind not in kinds or not _is_rate(metric):
+    if metric.kind not in kinds or not is_rate_of_rows(metric):
         msg = (
             f"{name}() takes a rate of labels, such as fall_out, miss_rate, selection_rate or accuracy; {metric.name} "
             "is no share of rows."
         )
         raise ArgumentError(msg)
+    return metric, features_of(name, metric, features)
+
+
+def features_of(name: str, metric: Metric, features: object) -> tuple[Column, ...]:
+    """The features that make up subgroups, or an error."""
     if not are_columns(features):
-        msg = f'{name}() takes a list of features, such as `{name}({metric.name}, ["sex", "race"])`, not {features!r}.'
+        example = f'`{name}({metric.name}, ["sex", "race"])`'
+        msg = f"{name}() takes a list of features, such as {example}, not {in_short(features)}."
         raise ArgumentError(msg)
     columns = tuple(Column.of(feature, "features") for feature in features)
     if not columns:
         msg = f"{name}() needs the features that make up subgroups."
         raise ArgumentError(msg)
-    return metric, columns
+    return columns
 
 
-def _is_rate(metric: Metric) -> bool:
+def is_rate_of_rows(metric: Metric) -> bool:
     """Tell whether a metric is a share of rows that sums alone give."""
     formula = metric.definition
     counted = formula.input == "sums" and not any(term.neighborhood for term in formula.all_terms)
     return counted and formula.is_share_of_rows and metric.range == (0, 1) and not formula.compares
 
 
+@refuse_unknown_keywords
 def subgroup_search(
     metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 1, times: int = 2_000, seed: int = 0
 ) -> SubgroupSearch:
@@ -489,6 +496,7 @@ def subgroup_search(
     return SubgroupSearch(rate, columns, depth, min_n, times, seed)
 
 
+@refuse_unknown_keywords
 def linear_subgroup(metric: Metric, features: Iterable[ColumnLike]) -> LinearSubgroup:
     """Audit for an unfair subgroup defined by a linear threshold of features (Kearns et al., 2018).
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning, listed, warn
+from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning, in_short, listed, warn
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric
 from tidyfair.metrics.fairness import demographic_parity_ratio, equal_opportunity_ratio, explained_by_groups
 from tidyfair.metrics.regression import rsq
 from tidyfair.specs.arguments import flag, one_of
 from tidyfair.specs.columns import Column
+from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.tallies.source import from_arrays, open_frame
 from tidyfair.tallies.thresholds import Cut
 
@@ -63,6 +64,7 @@ def _goodness(value: float | None, direction: str) -> float:
 
 
 def _warn_of_nan(why: str) -> None:
+    """Warn that a score is NaN, and why."""
     warn(f"{why}, so that the score is NaN.", UndefinedWarning)
 
 
@@ -86,8 +88,11 @@ class Response:
     @classmethod
     def of_classes(cls, scores: Any, classes: Sequence[object]) -> Response:
         """Scores of all classes, one column a class."""
-        names = {label: f"{_PREDICTED} {index}" for index, label in enumerate(classes)}
-        columns = {name: scores[:, index] for index, name in enumerate(names.values())}
+        names: dict[object, str] = {}
+        columns: dict[str, Any] = {}
+        for index, label in enumerate(classes):
+            names[label] = f"{_PREDICTED} {index}"
+            columns[names[label]] = scores[:, index]
         return cls(columns, {"probs": names})
 
 
@@ -135,7 +140,7 @@ class Scorer(ABC):
                 raise ArgumentError.unknown("metadata", name, self.metadata)
             named = isinstance(answer, str) and answer.isidentifier()
             if answer is not None and not isinstance(answer, bool) and not named:
-                msg = f"set_score_request(): `{name}` is True, False, None or another name, not {answer!r}."
+                msg = f"set_score_request(): `{name}` is True, False, None or another name, not {in_short(answer)}."
                 raise ArgumentError(msg)
         self.requests.update(requests)
         return self
@@ -193,7 +198,8 @@ class FairnessScorer(Scorer):
             sample_weight: Case weights.
             sensitive_features: The columns of the groups, if these are not in X.
         """
-        features = self.features(X if sensitive_features is None else sensitive_features)
+        source = X if sensitive_features is None else sensitive_features
+        features = self.features(source)
         return self._score(features, y_true, self.predicted(estimator, X), sample_weight)
 
     def routed(self, y_true: Any, y_pred: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> float:
@@ -242,7 +248,7 @@ class FairnessScorer(Scorer):
                 msg = f"A scorer adds a column {name!r}, and there is one; rename yours."
                 raise ColumnError(msg)
             columns[name] = values
-        return from_arrays({name: _text_from_pandas(values) for name, values in columns.items()})
+        return from_arrays(dict(zip(columns, map(_text_from_pandas, columns.values()), strict=True)))
 
     def predicted(self, estimator: Any, X: Any) -> Response:  # noqa: N803 - scikit-learn's
         """Predictions of an estimator: labels, scores of the event, or scores of all classes."""
@@ -282,11 +288,14 @@ class FairnessScorer(Scorer):
         cut = Cut.of(dict(self.options), {"probs"})
         if cut is not None:
             columns += cut.by
-        for _, formula in self.metric.formulas:
+        for formula in formulas_of(self.metric):
             for term in formula.all_terms:
                 if term.neighborhood:
                     columns += term.neighborhood.features
-        return list(dict.fromkeys(root for column in columns for root in column.roots))
+        roots: dict[str, None] = {}
+        for column in columns:
+            roots |= dict.fromkeys(column.roots)
+        return list(roots)
 
     def features(self, data: Any) -> dict[str, Any]:
         """The columns of the groups: from a frame by their names, from an array by their positions."""
@@ -299,19 +308,22 @@ class FairnessScorer(Scorer):
         return self._of_frame(data, names) if hasattr(data, "columns") else self._of_array(data, names)
 
     def _of_frame(self, data: Any, names: list[str]) -> dict[str, Any]:
+        """The columns of a frame by their names."""
         is_pandas = type(data).__module__.partition(".")[0] == "pandas"
         source = data if is_pandas else open_frame(data)
         # labels of pandas can be numbers
         numbers = dict(self.numbers)
-        labels = {name: numbers.get(name, name) for name in names}
-        for label in labels.values():
-            _check_label(label, list(source.columns))
+        label_of_name: dict[str, str | int] = {}
+        for name in names:
+            label_of_name[name] = numbers.get(name, name)
+            _check_label(label_of_name[name], list(source.columns))
         if is_pandas:
-            return {name: data[label] for name, label in labels.items()}
+            return {name: data[label] for name, label in label_of_name.items()}
         columns = source.read({name: ("by", Column(name)) for name in names})
         return {column.name: column for column in columns}
 
     def _of_array(self, data: Any, names: list[str]) -> dict[str, Any]:
+        """The columns of an array by their numbers."""
         import numpy as np
 
         shape, numbers = getattr(data, "shape", np.shape(data)), dict(self.numbers)
@@ -399,7 +411,7 @@ def make_scorer(
         msg = "make_scorer(): `by` goes with a factory such as demographic_parity_ratio; other metrics have their own."
         raise ArgumentError(msg)
     if not isinstance(bound, Metric | GroupwiseMetric):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"make_scorer() takes a metric, or a factory and `by=`, not {metric!r}."
+        msg = f"make_scorer() takes a metric, or a factory and `by=`, not {in_short(metric)}."
         raise ArgumentError(msg)
     _check_direction(bound)
     for name in options:
@@ -445,6 +457,7 @@ def _check_direction(metric: Metric | GroupwiseMetric) -> None:
 
 
 def _is_number(feature: object) -> bool:
+    """Check whether a feature is the number of a column."""
     return not isinstance(feature, bool) and isinstance(feature, Integral)
 
 
@@ -454,7 +467,7 @@ def _response(
     """The kind of prediction that the metric reads; labels that are cut from scores are made of these."""
     readable: list[Literal["labels", "scores"]] = []
     for reading in metric.readings:
-        kinds = {formula.kind for _, formula in reading.formulas}
+        kinds = {formula.kind for formula in formulas_of(reading)}
         readable.append("scores" if cut or "prob" in kinds else "labels")
     read = readable[0]
     if requested in readable:
@@ -535,7 +548,7 @@ def correlation_score(column: ColumnLike | int, *, as_numbers: bool | None = Non
     'explained_by_groups'
     """
     if not isinstance(column, str | pl.Expr | Integral):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"correlation_score() takes one column, not {column!r}."
+        msg = f"correlation_score() takes one column, not {in_short(column)}."
         raise ArgumentError(msg)
     if as_numbers is not None:
         flag("as_numbers", as_numbers)
@@ -622,8 +635,7 @@ def subset_score(
         return SubsetScorer(subset_picker, make_scorer(measure, **kwargs))
     compares = isinstance(measure, GroupwiseMetric | GroupwiseFactory)
     if compares or not callable(measure) or not callable(subset_picker):
-        msg = (
-            f"subset_score() takes a function of X and a metric, or a function of truth and prediction, not {score!r}."
-        )
+        takes = "a function of X and a metric, or a function of truth and prediction"
+        msg = f"subset_score() takes {takes}, not {in_short(score)}."
         raise ArgumentError(msg)
     return SubsetScorer(subset_picker, score, tuple(kwargs.items()))

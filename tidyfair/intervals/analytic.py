@@ -100,9 +100,10 @@ def _bands(families: Sequence[Quantities], aggregate: Contrast, level: float) ->
 def _of_range(families: Sequence[Quantities], aggregate: Contrast, lower: float, upper: float, method: str) -> Interval:
     """The interval of a range from its ends, which are logarithms where it is a ratio."""
     lower, upper = aggregate.limits_of_range(lower, upper)
-    if all(family.keeps_to_range for family in families):
-        _, largest = aggregate.range(0, 1)
-        upper = min(upper, largest)
+    bounds = [family.bounds for family in families]
+    _, largest = aggregate.range(min(low for low, _ in bounds), max(high for _, high in bounds))
+    # the difference of unbounded values is not a number
+    upper = upper if math.isnan(largest) else min(upper, largest)
     return Interval(lower, upper, math.nan, method)
 
 

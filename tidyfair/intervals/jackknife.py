@@ -1,10 +1,10 @@
 """Standard errors of values that are functions of sums, by leaving out one row, part or cluster at a time.
 
 What a value loses when a row is left out is the influence of that row; the influences of all rows give the variance
-(Quenouille, 1956; Tukey, 1958; Efron, 1982). It needs no formula of its own, so that metrics of a user have it too. Rows
-of labels are known by the cell that they are in, with a quarter of a row more in each cell, so that a group without
-errors is not taken for one that cannot err. Rows of scores and numbers are left out in the random parts that a tally counts, and
-rows of a cluster together.
+(Quenouille, 1956; Tukey, 1958; Efron, 1982). It needs no formula of its own, so that metrics of a user have it too.
+Rows of labels are known by the cell that they are in, with a quarter of a row more in each cell, so that a group
+without errors is not taken for one that cannot err. Rows of scores and numbers are left out in the random parts that a
+tally counts, and rows of a cluster together.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ __all__: list[str] = []
 
 CELLS = ("tp", "fn", "fp", "tn")
 COLUMNS = ("centre", "jackknife_error", "spread", "freedom", *CELLS)
-"""The value with a quarter of a row more in each cell, its standard error, that on its scale, and its degrees of freedom; and
-the counts of labels."""
+"""The value with a quarter of a row more in each cell, its standard error, that on its scale, and its degrees of
+freedom; and the counts of labels."""
 _ADDED_ROWS = 1.0
 """A quarter of a row in each of the four cells of two labels."""
 _MOST_LABELS_WITH_ADDED_ROWS = 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -53,8 +54,6 @@ class Quantities(ABC):
     difference_method: ClassVar[str]
     """The name of the method for the difference of two groups."""
     ratio_method: ClassVar[str]
-    keeps_to_range: ClassVar[bool] = True
-    """Whether limits lie within the range of the quantity."""
     value: Floats
     error: Floats
     """The standard error."""
@@ -74,6 +73,11 @@ class Quantities(ABC):
     def alone(self, z: float) -> Limits:
         """Limits of all quantities, each by itself and not to be compared."""
         return self.limits(z)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The ends between which limits lie."""
+        return 0.0, 1.0
 
     @property
     def widest(self) -> Floats:
@@ -242,6 +246,11 @@ class Smooth(Quantities):
     scale: Scale
 
     @property
+    def bounds(self) -> tuple[float, float]:
+        """The ends between which limits lie."""
+        return self.scale.low, self.scale.high
+
+    @property
     def methods(self) -> list[str]:
         """The names of the methods of `limits`."""
         return ["jackknife"] * len(self)
@@ -323,11 +332,15 @@ class Estimated(Quantities):
     """Values with errors from replicates, and what empty cells add to these on either side."""
 
     difference_method = ratio_method = "bootstrap"
-    keeps_to_range = False
     value: Floats
     error: Floats
     below: Floats
     above: Floats
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """None: limits of replicates may lie anywhere."""
+        return -math.inf, math.inf
 
     @property
     def methods(self) -> list[str]:

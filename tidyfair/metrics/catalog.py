@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, in_short
 from tidyfair.metric_sets import COMPARISONS, GroupwiseFactory, Metric, MetricSet, comparison, metric_set
 from tidyfair.metrics import classification, dependence, fairness, inequality, probability, regression
 from tidyfair.metrics.other_names import OTHER_NAMES, expression_for
-from tidyfair.specs.arguments import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +22,8 @@ __all__ = ["catalogue", "get_metrics"]
 
 _MODULES: tuple[ModuleType, ...] = (classification, probability, regression, inequality, dependence)
 
+_KINDS = {"class": "labels", "prob": "scores", "numeric": "numbers"}
+"""The kinds of metrics, and what they read."""
 _TOOLS = re.compile(r"\s+# (fmt|noqa|pyright|type): ?.*$", re.MULTILINE)
 """Comments for tools at the end of a line of code."""
 
@@ -33,7 +34,10 @@ def get_metrics(kind: Literal["class", "prob", "numeric"] = "class") -> MetricSe
     >>> [metric.name for metric in get_metrics("class")][:3]
     ['accuracy', 'average_odds', 'average_predictive_value']
     """
-    one_of("kind", kind, sorted({metric.kind for metric in _metrics()}))
+    if kind not in _KINDS:
+        reads = ", ".join(f"{known!r} ({words})" for known, words in _KINDS.items())
+        msg = f"get_metrics(): a kind is what metrics read, {reads}, not {in_short(kind)}."
+        raise ArgumentError(msg)
     metrics = [metric.of_kind(kind) for metric in _metrics() if not _is_alias(metric)]
     return metric_set(*(metric for metric in metrics if metric.kind == kind and not metric.definition.compares))
 

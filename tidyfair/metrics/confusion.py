@@ -25,6 +25,7 @@ from tidyfair.metrics.classification import (
     sens,
     spec,
 )
+from tidyfair.specs.options import refuse_unknown_keywords
 from tidyfair.tallies.source import from_arrays, open_frame
 from tidyfair.tallies.tally import ESTIMATE, TRUTH
 
@@ -69,6 +70,7 @@ def conf_mat(
     labels: Sequence[object] | None = None,
     **counting: Unpack[CountOptions],
 ) -> Any: ...
+@refuse_unknown_keywords
 def conf_mat(
     data: object,
     truth: ColumnLike,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning, warn
+from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning, in_short, warn
 from tidyfair.evaluation.evaluated import labels_with_scores, scores_of_levels
 from tidyfair.evaluation.group_cells import UNGROUPED, number_group_cells, rows_of
 from tidyfair.evaluation.ranked_rows import Level, sorted_scores
@@ -278,7 +278,7 @@ def _thresholds(thresholds: object) -> list[float] | None:
 
 
 def _no_thresholds(thresholds: object) -> ArgumentError:
-    msg = f"`thresholds` is a list of numbers, not {thresholds!r}."
+    msg = f"`thresholds` is a list of numbers, not {in_short(thresholds)}."
     return ArgumentError(msg)
 
 
@@ -327,7 +327,7 @@ def _check_options(name: str, given: Mapping[str, Any], reading: Iterable[str]) 
     for option in given:
         if option not in counting:
             kind = f"argument of {name}"
-            raise ArgumentError.unknown(kind, option, ["data", "truth", *counting, *reading, *own])
+            raise ArgumentError.unknown_keyword(kind, option, ["data", "truth", *counting, *reading, *own])
     if given.get("probs") is None:
         msg = f"{name} needs the column of scores: `probs=`."
         raise ColumnError(msg)
@@ -407,11 +407,11 @@ def threshold_curve(
     [0.5, 0.0, 0.5]
     """
     if isinstance(metrics, GroupwiseFactory) or not isinstance(metrics, Metric | GroupwiseMetric | MetricSet):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"threshold_curve() takes a metric or a metric set, not {metrics!r}."
+        msg = f"threshold_curve() takes a metric or a metric set, not {in_short(metrics)}."
         raise ArgumentError(msg)
     if thresholds is None:
         thresholds = [step / _STEPS for step in range(_STEPS + 1)]
     elif not is_list(thresholds):
-        msg = f"threshold_curve() takes a list of thresholds, not {thresholds!r}."
+        msg = f"threshold_curve() takes a list of thresholds, not {in_short(thresholds)}."
         raise ArgumentError(msg)
     return ThresholdCurve(metrics if isinstance(metrics, MetricSet) else metric_set(metrics), tuple(thresholds))

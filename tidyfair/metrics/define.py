@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Status, TidyfairError, listed
+from tidyfair.errors import ArgumentError, Status, TidyfairError, in_short, listed
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
 from tidyfair.specs.aggregates import DIRECTIONS
 from tidyfair.specs.arguments import flag, one_of
@@ -308,10 +308,11 @@ def _is_option(parameter: inspect.Parameter) -> bool:
 def _check_ends(function: object, direction: object, ends: object) -> None:
     """Refuse an unknown direction, and a range that is not two rising numbers."""
     one_of("direction", direction, DIRECTIONS)
+    shown = ends
     pair: list[Any] = list(cast("tuple[Any, ...]", ends)) if isinstance(ends, tuple | list) else []
     are_numbers = len(pair) == 2 and all(isinstance(end, Real) for end in pair)
     if not are_numbers or not pair[0] < pair[1]:
-        msg = f"{name_of(function)}: a range is its lower and its upper end, such as (0, 1), not {ends!r}."
+        msg = f"{name_of(function)}: a range is its lower and its upper end, such as (0, 1), not {in_short(shown)}."
         raise ArgumentError(msg)
 
 
@@ -326,7 +327,7 @@ def _is_of_rows(value: object) -> bool:
 def _own_terms(caller: str, kind: Kind, statistics: object) -> dict[str, Statistic]:
     """The statistics of a user by their names, checked."""
     if not isinstance(statistics, Mapping):
-        msg = f"{caller}: `statistics` maps names to functions of a row, not {statistics!r}."
+        msg = f"{caller}: `statistics` maps names to functions of a row, not {in_short(statistics)}."
         raise ArgumentError(msg)
     terms: dict[str, Statistic] = {}
     for name, function in cast("Mapping[str, Any]", statistics).items():
@@ -337,7 +338,7 @@ def _own_terms(caller: str, kind: Kind, statistics: object) -> dict[str, Statist
 def _own_term(caller: str, kind: Kind, name: str, function: Callable[..., Expr]) -> Statistic:
     """A statistic of a user, checked."""
     if not isinstance(name, str) or not callable(cast("object", function)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"{caller}: `statistics` maps names to functions of a row, not {name!r} to {function!r}."
+        msg = f"{caller}: `statistics` maps names to functions of a row, not {in_short(name)} to {function!r}."
         raise ArgumentError(msg)
     if name in {*SUMS[kind], *ROW_COLUMNS[kind]}:
         msg = f"{caller}: {name!r} is a statistic already; give yours another name."
@@ -348,7 +349,7 @@ def _own_term(caller: str, kind: Kind, name: str, function: Callable[..., Expr])
     term = replace(statistic(function), alias=name)
     value: Any = term.of(truth=pl.col("truth"), score=pl.col("score"), estimate=pl.col("estimate"))
     if not _is_of_rows(value):
-        msg = f"{caller}: the statistic {name!r} returns an expression for each row, not {value!r}."
+        msg = f"{caller}: the statistic {name!r} returns an expression for each row, not {in_short(value)}."
         raise ArgumentError(msg)
     return term
 
@@ -488,10 +489,10 @@ def _check_function(caller: str, function: object, name: object) -> None:
     """Refuse metrics and other objects that are no function, and a name that is no text."""
     if not callable(function) or isinstance(function, Metric | GroupwiseMetric | GroupwiseFactory | MetricSet):
         way_out = " Compare its groups with `new_groupwise_metric`." if isinstance(function, Metric) else ""
-        msg = f"{caller} takes a function, not {function!r}.{way_out}"
+        msg = f"{caller} takes a function, not {in_short(function)}.{way_out}"
         raise ArgumentError(msg)
     if not isinstance(name, str) or not name:
-        msg = f"{caller} gives a metric a name in words, not {name!r}."
+        msg = f"{caller} gives a metric a name in words, not {in_short(name)}."
         raise ArgumentError(msg)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from tidyfair.errors import ArgumentError, listed
+from tidyfair.errors import ArgumentError, in_short, listed
 from tidyfair.metric_sets import GroupwiseFactory, Metric, MetricSet, metric_set
 from tidyfair.metrics.classification import (
     accuracy,
@@ -198,7 +198,7 @@ def _ordinary(given: object, name: str) -> tuple[Metric, ...]:
     members = given.metrics if isinstance(given, MetricSet) else (given,)
     metrics = tuple(member for member in members if isinstance(member, Metric))
     if not metrics or len(metrics) < len(members):
-        msg = f"{name}: a groupwise metric is made of a metric or a set of ordinary metrics, not {given!r}."
+        msg = f"{name}: a groupwise metric is made of a metric or a set of ordinary metrics, not {in_short(given)}."
         raise ArgumentError(msg)
     return metrics
 
@@ -207,7 +207,7 @@ def _check_name(name: object, direction: object) -> None:
     if direction is not None:
         one_of("direction", direction, DIRECTIONS)
     if not isinstance(name, str) or not name:
-        msg = f"A groupwise metric needs a name in words, not {name!r}."
+        msg = f"A groupwise metric needs a name in words, not {in_short(name)}."
         raise ArgumentError(msg)
 
 
@@ -239,7 +239,7 @@ def new_between_group_metric(
     <groupwise metric mean_score_distance('race'): group_maximum() of mean_score_distance, minimize>
     """
     if not isinstance(fn, Metric) and not callable(fn):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"{name}: a function of two samples is asked for, not {fn!r}."
+        msg = f"{name}: a function of two samples is asked for, not {in_short(fn)}."
         raise ArgumentError(msg)
     _check_name(name, direction)
     one_of("against", against, ["rest", "pairs"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from tidyfair.errors import nearest
@@ -113,3 +115,16 @@ def way_out(name: str, metrics: Collection[str], others: Collection[str]) -> str
     """The end of a message about a name that is not at the top of the library: the one to write."""
     expression = expression_for(name, metrics, others)
     return f": write {expression}" if expression else f".{nearest(name, [*metrics, *others])}"
+
+
+def missing(package: str, name: str, way_out: str) -> AttributeError | ImportError:
+    """The error for a name that a package does not have, to be raised by its `__getattr__`.
+
+    `from package import name` shows the text of an `ImportError` only: an `AttributeError` becomes one of its own.
+    """
+    own = inspect.currentframe()
+    asking = own.f_back.f_back if own and own.f_back else None
+    is_import = asking is not None and asking.f_code.co_name == "_handle_fromlist"
+    if is_import and find_spec(f"{package}.{name}") is None:
+        return ImportError(f"cannot import name {name!r} from {package!r}{way_out}", name=package)
+    return AttributeError(f"module {package!r} has no attribute {name!r}{way_out}")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Status, Undefined, listed
+from tidyfair.errors import ArgumentError, Status, Undefined, in_short, listed
 from tidyfair.metrics.define import array_metric, prob_metric
 from tidyfair.specs.arguments import one_of, whole
 from tidyfair.specs.formulas import Expr, ExprRate, Number, Rate, statistic
@@ -183,7 +183,7 @@ def _pairs(costs: Any) -> dict[tuple[Any, Any], float]:
     except (TypeError, ValueError):
         pairs = {}
     if not pairs or not all(map(_is_cost, pairs.items())):
-        msg = f"classification_cost: `costs` maps pairs (truth, estimate) to finite numbers, not {costs!r}."
+        msg = f"classification_cost: `costs` maps pairs (truth, estimate) to finite numbers, not {in_short(costs)}."
         raise ArgumentError(msg)
     return pairs
 

@@ -21,7 +21,10 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 """After Okabe and Ito (2008): told apart by the colour-blind too."""
 GREY = "#7F7F7F"
 MOST_PANELS, MOST_POINTS = 30, 5_000
-_VERDICTS = {"pass": ("#009E73", "circle"), "fail": ("#D55E00", "cross"), "not enough evidence": ("#B07800", "diamond")}
+_GOOD, _BAD, _OPEN = ("#009E73", "circle"), ("#D55E00", "cross"), ("#B07800", "diamond")
+_OF_GATES = {"pass": _GOOD, "fail": _BAD, "not enough evidence": _OPEN}
+_OF_MONITORS = {"within": _GOOD, "above the limit": _BAD, "below the limit": _BAD, "undecided": _OPEN}
+"""The colour and the shape of verdicts."""
 _WIDTH, _ROW = 360, 26
 _HALF = 210
 """The width and the height of panels of which two stand side by side."""
@@ -76,20 +79,23 @@ def dots(table: pl.DataFrame, title: str, notes: list[tuple[bool, str]], *, shar
         reason = base.mark_text(align="left", color=GREY, fontStyle="italic")
         layers.append(reason.encode(x=alt.value(4), text="why:N"))
     chart = _facetted(alt, alt.layer(*layers), table)
-    shown = "; ".join(note for is_shown, note in notes if is_shown)
-    return Picture(chart, title, described(table, "estimate", "what"), (shown,) if shown else ())
+    shown = [note for is_shown, note in notes if is_shown]
+    subtitle = ("; ".join(shown),) if shown else ()
+    return Picture(chart, title, described(table, "estimate", "what"), subtitle)
 
 
 def _marks(alt: Any, table: pl.DataFrame) -> dict[str, Any]:
     """The colour and the shape of dots, by their verdicts where there are any."""
     if "verdict" not in table.columns:
         return {"color": alt.value(COLOURS[0]), "shape": alt.value("circle")}
-    verdicts = list(_VERDICTS)
-    colours = alt.Scale(domain=verdicts, range=[colour for colour, _ in _VERDICTS.values()])
-    shapes = alt.Scale(domain=verdicts, range=[shape for _, shape in _VERDICTS.values()])
+    is_of_monitors = table["verdict"].is_in(list(_OF_MONITORS)).any()
+    marks = _OF_MONITORS if is_of_monitors else _OF_GATES
+    colours, shapes = zip(*marks.values(), strict=True)
+    scale_of_colours = alt.Scale(domain=list(marks), range=list(colours))
+    scale_of_shapes = alt.Scale(domain=list(marks), range=list(shapes))
     return {
-        "color": alt.Color("verdict:N", title="verdict", scale=colours),
-        "shape": alt.Shape("verdict:N", title="verdict", scale=shapes),
+        "color": alt.Color("verdict:N", title="verdict", scale=scale_of_colours),
+        "shape": alt.Shape("verdict:N", title="verdict", scale=scale_of_shapes),
     }
 
 
@@ -220,7 +226,10 @@ def _facetted(alt: Any, layers: Any, table: pl.DataFrame, height: int | None = N
     """A panel for each part of the table: two side by side if their rows are the same, else one below the other."""
     _check_size(table)
     panels = table["panel"].n_unique()
-    alike = "what" not in table.columns or table.group_by("panel").agg(pl.col("what"))["what"].n_unique() == 1
+    alike = True
+    if "what" in table.columns:
+        rows_of_panels = table.group_by("panel").agg(pl.col("what"))["what"]
+        alike = rows_of_panels.n_unique() == 1
     narrow = panels > 1 and alike
     size = {"width": _HALF if narrow else _WIDTH, "height": height or alt.Step(_ROW)}
     if panels == 1:
@@ -228,8 +237,10 @@ def _facetted(alt: Any, layers: Any, table: pl.DataFrame, height: int | None = N
     header = alt.Header(labelAnchor="start", labelFontWeight="bold", labelFontSize=12, labelLimit=size["width"])
     order = table["panel"].unique(maintain_order=True).to_list()
     facet = alt.Facet("panel:N", title=None, sort=order, header=header)
-    chart = layers.properties(**size).facet(facet, columns=2 if narrow else 1)
-    return chart.resolve_scale(x="independent", y="shared" if alike else "independent")
+    columns = 2 if narrow else 1
+    chart = layers.properties(**size).facet(facet, columns=columns)
+    scale_of_rows = "shared" if alike else "independent"
+    return chart.resolve_scale(x="independent", y=scale_of_rows)
 
 
 def _check_size(table: pl.DataFrame) -> None:
@@ -248,8 +259,10 @@ def drawable(table: pl.DataFrame) -> pl.DataFrame:
 
 def _short(text: str) -> str:
     """A text without its middle, if it is too long for a chart."""
+    if len(text) <= _LETTERS:
+        return text
     half = _LETTERS // 2
-    return text if len(text) <= _LETTERS else f"{text[:half]}\N{HORIZONTAL ELLIPSIS}{text[-half:]}"
+    return f"{text[:half]}\N{HORIZONTAL ELLIPSIS}{text[-half:]}"
 
 
 def unique_names(table: pl.DataFrame, name: str, *within: str) -> pl.DataFrame:
@@ -259,12 +272,15 @@ def unique_names(table: pl.DataFrame, name: str, *within: str) -> pl.DataFrame:
 
 
 def _rows_of(alt: Any) -> Any:
+    """The axis of rows, one for each text in `what`, in their order."""
     return alt.Y("what:N", title=None, sort=None, axis=alt.Axis(grid=True, gridDash=[1, 3]))
 
 
 def _colour(alt: Any, name: str, table: pl.DataFrame) -> Any:
+    """A colour for each value of a column, in their order."""
     values = table[name].unique(maintain_order=True).to_list()
-    return alt.Color(f"{name}:N", title=None, sort=None, scale=alt.Scale(domain=values, range=COLOURS[: len(values)]))
+    scale = alt.Scale(domain=values, range=COLOURS[: len(values)])
+    return alt.Color(f"{name}:N", title=None, sort=None, scale=scale)
 
 
 def _tooltip(alt: Any, table: pl.DataFrame) -> list[Any]:
@@ -273,8 +289,10 @@ def _tooltip(alt: Any, table: pl.DataFrame) -> list[Any]:
     for name, dtype in table.schema.items():
         if name == "panel" and table["panel"].n_unique() == 1:
             continue
-        field = alt.Tooltip(f"{name}:Q", format=",.4~r") if dtype.is_numeric() else alt.Tooltip(f"{name}:N")
-        tooltip.append(field)
+        if dtype.is_numeric():
+            tooltip.append(alt.Tooltip(f"{name}:Q", format=",.4~r"))
+        else:
+            tooltip.append(alt.Tooltip(f"{name}:N"))
     return tooltip
 
 
@@ -290,7 +308,10 @@ def described(table: pl.DataFrame, value: str, *keys: str) -> str:
     values = table.filter(pl.col(value).is_not_null())
     finite = values.filter(pl.col(value).is_finite()).sort(value, maintain_order=True)
     infinite = len(values) - len(finite)
-    remark = f" {infinite} {'is' if infinite == 1 else 'are'} infinite, and not drawn." if infinite else ""
+    remark = ""
+    if infinite:
+        verb = "is" if infinite == 1 else "are"
+        remark = f" {infinite} {verb} infinite, and not drawn."
     if finite.is_empty():
         return remark.strip() or "No value is defined."
     several = [pl.col(name) for name in ("panel", *keys) if table[name].n_unique() > 1]
@@ -302,6 +323,7 @@ def described(table: pl.DataFrame, value: str, *keys: str) -> str:
 
 
 def _value_of_row(number: float, name: str) -> str:
+    """A value, and the name of its row where there are several rows."""
     return f"{number:.3g} ({name})" if name else f"{number:.3g}"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidyfair.audits.usual_metrics import Audit, kind_of
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, in_short
 from tidyfair.inference.gates import Gate
 from tidyfair.inference.pairwise_tests import WorstGroups, worst_groups
 from tidyfair.inference.permutation_test import DisparityTest, disparity_test
@@ -30,7 +30,7 @@ from tidyfair.reports.sections import (
 )
 from tidyfair.reports.tables import Section, as_html, as_text, need_packages
 from tidyfair.specs.arguments import string, whole
-from tidyfair.specs.options import Options, ReadOptions
+from tidyfair.specs.options import Options, ReadOptions, refuse_unknown_keywords
 from tidyfair.tallies.files import save
 from tidyfair.tallies.source import open_frame
 
@@ -72,7 +72,8 @@ class Report:
 
     def markdown(self) -> str:
         """The same texts and tables in Markdown, for a model card; figures become tables."""
-        return f"# {as_text(self.title)}\n\n" + "".join(part.markdown() for part in self.parts)
+        parts = [part.markdown() for part in self.parts]
+        return f"# {as_text(self.title)}\n\n" + "".join(parts)
 
     def save(self, file: str | Path) -> Path:
         """Write an HTML page, or Markdown, by the suffix of the file.
@@ -100,9 +101,11 @@ class Report:
         return f'<iframe sandbox srcdoc="{page}" title="{title}" style="{style}"></iframe>'
 
     def __repr__(self) -> str:
-        return f"<report {self.title!r}: {', '.join(part.heading for part in self.parts)}>"
+        headings = [part.heading for part in self.parts]
+        return f"<report {self.title!r}: {', '.join(headings)}>"
 
 
+@refuse_unknown_keywords
 def report(
     data: Any,
     truth: ColumnLike | None = None,
@@ -154,7 +157,8 @@ def report(
     chosen = None if metrics is None else metric_set(metrics)
     judges = _limited(gate, min_n)
     kind = "labels" if chosen else kind_of(source, truth, estimate, options)
-    audit = Audit.of(by if isinstance(by, list) else [by], kind, metrics=chosen, min_n=min_n)
+    features = by if isinstance(by, list) else [by]
+    audit = Audit.of(features, kind, metrics=chosen, min_n=min_n)
     audit.results.run.options(options)
     reading, counting = _by_step(options)
     judged = judges.metrics if judges else ()
@@ -167,14 +171,14 @@ def report(
     tested = worst = None
     if _is_plain(tally, results) and _UNTESTED.isdisjoint(options):
         tested, worst = _test(audit, tally, reading)
-    of_gate = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
-    verdicts = judges.compute(tally, **of_gate) if judges else None
+    verdicts = _verdicts(judges, tally, reading) if judges else None
+    confidence = gate.confidence if gate else 1
     own = {"by": by, "metrics": metrics, "gate": gate, "min_n": min_n or None}
     sections = [
         Section("The question", question(audit, tally, reading, results)),
         Section("The data", of_data(audit, tally, min_n)),
         Section("Each group", of_groups(groups, worst, min_n)),
-        Section("Disparities", of_disparities(results, tested, verdicts, gate.confidence if gate else 1)),
+        Section("Disparities", of_disparities(results, tested, verdicts, confidence)),
         *of_scores(audit, tally, data, call, min_n),
         Section("What was left out", left_out(tally, results, groups, min_n, na_rm=reading.get("na_rm", True))),
         Section("Definitions", (definitions(audit),)),
@@ -209,14 +213,27 @@ def _check_tally(tally: Tally) -> None:
         raise ArgumentError(msg)
 
 
+def _verdicts(gate: Gate, tally: Tally, reading: Mapping[str, Any]) -> pl.DataFrame:
+    """The verdicts of a gate, which decides on its intervals itself."""
+    options = dict(reading)
+    for name in ("interval", "conf_level"):
+        options.pop(name, None)
+    return gate.compute(tally, **options)
+
+
 def _limited(gate: object, min_n: int) -> Gate | None:
-    """The gate, which does not judge what is not shown."""
+    """The gate, checked, and with `min_n` for its disparities, so that it judges none of groups that are not shown."""
     if gate is None:
         return None
     if not isinstance(gate, Gate):
-        msg = f"`gate` is what check(…) or four_fifths(…) has made, not {gate!r}."
+        msg = f"`gate` is what check(…) or four_fifths(…) has made, not {in_short(gate)}."
         raise ArgumentError(msg)
-    limited = [metric.of_at_least(min_n) if isinstance(metric, GroupwiseMetric) else metric for metric in gate.metrics]
+    limited: list[Metric | GroupwiseMetric] = []
+    for metric in gate.metrics:
+        if isinstance(metric, GroupwiseMetric):
+            limited.append(metric.of_at_least(min_n))
+        else:
+            limited.append(metric)
     return replace(gate, metrics=metric_set(*limited))
 
 
@@ -236,9 +253,10 @@ def _test(audit: Audit, tally: Tally, reading: Mapping[str, Any]) -> tuple[pl.Da
 
 def _tests(audit: Audit) -> DisparityTest | None:
     """The permutation test of disparities, for metrics where it is exact."""
-    rates = [
-        parity for parity in audit.parities if parity.kind == "class" and not parity.aggregate.direction_is_unknown
-    ]
+    rates: list[GroupwiseMetric] = []
+    for parity in audit.parities:
+        if parity.kind == "class" and not parity.aggregate.direction_is_unknown:
+            rates.append(parity)
     return disparity_test(*rates) if rates else None
 
 

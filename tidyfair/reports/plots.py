@@ -24,6 +24,7 @@ from tidyfair.reports.charts import (
 )
 from tidyfair.reports.tables import as_p_value
 from tidyfair.specs.arguments import number, one_of, string
+from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class PlotInput:
         cls, frame: pl.DataFrame, expected: pl.DataFrame | None, kind: Kind | None, at: float | None, needed: set[str]
     ) -> PlotInput:
         """Join the columns of the user into one, except those that a plot needs."""
-        outer = [name for name in frame.columns if not name.startswith(".") and name not in needed]
+        outer = [name for name in key_columns(frame) if name not in needed]
         if expected is not None:
             common = [name for name in outer if name in expected.columns]
             expected = _with_outer_text(expected.select(pl.col("^\\..*$"), *common), common)
@@ -212,6 +213,20 @@ def _periods(plot: PlotInput) -> Picture:
     )
     title = f"changes of {named(frame.select(_metric_text()).to_series())}"
     return dots(table, title, [(True, "grey: 95 % of changes where nothing has changed")])
+
+
+def _looks(plot: PlotInput) -> Picture:
+    """The verdicts of monitors, period by period."""
+    frame = plot.frame
+    optional = (".lower", ".upper", ".limit", ".verdict")
+    table = frame.select(
+        _label(plot).alias("panel"),
+        pl.col(".period").cast(pl.String).alias("what"),
+        pl.col(".estimate").alias("estimate"),
+        *_plain(frame, *optional),
+    )
+    notes = [(True, "lines hold at all looks at once"), (True, "grey line: the limit")]
+    return dots(table, named(frame.select(_metric_text()).to_series()), notes)
 
 
 def _groups(plot: PlotInput) -> Picture:
@@ -312,6 +327,18 @@ def _subgroups(plot: PlotInput) -> Picture:
     return dots(table, f"{named(table['panel'])} of subgroups", notes)
 
 
+def _sensitivity(plot: PlotInput) -> Picture:
+    """The shares of errors that turn the verdict of a gate."""
+    frame = plot.frame.filter(pl.col(".group").is_not_null())
+    table = frame.select(
+        pl.col(".error").alias("panel"),
+        pl.format("{}: {} ({})", _label(plot), ".group", ".n").alias("what"),
+        pl.col(".share").alias("estimate"),
+        pl.when(pl.col(".share").is_null()).then(pl.lit("does not turn it")).otherwise(pl.lit("")).alias("why"),
+    )
+    return dots(table, "smallest share of errors that turns the verdict", [(True, "in brackets: rows")], shares=True)
+
+
 def _probabilities(plot: PlotInput) -> Picture:
     """Posterior probabilities that disparities keep their limits."""
     probability = pl.col(".probability").alias("estimate")
@@ -373,10 +400,12 @@ _PICTURES: tuple[tuple[set[str], Callable[[PlotInput], Picture]], ...] = (
     ({".percent_tested", ".lift"}, _lift),
     ({".mean_score", ".event_rate"}, _calibration),
     ({".subgroup", ".difference"}, _subgroups),
+    ({".error", ".group", ".becomes", ".share"}, _sensitivity),
     ({".one", ".other", ".change"}, _models),
     ({".group", ".other", ".crude", ".adjusted"}, _strata),
     ({".group", ".other", ".difference"}, _pairs),
     ({".before", ".period", ".change", ".expected_lower"}, _periods),
+    ({".metric", ".by", ".period", ".look", ".verdict"}, _looks),
     ({".metric", ".by", ".p_value", ".expected_lower", ".expected_upper"}, _tests),
     ({".metric", ".by", ".probability"}, _probabilities),
     ({".metric", ".by", ".mean", ".std_error"}, _summaries),
@@ -408,7 +437,10 @@ def _over_outer(plot: PlotInput, frame: pl.DataFrame) -> Picture:
 
 def _cut(frame: pl.DataFrame) -> str | None:
     """The column of a list of cuts."""
-    return next((name for name in _CUTS if name in frame.columns), None)
+    for name in _CUTS:
+        if name in frame.columns:
+            return name
+    return None
 
 
 def _over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str, series: str, panel: pl.Expr) -> Picture:
@@ -480,6 +512,7 @@ def _crossing(grouped: pl.DataFrame) -> Picture:
 
 
 def _words(name: pl.Expr) -> pl.Expr:
+    """A name with spaces in place of underscores."""
     return name.str.replace_all("_", " ", literal=True)
 
 
@@ -500,7 +533,7 @@ def _label(plot: PlotInput) -> pl.Expr:
 
 def _scales(frame: pl.DataFrame) -> pl.Series:
     """The panel of each row: metrics, differences or ratios; the metric itself where values exceed 1."""
-    panels = [_panel_of(metric, by) for metric, by in frame.select(".metric", ".by").rows()]
+    panels = list(map(_panel_of, frame[".metric"], frame[".by"]))
     values = frame.select(".metric", ".estimate", panel=pl.Series(panels))
     beyond = pl.col(".estimate").is_finite() & (pl.col(".estimate").abs() > 1)
     panel = pl.when(beyond.any().over("panel")).then(_words(pl.col(".metric"))).otherwise("panel")
@@ -538,7 +571,7 @@ def _with_outer_text(frame: pl.DataFrame, outer: list[str]) -> pl.DataFrame:
         # a missing key is written null, a text "null" in quotes
         text = text.replace("null", '"null"').fill_null("null")
         if len(outer) > 1 or name == "fold":
-            text = pl.Series([f"{name} {value}" for value in text], dtype=pl.String)
+            text = f"{name} " + text
         texts.append(text)
     joined = pl.select(pl.concat_str(texts, separator=", ").alias(_OUTER)).to_series()
     return frame.select(pl.exclude(outer), joined)
@@ -547,14 +580,20 @@ def _with_outer_text(frame: pl.DataFrame, outer: list[str]) -> pl.DataFrame:
 def _ends(frame: pl.DataFrame) -> list[pl.Expr]:
     """A value and its interval, which starts or ends at the value where it has no end."""
     value = pl.col(".estimate")
-    names = [name for name in (".lower", ".upper") if name in frame.columns]
-    ends = [pl.coalesce(name, value).alias(name.removeprefix(".")) for name in names]
-    return [value.alias("estimate"), *ends]
+    columns = [value.alias("estimate")]
+    for name in (".lower", ".upper"):
+        if name in frame.columns:
+            columns.append(pl.coalesce(name, value).alias(name.removeprefix(".")))
+    return columns
 
 
 def _plain(frame: pl.DataFrame, *names: str) -> list[pl.Expr]:
     """Columns under names without a dot, which Vega would take for a path."""
-    return [pl.col(name).alias(name.removeprefix(".")) for name in names if name in frame.columns]
+    columns: list[pl.Expr] = []
+    for name in names:
+        if name in frame.columns:
+            columns.append(pl.col(name).alias(name.removeprefix(".")))
+    return columns
 
 
 def _crossed(frame: pl.DataFrame) -> bool:
@@ -566,5 +605,6 @@ def _crossed(frame: pl.DataFrame) -> bool:
 
 
 def _check_kind(kind: object) -> None:
+    """Refuse kinds of plots that do not exist."""
     if kind is not None:
         one_of("kind", kind, ["dots", "heat map"])

@@ -33,6 +33,7 @@ from tidyfair.reports.tables import (
     rounded,
     too_few,
 )
+from tidyfair.specs.columns import names_of
 from tidyfair.specs.contrasts import difference
 from tidyfair.tallies.moments import SCORE, ends_of
 from tidyfair.tallies.source import open_frame
@@ -61,10 +62,10 @@ def question(audit: Audit, tally: Tally, options: Mapping[str, Any], results: pl
         columns.append(f"the predictions {tally.estimate.name!r}")
     if tally.scores is not None:
         columns.append(f"the scores {tally.scores.columns[0].name!r}")
-    what = " and ".join(columns)
+    predictions = " and ".join(columns)
     of_truth = f" of {tally.truth.name!r}" if tally.truth else ""
     features = ", ".join(by.text for by in audit.bys)
-    sentences = [f"How good are {what}{of_truth}, for whom, and how far apart are the groups of {features}?"]
+    sentences = [f"How good are {predictions}{of_truth}, for whom, and how far apart are the groups of {features}?"]
     if options.get("pos_label") is not None:
         sentences.append(f"The event is {options['pos_label']!r}.")
     if (cut := tally.cut) is not None:
@@ -87,17 +88,22 @@ def percent(share: float) -> str:
 
 def _summary(audit: Audit, results: pl.DataFrame) -> list[str]:
     """A sentence for each feature: the largest difference that is statistically clear, or that none is."""
-    differences = [parity for parity in audit.parities if parity.aggregate.is_difference]
+    differences: dict[str, list[GroupwiseMetric]] = {}
+    for parity in audit.parities:
+        if parity.aggregate.is_difference:
+            differences.setdefault(parity.by.text, []).append(parity)
     sentences: list[str] = []
-    for by in dict.fromkeys(parity.by.text for parity in differences):
-        of_feature = [parity for parity in differences if parity.by.text == by]
-        sentences.append(_largest_difference(by, of_feature, results.filter(pl.col(".by") == by)))
+    for by, parities in differences.items():
+        sentences.append(_largest_difference(by, parities, results.filter(pl.col(".by") == by)))
     return sentences
 
 
 def _largest_difference(by: str, parities: Sequence[GroupwiseMetric], results: pl.DataFrame) -> str:
     """The largest difference between the groups of a feature whose interval leaves out 0, in words."""
-    names = {parity.name: " or ".join(rate.name for rate in parity.metrics) for parity in parities}
+    names: dict[str, str] = {}
+    for parity in parities:
+        rates = [rate.name for rate in parity.metrics]
+        names[parity.name] = " or ".join(rates)
     differences = results.filter(pl.col(".metric").is_in(list(names)))
     # a signed difference may be clear on either side of 0
     nearest_end = pl.max_horizontal(".lower", -pl.col(".upper"))
@@ -144,7 +150,8 @@ def missing_of(tally: Tally) -> pl.DataFrame:
     if tally.scores is not None:
         # without a score there is no decision either
         key = SCORE if SCORE in tally.cells.columns else ESTIMATE
-        columns += [(column.name, "scores", key) for column in tally.scores.columns]
+        for column in tally.scores.columns:
+            columns.append((column.name, "scores", key))
     rows: list[tuple[str, str, int]] = []
     for name, role, key in columns:
         lacking = tally.cells.filter(pl.col(key).is_null())
@@ -159,7 +166,7 @@ def _sizes(tally: Tally, by: By) -> pl.DataFrame:
     if by.sides:
         keys = [pl.Series("side", by.sides.side(tally.cells[names]))]
     cells = pl.DataFrame([*keys, tally.cells["n"]])
-    groups = [key.name for key in keys]
+    *groups, _ = cells.columns
     counts = cells.group_by(groups).agg(pl.col("n").sum()).sort(groups, nulls_last=True)
     return pl.DataFrame({".by": by.text, ".group": texts_of(counts[groups]), "rows": counts["n"]})
 
@@ -268,7 +275,8 @@ def _curves(
 ) -> pl.DataFrame:
     """The selection rate and the sensitivity of each group at each threshold."""
     rates = new_groupwise_metric(metric_set(selection_rate, sens), "rates", difference())
-    curve = threshold_curve(metric_set(*(rates(*by.features) for by in audit.bys)), thresholds)
+    of_features = [rates(*by.features) for by in audit.bys]
+    curve = threshold_curve(metric_set(*of_features), thresholds)
     options = {name: call[name] for name in ("frequency_weights", "na_rm") if name in call}
     values = curve.by_group(data, **columns, **options, on_undefined="ignore")
     return open_frame(values).to_polars()
@@ -287,7 +295,7 @@ def _calibration(
     if "frequency_weights" in call:
         # a row stands for as many rows as its weight
         bins = bins.with_columns(pl.col(".weight").cast(pl.Int64).alias(".n"))
-    names = [column.name for column in by.columns]
+    names = names_of(by.columns)
     bins = _largest(bins.filter(pl.col(".n") >= min_n), names)
     return _figure(bins, title, instead=_in_bins(bins, names))
 
@@ -374,6 +382,7 @@ def definitions(audit: Audit) -> Table:
 
 
 def _range(metric: Metric | GroupwiseMetric) -> str:
+    """The ends of the values of a metric."""
     low, high = metric.range
     return f"{low:g} to {high:g}"
 
@@ -386,9 +395,11 @@ def _wish(metric: Metric | GroupwiseMetric) -> str | None:
 
 
 def _meaning(metric: Metric | GroupwiseMetric) -> str:
+    """The meaning of a metric: its docstring up to the example, or that of a disparity with its source."""
     if isinstance(metric, GroupwiseMetric):
         return f"{metric.meaning} {metric.source}." if metric.source else metric.meaning
-    return " ".join(inspect.cleandoc(metric.__doc__ or "").partition(">>>")[0].split())
+    text, _, _ = inspect.cleandoc(metric.definition.function.__doc__ or "").partition(">>>")
+    return " ".join(text.split())
 
 
 def how_to_repeat(code: str) -> Section:

@@ -15,6 +15,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.escapes import visible, visible_texts
 from tidyfair.specs.arguments import string, whole
+from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n:
     True
     """
     frame = open_frame(result).to_polars()
-    if frame.is_empty() or not any(name.startswith(".") for name in frame.columns):
+    if frame.is_empty() or key_columns(frame) == frame.columns:
         msg = "as_table() takes a result of tidyfair that has rows."
         raise ArgumentError(msg)
     whole("min_n", min_n, 0, of="as_table")
@@ -99,13 +100,15 @@ _Note: TypeAlias = tuple[str, int, str]
 
 def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl.DataFrame, list[_Note]]:
     """A row for each group, a column for each metric, and the notes on cells."""
-    outer = [name for name in frame.columns if not name.startswith(".")]
+    outer = key_columns(frame)
     keys = outer + [name for name in _KEYS if name in frame.columns]
     if ".level" in keys and frame[".level"].null_count() == len(frame):
         keys.remove(".level")
     metrics = frame[".metric"].unique(maintain_order=True).to_list()
     # an outer column may have the name of a metric
-    columns = {metric: f"{metric} " if metric in outer else metric for metric in metrics}
+    columns: dict[str, str] = {}
+    for metric in metrics:
+        columns[metric] = f"{metric} " if metric in outer else metric
     enough = pl.when(pl.col(".n") >= min_n)
     frame = frame.with_columns(enough.then(_with_interval(frame)).alias(_SHOWN), enough.then(".n").alias(_COUNTED))
     # different groups can have the same text
@@ -170,16 +173,20 @@ def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
         if column.name in hidden:
             continue
         text = _as_texts(frame, column)
-        if text.null_count() < len(text):
+        if text.null_count() == len(text):
+            continue
+        if column.name in _BLANK:
             # a single metric has no base metric, and nothing is left out of most
-            columns.append(text.fill_null("") if column.name in _BLANK else text)
+            text = text.fill_null("")
+        columns.append(text)
     return pl.DataFrame(columns)
 
 
 def _as_texts(frame: pl.DataFrame, column: pl.Series) -> pl.Series:
     """A column of a result as it is shown."""
-    value = next((name for name in _WITH_INTERVAL if name in frame.columns), None)
-    if column.name == value:
+    values = [name for name in _WITH_INTERVAL if name in frame.columns]
+    # the first of several is what the interval is about
+    if column.name in values[:1]:
         return _with_interval(frame, column.name)
     if column.dtype == pl.List:
         texts = column.cast(pl.List(pl.String)).list.join(", ")
@@ -212,7 +219,10 @@ def _between(text: str | None, low: str | None, high: str | None) -> str | None:
 def rounded(numbers: pl.Series) -> pl.Series:
     """Numbers as text, with three decimals."""
     # z: what is rounded to 0 has no sign
-    texts = [None if number is None else f"{number:z,.{_DIGITS}f}" for number in numbers]
+    texts: list[str | None] = []
+    for number in numbers:
+        text = None if number is None else f"{number:z,.{_DIGITS}f}"
+        texts.append(text)
     return pl.Series(numbers.name, texts, dtype=pl.String)
 
 
@@ -264,8 +274,10 @@ class Section:
         """As a section of a page."""
         parts: list[str] = []
         for number, block in enumerate(self.blocks):
-            name = f"part-{index}-{number}"
-            parts.append(f"<p>{as_html(block)}</p>" if isinstance(block, str) else block.html(name))
+            if isinstance(block, str):
+                parts.append(f"<p>{as_html(block)}</p>")
+            else:
+                parts.append(block.html(f"part-{index}-{number}"))
         body = "\n".join(parts)
         return f"<section>\n<h2>{as_html(self.heading)}</h2>\n{body}\n</section>\n"
 
@@ -302,7 +314,7 @@ class Table:
             number = marks.setdefault(text, len(marks) + 1)
             marked[column, row] = f" [{number}]"
         names = self.table.columns
-        lines = [_markdown_row([_worded(name) for name in names]), _markdown_row(["---"] * len(names))]
+        lines = [_markdown_row(list(map(_worded, names))), _markdown_row(["---"] * len(names))]
         for row, values in enumerate(self.table.rows()):
             cells: list[str] = []
             for name, value in zip(names, values, strict=True):
@@ -347,6 +359,7 @@ def _with_stable_names(svg: str) -> str:
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
+    """A row of a Markdown table."""
     return f"| {' | '.join(map(as_text, cells))} |"
 
 
@@ -362,10 +375,12 @@ class Code:
 
     def markdown(self) -> str:
         """As an indented block."""
-        return "\n".join(f"    {line}" for line in visible(self.text, lines=True).split("\n"))
+        lines = visible(self.text, lines=True).split("\n")
+        return "\n".join(map("    {}".format, lines))
 
 
 def _worded(name: str) -> str:
+    """A column of results in words."""
     return _LABELS.get(name, name.removeprefix(".").replace("_", " "))
 
 
@@ -392,6 +407,7 @@ def need_packages() -> None:
 
 
 def _great_tables() -> Any:
+    """The package that makes tables, or an error that says what to install."""
     try:
         import great_tables  # noqa: PLC0415 - only where tables are made
     except ModuleNotFoundError as error:

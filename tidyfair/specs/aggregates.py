@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.errors import AggregateError, ArgumentError
+from tidyfair.errors import AggregateError, ArgumentError, in_short
 from tidyfair.escapes import visible
 from tidyfair.specs.arguments import is_list, number, one_of, text
 from tidyfair.specs.segments import TIE
@@ -382,7 +382,7 @@ def new_aggregate(
     """
     _check_function(function, "new_aggregate()")
     if name is not None and (not isinstance(name, str) or not name):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f"new_aggregate(): a name in words, not {name!r}."
+        msg = f"new_aggregate(): a name in words, not {in_short(name)}."
         raise ArgumentError(msg)
     if name is not None:
         text("name", name)
@@ -420,7 +420,7 @@ def _check_function(value: object, name: str) -> None:
         return
     if not callable(value):
         accepted = "difference(), ratio() or their like, a polars expression or a function"
-        msg = f"{name}: an aggregate is {accepted}, not {value!r}."
+        msg = f"{name}: an aggregate is {accepted}, not {in_short(value)}."
         raise AggregateError(msg)
     if str(getattr(value, "__module__", None)).startswith("tidyfair."):
         factory = getattr(value, "__name__", "")

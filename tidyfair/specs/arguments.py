@@ -9,7 +9,7 @@ from decimal import Decimal
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, in_short
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ def whole(name: str, value: object, least: int, most: int = _LARGEST, *, of: str
         has_limit = most < _LARGEST or (integer is not None and integer > most)
         ends = f"{least} to {most}" if has_limit else f"{least} or more"
         subject = f"{of}: `{name}`" if of else f"`{name}`"
-        msg = f"{subject} is a whole number, {ends}, not {value!r}."
+        msg = f"{subject} is a whole number, {ends}, not {in_short(value)}."
         raise ArgumentError(msg)
     return integer
 
@@ -51,7 +51,7 @@ def number(name: str, value: object, least: float, most: float = math.inf, *, in
         hint = ""
         if most == 1 and (share := share_of_percent(result)):
             hint = f"; {value!r} percent is {share:g}"
-        msg = f"`{name}` is a {_range_in_words(least, most, inside=inside)}, not {value!r}{hint}."
+        msg = f"`{name}` is a {_range_in_words(least, most, inside=inside)}, not {in_short(value)}{hint}."
         raise ArgumentError(msg)
     return result
 
@@ -77,7 +77,7 @@ def proper_share(name: str, value: object, least: float = 0) -> float:
 def flag(name: str, value: object) -> bool:
     """True or False."""
     if not isinstance(value, bool):
-        msg = f"`{name}` is True or False, not {value!r}."
+        msg = f"`{name}` is True or False, not {in_short(value)}."
         raise ArgumentError(msg)
     return value
 
@@ -85,7 +85,7 @@ def flag(name: str, value: object) -> bool:
 def string(name: str, value: object) -> str:
     """Any text, whatever characters it has: where it is shown, those that cannot be seen are escaped."""
     if not isinstance(value, str):
-        msg = f"`{name}` is a text, not {value!r}."
+        msg = f"`{name}` is a text, not {in_short(value)}."
         raise ArgumentError(msg)
     return value
 
@@ -93,7 +93,7 @@ def string(name: str, value: object) -> str:
 def text(name: str, value: object) -> str:
     """A text that is not empty, of characters that Unicode has."""
     if not isinstance(value, str) or not value or not is_unicode(value):
-        msg = f"`{name}` is a text of Unicode characters, not {value!r}."
+        msg = f"`{name}` is a text of Unicode characters, not {in_short(value)}."
         raise ArgumentError(msg)
     return value
 

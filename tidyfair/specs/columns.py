@@ -45,15 +45,8 @@ class Column:
             return cls(source)
         if not isinstance(source, pl.Expr):
             kind = f"{type(source).__module__.partition('.')[0]}.{type(source).__name__}"
-            way_out = ""
-            if type(source) in (list, tuple):
-                way_out = " Write several columns one by one."
-            elif hasattr(source, "__array__") or isinstance(source, float):
-                way_out = " Name the column; arrays are given to `.arrays(…)`."
-            elif kind == "narwhals.Expr":
-                way_out = " Make it a column first: `nw.from_native(data).with_columns(…)` can be given as the data."
             shown = kind.removeprefix("builtins.")
-            msg = f"`{role}` takes a column name or a polars expression, not a {shown}.{way_out}"
+            msg = f"`{role}` takes a column name or a polars expression, not a {shown}.{_way_to_column(source, role)}"
             raise ColumnError(msg)
         if source.meta.has_multiple_outputs():
             msg = f"`{role}`: {source} may give several columns; name them one by one."
@@ -121,6 +114,25 @@ class Column:
 
     def __repr__(self) -> str:
         return repr(self.source) if isinstance(self.source, str) else visible(str(self.source))
+
+
+def names_of(columns: Iterable[Column]) -> list[str]:
+    """The names of columns in results."""
+    return [column.name for column in columns]
+
+
+def _way_to_column(source: object, role: str) -> str:
+    """The sentence on what to write in place of something that is no column."""
+    if type(source) in (list, tuple):
+        several_models = " Two models are compared by `compare_models`, more of them as rows by `group_by=`."
+        return several_models if role in {"truth", "estimate"} else " Write several columns one by one."
+    if type(source).__module__.startswith("narwhals"):
+        return " Make it a column first: `nw.from_native(data).with_columns(…)` can be given as the data."
+    if hasattr(source, "__array__") and role == "by":
+        return " Make it a column of the data, and name that; arrays are given to `.arrays(…)`."
+    if hasattr(source, "__array__") or isinstance(source, float):
+        return " Name the column; arrays are given to `.arrays(…)`."
+    return ""
 
 
 def roots_of(wanted: Mapping[str, tuple[str, Column]]) -> list[str]:

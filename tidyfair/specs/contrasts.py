@@ -18,8 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = ["difference", "log_ratio", "ratio"]
 
-_REFERENCES = ("range", "overall", "rest", "majority")
-_IN_WORDS = {"overall": "all rows", "rest": "all others", "majority": "the largest group"}
+_IN_WORDS = {"majority": "the largest group", "overall": "all rows", "rest": "all others"}
+_REFERENCES = (*_IN_WORDS, "range")
+REFERENCES_IN_WORDS = (
+    ", ".join(f"{reference!r} ({words})" for reference, words in _IN_WORDS.items())
+    + " or 'range' (the largest less the smallest value)"
+)
+"""The references that are no groups, for messages."""
 _PRIVILEGED = ("privileged",)
 """The privileged side, as the group that the other side is compared with."""
 

@@ -350,7 +350,7 @@ class Formula:
         for option in options:
             if option not in known:
                 kind = f"option of {name}"
-                raise ArgumentError.unknown(kind, option, known)
+                raise ArgumentError.unknown_keyword(kind, option, known)
         options = {option: plain(value) for option, value in options.items()}
         for option, value in options.items():
             if isinstance(value, int) and not isinstance(value, bool):

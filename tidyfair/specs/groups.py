@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, differs_in_case, listed, nearest
+from tidyfair.errors import ArgumentError, differs_in_case, in_short, listed, nearest
 from tidyfair.escapes import visible
 from tidyfair.specs.arguments import is_list, is_unicode, is_value
 from tidyfair.specs.columns import Column, kind_of, levels_of
@@ -206,12 +206,12 @@ def _condition(mapping: Mapping[str, object]) -> _Condition:
         return (value,)
 
     if not isinstance(mapping, Mapping) or not mapping:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f'A condition is a mapping like {{"sex": "male"}}, not {mapping!r}.'
+        msg = f'A condition is a mapping like {{"sex": "male"}}, not {in_short(mapping)}.'
         raise ArgumentError(msg)
     condition = tuple((name, admitted(value)) for name, value in mapping.items())
     for name, values in condition:
         if not isinstance(name, str) or not values or not all(map(is_value, values)):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            msg = f"A condition names a column and the values that it admits, not {name!r}: {values!r}."
+            msg = f"A condition names a column and the values that it admits, not {in_short(name)}: {values!r}."
             raise ArgumentError(msg)
         for part in (name, *values):
             if isinstance(part, str) and not is_unicode(part):

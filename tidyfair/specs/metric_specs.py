@@ -8,6 +8,8 @@ from tidyfair.errors import ArgumentError
 from tidyfair.specs.formulas import AVERAGES, HAND_TILL
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.formulas import Formula, Kind
     from tidyfair.specs.groups import By
@@ -75,6 +77,24 @@ class MetricSpec(Protocol):
     def constant_averages(self) -> tuple[str, ...]:
         """The averages over labels that are the same whatever the data."""
         ...
+
+
+def formulas_of(*specs: MetricSpec) -> list[Formula]:
+    """The formulas of some specs, without the names of their metrics."""
+    formulas: list[Formula] = []
+    for spec in specs:
+        for _, formula in spec.formulas:
+            formulas.append(formula)
+    return formulas
+
+
+def compared_columns(specs: Iterable[MetricSpec]) -> list[str]:
+    """The distinct columns of the user's frame whose groups are compared."""
+    columns: dict[str, None] = {}
+    for spec in specs:
+        for column in spec.by.columns if spec.by else ():
+            columns |= dict.fromkeys(column.roots)
+    return list(columns)
 
 
 def estimator_of(spec: MetricSpec, formula: Formula, requested: str | None, *, one_event: bool) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar, cast
 
 from tidyfair.errors import ArgumentError
+from tidyfair.other_keywords import hint
 from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ __all__: list[str] = []
 ON_UNDEFINED = ("warn", "ignore", "null", "raise")
 INTERVALS = ("auto", "analytic", "bootstrap", "bayes", "exact")
 _LEAST_TIMES = 2
+_SHOWN = 6
+"""The most keywords that a message lists."""
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 Threshold: TypeAlias = (
@@ -117,6 +121,9 @@ class Options:
         for name in ("keep_rows", "na_rm", "explain"):
             flag(name, getattr(self, name))
         one_of("on_undefined", self.on_undefined, ON_UNDEFINED)
+        if isinstance(self.interval, bool):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+            msg = '`interval` names a method, and "auto" takes the best one: `interval="auto"`; leave it out for none.'
+            raise ArgumentError(msg)
         if self.interval is not None:
             one_of("interval", self.interval, INTERVALS)
         proper_share("conf_level", self.conf_level)
@@ -145,6 +152,8 @@ def show_keywords(options: type[Any], *, without: Iterable[str] = ()) -> Callabl
     def shown(function: Function) -> Function:
         signature = inspect.signature(function)
         *named, _ = signature.parameters.values()
+        # data are required: without them the error is one of ours
+        named = [item.replace(default=item.empty) if item.name == "data" else item for item in named]
         explicit = {parameter.name for parameter in named}
         skipped = omitted | explicit
         keywords = [
@@ -156,6 +165,44 @@ def show_keywords(options: type[Any], *, without: Iterable[str] = ()) -> Callabl
         return function
 
     return shown
+
+
+def refuse_unknown_keywords(function: Function) -> Function:
+    """Have a function refuse a keyword that it does not have by the one to write, in place of Python's `TypeError`.
+
+    A function that hands keywords on to a call refuses those only that another library has for one of the call.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    variadic = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    known = [parameter.name for parameter in parameters if parameter.kind not in variadic and parameter.name != "self"]
+    hands_on = bool(function.__code__.co_flags & inspect.CO_VARKEYWORDS)
+    if hands_on and any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+        known += CallOptions.__annotations__
+    own = function.__qualname__.removesuffix(".__call__").rpartition(".")[2]
+    kind = f"argument of {own}()"
+    positional = [item for item in parameters if item.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    is_limited = all(item.kind is not inspect.Parameter.VAR_POSITIONAL for item in parameters)
+
+    @wraps(function)
+    def checked(*args: Any, **keywords: Any) -> Any:
+        __tracebackhide__ = True
+        if is_limited and len(args) > len(positional):
+            raise ArgumentError(_too_many(own, [item.name for item in positional], known))
+        for name in keywords:
+            if name not in known and (not hands_on or hint(name, known)):
+                raise ArgumentError.unknown_keyword(kind, name, known)
+        return function(*args, **keywords)
+
+    return cast("Function", checked)
+
+
+def _too_many(own: str, positional: Sequence[str], known: Sequence[str]) -> str:
+    """The message for more arguments without a keyword than a function has."""
+    first = ", ".join(f"`{name}`" for name in positional if name != "self")
+    others = [f"`{name}=`" for name in known if name not in positional]
+    others[_SHOWN:] = ["…"] if len(others) > _SHOWN else []
+    msg = f"{own}() takes {first} without keywords, and by keyword {', '.join(others)}."
+    return msg if "data" in known else f"{msg} Data are given to what it returns: `{own}(…)(data, …)`."
 
 
 def _annotations(options: type[Any]) -> dict[str, str]:

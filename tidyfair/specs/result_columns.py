@@ -9,6 +9,8 @@ from tidyfair.errors import ColumnError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import polars as pl
+
     from tidyfair.specs.columns import Column
 
 __all__: list[str] = []
@@ -16,20 +18,21 @@ __all__: list[str] = []
 RESERVED = frozenset({
     # the subject of a row
     ".metric", ".by", ".group", ".other", ".level", ".estimator", ".threshold", ".top_k", ".top_fraction",
-    ".period", ".before", ".subgroup", ".depth", ".bin", ".truth", ".predicted",
+    ".period", ".before", ".look", ".subgroup", ".depth", ".error", ".to", ".moved", ".bin", ".truth", ".predicted",
     # values
     ".estimate", ".overall", ".rest", ".one", ".raw", ".mean", ".difference", ".change", ".probability",
     ".estimate_other", ".estimate_before", ".crude", ".adjusted", ".violation", ".smallest", ".mean_score",
     ".event_rate", ".lift", ".percent_tested", ".percent_found", ".missing_if_positive", ".missing_if_negative",
     ".additive",
+    ".epsilon", ".compared_with", ".becomes", ".lowest", ".highest",
     # how sure they are
-    ".lower", ".upper", ".std_error", ".method", ".replicates_lost", ".error_bound", ".expected",
+    ".lower", ".upper", ".std_error", ".method", ".replicates_lost", ".error_bound", ".e_value", ".expected",
     ".expected_lower", ".expected_upper", ".hypothesis", ".p_value", ".p_adjusted", ".p_homogeneity", ".p_worst",
     ".p_equal_odds",
     ".adjustment", ".power", ".confidence", ".limit", ".verdict",
     # how many rows they are of
     ".n", ".n_other", ".n_events", ".denominator", ".effective_n", ".rows", ".groups", ".strata", ".share",
-    ".weight", ".vpc", ".interaction_share",
+    ".weight", ".vpc", ".interaction_share", ".searched", ".not_searched", ".min_n",
     # what explains them
     ".status", ".pattern", ".worst", ".group_min", ".group_max", ".base_metric", ".metrics_left_out",
     ".groups_left_out",
@@ -43,3 +46,8 @@ def refuse_reserved(role: str, columns: Iterable[Column]) -> None:
         if column.name in RESERVED:
             msg = f"`{role}`: results have a column {column.name!r} of their own; rename yours first."
             raise ColumnError(msg)
+
+
+def key_columns(results: pl.DataFrame) -> list[str]:
+    """The columns of results that are keys of the data: those whose name does not begin with a dot."""
+    return [name for name in results.columns if not name.startswith(".")]

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError
+from tidyfair.errors import ArgumentError, ColumnError, in_short, listed, nearest
 from tidyfair.specs.arguments import is_value, plain
 from tidyfair.tallies.source import from_arrays
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 __all__: list[str] = []
 
-_ARRAY = "array of "
+ARRAY = "array of "
 """Prefix of the columns of arrays, which no name of a feature has."""
 
 
 def frame_of_arrays(
-    roles: Mapping[str, object], by: object, group_by: object, ignore_index: object
+    roles: Mapping[str, object], by: object, group_by: object, ignore_index: object, compared: Sequence[str] = ()
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Arrays, by what they are to a call, as a frame, and the arguments that name its columns.
 
-    Rows whose truth is `ignore_index` are left out.
+    Rows whose truth is `ignore_index` are left out. Features that are `compared` need an array each.
     """
     names, arrays = _named(roles)
     features, outer = _by_name("by", by), _by_name("group_by", group_by)
     frame = from_arrays(arrays | features | outer)
+    _check_features(compared, [*features, *outer])
     for name in features.keys() & outer.keys():
         if not from_arrays({name: features[name]}).equals(frame.select(name)):
             msg = f"`by` and `group_by` give {name!r} different arrays; give one of them another name."
@@ -44,11 +49,11 @@ def _named(roles: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, objec
         if role == "probs" and isinstance(values, Mapping):
             names["probs"] = {}
             for label, scores in cast("Mapping[Any, object]", values).items():
-                name = f"{_ARRAY}probs of {label!r}"
+                name = f"{ARRAY}probs of {label!r}"
                 names["probs"][label] = name
                 arrays[name] = scores
         elif values is not None:
-            names[role] = _ARRAY + role
+            names[role] = ARRAY + role
             arrays[names[role]] = values
     return names, arrays
 
@@ -63,6 +68,18 @@ def _by_name(role: str, features: object) -> dict[str, object]:
     return dict(cast("Mapping[str, object]", features))
 
 
+def _check_features(compared: Sequence[str], given: Sequence[str]) -> None:
+    """Refuse a comparison of groups without the arrays that have them."""
+    missing = [name for name in compared if name not in given]
+    if missing:
+        way_out = ", ".join(f"{json.dumps(name, ensure_ascii=False)}: …" for name in compared)
+        msg = (
+            f"`by`: groups of {listed(missing)} are compared, but there is no such array: give `by={{{way_out}}}`."
+            f"{nearest(missing[0], given)}"
+        )
+        raise ColumnError(msg)
+
+
 def _without(frame: pl.DataFrame, truth: str | None, value: Any) -> pl.DataFrame:
     """The rows whose truth is another value."""
     if truth is None:
@@ -70,7 +87,7 @@ def _without(frame: pl.DataFrame, truth: str | None, value: Any) -> pl.DataFrame
         raise ArgumentError(msg)
     value = plain(value)
     kind = frame.schema[truth]
-    msg = f"`ignore_index` is a value of the truth, which is {kind}, not {value!r}."
+    msg = f"`ignore_index` is a value of the truth, which is {kind}, not {in_short(value)}."
     if not is_value(value) or (isinstance(value, bool) and kind != pl.Boolean):
         raise ArgumentError(msg)
     if isinstance(value, float) and value.is_integer() and kind.is_integer():

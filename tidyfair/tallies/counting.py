@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import polars as pl
 
 from tidyfair.errors import ColumnError, WeightError
-from tidyfair.specs.columns import Column, blaming_expressions, check_features, roots_of
+from tidyfair.specs.columns import Column, blaming_expressions, check_features, names_of, roots_of
 from tidyfair.specs.groups import SIDE
 from tidyfair.tallies.key_encoding import whole_levels
 from tidyfair.tallies.moments import (
@@ -113,7 +113,9 @@ class _Order:
             (WEIGHT, "case_weights", tally.weights),
             (FREQUENCY, "frequency_weights", self.frequencies),
         ]
-        wanted |= {name: (role, column) for name, role, column in optional if column is not None}
+        for name, role, column in optional:
+            if column is not None:
+                wanted[name] = (role, column)
         if tally.scores is not None and (needs.scores or tally.cut is not None):
             wanted |= _numbered("s", "probs", tally.scores.columns)
         return wanted | _numbered("f", "features", self.features)
@@ -122,7 +124,8 @@ class _Order:
     def groups(self) -> _Wanted:
         """The columns whose groups have thresholds of their own."""
         cut = self.tally.cut
-        return _numbered("t", "threshold", cut.by if cut else ())
+        columns = cut.by if cut else ()
+        return _numbered("t", "threshold", columns)
 
     @property
     def every(self) -> _Wanted:
@@ -152,19 +155,24 @@ class _Order:
     def labels(self) -> dict[str, Column]:
         """The columns of labels whose values must look like labels."""
         tally = self.tally
-        named = {} if tally.needs.numbers else {TRUTH: tally.truth, ESTIMATE: tally.estimate}
-        return {name: column for name, column in named.items() if column is not None and name not in tally.declared}
+        labels: dict[str, Column] = {}
+        if tally.needs.numbers:
+            return labels
+        for name, column in ((TRUTH, tally.truth), (ESTIMATE, tally.estimate)):
+            if column is not None and name not in tally.declared:
+                labels[name] = column
+        return labels
 
     @property
     def of_labels_only(self) -> bool:
-        """Whether only rows are counted, by keys and labels, and nothing is summed."""
+        """True where only rows are counted, by keys and labels, and nothing is summed."""
         tally = self.tally
-        plain = tally.cut is None and tally.weights is None and self.frequencies is None and self.blocks is None
-        return plain and not tally.needs.anything
+        unweighted = tally.weights is None and self.frequencies is None
+        return unweighted and tally.cut is None and self.blocks is None and not tally.needs.anything
 
     @property
     def repeats_rows(self) -> bool:
-        """Whether a row with a frequency is repeated: sums of equal rows are products, ranks are not."""
+        """True where a row with a frequency is repeated: sums of equal rows are products, ranks are not."""
         tally = self.tally
         looks_at_rows = bool(tally.needs.rows or tally.needs.compared or self.bins)
         ranked = tally.cut is not None and tally.cut.option != "threshold"
@@ -172,6 +180,7 @@ class _Order:
 
 
 def _numbered(prefix: str, role: str, columns: Iterable[Column]) -> _Wanted:
+    """Columns in one role, under a prefix and their number."""
     return {f"{prefix}{index}": (role, column) for index, column in enumerate(columns)}
 
 
@@ -215,7 +224,7 @@ def _decided(frame: pl.LazyFrame, order: _Order, engine: EngineType) -> pl.LazyF
     outer = key_names(tally.keys, "outer")
     with blaming_expressions(order.wanted):
         _check_scores(frame, cut, tally.scores, engine)
-        decided = cut.decide(frame, outer, list(order.groups), [column.name for column in cut.by])
+        decided = cut.decide(frame, outer, list(order.groups), names_of(cut.by))
     return decided.drop(list(order.groups))
 
 
@@ -238,7 +247,7 @@ def _bins(
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """Rows counted by bins of their scores and, if nothing else is to be counted, the cells."""
     scores, needs = order.tally.scores, order.tally.needs
-    names = score_columns(len(scores.columns) if scores else 0)
+    names = score_columns(len(scores.columns)) if scores else []
     own = [*key_names(keys), TRUTH]
     with blaming_expressions(order.wanted):
         counts, cells = binned(frame, own, names, order.bins or 0, rows)
@@ -301,11 +310,13 @@ def _made_by(cut: Cut | None) -> dict[str, Levels]:
 
 def _arranged(cells: pl.DataFrame, keys: tuple[Key, ...]) -> pl.DataFrame:
     """The cells with keys and labels first; absent labels are null."""
-    if missing := [name for name in LABELS if name not in cells.columns]:
-        cells = cells.with_columns(pl.lit(None).alias(name) for name in missing)
-    order = [*key_names(keys), *LABELS]
-    order += [SCORE] if SCORE in cells.columns else []
-    order += [name for name in cells.columns if name not in order]
+    for name in LABELS:
+        if name not in cells.columns:
+            cells = cells.with_columns(pl.lit(None).alias(name))
+    first = [*key_names(keys), *LABELS]
+    if SCORE in cells.columns:
+        first.append(SCORE)
+    order = list(dict.fromkeys([*first, *cells.columns]))
     # by their names, which is no query
     return cells if order == cells.columns else cells[order]
 
@@ -327,17 +338,24 @@ def _cells(
     frame = _with_presence(frame, columns, needs, scored)
     sums = _counts(columns)
     # there are frequencies only where there are no weights
-    measure = next((name for name in (WEIGHT, FREQUENCY) if name in columns), None)
+    measure = None
+    if WEIGHT in columns:
+        measure = WEIGHT
+    elif FREQUENCY in columns:
+        measure = FREQUENCY
+    weighted = measure is not None
     if needs.anything:
-        sums += summed(quantities(needs, scored, weighted=measure is not None))
-        frame = frame.with_columns(pl.col(measure).cast(pl.Float64).alias(MEASURE)) if measure else frame
+        sums += summed(quantities(needs, scored, weighted=weighted))
+        if measure is not None:
+            frame = frame.with_columns(pl.col(measure).cast(pl.Float64).alias(MEASURE))
         columns = frame.collect_schema().names()
-    values = {WEIGHT, FREQUENCY, MEASURE, ACTUAL, PREDICTED, *score_columns(len(columns))}
-    values |= {term.column for term in needs.compared}
-    by = [name for name in columns if name not in values]
+    summed_columns = {WEIGHT, FREQUENCY, MEASURE, ACTUAL, PREDICTED, *score_columns(len(columns))}
+    for term in needs.compared:
+        summed_columns.add(term.column)
+    by = [name for name in columns if name not in summed_columns]
     with blaming_expressions(wanted):
         if needs.moments:
-            return _with_moments(frame, by, sums, known, rows, weighted=measure is not None)
+            return _with_moments(frame, by, sums, known, rows, weighted=weighted)
         return grouped(frame, by, sums, known, rows)
 
 
@@ -353,19 +371,17 @@ def _counts(columns: list[str]) -> list[pl.Expr]:
 
 def _with_presence(frame: pl.LazyFrame, columns: list[str], needs: Needs, scored: int) -> pl.LazyFrame:
     """Add keys that are true where scores and numbers are present, and null where they are missing, as labels are."""
-    present: dict[str, pl.Expr] = {}
+    added: dict[str, pl.Expr] = {}
     if scored:
-        present[SCORE] = pl.all_horizontal(pl.col(score_columns(scored)).is_not_null())
-    absent: list[str] = []
-    for key, number in ((TRUTH, ACTUAL), (ESTIMATE, PREDICTED)) if needs.numbers else ():
-        if number in columns:
-            present[key] = pl.col(number).is_not_null()
-        else:
-            absent.append(number)
-    if not present and not absent:
-        return frame
-    keys = [pl.when(is_present).then(statement=True).alias(key) for key, is_present in present.items()]
-    return frame.with_columns(*(pl.lit(None, pl.Float64).alias(name) for name in absent), *keys)
+        is_scored = pl.all_horizontal(pl.col(score_columns(scored)).is_not_null())
+        added[SCORE] = pl.when(is_scored).then(statement=True)
+    if needs.numbers:
+        for key, number in ((TRUTH, ACTUAL), (ESTIMATE, PREDICTED)):
+            if number in columns:
+                added[key] = pl.when(pl.col(number).is_not_null()).then(statement=True)
+            else:
+                added[number] = pl.lit(None, pl.Float64)
+    return frame.with_columns(**added) if added else frame
 
 
 def _with_moments(
@@ -374,20 +390,20 @@ def _with_moments(
 ) -> pl.DataFrame:  # fmt: skip
     """The cells with sums about a centre: that of some rows or, where groups lie far apart, the mean of each."""
     sample = frame.select(ACTUAL, PREDICTED).head(_SAMPLE).collect().median()
-    centres = [pl.lit(column.fill_null(0.0).item()) for column in sample]
-    names = ("truth_centre", "estimate_centre")
-    named = [centre.alias(name) for name, centre in zip(names, centres, strict=True)]
-    centred = [*sums, *summed(moments(*centres, weighted=weighted))]
-    cells = grouped(frame, by, centred, known, rows).with_columns(named)
+    truth, estimate = map(pl.lit, sample.fill_null(0.0).row(0))
+    about_sample = summed(moments(truth, estimate, weighted=weighted))
+    cells = grouped(frame, by, [*sums, *about_sample], known, rows)
+    cells = cells.with_columns(truth_centre=truth, estimate_centre=estimate)
     if not digits_lost(cells):
         return cells
     own = own_centres(cells, by)
     if by:
         frame = frame.join(own.lazy(), on=by, how="left", nulls_equal=True)
     else:
-        frame = frame.with_columns(pl.lit(column.item()).alias(column.name) for column in own)
-    again = summed(moments(*map(pl.col, names), weighted=weighted))
-    return grouped(frame, by, [*sums, *again, pl.col(names).first()], known, rows)
+        frame = frame.with_columns(**own.row(0, named=True))
+    truth, estimate = pl.col("truth_centre"), pl.col("estimate_centre")
+    about_means = summed(moments(truth, estimate, weighted=weighted))
+    return grouped(frame, by, [*sums, *about_means, truth.first(), estimate.first()], known, rows)
 
 
 def _in_blocks(rows: pl.DataFrame, name: str, seed: int) -> pl.DataFrame:
@@ -434,14 +450,17 @@ def _as_numbers(frame: pl.LazyFrame, wanted: _Wanted, *, decided: bool) -> pl.La
                 why = "a threshold needs numbers" if decided else "scores are numbers"
             msg = f"`{role}`: the column {column.name!r} is {schema[name]}; {why}."
             raise ColumnError(msg)
-    return frame.with_columns(pl.col(name).cast(pl.Float64) for name in names) if names else frame
+    return frame.with_columns(pl.col(names).cast(pl.Float64)) if names else frame
 
 
 def _exact(frame: pl.LazyFrame, wanted: _Wanted) -> frozenset[str]:
     """The columns of scores and numbers that are integers or decimals, which floats may not hold exactly."""
     schema = frame.collect_schema()
-    names = _names_of_numbers(wanted)
-    return frozenset(name for name in names if schema[name].is_integer() or schema[name].is_decimal())
+    exact: set[str] = set()
+    for name in _names_of_numbers(wanted):
+        if schema[name].is_integer() or schema[name].is_decimal():
+            exact.add(name)
+    return frozenset(exact)
 
 
 def _names_of_numbers(wanted: _Wanted) -> list[str]:
@@ -459,11 +478,12 @@ def _check_numbers(cells: pl.DataFrame, wanted: _Wanted, exact: frozenset[str]) 
         size = cells.select(pl.max_horizontal(pl.col(ends).abs().max())).item()
         if size is None:
             continue
-        sizes[name] = size
+        if name in {ACTUAL, PREDICTED}:
+            sizes[name] = size
         _check_size(size, role, column, is_exact=name in exact)
-    largest = max((size for name, size in sizes.items() if name in {ACTUAL, PREDICTED}), default=0.0)
+    largest = max(sizes.values(), default=0.0)
     if 0 < largest < _SMALLEST:
-        role, column = wanted[next(name for name, size in sizes.items() if size == largest)]
+        role, column = wanted[max(sizes, key=sizes.__getitem__)]
         msg = (
             f"`{role}`: no number of the column {column.name!r} is larger than {largest:.2g}, and squares of such "
             "numbers are zero; multiply truth and estimate by one number."
@@ -545,12 +565,14 @@ def _weighable(
         if not (dtype.is_numeric() or dtype == pl.Boolean):
             msg = f"`case_weights`: the column {weights.name!r} is {dtype}; weights are numbers."
             raise WeightError(msg)
-        whole = dtype.is_integer() or dtype == pl.Boolean
-        frame = frame.with_columns(pl.col(WEIGHT).cast(pl.Int64 if whole else pl.Float64, strict=False))
+        is_whole = dtype.is_integer() or dtype == pl.Boolean
+        number = pl.Int64 if is_whole else pl.Float64
+        frame = frame.with_columns(pl.col(WEIGHT).cast(number, strict=False))
     if frequencies is None:
         return frame
     values = frame.select(FREQUENCY).collect(engine=engine)[FREQUENCY]
-    often = whole_frequencies(values, frequencies, _MOST_REPEATED if repeat else _MOST_COUNTED)
+    most = _MOST_REPEATED if repeat else _MOST_COUNTED
+    often = whole_frequencies(values, frequencies, most)
     if not repeat:
         return frame.with_columns(pl.col(FREQUENCY).cast(pl.Int64)).filter(pl.col(FREQUENCY) > 0)
     import numpy as np
@@ -560,6 +582,7 @@ def _weighable(
 
 
 def _check_weights(cells: pl.DataFrame, weights: Column) -> None:
+    """Refuse weights that are missing, negative or not finite, or that add up to too much."""
     faults = {
         "missing": (cells["known"] != cells["n"]).any(),
         "NaN or infinite": not cells["w"].is_finite().all(),

@@ -27,7 +27,8 @@ __all__: list[str] = []
 
 def _scan_parquet(files: list[Path]) -> pl.LazyFrame:
     # folders have their keys in their names
-    return pl.scan_parquet(files, glob=False, hive_partitioning=any(file.is_dir() for file in files) or None)
+    has_folder = any(map(Path.is_dir, files))
+    return pl.scan_parquet(files, glob=False, hive_partitioning=has_folder or None)
 
 
 def _scan_csv(files: list[Path]) -> pl.LazyFrame:
@@ -35,7 +36,9 @@ def _scan_csv(files: list[Path]) -> pl.LazyFrame:
 
 
 def _scan_ndjson(files: list[Path]) -> pl.LazyFrame:
-    return pl.scan_ndjson([glob.escape(str(file)) for file in files])
+    # names are no patterns here, but polars would read them so
+    names = [glob.escape(str(file)) for file in files]
+    return pl.scan_ndjson(names)
 
 
 _READERS = {".parquet": _scan_parquet, ".csv": _scan_csv, ".ndjson": _scan_ndjson, ".jsonl": _scan_ndjson}
@@ -67,7 +70,7 @@ def _matching(file: Path) -> list[Path]:
     if file.exists() or not glob.has_magic(str(file)):
         return [file]
     names = glob.glob(str(file), recursive=True)  # noqa: PTH207 - of a path it would fit hidden files too
-    files = [Path(name) for name in sorted(names)]
+    files = list(map(Path, sorted(names)))
     if not files:
         msg = f"No file fits {str(file)!r}."
         raise ArgumentError(msg)
@@ -89,9 +92,11 @@ def check_outputs(outputs: Mapping[str, Path], data: Path | None) -> None:
             raise ArgumentError(msg)
         for source in sources:
             _check_source(file, source)
-    if any(_is_same(one, other) for one, other in itertools.combinations(outputs.values(), 2)):
-        msg = f"{' and '.join(f'`{flag}`' for flag in outputs)} are to be written to files of their own."
-        raise ArgumentError(msg)
+    for one, other in itertools.combinations(outputs.values(), 2):
+        if _is_same(one, other):
+            flags = " and ".join(map("`{}`".format, outputs))
+            msg = f"{flags} are to be written to files of their own."
+            raise ArgumentError(msg)
 
 
 def _check_source(output: Path, source: Path) -> None:

@@ -43,7 +43,6 @@ class Levels(NamedTuple):
 
     def values(self) -> pl.Series:
         """The values in their order, null last."""
-        kind = self.dtype.categories.physical() if isinstance(self.dtype, pl.Categorical) else self.dtype
         steps = pl.int_range(self.span, eager=True)
         if isinstance(self.dtype, pl.Enum):
             values = self.dtype.categories.cast(self.dtype)
@@ -51,15 +50,20 @@ class Levels(NamedTuple):
             values = steps.cast(pl.Boolean)
         elif self.dtype.is_float():
             values = (steps + self.least).cast(self.dtype)
+        elif isinstance(self.dtype, pl.Categorical):
+            values = self._integers(steps, self.dtype.categories.physical()).cat.to(self.dtype)
         else:
-            # integers of fixed width go round, so that a range wider than half of them comes out right
-            values = steps.cast(kind, wrap_numerical=True) + pl.Series([self.least], dtype=kind)
-        values = values.cat.to(self.dtype) if isinstance(self.dtype, pl.Categorical) else values
+            values = self._integers(steps, self.dtype)
         return values.extend(pl.Series([None], dtype=self.dtype)) if self.nulls else values
+
+    def _integers(self, steps: pl.Series, dtype: Any) -> pl.Series:
+        """The integers at some steps from the least."""
+        # integers of fixed width go round, so that a range wider than half of them comes out right
+        return steps.cast(dtype, wrap_numerical=True) + pl.Series([self.least], dtype=dtype)
 
     @property
     def needs_query(self) -> bool:
-        """Whether offsets need a query, because the values are not plain numbers of numpy."""
+        """True where offsets need a query, because the values are not plain numbers of numpy."""
         return self.nulls or isinstance(self.dtype, pl.Enum | pl.Categorical | pl.Int128 | pl.UInt128)
 
     def offsets(self, values: Any) -> Any:
@@ -125,9 +129,14 @@ class Packing:
         for name, levels in self.narrow_first:
             offset, own_bits = levels.offset(name)
             wider = max(bits, _bits(stride * levels.size))
-            code = code.cast(_WIDTHS[wider]) if wider > bits else code
-            offset = offset.cast(_WIDTHS[wider]) if wider > own_bits else offset
-            code += offset * pl.lit(stride, _WIDTHS[wider]) if stride > 1 else offset
+            width = _WIDTHS[wider]
+            if wider > bits:
+                code = code.cast(width)
+            if wider > own_bits:
+                offset = offset.cast(width)
+            if stride > 1:
+                offset = offset * pl.lit(stride, width)
+            code += offset
             stride, bits = stride * levels.size, wider
         return code
 
@@ -136,7 +145,7 @@ class Packing:
         import numpy as np
 
         queries = self.kept.queries
-        queried = pl.DataFrame([columns[name].alias(name) for name in queries])
+        queried = pl.DataFrame({name: columns[name] for name in queries})
         if queries:
             queried = queried.lazy().select(queries.values()).collect(engine="in-memory", optimizations=_NONE)
         codes, stride = 0, 1
@@ -147,14 +156,16 @@ class Packing:
         return codes
 
     def keys(self, codes: Any) -> list[pl.Series]:
-        """The columns that were packed, of an array of codes."""
+        """The values of the keys that codes stand for, one column for each key."""
         import numpy as np
 
-        quotient, columns = codes.astype(np.uint32), dict[str, pl.Series]()
+        columns: dict[str, pl.Series] = {}
+        rest = codes.astype(np.uint32)
         for name, levels in self.narrow_first:
-            offsets = pl.Series(quotient % np.uint32(levels.size))
+            size = np.uint32(levels.size)
+            offsets = pl.Series(rest % size)
             columns[name] = levels.values().gather(offsets).alias(name)
-            quotient //= np.uint32(levels.size)
+            rest //= size
         return [columns[name] for name, _ in self.by]
 
     def counts(self, table: Any, name: str) -> pl.DataFrame:
@@ -214,8 +225,10 @@ def levels_by_dtype(dtype: pl.DataType) -> Levels | None:
         return Levels(dtype, 0, len(dtype.categories))
     if dtype == pl.Boolean:
         return Levels(dtype, 0, 2)
-    if dtype == pl.Int8 or dtype == pl.UInt8:  # noqa: PLR1714 - dtypes are no members of sets of classes
-        return Levels(dtype, -(2**7) if dtype == pl.Int8 else 0, 2**8)
+    if dtype == pl.Int8:
+        return Levels(dtype, -(2**7), 2**8)
+    if dtype == pl.UInt8:
+        return Levels(dtype, 0, 2**8)
     return None
 
 
@@ -285,8 +298,12 @@ def levels_by_ends(frame: pl.LazyFrame, schema: pl.Schema, names: Iterable[str])
         return {}
     physical = pl.col(names).to_physical()
     ends = frame.select(physical.min().name.prefix("least "), physical.max().name.prefix("most ")).collect()
-    between = {name: _between(schema[name], ends[f"least {name}"][0], ends[f"most {name}"][0]) for name in names}
-    return {name: levels for name, levels in between.items() if levels is not None}
+    known: dict[str, Levels] = {}
+    for name in names:
+        levels = _between(schema[name], ends[f"least {name}"][0], ends[f"most {name}"][0])
+        if levels is not None:
+            known[name] = levels
+    return known
 
 
 def _between(dtype: pl.DataType, least: int | None, most: int | None, *, nulls: bool = True) -> Levels | None:

@@ -64,7 +64,7 @@ class Needs:
     # read for every batch
     @cached_property
     def anything(self) -> bool:
-        """Whether labels alone are not enough."""
+        """True where labels alone are not enough."""
         return self.numbers or self.scores or self.rows or bool(self.compared)
 
     @cached_property
@@ -84,6 +84,7 @@ class Needs:
 
 
 def _sorted(terms: Iterable[Statistic]) -> tuple[Statistic, ...]:
+    """Quantities in the order of their names, which does not change between processes as that of sets does."""
     return tuple(sorted(terms, key=lambda term: term.column))
 
 
@@ -94,8 +95,13 @@ def ends_of(name: str) -> tuple[str, str]:
 
 def extremes(names: Collection[str]) -> list[tuple[str, str]]:
     """The columns of the smallest and of the largest values of quantities that have both."""
-    pairs = [ends_of(name.removeprefix(_LEAST)) for name in names if name.startswith(_LEAST)]
-    return [(least, most) for least, most in pairs if most in names]
+    pairs: list[tuple[str, str]] = []
+    for name in names:
+        if is_least(name):
+            least, most = ends_of(name.removeprefix(_LEAST))
+            if most in names:
+                pairs.append((least, most))
+    return pairs
 
 
 def score_columns(count: int) -> list[str]:
@@ -105,8 +111,12 @@ def score_columns(count: int) -> list[str]:
 
 def scores_by_name(count: int, *, sides: bool, api: Any = pl) -> dict[str, Any]:
     """The scores by name; with sides, their complements too."""
-    scores = {name.removeprefix("s"): api.col(name).cast(api.Float64) for name in score_columns(count)}
-    complements = {REST + name: 1 - score for name, score in scores.items()}
+    scores: dict[str, Any] = {}
+    complements: dict[str, Any] = {}
+    for index, column in enumerate(score_columns(count)):
+        score = api.col(column).cast(api.Float64)
+        scores[str(index)] = score
+        complements[f"{REST}{index}"] = 1 - score
     return scores | complements if sides else scores
 
 
@@ -115,30 +125,39 @@ def quantities(needs: Needs, scores: int, *, weighted: bool, api: Any = pl) -> l
 
     They are expressions of polars or, through its `api`, of narwhals.
     """
-    sums = [(term.column, api.col(term.column)) for term in needs.compared]
-    of_rows = _sorted(needs.terms - {*needs.compared})
+    values: dict[str, Any] = {}
+    for term in needs.compared:
+        values[term.column] = api.col(term.column)
+    own_terms = _sorted(needs.terms - {*needs.compared})
     if needs.scores:
-        sums += _of_scores(of_rows, scores, sides=needs.sides, api=api)
+        values |= _of_scores(own_terms, scores, sides=needs.sides, api=api)
     if needs.numbers:
         truth, estimate = api.col(ACTUAL), api.col(PREDICTED)
-        sums += [(term.column, term.of(truth=truth, estimate=estimate)) for term in of_rows]
-    if weighted:
-        sums = [(name, value * api.col(MEASURE)) for name, value in sums]
-    totals = [(name, "sum", value) for name, value in sums]
-    return totals + _ends(needs, scores, weighted=weighted, api=api)
+        for term in own_terms:
+            values[term.column] = term.of(truth=truth, estimate=estimate)
+    return _totals(values, weighted=weighted, api=api) + _ends(needs, scores, weighted=weighted, api=api)
 
 
-def _of_scores(terms: Sequence[Statistic], scores: int, *, sides: bool, api: Any) -> list[tuple[str, Any]]:
+def _totals(values: Mapping[str, Any], *, weighted: bool, api: Any) -> list[Quantity]:
+    """The sums of values of rows, which may be weighted."""
+    totals: list[Quantity] = []
+    for name, value in values.items():
+        weighed = value * api.col(MEASURE) if weighted else value
+        totals.append((name, "sum", weighed))
+    return totals
+
+
+def _of_scores(terms: Sequence[Statistic], scores: int, *, sides: bool, api: Any) -> dict[str, Any]:
     """Quantities of scores by name, as if the truth were the event, and as if it were not."""
     single = scores_by_name(scores, sides=sides, api=api)
     cumulative = single | _cumulative_scores(scores, api)
-    sums: list[tuple[str, Any]] = []
+    values: dict[str, Any] = {}
     for term in terms:
-        for name, score in (cumulative if term.cumulative else single).items():
-            for side in (0, 1):
-                value = term.of(truth=api.lit(float(side)), score=score)
-                sums.append((f"{term.column} {name} {side}", value))
-    return sums
+        scores_of_term = cumulative if term.cumulative else single
+        for name, score in scores_of_term.items():
+            for truth in (0, 1):
+                values[f"{term.column} {name} {truth}"] = term.of(truth=api.lit(float(truth)), score=score)
+    return values
 
 
 def _cumulative_scores(count: int, api: Any) -> dict[str, Any]:
@@ -161,12 +180,15 @@ def _ends(needs: Needs, scores: int, *, weighted: bool, api: Any) -> list[Quanti
         ends += _extremes_of(name, value)
     if len(scored) > 1:
         # null where one is missing
-        total = sum((api.col(name) for name in scored[1:]), start=api.col("s0"))
+        total = api.col(scored[0])
+        for name in scored[1:]:
+            total = total + api.col(name)
         ends += _extremes_of("total", total)
     return ends
 
 
 def _extremes_of(name: str, value: Any) -> list[Quantity]:
+    """The smallest and the largest value of a quantity."""
     least, most = ends_of(name)
     return [(least, "min", value), (most, "max", value)]
 
@@ -174,10 +196,8 @@ def _extremes_of(name: str, value: Any) -> list[Quantity]:
 def moments(truth_centre: Any, estimate_centre: Any, *, weighted: bool, api: Any = pl) -> list[Quantity]:
     """First and second moments of the rows of a cell about the centres."""
     truth, estimate = api.col(ACTUAL) - truth_centre, api.col(PREDICTED) - estimate_centre
-    values = [truth, truth * truth, estimate, estimate * estimate, truth * estimate]
-    if weighted:
-        values = [value * api.col(MEASURE) for value in values]
-    return [(name, "sum", value) for name, value in zip(_MOMENTS, values, strict=True)]
+    values = (truth, truth * truth, estimate, estimate * estimate, truth * estimate)
+    return _totals(dict(zip(_MOMENTS, values, strict=True)), weighted=weighted, api=api)
 
 
 def summed(of_rows: Iterable[Quantity]) -> list[pl.Expr]:
@@ -185,12 +205,17 @@ def summed(of_rows: Iterable[Quantity]) -> list[pl.Expr]:
     return [getattr(value, reduction)().alias(name) for name, reduction, value in of_rows]
 
 
+def _weight(cells: pl.DataFrame) -> pl.Expr:
+    """The weight of the rows of a cell, or their number where they have no weights."""
+    return pl.col("w") if "w" in cells.columns else pl.col("n")
+
+
 def digits_lost(cells: pl.DataFrame) -> bool:
     """Check whether some cell is so far from the centre that its spread has lost too many digits."""
+    weight = _weight(cells)
 
     def is_far(shift: str, square: str) -> pl.Expr:
-        distance = pl.col(shift) ** 2 / pl.col("w" if "w" in cells.columns else "n")
-        distance = distance.fill_nan(0.0)
+        distance = (pl.col(shift) ** 2 / weight).fill_nan(0.0)
         return (distance > _LOST * (pl.col(square) - distance)) & (distance > 0)
 
     lost = is_far("truth_shift", "truth_square") | is_far("estimate_shift", "estimate_square")
@@ -199,7 +224,7 @@ def digits_lost(cells: pl.DataFrame) -> bool:
 
 def own_centres(cells: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """The means of each cell, as the centres of another count."""
-    weight = pl.col("w" if "w" in cells.columns else "n")
+    weight = _weight(cells)
     means: list[pl.Expr] = []
     for centre, shift in zip(_CENTRES, ("truth_shift", "estimate_shift"), strict=True):
         mean = (pl.col(centre) + pl.col(shift) / weight).fill_nan(None)
@@ -211,14 +236,19 @@ def centred(cells: pl.DataFrame, together: Sequence[str] = ()) -> pl.DataFrame:
     """Move the moments of cells that are `together` to one centre, so that their sums may be added."""
     if "product" not in cells.columns:
         return cells
-    weight = pl.col("w" if "w" in cells.columns else "n").cast(pl.Float64)
+    weight = _weight(cells).cast(pl.Float64)
     # the centre of the heaviest cell, because what hardly counts may lie far off
-    complete = [pl.col(name).is_not_null() for name in ("truth", "estimate") if name in cells.columns]
-    counting = pl.when(pl.all_horizontal(complete)).then(weight).otherwise(weight * _HARDLY) if complete else weight
-    centres = {name: pl.col(name).get(counting.arg_max()) for name in _CENTRES}
-    if together:
-        centres = {name: centre.over(together) for name, centre in centres.items()}
-    truth, estimate = (pl.col(name) - centres[name] for name in _CENTRES)
+    labels = [name for name in ("truth", "estimate") if name in cells.columns]
+    counting = weight
+    if labels:
+        is_complete = pl.all_horizontal(pl.col(labels).is_not_null())
+        counting = pl.when(is_complete).then(weight).otherwise(weight * _HARDLY)
+    centres: dict[str, pl.Expr] = {}
+    for name in _CENTRES:
+        centre = pl.col(name).get(counting.arg_max())
+        centres[name] = centre.over(together) if together else centre
+    truth = pl.col("truth_centre") - centres["truth_centre"]
+    estimate = pl.col("estimate_centre") - centres["estimate_centre"]
     sums = {name: pl.col(name) for name in _MOMENTS}
     return cells.with_columns(**_moved(sums, weight, truth, estimate), **centres)
 
@@ -241,10 +271,13 @@ def recentred(columns: Mapping[str, Array], weight: Array, complete: Booleans, s
 
     # the centre of the heaviest cell, because what hardly counts may lie far off
     heaviest = segments.first_largest(np.where(complete, weight, weight * _HARDLY))
-    centres = {name: segments.to_rows(columns[name][heaviest]) for name in _CENTRES}
+    truth_centre = segments.to_rows(columns["truth_centre"][heaviest])
+    estimate_centre = segments.to_rows(columns["estimate_centre"][heaviest])
     # cells without complete rows have no centre, and nothing to be moved
-    truth, estimate = (np.where(weight == 0, 0.0, columns[name] - centres[name]) for name in _CENTRES)
-    return _moved(columns, weight, truth, estimate) | centres
+    truth = np.where(weight == 0, 0.0, columns["truth_centre"] - truth_centre)
+    estimate = np.where(weight == 0, 0.0, columns["estimate_centre"] - estimate_centre)
+    moved = _moved(columns, weight, truth, estimate)
+    return moved | {"truth_centre": truth_centre, "estimate_centre": estimate_centre}
 
 
 def is_sum(name: str) -> bool:
@@ -273,6 +306,7 @@ def merged(names: Iterable[str]) -> dict[str, Callable[[pl.Expr], pl.Expr]]:
 
 
 def _reduction(name: str) -> Callable[[pl.Expr], pl.Expr]:
+    """The reduction of one column when cells merge."""
     if is_centre(name):
         return pl.Expr.first
     if is_sum(name):
@@ -283,11 +317,18 @@ def _reduction(name: str) -> Callable[[pl.Expr], pl.Expr]:
 def running(name: str) -> pl.Expr:
     """Merge the values of all rows but this one; columns must be `centred`."""
     column = pl.col(name)
-    if name in _CENTRES:
+    if is_centre(name):
         return column
     if is_sum(name):
-        before, after = column.cum_sum(), column.cum_sum(reverse=True)
-        return (before.shift(1, fill_value=0) + after.shift(-1, fill_value=0)).alias(name)
-    if name.startswith(_LEAST):
-        return pl.min_horizontal(column.cum_min().shift(1), column.cum_min(reverse=True).shift(-1)).alias(name)
-    return pl.max_horizontal(column.cum_max().shift(1), column.cum_max(reverse=True).shift(-1)).alias(name)
+        before = column.cum_sum().shift(1, fill_value=0)
+        after = column.cum_sum(reverse=True).shift(-1, fill_value=0)
+        others = before + after
+    elif is_least(name):
+        before = column.cum_min().shift(1)
+        after = column.cum_min(reverse=True).shift(-1)
+        others = pl.min_horizontal(before, after)
+    else:
+        before = column.cum_max().shift(1)
+        after = column.cum_max(reverse=True).shift(-1)
+        others = pl.max_horizontal(before, after)
+    return others.alias(name)

@@ -28,12 +28,14 @@ def counted_together(source: Source, bys: Sequence[By | None]) -> list[list[By |
 
     Features that are among those of another are counted with these.
     """
-    columns = {by: frozenset(by.columns if by else ()) for by in dict.fromkeys(bys)}
-    largest = _largest(columns)
+    columns: dict[By | None, frozenset[Column]] = {}
+    for by in bys:
+        columns[by] = frozenset(by.columns) if by else frozenset()
     features: dict[Column, None] = {}
-    for by in largest:
+    passes: dict[frozenset[Column], list[By | None]] = {}
+    for by in _largest(columns):
         features |= dict.fromkeys(by.columns)
-    passes: dict[frozenset[Column], list[By | None]] = {columns[by]: [] for by in largest}
+        passes[columns[by]] = []
     if len(passes) <= 1 or not _are_many(source, list(features)):
         return [list(columns)]
     for by, own in columns.items():

@@ -6,7 +6,9 @@ A call that needs more than sums gets the distinct rows with their frequencies, 
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -59,7 +61,10 @@ def pushed_down(
     if not _are_sums(wanted, needs, cut):
         return None
     frame, schema = _typed(source, wanted)
-    undeclared = {name: column for name, (_, column) in wanted.items() if name not in declared}
+    undeclared: dict[str, Column] = {}
+    for name, (_, column) in wanted.items():
+        if name not in declared:
+            undeclared[name] = column
     _refuse_continuous(frame, undeclared, schema)
     frame = _decided(frame, cut)
     frame = _with_presence(frame, schema, needs, scores)
@@ -77,7 +82,7 @@ def pushed_down(
     cells = _weighed(frame, by, [*_counts(cut, weighted=weighted), *sums], wanted.get(WEIGHT))
     if cut is not None:
         cells = _of_cut(cells, cut, wanted["s0"][1])
-    cells = cells.with_columns(pl.lit(value).alias(name) for name, value in centres.items())
+    cells = cells.with_columns(**centres)
     # groups that lie far apart are summed about their own means, here
     return None if centres and digits_lost(cells) else cells
 
@@ -111,16 +116,17 @@ def _all_present(columns: Sequence[str]) -> Any:
     """Check whether a row has a value in each of some columns."""
     import narwhals.stable.v2 as nw
 
-    present = [~nw.col(column).is_null() for column in columns]
-    return nw.all_horizontal(*present, ignore_nulls=False)
+    return nw.all_horizontal(~nw.col(*columns).is_null(), ignore_nulls=False)
 
 
 def _centres(frame: Any, *, weighted: bool) -> dict[str, float]:
     """The means of truth and estimate, as the centres of their sums."""
     import narwhals.stable.v2 as nw
 
-    is_complete = ~nw.col(ACTUAL).is_null() & ~nw.col(PREDICTED).is_null()
-    rows = frame.filter(is_complete & (nw.col(MEASURE) > 0) if weighted else is_complete)
+    counts = _all_present([ACTUAL, PREDICTED])
+    if weighted:
+        counts &= nw.col(MEASURE) > 0
+    rows = frame.filter(counts)
     means = collected(rows.select(nw.col(ACTUAL).mean(), nw.col(PREDICTED).mean())).fill_null(0.0)
     truth, estimate = means.row(0)
     return {"truth_centre": truth, "estimate_centre": estimate}
@@ -133,8 +139,11 @@ def _decided(frame: Any, cut: Cut | None) -> Any:
     import narwhals.stable.v2 as nw
 
     score = nw.col("s0")
-    reached = [(score >= value).cast(nw.Int64) for value in sorted(cut.values)]
-    estimate = sum(reached[1:], start=reached[0]) if cut.several else score >= cut.values[0]
+    if cut.several:
+        reached = [(score >= value).cast(nw.Int64) for value in sorted(cut.values)]
+        estimate = reduce(operator.add, reached)
+    else:
+        estimate = score >= cut.values[0]
     return frame.with_columns(nw.when(~score.is_null()).then(estimate).alias(ESTIMATE))
 
 
@@ -165,12 +174,13 @@ def pushed_bins(source: Source, wanted: Mapping[str, tuple[str, Column]], count:
     """Count rows, or sum their weights, by keys, truth and bins of scores, in one query."""
     import narwhals.stable.v2 as nw
 
-    wanted = {name: column for name, column in wanted.items() if name != ESTIMATE}
+    wanted = dict(wanted)
+    wanted.pop(ESTIMATE, None)
     frame, schema = _typed(source, wanted)
     scores = [name for name in wanted if _is_score(name)]
     # numbers of bins are rounded down, which a cast is not everywhere
-    numbers = [(nw.col(name) * count).clip(0, count - 1).floor().cast(nw.Int64) for name in scores]
-    frame = frame.filter(*(~nw.col(name).is_null() for name in scores)).with_columns(*numbers)
+    numbers = (nw.col(*scores) * count).clip(0, count - 1).floor().cast(nw.Int64)
+    frame = frame.filter(_all_present(scores)).with_columns(numbers)
     by = [name for name in wanted if name != WEIGHT]
     if WEIGHT in schema:
         measure = nw.col(WEIGHT).cast(nw.Float64)
@@ -216,15 +226,20 @@ def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[An
 
     frame = source.named({name: column.name for name, (_, column) in wanted.items()})
     schema = frame.collect_schema()
-    numbers = [name for name in wanted if _is_value(name)]
-    whole = {name for name in numbers if _is_whole(schema[name])}
-    if numbers:
-        dtypes: dict[str, Any] = dict.fromkeys(numbers, nw.Float64)
-        if WEIGHT in whole:
-            dtypes[WEIGHT] = nw.Int64
-        frame = frame.with_columns(*(nw.col(name).cast(dtype) for name, dtype in dtypes.items()))
-    floats = [name for name in wanted if name in numbers or schema[name].is_float()]
-    frame = _without_nan(frame, [name for name in floats if name not in {*whole, WEIGHT}])
+    casts: list[Any] = []
+    may_be_nan: list[str] = []
+    for name in wanted:
+        is_whole, is_value = _is_whole(schema[name]), _is_value(name)
+        if is_value:
+            # whole weights are summed exactly
+            dtype = nw.Int64 if name == WEIGHT and is_whole else nw.Float64
+            casts.append(nw.col(name).cast(dtype))
+        # NaN among weights is an error later on
+        if name != WEIGHT and not is_whole and (is_value or schema[name].is_float()):
+            may_be_nan.append(name)
+    if casts:
+        frame = frame.with_columns(*casts)
+    frame = _without_nan(frame, may_be_nan)
     return frame, frame.collect_schema()
 
 
@@ -232,7 +247,10 @@ def _without_nan(frame: Any, floats: Sequence[str]) -> Any:
     """Put null in place of NaN."""
     import narwhals.stable.v2 as nw
 
-    numbers = [nw.when(~nw.col(name).is_nan()).then(nw.col(name)).alias(name) for name in floats]
+    numbers: list[Any] = []
+    for name in floats:
+        number = nw.col(name)
+        numbers.append(nw.when(~number.is_nan()).then(number).alias(name))
     return frame.with_columns(*numbers) if numbers else frame
 
 
@@ -253,6 +271,7 @@ def _is_value(name: str) -> bool:
 
 
 def _is_score(name: str) -> bool:
+    """Check whether a column holds scores: `s0`, `s1`, …."""
     return name[0] == "s" and name[1:].isdigit()
 
 
@@ -289,11 +308,15 @@ def _aggregated(frame: Any, by: Sequence[str], wanted: Sequence[Quantity]) -> pl
     for name, is_nan in nans.items():
         columns[_ODD + name] = is_nan
         aggregates.append(nw.col(_ODD + name).sum())
-    frame = frame.select(*by, *(value.alias(name) for name, value in columns.items()))
+    frame = frame.select(*by, **columns)
     schema = frame.collect_schema()
-    cells = collected(frame.group_by(*by).agg(*aggregates) if by else frame.select(*aggregates))
-    dtypes = {name: pl.Enum(dtype.categories) for name in by if isinstance(dtype := schema[name], nw.Enum)}
-    cells = cells.cast({**dtypes, **_dtypes_of_sums(cells, wanted, schema)})
+    query = frame.group_by(*by).agg(*aggregates) if by else frame.select(*aggregates)
+    cells = collected(query)
+    dtypes = _dtypes_of_sums(cells, wanted, schema)
+    for name in by:
+        if isinstance(schema[name], nw.Enum):
+            dtypes[name] = pl.Enum(schema[name].categories)
+    cells = cells.cast(pl.Schema(dtypes))
     for name in nans:
         total = pl.when(pl.col(_ODD + name) > 0).then(math.nan).otherwise(pl.col(name))
         cells = cells.with_columns(total.alias(name)).drop(_ODD + name)
@@ -304,11 +327,13 @@ def _nans(frame: Any, wanted: Sequence[Quantity]) -> dict[str, Any]:
     """For each sum 1 where its value is NaN and nothing is missing: Dask skips NaN as it skips missing values."""
     import narwhals.stable.v2 as nw
 
-    sums = {name: value for name, reduction, value in wanted if reduction == "sum" and name not in {"w", "w2"}}
-    if not sums:
-        return {}
-    present = _all_present([name for name in frame.columns if _is_value(name)])
-    return {name: (value.is_nan() & present).cast(nw.Float64) for name, value in sums.items()}
+    columns = [name for name in frame.columns if _is_value(name)]
+    nans: dict[str, Any] = {}
+    for name, reduction, value in wanted:
+        if reduction == "sum" and name not in {"w", "w2"}:
+            is_nan = value.is_nan() & _all_present(columns)
+            nans[name] = is_nan.cast(nw.Float64)
+    return nans
 
 
 def _dtypes_of_sums(cells: pl.DataFrame, wanted: Sequence[Quantity], schema: Any) -> dict[str, Any]:
@@ -325,6 +350,7 @@ def _dtypes_of_sums(cells: pl.DataFrame, wanted: Sequence[Quantity], schema: Any
 
 
 def _exceeds(numbers: pl.Series, limit: float) -> bool:
+    """Check whether some number is as large as a limit, or larger."""
     return bool((numbers.cast(pl.Float64).abs() >= limit).any())
 
 
@@ -332,15 +358,15 @@ def _refuse_continuous(frame: Any, columns: Mapping[str, Column], schema: Any) -
     """Refuse labels that are not whole numbers, before they are counted one by one."""
     import narwhals.stable.v2 as nw
 
-    labels = [name for name in (TRUTH, ESTIMATE) if name in columns]
-    floats = [name for name in labels if schema[name].is_float() or schema[name].is_decimal()]
-    if not floats:
-        return
     broken: list[Any] = []
-    for name in floats:
-        # what is missing is no number, and not equal to itself in some engines
-        is_broken = (nw.col(name) != nw.col(name).round(0)) & ~nw.col(name).is_null()
-        broken.append(is_broken.any().alias(name))
+    for name in (TRUTH, ESTIMATE):
+        if name in columns and (schema[name].is_float() or schema[name].is_decimal()):
+            label = nw.col(name)
+            # what is missing is no number, and not equal to itself in some engines
+            is_broken = (label != label.round(0)) & ~label.is_null()
+            broken.append(is_broken.any().alias(name))
+    if not broken:
+        return
     for name, has_broken in collected(frame.select(*broken)).row(0, named=True).items():
         if has_broken:
             raise ColumnError.continuous(name, columns[name].name)

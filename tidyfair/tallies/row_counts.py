@@ -52,7 +52,8 @@ def count_in_memory(
     few = rows < _HARDLY_ANY_ROWS
     if not (few or _gives_batches()) or not all(map(may_have_levels, schema.values())):
         return None
-    packing = Packing.of(columns, {key: levels_of_column(column, schema[key]) for key, column in columns.items()})
+    levels = {key: levels_of_column(column, schema[key]) for key, column in columns.items()}
+    packing = Packing.of(columns, levels)
     if packing is None or packing.size > (_LARGEST_CODE if few else _largest_table(rows)):
         return None
     if few and not packing.kept.queries:
@@ -61,8 +62,7 @@ def count_in_memory(
         return packing.counts(crossed(columns, packing), name)
     if few:
         return _counted_at_once(columns, packing, name)
-    frame = pl.DataFrame([column.alias(key) for key, column in columns.items()])
-    return _counted(frame.lazy(), packing, name, rows)
+    return _counted(pl.DataFrame(dict(columns)).lazy(), packing, name, rows)
 
 
 def grouped(
@@ -89,26 +89,31 @@ def grouped(
 
 def _largest_table(rows: int | None) -> int:
     """Largest size of a table, which must not cost more than the rows."""
-    return _SMALLEST_LIMIT if rows is None else min(max(_SMALLEST_LIMIT, rows), _LARGEST_TABLE)
+    if rows is None:
+        return _SMALLEST_LIMIT
+    return min(max(_SMALLEST_LIMIT, rows), _LARGEST_TABLE)
 
 
 def _packing(frame: pl.LazyFrame, by: list[str], known: Mapping[str, Levels], *, in_memory: bool) -> Packing | None:
     """The packing of keys, from their dtypes or, in memory, from their smallest and largest values."""
     schema = frame.collect_schema()
     unknown = [name for name in by if name not in known]
-    if not all(may_have_levels(schema[name]) for name in unknown):
-        return None
-    levels = {name: levels_by_dtype(schema[name]) for name in unknown}
+    levels: dict[str, Levels | None] = dict(known)
+    for name in unknown:
+        if not may_have_levels(schema[name]):
+            return None
+        levels[name] = levels_by_dtype(schema[name])
     if in_memory:
         levels |= levels_by_ends(frame, schema, unknown)
-    return Packing.of(by, levels | dict(known))
+    return Packing.of(by, levels)
 
 
 def _counted_at_once(columns: Mapping[str, pl.Series], packing: Packing, name: str) -> pl.DataFrame:
-    """The same for hardly any rows."""
+    """Count hardly any rows by each combination of keys, without a query where no key needs one."""
     import numpy as np
 
-    return packing.counts(np.bincount(packing.codes(columns), minlength=packing.size), name)
+    table = np.bincount(packing.codes(columns), minlength=packing.size)
+    return packing.counts(table, name)
 
 
 def _counted(frame: pl.LazyFrame, packing: Packing, name: str, rows: int | None) -> pl.DataFrame:
@@ -116,21 +121,25 @@ def _counted(frame: pl.LazyFrame, packing: Packing, name: str, rows: int | None)
     import numpy as np
 
     size = packing.size
-    table, pairs = np.zeros(size, dtype=np.int64), np.zeros(size**2 if size <= _SMALL_TABLE else 0, dtype=np.int64)
+    in_pairs = size <= _SMALL_TABLE
+    table = np.zeros(size, dtype=np.int64)
+    possible_pairs = size**2 if in_pairs else 0
+    table_of_pairs = np.zeros(possible_pairs, dtype=np.int64)
     # a part of the rows makes a table of its own, which is not to cost more than they do
     block = max(_BLOCK, size)
     for part in _codes(frame, packing, rows):
         code = part.to_series().to_numpy()
-        if len(pairs):
+        if in_pairs:
             # two rows at a time: half as many steps
             half = len(code) // 2
             both = code[:half].astype(np.uint16) * np.uint16(size) + code[half : 2 * half]
-            pairs += np.bincount(both, minlength=len(pairs))
+            table_of_pairs += np.bincount(both, minlength=possible_pairs)
             code = code[2 * half :]
         for start in range(0, len(code), block):
             table += np.bincount(code[start : start + block], minlength=size)
-    if len(pairs):
-        table += pairs.reshape(size, size).sum(axis=0) + pairs.reshape(size, size).sum(axis=1)
+    if in_pairs:
+        pairs = table_of_pairs.reshape(size, size)
+        table += pairs.sum(axis=0) + pairs.sum(axis=1)
     return packing.counts(table, name)
 
 
@@ -158,9 +167,9 @@ def binned(
     """
     schema = frame.collect_schema()
     weights = [WEIGHT] if WEIGHT in schema else []
-    numbers = [(pl.col(name) * bins).clip(0, bins - 1).cast(pl.UInt16) for name in scores]
-    scored = frame.filter(pl.all_horizontal(pl.col(name).is_not_null() for name in scores))
-    frame = scored.select(*by, *numbers, *weights)
+    numbers = (pl.col(scores) * bins).clip(0, bins - 1).cast(pl.UInt16)
+    scored = frame.filter(pl.all_horizontal(pl.col(scores).is_not_null()))
+    frame = scored.select(*by, numbers, *weights)
     engine = engine_for(rows)
     few = engine == "in-memory" or len(scores) > 1
     packing = None if few else _packing(frame, by, {}, in_memory=rows is not None)
@@ -178,7 +187,7 @@ def binned(
 def _binned_by_key(
     frame: pl.LazyFrame, packing: Packing, score: str, bins: int, engine: EngineType
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The same for one score and few keys, with the number of rows of each: one key after the other, in the cache."""
+    """Count rows by few keys and bins of one score, and by keys alone: one key after the other, in the cache."""
     import numpy as np
 
     read = frame.select(packing.code().alias("code"), score).collect(engine=engine)
@@ -193,12 +202,14 @@ def _binned_by_key(
 
     counted = side_by_side(count, keys.tolist())
     values = pl.DataFrame(packing.keys(keys))
-    key_of_bin = np.repeat(np.arange(len(keys), dtype=np.uint32), [len(occurring) for occurring, _ in counted])
     # of no keys there are empty arrays of these dtypes
     numbers, tables = [np.zeros(0, dtype=np.uint16)], [np.zeros(0, dtype=np.int64)]
+    bins_of_key: list[int] = []
     for occurring, table in counted:
         numbers.append(occurring)
         tables.append(table)
+        bins_of_key.append(len(occurring))
+    key_of_bin = np.repeat(np.arange(len(keys), dtype=np.uint32), bins_of_key)
     number = pl.Series(score, np.concatenate(numbers))
     rows = pl.Series(np.concatenate(tables))
     # a row counts once, and once squared
@@ -209,7 +220,7 @@ def _binned_by_key(
 def _binned_in_a_table(
     frame: pl.LazyFrame, packing: Packing, score: str, bins: int, schema: pl.Schema, engine: EngineType
 ) -> pl.DataFrame:
-    """The same for one score, as a table of all combinations that is filled in one go."""
+    """Count rows by keys and bins of one score, in a table of all combinations that is filled in one go."""
     import numpy as np
 
     weights = [WEIGHT] if WEIGHT in schema else []
@@ -231,7 +242,8 @@ def _binned_in_a_table(
     first_code = np.repeat(present * bins, bins_of_key[present])
     number = pl.Series(score, (occurring - first_code).astype(np.uint16))
     key_of_bin = np.repeat(np.arange(len(present)), bins_of_key[present])
-    keys = [key[key_of_bin] for key in packing.keys(present)]
-    # weights that are missing are found later, by name
-    total = total.fill_nan(None).cast(schema[WEIGHT]) if weights else total
-    return pl.DataFrame([*keys, number, total, pl.Series(SQUARED, squares)])
+    if weights:
+        # weights that are missing are found later, by name
+        total = total.fill_nan(None).cast(schema[WEIGHT])
+    keys = pl.DataFrame(packing.keys(present))[key_of_bin]
+    return keys.hstack([number, total, pl.Series(SQUARED, squares)])

@@ -77,5 +77,6 @@ class Parted:
 
         values: list[Array] = []
         for code in codes:
-            values += [own[ends[code] : ends[code + 1]] for own, ends in self.parts]
+            for own, ends in self.parts:
+                values.append(own[ends[code] : ends[code + 1]])
         return np.concatenate(values)

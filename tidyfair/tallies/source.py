@@ -17,7 +17,7 @@ from polars.lazyframe.group_by import LazyGroupBy
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
 from tidyfair.specs.arguments import text
-from tidyfair.specs.columns import EXACT, Column, are_columns, blaming_expressions, roots_of, telling
+from tidyfair.specs.columns import EXACT, Column, are_columns, blaming_expressions, names_of, roots_of, telling
 from tidyfair.specs.groups import SIDE, Privileged
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Source:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the rows are in a database, a cluster or another engine that runs queries."""
+        """True where the rows are in a database, a cluster or another engine that runs queries."""
         return self.kind not in ("polars", *_EAGER)
 
     @property
@@ -70,7 +70,9 @@ class Source:
     @property
     def rows(self) -> int | None:
         """The number of rows, where it is known without reading them."""
-        return None if self.is_elsewhere or isinstance(self.frame, pl.LazyFrame) else len(self.frame)
+        if self.is_elsewhere or isinstance(self.frame, pl.LazyFrame):
+            return None
+        return len(self.frame)
 
     def named(self, names: Mapping[str, str]) -> Any:
         """Columns of another engine under new names, `{new: old}`."""
@@ -81,10 +83,12 @@ class Source:
         if self.kind == "dask" and len(new_names) == len(names):
             # a column under another name would be a copy
             return frame.select(*new_names).rename(new_names)
-        if self.kind.startswith("pyspark"):
-            # dots would be parts of a name
-            names = {new: "`{}`".format(old.replace("`", "``")) for new, old in names.items()}
-        return frame.select(*(nw.col(old).alias(new) for new, old in names.items()))
+        columns: list[Any] = []
+        for new, old in names.items():
+            # in Spark dots would be parts of a name
+            name = "`{}`".format(old.replace("`", "``")) if self.kind.startswith("pyspark") else old
+            columns.append(nw.col(name).alias(new))
+        return frame.select(*columns)
 
     def levels(self, roots: Iterable[str]) -> dict[str, list[Any]]:
         """The levels of ordered columns of pandas, pyarrow and Dask in their order, as far as they are declared."""
@@ -95,11 +99,14 @@ class Source:
         frame: Any = self.frame
         levels: dict[str, list[Any]] = {}
         for root, dtype in frame.select(*roots).collect_schema().items():
+            declared: list[Any] = []
             if isinstance(dtype, nw.Enum):
-                levels[root] = list(dtype.categories)
+                declared = list(dtype.categories)
             elif isinstance(dtype, nw.Categorical) and self.kind in _EAGER:
-                levels[root] = _dictionary(frame[root].to_native())
-        return {root: of_root for root, of_root in levels.items() if of_root}
+                declared = _dictionary(frame[root].to_native())
+            if declared:
+                levels[root] = declared
+        return levels
 
     def levels_of_numbers(self, columns: Mapping[str, Column | None]) -> dict[str, list[Any]]:
         """The levels of columns of numbers, which no dtype of polars carries, by the names of `columns`."""
@@ -111,7 +118,12 @@ class Source:
             if column is not None and isinstance(column.source, str) and column.source in present:
                 roots[name] = column.source
         levels = self.levels(set(roots.values())) if roots else {}
-        return {name: levels[root] for name, root in roots.items() if _are_numbers(levels.get(root, []))}
+        numbers: dict[str, list[Any]] = {}
+        for name, root in roots.items():
+            declared = levels.get(root, [])
+            if _are_numbers(declared):
+                numbers[name] = declared
+        return numbers
 
     def with_levels(self, roots: Iterable[str]) -> Source:
         """The same with ordered columns of Dask as numbers, or as text if the levels are unknown or of other kinds.
@@ -145,9 +157,11 @@ class Source:
         chosen = frame.lazy().select(column.expr.alias(name) for name, (_, column) in wanted.items())
         with blaming_expressions(wanted):
             schema = chosen.collect_schema()
+        floats: list[str] = []
         for name, (role, column) in wanted.items():
             _check_plain(role, column, schema[name])
-        floats = [name for name, dtype in schema.items() if dtype.is_float() and name not in {WEIGHT, FREQUENCY}]
+            if schema[name].is_float() and name not in {WEIGHT, FREQUENCY}:
+                floats.append(name)
         return chosen.with_columns(pl.col(floats).fill_nan(None)) if floats else chosen
 
     def here(self, wanted: Mapping[str, tuple[str, Column]]) -> Source:
@@ -239,12 +253,13 @@ class Source:
         return frame.to_arrow() if self.kind == "pyarrow" else frame
 
     def _as_polars(self, needed: set[str]) -> pl.DataFrame | pl.LazyFrame:
+        """The frame in polars: as it is if it is one, else its needed columns."""
         if isinstance(self.frame, pl.DataFrame | pl.LazyFrame):
             return self.frame
         named = [name for name in self.columns if name in needed]
         if self.is_elsewhere:
             try:
-                return collected(self.named({name: name for name in named}))
+                return collected(self.named(dict(zip(named, named, strict=True))))
             except pl.exceptions.PolarsError as error:
                 msg = f"What is in {listed(named)} could not be read as plain columns: {error}."
                 raise ColumnError(msg) from error
@@ -275,18 +290,22 @@ class Source:
         frame: Any = cast("Any", self.frame).select(*named)
         native = frame.to_native()
         for name in named:
-            _check_width(name, native[name].dtype if self.kind == "pandas" else native.schema.field(name).type)
+            dtype = native[name].dtype if self.kind == "pandas" else native.schema.field(name).type
+            _check_width(name, dtype)
         # ordered columns would lose their levels on the way; those of numbers are the numbers
-        levels = {name: _as_series(name, values) for name, values in self.levels(named).items()}
-        # by their codes, which is a hundred times as fast as by their texts
         coded: dict[str, pl.Series] = {}
-        for name, values in levels.items():
+        dtypes: dict[str, pl.DataType] = {}
+        for name, declared in self.levels(named).items():
+            levels = _as_series(name, declared)
             if isinstance(frame.schema[name], nw.Enum):
-                coded[name] = _gathered(values, frame[name].to_native().cat.codes)
+                # by their codes, which is a hundred times as fast as by their texts
+                coded[name] = _gathered(levels, frame[name].to_native().cat.codes)
+            else:
+                dtypes[name] = levels.dtype
         others = [name for name in named if name not in coded]
         plain = _named(frame.select(*others), others) if others else pl.DataFrame()
-        dtypes = {name: values.dtype for name, values in levels.items() if name not in coded}
-        columns = {column.name: column for column in plain.cast(pl.Schema(dtypes))} | coded
+        columns = plain.cast(pl.Schema(dtypes)).to_dict() | coded
+        # by their names, one of which may be empty
         return pl.DataFrame({name: columns[name] for name in named})
 
 
@@ -317,11 +336,12 @@ def _named(frame: Any, names: list[str]) -> pl.DataFrame:
 
 def _are_numbers(levels: list[Any]) -> bool:
     """Check whether levels are all numbers of one kind, or all truth values."""
-    types: set[object] = {type(level) for level in levels}
+    types: set[object] = set(map(type, levels))
     return len(types) == 1 and types <= {bool, int, float}
 
 
 def _is_text(levels: list[Any]) -> bool:
+    """Check whether levels are all texts."""
     return all(isinstance(level, str) for level in levels)
 
 
@@ -329,7 +349,7 @@ def _as_series(name: str, levels: list[Any]) -> pl.Series:
     """Levels as a column: numbers as they are, others as an Enum."""
     if _are_numbers(levels):
         return pl.Series(name, levels)
-    texts = [str(level) for level in levels]
+    texts = list(map(str, levels))
     return pl.Series(name, texts, pl.Enum(texts))
 
 
@@ -340,12 +360,13 @@ def _dictionary(column: Any) -> list[Any]:
     if not getattr(dtype, "ordered", False):
         return []
     array = sys.modules["pyarrow"].array(column) if hasattr(column, "dtype") else column
-    chunks: list[list[Any]] = [chunk.dictionary.to_pylist() for chunk in getattr(array, "chunks", [array])]
-    levels = max(chunks, key=len, default=list[Any]())
+    chunks = getattr(array, "chunks", [array])
+    levels_of_chunks: list[list[Any]] = [chunk.dictionary.to_pylist() for chunk in chunks]
+    levels = max(levels_of_chunks, key=len, default=list[Any]())
     if not (_is_text(levels) or _are_numbers(levels)):
         return []  # dates and the like come over as they are
     distinct = {*levels}
-    has_all = all(distinct.issuperset(chunk) for chunk in chunks)
+    has_all = all(map(distinct.issuperset, levels_of_chunks))
     return levels if has_all and len(distinct) == len(levels) else []
 
 
@@ -359,8 +380,9 @@ def whole_frequencies(values: pl.Series, column: Column, most: float, often: pl.
 
     With `often`, the number of times that each row itself occurs, they are multiplied by it.
     """
-    is_numeric = values.dtype.is_numeric()
-    whole = values.cast(pl.Int64, strict=False) if is_numeric else pl.Series([None], dtype=pl.Int64)
+    whole = pl.Series([None], dtype=pl.Int64)
+    if values.dtype.is_numeric():
+        whole = values.cast(pl.Int64, strict=False)
     are_counts = not whole.null_count() and (whole == values).all() and (whole >= 0).all()
     rows = whole.cast(pl.Float64)
     if often is not None and are_counts:
@@ -414,14 +436,22 @@ def _keys_of(grouped: list[Any] | None, group_by: object) -> list[Any]:
 
 def _outer(keys: list[Any]) -> tuple[tuple[Column, ...], list[Privileged]]:
     """The columns among the keys, and the conditions; names come once."""
-    sides = [key for key in keys if isinstance(key, Privileged)]
-    outer = tuple(Column.of(key, "group_by") for key in keys if not isinstance(key, Privileged))
-    names = [column.name for column in outer] + [SIDE for _ in sides]
-    if twice := {name for name in names if names.count(name) > 1}:
-        own = f"; privileged(…) makes a column {SIDE!r}, so rename yours or give one condition" if SIDE in twice else ""
+    sides: list[Privileged] = []
+    outer: list[Column] = []
+    for key in keys:
+        if isinstance(key, Privileged):
+            sides.append(key)
+        else:
+            outer.append(Column.of(key, "group_by"))
+    names = names_of(outer) + [SIDE] * len(sides)
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        own = ""
+        if SIDE in twice:
+            own = f"; privileged(…) makes a column {SIDE!r}, so rename yours or give one condition"
         msg = f"`group_by`: {sorted(twice)} are given more than once{own}."
         raise ColumnError(msg)
-    return outer, sides
+    return tuple(outer), sides
 
 
 def _no_frame(data: object, error: Exception) -> ArgumentError | ColumnError:
@@ -468,16 +498,17 @@ def _keys_of_polars(data: GroupBy) -> list[Any]:
     keys = list[Any]()
     for by in cast("tuple[Any, ...]", data.by):
         keys += by if type(by) in (list, tuple) else [by]
-    named_by = cast("dict[str, pl.Expr]", data.named_by)
-    return [*keys, *(expr.alias(name) for name, expr in named_by.items())]
+    for name, expr in cast("dict[str, pl.Expr]", data.named_by).items():
+        keys.append(expr.alias(name))
+    return keys
 
 
 def _ungrouped_pandas(grouped: Any) -> tuple[object, list[Any]]:
     """The pandas frame behind a grouped one, and its keys."""
     keys: Any = [grouped.keys] if isinstance(grouped.keys, str) else grouped.keys
-    named = isinstance(keys, list) and all(isinstance(key, str) for key in cast("list[object]", keys))
-    chosen = grouped._selection is not None  # noqa: SLF001 - there is no public way to ask
-    if type(grouped).__name__ != "DataFrameGroupBy" or not named or chosen:
+    is_selection = grouped._selection is not None  # noqa: SLF001 - there is no public way to ask
+    are_names = isinstance(keys, list) and _is_text(cast("list[Any]", keys))
+    if type(grouped).__name__ != "DataFrameGroupBy" or not are_names or is_selection:
         raise ArgumentError(_regroup("a pandas groupby on anything but the names of columns"))
     return grouped.obj, cast("list[Any]", keys)
 
@@ -489,18 +520,22 @@ def _named_table(pair: tuple[Any, ...]) -> object:
     if len(pair) != 2 or not hasattr(pair[0], "table") or not isinstance(pair[1], str):
         msg = "A pair is a connection, of DuckDB, Spark or Ibis, and the name of a table."
         raise ArgumentError(msg)
-    return pair[0].table(pair[1])
+    connection, name = pair
+    return connection.table(name)
 
 
 def _regroup(grouping: str) -> str:
+    """The message about a grouping that cannot be read."""
     return f'{grouping} cannot be read as outer groups; pass the frame itself and `group_by=["column", …]`.'
 
 
 def from_arrays(arrays: Mapping[str, object]) -> pl.DataFrame:
     """Arrays, and lists or series, as the columns of a frame."""
-    columns = [_from_array(text("by", name), values) for name, values in arrays.items()]
+    columns: list[pl.Series] = []
+    for name, values in arrays.items():
+        columns.append(_from_array(text("by", name), values))
     if not columns:
-        msg = "There are no arrays: give the truth, the estimate or the scores, and what they are grouped by."
+        msg = 'There are no arrays: give the truth, the estimate or the scores, and the groups, as `by={"sex": …}`.'
         raise ColumnError(msg)
     for column in columns:
         if column.dtype.is_nested() or column.dtype == pl.Object:
@@ -513,6 +548,7 @@ def from_arrays(arrays: Mapping[str, object]) -> pl.DataFrame:
 
 
 def _from_array(name: str, values: Any) -> pl.Series:
+    """An array, a list or a series as a column."""
     if isinstance(values, pl.Series):
         return values.alias(name)
     if isinstance(values, str | bytes | Real | Mapping | AbstractSet):
@@ -541,6 +577,7 @@ def _from_array(name: str, values: Any) -> pl.Series:
 
 
 def _from_numpy(name: str, values: Any) -> pl.Series:
+    """An array that numpy can read, such as a tensor, as a column."""
     import numpy as np
 
     array = np.asarray(values) if hasattr(values, "__array__") else np.from_dlpack(values)
@@ -552,22 +589,28 @@ def _from_numpy(name: str, values: Any) -> pl.Series:
 
 
 def _from_list(name: str, values: list[Any]) -> pl.Series:
+    """The values of a list as a column, whose whole numbers are exact."""
     column = _of_one_kind(name, values)
-    if column.dtype.is_float() and (column.abs() >= EXACT).any():
-        whole = [int(value) for value in values if isinstance(value, Integral)]
-        if any(int(float(value)) != value for value in whole):
-            msg = f"`{name}` holds floats, and whole numbers that floats cannot tell apart; bring them to one kind."
-            raise ColumnError(msg)
+    if column.dtype.is_float() and (column.abs() >= EXACT).any() and any(map(_is_rounded, values)):
+        msg = f"`{name}` holds floats, and whole numbers that floats cannot tell apart; bring them to one kind."
+        raise ColumnError(msg)
     return column
 
 
+def _is_rounded(value: object) -> bool:
+    """Check whether a value is a whole number that is another one as a float."""
+    return isinstance(value, Integral) and int(float(value)) != int(value)
+
+
 def _of_one_kind(name: str, values: list[Any]) -> pl.Series:
+    """A list as a column, also what polars refuses: very large numbers, and several numeric types."""
     try:
         return pl.Series(name, values, strict=True)
     except (TypeError, pl.exceptions.PolarsError):
         plain = list(map(_unwrapped, values))
-    if all(not isinstance(value, bool) and isinstance(value, Integral) for value in plain):
-        return pl.Series(name, plain, dtype=pl.UInt128 if max(plain) > _LARGEST else pl.Int128)
+    if all(map(_is_whole_number, plain)):
+        dtype = pl.UInt128 if max(plain) > _LARGEST else pl.Int128
+        return pl.Series(name, plain, dtype=dtype)
     with_nulls = list(map(_nan_as_null, plain))
     present = [value for value in with_nulls if value is not None]
     if all(isinstance(value, Real) for value in present):
@@ -578,6 +621,11 @@ def _of_one_kind(name: str, values: list[Any]) -> pl.Series:
         msg = f"`{name}` holds values of several kinds: {', '.join(types)}; bring them to one."
         raise ColumnError(msg)
     return pl.Series(name, with_nulls)
+
+
+def _is_whole_number(value: object) -> bool:
+    """Check whether a value is an integer, but no truth value."""
+    return not isinstance(value, bool) and isinstance(value, Integral)
 
 
 def _unwrapped(value: Any) -> Any:

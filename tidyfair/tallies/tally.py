@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
-from tidyfair.specs.columns import Column, levels_of, stacked
+from tidyfair.specs.columns import Column, levels_of, names_of, stacked
 from tidyfair.specs.groups import SIDE
 from tidyfair.tallies.forks import check_threads
 from tidyfair.tallies.moments import (
@@ -54,6 +54,11 @@ class Key:
 def key_names(keys: Sequence[Key], role: str | None = None) -> list[str]:
     """The names in `cells` of all keys, or of those in one role."""
     return [f"k{index}" for index, key in enumerate(keys) if role in (None, key.role)]
+
+
+def columns_of(keys: Sequence[Key]) -> list[Column]:
+    """The columns of keys."""
+    return [key.column for key in keys]
 
 
 @dataclass(frozen=True)
@@ -111,20 +116,20 @@ class Tally:
 
     @property
     def binned(self) -> bool:
-        """Whether `rows` are counts of rows by bins of their scores."""
+        """True where `rows` are counts of rows by bins of their scores."""
         return self.scores is not None and self.scores.bins is not None
 
     @cached_property
     def seen(self) -> dict[str, list[Any]]:
         """The labels that occur in truth and in estimate."""
-        columns = [self.cells[name] for name in LABELS]
+        truth, estimate = self.cells[TRUTH], self.cells[ESTIMATE]
         # categories are in their own order, not in that of their texts
-        of_categories = any(isinstance(column.dtype, pl.Enum | pl.Categorical) for column in columns)
+        of_categories = _is_categorical(truth.dtype) or _is_categorical(estimate.dtype)
         if len(self.cells) <= _FEW_CELLS and not of_categories:
             # of few cells Python takes less time than a query
-            return {column.name: sorted({*column.to_list()} - {None}) for column in columns}
-        distinct = self.cells.select(pl.col(LABELS).drop_nulls().unique().sort().implode())
-        return {name: distinct[name][0].to_list() for name in LABELS}
+            return {TRUTH: _distinct(truth), ESTIMATE: _distinct(estimate)}
+        lists = self.cells.select(pl.col(LABELS).drop_nulls().unique().sort().implode())
+        return lists.row(0, named=True)
 
     def levels(self, name: str) -> list[Any]:
         """The levels of `truth` or `estimate` in their order, where they are declared."""
@@ -132,12 +137,24 @@ class Tally:
 
     def names(self, columns: Sequence[Column]) -> list[str]:
         """The names in `cells` of the given columns."""
-        names = {key.column: f"k{index}" for index, key in enumerate(self.keys)}
+        name_of_column = dict(zip(columns_of(self.keys), key_names(self.keys), strict=True))
+        names: list[str] = []
         for column in columns:
-            if column not in names:
+            if column not in name_of_column:
                 msg = f"The tally was not counted by {column.name!r}; count again with what is to be computed."
                 raise ColumnError(msg)
-        return [names[column] for column in columns]
+            names.append(name_of_column[column])
+        return names
+
+    @property
+    def outer_columns(self) -> list[Column]:
+        """The columns of the outer grouping."""
+        return columns_of(self.outer)
+
+    @property
+    def outer_names(self) -> list[str]:
+        """The names in `cells` of the keys of the outer grouping."""
+        return self.names(self.outer_columns)
 
     def on_sides(self) -> Tally:
         """The tally in which the side of a row is one more outer key."""
@@ -191,8 +208,10 @@ class Tally:
         if self.cut is None or self.cut.option == "threshold" or HIDDEN in self.cells.columns:
             return []
         tally = self.at_each_cut()
-        by = tally.names([key.column for key in tally.outer])
-        measure = "w" if self.cut.option == "top_fraction" and self.weights is not None else "n"
+        by = tally.outer_names
+        weighed = self.cut.option == "top_fraction" and self.weights is not None
+        measure = "w" if weighed else "n"
+        # where there are several values, they are the last key
         value = pl.col(by[-1]) if self.cut.several else pl.lit(self.cut.values[0])
         scored = tally.cells.filter(pl.col(ESTIMATE).is_not_null()).with_columns(value.alias("value"))
         selected = pl.col(measure).filter(pl.col(ESTIMATE)).sum().alias("selected")
@@ -200,7 +219,8 @@ class Tally:
         table = totals.sort(by, nulls_last=True)
         names = [key.column.name for key in tally.outer if key.role == "outer"]
         groups = [_group_in_words(names, row) for row in table.rows()]
-        return self.cut.remarks(table.with_columns(pl.Series("group", groups, dtype=pl.String)), weighed=measure == "w")
+        table = table.with_columns(pl.Series("group", groups, dtype=pl.String))
+        return self.cut.remarks(table, weighed=weighed)
 
     def __radd__(self, other: object) -> Tally:
         """Add to the 0 that `sum()` begins with."""
@@ -228,9 +248,11 @@ class Tally:
     @property
     def names_of_labels(self) -> dict[str, str]:
         """The user's names of the columns that cells are counted by."""
-        keys = {f"k{index}": key.column.name for index, key in enumerate(self.keys)}
-        labels = {TRUTH: self.truth, ESTIMATE: self.estimate}
-        return keys | {name: column.name for name, column in labels.items() if column is not None}
+        names = dict(zip(key_names(self.keys), names_of(columns_of(self.keys)), strict=True))
+        for label, column in ((TRUTH, self.truth), (ESTIMATE, self.estimate)):
+            if column is not None:
+                names[label] = column.name
+        return names
 
     def check_fits(self, other: Tally) -> None:
         """Refuse another tally that does not add up with this one."""
@@ -252,18 +274,22 @@ class Tally:
     def check_kinds(self, other: Tally) -> None:
         """Refuse another tally whose keys or labels are of other kinds."""
         for name, shown in self.names_of_labels.items():
-            kinds = [tally.kinds[name] for tally in (self, other)]
-            if not alike(*kinds):
-                msg = f"The column {shown!r} is {kinds[0]} in one part and {kinds[1]} in another; cast it to one kind."
+            own_kind, other_kind = self.kinds[name], other.kinds[name]
+            if not alike(own_kind, other_kind):
+                msg = (
+                    f"The column {shown!r} is {own_kind} in one part and {other_kind} in another; cast it to one kind."
+                )
                 raise ArgumentError(msg)
-            levels = [tally.declared[name] for tally in (self, other) if name in tally.declared]
-            if levels[1:] and levels[0] != levels[1]:
-                ends = f"{listed(levels[0])} in one part and {listed(levels[1])} in another"
+            if name not in self.declared or name not in other.declared:
+                continue
+            own_levels, other_levels = self.declared[name], other.declared[name]
+            if own_levels != other_levels:
+                ends = f"{listed(own_levels)} in one part and {listed(other_levels)} in another"
                 msg = f"The levels of the column {shown!r} are {ends}; declare them alike."
                 raise ArgumentError(msg)
 
     def check_contents(self, like: Tally) -> None:
-        """Refuse cells that no count gives, but a file may hold; `like` has been counted."""
+        """Refuse cells, as read from a file, that no count can give; `like` is a tally of the kind that was counted."""
         like.check_kinds(self)
         self._check_columns(self.cells, like.cells.schema)
         if self.rows is not None and like.rows is not None:
@@ -279,20 +305,26 @@ class Tally:
         check_totals(self)
 
     def _check_columns(self, frame: pl.DataFrame, kinds: pl.Schema) -> None:
-        """Refuse columns that do not hold what those of such kinds do; the kinds of keys and labels are known."""
+        """Refuse columns of other dtypes than those of a count, counts below 0, and labels that are not whole.
+
+        The dtypes of keys and labels, which depend on the data, have been checked before.
+        """
         for column in frame:
             name, kind = column.name, column.dtype
-            if name in {"n", HIDDEN}:
-                wanted = [pl.Int64()]
-            elif name in _MEASURES:
-                wanted = [pl.Int64(), pl.Float64()]
+            is_count = name in {"n", HIDDEN}
+            is_measure = name in _MEASURES
+            if is_count:
+                accepted = [pl.Int64()]
+            elif is_measure:
+                accepted = [pl.Int64(), pl.Float64()]
+            elif name in self.names_of_labels:
+                accepted = [kind]
             else:
-                wanted = [kind if name in self.names_of_labels else kinds[name]]
-            if kind not in wanted:
-                msg = f"the column {name!r} is {kind}, not {wanted[0]}."
+                accepted = [kinds[name]]
+            if kind not in accepted:
+                msg = f"the column {name!r} is {kind}, not {accepted[0]}."
                 raise ArgumentError(msg)
-            counts = name in {"n", HIDDEN, *_MEASURES}
-            if counts and (column.null_count() or not (column.is_finite() & (column >= 0)).all()):
+            if (is_count or is_measure) and (column.null_count() or not (column.is_finite() & (column >= 0)).all()):
                 msg = f"some values of the column {name!r} are no counts or weights of zero or more."
                 raise ArgumentError(msg)
             if name in LABELS and name not in self.declared and kind.is_float() and (column != column.round()).any():
@@ -300,10 +332,19 @@ class Tally:
                 raise ArgumentError(msg)
 
 
+def _is_categorical(dtype: pl.DataType) -> bool:
+    return isinstance(dtype, pl.Enum | pl.Categorical)
+
+
+def _distinct(column: pl.Series) -> list[Any]:
+    """The values that occur in a short column, in order."""
+    return sorted({*column.to_list()} - {None})
+
+
 def _group_in_words(names: Sequence[str], row: Sequence[object]) -> str:
     """An outer group as part of a sentence, from the first values of a row."""
-    text = ", ".join(f"{name}={value!r}" for name, value in zip(names, row, strict=False))
-    return f" ({text})" if text else ""
+    texts = [f"{name}={value!r}" for name, value in zip(names, row, strict=False)]
+    return f" ({', '.join(texts)})" if texts else ""
 
 
 def _decided_at(cut: Cut, cells: pl.DataFrame, by: list[str], sums: list[str]) -> pl.DataFrame:
@@ -316,7 +357,7 @@ def _decided_at(cut: Cut, cells: pl.DataFrame, by: list[str], sums: list[str]) -
     values, height = cut.values, len(distinct)
     code = with_rows["row"].to_numpy().astype(np.int64) * (len(values) + 1) + cells[ESTIMATE].to_numpy()
     ascending = np.array(cut.ascending)
-    columns = {name: distinct[name].gather(np.tile(np.arange(height), 2 * len(values))) for name in by}
+    columns: list[pl.Series] = []
     for name in sums:
         table = np.zeros(height * (len(values) + 1), dtype=cells[name].to_numpy().dtype)
         table[code] = cells[name].to_numpy()
@@ -324,10 +365,12 @@ def _decided_at(cut: Cut, cells: pl.DataFrame, by: list[str], sums: list[str]) -
         # both sides are summed, because subtracting floats would leave dust where there is nothing
         below = table.cumsum(axis=1)[:, ascending]
         above = table[:, ::-1].cumsum(axis=1)[:, ::-1][:, ascending + 1]
-        columns[name] = pl.Series(name, np.concatenate([below.T.ravel(), above.T.ravel()]))
+        columns.append(pl.Series(name, np.concatenate([below.T.ravel(), above.T.ravel()])))
     is_above = np.repeat([False, True], height * len(values))
     threshold = np.tile(np.repeat(np.array(values), height), 2)
-    return pl.DataFrame({**columns, ESTIMATE: is_above, THRESHOLD: threshold}).filter(pl.col("n") > 0)
+    columns += [pl.Series(ESTIMATE, is_above), pl.Series(THRESHOLD, threshold)]
+    keys = distinct[np.tile(np.arange(height), 2 * len(values))]
+    return keys.hstack(columns).filter(pl.col("n") > 0)
 
 
 def alike(one: pl.DataType, other: pl.DataType) -> bool:
@@ -338,6 +381,7 @@ def alike(one: pl.DataType, other: pl.DataType) -> bool:
 
 
 def _kind_of(dtype: pl.DataType) -> object:
+    """The kind of the values of a dtype; only values of one kind can be the same."""
     if dtype.is_numeric() or dtype == pl.Boolean:
         return "number"
     return "text" if isinstance(dtype, pl.String | pl.Categorical | pl.Enum) else dtype
@@ -357,8 +401,9 @@ def add_up(tallies: Sequence[Tally], *, checked: bool = False) -> Tally:
     """
     check_threads()
     first, *others = tallies
-    for other in () if checked else others:
-        first.check_fits(other)
+    if not checked:
+        for other in others:
+            first.check_fits(other)
     declared: dict[str, list[Any]] = {}
     for tally in reversed(tallies):
         declared |= tally.declared
@@ -369,17 +414,30 @@ def add_up(tallies: Sequence[Tally], *, checked: bool = False) -> Tally:
 
 def _merged_cells(tallies: Sequence[Tally]) -> pl.DataFrame:
     """The cells of all, added up where their keys and labels are the same."""
-    first, by, parts = tallies[0], tallies[0].counted_by, [tally.cells for tally in tallies]
+    first, by = tallies[0], tallies[0].counted_by
+    parts = [tally.cells for tally in tallies]
     if any(HIDDEN in part.columns for part in parts):
-        none_hidden = pl.lit(0, pl.Int64).alias(HIDDEN)
-        parts = [part if HIDDEN in part.columns else part.with_columns(none_hidden) for part in parts]
+        parts = list(map(_with_hidden, parts))
     # values of one dtype do not change
-    names = first.names_of_labels
-    changing = [name for name in names if any(tally.kinds[name] != first.kinds[name] for tally in tallies)]
-    every = stacked(parts, {name: names[name] for name in changing})
-    merges = merged(name for name in every.columns if name not in by)
-    merging = [merge(pl.col(name)) for name, merge in merges.items()]
-    return centred(every, by).group_by(by).agg(merging) if by else centred(every).select(merging)
+    changing: dict[str, str] = {}
+    for name, shown in first.names_of_labels.items():
+        if any(tally.kinds[name] != first.kinds[name] for tally in tallies):
+            changing[name] = shown
+    every = stacked(parts, changing)
+    merging: list[pl.Expr] = []
+    for name, merge in merged(every.columns).items():
+        if name not in by:
+            merging.append(merge(pl.col(name)))
+    if not by:
+        return centred(every).select(merging)
+    return centred(every, by).group_by(by).agg(merging)
+
+
+def _with_hidden(cells: pl.DataFrame) -> pl.DataFrame:
+    """Cells that say how much of them is suppressed, which is nothing where none of them is."""
+    if HIDDEN in cells.columns:
+        return cells
+    return cells.with_columns(pl.lit(0, pl.Int64).alias(HIDDEN))
 
 
 def _merged_rows(tallies: Sequence[Tally]) -> pl.DataFrame | None:
@@ -404,7 +462,7 @@ def check_totals(tally: Tally) -> None:
 
 
 def check_total(cells: pl.DataFrame, weights: Column) -> None:
-    """Whole weights are summed in 64 bits, and formulas multiply four sums: beyond that numbers would be wrong."""
+    """Refuse weights whose sums 64 bits cannot hold, or floats where formulas multiply four of them."""
     rows, total, squares = cells.select(pl.col("n", "w", "w2").cast(pl.Float64).sum()).row(0)
     # no sum of so many weights is larger, by the inequality of Cauchy and Schwarz
     wraps = cells.schema["w"].is_integer() and math.sqrt(rows * squares) >= _MOST_WHOLE

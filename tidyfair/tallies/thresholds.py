@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, listed
+from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.specs.arguments import is_list
-from tidyfair.specs.columns import Column
+from tidyfair.specs.columns import Column, names_of
 from tidyfair.tallies.key_encoding import Levels
 from tidyfair.tallies.source import WEIGHT, from_arrays
 
@@ -51,7 +51,10 @@ class Cut:
     @classmethod
     def of(cls, options: Mapping[str, object], roles: Collection[str]) -> Cut | None:
         """Read `threshold`, `top_k` and `top_fraction` from the options of a call with columns in some roles."""
-        rules = {rule: options[rule] for rule in _RULES if options.get(rule) is not None}
+        rules: dict[str, object] = {}
+        for rule in _RULES:
+            if options.get(rule) is not None:
+                rules[rule] = options[rule]
         if not rules:
             return None
         if len(rules) > 1:
@@ -72,10 +75,12 @@ class Cut:
 
     @property
     def is_of_probabilities(self) -> bool:
-        """Whether its thresholds lie between 0 and 1, as those of probabilities do."""
+        """True where its thresholds lie between 0 and 1, and not only at these ends, as those of probabilities do."""
+        if self.option != "threshold":
+            return False
         values = [value for _, value in self.groups] or self.values
-        within = all(0 <= value <= 1 for value in values)
-        return self.option == "threshold" and within and any(0 < value < 1 for value in values)
+        within = min(values) >= 0 and max(values) <= 1
+        return within and not {0.0, 1.0}.issuperset(values)
 
     def check_scores(self, low: float | None, high: float | None, column: str, role: str = "probs") -> None:
         """Refuse scores that are no probabilities, such as logits, where its thresholds are those of probabilities."""
@@ -117,37 +122,40 @@ class Cut:
         return frame.with_columns(codes.alias(ESTIMATE))
 
     def _by_groups(self, frame: pl.LazyFrame, groups: list[str], names: Sequence[str]) -> pl.LazyFrame:
+        """Select the rows whose score reaches the threshold of their group."""
         present = frame.select(groups).unique(maintain_order=True).collect()
-        thresholds = {tuple(key): value for key, value in self.groups}
-        without = [key for key in present.rows() if key not in thresholds]
+        threshold_of_group = dict(self.groups)
+        thresholds: list[float] = []
+        without: list[object] = []
+        for key in present.rows():
+            if key in threshold_of_group:
+                thresholds.append(threshold_of_group[key])
+            else:
+                shown = key[0] if len(key) == 1 else key
+                without.append(shown)
         if without:
-            shown = [key[0] if len(key) == 1 else key for key in without]
-            msg = f"`threshold`: there is none for {listed(shown)} of {':'.join(names)}; every group needs one."
+            msg = f"`threshold`: there is none for {listed(without)} of {':'.join(names)}; every group needs one."
             raise ArgumentError(msg)
-        values = [thresholds[key] for key in present.rows()]
-        cuts = present.with_columns(pl.Series(_CUT, values, dtype=pl.Float64))
+        cuts = present.with_columns(pl.Series(_CUT, thresholds, dtype=pl.Float64))
         with_cuts = frame.join(cuts.lazy(), on=groups, how="left", nulls_equal=True)
         return with_cuts.with_columns((pl.col(SCORE) >= pl.col(_CUT)).alias(ESTIMATE)).drop(_CUT)
 
     def _best(self, frame: pl.LazyFrame, outer: list[str]) -> pl.LazyFrame:
         """Select the best-scored rows of each outer group."""
         weighted = self.option == "top_fraction" and WEIGHT in frame.collect_schema().names()
-        names = [f"{_CUT} {index}" for index in range(len(self.values))]
-        cuts = [
-            self._lowest_selected(value, weighted=weighted).alias(name)
-            for name, value in zip(names, self.values, strict=True)
-        ]
+        cuts: dict[str, pl.Expr] = {}
+        for index, value in enumerate(self.values):
+            cuts[f"{_CUT} {index}"] = self._lowest_selected(value, weighted=weighted)
         if outer:
-            cuts_of_groups = frame.group_by(outer).agg(cuts).collect()
+            cuts_of_groups = frame.group_by(outer).agg(**cuts).collect()
             with_cuts = frame.join(cuts_of_groups.lazy(), on=outer, how="left", nulls_equal=True)
         else:
-            with_cuts = frame.with_columns(
-                pl.lit(cut.item(), pl.Float64).alias(cut.name) for cut in frame.select(cuts).collect()
-            )
-        reached = [pl.col(SCORE) >= pl.col(name) for name in names]
+            cuts_of_all = frame.select(**cuts).collect()
+            with_cuts = frame.with_columns(**cuts_of_all.row(0, named=True))
+        reached = [pl.col(SCORE) >= pl.col(name) for name in cuts]
         estimate = pl.sum_horizontal(reached).cast(pl.UInt16) if self.several else reached[0]
         decided = pl.when(pl.col(SCORE).is_not_null()).then(estimate).alias(ESTIMATE)
-        return with_cuts.with_columns(decided).drop(names)
+        return with_cuts.with_columns(decided).drop(list(cuts))
 
     def _lowest_selected(self, value: float, *, weighted: bool) -> pl.Expr:
         """The score of the last row that is selected; infinity if there is none."""
@@ -211,13 +219,13 @@ def _number(rule: str, value: object) -> float:
     """Check one threshold, number or share."""
     is_number = not isinstance(value, bool) and isinstance(value, Real) and _is_number(value)
     if rule == "threshold" and not is_number:
-        msg = f"`threshold` is a number, a list of numbers or a mapping by group, not {value!r}."
+        msg = f"`threshold` is a number, a list of numbers or a mapping by group, not {in_short(value)}."
         raise ArgumentError(msg)
     if rule == "top_k" and not (is_number and isinstance(value, Integral) and int(value) >= 1):
-        msg = f"`top_k` is a number of rows, 1 or more, not {value!r}."
+        msg = f"`top_k` is a number of rows, 1 or more, not {in_short(value)}."
         raise ArgumentError(msg)
     if rule == "top_fraction" and not (is_number and 0 < cast("float", value) <= 1):
-        msg = f"`top_fraction` is a share between 0 and 1, not {value!r}."
+        msg = f"`top_fraction` is a share between 0 and 1, not {in_short(value)}."
         raise ArgumentError(msg)
     return float(cast("float", value))
 
@@ -244,15 +252,17 @@ def _by_group(mapping: Mapping[Any, Any]) -> Cut:
     columns = tuple(Column.of(name, "threshold") for name in _as_tuple(names))
     groups: list[tuple[tuple[object, ...], float]] = []
     for group, threshold in thresholds.items():
-        key = tuple(_nan_as_null(part) for part in _as_tuple(group))
+        key = tuple(map(_nan_as_null, _as_tuple(group)))
         groups.append((key, _number("threshold", threshold)))
-    if any(len(key) != len(columns) for key, _ in groups) or not groups:
-        msg = f"`threshold` by group needs one value for each of {listed(column.name for column in columns)}, {shape}."
+    lengths = {len(key) for key, _ in groups}
+    if lengths != {len(columns)}:
+        msg = f"`threshold` by group needs one value for each of {listed(names_of(columns))}, {shape}."
         raise ArgumentError(msg)
     return Cut("threshold", by=columns, groups=tuple(groups))
 
 
 def _as_tuple(value: object) -> tuple[object, ...]:
+    """One name or value, or a tuple of them, as a tuple."""
     return cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
 
 

@@ -1,0 +1,201 @@
+"""Frontiers of models: values and errors equal plain arithmetic, and limits hold for all models together."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import tidyfair as tf
+from tidyfair.datasets import lending
+from tidyfair.inference import model_frontier
+
+
+def drawn(rows: int, rates: np.ndarray, seed: int) -> pl.DataFrame:
+    """Rows of which models select groups at given rates: models by groups; most rows are seen alike by all models."""
+    random = np.random.default_rng(seed)
+    models, groups = rates.shape
+    group, shared = random.integers(0, groups, rows), random.random(rows)
+    own = random.random((models, rows))
+    seen = np.where(random.random((models, rows)) < 0.7, shared, own)
+    selected = seen < rates[:, group]
+    return pl.DataFrame({"g": group, "y": shared < 0.5, **{f"m{index}": row for index, row in enumerate(selected)}})
+
+
+def accuracies(rates: np.ndarray) -> np.ndarray:
+    """The true accuracy of models: a row that is seen alike is right unless it lies between the rate and one half."""
+    return (0.7 * (1 - np.abs(rates - 0.5)) + 0.3 * 0.5).mean(axis=1)
+
+
+def test_values_equal_those_of_the_metrics_and_the_frontier_is_that_of_brute_force() -> None:
+    people = lending().with_columns((pl.col("score") * 10).floor().alias("tens"))
+    cuts = [(pl.col("score") >= cut / 20).alias(f"at {cut}") for cut in range(6, 15)]
+    people = people.with_columns(cuts, paid=pl.col("repaid") == "yes")
+    names = [f"at {cut}" for cut in range(6, 15)]
+    disparity = tf.equalized_odds("race", min_n=30)
+    result = model_frontier(tf.f_meas, disparity)(people, "paid", models=names, baseline="at 10")
+    assert result[".model"].to_list() == ["at 10", *(name for name in names if name != "at 10")]
+    for row in result.to_dicts():
+        alone = tf.metric_set(tf.f_meas, disparity)(people, "paid", row[".model"], on_undefined="ignore")[".estimate"]
+        assert (row[".performance"], row[".disparity"]) == pytest.approx(tuple(alone), rel=1e-12)
+    points = result.select(".performance", ".disparity").rows()
+    for (good, bad), on_frontier in zip(points, result[".on_frontier"], strict=True):
+        beaten = any(a >= good and b <= bad and (a, b) != (good, bad) for a, b in points)
+        assert on_frontier == (not beaten)
+    change = result[".disparity"] - result[".disparity"][0]
+    assert result[".disparity_change"][1:].to_list() == pytest.approx(change[1:].to_list())
+    assert result[".verdict"][0] == "baseline"
+    assert result[0].select(r"^.*_change.*$").null_count().row(0) == (1,) * 6
+
+
+def test_width_of_two_models_equals_that_of_paired_rows() -> None:
+    rates = np.array([[0.5, 0.4], [0.45, 0.42]])
+    data = drawn(4000, rates, 3)
+    row = model_frontier(tf.accuracy, tf.demographic_parity("g"))(data, "y", models=["m1"], baseline="m0").row(
+        1, named=True
+    )
+    paired = (data["m1"] == data["y"]).cast(int) - (data["m0"] == data["y"]).cast(int)
+    error = float(np.std(paired.to_numpy())) / math.sqrt(len(paired))
+    # of one change alone, the limits are those of the normal distribution
+    width = row[".performance_change_upper"] - row[".performance_change_lower"]
+    assert width == pytest.approx(2 * 1.96 * error, rel=0.05)
+    assert row[".performance_change"] == pytest.approx(paired.mean())
+
+
+def test_limits_hold_for_all_models_together() -> None:
+    random = np.random.default_rng(8)
+    rates = random.uniform(0.35, 0.65, (12, 3))
+    # several models are alike, as those of a search are
+    rates[6:] = rates[:6] + 0.01
+    true = {".performance": accuracies(rates), ".disparity": np.ptp(rates, axis=1)}
+    frontier = model_frontier(tf.accuracy, tf.demographic_parity("g"))
+    missed = dict.fromkeys([*true, ".performance_change", ".disparity_change"], 0)
+    runs = 200
+    for run in range(runs):
+        names = [f"m{index}" for index in range(12)]
+        result = frontier(drawn(900, rates, run), "y", models=names, baseline="m0")
+        for name in missed:
+            values = true[name.removesuffix("_change")]
+            values = (values - values[0])[1:] if name.endswith("change") else values
+            rows = result[len(result) - len(values) :]
+            inside = rows.select(pl.col(f"{name}_lower") <= values, pl.col(f"{name}_upper") >= values)
+            missed[name] += not inside.select(pl.all_horizontal(pl.all()).all()).item()
+    # 5 % and two standard errors of so many runs
+    assert {name: count / runs for name, count in missed.items() if count / runs > 0.08} == {}
+
+
+def test_no_model_is_called_less_discriminatory_by_chance_among_many() -> None:
+    rates = np.full((40, 3), 0.4)
+    rates[:, 1] = 0.5
+    frontier = model_frontier(tf.accuracy, tf.demographic_parity("g"))
+    names = [f"m{index}" for index in range(40)]
+    wrong, fairer = 0, 0
+    for run in range(60):
+        result = frontier(drawn(500, rates, run), "y", models=names, baseline="m0")
+        wrong += "less discriminatory" in " ".join(result[".verdict"])
+        fairer += (result[".disparity_change"] < -0.03).any()
+    # of so many, some look much fairer in nearly every sample
+    assert fairer > 40
+    assert wrong <= 6
+
+
+def test_a_less_discriminatory_alternative_is_shown_with_enough_rows() -> None:
+    rates = np.array([[0.5, 0.35], [0.48, 0.44], [0.1, 0.1], [0.5, 0.34]])
+    frontier = model_frontier(tf.accuracy, tf.demographic_parity("g"))
+    result = frontier(drawn(20_000, rates, 1), "y", models=["m1", "m2", "m3"], baseline="m0")
+    assert result[".verdict"].to_list() == [
+        "baseline", "less discriminatory", "less discriminatory, worse", "not shown"
+    ]  # fmt: skip
+    errors = model_frontier(tf.error_rate, tf.demographic_parity("g"))
+    again = errors(drawn(20_000, rates, 1), "y", models=["m1", "m2", "m3"], baseline="m0")
+    assert again[".verdict"].to_list() == result[".verdict"].to_list()
+
+
+def test_identical_models_and_perfect_groups_are_not_sure() -> None:
+    data = pl.DataFrame({"g": [0, 1] * 10, "y": [1, 1, 0, 0] * 5}).with_columns(one="y", other="y")
+    row = model_frontier(tf.accuracy, tf.demographic_parity("g"))(data, "y", models=["other"], baseline="one").row(
+        1, named=True
+    )
+    assert row[".performance"] == 1
+    assert 0.7 < row[".performance_lower"] < 0.99
+    assert row[".performance_change_lower"] < 0 < row[".performance_change_upper"]
+
+
+def test_rows_without_a_prediction_are_left_out_of_all_models_and_labels_may_be_text() -> None:
+    people = lending(500)
+    noisy = people.with_columns(
+        pl.when(pl.int_range(pl.len()) % 7 > 0).then("approved").alias("a"),
+        pl.when(pl.int_range(pl.len()) % 5 > 0).then("repaid").alias("b"),
+    )
+    frontier = model_frontier(tf.accuracy, tf.demographic_parity("sex"))
+    result = frontier(noisy, "repaid", models=["b"], baseline="a", pos_label="yes")
+    complete = noisy.drop_nulls(["repaid", "a", "b"])
+    assert result.equals(
+        frontier(complete.to_pandas().pipe(pl.from_pandas), "repaid", models=["b"], baseline="a", pos_label="yes")
+    )
+    alone = tf.accuracy(complete, "repaid", "a", pos_label="yes")[".estimate"].item()
+    assert result[".performance"][0] == pytest.approx(alone)
+    in_pandas = frontier(noisy.to_pandas(), "repaid", models=["b"], baseline="a", pos_label="yes")
+    assert type(in_pandas).__module__.startswith("pandas")
+
+
+def test_truth_values_and_whole_numbers_are_the_same_labels() -> None:
+    data = drawn(500, np.array([[0.5, 0.4], [0.45, 0.42]]), 2)
+    frontier = model_frontier(tf.accuracy, tf.demographic_parity("g"))
+    result = frontier(data, "y", models=["m1"], baseline="m0")
+    for columns in (["y"], ["m0"], ["m1"], ["y", "m0", "m1"]):
+        mixed = data.with_columns(pl.col(columns).cast(pl.Int64))
+        assert frontier(mixed, "y", models=["m1"], baseline="m0").equals(result)
+
+
+def test_undefined_disparities_are_null() -> None:
+    data = pl.DataFrame({"g": [0, 1] * 20, "y": [True, True, False, False] * 10})
+    data = data.with_columns(one="y", never=pl.lit(value=False))
+    result = model_frontier(tf.accuracy, tf.predictive_parity("g"))(data, "y", models=["never"], baseline="one")
+    assert result[".disparity"].to_list() == [0, None]
+    assert result[".verdict"].to_list() == ["baseline", None]
+    assert result[".on_frontier"].to_list() == [True, False]
+
+
+def test_two_hundred_models_take_a_few_seconds() -> None:
+    random = np.random.default_rng(1)
+    data = drawn(100_000, random.uniform(0.3, 0.7, (200, 4)), 5)
+    start = time.process_time()
+    model_frontier(tf.accuracy, tf.demographic_parity("g"))(
+        data, "y", models=[f"m{index}" for index in range(200)], baseline="m0"
+    )
+    assert time.process_time() - start < 8
+
+
+CALLS: list[tuple[dict[str, Any], str]] = [
+    ({"models": ["nope"]}, "nope"),
+    ({"models": "one"}, "`models` is a list of columns"),
+    ({"models": ["one"]}, "beside that of the baseline"),
+    ({"models": ["y"]}, "is the truth"),
+    ({"models": ["text"]}, "which is none of"),
+    ({"models": ["other"], "times": 5}, "unexpected argument|times"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), CALLS)
+def test_odd_calls_are_refused(arguments: dict[str, Any], message: str) -> None:
+    data = pl.DataFrame({"g": [0, 1], "y": [1, 0], "one": [1, 0], "other": [0, 0], "text": ["a", "b"]})
+    frontier: Any = model_frontier(tf.accuracy, tf.demographic_parity("g"))
+    with pytest.raises(tf.TidyfairError, match=message):
+        frontier(data, "y", baseline="one", **arguments)
+
+
+def test_metrics_that_are_not_compared_by_counts_are_refused() -> None:
+    strange: list[tuple[Any, Any]] = [
+        (tf.roc_auc, tf.demographic_parity("g")), (tf.accuracy, tf.demographic_parity_ratio("g")),
+        (tf.demographic_parity("g"), tf.accuracy), (tf.accuracy, tf.auc_parity("g")),
+        (tf.accuracy, tf.demographic_parity("g", to="overall")),
+        (tf.accuracy, tf.demographic_parity(tf.privileged(g=1))),
+    ]  # fmt: skip
+    for pair in strange:
+        with pytest.raises(tf.ArgumentError, match="model_frontier"):
+            model_frontier(*pair)

@@ -1,0 +1,384 @@
+"""Hints: keywords of other libraries, and messages that show a newcomer what to write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import tidyfair as tf
+from tidyfair import other_keywords
+from tidyfair.specs.options import CallOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PEOPLE = pl.DataFrame({
+    "y": [1, 0, 1, 0, 1, 0], "pred": [1, 0, 0, 0, 1, 1], "p": [0.9, 0.1, 0.4, 0.3, 0.8, 0.6], "sex": list("fffmmm"),
+})  # fmt: skip
+LOOSE: Any = tf
+PARITY: Any = tf.demographic_parity("sex")
+METRICS: dict[str, Any] = {
+    "a metric": tf.accuracy, "a groupwise metric": PARITY, "a set": tf.metric_set(tf.accuracy, PARITY),
+}  # fmt: skip
+SAME_IN_EVERY_CALL = {
+    "y_true": "`truth=`", "y_pred": "`estimate=`", "y_prob": "`probs=`", "y_score": "`probs=`",
+    "alpha": "`conf_level=`, which is 1 less alpha", "n_boot": "`times=`", "n_boots": "`times=`",
+    "sample_weight": "`case_weights=`", "average": '`estimator=`, such as "macro"', "random_state": "`seed=`",
+}  # fmt: skip
+
+
+def refusal(call: Callable[[], object]) -> str:
+    """The message of an argument that is refused."""
+    with pytest.raises(tf.ArgumentError) as caught:
+        call()
+    return str(caught.value)
+
+
+# Keywords of other libraries
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+@pytest.mark.parametrize(("keyword", "ours"), SAME_IN_EVERY_CALL.items())
+def test_call_names_its_keyword_for_that_of_another_library(metric: Any, keyword: str, ours: str) -> None:
+    expected = f"Unknown argument {keyword!r}. Here `{keyword}` is {ours}."
+    assert refusal(lambda: metric(PEOPLE, **{keyword: "y"})) == expected
+    assert refusal(lambda: metric.by_group(PEOPLE, **{keyword: "y"})) == expected
+
+
+@pytest.mark.parametrize("keyword", ["sensitive_features", "by", "groups"])
+def test_call_shows_where_the_compared_columns_are_given(keyword: str) -> None:
+    for metric in METRICS.values():
+        message = refusal(lambda metric=metric: metric(PEOPLE, "y", "pred", **{keyword: "sex"}))
+        assert message == (
+            f"Unknown argument {keyword!r}. Columns whose groups are compared come first: "
+            '`demographic_parity("sex")(data, …)` or `accuracy.difference("sex")(data, …)`. '
+            "`group_by=` gives each group a row of its own."
+        )
+
+
+def test_arrays_name_their_keywords_before_they_ask_for_arrays() -> None:
+    truth, estimate = [1, 0], [1, 1]
+    arrays: Any = tf.accuracy.arrays
+    assert refusal(lambda: arrays(y_true=truth, y_pred=estimate)).endswith("Here `y_true` is `truth=`.")
+    for method in (PARITY.arrays, PARITY.arrays_by_group):
+        message = refusal(lambda method=method: method(truth, estimate, sensitive_features=["f", "m"]))
+        assert message.endswith('Here `sensitive_features` is `by=`, such as `by={"sex": …}`.')
+    # an option of a metric is not taken for a confidence level
+    assert "metric_tweak" in refusal(lambda: tf.generalized_entropy_index.arrays(truth, estimate, alpha=1))
+
+
+def test_factories_name_what_belongs_to_the_call_and_what_to_them() -> None:
+    parity, odds = LOOSE.demographic_parity, LOOSE.equalized_odds
+    assert refusal(lambda: parity(y_true="y", y_pred="pred", sensitive_features="sex")) == (
+        'demographic_parity is a factory: write `demographic_parity("column")(data, …)` with the sensitive feature '
+        "first. Here `y_true` is `truth=`."
+    )
+    for keyword in ("by", "sensitive_features"):
+        assert 'come first: `demographic_parity("sex")(data, …)`' in refusal(
+            lambda keyword=keyword: odds(**{keyword: "sex"})
+        )
+    assert refusal(lambda: odds("sex", reference_group="f")).endswith("Here `reference_group` is `to=`.")
+    assert 'demographic_parity(privileged(sex="male"))' in refusal(
+        lambda: parity("sex", privileged_groups=[{"sex": 1}])
+    )
+    # an `alpha` of other formulas is no confidence level
+    assert "conf_level" not in refusal(lambda: parity("sex", alpha=1))
+
+
+@pytest.mark.parametrize("method", ["difference", "ratio", "group_minimum", "group_maximum"])
+def test_comparisons_refuse_unknown_keywords_as_calls_do(method: str) -> None:
+    for metric in (tf.accuracy, tf.metric_set(tf.accuracy)):
+        compare: Any = getattr(metric, method)
+        message = refusal(lambda compare=compare: compare(by="sex"))
+        assert message.startswith(f"Unknown argument of {method}() 'by'. Columns whose groups are compared come first")
+        assert refusal(lambda compare=compare: compare("sex", y_true="y")).endswith(
+            "Here `y_true` is `truth=`, and is given with the data."
+        )
+
+
+@pytest.mark.parametrize(("option", "value"), [("min_n", 30), ("to", "f"), ("signed", True), ("aggregate", tf.ratio())])
+def test_call_sends_options_of_a_comparison_to_the_feature(option: str, value: object) -> None:
+    expected = (
+        f"{option!r} is an option of a comparison; give it with the feature, `demographic_parity('sex', {option}=…)`."
+    )
+    assert refusal(lambda: PARITY(PEOPLE, estimate="pred", **{option: value})) == expected
+    gap: Any = tf.accuracy.difference("sex")
+    assert "`accuracy.difference('sex', min_n=…)`" in refusal(lambda: gap(PEOPLE, "y", "pred", min_n=30))
+
+
+def test_options_of_a_metric_that_compares_itself_are_fixed_first() -> None:
+    gap: Any = tf.f_meas.difference("sex")
+    assert refusal(lambda: gap(PEOPLE, "y", "pred", beta=2)) == (
+        "'beta' is an option of a metric; fix it with `metric_tweak(f_meas, \"a name\", beta=…)`."
+    )
+
+
+TESTS: dict[str, Callable[..., Any]] = {
+    "check": lambda **options: LOOSE.check(PARITY, below=0.1, **options),
+    "four_fifths": lambda **options: LOOSE.four_fifths("sex", **options),
+    "pairwise": lambda **options: LOOSE.pairwise(PARITY, **options),
+    "compare_models": lambda **options: LOOSE.compare_models(tf.accuracy, **options),
+    "disparity_test": lambda **options: LOOSE.inference.disparity_test(PARITY, **options),
+    "stratified": lambda **options: LOOSE.inference.stratified(PARITY, within="race", **options),
+    "worst_groups": lambda **options: LOOSE.inference.worst_groups(PARITY, **options),
+    "probability": lambda **options: LOOSE.inference.probability(PARITY, below=0.1, **options),
+    "compare_periods": lambda **options: LOOSE.inference.compare_periods(PARITY, period="month", **options),
+    "subgroup_search": lambda **options: LOOSE.inference.subgroup_search(tf.selection_rate, ["sex"], **options),
+    "linear_subgroup": lambda **options: LOOSE.inference.linear_subgroup(tf.selection_rate, ["sex"], **options),
+}
+
+
+@pytest.mark.parametrize("function", TESTS)
+def test_makers_of_tests_and_gates_name_the_keyword_to_write(function: str) -> None:
+    assert refusal(lambda: TESTS[function](y_true="y")) == (
+        f"Unknown argument of {function}() 'y_true'. Here `y_true` is `truth=`, and is given with the data."
+    )
+    assert refusal(lambda: TESTS[function](nonsense=1)).startswith(
+        f"Unknown argument of {function}() 'nonsense'. Known:"
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "keyword", "ours"),
+    [
+        ("check", "alpha", "`confidence=`, which is 1 less alpha"), ("check", "conf_level", "`confidence=`"),
+        ("check", "tolerance", "`below=`"), ("pairwise", "alpha", "`conf_level=`, which is 1 less alpha"),
+        ("disparity_test", "n_boot", "`times=`"), ("disparity_test", "n_permutations", "`times=`"),
+        ("disparity_test", "random_state", "`seed=`"), ("disparity_test", "strata", "`within=`"),
+        ("pairwise", "correction", "`adjust=`"),
+    ],
+)  # fmt: skip
+def test_tests_and_gates_name_their_own_keywords(function: str, keyword: str, ours: str) -> None:
+    assert refusal(lambda: TESTS[function](**{keyword: 1})).endswith(f"Here `{keyword}` is {ours}.")
+
+
+def test_calls_of_tests_gates_curves_and_tables_name_their_keywords() -> None:
+    calls: list[Any] = [
+        lambda **options: tf.check(PARITY, below=0.1)(PEOPLE, **options),
+        lambda **options: tf.inference.disparity_test(PARITY)(PEOPLE, **options),
+        lambda **options: tf.pairwise(PARITY)(PEOPLE, **options),
+        lambda **options: LOOSE.compare_models(tf.accuracy)(PEOPLE, "y", one="pred", other="pred", **options),
+        lambda **options: LOOSE.assert_fair(PARITY, PEOPLE, below=0.1, **options),
+        lambda **options: LOOSE.inference.subgroup_search(tf.selection_rate, ["sex"])(PEOPLE, **options),
+        lambda **options: LOOSE.conf_mat(PEOPLE, **options),
+        lambda **options: LOOSE.roc_curve(PEOPLE, "y", **options),
+        lambda **options: LOOSE.default_metrics(PEOPLE, "y", **options),
+        lambda **options: LOOSE.report(PEOPLE, **options),
+        lambda **options: LOOSE.make_scorer(tf.accuracy, **options),
+    ]
+    for call in calls:
+        assert refusal(lambda call=call: call(y_score="p")).startswith("Unknown argument")
+        assert "Here `y_score` is `probs=`" in refusal(lambda call=call: call(y_score="p"))
+    assert "`confidence=`, which is 1 less alpha" in refusal(
+        lambda: LOOSE.assert_fair(PARITY, PEOPLE, estimate="pred", below=0.1, alpha=0.05)
+    )
+
+
+def test_hints_name_keywords_that_exist() -> None:
+    of_calls = vars(other_keywords)["_OF_CALLS"]
+    accepted = {"data", "truth", "estimate", *CallOptions.__annotations__}
+    assert set(of_calls) <= accepted
+    theirs = [keyword for keywords in of_calls.values() for keyword in keywords.split()]
+    assert len(theirs) == len(set(theirs))
+    assert not accepted & set(theirs)
+
+
+# Arrays
+
+
+def test_arrays_without_a_compared_feature_show_how_to_give_it() -> None:
+    truth, estimate, sexes = [1, 0], [1, 1], ["f", "m"]
+    both, set_ = tf.equalized_odds("sex", "race"), tf.metric_set(tf.accuracy, PARITY)
+    by_age = tf.demographic_parity((pl.col("age") >= 40).alias("over 40"))
+    seen = tf.Accumulator(PARITY)
+    missing: list[tuple[Callable[[], object], str]] = [
+        (lambda: PARITY.arrays(estimate=estimate), "'sex' … `by={\"sex\": …}`."),
+        (lambda: both.arrays(truth, estimate, by={"sex": sexes}), '\'race\' … `by={"sex": …, "race": …}`.'),
+        (
+            lambda: set_.arrays_by_group(truth, estimate, by={"Sex": sexes}),
+            "'sex' … `by={\"sex\": …}`. Did you mean 'Sex'?",
+        ),
+        (lambda: by_age.arrays(estimate=estimate), "'age' … `by={\"age\": …}`."),
+        (lambda: seen.update(truth, estimate), "'sex' … `by={\"sex\": …}`."),
+    ]
+    for call, ending in missing:
+        with pytest.raises(tf.ColumnError) as caught:
+            call()
+        message = str(caught.value).replace("are compared, but there is no such array: give", "…")
+        assert message == f"`by`: groups of {ending}"
+    assert by_age.arrays(estimate=estimate, by={"age": [30, 50]})[".estimate"].to_list() == [0.0]
+
+
+# Metrics, frames and names in each other's place
+
+
+def test_tests_show_the_comparison_of_a_metric() -> None:
+    for name in ("disparity_test", "pairwise", "worst_groups"):
+        make: Any = getattr(tf.inference, name)
+        assert refusal(lambda make=make: make(tf.accuracy)) == (
+            f'{name}() takes comparisons of groups: write `accuracy.difference("column")`.'
+        )
+
+
+ENGINES: dict[str, Callable[[], object]] = {
+    "polars.DataFrame": lambda: PEOPLE,
+    "polars.LazyFrame": PEOPLE.lazy,
+    "pandas.DataFrame": PEOPLE.to_pandas,
+    "pyarrow.Table": PEOPLE.to_arrow,
+    "polars.Series": lambda: PEOPLE["y"],
+    "numpy.ndarray": PEOPLE["y"].to_numpy,
+}
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_no_error_prints_a_frame_that_stands_for_a_metric_or_a_number(kind: str) -> None:
+    frame = ENGINES[kind]()
+    calls: list[Callable[[], object]] = [
+        lambda: LOOSE.metric_set(tf.accuracy, frame),
+        lambda: LOOSE.compare_models(frame),
+        lambda: LOOSE.pairwise(frame),
+        lambda: LOOSE.inference.disparity_test(frame),
+        lambda: LOOSE.inference.subgroup_search(frame, ["sex"]),
+        lambda: LOOSE.threshold_curve(frame),
+        lambda: LOOSE.new_groupwise_metric(frame, "gap", tf.difference()),
+        lambda: LOOSE.metric_tweak(frame, "other"),
+        lambda: LOOSE.new_class_metric(frame, "other"),
+        lambda: LOOSE.Accumulator(frame),
+        lambda: LOOSE.make_scorer(frame),
+        lambda: LOOSE.check(PARITY, below=frame),
+        lambda: LOOSE.accuracy(PEOPLE, "y", "pred", interval=frame),
+        lambda: LOOSE.accuracy(PEOPLE, "y", "pred", conf_level=frame),
+        lambda: LOOSE.demographic_parity("sex", aggregate=frame),
+        lambda: LOOSE.report(PEOPLE, "y", "pred", by="sex", gate=frame),
+    ]
+    for call in calls:
+        with pytest.raises(tf.TidyfairError) as caught:
+            call()
+        assert f"a {kind}" in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_gates_and_tests_say_that_data_come_after_metrics() -> None:
+    with pytest.raises(tf.ColumnError, match=r"metrics come first and then data, as in `check\(.*\)\(data, …\)`"):
+        tf.check(PEOPLE, below=0.1)
+    assert '`pairwise(accuracy.difference("column"))(data, …)`' in refusal(lambda: LOOSE.pairwise(PEOPLE))
+    assert '`assert_fair(demographic_parity("column"), data, …, below=0.1)`' in refusal(
+        lambda: LOOSE.assert_fair(PEOPLE, PARITY, below=0.1)
+    )
+
+
+def test_names_in_place_of_metrics_are_told_from_files() -> None:
+    for call in (lambda: LOOSE.check("accuracy", above=0.8), lambda: LOOSE.metric_set("accuracy")):
+        assert refusal(call).endswith("not 'accuracy'. Write the metric itself, `tidyfair.accuracy`.")
+    named = {"acc": tf.accuracy}
+    assert refusal(lambda: LOOSE.metric_set(named)).endswith('`.alias("name")` gives a metric another name.')
+    for several in ([PARITY], {"gap": PARITY}):
+        message = refusal(lambda several=several: LOOSE.check(several, below=0.1))
+        assert message.endswith("Combine several by `metric_set(…)`.")
+
+
+# Thresholds and references
+
+
+def test_two_thresholds_are_compared_as_two_models() -> None:
+    compare: Any = tf.compare_models(tf.accuracy)
+    words = refusal(lambda: compare(PEOPLE, "y", one="p", other="p", threshold=[0.35, 0.5]))
+    assert words == (
+        'compare_models() takes no `threshold`: make labels of scores, such as `one=(pl.col("score") >= 0.4).alias("at '
+        '0.4")` and `other=(pl.col("score") >= 0.6).alias("at 0.6")`.'
+    )
+    for test in (tf.pairwise(PARITY), tf.inference.disparity_test(PARITY)):
+        message = refusal(lambda test=test: test(PEOPLE, probs="p", threshold=[0.35, 0.5]))
+        assert "`compare_models` compares two selections" in message
+    # what they say works: right are 5 and 5 of 6
+    cuts = {name: (pl.col("p") >= limit).alias(f"at {limit}") for name, limit in (("one", 0.35), ("other", 0.7))}
+    assert compare(PEOPLE, "y", **cuts).select(".one", ".other").row(0) == pytest.approx((5 / 6, 5 / 6))
+
+
+def test_labels_of_two_kinds_are_made_alike_by_what_the_message_says() -> None:
+    texts = PEOPLE.with_columns(y=pl.col("y").replace_strict({1: "yes", 0: "no"}))
+    selected = (pl.col("p") >= 0.5).alias("selected")
+    with pytest.raises(tf.LabelError) as caught:
+        tf.accuracy(texts, "y", selected, pos_label="yes")
+    assert str(caught.value).endswith("Make them alike, such as by `(pl.col('y') == 'yes').alias('y is yes')`.")
+    mended = tf.accuracy(texts, (pl.col("y") == "yes").alias("y is yes"), selected)
+    assert mended[".estimate"].item() == pytest.approx(4 / 6)
+    with pytest.raises(tf.LabelError, match=r"Cast one of them\.$"):
+        tf.accuracy.arrays(["yes", "no"], [1, 0])
+
+
+def test_unknown_reference_names_groups_and_the_other_references() -> None:
+    for method in (tf.accuracy.difference, tf.accuracy.ratio):
+        with pytest.raises(tf.AggregateError) as caught:
+            method("sex", to="largest")(PEOPLE, "y", "pred")
+        assert str(caught.value).endswith(
+            "`to='largest'` is no group. The groups: 'f', 'm'. Or 'majority' (the largest group), 'overall' (all "
+            "rows), 'rest' (all others) or 'range' (the largest less the smallest value)."
+        )
+
+
+# What newcomers write first
+
+
+def test_gates_and_comparisons_show_what_is_given_by_keyword() -> None:
+    assert refusal(lambda: LOOSE.check(PARITY, PEOPLE, "y", "pred", below=0.1)) == (
+        "check() takes `given` without keywords, and by keyword `below=`, `above=`, `confidence=`. Data are given to "
+        "what it returns: `check(…)(data, …)`."
+    )
+    compare: Any = tf.compare_models(tf.accuracy)
+    message = refusal(lambda: compare(PEOPLE, "y", "pred", "pred"))
+    assert message.startswith(
+        "ModelComparison() takes `data`, `truth` without keywords, and by keyword `one=`, `other=`, "
+    )
+    assert message.endswith(", ….")
+
+
+def test_interval_is_no_switch() -> None:
+    for switch in (True, False):
+        assert '`interval="auto"`; leave it out for none' in refusal(
+            lambda switch=switch: LOOSE.accuracy(PEOPLE, "y", "pred", interval=switch)
+        )
+
+
+def test_several_predictions_in_a_call_point_to_comparisons() -> None:
+    for columns in (["pred", "y"], ("pred", "y")):
+        with pytest.raises(tf.ColumnError, match="Two models are compared by `compare_models`"):
+            LOOSE.accuracy(PEOPLE, "y", columns)
+
+
+def test_series_of_groups_are_to_become_a_column() -> None:
+    for series in (PEOPLE["sex"], PEOPLE["sex"].to_pandas()):
+        with pytest.raises(tf.ColumnError, match="Make it a column of the data, and name that"):
+            LOOSE.demographic_parity(series)
+
+
+def test_gates_of_metrics_with_limits_on_both_sides_are_two() -> None:
+    both = tf.metric_set(tf.accuracy, PARITY)
+    assert refusal(lambda: tf.check(both, above=0.7)).endswith(
+        "check() takes metrics with a limit on the same side; call it once for each side."
+    )
+    assert "same side" not in refusal(lambda: tf.check(PARITY, above=0.7))
+
+
+def test_tests_of_rates_name_the_test_of_everything_else() -> None:
+    numbers = PEOPLE.with_columns(guess=pl.col("p") * 2)
+    assert "`disparity_test` tests whether groups are equal" in refusal(
+        lambda: tf.pairwise(tf.rmse.difference("sex"))(numbers, "p", "guess")
+    )
+
+
+def test_unknown_kind_of_metrics_says_what_kinds_read() -> None:
+    assert refusal(lambda: LOOSE.get_metrics("regression")) == (
+        "get_metrics(): a kind is what metrics read, 'class' (labels), 'prob' (scores), 'numeric' (numbers), not "
+        "'regression'."
+    )
+
+
+def test_traceback_of_an_assertion_ends_at_the_line_of_the_test() -> None:
+    unfair = pl.DataFrame({"e": [1] * 50 + [0] * 50, "g": ["a"] * 50 + ["b"] * 50})
+    with pytest.raises(tf.UnfairError) as caught:
+        tf.assert_fair(tf.demographic_parity("g"), unfair, estimate="e", below=0.1)
+    shown = caught.traceback.filter(caught)
+    assert [entry.name for entry in shown] == ["test_traceback_of_an_assertion_ends_at_the_line_of_the_test"]

@@ -1,0 +1,294 @@
+"""Certificates: how much worse than everybody else any subgroup may be, with limits for all subgroups at once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, Status
+from tidyfair.inference.subgroups import (
+    AuditOptions,
+    Combinations,
+    Conjunctions,
+    SubgroupAudit,
+    features_of,
+    is_rate_of_rows,
+)
+from tidyfair.intervals.proportions import clopper_pearson
+from tidyfair.metric_sets import Metric, metric_set
+from tidyfair.metrics.fairness import new_groupwise_metric
+from tidyfair.metrics.probability import calibration_in_the_large, mean_score
+from tidyfair.specs.arguments import proper_share, whole
+from tidyfair.specs.contrasts import difference
+from tidyfair.specs.options import show_keywords
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import TypeAlias, Unpack
+
+    import numpy as np
+
+    from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.metric_sets import GroupwiseMetric
+    from tidyfair.specs.columns import Column, ColumnLike
+    from tidyfair.specs.groups import By
+
+    Floats: TypeAlias = np.ndarray[Any, Any]
+
+__all__ = ["SubgroupCertificate", "certify_subgroups"]
+
+_SPLITS = 24
+"""Steps in which the error is split between a subgroup and the rest; more make limits narrower by less than 1 %."""
+_HALVINGS = 60
+_CERTIFICATE = {
+    ".metric": pl.String, ".epsilon": pl.Float64, ".subgroup": pl.String, ".estimate": pl.Float64,
+    ".compared_with": pl.Float64, ".difference": pl.Float64, ".denominator": pl.Int64, ".searched": pl.Int64,
+    ".not_searched": pl.Int64, ".min_n": pl.Int64, ".confidence": pl.Float64, ".status": pl.String,
+}  # fmt: skip
+_LIMITS = {
+    ".metric": pl.String, ".subgroup": pl.String, ".depth": pl.Int64, ".estimate": pl.Float64,
+    ".compared_with": pl.Float64, ".difference": pl.Float64, ".upper": pl.Float64, ".n": pl.Int64,
+    ".denominator": pl.Int64, ".status": pl.String,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _ScoredCombinations(Combinations):
+    """The combinations of features with the sums of their scores; the numerators are events."""
+
+    scores: Floats
+
+
+@dataclass(frozen=True)
+class SubgroupCertificate(SubgroupAudit):
+    """A bound for all conjunctions of features, as a callable on dataframes; made by `certify_subgroups`.
+
+    It gives a frame of the caller's kind with one row for each outer group. Columns: the outer keys, `.metric`, the
+    certified `.epsilon`, the `.subgroup` that sets it, whose `.estimate` is compared with `.compared_with` (the rate of
+    everybody else, or its own mean score), their `.difference` towards the bad side, the `.denominator` of the
+    subgroup, how many conjunctions are `.searched` and how many are `.not_searched` because they have fewer than
+    `.min_n` rows, the `.confidence`, and `.status`. Where nothing is searched, nothing is certified, and `.epsilon` is
+    null.
+    """
+
+    subject: ClassVar[str] = "A certificate"
+    _schema: ClassVar[Mapping[str, Any]] = _CERTIFICATE
+    depth: int
+    min_n: int
+    confidence: float
+
+    @show_keywords(AuditOptions)
+    def by_subgroup(
+        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        **options: Unpack[AuditOptions],
+    ) -> Any:  # fmt: skip
+        """Give the limits of all conjunctions, which hold together: the largest `.upper` is what is certified.
+
+        Returns:
+            One row for each conjunction, those with the largest `.upper` first and those not searched last.
+        """
+        of_all = _LimitsOfAll(self.metric, self.features, self.depth, self.min_n, self.confidence)
+        return of_all(data, truth, estimate, **options)
+
+    @property
+    def _compared(self) -> GroupwiseMetric:
+        if self.metric.kind == "class":
+            return super()._compared
+        factory = new_groupwise_metric(metric_set(calibration_in_the_large, mean_score), self.metric.name, difference())
+        return factory(*(column.source for column in self.features))
+
+    def _combinations(self, evaluated: Evaluated, by: By) -> list[Combinations]:
+        if self.metric.kind == "class":
+            return super()._combinations(evaluated, by)
+        excess, scores = (self._sums(metric, evaluated, by) for metric in (0, 1))
+        return [
+            _ScoredCombinations(
+                (total.numerator - above.numerator).round(), total.denominator, total.keys, total.rows, total.numerator
+            )
+            for above, total in zip(excess, scores, strict=True)
+        ]
+
+    def _sums(self, metric: int, evaluated: Evaluated, by: By) -> list[Combinations]:
+        """The sums of one of the metrics that are counted."""
+        return super()._combinations(evaluated.with_rows(evaluated.rows.filter(pl.col("metric") == metric)), by)
+
+    def _audit(self, combinations: Combinations, key: pl.DataFrame) -> pl.DataFrame:
+        del key
+        limits = self._limits(combinations)
+        searched = limits.filter(pl.col(".status") == Status.OK)
+        shared = {
+            ".searched": len(searched),
+            ".not_searched": int((limits[".status"] == Status.BELOW_MIN_N).sum()),
+            ".min_n": self.min_n, ".confidence": self.confidence,
+        }  # fmt: skip
+        if searched.is_empty():
+            empty = shared | {".metric": self.metric.name, ".status": Status.BELOW_MIN_N}
+            return pl.DataFrame([empty], schema=_CERTIFICATE)
+        worst = searched[:1].rename({".upper": ".epsilon"})
+        return worst.with_columns(pl.lit(value).alias(name) for name, value in shared.items()).select(
+            pl.col(name).cast(dtype) for name, dtype in _CERTIFICATE.items()
+        )
+
+    def _limits(self, combinations: Combinations) -> pl.DataFrame:
+        """The upper limits of all conjunctions that are searched, the largest first."""
+        import numpy as np
+
+        conjunctions = Conjunctions.of(combinations.keys, self.depth)
+        rows, denominator, numerator = conjunctions.sums(
+            np.stack([combinations.rows, combinations.denominator, combinations.numerator])
+        )
+        total = combinations.denominator.sum()
+        is_scored = isinstance(combinations, _ScoredCombinations)
+        # the whole is one conjunction more where its events are compared with its scores
+        searched = (denominator >= self.min_n) & (is_scored | (denominator < total))
+        error = (1 - self.confidence) / max(int(searched.sum()), 1)
+        hits, size = numerator[searched], denominator[searched]
+        if isinstance(combinations, _ScoredCombinations):
+            (scores,) = conjunctions.sums(combinations.scores[None, :])
+            distance, upper = _distance_from_scores(hits, size, scores[searched] / size, error)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                other = scores / denominator
+        else:
+            rest, total_hits = total - size, combinations.numerator.sum()
+            sign = 1 if self.metric.direction == "minimize" else -1
+            bad, all_bad = (hits, total_hits) if sign == 1 else (size - hits, total - total_hits)
+            distance = bad / size - (all_bad - bad) / rest
+            upper = _excess(bad, size, all_bad - bad, rest, error)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                other = (total_hits - numerator) / (total - denominator)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rate = numerator / denominator
+        status = np.select(
+            [denominator == 0, denominator < self.min_n, ~searched],
+            [Status.ZERO_DENOMINATOR, Status.BELOW_MIN_N, Status.NO_OTHER_GROUP],
+            Status.OK,
+        )
+        columns = {
+            ".metric": [self.metric.name] * len(rows), ".subgroup": conjunctions.texts,
+            ".depth": conjunctions.depths, ".estimate": rate, ".compared_with": other,
+            ".difference": _spread_out(distance, searched), ".upper": _spread_out(upper, searched),
+            ".n": rows.astype(int), ".denominator": denominator.astype(int), ".status": status.astype(str),
+        }  # fmt: skip
+        table = pl.DataFrame(columns, schema=_LIMITS).with_columns(pl.col(pl.Float64).fill_nan(None))
+        return table.sort(".upper", descending=True, nulls_last=True, maintain_order=True)
+
+
+@dataclass(frozen=True)
+class _LimitsOfAll(SubgroupCertificate):
+    """The limits of all conjunctions."""
+
+    _schema: ClassVar[Mapping[str, Any]] = _LIMITS
+
+    def _audit(self, combinations: Combinations, key: pl.DataFrame) -> pl.DataFrame:
+        del key
+        return self._limits(combinations)
+
+
+def _spread_out(values: Floats, chosen: Floats) -> Floats:
+    """The values of chosen subgroups among those of all, nan for the others."""
+    import numpy as np
+
+    spread = np.full(len(chosen), math.nan)
+    spread[chosen] = values
+    return spread
+
+
+def _excess(hits: Floats, rows: Floats, other_hits: Floats, other_rows: Floats, error: float) -> Floats:
+    """An upper limit of the difference of two shares that is too small with at most the error, exactly.
+
+    The p-values of both exact tests are independent and no smaller than uniform ones, so that minus the logarithm of
+    their product is no larger than a gamma variable of shape 2 (Fisher's combination). The limit is the largest
+    difference of two shares that this test does not reject, worked out on a grid whose steps are counted twice.
+    """
+    import numpy as np
+
+    log_product = _gamma_quantile(error)
+    splits = np.linspace(0, log_product, _SPLITS + 1)
+    # the share of the rest, if its test uses no more than what the subgroup leaves at the start of a step
+    lowest = [_binomial_limit(other_hits, other_rows, math.exp(at - log_product), 0) for at in splits[:-1]]
+    highest = [_binomial_limit(hits, rows, math.exp(-at), 1) for at in splits[1:]]
+    return np.max([upper - lower for upper, lower in zip(highest, lowest, strict=True)], axis=0)
+
+
+def _gamma_quantile(error: float) -> float:
+    """The number that a gamma variable of shape 2 exceeds with the error."""
+    low, high = 0.0, 100 - 2 * math.log(error)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if math.exp(-middle) * (1 + middle) > error:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _binomial_limit(hits: Floats, rows: Floats, error: float, side: int) -> Floats:
+    """The lower (0) or upper (1) one-sided exact limit of shares (Clopper and Pearson, 1934)."""
+    return clopper_pearson(hits / rows, rows, 1 - 2 * error)[side]
+
+
+def _distance_from_scores(hits: Floats, rows: Floats, scores: Floats, error: float) -> tuple[Floats, Floats]:
+    """The distance of shares of events from mean scores, and its upper limit.
+
+    Events whose probabilities differ from row to row are no more spread than those of one probability with the same
+    mean, beyond one event from it (Hoeffding, 1956). So the exact binomial limits hold if they are one event away.
+    """
+    import numpy as np
+
+    upper = np.maximum(_binomial_limit(hits, rows, error / 2, 1), np.minimum(hits + 1, rows) / rows)
+    lower = np.minimum(_binomial_limit(hits, rows, error / 2, 0), np.maximum(hits - 1, 0) / rows)
+    return np.abs(hits / rows - scores), np.maximum(upper - scores, scores - lower)
+
+
+def certify_subgroups(
+    metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 30, confidence: float = 0.95
+) -> SubgroupCertificate:
+    """Certify that no conjunction of features is worse than everybody else by more than some epsilon.
+
+    The smallest epsilon is given of which that can be said, with the confidence for all conjunctions of up to `depth`
+    features with at least `min_n` rows together. Worse is higher of what should be small, such as `error_rate`, and
+    lower of what should be large, such as `sens`. Of scores, with `calibration_in_the_large`, it is the distance of the
+    share of events from the mean score on either side: no subgroup is miscalibrated by more, which scans for biased
+    subsets of scores ask (Zhang and Neill, 2016).
+
+    Limits are exact (Clopper and Pearson's, two of them combined as Fisher does), and the error is shared out evenly
+    among the conjunctions searched, so that it holds however these overlap. It takes rows that are drawn
+    independently. It needs `tidyfair[stats]`.
+
+    Args:
+        metric: A rate of labels, such as `fall_out`, or `calibration_in_the_large`.
+        features: Columns; each value, null included, may be part of a conjunction.
+        depth: The most features that a conjunction names.
+        min_n: Nothing is certified of subgroups with fewer rows in the denominator.
+        confidence: Probability that no conjunction is worse by more.
+
+    >>> from tidyfair import error_rate
+    >>> from tidyfair.datasets import lending
+    >>> certificate = certify_subgroups(error_rate, ["sex", "age_band"], min_n=100)
+    >>> certified = certificate(lending(), "repaid", "approved", pos_label="yes")
+    >>> certified.select(pl.col(".epsilon").round(2), ".subgroup", ".searched").row(0)
+    (0.11, 'sex=female & age_band=60+', 14)
+    """
+    rate, columns = _checked(metric, features)
+    depth, min_n = whole("depth", depth, 1), whole("min_n", min_n, 1)
+    return SubgroupCertificate(rate, columns, depth, min_n, proper_share("confidence", confidence))
+
+
+def _checked(metric: object, features: object) -> tuple[Metric, tuple[Column, ...]]:
+    """The metric and the features, or an error."""
+    name = "certify_subgroups"
+    if isinstance(metric, Metric) and metric.definition == calibration_in_the_large.definition:
+        return metric, features_of(name, metric, features)
+    if not isinstance(metric, Metric):
+        msg = f"{name}() takes a metric, such as fall_out, not {metric!r}."
+        raise ArgumentError(msg)
+    if metric.kind != "class" or not is_rate_of_rows(metric):
+        msg = (
+            f"{name}() takes a rate of labels, such as fall_out, miss_rate or accuracy, or calibration_in_the_large of "
+            f"scores; {metric.name} is neither."
+        )
+        raise ArgumentError(msg)
+    return metric, features_of(name, metric, features)

@@ -1,0 +1,613 @@
+"""Monitors: intervals and verdicts that hold at all looks at once, however often somebody looks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError, listed
+from tidyfair.inference.confidence_sequences import Pair, Totals
+from tidyfair.inference.gates import judged_metrics, lacks_range, limited
+from tidyfair.inference.on_data import CalledOnData
+from tidyfair.inference.running_sums import LOOK, Looks, RunningSums
+from tidyfair.intervals.shares import share_of
+from tidyfair.metric_sets import GroupwiseMetric
+from tidyfair.specs.arguments import is_list, number, proper_share, whole
+from tidyfair.specs.contrasts import Difference, Ratio
+from tidyfair.specs.options import CallOptions, ReadOptions, show_keywords
+from tidyfair.specs.spreads import GroupMaximum, GroupMinimum
+from tidyfair.tallies.tally import HIDDEN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Unpack
+
+    import numpy as np
+
+    from tidyfair.inference.gates import Side
+    from tidyfair.metric_sets import Metric, MetricSet
+    from tidyfair.runner import Run
+    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.options import Options, OptionsOf
+    from tidyfair.tallies.tally import Tally
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+    Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+    Bounds: TypeAlias = tuple[float, float]
+
+__all__ = ["Monitor", "monitor"]
+
+_DEPENDENT = ": it takes rows that do not depend on each other"
+_REFUSED: dict[str, str] = {
+    **dict.fromkeys(("interval", "conf_level", "explain"), "; its `confidence` is that of `monitor`"),
+    **dict.fromkeys(("times", "seed", "parts", "keep_rows", "score_bins"), ": it draws nothing, and reads sums"),
+    **dict.fromkeys(("top_k", "top_fraction", "cluster"), _DEPENDENT),
+    "case_weights": ": it takes rows that count the same",
+    "na_rm": ": rows that lack a value do not count",
+    "on_undefined": ": what has no value has no limits either",
+}
+"""The options of metrics that a monitor does not accept, and why."""
+_BEYOND: dict[Side, str] = {"below": "above the limit", "above": "below the limit"}
+_WITHIN, _UNDECIDED = "within", "undecided"
+_ENDS = 2
+
+
+@dataclass(frozen=True)
+class Monitor(CalledOnData):
+    """Metrics with a limit, as a callable that judges all rows so far as often as asked; made by `monitor`."""
+
+    subject: ClassVar[str] = "A monitor"
+    refused: ClassVar[Mapping[str, str]] = _REFUSED
+    metrics: MetricSet
+    side: Side
+    limit: float
+    confidence: float = 0.95
+    period: str | None = None
+    groups: int | None = None
+    bounds: tuple[float, float] | None = None
+
+    @show_keywords(CallOptions, without=_REFUSED)
+    def __call__(
+        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:  # fmt: skip
+        """Look at all rows so far, or at the end of each period; it takes what a metric takes."""
+        return self._on_data(data, truth, estimate, options)
+
+    @show_keywords(ReadOptions, without=_REFUSED)
+    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
+        """Look at a tally of all rows so far, such as the `state` of an accumulator."""
+        return self._on_tally(tally, options)
+
+    @show_keywords(CallOptions, without=_REFUSED)
+    def by_group(
+        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:  # fmt: skip
+        """The values of the groups, with intervals that hold for all groups and at all looks at once."""
+        return self._of_groups._on_data(data, truth, estimate, options)  # noqa: SLF001 - of the same class
+
+    @show_keywords(ReadOptions, without=_REFUSED)
+    def compute_by_group(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
+        """The values of the groups of a tally of all rows so far."""
+        return self._of_groups._on_tally(tally, options)  # noqa: SLF001 - of the same class
+
+    @property
+    def _of_groups(self) -> _GroupMonitor:
+        return _GroupMonitor(
+            self.metrics, self.side, self.limit, self.confidence, self.period, self.groups, self.bounds
+        )
+
+    @property
+    def _run(self) -> Run:
+        return self.metrics.run
+
+    def _options(
+        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
+    ) -> Options:
+        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
+        return replace(options, on_undefined="ignore")
+
+    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
+        _check_counted(tally)
+        (evaluated,) = self._run.evaluate(tally, options)
+        looks = Looks.of(evaluated.group_cells.outer_keys, self.period)
+        tables: list[pl.DataFrame] = []
+        for index, metric in enumerate(self.metrics):
+            sums = RunningSums.of(evaluated, index, looks, bounds_of(metric, self.bounds))
+            tables += [self._table(part).with_columns(pl.col(LOOK) + first) for first, part in sums.parts()]
+        return pl.concat([looks.keyed(table) for table in tables])
+
+    def _table(self, sums: RunningSums) -> pl.DataFrame:
+        """The verdicts on a metric, a row for each look."""
+        return _judged(sums, self.side, self.limit, self._level(sums))
+
+    def _level(self, sums: RunningSums) -> _Level:
+        """The error that a metric may have at each look, and the share of it for the groups so far.
+
+        Groups may turn up later. With k of them so far, their limits share 1 / (k + 1) of the error. What those that
+        came first have, and what the limits of each later one have when it comes, add up to 3 / (k + 1) of pairs, of
+        which there are some from k = 2 on, and to 2 / (k + 1) or less otherwise: never to more than all of it.
+        """
+        import numpy as np
+
+        error = sums.share_of_error * (1 - self.confidence) / len(self.metrics)
+        groups = sums.groups_so_far
+        if not sums.may_grow:
+            return _Level(error, np.ones(groups.shape), groups)
+        if self.groups is None:
+            return _Level(error, 1 / (groups + 1), groups)
+        if (groups > self.groups).any():
+            msg = (
+                f"monitor(): {sums.spec.name} by {sums.by_text} has {groups.max():.0f} groups so far, more than "
+                f"`groups={self.groups}`: make the monitor for as many groups as there may ever be."
+            )
+            raise ArgumentError(msg)
+        return _Level(error, np.ones(groups.shape), np.full(groups.shape, float(self.groups)))
+
+
+class _GroupMonitor(Monitor):
+    """The values of the groups of a monitor."""
+
+    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
+        table = super()._results(tally, options)
+        # metrics that compare the same values have them once
+        names = [name for name in table.columns if name not in {".n", ".estimate", ".lower", ".upper"}]
+        return table.unique(names, keep="first", maintain_order=True)
+
+    def _table(self, sums: RunningSums) -> pl.DataFrame:
+        return _groups_of(sums, self._level(sums))
+
+
+def _check_counted(tally: Tally) -> None:
+    """Refuse tallies of what a monitor cannot follow."""
+    problem = None
+    if tally.weights is not None:
+        problem = "was counted with case weights; a monitor takes rows that count the same"
+    elif tally.clusters:
+        problem = "was counted by clusters; a monitor takes rows that do not depend on each other"
+    elif HIDDEN in tally.cells.columns:
+        problem = "has suppressed groups, of which nothing is known; take one of all cells"
+    elif tally.cut is not None and tally.cut.option != "threshold":
+        problem = f"selects by `{tally.cut.option}`, so that rows depend on each other; give a `threshold`"
+    elif tally.cut is not None and tally.cut.several:
+        problem = "has a list of thresholds; a monitor is about one selection"
+    if problem:
+        msg = f"monitor(): the tally {problem}."
+        raise ArgumentError(msg)
+
+
+# Limits
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """The error of a metric at each look, and how it is shared by the limits that hold at once."""
+
+    error: Floats
+    share: Floats
+    """The share of it for the groups that there are; the rest is for those that turn up later."""
+    groups: Floats
+    """The number of groups that share it."""
+
+    def log_threshold(self, statements: Floats) -> Floats:
+        """Logarithm of the e-value that makes one of so many statements."""
+        import numpy as np
+
+        return np.log(np.maximum(statements, 1) / (self.error * self.share))
+
+    def weight(self, statements: Floats) -> Floats:
+        """The part of each of so many e-values in their sum, which begins with 1 at most."""
+        import numpy as np
+
+        return self.share / np.maximum(statements, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """The estimate of a metric at each look, its limits, and the e-value against being within the limit."""
+
+    estimate: Floats
+    lower: Floats
+    upper: Floats
+    e_value: Floats
+
+
+def _judged(sums: RunningSums, side: Side, limit: float, level: _Level) -> pl.DataFrame:
+    """The verdicts on a metric, a row for each look."""
+    import numpy as np
+
+    compared = _compared(sums, side, limit, level)
+    looks = len(compared.estimate)
+    # a group that has not enough rows for one of several rates is left out
+    left_out = sums.seen & ~sums.are_compared.all(axis=1)
+    names = [sums.texts.filter(pl.Series(mask)).to_list() for mask in left_out]
+    e_value = np.where(np.isnan(compared.estimate), np.nan, compared.e_value)
+    columns = _named(sums, np.arange(looks)) | {
+        ".n": pl.Series(np.where(sums.are_compared, sums.totals.rows, 0).sum(axis=(1, 2))).cast(pl.Int64),
+        ".estimate": _numbers(compared.estimate),
+        ".lower": _numbers(compared.lower),
+        ".upper": _numbers(compared.upper),
+        ".limit": pl.Series([limit], dtype=pl.Float64).new_from_index(0, looks),
+        ".e_value": _numbers(e_value),
+    }
+    names = pl.Series(".groups_left_out", names, dtype=pl.List(pl.String))
+    lower, upper = pl.col(".lower"), pl.col(".upper")
+    is_beyond, is_within = (lower > limit, upper < limit) if side == "below" else (upper < limit, lower > limit)
+    verdict = pl.when(is_beyond).then(pl.lit(_BEYOND[side]))
+    verdict = verdict.when(is_within & (pl.lit(names).list.len() == 0)).then(pl.lit(_WITHIN))
+    return pl.DataFrame(columns).with_columns(verdict.otherwise(pl.lit(_UNDECIDED)).alias(".verdict"), names)
+
+
+def _named(sums: RunningSums, looks: Array) -> dict[str, pl.Series]:
+    """The columns that name a metric, for each of some looks."""
+    texts = {".metric": sums.spec.name, ".by": sums.by_text}
+    named = {name: pl.Series([text], dtype=pl.String).new_from_index(0, len(looks)) for name, text in texts.items()}
+    return {LOOK: pl.Series(looks, dtype=pl.Int64), **named}
+
+
+def _numbers(values: Floats) -> pl.Series:
+    return pl.Series(values, dtype=pl.Float64, nan_to_null=True)
+
+
+def _compared(sums: RunningSums, side: Side, limit: float, level: _Level) -> _Compared:
+    """The limits of a metric at each look."""
+    aggregate = sums.spec.aggregate
+    if isinstance(aggregate, Difference):
+        return _differences(sums, limit, level)
+    if isinstance(aggregate, Ratio):
+        return _ratios(sums, limit, level)
+    return _extremes(sums, side, limit, level)
+
+
+def _limits_of_groups(sums: RunningSums, level: _Level) -> tuple[Floats, Floats]:
+    """The limits of the means of all groups, which hold at once, between 0 and 1."""
+    import numpy as np
+
+    statements = _ENDS * level.groups * len(sums.spec.formulas)
+    threshold = np.broadcast_to(level.log_threshold(statements)[:, None, None], sums.totals.rows.shape)
+    return sums.totals.lower_limit(threshold), 1 - sums.totals.reversed.lower_limit(threshold)
+
+
+def _extremes(sums: RunningSums, side: Side, limit: float, level: _Level) -> _Compared:
+    """The smallest or the largest value of the groups; where none are compared, the value itself."""
+    import numpy as np
+
+    is_smallest = isinstance(sums.spec.aggregate, GroupMinimum)
+    totals, compared = sums.totals, sums.are_compared
+    lower, upper = _limits_of_groups(sums, level)
+    with np.errstate(invalid="ignore"):
+        mean = totals.total / totals.rows
+
+    def extreme(values: Floats) -> Floats:
+        chosen = _smallest(values, compared) if is_smallest else _largest(values, compared)
+        return sums.on_scale(chosen)
+
+    share = (limit - sums.bounds[0]) / sums.width
+    beyond, share = (totals, share) if side == "below" else (totals.reversed, 1 - share)
+    e_values = _exponentials(beyond.log_e_value(np.full(totals.rows.shape, share)))
+    if is_smallest == (side == "above"):
+        merged = np.where(compared, e_values, 0).sum(axis=(1, 2))
+    else:
+        # all groups have to be beyond the limit
+        merged = _smallest(e_values, compared)
+    weight = level.weight(level.groups * len(sums.spec.formulas))
+    return _Compared(extreme(mean), extreme(lower), extreme(upper), weight * merged)
+
+
+def _differences(sums: RunningSums, limit: float, level: _Level) -> _Compared:
+    """The difference of the groups that are farthest from each other, or from the reference."""
+    import numpy as np
+
+    pairs = _pairs(sums, level)
+    lower = pairs.pair.lower_limit_of_difference(pairs.log_threshold)
+    e_values = _exponentials(pairs.pair.log_e_value_of_difference(limit / sums.width))
+    return _Compared(
+        sums.width * _largest(pairs.mean - pairs.other_mean, pairs.compared),
+        sums.width * np.maximum(_largest(lower, pairs.compared), 0),
+        -sums.width * _smallest(lower, pairs.compared),
+        pairs.weight * np.where(pairs.compared, e_values, 0).sum(axis=1),
+    )
+
+
+def _ratios(sums: RunningSums, limit: float, level: _Level) -> _Compared:
+    """The ratio, below 1, of the groups that are farthest from each other, or from the reference."""
+    import numpy as np
+
+    pairs = _pairs(sums, level)
+    lower = pairs.pair.lower_limit_of_ratio(pairs.log_threshold)
+    e_values = _exponentials(pairs.pair.log_e_value_of_ratio(1 / limit if limit else math.inf))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = pairs.mean / pairs.other_mean
+    return _Compared(
+        _smallest(ratio, pairs.compared),
+        _smallest(lower, pairs.compared),
+        1 / np.maximum(_largest(lower, pairs.compared), 1),
+        pairs.weight * np.where(pairs.compared, e_values, 0).sum(axis=1),
+    )
+
+
+def _exponentials(logarithms: Floats) -> Floats:
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        return np.exp(logarithms)
+
+
+def _smallest(values: Floats, compared: Array) -> Floats:
+    """The smallest value that is compared at each look; nan without one, as 0/0 is none."""
+    import numpy as np
+
+    is_value = compared & ~np.isnan(values)
+    axes = tuple(range(1, values.ndim))
+    smallest = np.where(is_value, values, np.inf).min(axis=axes, initial=np.inf)
+    return np.where(is_value.any(axis=axes), smallest, np.nan)
+
+
+def _largest(values: Floats, compared: Array) -> Floats:
+    """The largest value that is compared at each look."""
+    return -_smallest(-values, compared)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """The pairs of groups that are compared, both ways round: a row for each look."""
+
+    pair: Pair
+    compared: Array
+    """Whether both have a value, as a mask."""
+    log_threshold: Floats
+    weight: Floats
+    """The part of the e-value of each pair in that of all."""
+
+    @property
+    def mean(self) -> Floats:
+        """The mean of the first group of each pair."""
+        return _means(self.pair.one)
+
+    @property
+    def other_mean(self) -> Floats:
+        """The mean of the other group of each pair."""
+        return _means(self.pair.other)
+
+
+def _means(totals: Totals) -> Floats:
+    import numpy as np
+
+    with np.errstate(invalid="ignore"):
+        return totals.total / totals.rows
+
+
+def _pairs(sums: RunningSums, level: _Level) -> _Pairs:
+    """All pairs of groups, for each formula, or those with the reference."""
+    import numpy as np
+
+    totals, compared, size = sums.totals, sums.are_compared, len(sums.texts)
+    to = cast("Difference | Ratio", sums.spec.aggregate).to
+    one, other = (indices.ravel() for indices in np.indices((size, size)))
+    if to == "rest":
+        # the rest of each group follows all groups
+        totals, compared = _with_rests(totals, compared)
+        one, other = np.arange(_ENDS * size), (np.arange(_ENDS * size) + size) % max(_ENDS * size, 1)
+        statements = _ENDS * level.groups
+    elif to == "range":
+        chosen = one != other
+        one, other, statements = one[chosen], other[chosen], level.groups * (level.groups - 1)
+    else:
+        chosen = (one != other) & (sums.is_reference[one] | sums.is_reference[other])
+        one, other, statements = one[chosen], other[chosen], _ENDS * (level.groups - 1)
+
+    def by_look(values: Array, index: Array) -> Array:
+        return values[:, :, index].reshape(len(values), len(sums.spec.formulas) * len(index))
+
+    def totals_of(index: Array) -> Totals:
+        return Totals(by_look(totals.total, index), by_look(totals.rows, index))
+
+    statements = statements * len(sums.spec.formulas)
+    both: Array = by_look(compared, one) & by_look(compared, other)
+    threshold = np.broadcast_to(level.log_threshold(statements)[:, None], both.shape)
+    return _Pairs(Pair(totals_of(one), totals_of(other)), both, threshold, level.weight(statements))
+
+
+def _with_rests(totals: Totals, compared: Array) -> tuple[Totals, Array]:
+    """The sums of all groups, and then those of all others than each of them, with the mask of those compared."""
+    import numpy as np
+
+    def with_rest(values: Floats) -> Floats:
+        return np.concatenate([values, values.sum(axis=2, keepdims=True) - values], axis=2)
+
+    several = Totals(with_rest(totals.total), with_rest(totals.rows))
+    return several, np.concatenate([compared, several.rows[:, :, len(compared[0, 0]) :] > 0], axis=2)
+
+
+def _groups_of(sums: RunningSums, level: _Level) -> pl.DataFrame:
+    """The values of groups with enough rows, a row for each look, formula and group."""
+    import numpy as np
+
+    lower, upper = _limits_of_groups(sums, level)
+    cells = np.nonzero(sums.are_compared)
+    look, formula, group = cells
+    rows = sums.totals.rows[cells]
+    names = pl.Series([name for name, _ in sums.spec.formulas], dtype=pl.String)
+    columns = _named(sums, look) | {
+        ".metric": names[formula],
+        ".group": sums.texts[group],
+        ".n": pl.Series(rows).cast(pl.Int64),
+        ".estimate": _numbers(sums.on_scale(sums.totals.total[cells] / rows)),
+        ".lower": _numbers(sums.on_scale(lower[cells])),
+        ".upper": _numbers(sums.on_scale(upper[cells])),
+    }
+    return pl.DataFrame(columns)
+
+
+# What can be monitored
+
+
+def bounds_of(metric: Metric | GroupwiseMetric, given: Bounds | None) -> Bounds:
+    """The ends between which the values of a row lie, of metrics that are means of such values over rows."""
+    bounds = [_bounds_of_base(base, given) for base in _bases_of(metric)]
+    if len(set(bounds)) > 1:
+        msg = f"monitor(): {metric.name} compares values between {listed(bounds)}; give one pair of `bounds`."
+        raise ArgumentError(msg)
+    return bounds[0]
+
+
+def _bases_of(metric: Metric | GroupwiseMetric) -> tuple[Metric, ...]:
+    """The metrics whose values are compared; the metric itself where none are."""
+    return metric.metrics if isinstance(metric, GroupwiseMetric) else (metric,)
+
+
+def _is_share(metric: Metric) -> bool:
+    return share_of(metric.definition) is not None
+
+
+def _bounds_of_base(metric: Metric, given: Bounds | None) -> Bounds:
+    if _is_share(metric):
+        return 0.0, 1.0
+    if not _is_mean(metric.definition):
+        msg = (
+            f"monitor(): {metric.name} is no mean over rows, of which sums could be followed. Monitor the rates or "
+            "errors that it is made of, such as sens and precision in place of f_meas, or mse in place of rmse; or "
+            "look once, at a number of rows chosen beforehand, with `check`."
+        )
+        raise ArgumentError(msg)
+    if given is not None:
+        return given
+    if not all(map(math.isfinite, metric.range)) or lacks_range(metric):
+        msg = (
+            f"monitor(): nobody knows how large {metric.name} of a single row can be; give the ends between which it "
+            "lies, such as `bounds=(0, 100)`."
+        )
+        raise ArgumentError(msg)
+    return float(metric.range[0]), float(metric.range[1])
+
+
+def _is_mean(formula: Formula) -> bool:
+    """Tell whether a formula is the mean of a value over rows, by trying it on sums that add up."""
+    import numpy as np
+
+    reads_other = formula.statistics - {"instances"} or formula.parts or formula.beyond or not formula.all_terms
+    if formula.kind == "class" or formula.input != "sums" or reads_other or not formula.is_rate:
+        return False
+    names = [name for name, _ in formula.terms]
+
+    def value(of_terms: Sequence[float], rows: float) -> Any:
+        sums = {name: np.full((1, 2), number) for name, number in zip(names, of_terms, strict=True)}
+        return formula.on_sums(sums | {"instances": np.full((1, 2), rows)})[0]
+
+    one, other = [1.0 + index for index in range(len(names))], [3.0 + index**2 for index in range(len(names))]
+    both = [first + second for first, second in zip(one, other, strict=True)]
+    adds_up = np.allclose(value(both, 8), value(one, 8) + value(other, 8))
+    return adds_up and np.allclose(value(one, 16), value(one, 8) / 2)
+
+
+def _checked_bounds(given: object) -> Bounds:
+    values = [number("bounds", value, -math.inf) for value in given] if is_list(given) else []
+    if len(values) != 2 or values[0] >= values[1]:
+        msg = f"`bounds` are two numbers, the smaller one first, not {given!r}."
+        raise ArgumentError(msg)
+    return values[0], values[1]
+
+
+def _check_metric(metric: Metric | GroupwiseMetric, limit: float, given: Bounds | None) -> None:
+    """Refuse what cannot be followed row by row."""
+    if isinstance(metric, GroupwiseMetric):
+        _check_comparison(metric)
+    elif metric.direction in {"zero", "one"}:
+        msg = f"monitor(): {metric.name} has a best value in between; monitor a metric that is good on one side."
+        raise ArgumentError(msg)
+    low, high = bounds_of(metric, given)
+    if isinstance(metric.aggregate, Ratio):
+        if low:
+            msg = f"monitor(): ratios of {metric.name} need values from 0 on; take differences, or `bounds=(0, …)`."
+            raise ArgumentError(msg)
+        return
+    least, most = (0.0, high - low) if isinstance(metric.aggregate, Difference) else (low, high)
+    if not least <= limit <= most:
+        msg = (
+            f"monitor(): the limit {limit:g} of {metric.name} is not between {least:g} and {most:g}, as its values are."
+        )
+        raise ArgumentError(msg)
+
+
+def _check_comparison(metric: GroupwiseMetric) -> None:
+    """Refuse comparisons of which there is no confidence sequence."""
+    aggregate, problem = metric.aggregate, None
+    if metric.less:
+        problem = "subtracts one disparity from another"
+    elif metric.several and aggregate.across == "mean":
+        problem = "averages several metrics"
+    elif isinstance(aggregate, Difference | Ratio):
+        if aggregate.to in {"overall", "majority"}:
+            problem = f"compares with {aggregate.to!r}, which changes as rows come"
+    elif type(aggregate) not in {GroupMinimum, GroupMaximum}:
+        problem = f"compares groups by {aggregate!r}"
+    if problem:
+        msg = (
+            f"monitor(): {metric.name} {problem}; take differences or ratios of one metric, or the worst of several, "
+            'as a range, to a group, or `to="rest"`; `group_minimum` or `group_maximum`; or the metric itself.'
+        )
+        raise ArgumentError(msg)
+
+
+def monitor(
+    given: Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
+    confidence: float = 0.95, period: str | None = None, groups: int | None = None,
+    bounds: tuple[float, float] | None = None,
+) -> Monitor:  # fmt: skip
+    """Watch metrics of rows that keep coming: verdicts that are right however often, and whenever, somebody looks.
+
+    The intervals are confidence sequences: with the given confidence all of them hold, at all looks at all rows so
+    far, of all metrics, groups and outer groups together (Howard et al., 2021; Waudby-Smith and Ramdas, 2024). They are
+    about the mean of what was to be expected of the rows so far, so that rates may drift, and they read only counts and
+    sums, so that batches and streams are added up before.
+
+    Args:
+        given: A metric, a groupwise metric or a set: shares of rows, and means of values that have bounds, such as
+            `brier_class`; of groups their differences, ratios, `group_minimum` and `group_maximum`.
+        below: The limit of what should be small.
+        above: The limit of what should be large.
+        confidence: The probability that nothing that is ever shown is wrong.
+        period: The column of periods, such as days, which is also given as `group_by=` in the call: a look at the end
+            of each. Without one, a look at all rows.
+        groups: The number of groups that may ever occur. Without it limits are wider, as groups may turn up later.
+        bounds: The ends between which the value of every row lies, for means of numbers, such as `(0, 100)`.
+
+    Returns:
+        A callable that takes what a metric takes, and gives a row for each metric, outer group and look: `.n` (the
+        rows that it counts), `.estimate`, `.lower`, `.upper`, the `.limit`, `.e_value` (evidence of being beyond the
+        limit: 20 or more comes in one stream of 20 at most), the `.verdict`, which is `within`, `above the limit`
+        (`below the limit`) or `undecided`, and `.groups_left_out`. Its `compute` takes tallies, and `by_group` gives
+        the values of groups.
+
+    Raises:
+        ArgumentError: For what is no mean over rows (`f_meas`, `roc_auc`), weights, clusters, and groups beyond
+            `groups`.
+
+    >>> from tidyfair import demographic_parity
+    >>> people = pl.DataFrame({"hired": [1, 1, 0, 0] * 900, "sex": list("fmfm") * 900, "day": [1] * 600 + [2] * 3000})
+    >>> watch = monitor(demographic_parity("sex"), below=0.1, period="day", groups=2)
+    >>> looks = watch(people, estimate="hired", group_by="day")
+    >>> looks.select(".look", ".n", pl.col(".upper").round(2), ".verdict").rows()
+    [(1, 600, 0.14, 'undecided'), (2, 3600, 0.06, 'within')]
+    """
+    side, limit = limited("monitor", below, above)
+    metrics = judged_metrics("monitor", given, side, limit)
+    confidence = proper_share("confidence", confidence)
+    if period is not None and (not isinstance(period, str) or not period):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f"monitor(): `period` is the name of a column, not {period!r}."
+        raise ArgumentError(msg)
+    if groups is not None:
+        groups = whole("groups", groups, 2)
+    if bounds is not None:
+        bounds = _checked_bounds(bounds)
+    for metric in metrics:
+        _check_metric(metric, limit, bounds)
+    if bounds is not None and all(_is_share(base) for metric in metrics for base in _bases_of(metric)):
+        msg = "monitor(): shares of rows lie between 0 and 1, so that `bounds` mean nothing; leave them out."
+        raise ArgumentError(msg)
+    return Monitor(metrics, side, limit, confidence, period, groups, bounds)

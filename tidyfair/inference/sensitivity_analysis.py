@@ -1,0 +1,562 @@
+"""Sensitivity of a gate: how wrong truths, missing truths or groups would have to be to turn its verdict.
+
+Errors are moves of rows from cell to cell: a wrong truth moves a row from `tp` to `fp`, a missing one from the rows
+that are selected without a truth to either, a wrong group moves it to the same cell of another group. So the counts of
+cells by group are all that is read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError
+from tidyfair.evaluation.statistics import CELLS
+from tidyfair.inference.frontier import influences_of, is_of_cells, values_of
+from tidyfair.inference.gates import FAIL, PASS, UNSURE, Gate, check
+from tidyfair.inference.on_data import CalledOnData
+from tidyfair.metric_sets import GroupwiseMetric, metric_set
+from tidyfair.specs.columns import Column
+from tidyfair.specs.contrasts import Contrast
+from tidyfair.specs.options import CallOptions, Options, ReadOptions, show_keywords
+from tidyfair.tallies.source import open_frame
+from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import TypeAlias, Unpack
+
+    import numpy as np
+
+    from tidyfair.metric_sets import Metric, MetricSet
+    from tidyfair.runner import Run
+    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.options import OptionsOf
+    from tidyfair.tallies.tally import Tally
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+__all__ = ["VerdictSensitivity", "verdict_sensitivity"]
+
+WRONG_TRUTH, MISSING_TRUTH, WRONG_GROUP = "wrong truth", "missing truth", "wrong group"
+_REFUSED = {
+    **dict.fromkeys(("interval", "conf_level", "explain"), "; its `confidence` is that of the gate"),
+    **dict.fromkeys(
+        ("case_weights", "cluster", "score_bins", "parts", "keep_rows", "estimator"), ": it counts independent rows"
+    ),
+}
+_NAMES = tuple(CELLS)
+_FLIPS = (("tp", "fp"), ("fp", "tp"), ("fn", "tn"), ("tn", "fn"))
+"""What a wrong truth moves."""
+_FILLS = (
+    ("selected_only", "tp"), ("selected_only", "fp"), ("unselected_only", "fn"), ("unselected_only", "tn"),
+)  # fmt: skip
+"""What a missing truth may have been."""
+_RANGES = ("difference", "ratio")
+_SCENARIO, _ROWS = "\0scenario", "\0rows"
+_MOST_GROUPS = 30
+_MOST_SCENARIOS, _FEWEST_STEPS, _MOST_STEPS = 40_000, 4, 32
+_MOST_IN_ORDER = 3
+"""The most kinds of moves of which all orders are tried."""
+_PRECISION = 200
+"""Rows are counted up to this part of them."""
+_FAR = 1e-12
+_SHOWN = {
+    ".metric": pl.String, ".by": pl.String, ".error": pl.String, ".group": pl.String, ".to": pl.String,
+    ".estimate": pl.Float64, ".limit": pl.Float64, ".verdict": pl.String, ".becomes": pl.String, ".share": pl.Float64,
+    ".rows": pl.Int64, ".n": pl.Int64, ".moved": pl.String, ".lowest": pl.Float64, ".highest": pl.Float64,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class VerdictSensitivity(CalledOnData):
+    """A gate whose verdicts are tried by errors of the data, as a callable on dataframes; see `verdict_sensitivity`."""
+
+    subject: ClassVar[str] = "verdict_sensitivity()"
+    refused: ClassVar[Mapping[str, str]] = _REFUSED
+    gate: Gate
+
+    @show_keywords(CallOptions, without=_REFUSED)
+    def __call__(
+        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:  # fmt: skip
+        """Try the verdicts on data; it takes what a metric of labels takes, with one threshold at most.
+
+        Returns:
+            For each disparity and outer group one row for each kind of `.error` and each `.group` in which it happens:
+            the smallest `.share` of the `.n` rows (`.rows` of them) that turns the `.verdict` into what it `.becomes`,
+            if they are those that matter most, which are `.moved` from cell to cell, and `.to` another group. It is
+            null where even all of them do not turn it, as where the disparity does not depend on them. For missing
+            truths, `.lowest` and `.highest` are the ends of what the `.estimate` may be, whatever the truths are; the
+            row without a group is about those of all groups, and has nothing else. They are null for other aggregates
+            than ranges, and where a group may be without a value.
+        """
+        return self._on_data(data, truth, estimate, options)
+
+    @show_keywords(ReadOptions, without=_REFUSED)
+    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
+        """Try the verdicts on a tally that holds what the metrics count: what a call gives on data."""
+        return self._on_tally(tally, options)
+
+    @property
+    def _run(self) -> Run:
+        return self.gate.metrics.run
+
+    def _options(
+        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
+    ) -> Options:
+        options = super()._options(run, keywords, accepted, truth=truth, estimate=estimate)
+        return replace(options, on_undefined="ignore", **dict(self.gate.options))
+
+    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
+        if tally.cut is not None and tally.cut.several:
+            msg = f"verdict_sensitivity() looks at one selection, not at a list of them: give one {tally.cut.option}."
+            raise ArgumentError(msg)
+        if HIDDEN in tally.cells.columns or tally.weights is not None:
+            msg = "verdict_sensitivity() counts rows: it takes tallies without weights, and without suppressed cells."
+            raise ArgumentError(msg)
+        run = self.gate.metrics.run
+        run.check_occurs(tally, options)
+        sided = tally.on_sides()
+        (evaluated,) = run.evaluate(tally, options)
+        labels = evaluated.labels
+        if labels.event is None:
+            msg = "verdict_sensitivity() reads one label against the rest: name it as `pos_label=`."
+            raise ArgumentError(msg)
+        named = [_truth_values(labels.index(sided, side), labels.event) for side in (TRUTH, ESTIMATE)]
+        cells = sided.cells.with_columns(pl.Series(TRUTH, named[0]), pl.Series(ESTIMATE, named[1]))
+        outer = sided.names([key.column for key in sided.outer])
+        shown = {name: key.column.name for name, key in zip(outer, sided.outer, strict=True)}
+        parts = cells.partition_by(outer, maintain_order=True) if outer else [cells]
+        tables: list[pl.DataFrame] = []
+        for part in sorted(parts, key=lambda part: _sortable(part.select(outer).row(0) if outer else ())):
+            for metric, limit in zip(self.gate.metrics.metrics, self.gate.limits, strict=True):
+                table = _Study.of(metric, limit, self.gate.confidence, part, sided.names).table()
+                keys = part[[0] * len(table)].select(pl.col(name).alias(text) for name, text in shown.items())
+                tables.append(pl.concat([keys, table], how="horizontal"))
+        return pl.concat(tables)
+
+
+def _sortable(values: Sequence[Any]) -> list[tuple[bool, Any]]:
+    """Keys in order, null last."""
+    return [(value is None, "" if value is None else value) for value in values]
+
+
+def _truth_values(indices: Array, event: int) -> list[bool | None]:
+    """Tell of each label whether it is the event; null where it is missing."""
+    return [None if index < 0 else index == event for index in indices.tolist()]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """An error of one kind in one group that grows row by row: moves that are made one after the other."""
+
+    error: str
+    group: int
+    to: int | None
+    moves: tuple[tuple[int, int], ...]
+    """Cells that rows leave and enter."""
+
+    def capacity(self, cells: Array) -> int:
+        """The most rows that can be moved."""
+        sources = {source for source, _ in self.moves}
+        return int(sum(cells[self.group, source] for source in sources))
+
+    def applied(self, cells: Array, rows: int) -> Array:
+        """The cells after so many rows have been moved."""
+        moved, target = cells.copy(), self.group if self.to is None else self.to
+        for source, entered in self.moves:
+            count = min(rows, moved[self.group, source])
+            moved[self.group, source] -= count
+            moved[target, entered] += count
+            rows -= count
+        return moved
+
+    def in_words(self, rows: int, cells: Array) -> str:
+        """The moves that are made."""
+        texts: list[str] = []
+        for source, entered in self.moves:
+            if rows > 0:
+                texts.append(_NAMES[source] if source == entered else f"{_NAMES[source]} to {_NAMES[entered]}")
+            rows -= int(cells[self.group, source])
+        return ", ".join(texts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Path:
+    """The disparity along a line, and where it is expected to turn the verdict."""
+
+    line: _Line
+    farthest: int
+    """The rows at which the disparity is farthest on the way to another verdict."""
+    expected: float
+    """The rows at which it has come as far as the limit is from the interval; infinite if it does not."""
+    reach: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Study:
+    """A disparity of one outer group, its limit, and the cells of its groups."""
+
+    metric: GroupwiseMetric
+    gate: Gate
+    cells: Array
+    """Groups by cells."""
+    keys: pl.DataFrame
+    """The values of the feature in each group."""
+
+    @classmethod
+    def of(
+        cls, metric: Any, limit: tuple[Any, float], confidence: float, part: pl.DataFrame,
+        names: Callable[[Sequence[Column]], list[str]],
+    ) -> _Study:  # fmt: skip
+        """Count the cells of the groups."""
+        import numpy as np
+
+        columns = metric.by.columns
+        keys = part.select(
+            pl.col(name).alias(column.name) for name, column in zip(names(columns), columns, strict=True)
+        )
+        groups = keys.unique(maintain_order=True).sort(keys.columns, nulls_last=True)
+        if len(groups) > _MOST_GROUPS:
+            msg = f"verdict_sensitivity() tries {_MOST_GROUPS} groups at most, not {len(groups)}: {metric.name}."
+            raise ArgumentError(msg)
+        index = keys.join(
+            groups.with_row_index(_ROWS), on=keys.columns, how="left", nulls_equal=True, maintain_order="left"
+        )
+        cell = [list(CELLS.values()).index(pair) for pair in part.select(TRUTH, ESTIMATE).rows()]
+        cells = np.zeros((len(groups), len(CELLS)), dtype=np.int64)
+        np.add.at(cells, (index[_ROWS].to_numpy(), np.array(cell, dtype=int)), part["n"].to_numpy())
+        # the groups of scenarios are columns, whatever they were in the data
+        plain = replace(metric, by=replace(metric.by, columns=tuple(Column(column.name) for column in columns)))
+        gate = Gate(metric_set(plain), (limit,), confidence)
+        return cls(plain, gate, cells, groups)
+
+    @property
+    def formulas(self) -> list[Formula]:
+        """The formulas of the disparity."""
+        return [formula for _, formula in self.metric.formulas]
+
+    def judged(self, scenarios: Sequence[Array], *, interval: bool = True) -> pl.DataFrame:
+        """The results of some scenarios, in their order, with verdicts if there are intervals."""
+        import numpy as np
+
+        stacked = np.stack(scenarios)
+        scenario, group, cell = (stacked > 0).nonzero()
+        pairs = list(CELLS.values())
+        data = self.keys[group].with_columns(
+            pl.Series(_SCENARIO, scenario),
+            pl.Series(TRUTH + _ROWS, [pairs[index][0] for index in cell], dtype=pl.Boolean),
+            pl.Series(ESTIMATE + _ROWS, [pairs[index][1] for index in cell], dtype=pl.Boolean),
+            pl.Series(_ROWS, stacked[scenario, group, cell]),
+        )
+        run = self.gate.metrics.run
+        options = Options(
+            truth=TRUTH + _ROWS, estimate=ESTIMATE + _ROWS, frequency_weights=_ROWS, group_by=_SCENARIO,
+            labels=[False, True], pos_label=True, on_undefined="ignore", explain=True,
+            interval="auto" if interval else None,
+        )  # fmt: skip
+        tally = run.count(open_frame(data, options.group_by), options)
+        results = self.gate.one_by_one(tally, options) if interval else run.results_of(tally, options)
+        return results.sort(_SCENARIO)
+
+    # Kinds of errors
+
+    def lines(self) -> Iterator[_Line]:
+        """All errors that are tried, in the order in which moves have most effect, and in others."""
+        import numpy as np
+
+        effects = [np.nan_to_num(influences_of(formula, self.cells.astype(float))) for formula in self.formulas]
+        groups = range(len(self.cells))
+        for effect, sign in itertools.product(effects, (1, -1)):
+            for group in groups:
+                for error, moves in ((WRONG_TRUTH, _FLIPS), (MISSING_TRUTH, _FILLS)):
+                    gains = {move: sign * _gain(effect[group], move) for move in map(_indices, moves)}
+                    yield from self._ordered(error, group, None, gains)
+            for group, other in itertools.permutations(groups, 2):
+                # the other group changes the other way
+                gains = {(cell, cell): sign * (effect[group, cell] + effect[other, cell]) for cell in range(len(CELLS))}
+                yield from self._ordered(WRONG_GROUP, group, other, gains)
+
+    def _ordered(
+        self, error: str, group: int, to: int | None, gains: Mapping[tuple[int, int], float]
+    ) -> Iterator[_Line]:
+        """Lines of the moves that have an effect, in several orders."""
+        largest = max(map(abs, gains.values()), default=0)
+        useful = [
+            move for move, gain in gains.items() if gain > _FAR * max(largest, 1) and self.cells[group, move[0]] > 0
+        ]
+        useful.sort(key=lambda move: -gains[move])
+        orders = [tuple(useful), tuple(useful[::-1])]
+        if len(useful) <= _MOST_IN_ORDER:
+            orders = list(itertools.permutations(useful))
+        for moves in dict.fromkeys(orders):
+            if moves:
+                yield _Line(error, group, to, moves)
+
+    # Turning the verdict
+
+    def table(self) -> pl.DataFrame:
+        """One row for each kind of error and group."""
+        now = self.judged([self.cells]).row(0, named=True)
+        lines = list(dict.fromkeys(self.lines()))
+        found = self._turning(lines, now)
+        rows: list[dict[str, Any]] = []
+        texts = [":".join("null" if value is None else str(value) for value in key) for key in self.keys.rows()]
+        common = {name: now[name] for name in (".metric", ".by", ".estimate", ".limit", ".verdict")}
+        for error in (WRONG_TRUTH, MISSING_TRUTH, WRONG_GROUP):
+            for group, text in enumerate(texts):
+                row = common | {".error": error, ".group": text, ".n": int(self._exposed(error, group))}
+                if error == MISSING_TRUTH:
+                    row |= self._bounds(group)
+                rows.append(row | self._found_row(error, group, found, texts))
+            if error == MISSING_TRUTH:
+                of_all = sum(int(self._exposed(error, group)) for group in range(len(texts)))
+                rows.append(common | {".error": error, ".n": of_all} | self._bounds(None))
+        return pl.DataFrame(rows, schema=_SHOWN)
+
+    def _found_row(
+        self, error: str, group: int, found: Mapping[tuple[str, int], tuple[_Line, int, str]], texts: Sequence[str]
+    ) -> dict[str, Any]:
+        """The columns of the smallest error that turns the verdict."""
+        if (error, group) not in found:
+            return {}
+        line, rows, verdict = found[error, group]
+        return {
+            ".to": None if line.to is None else texts[line.to], ".becomes": verdict, ".rows": rows,
+            ".share": rows / self._exposed(error, group), ".moved": line.in_words(rows, self.cells),
+        }  # fmt: skip
+
+    def _exposed(self, error: str, group: int) -> float:
+        """The rows of a group that an error may be in."""
+        names = _NAMES
+        if error == MISSING_TRUTH:
+            names = ("selected_only", "unselected_only")
+        if error == WRONG_TRUTH:
+            names = ("tp", "fn", "fp", "tn")
+        return self.cells[group, [_NAMES.index(name) for name in names]].sum()
+
+    def _turning(self, lines: Sequence[_Line], now: Mapping[str, Any]) -> dict[tuple[str, int], tuple[_Line, int, str]]:
+        """The line, the rows and the verdict of the smallest error of each kind and group that turns the verdict."""
+        if not lines or now[".estimate"] is None:
+            return {}
+        paths = self._best_paths(lines, now)
+        turned = self._searched(paths, now[".verdict"])
+        found: dict[tuple[str, int], tuple[_Line, int, str]] = {}
+        for path, (rows, verdict) in turned:
+            key = path.line.error, path.line.group
+            if key not in found or rows < found[key][1]:
+                found[key] = path.line, rows, verdict
+        return found
+
+    def _best_paths(self, lines: Sequence[_Line], now: Mapping[str, Any]) -> list[_Path]:
+        """Of each kind of error, group and way to another verdict the line on which fewest rows are expected to do."""
+        import numpy as np
+
+        steps = max(_FEWEST_STEPS, min(_MOST_STEPS, _MOST_SCENARIOS // len(lines)))
+        sizes = [np.unique(np.linspace(0, line.capacity(self.cells), steps + 1).astype(int)) for line in lines]
+        scenarios = [
+            line.applied(self.cells, rows) for line, of_line in zip(lines, sizes, strict=True) for rows in of_line
+        ]
+        values = self.judged(scenarios, interval=False)[".estimate"].to_numpy()
+        ends = np.cumsum([len(of_line) for of_line in sizes])
+        best: dict[tuple[str, int, int], _Path] = {}
+        for line, of_line, end in zip(lines, sizes, ends, strict=True):
+            along = values[end - len(of_line) : end]
+            for way, needed in self._ways(now).items():
+                path = _path(line, of_line, way * (along - now[".estimate"]), needed)
+                key = line.error, line.group, way
+                if path.reach > 0 and (key not in best or _is_better(path, best[key])):
+                    best[key] = path
+        return list(best.values())
+
+    def _ways(self, now: Mapping[str, Any]) -> dict[int, float]:
+        """The directions in which the disparity may leave its verdict, and how far it has to go."""
+        away = 1 if self.gate.limits[0][0] == "below" else -1
+        lower, upper, limit = now[".lower"], now[".upper"], now[".limit"]
+        far, near = (upper, lower) if away == 1 else (lower, upper)
+        to_fail = math.nan if near is None else away * (limit - near)
+        to_pass = math.nan if far is None else away * (far - limit)
+        ways = {PASS: {away: -to_pass}, FAIL: {-away: -to_fail}, UNSURE: {away: to_fail, -away: to_pass}}
+        return ways[now[".verdict"]]
+
+    def _searched(self, paths: Sequence[_Path], verdict: str) -> Iterator[tuple[_Path, tuple[int, str]]]:
+        """The rows at which paths turn the verdict, and what it then is, of those that do."""
+        at_end = self._verdicts([(path, path.farthest) for path in paths])
+        turning = [(path, last) for path, last in zip(paths, at_end, strict=True) if last not in (verdict, None)]
+        low = [0] * len(turning)
+        high = [path.farthest for path, _ in turning]
+        becomes = [last for _, last in turning]
+        rounds = 0
+        while True:
+            waiting = [
+                index for index in range(len(turning)) if high[index] - low[index] > max(1, high[index] // _PRECISION)
+            ]
+            if not waiting:
+                break
+            probes = [_probe(turning[index][0], low[index], high[index], rounds) for index in waiting]
+            verdicts = self._verdicts([(turning[index][0], rows) for index, rows in zip(waiting, probes, strict=True)])
+            for index, rows, seen in zip(waiting, probes, verdicts, strict=True):
+                if seen == verdict:
+                    low[index] = rows
+                else:
+                    high[index], becomes[index] = rows, seen
+            rounds += 1
+        for index, (path, _) in enumerate(turning):
+            yield path, (high[index], becomes[index])
+
+    def _verdicts(self, scenarios: Sequence[tuple[_Path, int]]) -> list[str]:
+        if not scenarios:
+            return []
+        return self.judged([path.line.applied(self.cells, rows) for path, rows in scenarios])[".verdict"].to_list()
+
+    # Bounds of what is missing
+
+    def _bounds(self, group: int | None) -> dict[str, float | None]:
+        """The least and the most that the disparity may be, for missing truths of one group or of all."""
+        import numpy as np
+
+        unknown: dict[str, float | None] = {".lowest": None, ".highest": None}
+        aggregate = self.metric.aggregate
+        is_range = isinstance(aggregate, Contrast) and aggregate.to == "range" and aggregate.kind in _RANGES
+        if not is_range or self.metric.less or (len(self.formulas) > 1 and aggregate.across != "worst"):
+            return unknown
+        chosen = np.ones(len(self.cells), dtype=bool) if group is None else np.arange(len(self.cells)) == group
+        pairs: list[tuple[float, float]] = []
+        for formula in self.formulas:
+            # a rate is at its ends where all missing truths of what is selected, and of what is not, are of one kind
+            choices = itertools.product(("tp", "fp"), ("fn", "tn"))
+            filled = np.stack([_filled(self.cells, chosen, choice) for choice in choices]).astype(float)
+            values, rows = values_of(formula, filled)
+            compared = rows >= max(self.metric.min_n, 1)
+            usable = compared.all(axis=0)
+            if (compared.any(axis=0) != usable).any() or usable.sum() < 2:
+                return unknown
+            values = values[:, usable]
+            pairs.append(_range_bounds(values.min(axis=0), values.max(axis=0), ratio=aggregate.kind == "ratio"))
+        # the worst of several metrics counts
+        worst = min if aggregate.kind == "ratio" else max
+        lowest, highest = (worst(ends) for ends in zip(*pairs, strict=True))
+        return {".lowest": lowest, ".highest": highest}
+
+
+def _indices(move: tuple[str, str]) -> tuple[int, int]:
+    return _NAMES.index(move[0]), _NAMES.index(move[1])
+
+
+def _gain(effect: Array, move: tuple[int, int]) -> float:
+    """What a move adds to the value of its group."""
+    return float(effect[move[1]] - effect[move[0]])
+
+
+def _filled(cells: Array, groups: Array, choice: tuple[str, str]) -> Array:
+    """The cells if, in some groups, all missing truths of what is selected, and of what is not, are of one kind."""
+    filled = cells.copy()
+    for source, target in zip(("selected_only", "unselected_only"), map(_NAMES.index, choice), strict=True):
+        filled[groups, target] += filled[groups, _NAMES.index(source)]
+        filled[groups, _NAMES.index(source)] = 0
+    return filled
+
+
+def _range_bounds(low: Array, high: Array, *, ratio: bool) -> tuple[float, float]:
+    """The ends of the range of values, each of which is anywhere between two ends of its own (Manski, 1989)."""
+    import numpy as np
+
+    if ratio:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            quotients = low[:, None] / high
+        np.fill_diagonal(quotients, 1)
+        nearest = min(1.0, float(high.min() / low.max())) if low.max() > 0 else 1.0
+        return float(quotients.min()), nearest
+    gaps = high[:, None] - low
+    np.fill_diagonal(gaps, 0)
+    return max(0.0, float(low.max() - high.min())), max(0.0, float(gaps.max()))
+
+
+def _path(line: _Line, sizes: Array, along: Array, needed: float) -> _Path:
+    """The way of a disparity along a line, as a distance from where it is."""
+    import numpy as np
+
+    known = np.nan_to_num(along, nan=-math.inf)
+    last = int(known.argmax())
+    reach = float(known[last])
+    expected = math.inf
+    reached = np.flatnonzero(known >= needed)
+    if len(reached) and needed > 0:
+        at = max(int(reached[0]), 1)
+        before, after = known[at - 1], known[at]
+        part = (needed - before) / (after - before) if math.isfinite(before) and after > before else 1.0
+        expected = float(sizes[at - 1] + part * (sizes[at] - sizes[at - 1]))
+    return _Path(line, int(sizes[last]), expected, reach)
+
+
+def _is_better(one: _Path, other: _Path) -> bool:
+    """Tell whether one path is expected to turn the verdict with fewer rows than another."""
+    if one.expected == other.expected:
+        return one.reach > other.reach
+    return one.expected < other.expected
+
+
+def _probe(path: _Path, low: int, high: int, rounds: int) -> int:
+    """The number of rows that is tried next: where the verdict is expected to turn, then around it, then halfway."""
+    guess = {0: path.expected, 1: path.expected * (1.1 if low > 0 else 0.9)}.get(rounds, math.inf)
+    if low < guess < high:
+        return min(max(round(guess), low + 1), high - 1)
+    return (low + high) // 2
+
+
+def verdict_sensitivity(
+    given: Gate | Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
+    confidence: float = 0.95,
+) -> VerdictSensitivity:  # fmt: skip
+    """Ask how wrong the data would have to be to turn the verdict of a gate.
+
+    Three errors are tried in each group: wrong truths, truths that are missing (and may have been anything), and
+    members that belong to another group. It is the smallest share of them that turns the verdict if they are those that
+    matter most: an error that happens by chance would have to be much larger. For missing truths there are the bounds
+    of the disparity too, whatever they are (Manski, 1989).
+
+    Orders in which cells are emptied are tried, and the best is followed; of rates this finds the fewest rows, up to
+    half a percent of them. Verdicts are judged one by one, without Holm's adjustment.
+
+    Args:
+        given: A gate of `check` or `four_fifths`, or disparities with a limit; of metrics of labels.
+        below: The limit of differences, unless a gate is given.
+        above: The limit of ratios.
+        confidence: Confidence level of verdicts.
+
+    >>> from tidyfair import check, equal_opportunity
+    >>> from tidyfair.datasets import lending
+    >>> gate = check(equal_opportunity("sex"), below=0.1)
+    >>> tried = verdict_sensitivity(gate)(lending(), "repaid", "approved", pos_label="yes")
+    >>> tried.select(".error", ".group", ".verdict", ".becomes", pl.col(".share").round(3)).row(0)
+    ('wrong truth', 'female', 'pass', 'not enough evidence', 0.046)
+    """
+    if isinstance(given, Gate):
+        if below is not None or above is not None:
+            msg = "verdict_sensitivity() takes the limit of the gate; `below=` and `above=` are for metrics."
+            raise ArgumentError(msg)
+        gate = given
+    else:
+        gate = check(given, below=below, above=above, confidence=confidence)
+        if not isinstance(gate, Gate):
+            msg = "verdict_sensitivity() takes a gate, or disparities with a limit, and not a result of them."
+            raise ArgumentError(msg)
+    for metric in gate.metrics.metrics:
+        if not isinstance(metric, GroupwiseMetric):
+            msg = (
+                "verdict_sensitivity() tries disparities, such as equal_opportunity(…); "
+                f"{metric.name} compares no groups."
+            )
+            raise ArgumentError(msg)
+        for name, formula in metric.formulas:
+            if not is_of_cells(formula):
+                msg = f"verdict_sensitivity() takes metrics that are worked out from counts of labels; {name} is not."
+                raise ArgumentError(msg)
+    return VerdictSensitivity(gate)
