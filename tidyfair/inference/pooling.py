@@ -256,9 +256,9 @@ class Additive(PooledRates):
             gradient = (residual - weight * to_zero) @ indicators - precision * effects
             information = self._information(weight * damping)
             step: Array = np.linalg.solve(information, gradient[:, :, None])[:, :, 0]
-            moved = step @ indicators.T
+            moved = cast("Array", step @ indicators.T)
             of_interactions = to_zero - (1 - damping) * moved
-            longest = np.abs(moved + of_interactions).max(axis=1, keepdims=True)
+            longest: Array = np.abs(moved + of_interactions).max(axis=1, keepdims=True)
             shorter = np.minimum(1, _LONGEST / np.maximum(longest, _SHORTEST))
             effects += shorter * step
             interactions += shorter * of_interactions
