@@ -300,7 +300,7 @@ def test_representations_of_gates_and_tests_show_their_metrics_and_the_call() ->
         ),
         tf.inference.disparity_test(parity, within="race"): (
             "<DisparityTest of demographic_parity('sex'); within=['race'], times=10000, adjust='holm', family='all', "
-            "conf_level=0.95"
+            "conf_level=0.95, studentized=True"
         ),
         tf.inference.subgroup_search(tf.selection_rate, ["sex", "race"]): (
             "<SubgroupSearch of selection_rate; features=['sex', 'race'], depth=2, min_n=1, times=2000"

@@ -43,11 +43,68 @@ def test_expected_change_equals_hand_made_shuffles() -> None:
     low, high = np.quantile(changes, [0.025, 0.975])
     assert (result[".expected_lower"], result[".expected_upper"]) == pytest.approx((low, high), abs=0.006)
     assert result[".expected"] > 0.05
-    away = np.abs(np.array(changes) - np.mean(changes)) >= abs(result[".change"] - np.mean(changes))
-    assert result[".p_value"] == pytest.approx(away.mean(), abs=0.03)
     assert result[".change"] == pytest.approx(result[".estimate"] - result[".estimate_before"])
     values = tf.demographic_parity("g")(data, **CALL)[".estimate"].to_list()
     assert [result[".estimate_before"], result[".estimate"]] == pytest.approx(values)
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_p_value_equals_hand_made_shuffles_of_changes_between_groups(relative: bool) -> None:  # noqa: FBT001 - a case
+    data = people((400, {"a": 0.5, "b": 0.45, "c": 0.2}), (150, {"a": 0.45, "b": 0.52, "c": 0.2}), seed=4)
+    hits = {(month, group): n for month, group, n in data.group_by("month", "g").agg(pl.col("p").sum()).rows()}
+    metric = tf.demographic_parity_ratio("g") if relative else tf.demographic_parity("g")
+    result = inference.compare_periods(metric, period="month", adjust="none")(data, **CALL)[".p_value"].item()
+    totals = np.array([hits[1, group] + hits[2, group] for group in "abc"])
+
+    def severity(before: Any) -> Any:
+        """The largest distance of two groups' changes, in standard errors."""
+        after, shares = totals - before, totals / 550
+        if relative:
+            shares = (totals + 0.5) / 551
+            change = np.log((after + 0.5) / 151) - np.log((before + 0.5) / 401)
+            variance = (1 - shares) / shares * (1 / 400 + 1 / 150)
+        else:
+            change, variance = after / 150 - before / 400, shares * (1 - shares) * (1 / 400 + 1 / 150)
+        pairs = [(0, 1), (0, 2), (1, 2)]
+        apart = [np.abs(change[:, i] - change[:, j]) / np.sqrt(variance[i] + variance[j]) for i, j in pairs]
+        return np.max(apart, axis=0)
+
+    shuffled = np.random.default_rng(1).hypergeometric(totals, 550 - totals, 400, (20_000, 3))
+    observed = severity(np.array([[hits[1, group] for group in "abc"]]))
+    assert result == pytest.approx(float((severity(shuffled) >= observed - 1e-9).mean()), abs=0.02)
+
+
+def test_changed_sign_of_a_disparity_is_seen() -> None:
+    # the range is 0.2 in both months, once to the one side and once to the other
+    turned = people((400, {"a": 0.6, "b": 0.4}), (400, {"a": 0.4, "b": 0.6}))
+    result = PARITY(turned, **CALL).row(0, named=True)
+    assert abs(result[".change"]) < 0.1
+    assert result[".p_value"] < 0.001
+
+
+def test_common_shift_of_all_groups_is_no_changed_disparity() -> None:
+    shifted = [people((300, {"a": 0.3, "b": 0.4}), (300, {"a": 0.5, "b": 0.6}), seed=seed) for seed in range(150)]
+    test = inference.compare_periods(tf.demographic_parity("g"), period="month", times=199)
+    rejected = np.mean([test(data, **CALL)[".p_value"].item() <= 0.05 for data in shifted])
+    assert rejected <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 150)
+
+
+def test_change_of_a_minimum_is_tested_by_itself() -> None:
+    worse = people((400, {"a": 0.7, "b": 0.8}), (400, {"a": 0.5, "b": 0.6}))
+    lowest = inference.compare_periods(tf.selection_rate.group_minimum("g"), period="month", times=999)
+    assert lowest(worse, **CALL)[".p_value"].item() < 0.01
+
+
+def test_expected_change_of_distances_to_the_whole_draws_the_whole_too() -> None:
+    data = people((300, {"a": 0.5, "b": 0.45}), (60, {"a": 0.45, "b": 0.52}), seed=4)
+    metric = tf.demographic_parity("g", aggregate=tf.difference(to="overall"))
+    result = inference.compare_periods(metric, period="month", times=4000)(data, **CALL).row(0, named=True)
+    totals = data.group_by("g", maintain_order=True).agg(pl.col("p").sum())["p"].to_numpy()
+    before = np.random.default_rng(1).hypergeometric(totals, 360 - totals, 300, (20_000, 2))
+    after = totals - before
+    # of two groups of the same size, each is half of their distance from both together
+    changes = np.abs(np.diff(after / 60, axis=1)) / 2 - np.abs(np.diff(before / 300, axis=1)) / 2
+    assert result[".expected"] == pytest.approx(changes.mean(), abs=0.002)
 
 
 def test_drift_is_detected_and_no_drift_is_rarely_rejected() -> None:

@@ -64,7 +64,7 @@ def test_model_compared_with_itself_has_no_change() -> None:
 
 def test_p_values_equal_mcnemar() -> None:
     fair = tf.metric_set(*FAIR.metrics[:6])
-    result = tf.compare_models(fair)(LOANS, **CALL, group_by="sex")
+    result = tf.compare_models(fair, mid_p=False)(LOANS, **CALL, group_by="sex")
     right = [(pl.col(name) == pl.col("y")).alias(name) for name in ("one", "other")]
     kept = {"accuracy": pl.lit(value=True), "sens": pl.col("y"), "spec": ~pl.col("y")}
     for sex in ("female", "male"):
@@ -82,7 +82,7 @@ def test_p_values_equal_mcnemar() -> None:
 def test_selection_rate_p_value_is_a_sign_test(truth: str | None) -> None:
     data = LOANS.with_columns(part=pl.when(pl.int_range(pl.len()) % 3 > 0).then("y"))
     rates = tf.metric_set(tf.selection_rate, tf.detection_prevalence)
-    result = tf.compare_models(rates)(data, truth, one="one", other="other", times=20, group_by="sex")
+    result = tf.compare_models(rates, mid_p=False)(data, truth, one="one", other="other", times=20, group_by="sex")
     for sex in ("female", "male"):
         mine = data.filter(sex=sex)
         one, other = (

@@ -156,14 +156,44 @@ def any_so_far(distance: float, rows: Sequence[int], pairs: Sequence[tuple[int, 
     return 1 - float(normal.cdf(ends, cov=covariance, **options))
 
 
+def partitions(groups: Sequence[int]) -> list[list[list[int]]]:
+    """All ways to put groups together that are equal."""
+    if not groups:
+        return [[]]
+    first, *others = groups
+    result: list[list[list[int]]] = []
+    for parts in partitions(others):
+        result.append([[first], *parts])
+        result += [[*parts[:index], [first, *part], *parts[index + 1 :]] for index, part in enumerate(parts)]
+    return result
+
+
+def numbers_of_equal_pairs(groups: int) -> set[int]:
+    return {sum(math.comb(len(part), 2) for part in parts) for parts in partitions(range(groups))}
+
+
+def closed_holm(p_values: Sequence[float], numbers: set[int]) -> list[float]:
+    """Holm's adjustment for as many pairs as can be equal."""
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    result, so_far = [0.0] * len(p_values), 0.0
+    for passed, index in enumerate(order):
+        most = max(number for number in numbers if number <= len(p_values) - passed)
+        so_far = max(so_far, min(1.0, most * p_values[index]))
+        result[index] = so_far
+    return result
+
+
 def step_down(p_values: Sequence[float], rows: Sequence[int]) -> list[float]:
     """What is adjusted by the largest distance of the pairs that are not yet told apart, one after the other."""
+    numbers = numbers_of_equal_pairs(len(rows))
     pairs = list(itertools.combinations(range(len(rows)), 2))
     order = sorted(range(len(pairs)), key=lambda index: p_values[index])
     result, so_far = [0.0] * len(pairs), 0.0
     for passed, index in enumerate(order):
         distance = -statistics.NormalDist().inv_cdf(p_values[index] / 2)
-        so_far = max(so_far, any_so_far(distance, rows, [pairs[item] for item in order[passed:]]))
+        most = max(number for number in numbers if number <= len(pairs) - passed)
+        reached = min(any_so_far(distance, rows, [pairs[item] for item in order[passed:]]), most * p_values[index])
+        so_far = max(so_far, reached)
         result[index] = so_far
     return result
 
@@ -214,6 +244,56 @@ def test_max_t_familywise_error_rate(sizes: tuple[int, ...], rates: tuple[float,
     equal = [rates[int(one)] == rates[int(other)] for one, other in result.select(".group", ".other").rows()]
     rejected = result.filter(pl.Series(equal) & (pl.col(".p_adjusted") <= 0.05))
     assert rejected["run"].n_unique() / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
+
+
+@pytest.mark.parametrize(("sizes", "rates"), NOT_ALL_EQUAL, ids=str)
+@pytest.mark.parametrize("adjust", ["holm", "max_t"])
+def test_familywise_error_rate_with_mid_p_values(sizes: tuple[int, ...], rates: tuple[float, ...], adjust: Any) -> None:
+    runs, random = 300, np.random.default_rng(6)
+    hits = random.binomial(sizes, rates, (runs, len(sizes)))
+    data = pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(runs), 2 * len(sizes)),
+            "g": np.tile(np.repeat(np.arange(len(sizes)), 2), runs),
+            "e": np.tile([1, 0], runs * len(sizes)),
+            "people": np.stack([hits, np.array(sizes) - hits], axis=-1).ravel(),
+        }
+    )
+    test = tf.pairwise(tf.demographic_parity("g"), adjust=adjust, mid_p=True, times=1000)
+    call: dict[str, Any] = {"frequency_weights": "people", "labels": [0, 1], "pos_label": 1}
+    if adjust == "max_t":
+        result = test(data, estimate="e", group_by="run", **call)
+    else:
+        # a family is that of a call
+        runs = 120
+        parts = (part for part in data.partition_by("run")[:runs])
+        result = pl.concat(
+            test(part.drop("run"), estimate="e", **call).with_columns(run=part["run"][0]) for part in parts
+        )
+    equal = [rates[int(one)] == rates[int(other)] for one, other in result.select(".group", ".other").rows()]
+    rejected = result.filter(pl.Series(equal) & (pl.col(".p_adjusted") <= 0.05))
+    assert rejected["run"].n_unique() / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
+
+
+def test_holm_counts_the_pairs_that_can_be_equal() -> None:
+    for hits, rows in (([20, 9, 4, 11], [40, 30, 20, 20]), ([30, 5, 9], [60, 40, 60]), ([1, 9, 30, 40, 6], [60] * 5)):
+        result = tf.pairwise(tf.demographic_parity("g"))(decisions(hits, rows), estimate="e")
+        raw = result[".p_value"].to_list()
+        expected = closed_holm(raw, numbers_of_equal_pairs(len(rows)))
+        assert result[".p_adjusted"].to_list() == pytest.approx(expected)
+        holm: Any = multipletests(raw, method="holm")[1]
+        assert (result[".p_adjusted"].to_numpy() <= holm * (1 + SAME)).all()
+        assert result[".adjustment"].unique().to_list() == ["closed holm over all"]
+
+
+def test_holm_over_several_comparisons_counts_the_pairs_of_each() -> None:
+    people = random_people(300)
+    test = tf.pairwise(tf.demographic_parity("g"), tf.equal_opportunity("g"))
+    result = test(people, "t", "e")
+    groups = people["g"].n_unique()
+    of_one = numbers_of_equal_pairs(groups)
+    both = {one + other for one in of_one for other in of_one}
+    assert result[".p_adjusted"].to_list() == pytest.approx(closed_holm(result[".p_value"].to_list(), both))
 
 
 def test_max_t_p_value_lies_between_raw_and_holm() -> None:

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from benchmarks.measuring import forget_peak, peak_memory
 from polars.testing import assert_frame_equal
+from scipy import stats
 from sklearn.metrics import f1_score, roc_auc_score
 
 import tidyfair as tf
@@ -172,18 +173,18 @@ def test_studentized_test_of_rates(within: str | None) -> None:
         groups,
         strata,
     )
-    result = outcome(tf.equal_opportunity("race"), LOANS, DECIDED, within=within, studentized=True, times=10_000)
+    result = outcome(tf.equal_opportunity("race"), LOANS, DECIDED, within=within, times=10_000)
     assert result[".method"] == "studentized permutation"
     assert result[".n"] == len(data)
     assert result[".p_value"] == pytest.approx(
         plain["p"], abs=5 * math.sqrt(0.25 / TIMES) * 2 * math.sqrt(plain["p"]) + 0.005
     )
-    by_range = outcome(tf.equal_opportunity("race"), LOANS, DECIDED, within=within, times=10_000)
+    by_range = outcome(tf.equal_opportunity("race"), LOANS, DECIDED, within=within, studentized=False, times=10_000)
     for name in (".estimate", ".expected", ".expected_lower", ".expected_upper", ".n"):
         assert result[name] == by_range[name]
 
 
-def test_studentized_test_is_not_dominated_by_a_rare_group() -> None:
+def test_default_test_is_not_dominated_by_a_rare_group() -> None:
     sizes, hits = {"a": 1000, "b": 1000, "rare": 8}, {"a": 400, "b": 500, "rare": 4}
     data = pl.concat(
         pl.DataFrame({"group": [name] * size, "e": [1] * hits[name] + [0] * (size - hits[name])})
@@ -191,13 +192,83 @@ def test_studentized_test_is_not_dominated_by_a_rare_group() -> None:
     )
     call: dict[str, Any] = {"estimate": "e"}
     parity = tf.demographic_parity("group")
-    assert outcome(parity, data, call)[".p_value"] > 0.2
-    assert outcome(parity, data, call, studentized=True)[".p_value"] < 0.005
+    assert outcome(parity, data, call, studentized=False)[".p_value"] > 0.2
+    assert outcome(parity, data, call)[".p_value"] < 0.005
     # against a, b is far and the rare one is not
     to_rare = tf.demographic_parity("group", aggregate=tf.difference(to="rare"))
-    assert outcome(to_rare, data, call, studentized=True)[".p_value"] > 0.2
+    assert outcome(to_rare, data, call)[".p_value"] > 0.2
     left_out = tf.demographic_parity("group", min_n=10)
-    assert outcome(left_out, data, call, studentized=True)[".p_value"] < 0.005
+    assert outcome(left_out, data, call)[".p_value"] < 0.005
+
+
+def drawn_runs(sizes: tuple[int, ...], rates: tuple[float, ...], runs: int) -> tuple[pl.DataFrame, Any]:
+    """So many data sets of groups, as counts of people, and the hits of their groups."""
+    hits = np.random.default_rng(9).binomial(sizes, rates, (runs, len(sizes)))
+    data = pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(runs), 2 * len(sizes)),
+            "group": np.tile(np.repeat(np.arange(len(sizes)), 2), runs),
+            "hired": np.tile([1, 0], runs * len(sizes)),
+            "people": np.stack([hits, np.array(sizes) - hits], axis=-1).ravel(),
+        }
+    )
+    return data, hits
+
+
+OF_RUNS: dict[str, Any] = {
+    "estimate": "hired", "group_by": "run", "frequency_weights": "people", "labels": [0, 1], "pos_label": 1,
+}  # fmt: skip
+BESIDE_RARE = [
+    ((490, 490, 20), (0.4, 0.5, 0.45)), ((700, 280, 20), (0.4, 0.52, 0.4)), ((490, 490, 20), (0.02, 0.06, 0.02)),
+    ((400, 300, 200, 80, 20), (0.4, 0.5, 0.4, 0.5, 0.45)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sizes", "rates"), BESIDE_RARE)
+def test_default_test_has_the_power_of_chi_squared_beside_a_rare_group(
+    sizes: tuple[int, ...], rates: tuple[float, ...]
+) -> None:
+    data, hits = drawn_runs(sizes, rates, 200)
+    test = inference.disparity_test(tf.demographic_parity("group"), times=199, adjust="none")
+    p_values = test(data, **OF_RUNS)[".p_value"].to_numpy()
+    chi_squared: Any = stats.chi2_contingency
+    theirs = np.array([chi_squared([row, sizes - row], correction=False).pvalue for row in hits])
+    assert (p_values <= 0.05).mean() > (theirs <= 0.05).mean() - 0.07
+
+
+@pytest.mark.parametrize(("sizes", "rates"), BESIDE_RARE)
+def test_default_test_does_not_contradict_the_interval(sizes: tuple[int, ...], rates: tuple[float, ...]) -> None:
+    data, _ = drawn_runs(sizes, rates, 100)
+    parity = tf.demographic_parity("group")
+    p_values = inference.disparity_test(parity, times=999, adjust="none")(data, **OF_RUNS)[".p_value"].to_numpy()
+    lower = parity(data, **OF_RUNS, interval="auto", times=2000)[".lower"].to_numpy()
+    assert (lower > 0).any()
+    # where the interval is sure of a difference, so is the test, but for few hits, which are all or nothing
+    assert (p_values[lower > 0] > 0.05).mean() < 0.06
+    assert p_values[lower > 0].max() < 0.08
+    assert (lower[p_values < 0.01] == 0).mean() < 0.1
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.4])
+def test_default_test_keeps_its_level_beside_a_rare_group(rate: float) -> None:
+    data, _ = drawn_runs((490, 490, 20), (rate,) * 3, 400)
+    test = inference.disparity_test(tf.demographic_parity("group"), times=199, adjust="none")
+    rejected = (test(data, **OF_RUNS)[".p_value"].to_numpy() <= 0.05).mean()
+    assert rejected <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
+
+
+@pytest.mark.parametrize("groups", [30, 700])
+def test_default_test_of_many_groups_finds_one_that_differs(groups: int) -> None:
+    sizes = np.arange(groups) % 7 + 200
+    hits = sizes // 2
+    even = pl.DataFrame({"group": np.arange(groups), "1": hits, "0": sizes - hits})
+    data = even.unpivot(["1", "0"], index="group", variable_name="hired", value_name="people").cast(pl.Int64)
+    test = inference.disparity_test(tf.demographic_parity("group"), times=199)
+    call = {name: value for name, value in OF_RUNS.items() if name != "group_by"}
+    assert test(data, **call)[".p_value"].item() > 0.9
+    is_moved = (pl.col("group") == 3) & (pl.col("hired") == 1)
+    apart = data.with_columns(people=pl.when(is_moved).then(260).otherwise("people"))
+    assert test(apart, **call)[".p_value"].item() < 0.01
 
 
 # Rows that are shuffled
@@ -301,7 +372,7 @@ def test_clusters_across_groups_raise() -> None:
     ):
         inference.disparity_test(tf.demographic_parity("sex"), times=10)(LOANS, **DECIDED, cluster="fold")
     inside = outcome(tf.demographic_parity("sex"), LOANS, DECIDED, within="fold", times=100)
-    assert inside[".method"] == "permutation"
+    assert inside[".method"] == "studentized permutation"
 
 
 def test_clusters_may_recur_in_outer_groups() -> None:

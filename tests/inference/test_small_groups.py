@@ -8,12 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import as_polars
-from scipy.stats import betabinom, fisher_exact
+from scipy.stats import fisher_exact
 from statsmodels.stats.proportion import confint_proportions_2indep
 
 import tidyfair as tf
 from tidyfair import inference
-from tidyfair.datasets import lending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,38 +30,6 @@ def test_lump_rare_adds_a_column(engine: Callable[[pl.DataFrame], Any]) -> None:
         inference.lump_rare(people, "race", 3, name="p")
     with pytest.raises(tf.ColumnError, match="no column 'rice'"):
         inference.lump_rare(people, "rice", 3)
-
-
-def test_shrunken_rates_maximize_the_beta_binomial_likelihood() -> None:
-    hits, rows = np.array([40, 12, 3, 70, 0]), np.array([60, 30, 4, 160, 2])
-    people = pl.concat(
-        pl.DataFrame({"g": [name] * n, "p": [1] * k + [0] * (n - k)})
-        for name, k, n in zip("abcde", hits, rows, strict=True)
-    )
-    result = inference.shrunken_rates(tf.demographic_parity("g"), people, estimate="p")
-    middle = hits.sum() / rows.sum()
-
-    def likelihood(strength: float) -> float:
-        return float(betabinom.logpmf(hits, rows, strength * middle, strength * (1 - middle)).sum())
-
-    grid = np.geomspace(0.05, 1e6, 4000)
-    best = grid[int(np.argmax([likelihood(item) for item in grid]))]
-    weight = rows / (rows + best)
-    assert result[".weight"].to_list() == pytest.approx(list(weight), abs=0.01)
-    assert result[".estimate"].to_list() == pytest.approx(list(weight * hits / rows + (1 - weight) * middle), abs=0.01)
-    assert result[".estimator"].unique().to_list() == ["beta_binomial"]
-    assert result[".raw"].to_list() == pytest.approx(list(hits / rows))
-
-
-def test_groups_without_variation_shrink_to_the_mean() -> None:
-    people = pl.DataFrame({"g": list("ab") * 20, "p": [1, 1, 0, 0] * 10})
-    result = inference.shrunken_rates(tf.demographic_parity("g"), people, estimate="p")
-    assert result[".estimate"].to_list() == [0.5, 0.5]
-    assert result[".weight"].to_list() == [0.0, 0.0]
-    by_fold = inference.shrunken_rates(
-        tf.equalized_odds("race"), lending(500), "repaid", "approved", pos_label="yes", group_by="sex"
-    )
-    assert by_fold.columns[:2] == ["sex", ".metric"]
 
 
 def test_missing_truth_by_decision() -> None:

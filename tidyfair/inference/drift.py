@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError, in_short
+from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.permutation_test import CENTRAL, compared_draws
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
@@ -19,9 +20,12 @@ from tidyfair.inference.rate_tests import (
     Family,
     RateTest,
     groupwise,
+    rate_counts,
 )
+from tidyfair.inference.studentized import farthest
 from tidyfair.intervals.resampling import generator
 from tidyfair.specs.arguments import how_often, one_of, whole
+from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.options import refuse_unknown_keywords
 
 if TYPE_CHECKING:
@@ -76,55 +80,132 @@ class PeriodTest(RateTest):
         metric, evaluated = case.metric, case.evaluated
         keys = evaluated.group_cells.outer_keys
         random = generator(self.seed, f"{metric.name} {metric.by.text} {keys.row(before)} {keys.row(after)}")
-        counts_before, counts_after = self._counts(case, before), self._counts(case, after)
+        counts_before, counts_after = rate_counts(case, before), rate_counts(case, after)
         drawn_before: list[Array] = []
         drawn_after: list[Array] = []
+        changes: list[_Changes] = []
         for one, other in zip(counts_before, counts_after, strict=True):
-            of_one, of_other = _between(one, other, evaluated.group_cells.text, self.times, random)
+            matches = _groups_of_both(one, other, evaluated.group_cells.text)
+            of_one, of_other = _between(one, other, matches, self.times, random)
             drawn_before.append(of_one)
             drawn_after.append(of_other)
+            changes.append(_changes(one, other, matches, (of_one, of_other)))
         rows_before, rows_after = (evaluated.rows.filter(pl.col("outer") == outer) for outer in (before, after))
         values_before = compared_draws(evaluated, rows_before, counts_before, drawn_before)["value"]
         values_after = compared_draws(evaluated, rows_after, counts_after, drawn_after)["value"]
-        return pl.DataFrame([self._changed(metric, values_before, values_after)], schema=_CHANGED)
-
-    def _changed(self, metric: GroupwiseMetric, before: pl.Series, after: pl.Series) -> dict[str, Any]:
-        """The change of a disparity, and its distribution by chance alone; the observed values come last."""
+        change = values_after - values_before
         row = dict.fromkeys(_CHANGED) | {
-            ".metric": metric.name, ".by": metric.by.text, ".estimate_before": before[-1], ".estimate": after[-1],
+            ".metric": metric.name, ".by": metric.by.text, ".estimate_before": values_before[-1],
+            ".estimate": values_after[-1],
         }  # fmt: skip
-        change = after - before
-        shuffled, observed = change[:-1].drop_nulls(), change[-1]
-        if observed is None or not len(shuffled):
-            return row
-        low, high = (shuffled.quantile(end, "linear") for end in CENTRAL)
-        expected = float(str(shuffled.mean()))
-        distance = (shuffled - expected).abs()
-        as_far = int((distance >= abs(observed - expected) - SAME).sum())
-        return row | {
-            ".change": observed, ".expected": expected, ".expected_lower": low, ".expected_upper": high,
-            ".p_value": (as_far + 1) / (len(shuffled) + 1),
-        }  # fmt: skip
+        if change[-1] is not None and change[:-1].count():
+            row |= _distribution(change)
+            if isinstance(metric.aggregate, Contrast) and not metric.aggregate.is_signed:
+                row[".p_value"] = _p_value_of_groups(metric.aggregate, rows_after, changes)
+        return pl.DataFrame([row], schema=_CHANGED)
+
+
+def _distribution(change: pl.Series) -> dict[str, Any]:
+    """The change of a disparity, and its distribution by chance alone; the observed one comes last."""
+    shuffled, observed = change[:-1].drop_nulls(), change[-1]
+    low, high = (shuffled.quantile(end, "linear") for end in CENTRAL)
+    expected = float(str(shuffled.mean()))
+    distance = (shuffled - expected).abs()
+    as_far = int((distance >= abs(observed - expected) - SAME).sum())
+    return {
+        ".change": observed, ".expected": expected, ".expected_lower": low, ".expected_upper": high,
+        ".p_value": (as_far + 1) / (len(shuffled) + 1),
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Changes:
+    """The numerators of the groups that both periods have, drawn; the observed ones come last."""
+
+    name: str
+    group_cells: Array
+    """The group cells of the later period."""
+    before: Array
+    after: Array
+    rows_before: Array
+    rows_after: Array
+
+    def of_rates(self) -> tuple[Array, Array]:
+        """The change of the rate of each group in each draw, and its variance."""
+        share = (self.before[-1] + self.after[-1]) / (self.rows_before + self.rows_after)
+        variance = share * (1 - share) * (1 / self.rows_before + 1 / self.rows_after)
+        return self.after / self.rows_after - self.before / self.rows_before, variance
+
+    def of_logarithms(self) -> tuple[Array, Array]:
+        """The same of logarithms of rates; half a row more, so that all of them have one."""
+        import numpy as np
+
+        share = (self.before[-1] + self.after[-1] + 0.5) / (self.rows_before + self.rows_after + 1)
+        variance = (1 - share) / share * (1 / self.rows_before + 1 / self.rows_after)
+        after = np.log((self.after + 0.5) / (self.rows_after + 1))
+        return after - np.log((self.before + 0.5) / (self.rows_before + 1)), variance
+
+
+def _p_value_of_groups(aggregate: Contrast, rows: pl.DataFrame, changes: list[_Changes]) -> float:
+    """The share of draws in which changes of two groups are as far apart as observed, in standard errors.
+
+    Where all groups change alike, no disparity does; where one turns round, the distance of two groups changes although
+    the disparity without a sign does not.
+    """
+    import numpy as np
+
+    largest = np.zeros(len(changes[0].before))
+    for change in changes:
+        values, variance = change.of_logarithms() if aggregate.is_relative else change.of_rates()
+        references = rows.filter((pl.col("name") == change.name) & pl.col("is_reference"))[GROUP_CELL].to_numpy()
+        reference = np.flatnonzero(np.isin(change.group_cells, references)).tolist()
+        np.fmax(largest, farthest(values, variance[None], reference), out=largest)
+    return float((largest >= largest[-1] - SAME).mean())
+
+
+def _groups_of_both(one: CountedRate, other: CountedRate, texts: pl.Series) -> tuple[Array, Array]:
+    """The indices of the groups that two periods have, in each of them."""
+    import numpy as np
+
+    index_of = {texts[int(group_cell)]: index for index, group_cell in enumerate(other.group_cells)}
+    matches = [
+        (index, index_of[texts[int(group_cell)]])
+        for index, group_cell in enumerate(one.group_cells)
+        if texts[int(group_cell)] in index_of
+    ]
+    pairs = np.array(matches, dtype=np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
 
 
 def _between(
-    one: CountedRate, other: CountedRate, texts: pl.Series, times: int, random: np.random.Generator
+    one: CountedRate, other: CountedRate, matches: tuple[Array, Array], times: int, random: np.random.Generator
 ) -> tuple[Array, Array]:
     """The numerators of each group in both periods, with the rows of the group shuffled between them."""
     import numpy as np
 
     first, second = one.of_groups, other.of_groups
     drawn_first, drawn_second = np.tile(first.numerator, (times, 1)), np.tile(second.numerator, (times, 1))
-    index_of = {texts[int(group_cell)]: index for index, group_cell in enumerate(other.group_cells)}
-    for index, group_cell in enumerate(one.group_cells):
-        match = index_of.get(texts[int(group_cell)])
-        if match is None:
-            continue
+    for index, match in zip(*matches, strict=True):
         rows = first.denominator[index] + second.denominator[match]
         hits = first.numerator[index] + second.numerator[match]
         drawn = random.hypergeometric(hits, rows - hits, first.denominator[index], times)
         drawn_first[:, index], drawn_second[:, match] = drawn, hits - drawn
     return drawn_first, drawn_second
+
+
+def _changes(
+    one: CountedRate, other: CountedRate, matches: tuple[Array, Array], drawn: tuple[Array, Array]
+) -> _Changes:
+    """The draws of the groups that both periods have, and what was observed of them."""
+    import numpy as np
+
+    (index, match), first, second = matches, one.of_groups, other.of_groups
+    before, after = (
+        np.concatenate([of_draws, counts.numerator[None]])[:, chosen].astype(float)
+        for of_draws, counts, chosen in ((drawn[0], first, index), (drawn[1], second, match))
+    )
+    rows_before, rows_after = first.denominator[index], second.denominator[match]
+    return _Changes(one.name, other.group_cells[match], before, after, rows_before, rows_after)
 
 
 @refuse_unknown_keywords
@@ -140,6 +221,10 @@ def compare_periods(
 
     Ranges of different numbers of rows are not comparable: that of the smaller period is larger by chance. So a change
     is compared with its distribution if nothing but the number of rows changed.
+
+    The p-value of a difference or ratio without a sign is that of the changes of groups: the largest distance of two
+    groups' changes, in standard errors (of logarithms, for ratios). So it sees a disparity that turns round, though its
+    size is the same, and none where all groups change alike. Anything else is tested by its own change.
 
     Args:
         metrics: Groupwise metrics of rates.

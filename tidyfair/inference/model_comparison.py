@@ -12,12 +12,13 @@ from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.escapes import visible
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS
+from tidyfair.inference.contingency import mcnemar
 from tidyfair.intervals.bootstrap import interval_of, is_of_labels, is_stratified, lone_results
-from tidyfair.intervals.proportions import mcnemar
 from tidyfair.intervals.resampling import DRAW, drawn_rows, generator, redrawn
 from tidyfair.intervals.shares import Share, share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.metrics.fairness import demographic_parity
+from tidyfair.specs.arguments import flag
 from tidyfair.specs.columns import Column
 from tidyfair.specs.options import CallOptions, refuse, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.counting import recounted
@@ -55,6 +56,8 @@ class ModelComparison:
     """Metrics of two models on the same rows, as a callable on dataframes; made by `compare_models`."""
 
     metrics: MetricSet
+    mid_p: bool = True
+    """True where McNemar's p-values are mid-p-values."""
 
     @refuse_unknown_keywords
     @show_keywords(CallOptions, without=_REFUSED)
@@ -66,7 +69,7 @@ class ModelComparison:
 
         Returns:
             One row for each metric and outer group: the values `.one` and `.other`, their `.change` (other minus one)
-            with `.lower`, `.upper` and `.std_error`, and the `.p_value` (McNemar's, exact) of rates among rows that do
+            with `.lower`, `.upper` and `.std_error`, and the `.p_value` (McNemar's) of rates among rows that do
             not depend on the prediction, such as accuracy, sensitivity and the selection rate; null of all others.
         """
         given = [name for name, value in options.items() if value is not None]
@@ -156,7 +159,7 @@ class ModelComparison:
         return pl.concat(changes).group_by(*outer, ".metric", ".by").agg(interval)
 
     def _p_values(self, pairs: _Cells | _Rows, evaluated: Evaluated, results: int) -> list[float | None]:
-        """McNemar's exact tests of metrics and outer groups, null where there is none."""
+        """McNemar's tests of metrics and outer groups, null where there is none."""
         if isinstance(pairs, _Rows) or evaluated.labels.event is None or pairs.tally.weights is not None:
             return [None] * results
         cells = _named_cells(pairs.tally, pairs.second, evaluated)
@@ -167,7 +170,7 @@ class ModelComparison:
                 if share is None or not _is_of_same_rows(share):
                     p_values.append(None)
                 else:
-                    p_values.append(_mcnemar(cells.filter(outer=outer), share))
+                    p_values.append(_mcnemar(cells.filter(outer=outer), share, mid_p=self.mid_p))
         return p_values
 
 
@@ -256,15 +259,15 @@ def _is_of_same_rows(share: Share) -> bool:
     return all(guess is not None and (truth, not guess) in cells for truth, guess in cells)
 
 
-def _mcnemar(cells: pl.DataFrame, share: Share) -> float | None:
-    """McNemar's exact test of a rate in the cells of an outer group; None without rows in its denominator."""
+def _mcnemar(cells: pl.DataFrame, share: Share, *, mid_p: bool) -> float | None:
+    """McNemar's test of a rate in the cells of an outer group; None without rows in its denominator."""
     denominator = cells.filter(pl.col("one").is_in(list(share.among)))
     if denominator.is_empty():
         return None
     one, other = pl.col("one").is_in(list(share.holds)), pl.col("other").is_in(list(share.holds))
     only_one = denominator.filter(one & ~other)["n"].sum()
     only_other = denominator.filter(other & ~one)["n"].sum()
-    return mcnemar(int(only_one), int(only_other))
+    return mcnemar(int(only_one), int(only_other), mid_p=mid_p)
 
 
 def _named_cells(tally: Tally, second: Column, evaluated: Evaluated) -> pl.DataFrame:
@@ -310,7 +313,7 @@ def _side(tally: Tally, second: Column, *, swapped: bool) -> Tally:
 
 
 @refuse_unknown_keywords
-def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet) -> ModelComparison:
+def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet, mid_p: bool = True) -> ModelComparison:
     """Compare two models on the same rows: the change of each metric and disparity from one to the other.
 
     Rows that lack one of the predictions are left out of both. Rows are drawn again with both, so that what both models
@@ -319,6 +322,8 @@ def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet) -> ModelCompa
 
     Args:
         metrics: Metrics of labels, of scores, or of numbers; `one` and `other` are then columns of these.
+        mid_p: Count splits that are as uneven as the observed one half in McNemar's test (Fagerland et al., 2013),
+            which then keeps its level nearly as exactly and finds more; `False` gives the exact test.
 
     Raises:
         ArgumentError: For metrics of labels and scores together.
@@ -333,4 +338,4 @@ def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet) -> ModelCompa
     if len(kinds) > 1:
         msg = "compare_models() compares labels or scores, not both at once; call it for each."
         raise ArgumentError(msg)
-    return ModelComparison(compared)
+    return ModelComparison(compared, flag("mid_p", mid_p))

@@ -27,7 +27,7 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     reads_one_label,
 )
-from tidyfair.inference.studentized import Families, farthest
+from tidyfair.inference.studentized import Families, rate_distances
 from tidyfair.intervals.bootstrap import is_of_labels
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.shares import Share, share_of
@@ -38,7 +38,7 @@ from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.specs.options import CallOptions, refuse_unknown_keywords, show_keywords
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias, Unpack
 
     import numpy as np
@@ -71,16 +71,16 @@ _TESTED = {
 class DisparityTest(OuterGroupTest):
     """Tests whether groups are equal, by shuffling them; made by `disparity_test`.
 
-    Rates are tested exactly, by their counts. Anything else is tested by the distance of groups in standard errors,
-    which is right for many rows even if groups differ in other ways (Chung and Romano, 2013).
+    The statistic is the largest distance of two groups in standard errors. Of rates the test is exact, by their counts;
+    of anything else it is right for many rows even if groups differ in other ways (Chung and Romano, 2013).
     """
 
     subject: ClassVar[str] = "disparity_test()"
     refused: ClassVar[Mapping[str, str]] = REFUSED
     draws: int | None = None
     """The number of shuffles, where it was given."""
-    studentized: bool = False
-    """Whether rates too are tested by the distance of groups in standard errors."""
+    studentized: bool = True
+    """True where rates are tested by the distance of groups in standard errors, and not by the disparity itself."""
 
     @show_keywords(CallOptions, without=REFUSED)
     def __call__(
@@ -105,7 +105,8 @@ class DisparityTest(OuterGroupTest):
         metric, rows, counts = part.metric, part.rows, part.counts
         if not len(counts) or rows.is_empty():
             return self._row(metric)
-        drawn = _drawn(counts, self._draws_of(metric), part.random)
+        times = self._draws_of(metric)
+        drawn = drawn_together(counts, lambda count: count.shuffled(times, part.random))
         values = compared_draws(part.evaluated, rows, counts, drawn)
         severity, method = values["severity"].to_numpy(), "permutation"
         if self.studentized:
@@ -241,25 +242,26 @@ def _largest_distances(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn:
         compared = rows.filter((pl.col("name") == count.name) & pl.col("estimate").is_not_null())
         reference = compared.filter("is_reference")[GROUP_CELL].unique().to_list()
         kept = np.flatnonzero(np.isin(count.group_cells, compared[GROUP_CELL].to_numpy()))
-        denominator, observed = count.of_groups.denominator, count.of_groups.numerator
-        # an empty group has no distance to others
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rates = np.concatenate([numerators, observed[None]])[:, kept] / denominator[kept]
-            overall = observed.sum() / denominator.sum()
-        variance = overall * (1 - overall) / denominator[None, kept]
         references = np.flatnonzero(np.isin(count.group_cells[kept], reference)).tolist()
-        np.fmax(largest, farthest(rates, variance, references), out=largest)
+        denominator, observed = count.of_groups.denominator[kept], count.of_groups.numerator
+        share = float(observed.sum() / max(1, count.denominator.sum()))
+        hits = np.concatenate([numerators, observed[None]])[:, kept]
+        step = max(1, _MOST_VALUES // max(1, len(kept)))
+        for first in range(0, len(hits), step):
+            part = slice(first, first + step)
+            distances = rate_distances(hits[part], denominator, share, references)
+            np.fmax(largest[part], distances, out=largest[part])
     return largest
 
 
-def _drawn(counts: Sequence[CountedRate], times: int, random: np.random.Generator) -> list[Any]:
-    """The shuffled numerators of each rate; rates of the same rows are shuffled together."""
+def drawn_together(counts: Sequence[CountedRate], draw: Callable[[CountedRate], Array]) -> list[Array]:
+    """The drawn numerators of each rate; rates of the same rows are drawn together."""
     first_of_rows: dict[frozenset[str], int] = {}
-    drawn: list[Any] = []
+    drawn: list[Array] = []
     for index, count in enumerate(counts):
         first = first_of_rows.setdefault(count.among, index)
-        if first == index:
-            drawn.append(count.shuffled(times, random))
+        if first == index or counts[first].holds not in (count.holds, count.among - count.holds):
+            drawn.append(draw(count))
         elif counts[first].holds == count.holds:
             drawn.append(drawn[first])
         else:
@@ -311,7 +313,7 @@ def _as_drawn(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence
         is_of_rate = (rows["name"] == count.name).to_numpy()
         index = np.flatnonzero(is_of_rate & np.isin(cells, count.group_cells))
         group = np.searchsorted(count.group_cells, cells[index])
-        denominator, total = count.of_groups.denominator, count.numerator.sum()
+        denominator, total = count.of_groups.denominator, numerators.sum(axis=1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
             values = {
                 "estimate": numerators[:, group] / denominator[group],
@@ -336,7 +338,7 @@ def disparity_test(
     times: int | None = None,
     seed: int = 0,
     mid_p: bool = False,
-    studentized: bool = False,
+    studentized: bool = True,
     adjust: Literal["holm", "bh", "by", "none"] = "holm",
     family: Family = "all",
 ) -> DisparityTest:
@@ -345,9 +347,13 @@ def disparity_test(
     A rate is tested among the rows of its denominator: demographic parity among all, equal opportunity among those with
     the event, predictive parity among those selected, equalized odds among both. Exact but for the number of draws.
 
-    Anything else, and with `case_weights` or `cluster`, is tested by the largest distance of two groups in standard
-    errors, among shuffles of all rows or of whole clusters (Chung and Romano, 2013): exact where groups are alike in
-    everything, and right for many rows where they are not. It costs cells for metrics of labels, else rows.
+    Groups are compared by the largest distance of any two of them (or of any from the reference) in standard errors, so
+    that a rare group does not drown the others; of more than 500 groups, by the largest distance of any from all. The
+    disparity itself is shown beside what is expected of it by chance.
+
+    Anything but rates, and with `case_weights` or `cluster`, is tested among shuffles of all rows or of whole clusters
+    (Chung and Romano, 2013): exact where groups are alike in everything, and right for many rows where they are not.
+    It costs cells for metrics of labels, else rows. Odds are tested by the disparity itself.
 
     Args:
         metrics: Groupwise metrics.
@@ -355,8 +361,8 @@ def disparity_test(
         times: Number of draws; by default 10,000 of counts, and 1,000 of rows and for a function of one's own.
         seed: Seed of the draws; the same seed gives the same answer.
         mid_p: Count draws that equal the observed disparity half.
-        studentized: Test rates too by the distance of groups in standard errors, as everything else is, and not by the
-            disparity itself, which a rare group makes large by chance. It is as exact.
+        studentized: Compare groups in standard errors. `False` tests rates by the disparity itself, which a rare group
+            makes large by chance, so that it hides what differs beside it.
         adjust: The adjustment of p-values of several tests: `"holm"`, `"bh"` (Benjamini and Hochberg), `"by"`
             (Benjamini and Yekutieli) or `"none"`.
         family: The tests that are adjusted together: `"all"`, those of one `"metric"`, or of one `"by"`.

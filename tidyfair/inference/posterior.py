@@ -11,6 +11,9 @@ from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.inference.gates import judged_metrics, limited
 from tidyfair.inference.on_data import CalledOnData
+from tidyfair.inference.permutation_test import compared_draws, drawn_together
+from tidyfair.inference.pooling import check_pooling, pooled
+from tidyfair.inference.rate_tests import Case, OuterGroup, groupwise, rate_counts
 from tidyfair.intervals.bootstrap import is_of_labels, replicates_of, results_of
 from tidyfair.specs.arguments import how_often, whole
 from tidyfair.specs.metric_specs import formulas_of
@@ -20,15 +23,21 @@ from tidyfair.specs.result_columns import key_columns
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
-    from typing import Self, Unpack
+    from typing import Self, TypeAlias, Unpack
+
+    import numpy as np
 
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.inference.gates import Side
+    from tidyfair.inference.pooling import Pooling
+    from tidyfair.inference.rate_tests import CountedRate
     from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.options import Options, OptionsOf
     from tidyfair.tallies.tally import Tally
+
+    Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["ProbabilityOf", "probability"]
 
@@ -54,6 +63,8 @@ class ProbabilityOf(CalledOnData):
     limit: float
     times: int
     seed: int
+    pooling: Pooling | None = None
+    """The model of the rates of all groups, if there is one."""
 
     @show_keywords(CallOptions, without=[*_REFUSED, *_UNWEIGHTED])
     def __call__(
@@ -91,6 +102,9 @@ class ProbabilityOf(CalledOnData):
                 raise ArgumentError(msg)
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
+        if self.pooling:
+            cases = [Case(metric, tally, options, None) for metric in groupwise((self.metrics,), "probability")]
+            return pl.concat([self._pooled(case, self.pooling) for case in cases], how="vertical_relaxed")
         tables: list[pl.DataFrame] = []
         for evaluated in self.metrics.run.evaluate(tally, options):
             tables.append(self._probabilities(tally, evaluated, replace(options, interval="bayes")))
@@ -100,7 +114,7 @@ class ProbabilityOf(CalledOnData):
         """The results with the share of posterior draws on the good side of the limit."""
         results = tidy_results(evaluated, undefined_is_null=False)
         value = pl.col(".estimate")
-        within = value < self.limit if self.side == "below" else value > self.limit
+        within = self._within(value)
         draws = replicates_of(tally.on_sides(), evaluated.specs, options, results_of)
         parts: list[pl.DataFrame] = []
         for _, replicates, keys in draws:
@@ -112,11 +126,41 @@ class ProbabilityOf(CalledOnData):
         results = results.join(shares, on=keys, how="left", nulls_equal=True, maintain_order="left")
         return results.with_columns(pl.when(value.is_not_null()).then(".probability").alias(".probability"))
 
+    def _pooled(self, case: Case, pooling: Pooling) -> pl.DataFrame:
+        """The results of a metric with the share of draws of pooled rates on the good side of the limit."""
+        results = tidy_results(case.evaluated, undefined_is_null=False)
+        shares = [self._share_within(case, outer, pooling) for outer in range(len(results))]
+        value = pl.when(pl.col(".estimate").is_not_null()).then(pl.Series(shares, dtype=pl.Float64))
+        return results.select(
+            *key_columns(results), ".metric", ".by", ".estimator", ".estimate", pl.lit(self.limit).alias(".limit"),
+            value.alias(".probability"),
+        )  # fmt: skip
+
+    def _share_within(self, case: Case, outer: int, pooling: Pooling) -> float | None:
+        """The share of draws of an outer group on the good side of the limit."""
+        evaluated, random = case.evaluated, case.generator(self.seed, outer)
+        counts = rate_counts(case, outer)
+        rows = evaluated.rows.filter(pl.col("outer") == outer)
+        part = OuterGroup(case.metric, rows, evaluated, counts, random)
+        if not all(len(count.group_cells) for count in counts):
+            return None
+
+        def draw(count: CountedRate) -> Array:
+            return pooled(part, count, pooling).draws(self.times, random) * count.of_groups.denominator
+
+        values = compared_draws(evaluated, rows, counts, drawn_together(counts, draw))["value"]
+        drawn = values[:-1].drop_nulls().to_frame("value")
+        return drawn.select(self._within(pl.col("value")).mean()).item()
+
+    def _within(self, value: pl.Expr) -> pl.Expr:
+        """Tell which values are on the good side of the limit."""
+        return value < self.limit if self.side == "below" else value > self.limit
+
 
 @refuse_unknown_keywords
 def probability(
     given: Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
-    times: int = 10_000, seed: int = 0,
+    pooling: Pooling | None = None, times: int = 10_000, seed: int = 0,
 ) -> ProbabilityOf:  # fmt: skip
     """Estimate the posterior probability that disparities are `below` (or ratios `above`) a limit.
 
@@ -127,6 +171,8 @@ def probability(
         given: A metric, a groupwise metric or a set, of predicted labels.
         below: The limit of differences.
         above: The limit of ratios.
+        pooling: `"beta_binomial"` or `"additive"`, for disparities of rates that borrow strength from those of other
+            groups, as `shrunken_rates` has them; None for groups on their own, which chance puts apart.
         times: Number of draws.
         seed: Seed of the draws; the same seed gives the same answer.
 
@@ -146,4 +192,6 @@ def probability(
     """
     side, limit = limited("probability", below, above)
     metrics = judged_metrics("probability", given, side, limit)
-    return ProbabilityOf(metrics, side, limit, how_often(times), whole("seed", seed, 0))
+    if pooling is not None:
+        check_pooling("probability", pooling, groupwise((metrics,), "probability"))
+    return ProbabilityOf(metrics, side, limit, how_often(times), whole("seed", seed, 0), pooling)

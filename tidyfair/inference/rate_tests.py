@@ -28,7 +28,7 @@ from tidyfair.specs.options import CallOptions, ReadOptions, show_keywords
 from tidyfair.tallies.tally import HIDDEN, check_tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from typing import Self, Unpack
 
@@ -255,17 +255,17 @@ class RateTest(CalledOnData):
             return pl.Series([0]).new_from_index(0, len(table))
         return table.select(pl.col(f".{self.family}").rank("dense")).to_series()
 
-    @staticmethod
-    def _counts(case: Case, outer: int) -> list[CountedRate]:
-        """The counts of the groups of an outer group, for each rate."""
-        (spec,) = case.evaluated.specs
-        evaluated = case.crossed or case.evaluated
-        counted = pl.col("rate").is_not_null() & ~pl.col("excluded")
-        rows = evaluated.rows.filter((pl.col("outer") == outer) & counted)
-        counts: list[CountedRate] = []
-        for name, formula in spec.formulas:
-            counts.append(_counted_rate(case, name, formula, rows.filter(name=name)))
-        return counts
+
+def rate_counts(case: Case, outer: int) -> list[CountedRate]:
+    """The counts of the groups of an outer group, for each rate."""
+    (spec,) = case.evaluated.specs
+    evaluated = case.crossed or case.evaluated
+    counted = pl.col("rate").is_not_null() & ~pl.col("excluded")
+    rows = evaluated.rows.filter((pl.col("outer") == outer) & counted)
+    counts: list[CountedRate] = []
+    for name, formula in spec.formulas:
+        counts.append(_counted_rate(case, name, formula, rows.filter(name=name)))
+    return counts
 
 
 def _numbered(metrics: Sequence[GroupwiseMetric], prefix: str = "\0") -> tuple[GroupwiseMetric, ...]:
@@ -329,7 +329,7 @@ class OuterGroupTest(RateTest):
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
         metric, evaluated, keys = case.metric, case.evaluated, case.outer_keys
-        counts = [self._counts(case, outer) for outer in range(len(evaluated.group_cells.outer_keys))]
+        counts = [rate_counts(case, outer) for outer in range(len(evaluated.group_cells.outer_keys))]
         for outer, of_outer in enumerate(counts):
             rows = evaluated.rows.filter(pl.col("outer") == outer)
             random = case.generator(self.seed, outer)
@@ -370,48 +370,6 @@ def _cells_and_strata(
     numbered = groups.join(group_cells, on=groups.columns, how="left", nulls_equal=True, maintain_order="left")
     strata = keys[:, features:].select(pl.struct(pl.all()).rank("dense")).to_series()
     return numbered[GROUP_CELL].to_numpy(), strata.cast(pl.Int64).to_numpy() - 1
-
-
-@dataclass(frozen=True, eq=False)
-class RateTable(RateCounts):
-    """A rate of the groups of an outer group."""
-
-    metric: str
-    by: str
-    groups: list[str]
-
-
-@dataclass(frozen=True, repr=False)
-class _Rates(OuterGroupTest):
-    """The rates of groups, and a function that makes a table of those of an outer group."""
-
-    subject: ClassVar[str] = "shrunken_rates()"
-    make: Callable[[RateTable], pl.DataFrame] | None = None
-    schema: tuple[tuple[str, Any], ...] = ()
-
-    def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        # without rates there still is a table, which has no rows
-        tables = [pl.DataFrame(schema=dict(self.schema))]
-        for count in part.counts:
-            if self.make is None or not len(count.group_cells):
-                continue
-            counts, groups = count.of_groups, part.texts.gather(count.group_cells).to_list()
-            rates = RateTable(counts.numerator, counts.denominator, count.name, part.metric.by.text, groups)
-            tables.append(self.make(rates))
-        return pl.concat(tables)
-
-    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
-        return table
-
-
-def rate_table(
-    metric: GroupwiseMetric, make: Callable[[RateTable], pl.DataFrame], schema: Mapping[str, Any], data: object,
-    truth: ColumnLike | None, estimate: ColumnLike | None, options: CallOptions,
-) -> Any:  # fmt: skip
-    """The tables that a function makes of the rates of groups, for every rate and outer group."""
-    metrics = groupwise((metric,), "shrunken_rates")
-    rates = _Rates(metrics, (), 1, 0, "none", "all", make=make, schema=tuple(schema.items()))
-    return rates(data, truth, estimate, **options)
 
 
 def groupwise(given: tuple[object, ...], name: str) -> tuple[GroupwiseMetric, ...]:

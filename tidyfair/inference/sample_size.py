@@ -12,6 +12,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.inference.gates import FAIL, PASS, check, limited
 from tidyfair.inference.rate_tests import SAME
+from tidyfair.inference.studentized import rate_distances
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import MOST_SHUFFLED
 from tidyfair.metrics.fairness import demographic_parity, demographic_parity_ratio
@@ -54,7 +55,7 @@ def smallest_difference(
     """Give the smallest difference of the smallest group from the others that `disparity_test` detects, by simulation.
 
     The rate of the smallest group is moved away from that of all others, to the side where there is more room, until
-    the test of the range of all rates detects it with the power. It is for planning, before any disparity is observed.
+    the test detects it with the power. It is for planning, before any disparity is observed.
 
     Args:
         groups: The denominators of the rate by the names of the groups; or a result of `by_group`, whose
@@ -184,16 +185,16 @@ class _Study:
         rates = np.full(len(rows), share)
         rates[size.argmin()] = np.clip(_moved(share, difference), 0, 1)
         hits = random.binomial(size, rates, (self.times, len(rows)))
-        ranges, totals = _ranges(hits, size), hits.sum(axis=1)
+        distances, totals = _distances(hits, size), hits.sum(axis=1)
         # shuffled groups keep the number of hits; where it takes many values, those close by share a test
         step = 1 + int(np.ptp(totals)) // _TOTALS
         rejected = 0
         for part in np.unique(totals // step):
             is_of_part = totals // step == part
-            tested = ranges[is_of_part]
+            tested = distances[is_of_part]
             total = int(np.median(totals[is_of_part]))
             shuffled = _shuffled(size, total, _FEWEST + _TIMES * len(tested), random)
-            by_chance = np.sort(_ranges(shuffled, size))
+            by_chance = np.sort(_distances(shuffled, size))
             farther = len(by_chance) - np.searchsorted(by_chance, tested + SAME)
             as_far = len(by_chance) - np.searchsorted(by_chance, tested - SAME)
             reached = (as_far + farther) / 2 if self.mid_p else as_far
@@ -339,10 +340,9 @@ def _smallest(study: _Study, names: Sequence[str], rows: Sequence[int], share: f
     return row | {".difference": enough}
 
 
-def _ranges(hits: Array, rows: Array) -> Array:
-    """The range of the rates of groups in each draw."""
-    shares = hits / rows
-    return shares.max(axis=1) - shares.min(axis=1)
+def _distances(hits: Array, rows: Array) -> Array:
+    """The largest distance of two groups in each draw, in standard errors, as `disparity_test` has it."""
+    return rate_distances(hits, rows, hits.sum(axis=1) / rows.sum(), [])
 
 
 def _shuffled(rows: Array, total: int, times: int, random: np.random.Generator) -> Array:

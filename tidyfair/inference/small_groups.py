@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation.group_cells import text_of
-from tidyfair.inference.rate_tests import REFUSED_OF_RATES, RateTable, rate_table
-from tidyfair.intervals.proportions import adjusted, difference_limits, fisher, z_value
+from tidyfair.inference.contingency import fisher
+from tidyfair.inference.pooling import Additive, BetaBinomial, cell_variance, check_pooling, pooled
+from tidyfair.inference.rate_tests import REFUSED_OF_RATES, OuterGroupTest, groupwise
+from tidyfair.intervals.proportions import adjusted, difference_limits, z_value
 from tidyfair.intervals.quantities import Shares
-from tidyfair.specs.arguments import is_value, text, whole
+from tidyfair.specs.arguments import how_often, is_value, proper_share, text, whole
 from tidyfair.specs.columns import Column
-from tidyfair.specs.options import CallOptions, show_keywords
+from tidyfair.specs.options import DEFAULTS, CallOptions, show_keywords
 from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    import numpy as np
-
+    from tidyfair.inference.pooling import Pooling
+    from tidyfair.inference.rate_tests import OuterGroup
     from tidyfair.metric_sets import GroupwiseMetric
     from tidyfair.specs.columns import ColumnLike
 
 __all__ = ["lump_rare", "missing_truth", "shrunken_rates"]
 
-_CONCENTRATIONS = 400
 _MISSING = ("missing", "size", "other missing", "other size")
 _LEVEL = 0.95
+_OF_DRAWS = ("conf_level", "times", "seed")
+"""The options of a call that are those of draws from a model."""
 _SHRUNKEN = {
     ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".estimator": pl.String, ".estimate": pl.Float64,
-    ".raw": pl.Float64, ".weight": pl.Float64, ".n": pl.Int64,
+    ".lower": pl.Float64, ".upper": pl.Float64, ".raw": pl.Float64, ".n": pl.Int64,
 }  # fmt: skip
+_OF_POOLING = {
+    "beta_binomial": {".weight": pl.Float64},
+    "additive": {".additive": pl.Float64, ".vpc": pl.Float64, ".interaction_share": pl.Float64},
+}
 
 
 def lump_rare(data: Any, column: str, min_n: int, *, other: str = "other", name: str | None = None) -> Any:
@@ -77,20 +84,39 @@ def lump_rare(data: Any, column: str, min_n: int, *, other: str = "other", name:
     return source.restore(frame.with_columns(values.alias(lumped)))
 
 
-@show_keywords(CallOptions, without=REFUSED_OF_RATES)
+@show_keywords(CallOptions, without=REFUSED_OF_RATES.keys() - _OF_DRAWS)
 def shrunken_rates(
-    metric: GroupwiseMetric, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-    **options: Unpack[CallOptions],
+    metric: GroupwiseMetric, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, *,
+    pooling: Pooling = "beta_binomial", **options: Unpack[CallOptions],
 ) -> Any:  # fmt: skip
-    """Shrink the rates of groups to the overall rate, the more so the fewer rows they have: for display.
+    """Shrink the rates of groups to what they have in common, the more so the fewer rows they have (partial pooling).
 
-    The rates come from one beta distribution, whose mean is the overall rate and whose width is the likeliest one (an
-    empirical Bayes estimate; Efron and Morris, 1975). A range of such rates is too small, so they
-    feed no disparity and no gate.
+    With `"beta_binomial"` the rates come from one beta distribution, whose mean and width are the likeliest ones (an
+    empirical Bayes estimate; Efron and Morris, 1975). With `"additive"`, for groups of several features, the logit of a
+    rate is a sum of an effect of each feature and an interaction, which is shrunk to zero (MAIHDA; Evans et al., 2018),
+    so that a group of few people learns from those who share one of its features.
+
+    A range of shrunken rates is too small: they feed no disparity and no gate. `worst_groups` and `probability` take
+    the same `pooling=`.
+
+    Args:
+        metric: A groupwise metric of rates.
+        data: A frame, as for a metric.
+        truth: Column of the truth, if the metric reads it.
+        estimate: Column of the predictions.
+        pooling: `"beta_binomial"` or `"additive"`.
+        **options: The options of a metric; `conf_level=` is that of the limits, and `times=` and `seed=` are those of
+            the draws from which these come.
 
     Returns:
-        One row for each rate, group and outer group: the `.estimate`, `.estimator` `beta_binomial`, the `.raw` rate,
-        the `.weight` that it has, and `.n` rows.
+        One row for each rate, group and outer group: the `.estimate`, `.estimator` (the `pooling`), `.lower` and
+        `.upper` (credible limits, which allow for not knowing how far rates vary), the `.raw` rate and `.n` rows. With
+        `"beta_binomial"` also the `.weight` of the raw rate; with `"additive"` the `.additive` rate, which the main
+        effects give without an interaction, `.vpc`, the share of all variance of logits that lies between groups, and
+        `.interaction_share`, the share of the variance between groups that main effects do not explain.
+
+    Raises:
+        ArgumentError: For `"additive"` with a single feature, or with `privileged(…)`.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 0] * 50 + [1], "sex": ["f"] * 50 + ["m"] * 50 + ["x"]})
@@ -98,44 +124,51 @@ def shrunken_rates(
     >>> shown.select(".group", pl.col(".estimate").round(2), ".raw").rows()[-1]
     ('x', 0.5, 1.0)
     """
-    return rate_table(metric, _shrunken, _SHRUNKEN, data, truth, estimate, options)
-
-
-def _shrunken(table: RateTable) -> pl.DataFrame:
-    """The shrunken rates of the groups of an outer group."""
-    import numpy as np
-
-    rows, hits, groups = table.denominator, table.numerator, len(table.groups)
-    overall = hits.sum() / rows.sum()
-    concentration = _concentration(hits, rows, overall)
-    weight = np.zeros(groups) if math.isinf(concentration) else rows / (rows + concentration)
-    return pl.DataFrame(
-        {
-            ".metric": [table.metric] * groups, ".by": [table.by] * groups, ".group": table.groups,
-            ".estimator": ["beta_binomial"] * groups, ".estimate": weight * hits / rows + (1 - weight) * overall,
-            ".raw": hits / rows, ".weight": weight, ".n": rows,
-        },
-        schema=_SHRUNKEN,
+    members = groupwise((metric,), "shrunken_rates")
+    check_pooling("shrunken_rates", pooling, members)
+    given: dict[str, Any] = dict(options)
+    of_draws = {name: given.pop(name, DEFAULTS[name]) for name in _OF_DRAWS}
+    rates = _ShrunkenRates(
+        members, (), how_often(of_draws["times"], 2), whole("seed", of_draws["seed"], 0), "none", "all",
+        conf_level=proper_share("conf_level", of_draws["conf_level"]), pooling=pooling,
     )  # fmt: skip
+    return rates(data, truth, estimate, **given)
 
 
-def _concentration(hits: np.ndarray[Any, Any], rows: np.ndarray[Any, Any], middle: float) -> float:
-    """The concentration of the beta distribution of rates; infinite if they vary no more than by chance."""
-    import numpy as np
+@dataclass(frozen=True, repr=False)
+class _ShrunkenRates(OuterGroupTest):
+    """The rates of groups under a model of all of them."""
 
-    if middle in (0, 1) or len(rows) < 2:
-        return math.inf
-    strengths = np.geomspace(0.05, 1e6, _CONCENTRATIONS)
-    log_gamma = np.vectorize(math.lgamma)
+    subject: ClassVar[str] = "shrunken_rates()"
+    pooling: Pooling = "beta_binomial"
 
-    def likelihood(strength: float) -> float:
-        a, b = strength * middle, strength * (1 - middle)
-        of_groups = log_gamma(hits + a) + log_gamma(rows - hits + b) - log_gamma(rows + a + b)
-        return float(of_groups.sum() + len(rows) * (math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)))
+    def _tested(self, part: OuterGroup) -> pl.DataFrame:
+        schema = _SHRUNKEN | _OF_POOLING[self.pooling]
+        tables = [pl.DataFrame(schema=schema)]
+        for count in part.counts:
+            groups, counts = len(count.group_cells), count.of_groups
+            if not groups:
+                continue
+            rates = pooled(part, count, self.pooling)
+            lower, upper = rates.limits(self.conf_level, rates.draws(self.times, part.random))
+            columns: dict[str, Any] = {
+                ".metric": [count.name] * groups, ".by": [part.metric.by.text] * groups,
+                ".group": part.texts.gather(count.group_cells), ".estimator": [self.pooling] * groups,
+                ".estimate": rates.estimate, ".lower": lower, ".upper": upper,
+                ".raw": counts.numerator / counts.denominator, ".n": counts.denominator,
+            }  # fmt: skip
+            if isinstance(rates, BetaBinomial):
+                columns[".weight"] = rates.weight
+            if isinstance(rates, Additive):
+                variance = cell_variance(rates)
+                columns[".additive"] = rates.additive
+                columns[".vpc"] = [variance.share] * groups
+                columns[".interaction_share"] = [variance.of_interactions] * groups
+            tables.append(pl.DataFrame(columns, schema=schema))
+        return pl.concat(tables)
 
-    values = [likelihood(float(strength)) for strength in strengths]
-    best = int(np.argmax(values))
-    return math.inf if best == len(values) - 1 else float(strengths[best])
+    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
+        return table
 
 
 def missing_truth(

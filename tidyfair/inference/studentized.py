@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+_MANY_GROUPS = 500
+"""Pairs of more groups than these are not compared."""
 _OUTER = "\0outer"
 """The number of an outer group, the draw being part of its key."""
 
@@ -178,6 +180,44 @@ def _odds_among(case: Case) -> pl.DataFrame | None:
 def _renamed(keys: pl.DataFrame) -> pl.DataFrame:
     """Keys of groups under numbered names, which tallies of other keys have too."""
     return keys.rename({name: f"g{index}" for index, name in enumerate(keys.columns)})
+
+
+def rate_distances(hits: Array, rows: Array, share: Array | float, reference: list[int]) -> Array:
+    """The largest distance of two groups' rates of each draw, in standard errors if `share` is the rate of all groups.
+
+    Of very many groups it is that of any of them from this share, which costs no pairs.
+    """
+    import numpy as np
+
+    # an empty group has no distance to others
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates = hits / rows
+        if reference:
+            largest = farthest(rates, 1 / rows[None], reference)
+        elif len(rows) > _MANY_GROUPS:
+            away = np.abs(rates - np.reshape(share, (-1, 1))) * np.sqrt(rows)
+            largest = np.fmax.reduce(away, axis=1)
+        else:
+            largest = _largest_of_pairs(rates, rows)
+        return np.nan_to_num(largest / np.sqrt(share * (1 - share)), posinf=0.0)
+
+
+def _largest_of_pairs(rates: Array, rows: Array) -> Array:
+    """The largest distance of two rates of each draw, in proportion to the standard error.
+
+    Of groups of the same size only the lowest and the highest rate count.
+    """
+    import numpy as np
+
+    order = np.argsort(rows, kind="stable")
+    sizes, first = np.unique(rows[order], return_index=True)
+    lowest, highest = (np.asfortranarray(end.reduceat(rates[:, order], first, axis=1)) for end in (np.fmin, np.fmax))
+    largest = np.zeros(len(rates))
+    for one in range(len(sizes)):
+        distance = np.fmax(highest[:, one:] - lowest[:, [one]], highest[:, [one]] - lowest[:, one:])
+        distance /= np.sqrt(1 / sizes[one:] + 1 / sizes[one])
+        np.fmax(largest, np.fmax.reduce(distance, axis=1), out=largest)
+    return largest
 
 
 def farthest(value: Array, variance: Array, reference: list[int]) -> Array:

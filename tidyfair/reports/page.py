@@ -257,7 +257,7 @@ def _tests(audit: Audit) -> DisparityTest | None:
     for parity in audit.parities:
         if parity.kind == "class" and not parity.aggregate.direction_is_unknown:
             rates.append(parity)
-    return disparity_test(*rates, studentized=True) if rates else None
+    return disparity_test(*rates) if rates else None
 
 
 def _search_of_worst(audit: Audit) -> WorstGroups | None:

@@ -255,6 +255,8 @@ def _group_dots(frame: pl.DataFrame, grouped: pl.DataFrame) -> Picture:
         overall = frame.filter(pl.col(".by").is_null()).select(*keys, pl.col(".estimate").alias("limit"))
         grouped = grouped.join(overall, on=keys, how="left", nulls_equal=True, maintain_order="left")
         columns.append("limit")
+    elif ".raw" in frame.columns:
+        columns.append(pl.col(".raw").alias("limit"))
     if grouped[".estimate"].has_nulls():
         status = _words(pl.col(".status")) if ".status" in frame.columns else pl.lit("no value")
         columns.append(pl.when(pl.col(".estimate").is_null()).then(status).otherwise(pl.lit("")).alias("why"))
@@ -262,7 +264,7 @@ def _group_dots(frame: pl.DataFrame, grouped: pl.DataFrame) -> Picture:
     notes = [
         (True, "in brackets: rows"),
         ("lower" in table.columns, "lines are intervals"),
-        ("limit" in table.columns, "grey line: all rows"),
+        ("limit" in table.columns, "grey line: the group alone" if ".raw" in frame.columns else "grey line: all rows"),
     ]
     return dots(table, named(table["panel"]), notes)
 

@@ -1,0 +1,119 @@
+"""Exact tests and mid-p-values of tables of two rows and two columns, and tests of equal odds ratios."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+from statsmodels.stats.contingency_tables import StratifiedTable
+from statsmodels.stats.contingency_tables import mcnemar as their_mcnemar
+
+import tidyfair as tf
+from tidyfair.inference.contingency import equal_odds, fisher, mcnemar
+
+
+def test_fisher_equals_scipy_and_its_mid_p_value_counts_ties_half() -> None:
+    random = np.random.default_rng(1)
+    for _ in range(200):
+        rows, other_rows = (int(size) for size in random.integers(1, 60, 2))
+        hits, other_hits = int(random.integers(0, rows + 1)), int(random.integers(0, other_rows + 1))
+        theirs: Any = stats.fisher_exact([[hits, rows - hits], [other_hits, other_rows - other_hits]])
+        assert fisher(hits, rows, other_hits, other_rows) == pytest.approx(theirs[1], rel=1e-6)
+        total = hits + other_hits
+        possible = np.arange(max(0, total - other_rows), min(rows, total) + 1)
+        likely = stats.hypergeom.pmf(possible, rows + other_rows, total, rows)
+        observed = stats.hypergeom.pmf(hits, rows + other_rows, total, rows)
+        ties = likely[np.isclose(likely, observed, rtol=1e-7, atol=0)].sum()
+        expected = theirs[1] - ties / 2
+        assert fisher(hits, rows, other_hits, other_rows, mid_p=True) == pytest.approx(expected, rel=1e-6)
+
+
+def test_mcnemar_equals_statsmodels_and_its_mid_p_value_counts_ties_half() -> None:
+    for one in range(12):
+        for other in range(12):
+            theirs: Any = their_mcnemar([[5, one], [other, 5]], exact=True)
+            exact = theirs.pvalue if one + other else 1.0
+            assert mcnemar(one, other, mid_p=False) == pytest.approx(exact)
+            # the definition of Fagerland and others (2013)
+            middle = exact - stats.binom.pmf(one, one + other, 0.5) if one != other else 1.0
+            assert mcnemar(one, other) == pytest.approx(middle)
+
+
+@pytest.mark.parametrize("disagree", [0.05, 0.2, 0.5])
+@pytest.mark.parametrize("rows", [20, 60, 200])
+def test_mid_p_value_of_mcnemar_keeps_its_level(rows: int, disagree: float) -> None:
+    reached = {"mid_p": 0.0, "exact": 0.0}
+    for total in range(rows + 1):
+        one = np.arange(total + 1)
+        likely = stats.binom.pmf(total, rows, disagree) * stats.binom.pmf(one, total, 0.5)
+        for name in reached:
+            p_values = np.array([mcnemar(int(k), int(total - k), mid_p=name == "mid_p") for k in one])
+            reached[name] += float(likely[p_values <= 0.05].sum())
+    assert reached["exact"] <= reached["mid_p"] <= 0.053
+
+
+STRATA = [
+    ([10.0, 20, 5], [40.0, 50, 30], [8.0, 30, 3], [50.0, 60, 20]),
+    ([1.0, 2, 5, 9], [4.0, 5, 30, 12], [8.0, 3, 3, 2], [50.0, 6, 20, 30]),
+]
+
+
+@pytest.mark.parametrize("tables", STRATA)
+def test_equal_odds_equals_breslow_day_with_tarones_correction(tables: Any) -> None:
+    hits, rows, other, others = map(np.array, tables)
+    cells = [[[a, n - a], [b, m - b]] for a, n, b, m in zip(hits, rows, other, others, strict=True)]
+    theirs: Any = StratifiedTable(np.array(cells).transpose(1, 2, 0)).test_equal_odds(adjust=True)
+    assert equal_odds(hits, rows, other, others) == pytest.approx(theirs.pvalue, rel=1e-9)
+
+
+def test_equal_odds_of_opposite_strata_by_hand() -> None:
+    # the common odds ratio is 1, at which 20 of 60 are expected on both sides
+    rows = np.full(2, 60.0)
+    variance = 1 / (2 / 20 + 2 / 40)
+    expected = stats.chi2.sf(2 * 10**2 / variance, 1)
+    assert equal_odds(np.array([30.0, 10]), rows, np.array([10.0, 30]), rows) == pytest.approx(expected)
+
+
+def test_strata_without_hits_do_not_count() -> None:
+    hits, rows, other, others = map(np.array, STRATA[0])
+    more = [np.append(column, extra) for column, extra in zip(STRATA[0], (0, 20, 0, 30), strict=True)]
+    assert equal_odds(*more) == pytest.approx(equal_odds(hits, rows, other, others))
+    assert equal_odds(*(column[:1] for column in (hits, rows, other, others))) == 1
+    assert math.isnan(equal_odds(hits, hits, other, others))
+
+
+def test_error_rate_of_equal_odds() -> None:
+    random, rejected = np.random.default_rng(6), 0
+    rows, others = np.full(5, 60.0), np.full(5, 80.0)
+    base = np.array([-1.5, -0.5, 0, 0.5, 1])
+    for _ in range(1000):
+        hits = random.binomial(60, 1 / (1 + np.exp(-base - 0.5)))
+        other = random.binomial(80, 1 / (1 + np.exp(-base)))
+        rejected += equal_odds(hits.astype(float), rows, other.astype(float), others) < 0.05
+    assert rejected / 1000 == pytest.approx(0.05, abs=3 * math.sqrt(0.05 * 0.95 / 1000))
+
+
+def test_compare_models_takes_mid_p_values_unless_told_otherwise() -> None:
+    people = pl.DataFrame({"y": [1] * 40, "one": [1] * 30 + [0] * 10, "other": [0] * 9 + [1] * 23 + [0] * 8})
+    only_one, only_other = 9, 2
+    for given, expected in (({}, mcnemar(9, 2)), ({"mid_p": False}, mcnemar(9, 2, mid_p=False))):
+        options: dict[str, Any] = given
+        result = tf.compare_models(tf.accuracy, **options)(people, "y", one="one", other="other", pos_label=1, times=50)
+        assert result[".p_value"].item() == pytest.approx(expected)
+    theirs: Any = their_mcnemar([[0, only_one], [only_other, 0]], exact=True)
+    assert mcnemar(only_one, only_other, mid_p=False) == pytest.approx(theirs.pvalue)
+
+
+def test_pairwise_takes_mid_p_values_if_asked() -> None:
+    people = pl.DataFrame({"g": ["a"] * 20 + ["b"] * 30 + ["c"] * 25, "e": [1] * 14 + [0] * 6 + [1] * 10 + [0] * 45})
+    exact = tf.pairwise(tf.demographic_parity("g"), adjust="none")(people, estimate="e", pos_label=1)
+    middle = tf.pairwise(tf.demographic_parity("g"), adjust="none", mid_p=True)(people, estimate="e", pos_label=1)
+    assert exact[".p_value"][0] == pytest.approx(fisher(14, 20, 10, 30))
+    assert middle[".p_value"][0] == pytest.approx(fisher(14, 20, 10, 30, mid_p=True))
+    assert middle[".method"].unique().to_list() == ["fisher, mid-p"]
+    with pytest.raises(tf.ArgumentError, match="`mid_p`"):
+        tf.pairwise(tf.demographic_parity("g"), test="g", mid_p=True)

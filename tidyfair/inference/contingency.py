@@ -1,0 +1,107 @@
+"""Tests of tables of two rows and two columns: exact tests with mid-p-values, and whether odds ratios are the same."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tidyfair.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    import numpy as np
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+__all__: list[str] = []
+
+_ROUNDED = 1e-7
+"""Probabilities with a smaller relative difference are the same."""
+
+
+def fisher(hits: int, rows: int, other_hits: int, other_rows: int, *, mid_p: bool = False) -> float:
+    """The probability of tables that are no likelier than this one, given their margins (Fisher, 1935).
+
+    As a mid-p-value (Lancaster, 1961), tables that are as likely count half.
+    """
+    import numpy as np
+
+    total = hits + other_hits
+    least, most = max(0, total - other_rows), min(total, rows)
+    possible = np.arange(least, most + 1)
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, rows + other_rows + 1)))])
+
+    def log_combinations(size: int, chosen: Array) -> Array:
+        return factorials[size] - factorials[chosen] - factorials[size - chosen]
+
+    logarithms = log_combinations(rows, possible) + log_combinations(other_rows, total - possible)
+    shares = np.exp(logarithms - logarithms.max())
+    shares /= shares.sum()
+    observed = shares[hits - least]
+    less_likely = shares[shares < observed * (1 - _ROUNDED)].sum()
+    as_likely = shares[shares <= observed * (1 + _ROUNDED)].sum() - less_likely
+    return float(min(1.0, less_likely + as_likely * (0.5 if mid_p else 1.0)))
+
+
+def mcnemar(one: int, other: int, *, mid_p: bool = True) -> float:
+    """The probability of so uneven a split of the rows on which two models disagree (McNemar, 1947), by binomials.
+
+    As a mid-p-value (Fagerland et al., 2013), splits that are as uneven count half; it is 1 for an even split.
+    """
+    import numpy as np
+
+    total, fewer = one + other, min(one, other)
+    if not total:
+        return 1.0
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, total + 1)))])
+    possible = np.arange(fewer + 1)
+    shares = np.exp(factorials[total] - factorials[possible] - factorials[total - possible] - total * math.log(2))
+    excess = shares[-1] if mid_p else 0.0
+    return float(min(1.0, 2 * shares.sum() - excess))
+
+
+def equal_odds(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> float:
+    """The probability that odds ratios of strata differ so much by chance (Breslow and Day, 1980); it needs scipy.
+
+    With Tarone's (1985) correction, because the common odds ratio is Mantel and Haenszel's. Strata in which all rows or
+    none are hits do not count. It is not a number where no odds ratio is common to the others.
+    """
+    try:
+        from scipy.stats import chi2  # pyright: ignore[reportMissingTypeStubs] - it has none
+    except ImportError as error:
+        msg = f"Whether strata differ needs scipy: pip install 'tidyfair[stats]' ({error})."
+        raise ArgumentError(msg) from error
+    total_hits = hits + other_hits
+    counted = (total_hits > 0) & (total_hits < rows + other_rows)
+    hits, rows, other_hits, other_rows, total_hits = (
+        column[counted] for column in (hits, rows, other_hits, other_rows, total_hits)
+    )
+    if len(hits) < 2:
+        return 1.0
+    total = rows + other_rows
+    above = (hits * (other_rows - other_hits) / total).sum()
+    below = (other_hits * (rows - hits) / total).sum()
+    if not above or not below:
+        return math.nan
+    ratio = above / below
+    expected = _hits_at(ratio, rows, other_rows, total_hits)
+    other_expected = total_hits - expected
+    inverse = 1 / expected + 1 / (rows - expected) + 1 / other_expected + 1 / (other_rows - other_expected)
+    variance = 1 / inverse
+    away = hits - expected
+    statistic = float((away**2 / variance).sum() - away.sum() ** 2 / variance.sum())
+    survival: Callable[..., Any] = chi2.sf  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - no types
+    return float(survival(max(0.0, statistic), len(hits) - 1))
+
+
+def _hits_at(ratio: float, rows: Array, other_rows: Array, total_hits: Array) -> Array:
+    """The hits among the rows of a table with an odds ratio, given its margins: a root of a quadratic equation."""
+    import numpy as np
+
+    square = 1 - ratio
+    linear = other_rows - total_hits + ratio * (rows + total_hits)
+    constant = -ratio * rows * total_hits
+    # the root that is possible, written so that an odds ratio of 1 does not divide by zero
+    return -2 * constant / (linear + np.sqrt(linear**2 - 4 * square * constant))

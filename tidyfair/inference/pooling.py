@@ -1,0 +1,464 @@
+"""Partial pooling: rates of groups that borrow strength from each other, the more so the fewer rows they have.
+
+There are two models. Either the rates come from one beta distribution; or their logits are sums of an effect of each
+feature and of an interaction, and the interactions come from one normal distribution (MAIHDA; Evans et al., 2018). A
+few groups do not show well how far rates vary, so draws are averaged over it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+
+import polars as pl
+
+from tidyfair.errors import ArgumentError
+from tidyfair.specs.arguments import one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import TypeAlias
+
+    import numpy as np
+
+    from tidyfair.inference.rate_tests import CountedRate, OuterGroup
+    from tidyfair.metric_sets import GroupwiseMetric
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+    Pooling: TypeAlias = Literal["beta_binomial", "additive"]
+
+__all__: list[str] = []
+
+POOLINGS = ("beta_binomial", "additive")
+_SPREADS, _SPREADS_AROUND = 48, 9
+"""The numbers of spreads that are tried at once: over their whole range, and around the likeliest one."""
+_ZOOMS = 6
+_LEAST, _MOST = 0.05, 1e6
+"""The range of the concentration; at its upper end rates are the same."""
+_TIE = 1e-9
+"""Logarithms of likelihoods that differ by less are the same."""
+_STEPS, _LONGEST, _SHORTEST = 60, 2.0, 1e-9
+"""Newton's method: the most steps, and the longest and the shortest step on the scale of logits."""
+_NEGLIGIBLE = 1e-4
+"""Spreads of a smaller probability, relative to the most probable one, are left out."""
+_MAIN_EFFECT, _INTERCEPT = 1.0, 10.0
+"""The standard deviations of the priors of main effects and of the intercept, as logits."""
+_INTERACTION, _MOST_INTERACTION = 1.0, 4.0
+"""The standard deviation of interactions: the scale of its half-normal prior, and the largest value tried."""
+_NODES = 12
+"""The nodes of the quadrature of means of rates."""
+_LOGISTIC = math.pi**2 / 3
+"""The variance of the logistic distribution, which is that of single rows on the scale of logits."""
+_EDGE = 1e-12
+"""Means of rates stay so far from 0 and 1."""
+_FACTORS = 8
+"""The Stirling series of the gamma function is used from here on."""
+
+
+@dataclass(frozen=True, eq=False)
+class PooledRates(ABC):
+    """The rates of groups under a model, from the rows of each group (at least one) and those of them that count."""
+
+    hits: Array
+    rows: Array
+
+    @property
+    @abstractmethod
+    def estimate(self) -> Array:
+        """The rates."""
+
+    @abstractmethod
+    def draws(self, times: int, random: np.random.Generator) -> Array:
+        """Draws of the rates from their posterior distribution; each row is a draw."""
+
+    def limits(self, level: float, drawn: Array) -> tuple[Array, Array]:
+        """The limits of each rate, from draws; the estimate is always between them."""
+        import numpy as np
+
+        lower, upper = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        return np.minimum(lower, self.estimate), np.maximum(upper, self.estimate)
+
+    def simultaneous_limits(self, level: float, drawn: Array) -> tuple[Array, Array]:
+        """Limits that hold for all rates at once, from draws (Besag et al., 1995)."""
+        import numpy as np
+
+        times = len(drawn)
+        ordered = np.sort(drawn, axis=0)
+        rank = np.argsort(np.argsort(drawn, axis=0), axis=0)
+        # how near the end of its column the farthest rate of a draw is
+        inside = np.minimum(rank, times - 1 - rank).min(axis=1)
+        tail = int(np.sort(inside)[math.floor((1 - level) * times)])
+        lower, upper = ordered[tail], ordered[times - 1 - tail]
+        return np.minimum(lower, self.estimate), np.maximum(upper, self.estimate)
+
+
+class _Profile(NamedTuple):
+    """The best mean for each concentration, as a logit, with its curvature, and the logarithm of the likelihood."""
+
+    logit: Array
+    curvature: Array
+    likelihood: Array
+
+
+@dataclass(frozen=True, eq=False)
+class BetaBinomial(PooledRates):
+    """Rates that come from one beta distribution, whose mean and concentration are the likeliest ones."""
+
+    @cached_property
+    def fit(self) -> tuple[float, float]:
+        """The mean and the concentration; the latter is infinite where rates vary no more than by chance."""
+        import numpy as np
+
+        overall = float(self.hits.sum() / self.rows.sum())
+        # groups of one row do not show how far rates vary
+        if overall in (0, 1) or len(self.rows) < 2 or self.rows.max() < 2:
+            return overall, math.inf
+        strengths = np.geomspace(_LEAST, _MOST, _SPREADS)
+        step = math.log(strengths[1] / strengths[0])
+        mean, strength = overall, math.inf
+        for _ in range(_ZOOMS):
+            profile = self._profile(strengths, prior=0.0)
+            # of spreads that are equally likely, the smallest
+            best = int(np.flatnonzero(profile.likelihood >= profile.likelihood.max() - _TIE)[-1])
+            mean, strength = float(share_of_logit(profile.logit[best])), float(strengths[best])
+            around = strength * np.exp(np.linspace(-step, step, _SPREADS_AROUND))
+            strengths, step = around.clip(_LEAST, _MOST), step * 2 / (_SPREADS_AROUND - 1)
+        if strength >= _MOST * (1 - _TIE):
+            return overall, math.inf
+        return mean, strength
+
+    @cached_property
+    def weight(self) -> Array:
+        """The weight of the rate of each group itself, the rest being that of the mean."""
+        return self.rows / (self.rows + self.fit[1])
+
+    @property
+    def estimate(self) -> Array:
+        """The rates, which are weighted means of that of the group and that of all."""
+        return self.weight * self.hits / self.rows + (1 - self.weight) * self.fit[0]
+
+    def draws(self, times: int, random: np.random.Generator) -> Array:
+        """Draws of the rates, averaged over the mean and the concentration.
+
+        A priori the mean is uniform, and so is the standard deviation of rates, relative to the largest one possible.
+        """
+        import numpy as np
+
+        spreads = _probable(lambda spreads: self._posterior(spreads)[1], 1.0)
+        profile, density = self._posterior(spreads)
+        chosen = random.choice(len(spreads), times, p=_probabilities(density))
+        error = random.standard_normal(times) / np.sqrt(profile.curvature[chosen])
+        mean: Array = share_of_logit(profile.logit[chosen] + error)[:, None].clip(_EDGE, 1 - _EDGE)
+        strength: Array = _concentrations(spreads[chosen])[:, None]
+        return random.beta(self.hits + strength * mean, self.rows - self.hits + strength * (1 - mean))
+
+    def _posterior(self, spreads: Array) -> tuple[_Profile, Array]:
+        """The most probable mean for each relative standard deviation, and the logarithm of its probability."""
+        import numpy as np
+
+        profile = self._profile(_concentrations(spreads), prior=1.0)
+        return profile, profile.likelihood - np.log(profile.curvature) / 2
+
+    def _profile(self, strengths: Array, *, prior: float) -> _Profile:
+        """The best mean for each concentration; with a `prior` of 1 the most probable logit if means are uniform."""
+        import numpy as np
+
+        strength = strengths[:, None]
+        hits, misses = self.hits[None], (self.rows - self.hits)[None]
+        curvature = np.ones_like(strengths)
+        logit = np.full(len(strengths), math.log((self.hits.sum() + 0.5) / (self.rows.sum() - self.hits.sum() + 0.5)))
+        for _ in range(_STEPS):
+            mean = share_of_logit(logit)
+            a, b = strength * mean[:, None], strength * (1 - mean)[:, None]
+            slope = strengths * (_slopes(hits, a) - _slopes(misses, b)).sum(axis=1)
+            bend = strengths**2 * (_bends(hits, a) + _bends(misses, b)).sum(axis=1)
+            spread = mean * (1 - mean)
+            gradient = slope * spread + prior * (1 - 2 * mean)
+            curvature = bend * spread**2 + 2 * prior * spread
+            step = (gradient / curvature).clip(-_LONGEST, _LONGEST)
+            logit = logit + step
+            if np.abs(step).max() < _SHORTEST:
+                break
+        mean = share_of_logit(logit)
+        a, b = strength * mean[:, None], strength * (1 - mean)[:, None]
+        likelihood = (_rises(hits, a) + _rises(misses, b) - _rises(hits + misses, strength)).sum(axis=1)
+        return _Profile(logit, curvature, likelihood + prior * np.log(mean * (1 - mean)))
+
+
+class _Logits(NamedTuple):
+    """The normal distribution of the logits of cells for each spread of interactions."""
+
+    main: Array
+    """The mean logit of each cell without its interaction."""
+    mean: Array
+    information: Array
+    """The inverse of the covariance of the main effects."""
+    damping: Array
+    """The share of the main effects that interactions do not take back."""
+    given_effects: Array
+    """The variance of the logit of each cell, given the main effects."""
+    variance: Array
+    """The variance of the logit of each cell."""
+    density: Array
+    """The logarithm of the probability of the data and the spread."""
+
+
+@dataclass(frozen=True, eq=False)
+class Additive(PooledRates):
+    """Rates of crossed groups, whose logits are a sum of an effect of each feature and an interaction."""
+
+    levels: Sequence[Array]
+    """The number of the level that each group has, for each feature."""
+
+    @cached_property
+    def _design(self) -> tuple[Array, Array]:
+        """The indicators of the levels after a constant, and the inverse of the variance of each effect's prior."""
+        import numpy as np
+
+        columns = [np.ones((len(self.rows), 1))]
+        columns += [(codes[:, None] == np.unique(codes)).astype(float) for codes in self.levels]
+        indicators = np.concatenate(columns, axis=1)
+        precision = np.full(indicators.shape[1], _MAIN_EFFECT**-2)
+        precision[0] = _INTERCEPT**-2
+        return indicators, precision
+
+    @cached_property
+    def _spreads(self) -> Array:
+        """Standard deviations of interactions that are probable."""
+        return _probable(lambda spreads: self._logits_of(spreads).density, _MOST_INTERACTION)
+
+    @cached_property
+    def _logits(self) -> _Logits:
+        return self._logits_of(self._spreads)
+
+    @cached_property
+    def _probability(self) -> Array:
+        """The probability of each spread."""
+        return _probabilities(self._logits.density)
+
+    def _logits_of(self, spreads: Array) -> _Logits:
+        """The most probable effects for each standard deviation of interactions, by Newton's method."""
+        import numpy as np
+
+        indicators, precision = self._design
+        variance = (spreads**2)[:, None]
+        effects: Array = np.zeros((len(spreads), len(precision)))
+        effects[:, 0] = math.log((self.hits.sum() + 0.5) / (self.rows.sum() - self.hits.sum() + 0.5))
+        interactions: Array = np.zeros((len(spreads), len(self.rows)))
+        for _ in range(_STEPS):
+            rate = share_of_logit(effects @ indicators.T + interactions)
+            weight, residual = self.rows * rate * (1 - rate), self.hits - self.rows * rate
+            damping = 1 / (1 + weight * variance)
+            to_zero = damping * (variance * residual - interactions)
+            gradient = (residual - weight * to_zero) @ indicators - precision * effects
+            information = self._information(weight * damping)
+            step: Array = np.linalg.solve(information, gradient[:, :, None])[:, :, 0]
+            moved = cast("Array", step @ indicators.T)
+            of_interactions = to_zero - (1 - damping) * moved
+            longest: Array = np.abs(moved + of_interactions).max(axis=1, keepdims=True)
+            shorter = np.minimum(1, _LONGEST / np.maximum(longest, _SHORTEST))
+            effects += shorter * step
+            interactions += shorter * of_interactions
+            if longest.max() < _SHORTEST:
+                break
+        logit = effects @ indicators.T + interactions
+        rate = share_of_logit(logit)
+        weight = self.rows * rate * (1 - rate)
+        damping = 1 / (1 + weight * variance)
+        information = self._information(weight * damping)
+        # log(1 + e^x) without overflow
+        likelihood = (self.hits * logit - self.rows * np.logaddexp(0, logit)).sum(axis=1)
+        priors = (effects**2 * precision).sum(axis=1) + (variance * (self.hits - self.rows * rate) ** 2).sum(axis=1)
+        determinants = np.linalg.slogdet(information)[1] - np.log(damping).sum(axis=1)
+        density = likelihood - priors / 2 - determinants / 2 - (spreads / _INTERACTION) ** 2 / 2
+        covariance = np.linalg.inv(information)
+        of_logit = damping * variance + damping**2 * (indicators @ covariance * indicators).sum(axis=2)
+        # the distribution is skewed, so that its mean is not its mode; to first order, as if rows pulled it there
+        pull = -weight * (1 - 2 * rate) * of_logit / 2
+        shift = ((pull * damping) @ indicators)[:, None, :] @ covariance
+        main = effects @ indicators.T + shift[:, 0] @ indicators.T
+        logit = logit + damping * (shift[:, 0] @ indicators.T + variance * pull)
+        return _Logits(main, logit, information, damping, damping * variance, of_logit, density)
+
+    def _information(self, weight: Array) -> Array:
+        """The inverse of the covariance of the main effects, for each spread."""
+        import numpy as np
+
+        indicators, precision = self._design
+        return np.stack([(indicators.T * row) @ indicators for row in weight]) + np.diag(precision)
+
+    @property
+    def estimate(self) -> Array:
+        """The means of the posterior distributions of the rates."""
+        return self._means
+
+    @cached_property
+    def _means(self) -> Array:
+        import numpy as np
+
+        logits = self._logits
+        nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+        rates = share_of_logit(logits.mean[:, :, None] + np.sqrt(logits.variance)[:, :, None] * nodes)
+        return self._probability @ (rates @ (weights / weights.sum()))
+
+    @cached_property
+    def additive(self) -> Array:
+        """The rates if there were no interactions: of the main effects alone."""
+        return self._probability @ share_of_logit(self._logits.main)
+
+    @cached_property
+    def interaction_variance(self) -> float:
+        """The median of the posterior distribution of the variance of interactions, as logits."""
+        import numpy as np
+
+        below = np.cumsum(self._probability) - self._probability / 2
+        return float(np.interp(0.5, below, self._spreads)) ** 2
+
+    def draws(self, times: int, random: np.random.Generator) -> Array:
+        """Draws of the rates, averaged over the spread of interactions."""
+        import numpy as np
+
+        logits, (indicators, _) = self._logits, self._design
+        of_spread = random.multinomial(times, self._probability)
+        parts: list[Array] = []
+        for number in np.flatnonzero(of_spread).tolist():
+            size = int(of_spread[number])
+            factor = cast("Array", np.linalg.cholesky(logits.information[number]))
+            effects = np.linalg.solve(factor.T, random.standard_normal((len(factor), size)))
+            moved = (indicators @ effects).T * logits.damping[number]
+            own = random.standard_normal((size, len(self.rows))) * logits.given_effects[number] ** 0.5
+            parts.append(share_of_logit(logits.mean[number] + moved + own))
+        return np.concatenate(parts)
+
+
+class CellVariance(NamedTuple):
+    """The variance between crossed groups on the scale of logits, as MAIHDA reports it."""
+
+    share: float
+    """The share of all variance that lies between groups rather than within (VPC)."""
+    of_interactions: float
+    """The share of the variance between groups that main effects do not explain (1 - PCV)."""
+
+
+def cell_variance(additive: Additive) -> CellVariance:
+    """The variance between crossed groups, and what main effects leave of it."""
+    between = Additive(additive.hits, additive.rows, ()).interaction_variance
+    left = min(additive.interaction_variance, between)
+    return CellVariance(between / (between + _LOGISTIC), left / between)
+
+
+def check_pooling(function: str, pooling: object, metrics: Iterable[GroupwiseMetric]) -> None:
+    """Refuse a model that there is not, and the additive one of groups that are not crossed."""
+    one_of("pooling", pooling, POOLINGS)
+    for metric in metrics:
+        if pooling == "additive" and (metric.by.sides or len(metric.by.columns) < 2):
+            msg = (
+                f'{function}(): `pooling="additive"` adds up the effects of several features, and {metric.name} has '
+                f'only {metric.by.text}; give more of them, as in `{metric.name}("sex", "race")`, or take '
+                '`pooling="beta_binomial"`.'
+            )
+            raise ArgumentError(msg)
+
+
+def pooled(part: OuterGroup, count: CountedRate, pooling: Pooling) -> PooledRates:
+    """A rate of the groups of an outer group under a model."""
+    counts, by = count.of_groups, part.metric.by
+    hits, rows = counts.numerator.astype(float), counts.denominator.astype(float)
+    if pooling == "beta_binomial":
+        return BetaBinomial(hits, rows)
+    first, _ = part.evaluated.group_cells.spans[by]
+    keys = part.evaluated.group_cells.keys[by][count.group_cells - first]
+    # a missing value is a level too
+    levels = [keys.select(pl.struct(name).rank("dense")).to_series().to_numpy() for name in keys.columns]
+    return Additive(hits, rows, levels)
+
+
+def _probable(density_of: Callable[[Array], Array], most: float) -> Array:
+    """Numbers from 0 to the largest one, evenly over those that are probable."""
+    import numpy as np
+
+    edges = np.linspace(0, most, _SPREADS + 1)
+    density = density_of((edges[1:] + edges[:-1]) / 2)
+    kept = np.flatnonzero(density > density.max() + math.log(_NEGLIGIBLE))
+    edges = np.linspace(edges[kept[0]], edges[kept[-1] + 1], _SPREADS + 1)
+    return (edges[1:] + edges[:-1]) / 2
+
+
+def _probabilities(density: Array) -> Array:
+    """Probabilities from their logarithms, up to a constant."""
+    import numpy as np
+
+    probability = np.exp(density - density.max())
+    return probability / probability.sum()
+
+
+def _concentrations(spreads: Array) -> Array:
+    """The concentrations of beta distributions of a standard deviation, relative to the largest one possible."""
+    return 1 / spreads**2 - 1
+
+
+def share_of_logit(logit: Array) -> Array:
+    """The share that has a logit."""
+    import numpy as np
+
+    return 1 / (1 + np.exp(-np.clip(logit, -700, 700)))
+
+
+# Differences of the gamma function: Γ(x + n) / Γ(x) is x (x + 1) … (x + n - 1)
+
+
+def _rises(counts: Array, start: Array) -> Array:
+    """The logarithm of the product of so many numbers that rise by 1 from a start."""
+    return log_gamma(start + counts) - log_gamma(start)
+
+
+def _slopes(counts: Array, start: Array) -> Array:
+    """The derivative of `_rises` by its start."""
+    return digamma(start + counts) - digamma(start)
+
+
+def _bends(counts: Array, start: Array) -> Array:
+    """The second derivative of `_rises` by its start, with the sign changed."""
+    return trigamma(start) - trigamma(start + counts)
+
+
+def log_gamma(x: Array) -> Array:
+    """The logarithm of the gamma function, by Stirling's series."""
+    import numpy as np
+
+    far = x + _FACTORS
+    product = x.copy()
+    for number in range(1, _FACTORS):
+        product = product * (x + number)
+    inverse = 1 / far
+    square = inverse**2
+    series = inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square / 1188))))
+    return (far - 0.5) * np.log(far) - far + math.log(2 * math.pi) / 2 + series - np.log(product)
+
+
+def digamma(x: Array) -> Array:
+    """The derivative of the logarithm of the gamma function."""
+    import numpy as np
+
+    far = x + _FACTORS
+    square = 1 / far**2
+    series = square * (1 / 12 - square * (1 / 120 - square * (1 / 252 - square * (1 / 240 - square / 132))))
+    value = np.log(far) - 0.5 / far - series
+    for number in range(_FACTORS):
+        value = value - 1 / (x + number)
+    return value
+
+
+def trigamma(x: Array) -> Array:
+    """The second derivative of the logarithm of the gamma function."""
+    far = x + _FACTORS
+    inverse = 1 / far
+    square = inverse**2
+    series = inverse * square * (1 / 6 - square * (1 / 30 - square * (1 / 42 - square / 30)))
+    value = inverse + square / 2 + series
+    for number in range(_FACTORS):
+        value = value + 1 / (x + number) ** 2
+    return value
