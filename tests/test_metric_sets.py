@@ -553,6 +553,15 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
         GAP(data, **LABELS, group_by=[*keys, "age_band"]), GAP(data, **LABELS, group_by=[*keys, "age_band"]), "age_band"
     ),
     "shrunken_rates": lambda data, keys: tf.inference.shrunken_rates(GAP, data, **LABELS, group_by=keys),
+    "additive shrunken_rates": lambda data, keys: tf.inference.shrunken_rates(
+        tf.sens.difference("sex", "race"), data, **LABELS, group_by=keys, pooling="additive"
+    ),
+    "verdict_sensitivity": lambda data, keys: tf.inference.verdict_sensitivity(GAP, below=0.2)(
+        data, **LABELS, group_by=keys
+    ),
+    "certify_subgroups": lambda data, keys: tf.inference.certify_subgroups(tf.sens, ["sex"])(
+        data, **LABELS, group_by=keys
+    ),
     "missing_truth": lambda data, keys: tf.inference.missing_truth(
         data, "repaid", "approved", by=keys[0], positive="yes"
     ),

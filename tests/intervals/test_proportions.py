@@ -17,15 +17,13 @@ from scipy.stats import chi2_contingency, fisher_exact, t
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
+from tidyfair.inference.contingency import chi_squared, fisher, likelihood_ratio
 from tidyfair.intervals.proportions import (
     adjusted,
     area,
-    chi_squared,
     clopper_pearson,
     difference_limits,
-    fisher,
     katz,
-    likelihood_ratio,
     on_logits,
     score_difference,
     score_ratio,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tidyfair.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
     import numpy as np
@@ -105,3 +105,30 @@ def _hits_at(ratio: float, rows: Array, other_rows: Array, total_hits: Array) ->
     constant = -ratio * rows * total_hits
     # the root that is possible, written so that an odds ratio of 1 does not divide by zero
     return -2 * constant / (linear + np.sqrt(linear**2 - 4 * square * constant))
+
+
+
+def chi_squared(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
+    """The probability of tables as far from equal shares, by squared distances (Pearson, 1900); without correction."""
+    pairs = _observed_and_expected(hits, rows, other_hits, other_rows)
+    return _one_degree(sum((observed - expected) ** 2 / expected for observed, expected in pairs))
+
+
+def likelihood_ratio(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
+    """The probability of tables as far from equal shares, by the ratio of likelihoods (Wilks, 1938): the G test."""
+    pairs = _observed_and_expected(hits, rows, other_hits, other_rows)
+    return _one_degree(2 * sum(observed * math.log(observed / expected) for observed, expected in pairs if observed))
+
+
+def _observed_and_expected(hits: int, rows: int, other_hits: int, other_rows: int) -> Iterator[tuple[int, float]]:
+    """The counts of a table, and those expected for equal shares, without counts that can only be 0."""
+    share = (hits + other_hits) / (rows + other_rows)
+    for count, size in ((hits, rows), (other_hits, other_rows)):
+        for observed, expected in ((count, size * share), (size - count, size * (1 - share))):
+            if expected:
+                yield observed, expected
+
+
+def _one_degree(statistic: float) -> float:
+    """The probability of a larger chi-squared value of one degree of freedom."""
+    return math.erfc(math.sqrt(max(0.0, statistic) / 2))

@@ -12,7 +12,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.inference.contingency import equal_odds, fisher
+from tidyfair.inference.contingency import chi_squared, equal_odds, fisher, likelihood_ratio
 from tidyfair.inference.pooling import check_pooling, pooled
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
@@ -26,11 +26,9 @@ from tidyfair.inference.rate_tests import (
     groupwise,
 )
 from tidyfair.intervals.proportions import (
-    chi_squared,
     cochran_mantel_haenszel,
     difference_limits,
     homogeneity,
-    likelihood_ratio,
     mantel_haenszel,
     z_value,
 )

@@ -258,7 +258,8 @@ class Additive(PooledRates):
             step: Array = np.linalg.solve(information, gradient[:, :, None])[:, :, 0]
             moved = cast("Array", step @ indicators.T)
             of_interactions = to_zero - (1 - damping) * moved
-            longest: Array = np.abs(moved + of_interactions).max(axis=1, keepdims=True)
+            distance: Array = np.abs(moved + of_interactions)
+            longest = distance.max(axis=1, keepdims=True)
             shorter = np.minimum(1, _LONGEST / np.maximum(longest, _SHORTEST))
             effects += shorter * step
             interactions += shorter * of_interactions

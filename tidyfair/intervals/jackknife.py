@@ -382,8 +382,9 @@ def _of_counts(
         mean = (total[:, :, None] * influence).sum(axis=1) / size[:, None]
         variance = (squares[:, :, None] * influence**2).sum(axis=1) - size[:, None] * mean**2
         error = np.sqrt(variance.clip(0) * (size / (size - 1))[:, None])
+        spread = error * scale.slope(value)
     freedom = np.broadcast_to((effective - 1)[:, None], error.shape)
-    return Deviations(value, error, error * scale.slope(value), freedom, {})
+    return Deviations(value, error, spread, freedom, {})
 
 
 def _complete(pairs: _Pairs, formula: Formula) -> Array:

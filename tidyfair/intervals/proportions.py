@@ -218,61 +218,6 @@ def on_logits(value: Floats, error: Floats, z: float) -> Limits:
         return 1 / (1 + np.exp(half - logit)), 1 / (1 + np.exp(-half - logit))
 
 
-def fisher(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
-    """The probability of tables that are no likelier than this one, given their margins (Fisher, 1935)."""
-    import numpy as np
-
-    total, rows_in_all = hits + other_hits, rows + other_rows
-    least, most = max(0, total - other_rows), min(total, rows)
-    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, rows_in_all + 1)))])
-
-    def log_combinations(size: int, chosen: Floats) -> Floats:
-        return factorials[size] - factorials[chosen] - factorials[size - chosen]
-
-    possible = np.arange(least, most + 1)
-    logarithms = log_combinations(rows, possible) + log_combinations(other_rows, total - possible)
-    shares = np.exp(logarithms - logarithms.max())
-    shares /= shares.sum()
-    return float(min(1.0, shares[shares <= shares[hits - least] * (1 + 1e-7)].sum()))
-
-
-def chi_squared(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
-    """The probability of tables as far from equal shares, by squared distances (Pearson, 1900); without correction."""
-    pairs = _observed_and_expected(hits, rows, other_hits, other_rows)
-    return _one_degree(sum((observed - expected) ** 2 / expected for observed, expected in pairs))
-
-
-def likelihood_ratio(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
-    """The probability of tables as far from equal shares, by the ratio of likelihoods (Wilks, 1938): the G test."""
-    pairs = _observed_and_expected(hits, rows, other_hits, other_rows)
-    return _one_degree(2 * sum(observed * math.log(observed / expected) for observed, expected in pairs if observed))
-
-
-def _observed_and_expected(hits: int, rows: int, other_hits: int, other_rows: int) -> Iterator[tuple[int, float]]:
-    """The counts of a table, and those expected for equal shares, without counts that can only be 0."""
-    share = (hits + other_hits) / (rows + other_rows)
-    for count, size in ((hits, rows), (other_hits, other_rows)):
-        for observed, expected in ((count, size * share), (size - count, size * (1 - share))):
-            if expected:
-                yield observed, expected
-
-
-def _one_degree(statistic: float) -> float:
-    """The probability of a larger chi-squared value of one degree of freedom."""
-    return math.erfc(math.sqrt(max(0.0, statistic) / 2))
-
-
-def mcnemar(one: int, other: int) -> float:
-    """The probability of so uneven a split of the rows on which two models disagree (McNemar, 1947; exact)."""
-    import numpy as np
-
-    total, fewer = one + other, min(one, other)
-    if not total:
-        return 1.0
-    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, total + 1)))])
-    possible = np.arange(fewer + 1)
-    logarithms = factorials[total] - factorials[possible] - factorials[total - possible] - total * math.log(2)
-    return float(min(1.0, 2 * np.exp(logarithms).sum()))
 
 
 def student(level: float, freedom: int) -> float:

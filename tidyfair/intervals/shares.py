@@ -132,9 +132,9 @@ def at_share(formula: Formula, share: Share, values: Floats) -> Floats:
     """The values of a formula that rises with a share, at some values of the share."""
     tables: list[dict[str, float]] = []
     for value in values.tolist():
-        table = dict.fromkeys(_COMPLETE, 1.0)
-        table |= dict.fromkeys(share.holds, value / len(share.holds))
-        table |= dict.fromkeys(share.misses, (1 - value) / len(share.misses))
+        table: dict[str, float] = dict.fromkeys(_COMPLETE, 1.0)
+        table.update(dict.fromkeys(share.holds, float(value) / len(share.holds)))
+        table.update(dict.fromkeys(share.misses, (1 - float(value)) / len(share.misses)))
         tables.append(table)
     return on_counts(formula, tables)
 
