@@ -226,8 +226,15 @@ def test_undefined_metric_gives_not_enough_evidence() -> None:
     assert verdict(empty(FAIR.filter(pl.col("g") == "a"), estimate="e")) != FAIL
 
 
-def test_infinite_disparity_fails() -> None:
-    data = people(a=(0, 4), b=(2, 4))
+def test_infinite_disparity_of_few_rows_is_not_enough_evidence() -> None:
+    metric = tf.demographic_parity("g", aggregate=tf.log_ratio())
+    result = tf.check(metric, below=1)(people(a=(0, 4), b=(2, 4)), estimate="e")
+    assert result[".estimate"].item() == math.inf
+    assert verdict(result) == UNSURE
+
+
+def test_infinite_disparity_of_many_rows_fails() -> None:
+    data = people(a=(0, 400), b=(200, 400))
     metric = tf.demographic_parity("g", aggregate=tf.log_ratio())
     result = tf.check(metric, below=1)(data, estimate="e")
     assert result[".estimate"].item() == math.inf

@@ -266,13 +266,17 @@ def test_constant_scores_have_no_interval(metric: tf.Metric) -> None:
     assert no_interval(gap_of(metric)(rows, "t", probs="s", **options)) == [True]
 
 
-def test_infinite_values_have_no_interval_and_pass_no_check() -> None:
+def test_infinite_values_have_intervals_that_hold_them_and_decide_no_check() -> None:
     # nobody without the event is selected in a, so that its positive likelihood ratio is infinite
     people = pl.concat([labelled(tp=20, fn=20, tn=10), MANY])
     quiet: dict[str, Any] = {"times": 200, "on_undefined": "ignore"}
     for aggregate in (tf.difference(), tf.ratio(), tf.log_ratio()):
         gap = gap_of(tf.positive_likelihood_ratio, aggregate)
-        assert no_interval(gap(people, "t", "e", interval="auto", **quiet)) == [True]
+        result = gap(people, "t", "e", interval="auto", **quiet).row(0, named=True)
+        assert result[".lower"] <= result[".estimate"] <= result[".upper"]
+    # 20 of 40 selected among those with the event, none of 10 without: a likelihood ratio as large as of all others
+    difference = tf.check(gap_of(tf.positive_likelihood_ratio), below=3)
+    assert difference(people, "t", "e", **quiet)[".verdict"].item() == "not enough evidence"
     ratio = tf.check(gap_of(tf.positive_likelihood_ratio, tf.ratio()), above=0.8)
     assert ratio(people, "t", "e", **quiet)[".verdict"].item() == "not enough evidence"
 

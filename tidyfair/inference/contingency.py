@@ -107,7 +107,6 @@ def _hits_at(ratio: float, rows: Array, other_rows: Array, total_hits: Array) ->
     return -2 * constant / (linear + np.sqrt(linear**2 - 4 * square * constant))
 
 
-
 def chi_squared(hits: int, rows: int, other_hits: int, other_rows: int) -> float:
     """The probability of tables as far from equal shares, by squared distances (Pearson, 1900); without correction."""
     pairs = _observed_and_expected(hits, rows, other_hits, other_rows)

@@ -162,10 +162,30 @@ class Gate(CalledOnData):
         return failed
 
     def _at(self, tally: Tally, error: float, options: Options) -> tuple[pl.DataFrame, list[int]]:
-        """Results with one-sided limits of that error rate, and the index of the metric of each row."""
+        """Results with one-sided limits of that error rate, and the index of the metric of each row.
+
+        Where the limit is equality itself, groups may differ to either side of it, and limits are two-sided.
+        """
         results = self.metrics.run.results_of(tally, replace(options, conf_level=1 - 2 * error))
         names = [(metric.name, _by_text(metric)) for metric in self.metrics]
-        return results, [names.index(pair) for pair in results.select(".metric", ".by").rows()]
+        index = [names.index(pair) for pair in results.select(".metric", ".by").rows()]
+        at_equality = [_is_at_equality(self.metrics.metrics[metric], *self.limits[metric]) for metric in index]
+        if any(at_equality):
+            silent = replace(options, on_undefined="null" if options.on_undefined == "null" else "ignore")
+            wider = self.metrics.run.results_of(tally, replace(silent, conf_level=1 - error))
+            two_sided = pl.Series(at_equality, dtype=pl.Boolean)
+            results = results.with_columns(
+                pl.when(two_sided).then(wider[end]).otherwise(end).alias(end) for end in (".lower", ".upper")
+            )
+        return results, index
+
+
+def _is_at_equality(metric: Metric | GroupwiseMetric, side: Side, limit: float) -> bool:
+    """Tell whether a limit is what a distance of equal groups is."""
+    if not isinstance(metric, GroupwiseMetric) or not metric.aggregate.is_distance:
+        return False
+    least, most = _bounds(metric)
+    return limit == (least if side == "below" else most)
 
 
 def _by_text(metric: Metric | GroupwiseMetric) -> str | None:
@@ -211,9 +231,9 @@ def _fails() -> pl.Expr:
 
 
 def _is_infinite() -> pl.Expr:
-    """The results that are infinite on the wrong side, which fail whatever their interval."""
+    """The results that are infinite on the wrong side and have no interval that says how surely."""
     value = pl.col(".estimate")
-    return value.is_infinite() & ((value > pl.col(_HIGH)) | (value < pl.col(_LOW)))
+    return value.is_infinite() & pl.col(".lower").is_null() & ((value > pl.col(_HIGH)) | (value < pl.col(_LOW)))
 
 
 def _verdict(failed: pl.Expr, passed: pl.Expr) -> pl.Expr:
@@ -231,8 +251,7 @@ def check(
     is a test of excess: the lower bound is above it. `rows_needed` says how many rows either takes. Of several results,
     all metrics and all outer groups of the call together, failures are judged after Holm (1979), so that one fold of
     many may not fail that would alone; passes are judged one by one. With an aggregate of one's own it fails only if
-    `new_aggregate` says what equal groups have. A group that was left out makes a pass impossible, and an infinite
-    disparity fails.
+    `new_aggregate` says what equal groups have. A group that was left out makes a pass impossible.
 
     Signed comparisons of metrics are judged without their sign, and what should be near 0 or 1 has a limit on both
     sides of it. A stored result does not say which direction is good, so `below` then holds for both signs, and `above`

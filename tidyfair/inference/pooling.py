@@ -258,8 +258,7 @@ class Additive(PooledRates):
             step: Array = np.linalg.solve(information, gradient[:, :, None])[:, :, 0]
             moved = cast("Array", step @ indicators.T)
             of_interactions = to_zero - (1 - damping) * moved
-            distance: Array = np.abs(moved + of_interactions)
-            longest = distance.max(axis=1, keepdims=True)
+            longest = cast("Array", np.abs(moved + of_interactions)).max(axis=1, keepdims=True)
             shorter = np.minimum(1, _LONGEST / np.maximum(longest, _SHORTEST))
             effects += shorter * step
             interactions += shorter * of_interactions

@@ -48,6 +48,7 @@ def compared(
     """
     import numpy as np
 
+    families = [family.finite for family in families]
     if any(np.isnan(family.widest).any() for family in families):
         return None
     if isinstance(aggregate, Extreme):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -112,7 +112,8 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
                 continue
             label = f"{spec.name} {spec.by and spec.by.text} {outer}"
             compared_metrics = _without_metrics(part, results[".metrics_left_out"][index])
-            intervals[index] = form(compared_metrics, generator(options.seed, label))
+            interval = form(compared_metrics, generator(options.seed, label))
+            intervals[index] = _including(interval, results[".estimate"][index])
     drawn_specs = [spec for number, spec in enumerate(evaluated.specs) if number in methods.drawn]
     schema: Any = {LOW: pl.Float64, HIGH: pl.Float64}
     reach = pl.DataFrame(ends, schema, orient="row").with_columns(lone=lone)
@@ -120,6 +121,13 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
     table = _without_ends_of_distances(table, evaluated.specs, options)
     banded = rows.filter(pl.col("spec").is_in(methods.in_bands))
     return _with_bands(table, tally, evaluated, banded, options) if methods.in_bands else table
+
+
+def _including(interval: Interval | None, value: float) -> Interval | None:
+    """An interval that includes its value, which that of a finite value in its place may not."""
+    if interval is None or math.isnan(interval.lower) or math.isnan(interval.upper):
+        return interval
+    return replace(interval, lower=min(interval.lower, value), upper=max(interval.upper, value))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tidyfair.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import TypeAlias
 
     import numpy as np
@@ -216,8 +216,6 @@ def on_logits(value: Floats, error: Floats, z: float) -> Limits:
     with np.errstate(divide="ignore", invalid="ignore"):
         logit, half = np.log(value / (1 - value)), z * error / (value * (1 - value))
         return 1 / (1 + np.exp(half - logit)), 1 / (1 + np.exp(-half - logit))
-
-
 
 
 def student(level: float, freedom: int) -> float:
