@@ -251,3 +251,34 @@ def test_intervals_of_few_clusters_hold_the_truth() -> None:
         rows_alone = tf.sens(data, "t", "e", group_by="run", interval="auto")
     of_rows: Any = ((rows_alone[".lower"] <= 0.6) & (rows_alone[".upper"] >= 0.6)).mean()
     assert of_rows < 0.9
+
+
+@pytest.mark.parametrize("metric", [tf.selection_rate, tf.kap], ids=lambda item: item.name)
+def test_difference_of_groups_that_share_clusters_is_that_of_pairs(metric: tf.Metric) -> None:
+    runs, clusters, half, random = 300, 25, 6, np.random.default_rng(11)
+    rates = random.beta(0.7, 0.7, (runs, clusters, 1))
+    selected = random.random((runs, clusters, 2 * half)) < rates
+    truth = np.where(random.random(selected.shape) < 0.8, selected, ~selected)
+    data = pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(runs), clusters * 2 * half),
+            "c": np.tile(np.repeat(np.arange(clusters), 2 * half), runs),
+            "g": np.tile(np.array(["a", "b"]), runs * clusters * half),
+            "t": truth.ravel(),
+            "e": selected.ravel(),
+        }
+    )
+    gap = metric.difference("g", to="b", signed=True)
+    result = gap(data, "t", "e", cluster="c", group_by="run", interval="auto")
+    held: Any = ((result[".lower"] <= 0) & (result[".upper"] >= 0)).mean()
+    assert held >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / runs)
+    errors: Any = result[".std_error"].mean()
+    assert errors == pytest.approx(result[".estimate"].std(), rel=0.15)
+    # hospitals differ much more than the groups within one
+    alone = gap(
+        data, "t", "e", cluster=(pl.col("c").cast(str) + pl.col("g")).alias("own"), group_by="run", interval="auto"
+    )
+    if metric is tf.selection_rate:
+        wide: Any = (alone[".upper"] - alone[".lower"]).mean()
+        narrow: Any = (result[".upper"] - result[".lower"]).mean()
+        assert narrow < 0.6 * wide

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -20,14 +20,16 @@ from tidyfair.specs.metric_specs import ALL_LABELS, estimator_of, formulas_of
 from tidyfair.tallies.tally import THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tidyfair.evaluation.group_cells import GroupCells
     from tidyfair.evaluation.labels import Labels
     from tidyfair.specs.aggregates import Aggregate
     from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.groups import By
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.options import Options
+    from tidyfair.specs.segments import Array
     from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
@@ -45,6 +47,8 @@ class Evaluated:
     estimator: str | None
     evaluator: Evaluator
     """The evaluation itself, by which intervals evaluate the same formulas on other sums."""
+    influences: Mapping[tuple[Formula, str, By | None], Array] = field(default_factory=dict[Any, Any])
+    """For intervals of groups that share clusters: the influence of each cluster on values, in standard errors."""
     cut: str | None = None
     """The name of the column of a list of thresholds, or of another kind of cut."""
 
@@ -213,7 +217,7 @@ def _evaluate(
     evaluator = Evaluator(tally, labels, group_cells, cells, reading, specs, tables, with_variances)
     values = {key: evaluator.values(metric) for key, metric in distinct.items()}
     rows = value_rows(requested, values, specs, group_cells, labels, na_rm=options.na_rm)
-    return Evaluated(rows, specs, group_cells, labels, options.estimator, evaluator, cut)
+    return Evaluated(rows, specs, group_cells, labels, options.estimator, evaluator, cut=cut)
 
 
 def _requested_formulas(

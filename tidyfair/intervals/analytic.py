@@ -1,4 +1,4 @@
-"""Intervals of comparisons between groups that are independent of each other.
+"""Intervals of comparisons between groups.
 
 A range over groups is never below zero and grows with their number, so that no interval of the range itself
 covers the truth where groups are equal; those of all pairs do.
@@ -119,7 +119,8 @@ def _pairs(count: int, reference: int | None) -> tuple[Floats, Floats]:
 def _ends(family: Quantities, one: Floats, other: Floats, z: float, *, logarithm: bool) -> Limits:
     """Limits of the differences of pairs, or of those of their logarithms."""
     value, (low, high) = family.logarithms(z) if logarithm else (family.value, family.limits(z))
-    return difference_limits(value[one], (low[one], high[one]), value[other], (low[other], high[other]))
+    correlation = family.correlation_of(one, other)
+    return difference_limits(value[one], (low[one], high[one]), value[other], (low[other], high[other]), correlation)
 
 
 def _pair(family: Quantities, pair: tuple[Floats, Floats], aggregate: Contrast, z: float) -> Interval:
@@ -129,7 +130,8 @@ def _pair(family: Quantities, pair: tuple[Floats, Floats], aggregate: Contrast, 
     one, other = pair
     error = math.nan
     if not aggregate.is_relative:
-        error = float(np.hypot(family.widest[one], family.widest[other])[0])
+        errors, correlation = (family.widest[one], family.widest[other]), family.correlation_of(one, other)
+        error = float(np.sqrt(errors[0] ** 2 + errors[1] ** 2 - 2 * correlation * errors[0] * errors[1])[0])
         low, high = (float(end[0]) for end in _ends(family, one, other, z, logarithm=False))
         method = family.difference_method
     else:

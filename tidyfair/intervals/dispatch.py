@@ -74,7 +74,7 @@ def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, op
             continue
         valued = part.filter(pl.col("estimate").is_not_null())
         exact = options.interval == "exact"
-        limits = quantities_of(kind, spec, formula, valued).intervals(options.conf_level, exact=exact)
+        limits = quantities_of(kind, spec, formula, valued, evaluated).intervals(options.conf_level, exact=exact)
         for index, interval in zip(valued["index"], limits, strict=True):
             intervals[index] = interval
     specs = [spec for number, spec in enumerate(evaluated.specs) if number in without_form]
@@ -98,7 +98,7 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
     ends: list[tuple[float | None, float | None]] = [(None, None)] * len(results)
     for number, kind in methods.alone.items():
         part = rows.filter(spec=number)
-        for outer, interval in zip(part["outer"], _alone(evaluated.specs[number], kind, part, options), strict=True):
+        for outer, interval in zip(part["outer"], _alone(evaluated, number, kind, part, options), strict=True):
             intervals[number * outers + outer] = interval
     for number, form in methods.forms.items():
         spec = evaluated.specs[number]
@@ -164,11 +164,11 @@ class _Methods:
                 continue
             parts = [part for _, part in rows.group_by("outer")]
             groups[number] = max((part[GROUP_CELL].n_unique() for part in parts), default=1)
-            forms[number] = _closed_form(tally, spec, rows, options)
+            forms[number] = _closed_form(tally, evaluated, spec, rows, options)
             # a range of values without a closed form follows from pairs as well, with errors from replicates
             if forms[number] is None and _is_paired(spec, rows, options):
                 paired.append(number)
-                forms[number] = _of_pairs(spec, options)
+                forms[number] = _of_pairs(evaluated, spec, options)
             if forms[number] is None or any(_is_drawn(spec, part) for part in parts):
                 drawn.append(number)
             if forms[number] is None and options.interval == "auto" and has_bands(spec):
@@ -257,7 +257,7 @@ def _with_bands(
         if ends[".method"][index] is None or part[LEVEL].n_unique() > 1:
             continue
         ((_, formula),) = spec.formulas
-        family = quantities_of(_kind_of(tally, spec, part, options), spec, formula, part)
+        family = quantities_of(_kind_of(tally, spec, part, options), spec, formula, part, evaluated)
         limits = band_limits(evaluated, part, family, options.conf_level)
         if limits is None:
             continue
@@ -333,11 +333,11 @@ def _with_deviations(tally: Tally, evaluated: Evaluated, numbers: Sequence[int],
     return evaluated.rows.join(pl.concat(parts), on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
-def _of_pairs(spec: MetricSpec, options: Options) -> _Form:
+def _of_pairs(evaluated: Evaluated, spec: MetricSpec, options: Options) -> _Form:
     """The function for the interval of a comparison from the values of groups and their errors."""
 
     def interval(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
-        of_groups, references = _families(spec, part, dict.fromkeys(part["name"], "estimated"))
+        of_groups, references = _families(evaluated, spec, part, dict.fromkeys(part["name"], "estimated"))
         aggregate = spec.aggregate
         if aggregate is None:
             return None
@@ -347,7 +347,7 @@ def _of_pairs(spec: MetricSpec, options: Options) -> _Form:
 
 
 def _families(
-    spec: MetricSpec, part: pl.DataFrame, kinds: Mapping[str, Kind]
+    evaluated: Evaluated, spec: MetricSpec, part: pl.DataFrame, kinds: Mapping[str, Kind]
 ) -> tuple[list[Quantities], list[int | None]]:
     """The quantities of each rate and label of an outer group, and the group that others are compared with."""
     families: list[Quantities] = []
@@ -356,7 +356,7 @@ def _families(
         reference = of_family["is_reference"].arg_true().to_list()
         if spec.aggregate is not None and spec.aggregate.compares_with_majority:
             reference = [of_family["size"].arg_max()]
-        families.append(quantities_of(kinds[str(name)], spec, dict(spec.formulas)[str(name)], of_family))
+        families.append(quantities_of(kinds[str(name)], spec, dict(spec.formulas)[str(name)], of_family, evaluated))
         references.append(reference[0] if reference else None)
     return families, references
 
@@ -382,14 +382,17 @@ def _kind_alone(tally: Tally, spec: MetricSpec, rows: pl.DataFrame, options: Opt
     return _kind(tally, formula, rows["estimator"][0], options)
 
 
-def _alone(spec: MetricSpec, kind: Kind, rows: pl.DataFrame, options: Options) -> list[Interval]:
+def _alone(evaluated: Evaluated, number: int, kind: Kind, rows: pl.DataFrame, options: Options) -> list[Interval]:
     """The intervals of values that are not compared."""
+    spec = evaluated.specs[number]
     ((_, formula),) = spec.formulas
     exact = options.interval == "exact"
-    return quantities_of(kind, spec, formula, rows).intervals(options.conf_level, exact=exact)
+    return quantities_of(kind, spec, formula, rows, evaluated).intervals(options.conf_level, exact=exact)
 
 
-def _closed_form(tally: Tally, spec: MetricSpec, rows: pl.DataFrame, options: Options) -> _Form | None:
+def _closed_form(
+    tally: Tally, evaluated: Evaluated, spec: MetricSpec, rows: pl.DataFrame, options: Options
+) -> _Form | None:
     """The function for the intervals of a spec from the rows of an outer group; None if by replicates."""
     kinds: dict[str, Kind] = {}
     for name, formula in spec.formulas:
@@ -403,7 +406,7 @@ def _closed_form(tally: Tally, spec: MetricSpec, rows: pl.DataFrame, options: Op
         return None
 
     def interval(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
-        of_groups, references = _families(spec, part, kinds)
+        of_groups, references = _families(evaluated, spec, part, kinds)
         return compared(of_groups, references, aggregate, level, times=options.times, random=random)
 
     return interval

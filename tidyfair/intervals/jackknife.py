@@ -9,7 +9,7 @@ tally counts, and rows of a cluster together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.values import Values
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.groups import By
-    from tidyfair.specs.segments import Array, Floats
+    from tidyfair.specs.segments import Array, Floats, Integers
     from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
@@ -61,6 +61,8 @@ class Deviations:
     freedom: Floats
     cells: Mapping[str, Floats]
     """The counts of one label against the rest, where rows have no weights."""
+    influence: Array | None = None
+    """The influence of each cluster in standard errors, where groups may share them: groups by labels by clusters."""
 
     @property
     def columns(self) -> dict[str, Floats]:
@@ -102,7 +104,8 @@ def with_deviations(evaluated: Evaluated) -> Evaluated:
         for column, values in of_formula.columns.items():
             columns[column][part["index"].to_numpy()] = values[group_cell, label if values.shape[1] > 1 else 0]
     series = [pl.Series(name, values, nan_to_null=True) for name, values in columns.items()]
-    return evaluated.with_rows(rows.with_columns(series))
+    influences = {key: own.influence for key, own in computed.items() if own.influence is not None}
+    return replace(evaluated.with_rows(rows.with_columns(series)), influences=influences)
 
 
 def _deviations(
@@ -115,8 +118,13 @@ def _deviations(
         clusters = [column for column in clusters if column.name != BLOCK]
     index = evaluator.group_cells.indices[by]
     if clusters:
-        units = KeyCodes(tally.cells).index(tally.names(clusters), within=index)
-        return _of_units(evaluator, table, formula, estimator, index, units, scale)
+        codes = KeyCodes(tally.cells)
+        units = codes.index(tally.names(clusters), within=index)
+        deviations = _of_units(evaluator, table, formula, estimator, index, units, scale)
+        if by is None or all(column.name == BLOCK for column in clusters):
+            return replace(deviations, influence=None)
+        cluster = codes.index(tally.names(clusters)).of_cell[units.example]
+        return replace(deviations, influence=_by_cluster(deviations, index.of_cell[units.example], cluster))
     return _of_label_rows(evaluator, table, formula, estimator, index, scale)
 
 
@@ -169,7 +177,23 @@ def _of_units(
     if table.kind == "class":
         spread = error * scale.slope(centre)
     freedom = np.broadcast_to(effective - 1, centre.shape)
-    return Deviations(centre, error, spread, freedom, {})
+    with np.errstate(divide="ignore", invalid="ignore"):
+        less_mean = np.where(present, change - np.repeat(segments.sum(change) / count, segments.sizes, axis=0), 0.0)
+        influence = less_mean * np.repeat(np.sqrt(count / (count - 1)) / error, segments.sizes, axis=0)
+    return Deviations(centre, error, spread, freedom, {}, influence)
+
+
+def _by_cluster(deviations: Deviations, group: Integers, cluster: Integers) -> Array | None:
+    """The influence of each cluster: arrays of groups by labels by clusters; None if that is too large."""
+    import numpy as np
+
+    groups, labels = deviations.error.shape
+    clusters = int(cluster.max(initial=-1)) + 1
+    if deviations.influence is None or groups * labels * clusters > _MOST_NUMBERS:
+        return None
+    influence = np.zeros((groups, clusters, labels))
+    influence[group, cluster] = np.nan_to_num(deviations.influence)
+    return influence.transpose(0, 2, 1)
 
 
 def _variance(segments: Segments, change: Array, present: Array, count: Array) -> Floats:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from tidyfair.evaluation.statistics import ONE_LABEL
+from tidyfair.evaluation.states import NO_LEVEL
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.intervals.jackknife import CELLS
 from tidyfair.intervals.quantities import Areas, Estimated, MadeOfShares, OfShare, Shares, Smooth
 from tidyfair.intervals.scales import Scale
@@ -14,6 +15,7 @@ from tidyfair.intervals.shares import rising_share_of, sum_of_shares_of
 if TYPE_CHECKING:
     import polars as pl
 
+    from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.intervals.quantities import Quantities
     from tidyfair.intervals.shares import Share
     from tidyfair.specs.formulas import Formula
@@ -25,7 +27,9 @@ __all__: list[str] = []
 Kind: TypeAlias = Literal["share", "area", "smooth", "estimated"]
 
 
-def quantities_of(kind: Kind, spec: MetricSpec, formula: Formula, rows: pl.DataFrame) -> Quantities:
+def quantities_of(
+    kind: Kind, spec: MetricSpec, formula: Formula, rows: pl.DataFrame, evaluated: Evaluated
+) -> Quantities:
     """The quantities of the rows of one metric: their values, and the columns that hold how far these vary."""
 
     def column(name: str) -> Floats:
@@ -38,10 +42,10 @@ def quantities_of(kind: Kind, spec: MetricSpec, formula: Formula, rows: pl.DataF
         return Areas(value, column("variance") ** 0.5, column("events"), column("others"))
     if kind == "estimated":
         return Estimated(value, column("deviation"), column("below"), column("above"))
-    return _smooth(spec, formula, rows)
+    return _smooth(spec, formula, rows, evaluated)
 
 
-def _smooth(spec: MetricSpec, formula: Formula, rows: pl.DataFrame) -> Smooth:
+def _smooth(spec: MetricSpec, formula: Formula, rows: pl.DataFrame, evaluated: Evaluated) -> Smooth:
     """Values of a function of sums; those that are made of shares have the limits of these."""
 
     def column(name: str) -> Floats:
@@ -67,7 +71,23 @@ def _smooth(spec: MetricSpec, formula: Formula, rows: pl.DataFrame) -> Smooth:
             factors = tuple(factor for factor, _ in made_of.shares)
             shares = tuple(_shares(share, counts) for _, share in made_of.shares)
             return MadeOfShares(**fields, factors=factors, shares=shares)
-    return Smooth(**fields)
+    return Smooth(**fields, correlation=_correlation(spec, formula, rows, evaluated))
+
+
+def _correlation(spec: MetricSpec, formula: Formula, rows: pl.DataFrame, evaluated: Evaluated) -> Floats | None:
+    """The correlations of the values of groups, which share clusters; None where they are independent."""
+    import numpy as np
+
+    if rows.is_empty():
+        return None
+    influences = evaluated.influences.get((formula, rows["estimator"][0], spec.by))
+    if influences is None:
+        return None
+    first, _ = evaluated.group_cells.spans[spec.by]
+    levels = {level: index for index, level in enumerate(evaluated.labels.levels)} | {NO_LEVEL: 0}
+    label = [levels[level] if influences.shape[1] > 1 else 0 for level in rows[LEVEL]]
+    own = influences[rows[GROUP_CELL].to_numpy() - first, label]
+    return np.clip(own @ own.T, -1, 1)
 
 
 def _shares(share: Share, counts: dict[str, Floats]) -> Shares:

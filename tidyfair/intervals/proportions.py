@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tidyfair.errors import ArgumentError
 
@@ -95,16 +95,25 @@ def clopper_pearson(share: Floats, rows: Floats, level: float) -> Limits:
     return np.where(rows > 0, lower, math.nan), np.where(rows > 0, upper, math.nan)
 
 
-def difference_limits(one: Floats, of_one: Limits, other: Floats, of_other: Limits) -> Limits:
-    """Limits of the difference of two independent quantities from the limits of each.
+def difference_limits(
+    one: Floats, of_one: Limits, other: Floats, of_other: Limits, correlation: Floats | Literal[0] = 0
+) -> Limits:
+    """Limits of the difference of two quantities from the limits of each, and their correlation.
 
-    Of shares with Wilson's limits it is Newcombe's (1998) hybrid score interval; of others, MOVER (Zou and Donner,
-    2008).
+    Of independent shares with Wilson's limits it is Newcombe's (1998) hybrid score interval; of others, MOVER (Zou and
+    Donner, 2008).
     """
     import numpy as np
 
-    below = np.hypot(one - of_one[0], of_other[1] - other)
-    above = np.hypot(of_one[1] - one, other - of_other[0])
+    def together(side: Floats, other_side: Floats) -> Floats:
+        if isinstance(correlation, int):
+            # limits may be infinite
+            return np.hypot(side, other_side)
+        with np.errstate(invalid="ignore"):
+            return np.sqrt((side**2 + other_side**2 - 2 * correlation * side * other_side).clip(0))
+
+    below = together(one - of_one[0], of_other[1] - other)
+    above = together(of_one[1] - one, other - of_other[0])
     return one - other - below, one - other + above
 
 

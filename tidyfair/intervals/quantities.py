@@ -1,11 +1,11 @@
-"""The same quantity of several groups that are independent of each other, with limits of each."""
+"""The same quantity of several groups, with limits of each."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tidyfair.intervals.proportions import (
     area,
@@ -118,6 +118,10 @@ class Quantities(ABC):
         error = (self.widest / self.value if logarithm else self.widest).astype(np.float32)[:, None]
         normal = np.ascontiguousarray(random.standard_normal((times, len(self))).T, dtype=np.float32)
         return normal * error, np.broadcast_to(error**2, normal.shape)
+
+    def correlation_of(self, one: Any, other: Any) -> Floats | Literal[0]:  # noqa: ARG002 - those that share clusters have one
+        """The correlation of the values of groups by chance; 0 where they are independent."""
+        return 0
 
     def ratio_limits(self, one: Any, other: Any, z: float) -> Limits | None:  # noqa: ARG002 - shares have them
         """Limits of the ratio of two groups; None if they follow from those of the logarithms."""
@@ -249,6 +253,12 @@ class Smooth(Quantities):
     """The standard error on the scale."""
     freedom: Floats
     scale: Scale
+    correlation: Floats | None = None
+    """The correlations of groups that share clusters."""
+
+    def correlation_of(self, one: Any, other: Any) -> Floats | Literal[0]:
+        """The correlation of the values of groups by chance."""
+        return 0 if self.correlation is None else self.correlation[one, other]
 
     @property
     def bounds(self) -> tuple[float, float]:
