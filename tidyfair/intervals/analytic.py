@@ -46,17 +46,14 @@ def compared(
     `references` are the indices of the groups that others are compared with. If the aggregate is the worst of the
     families, all their pairs count.
     """
-    import numpy as np
-
     families = [family.finite for family in families]
-    if any(np.isnan(family.widest).any() for family in families):
+    if not _have_errors(families):
         return None
     if isinstance(aggregate, Extreme):
         return _extreme(families, aggregate, level)
-    is_finite = all(np.isfinite(family.value).all() for family in families)
     pairs = [_pairs(len(family), reference) for family, reference in zip(families, references, strict=True)]
     have_pairs = all(len(one) for one, _ in pairs)
-    if not isinstance(aggregate, Contrast) or not is_finite or not have_pairs:
+    if not isinstance(aggregate, Contrast) or not _are_finite(families) or not have_pairs:
         return None
     many = max(map(len, families), default=0) > _MANY_GROUPS
     if many and all(reference is None for reference in references):
@@ -64,6 +61,20 @@ def compared(
     if len(families) == 1 and len(pairs[0][0]) == 1:
         return _pair(families[0], pairs[0], aggregate, z_value(level))
     return _range(families, references, pairs, aggregate, level, times, random)
+
+
+def _have_errors(families: Sequence[Quantities]) -> bool:
+    """Check whether it is known how far all values vary."""
+    import numpy as np
+
+    return not any(np.isnan(family.widest).any() for family in families)
+
+
+def _are_finite(families: Sequence[Quantities]) -> bool:
+    """Check whether all values are finite."""
+    import numpy as np
+
+    return all(np.isfinite(family.value).all() for family in families)
 
 
 def _range(

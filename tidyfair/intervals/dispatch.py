@@ -34,7 +34,7 @@ from tidyfair.intervals.simultaneous import band_limits, has_bands
 from tidyfair.tallies.tally import BLOCK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     import numpy as np
@@ -96,10 +96,8 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
     rows = _with_deviations(tally, evaluated.with_rows(rows), [*methods.paired, *methods.estimated], options)
     intervals: list[Interval | None] = [None] * len(results)
     ends: list[tuple[float | None, float | None]] = [(None, None)] * len(results)
-    for number, kind in methods.alone.items():
-        part = rows.filter(spec=number)
-        for outer, interval in zip(part["outer"], _alone(evaluated, number, kind, part, options), strict=True):
-            intervals[number * outers + outer] = interval
+    for index, interval in _of_values_alone(evaluated, methods, rows, options):
+        intervals[index] = interval
     for number, form in methods.forms.items():
         spec = evaluated.specs[number]
         for (outer,), part in rows.filter(spec=number).group_by("outer", maintain_order=True):
@@ -121,6 +119,17 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
     table = _without_ends_of_distances(table, evaluated.specs, options)
     banded = rows.filter(pl.col("spec").is_in(methods.in_bands))
     return _with_bands(table, tally, evaluated, banded, options) if methods.in_bands else table
+
+
+def _of_values_alone(
+    evaluated: Evaluated, methods: _Methods, rows: pl.DataFrame, options: Options
+) -> Iterator[tuple[int, Interval]]:
+    """The intervals of values that are not compared, with the index of their result."""
+    outers = len(evaluated.group_cells.outer_keys)
+    for number, kind in methods.alone.items():
+        part = rows.filter(spec=number)
+        for outer, interval in zip(part["outer"], _alone(evaluated, number, kind, part, options), strict=True):
+            yield number * outers + outer, interval
 
 
 def _including(interval: Interval | None, value: float) -> Interval | None:
