@@ -566,3 +566,21 @@ def test_between_group_distances_have_no_end_at_equality(name: str) -> None:
     assert verdict == "not enough evidence"
     most = min(5, metric.range[1])
     assert tf.check(metric, below=most)(people, "t", **call, times=100)[".verdict"].item() == "pass"
+
+
+def test_ratio_range_of_many_small_equal_groups_holds_equality() -> None:
+    # of 60 groups of 30 rows the ratio of the extremes is far below 1 by chance alone
+    runs, groups, rows, random = 60, 60, 30, np.random.default_rng(12)
+    hits = random.binomial(rows, 0.3, (runs, groups))
+    counted = pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(runs), 2 * groups),
+            "g": np.tile(np.repeat(np.arange(groups), 2), runs),
+            "e": np.tile([1, 0], runs * groups),
+            "n": np.stack([hits.ravel(), rows - hits.ravel()], axis=1).ravel(),
+        }
+    )
+    ratio = tf.selection_rate.ratio("g")
+    result = ratio(counted, estimate="e", frequency_weights="n", group_by="run", interval="auto", times=1_000)
+    assert result[".estimate"].max() < 0.5
+    assert (result[".upper"] == 1).sum() >= 0.95 * runs - 3 * math.sqrt(0.95 * 0.05 * runs)

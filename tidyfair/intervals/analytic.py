@@ -87,7 +87,7 @@ def _range(
     lowest, highest = [0.0], [0.0]
     for family, (one, other) in zip(families, pairs, strict=True):
         for first, second in ((one, other), (other, one)):
-            lowest.append(float(_ends(family, first, second, q, logarithm=logarithm)[0].max()))
+            lowest.append(float(_at_once(family, first, second, q, logarithm=logarithm).max()))
             highest.append(float(_ends(family, first, second, z, logarithm=logarithm)[1].max()))
     if any(map(math.isnan, (*lowest, *highest))):
         return None
@@ -132,6 +132,17 @@ def _ends(family: Quantities, one: Floats, other: Floats, z: float, *, logarithm
     value, (low, high) = family.logarithms(z) if logarithm else (family.value, family.limits(z))
     correlation = family.correlation_of(one, other)
     return difference_limits(value[one], (low[one], high[one]), value[other], (low[other], high[other]), correlation)
+
+
+def _at_once(family: Quantities, one: Floats, other: Floats, q: float, *, logarithm: bool) -> Floats:
+    """Lower limits of the differences of pairs that hold for all of them, in the standard errors that `q` is of."""
+    import numpy as np
+
+    studentized = family.studentized_logarithms if logarithm else None
+    if studentized is None:
+        return _ends(family, one, other, q, logarithm=logarithm)[0]
+    value, error = studentized
+    return value[one] - value[other] - q * np.hypot(error[one], error[other])
 
 
 def _pair(family: Quantities, pair: tuple[Floats, Floats], aggregate: Contrast, z: float) -> Interval:

@@ -119,6 +119,11 @@ class Quantities(ABC):
         normal = np.ascontiguousarray(random.standard_normal((times, len(self))).T, dtype=np.float32)
         return normal * error, np.broadcast_to(error**2, normal.shape)
 
+    @property
+    def studentized_logarithms(self) -> tuple[Floats, Floats] | None:
+        """The logarithms and their standard errors as `deviates` has them; None if limits are nearly the same."""
+        return None
+
     def correlation_of(self, one: Any, other: Any) -> Floats | Literal[0]:  # noqa: ARG002 - those that share clusters have one
         """The correlation of the values of groups by chance; 0 where they are independent."""
         return 0
@@ -177,6 +182,14 @@ class Shares(Quantities):
         value = (self.value * self.rows + 0.5) / (self.rows + 1)
         with np.errstate(divide="ignore"):
             return np.log(value), (np.log(lower), np.log(np.maximum(upper, value)))
+
+    @property
+    def studentized_logarithms(self) -> tuple[Floats, Floats]:
+        """The logarithms and their standard errors, with half a row more: of few rows, limits by score are narrower."""
+        import numpy as np
+
+        share = (self.value * self.rows + 0.5) / (self.rows + 1)
+        return np.log(share), np.sqrt((1 - share) / (share * self.rows))
 
     def deviates(self, times: int, random: np.random.Generator, *, logarithm: bool) -> tuple[Array, Array]:
         """Deviations of estimated shares from the true ones by chance, and their estimated variances."""
