@@ -282,3 +282,22 @@ def test_difference_of_groups_that_share_clusters_is_that_of_pairs(metric: tf.Me
         wide: Any = (alone[".upper"] - alone[".lower"]).mean()
         narrow: Any = (result[".upper"] - result[".lower"]).mean()
         assert narrow < 0.6 * wide
+
+
+def test_a_step_that_no_row_changes_has_no_interval() -> None:
+    def step(tp: Any, fn: Any) -> Any:
+        return np.where(tp / (tp + fn) > 0.5, 1.0, 0.0)
+
+    own = tf.new_class_metric(step, "step")
+    data = pl.DataFrame({"t": [1] * 19 + [0], "e": [1] * 9 + [0] * 11})
+    result = row(own(data, "t", "e", interval="auto"))
+    assert (result[".lower"], result[".upper"], result[".method"]) == (None, None, None)
+
+
+def test_infinite_difference_has_an_interval_with_clusters_too() -> None:
+    cells = {"a": [(1, 1)] * 3 + [(1, 0)] + [(0, 0)], "b": [(1, 1), (1, 0), (0, 1), (0, 0)]}
+    rows = [(t, e, g) for g, pairs in cells.items() for t, e in pairs]
+    data = pl.DataFrame(rows, ["t", "e", "g"], orient="row").with_row_index("c")
+    gate = tf.check(tf.positive_likelihood_ratio.difference("g"), below=1)
+    for options in ({}, {"cluster": "c"}):
+        assert gate(data, "t", "e", **options)[".verdict"].item() == "not enough evidence"  # pyright: ignore[reportArgumentType] - options

@@ -6,6 +6,7 @@ into those of all of them together.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -203,12 +204,14 @@ def _distributions(given: Given, cells: Cells, index: GroupIndex, labels: int) -
     counted = cells.truth if given == "estimate" else cells.estimate
     conditions = {"truth": cells.truth, "estimate": cells.estimate}.get(given, np.zeros_like(counted))
     height = 1 if given == "nothing" else labels
-    both = (counted >= 0) & (conditions >= 0)
-    code = (index.of_cell * height + conditions) * labels + counted
-    shape = (len(index), height, labels)
+    # what a threshold leaves out may have no label of its own
+    width = max(labels, int(counted.max(initial=0)) + 1)
+    both = (counted >= 0) & (conditions >= 0) & (conditions < height)
+    code = (index.of_cell * height + conditions) * width + counted
+    shape = (len(index), height, width)
 
     def summed(measure: Array) -> Array:
-        return np.bincount(code[both], measure[both], len(index) * height * labels).reshape(shape)
+        return np.bincount(code[both], measure[both], math.prod(shape)).reshape(shape)
 
     sums = {"count": summed(cells.measure("w")), "count" + ROWS: summed(cells.measure("n"))}
     sums |= {"size": _of_cells(cells.measure("w"), index), "rows": _of_cells(cells.measure("n"), index)}

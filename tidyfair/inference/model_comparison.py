@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.contingency import mcnemar
 from tidyfair.intervals.bootstrap import interval_of, is_of_labels, is_stratified, lone_results
+from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import DRAW, drawn_rows, generator, redrawn
 from tidyfair.intervals.shares import Share, share_of
 from tidyfair.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
@@ -69,7 +71,8 @@ class ModelComparison:
 
         Returns:
             One row for each metric and outer group: the values `.one` and `.other`, their `.change` (other minus one)
-            with `.lower`, `.upper` and `.std_error`, and the `.p_value` (McNemar's) of rates among rows that do
+            with `.lower`, `.upper` and `.std_error` (Bonett and Price, 2012, for rates of the same rows, else by
+            replicates), and the `.p_value` (McNemar's) of rates among rows that do
             not depend on the prediction, such as accuracy, sensitivity and the selection rate; null of all others.
         """
         given = [name for name, value in options.items() if value is not None]
@@ -134,13 +137,29 @@ class ModelComparison:
         results = first.select(*keys, ".estimator", pl.col(".estimate").alias(".one"))
         results = results.with_columns(second[".estimate"].alias(".other"))
         results = results.with_columns((pl.col(".other") - pl.col(".one")).alias(".change"))
-        intervals = pl.concat([self._interval(pairs, metric, options) for metric in self.metrics])
-        results = results.join(intervals, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        changes = self._changed_rows(pairs, values_of_one, len(results))
+        in_closed_form = {metric.name for metric in self.metrics if self._is_paired_rate(metric)}
+        drawn = [metric for metric in self.metrics if metric.name not in in_closed_form or changes is None]
+        intervals = [results.select(*keys).clear().with_columns(pl.lit(0.0).alias(name) for name in _INTERVAL)]
+        intervals += [self._interval(pairs, metric, options) for metric in drawn]
+        drawn_intervals = pl.concat(intervals, how="vertical_relaxed")
+        results = results.join(drawn_intervals, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        if changes is not None:
+            results = _with_paired_limits(results, changes, options.conf_level)
         # a single row or cluster does not vary, so it has no interval
         is_lone = lone_results(one, values_of_one) | lone_results(other, values_of_other)
         results = results.with_columns(pl.when(~is_lone).then(name).alias(name) for name in _INTERVAL)
-        p_values = self._p_values(pairs, values_of_one, len(results))
+        p_values: list[float | None] = [None] * len(results)
+        for index, change in enumerate(changes or ()):
+            if change is not None:
+                p_values[index] = mcnemar(change.only_one, change.only_other, mid_p=self.mid_p)
         return results.with_columns(pl.Series(".p_value", p_values, dtype=pl.Float64))
+
+    @staticmethod
+    def _is_paired_rate(metric: Metric | GroupwiseMetric) -> bool:
+        """Tell whether a metric is a rate of the same rows for both models."""
+        share = share_of(metric.definition) if isinstance(metric, Metric) else None
+        return share is not None and _is_of_same_rows(share)
 
     @staticmethod
     def _interval(pairs: _Cells | _Rows, metric: Metric | GroupwiseMetric, options: Options) -> pl.DataFrame:
@@ -158,20 +177,61 @@ class ModelComparison:
         interval = interval_of(pl.col("change"), pairs.sides[0], options.conf_level)
         return pl.concat(changes).group_by(*outer, ".metric", ".by").agg(interval)
 
-    def _p_values(self, pairs: _Cells | _Rows, evaluated: Evaluated, results: int) -> list[float | None]:
-        """McNemar's tests of metrics and outer groups, null where there is none."""
+    def _changed_rows(
+        self, pairs: _Cells | _Rows, evaluated: Evaluated, results: int
+    ) -> list[_ChangedRows | None] | None:
+        """The rows that change, for each metric and outer group; None where these are not counts of labels."""
         if isinstance(pairs, _Rows) or evaluated.labels.event is None or pairs.tally.weights is not None:
-            return [None] * results
+            return None
         cells = _named_cells(pairs.tally, pairs.second, evaluated)
-        p_values: list[float | None] = []
+        outers = range(len(evaluated.group_cells.outer_keys))
+        changes: list[_ChangedRows | None] = []
         for metric in self.metrics:
             share = share_of(metric.definition) if isinstance(metric, Metric) else None
-            for outer in range(len(evaluated.group_cells.outer_keys)):
-                if share is None or not _is_of_same_rows(share):
-                    p_values.append(None)
-                else:
-                    p_values.append(_mcnemar(cells.filter(outer=outer), share, mid_p=self.mid_p))
-        return p_values
+            for outer in outers:
+                is_paired = share is not None and _is_of_same_rows(share)
+                changes.append(_ChangedRows.of(cells.filter(outer=outer), share) if share and is_paired else None)
+        return changes if len(changes) == results else None
+
+
+@dataclass(frozen=True)
+class _ChangedRows:
+    """The rows in the denominator of a rate, and those that only one of two models counts."""
+
+    only_one: int
+    only_other: int
+    rows: int
+
+    @classmethod
+    def of(cls, cells: pl.DataFrame, share: Share) -> _ChangedRows | None:
+        """From the cells of an outer group; None without rows in the denominator."""
+        denominator = cells.filter(pl.col("one").is_in(list(share.among)))
+        if denominator.is_empty():
+            return None
+        one, other = pl.col("one").is_in(list(share.holds)), pl.col("other").is_in(list(share.holds))
+        only_one = int(denominator.filter(one & ~other)["n"].sum())
+        only_other = int(denominator.filter(other & ~one)["n"].sum())
+        return cls(only_one, only_other, int(denominator["n"].sum()))
+
+    def limits(self, level: float) -> tuple[float, float, float]:
+        """Limits of the change, and its standard error, with a row more of either change (Bonett and Price, 2012)."""
+        rows = self.rows + 2
+        gained, lost = (self.only_other + 1) / rows, (self.only_one + 1) / rows
+        change = gained - lost
+        error = math.sqrt((gained + lost - change**2) / rows)
+        z = z_value(level)
+        observed = (self.only_other - self.only_one) / self.rows
+        lower, upper = max(-1.0, change - z * error), min(1.0, change + z * error)
+        return min(lower, observed), max(upper, observed), error
+
+
+def _with_paired_limits(
+    results: pl.DataFrame, changes: Sequence[_ChangedRows | None], level: float
+) -> pl.DataFrame:  # fmt: skip
+    """The results, with the limits of rates of the same rows."""
+    rows = [(None, None, None) if change is None else change.limits(level) for change in changes]
+    limits = pl.DataFrame(rows, schema=dict.fromkeys((".lower", ".upper", ".std_error"), pl.Float64), orient="row")
+    return results.with_columns(pl.coalesce(limits[name], results[name]).alias(name) for name in limits.columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,17 +317,6 @@ def _is_of_same_rows(share: Share) -> bool:
     """Tell whether the denominator of a rate does not depend on the prediction."""
     cells = {CELLS[name] for name in share.among}
     return all(guess is not None and (truth, not guess) in cells for truth, guess in cells)
-
-
-def _mcnemar(cells: pl.DataFrame, share: Share, *, mid_p: bool) -> float | None:
-    """McNemar's test of a rate in the cells of an outer group; None without rows in its denominator."""
-    denominator = cells.filter(pl.col("one").is_in(list(share.among)))
-    if denominator.is_empty():
-        return None
-    one, other = pl.col("one").is_in(list(share.holds)), pl.col("other").is_in(list(share.holds))
-    only_one = denominator.filter(one & ~other)["n"].sum()
-    only_other = denominator.filter(other & ~one)["n"].sum()
-    return mcnemar(int(only_one), int(only_other), mid_p=mid_p)
 
 
 def _named_cells(tally: Tally, second: Column, evaluated: Evaluated) -> pl.DataFrame:

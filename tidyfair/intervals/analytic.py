@@ -51,13 +51,13 @@ def compared(
         return None
     if isinstance(aggregate, Extreme):
         return _extreme(families, aggregate, level)
-    pairs = [_pairs(len(family), reference) for family, reference in zip(families, references, strict=True)]
-    have_pairs = all(len(one) for one, _ in pairs)
+    have_pairs = all(len(family) > 1 for family in families)
     if not isinstance(aggregate, Contrast) or not _are_finite(families) or not have_pairs:
         return None
     many = max(map(len, families), default=0) > _MANY_GROUPS
     if many and all(reference is None for reference in references):
         return _bands(families, aggregate, level)
+    pairs = [_pairs(len(family), reference) for family, reference in zip(families, references, strict=True)]
     if len(families) == 1 and len(pairs[0][0]) == 1:
         return _pair(families[0], pairs[0], aggregate, z_value(level))
     return _range(families, references, pairs, aggregate, level, times, random)
@@ -153,7 +153,8 @@ def _pair(family: Quantities, pair: tuple[Floats, Floats], aggregate: Contrast, 
     error = math.nan
     if not aggregate.is_relative:
         errors, correlation = (family.widest[one], family.widest[other]), family.correlation_of(one, other)
-        error = float(np.sqrt(errors[0] ** 2 + errors[1] ** 2 - 2 * correlation * errors[0] * errors[1])[0])
+        with np.errstate(invalid="ignore"):
+            error = float(np.sqrt(errors[0] ** 2 + errors[1] ** 2 - 2 * correlation * errors[0] * errors[1])[0])
         low, high = (float(end[0]) for end in _ends(family, one, other, z, logarithm=False))
         method = family.difference_method
     else:

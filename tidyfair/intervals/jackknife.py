@@ -335,6 +335,8 @@ class _AddedRows:
         """The variance that they add: that of the rows of a cell, left out together."""
         import numpy as np
 
+        if not self.added.any():
+            return np.zeros((len(self.total), 1))
         changes = _changes(self.total, self.added, self.pairs, table, formula, estimator)
         with np.errstate(divide="ignore", invalid="ignore"):
             rows = (self.added / self.each)[:, :, None]
@@ -346,6 +348,8 @@ def _changes(
     total: Floats, left_out: Floats, pairs: _Pairs, table: Table, formula: Formula, estimator: str
 ) -> Floats:  # fmt: skip
     """The changes of values when some rows of a pair of labels are left out: groups by pairs by labels."""
+    import numpy as np
+
     sums = {name: total @ counts for name, counts in pairs.counts.items()}
     value = _values(formula, estimator, table, _as_rows(sums)).estimate
     groups, count = total.shape
@@ -354,7 +358,8 @@ def _changes(
         for name, counts in pairs.counts.items()
     }
     changed = _values(formula, estimator, table, _as_rows(without)).estimate
-    return value[:, None, :] - changed.reshape(groups, count, -1)
+    with np.errstate(invalid="ignore"):
+        return value[:, None, :] - changed.reshape(groups, count, -1)
 
 
 def _of_label_rows(
@@ -406,6 +411,8 @@ def _of_counts(
         mean = (total[:, :, None] * influence).sum(axis=1) / size[:, None]
         variance = (squares[:, :, None] * influence**2).sum(axis=1) - size[:, None] * mean**2
         error = np.sqrt(variance.clip(0) * (size / (size - 1))[:, None])
+        # a value that no row changes has not been seen to vary
+        error = np.where(error > _ROUNDED * np.abs(value), error, np.nan)
         spread = error * scale.slope(value)
     freedom = np.broadcast_to((effective - 1)[:, None], error.shape)
     return Deviations(value, error, spread, freedom, {})

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+_MOST_CORRELATED = 2_000
+"""Of more groups, pairs are not looked at one by one."""
 Kind: TypeAlias = Literal["share", "area", "smooth", "estimated"]
 
 
@@ -81,7 +83,7 @@ def _correlation(spec: MetricSpec, formula: Formula, rows: pl.DataFrame, evaluat
     if rows.is_empty():
         return None
     influences = evaluated.influences.get((formula, rows["estimator"][0], spec.by))
-    if influences is None:
+    if influences is None or len(rows) > _MOST_CORRELATED:
         return None
     first, _ = evaluated.group_cells.spans[spec.by]
     levels = {level: index for index, level in enumerate(evaluated.labels.levels)} | {NO_LEVEL: 0}

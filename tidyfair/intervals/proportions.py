@@ -36,7 +36,8 @@ def z_value(level: float) -> float:
     """The standard deviations to both sides of the mean that hold a share of a normal distribution."""
     from statistics import NormalDist  # noqa: PLC0415 - only where there are intervals
 
-    return NormalDist().inv_cdf((1 + level) / 2)
+    # the largest number below 1, where rounding would reach it
+    return NormalDist().inv_cdf(min((1 + level) / 2, 1 - 2**-53))
 
 
 def wilson(share: Floats, rows: Floats, z: float) -> Limits:
@@ -109,8 +110,9 @@ def difference_limits(
         if isinstance(correlation, int):
             # limits may be infinite
             return np.hypot(side, other_side)
-        with np.errstate(invalid="ignore"):
-            return np.sqrt((side**2 + other_side**2 - 2 * correlation * side * other_side).clip(0))
+        with np.errstate(invalid="ignore", over="ignore"):
+            both = np.sqrt((side**2 + other_side**2 - 2 * correlation * side * other_side).clip(0))
+            return np.where(np.isinf(side) | np.isinf(other_side), np.inf, both)
 
     below = together(one - of_one[0], of_other[1] - other)
     above = together(of_one[1] - one, other - of_other[0])

@@ -115,9 +115,10 @@ class Quantities(ABC):
         """
         import numpy as np
 
-        error = (self.widest / self.value if logarithm else self.widest).astype(np.float32)[:, None]
-        normal = np.ascontiguousarray(random.standard_normal((times, len(self))).T, dtype=np.float32)
-        return normal * error, np.broadcast_to(error**2, normal.shape)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            error = (self.widest / self.value if logarithm else self.widest).astype(np.float32)[:, None]
+            normal = np.ascontiguousarray(random.standard_normal((times, len(self))).T, dtype=np.float32)
+            return normal * error, np.broadcast_to(error**2, normal.shape)
 
     @property
     def studentized_logarithms(self) -> tuple[Floats, Floats] | None:
