@@ -97,7 +97,7 @@ class CalledOnData(ABC):
         self._check_source(source)
         called = self._reading(options.given)
         tally = called._run.count(source, called._counting_options(options))  # noqa: SLF001 - of the same class
-        return source.restore(called._results(tally, options))  # noqa: SLF001
+        return source.restore(called._results(tally, options))  # noqa: SLF001 - as above
 
     def _on_tally(self, tally: Tally, keywords: Mapping[str, Any]) -> pl.DataFrame:
         """The answer for a tally."""
