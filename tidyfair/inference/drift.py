@@ -23,7 +23,7 @@ from tidyfair.inference.rate_tests import (
     rate_counts,
 )
 from tidyfair.inference.studentized import farthest
-from tidyfair.intervals.resampling import generator
+from tidyfair.intervals.resampling import check_shuffled, generator
 from tidyfair.specs.arguments import how_often, one_of, whole
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.options import refuse_unknown_keywords
@@ -188,6 +188,7 @@ def _between(
     for index, match in zip(*matches, strict=True):
         rows = first.denominator[index] + second.denominator[match]
         hits = first.numerator[index] + second.numerator[match]
+        check_shuffled(int(rows))
         drawn = random.hypergeometric(hits, rows - hits, first.denominator[index], times)
         drawn_first[:, index], drawn_second[:, match] = drawn, hits - drawn
     return drawn_first, drawn_second
