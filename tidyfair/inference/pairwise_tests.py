@@ -30,6 +30,7 @@ from tidyfair.intervals.proportions import (
     difference_limits,
     homogeneity,
     mantel_haenszel,
+    mantel_haenszel_limits,
     z_value,
 )
 from tidyfair.intervals.quantities import Shares
@@ -219,6 +220,8 @@ class StratifiedTest(OuterGroupTest):
         schema = {name: dtype for name, dtype in _STRATIFIED.items() if name != ".p_adjusted"}
         rows: list[dict[str, Any]] = []
         for count in part.counts:
+            if not len(count.group_cells):
+                continue
             reference = _reference(part, count)
             groups = [group for group in range(len(count.group_cells)) if group != reference]
             rows += [self._compared(part, count, group, reference) for group in groups]
@@ -262,7 +265,8 @@ def _within_strata(crude: float, strata: RateCounts, group: int, reference: int,
     other_hits, other_rows = strata.numerator[:, reference], strata.denominator[:, reference]
     tables = (hits, rows, other_hits, other_rows)
     adjusted, error = mantel_haenszel(*tables)
-    z, p_homogeneity, p_equal_odds = z_value(level), homogeneity(*tables), equal_odds(*tables)
+    (lower,), (upper,) = mantel_haenszel_limits(*tables, z_value(level))
+    p_homogeneity, p_equal_odds = homogeneity(*tables), equal_odds(*tables)
     differences = hits / rows - other_hits / other_rows
     is_reversed = bool((differences > 0).all() and crude < 0) or bool((differences < 0).all() and crude > 0)
     pattern = "alike"
@@ -271,7 +275,7 @@ def _within_strata(crude: float, strata: RateCounts, group: int, reference: int,
     elif p_homogeneity < 1 - level:
         pattern = "heterogeneous"
     return {
-        ".adjusted": adjusted, ".lower": adjusted - z * error, ".upper": adjusted + z * error, ".std_error": error,
+        ".adjusted": adjusted, ".lower": lower, ".upper": upper, ".std_error": error or None,
         ".p_value": cochran_mantel_haenszel(*tables), ".p_homogeneity": p_homogeneity,
         ".p_equal_odds": None if math.isnan(p_equal_odds) else p_equal_odds, ".pattern": pattern,
     }  # fmt: skip
@@ -395,9 +399,11 @@ def stratified(
 
     Returns:
         A callable that takes what a metric takes, and gives one row for each group and outer group: the `.crude`
-        difference, the `.adjusted` one (Mantel and Haenszel's) with `.lower`, `.upper` and `.std_error`, `.p_value`
-        (Cochran, Mantel and Haenszel's), `.p_homogeneity` of the differences (Cochran's Q), and `.p_equal_odds`, of the
-        odds ratios (Breslow and Day's, with Tarone's correction; null where no odds ratio is common to strata).
+        difference, the `.adjusted` one (Mantel and Haenszel's) with `.lower` and `.upper` (Miettinen and Nurminen's, by
+        the same weights) and `.std_error` (Sato's; null where all rates are 0 or 1, of which it knows nothing),
+        `.p_value` (Cochran, Mantel and Haenszel's), `.p_homogeneity` of the differences (Cochran's Q), and
+        `.p_equal_odds`, of the odds ratios (Breslow and Day's, with Tarone's correction; null where no odds ratio is
+        common to strata).
         `.pattern` is `simpson` where all strata have the other sign than the crude difference, `heterogeneous` where
         differences vary so that one number for all of them says little, else `alike`. Strata without one of the two
         groups do not count. It needs scipy.
