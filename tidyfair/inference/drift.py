@@ -10,6 +10,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.statistics import GROUP_CELL
+from tidyfair.inference.periods import check_periods
 from tidyfair.inference.permutation_test import CENTRAL, compared_draws
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
@@ -57,9 +58,7 @@ class PeriodTest(RateTest):
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
         keys = case.evaluated.group_cells.outer_keys
-        if self.period not in keys.columns:
-            msg = f"compare_periods() needs the periods as outer groups: `group_by={self.period!r}`."
-            raise ArgumentError(msg)
+        check_periods("compare_periods", keys, self.period)
         # the columns of a result follow from the call, not from the data
         yield self._keyed(keys, 0, 0, pl.DataFrame([dict.fromkeys(_CHANGED)], schema=_CHANGED)).clear()
         others = keys.drop(self.period).columns
@@ -229,7 +228,8 @@ def compare_periods(
 
     Args:
         metrics: Groupwise metrics of rates.
-        period: The column of periods, in their order, which is also given as `group_by=` in the call.
+        period: The column of periods, in the order of their values (as text, `"10"` comes before `"8"`, which is an
+            error), which is also given as `group_by=` in the call.
         times: Number of draws.
         seed: Seed of the draws.
         adjust: The adjustment of p-values, as for `disparity_test`.

@@ -572,8 +572,9 @@ def monitor(
         below: The limit of what should be small.
         above: The limit of what should be large.
         confidence: The probability that nothing that is ever shown is wrong.
-        period: The column of periods, such as days, which is also given as `group_by=` in the call: a look at the end
-            of each. Without one, a look at all rows.
+        period: The column of periods, such as days, in the order of their values (as text, `"10"` comes before `"8"`,
+            which is an error), which is also given as `group_by=` in the call: a look at the end of each. Without one,
+            a look at all rows.
         groups: The number of groups that may ever occur. Without it limits are wider, as groups may turn up later.
         bounds: The ends between which the value of every row lies, for means of numbers, such as `(0, 100)`.
 
