@@ -99,7 +99,7 @@ def test_certificate_equals_its_largest_limit_and_counts_what_is_searched() -> N
     certificate = certify_subgroups(tf.sens, ["sex", "race"], min_n=40, confidence=0.9)
     given = certificate(people, "repaid", "approved", pos_label="yes", group_by="fold")
     limits = certificate.by_subgroup(people, "repaid", "approved", pos_label="yes", group_by="fold")
-    found = subgroup_search(tf.sens, ["sex", "race"], min_n=40, times=2)(
+    found = subgroup_search(tf.sens, ["sex", "race"], min_n=40, times=20)(
         people, "repaid", "approved", pos_label="yes", group_by="fold"
     )
     assert given.schema.names()[0] == "fold"

@@ -417,7 +417,7 @@ def test_share_of_recognizes_rates() -> None:
         (
             tf.sens,
             {"interval": "auto", "times": 0},
-            snapshot("`times` is a whole number, 2 to 10000000, not 0."),
+            snapshot("`times` is a whole number, 20 to 10000000, not 0."),
         ),
         (tf.sens, {"interval": "auto", "seed": -1}, snapshot("`seed` is a whole number, 0 or more, not -1.")),
         (

@@ -493,7 +493,7 @@ def subgroup_search(
     """
     rate, columns = _checked("subgroup_search", metric, features, ("class",))
     depth, min_n = whole("depth", depth, 1), whole("min_n", min_n, 1)
-    times, seed = whole("times", how_often(times), 1), whole("seed", seed, 0)
+    times, seed = how_often(times), whole("seed", seed, 0)
     return SubgroupSearch(rate, columns, depth, min_n, times, seed)
 
 

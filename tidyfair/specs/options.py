@@ -23,7 +23,6 @@ __all__: list[str] = []
 
 ON_UNDEFINED = ("warn", "ignore", "null", "raise")
 INTERVALS = ("auto", "analytic", "bootstrap", "bayes", "exact")
-_LEAST_TIMES = 2
 _SHOWN = 6
 """The most keywords that a message lists."""
 
@@ -127,7 +126,7 @@ class Options:
         if self.interval is not None:
             one_of("interval", self.interval, INTERVALS)
         proper_share("conf_level", self.conf_level)
-        object.__setattr__(self, "times", how_often(self.times, _LEAST_TIMES))
+        object.__setattr__(self, "times", how_often(self.times))
         object.__setattr__(self, "seed", whole("seed", self.seed, 0))
         if isinstance(self.group_by, Iterator):
             # it is read more than once
