@@ -584,3 +584,81 @@ def test_ratio_range_of_many_small_equal_groups_holds_equality() -> None:
     result = ratio(counted, estimate="e", frequency_weights="n", group_by="run", interval="auto", times=1_000)
     assert (result[".estimate"] < 0.5).all()
     assert (result[".upper"] == 1).sum() >= 0.95 * runs - 3 * math.sqrt(0.95 * 0.05 * runs)
+
+
+BOTH = tf.metric_set(tf.demographic_parity("race"), tf.equal_opportunity("sex"), tf.mcc.difference("race"), tf.accuracy)
+
+
+def test_simultaneous_intervals_of_groups_have_sidaks_level() -> None:
+    together = BOTH.by_group(LOANS, **CALL, interval="auto", simultaneous=True)
+    for count, by in ((5, "race"), (2, "sex"), (1, None)):
+        level = 0.95 ** (1 / count)
+        alone = BOTH.by_group(LOANS, **CALL, interval="auto", conf_level=level)
+        assert together.columns == alone.columns
+        one, other = (table.filter(pl.col(".by").eq_missing(pl.lit(by))) for table in (together, alone))
+        assert one.drop(".method").equals(other.drop(".method"))
+        suffix = "" if by is None else ", simultaneous"
+        assert one[".method"].to_list() == [f"{method}{suffix}" for method in other[".method"]]
+    hits, rows = counts(tf.detection_prevalence, "race")["Asian"]
+    asian = together.filter(pl.col(".metric") == "detection_prevalence", pl.col(".group") == "Asian")
+    assert ends(asian) == pytest.approx(proportion_confint(hits, rows, alpha=1 - 0.95**0.2, method="wilson"))
+
+
+def test_simultaneous_intervals_count_the_groups_of_each_outer_group() -> None:
+    data = LOANS.filter((pl.col("sex") == "male") | (pl.col("race") != "Native"))
+    parity = tf.demographic_parity("race")
+    together = parity.by_group(data, **CALL, interval="auto", simultaneous=True, group_by="sex")
+    for sex, count in (("male", 5), ("female", 4)):
+        part = data.filter(pl.col("sex") == sex)
+        alone = parity.by_group(part, **CALL, interval="auto", conf_level=0.95 ** (1 / count))
+        of_sex = together.filter(pl.col("sex") == sex)
+        assert of_sex.select(".lower", ".upper").equals(alone.select(".lower", ".upper"))
+
+
+@pytest.mark.parametrize("interval", ["bootstrap", "bayes"])
+def test_simultaneous_intervals_by_replicates_take_their_quantiles_further_out(interval: Any) -> None:
+    parity, call = tf.demographic_parity("race"), {**CALL, "interval": interval}
+    together = parity.by_group(LOANS, **call, simultaneous=True, times=1000)
+    alone = parity.by_group(LOANS, **call, conf_level=0.95**0.2, times=1000)
+    assert together.select(".lower", ".upper").equals(alone.select(".lower", ".upper"))
+    with pytest.raises(tf.ArgumentError, match=r"`times=500` replicates do not show .* of 5 groups.* take `times=784`"):
+        parity.by_group(LOANS, **call, simultaneous=True, times=500)
+
+
+def test_simultaneous_intervals_of_tallies_and_accumulators() -> None:
+    parity = tf.demographic_parity("race")
+    expected = parity.by_group(LOANS, **CALL, interval="auto", simultaneous=True)
+    given = {"interval": "auto", "pos_label": CALL["pos_label"], "simultaneous": True}
+    counting = {name: value for name, value in CALL.items() if name != "pos_label"}
+    read: Any = parity.compute_by_group(parity.tally(LOANS, **counting), **given)
+    assert read.equals(expected)
+
+
+def test_simultaneous_is_for_intervals_of_groups() -> None:
+    parity, asked = tf.demographic_parity("race"), {"simultaneous": True}
+    untyped: Any = asked
+    with pytest.raises(tf.ArgumentError, match="'simultaneous' is about the values of groups: give it to `by_group`"):
+        parity(LOANS, **CALL, interval="auto", **untyped)
+    with pytest.raises(tf.ArgumentError, match=r'`simultaneous` is about intervals: give `interval="auto"`'):
+        parity.by_group(LOANS, **CALL, **untyped)
+
+
+def test_simultaneous_intervals_hold_for_all_groups_at_once() -> None:
+    runs, random = 400, np.random.default_rng(21)
+    rates, rows = np.array([0.1, 0.3, 0.5, 0.6, 0.9]), np.array([40, 200, 25, 60, 100])
+    hits = random.binomial(rows, rates, (runs, 5))
+    counted = pl.DataFrame({
+        "run": np.repeat(np.arange(runs), 10), "g": np.tile(np.repeat(np.arange(5), 2), runs),
+        "e": np.tile([1, 0], 5 * runs), "n": np.stack([hits, rows - hits], axis=-1).ravel(),
+    })  # fmt: skip
+    call: dict[str, Any] = {"estimate": "e", "frequency_weights": "n", "group_by": "run", "interval": "auto"}
+    shares = dict[bool, float]()
+    for simultaneous in (False, True):
+        values = tf.demographic_parity("g").by_group(counted, **call, simultaneous=simultaneous)
+        truth = values[".group"].replace_strict(dict(zip("01234", rates.tolist(), strict=True)))
+        held = truth.is_between(values[".lower"], values[".upper"])
+        shares[simultaneous] = float(
+            pl.DataFrame([values["run"], held.alias("held")]).group_by("run").agg(pl.col("held").all())["held"].mean()
+        )
+    assert shares[False] < 0.85
+    assert shares[True] == pytest.approx(0.95, abs=0.03)

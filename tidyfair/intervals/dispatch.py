@@ -53,9 +53,13 @@ __all__: list[str] = []
 _SCHEMA: dict[str, Any] = dict(zip(INTERVAL, (pl.Float64, pl.Float64, pl.Float64, pl.String, pl.Int64), strict=True))
 
 
+_TOGETHER = "\0together"
+"""The number of values of groups that intervals hold for at once."""
 _VALUE = ["name", "estimator", "min_n", "group_cell", LEVEL]
 """The columns that identify a value, for all specs that need it."""
 _REACH: dict[str, Any] = {ALIKE: pl.Boolean, LOW: pl.Float64, HIGH: pl.Float64, "z": pl.Float64}
+_LEAST_BEYOND = 4
+"""The fewest replicates beyond each end of an interval."""
 _BY_REPLICATES = ("auto", "bootstrap")
 
 
@@ -65,24 +69,50 @@ def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, op
     rows = evaluated.rows.unique(_VALUE, keep="first", maintain_order=True)
     intervals: list[Interval | None] = [None] * len(rows)
     without_form = set[int]()
+    most_drawn = 1
     for (number, name), part in rows.with_row_index("index").group_by("spec", "name", maintain_order=True):
         spec = evaluated.specs[int(str(number))]
         formula = next(formula for metric, formula in spec.formulas if metric == name)
         kind = _kind(tally, formula, part["estimator"][0], options)
+        valued = part.filter(pl.col("estimate").is_not_null())
+        together = pl.len().over("outer") if options.simultaneous else pl.lit(1, pl.UInt32)
+        valued = valued.with_columns(together.alias(_TOGETHER))
         if kind is None:
             without_form.add(int(str(number)))
+            most_drawn = max(most_drawn, *valued[_TOGETHER])
             continue
-        valued = part.filter(pl.col("estimate").is_not_null())
         exact = options.interval == "exact"
-        limits = quantities_of(kind, spec, formula, valued, evaluated).intervals(options.conf_level, exact=exact)
-        for index, interval in zip(valued["index"], limits, strict=True):
-            intervals[index] = interval
+        family = quantities_of(kind, spec, formula, valued, evaluated)
+        for count in valued[_TOGETHER].unique():
+            limits = family.intervals(options.conf_level ** (1 / count), exact=exact)
+            for row in (valued[_TOGETHER] == count).arg_true():
+                intervals[valued["index"][row]] = limits[row]
     specs = [spec for number, spec in enumerate(evaluated.specs) if number in without_form]
+    is_simultaneous = options.simultaneous
+    if is_simultaneous:
+        options = _at_level_of(options, most_drawn)
     rows = _with_reach(tally, evaluated, dict.fromkeys(without_form, z_value(options.conf_level)), options)
     rows = rows.unique(_VALUE, keep="first", maintain_order=True)
     reach = rows.select(LOW, HIGH, pl.col("lone") | pl.col(ALIKE))
     table = _beside(groups, intervals, tally, specs, options, tidy_groups, reach)
-    return _without_ends_of_distances(table, evaluated.specs, options)
+    table = _without_ends_of_distances(table, evaluated.specs, options)
+    if not is_simultaneous:
+        return table
+    of_groups = pl.when(pl.col(".by").is_not_null()).then(pl.col(".method") + ", simultaneous")
+    return table.with_columns(of_groups.otherwise(".method").alias(".method"))
+
+
+def _at_level_of(options: Options, groups: int) -> Options:
+    """The options at the level at which replicates have limits that hold for all of some groups at once."""
+    level = options.conf_level ** (1 / groups)
+    least = math.ceil(_LEAST_BEYOND * 2 / (1 - level))
+    if groups > 1 and options.times < least:
+        msg = (
+            f"`times={options.times}` replicates do not show the ends of simultaneous intervals of {groups} groups, "
+            f"each at the level {level:.6g}: take `times={least}` or more."
+        )
+        raise ArgumentError(msg)
+    return replace(options, conf_level=level, simultaneous=False)
 
 
 def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, options: Options) -> pl.DataFrame:
