@@ -83,7 +83,8 @@ def test_probability_of_a_single_group_is_null_with_a_warning(pooling: Any) -> N
         (tf.demographic_parity("g"), {"below": 0.1}),
         (tf.demographic_parity_ratio("g"), {"above": 0.8}),
     ):
-        made = tf.inference.probability(metric, **limit, pooling=pooling, times=200)
+        given: dict[str, Any] = limit
+        made = tf.inference.probability(metric, **given, pooling=pooling, times=200)
         with pytest.warns(tf.UndefinedWarning, match=r"by g has no probability \(too few groups\)"):
             result = made(people, estimate="e", group_by="month")
         assert result[".probability"].is_null().to_list() == [False, True]
@@ -102,4 +103,5 @@ def test_ratios_of_rates_that_are_nearly_zero_do_not_overflow() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tiny = np.array([1e-310, 0.5])
-        assert tf.ratio().unsigned(tf.ratio().contrast(tiny, tiny[::-1])).tolist() == [2e-310, 0]
+        ratio: Any = tf.ratio()
+        assert ratio.unsigned(ratio.contrast(tiny, tiny[::-1])).tolist() == [2e-310, 0]

@@ -61,7 +61,7 @@ def test_adjusted_difference_and_tests_equal_statsmodels(metric: str) -> None:
 
 @pytest.mark.parametrize(("count", "size", "least", "most"), [(4, 80, 0.2, 0.6), (40, 6, 0.2, 0.6), (2, 5, 0.4, 0.85)])
 def test_mantel_haenszel_interval_coverage(count: int, size: int, least: float, most: float) -> None:
-    random, held, runs = np.random.default_rng(3), 0, 600
+    random, held, runs = np.random.default_rng(3), 0, 300
     base = np.linspace(least, most, count)
     rows, others = np.full(count, size), np.full(count, 2 * size)
     for _ in range(runs):

@@ -104,7 +104,7 @@ class PairwiseTest(OuterGroupTest):
         test = _TESTS.get(self.test) or partial(fisher, mid_p=self.mid_p)
         counts = np.column_stack([numerator[one], denominator[one], numerator[other], denominator[other]])
         p_values = np.array([test(*row) for row in counts.tolist()])
-        columns = {
+        columns: dict[str, Any] = {
             ".metric": [count.name] * len(one), ".by": [part.metric.by.text] * len(one), ".group": names.gather(one),
             ".other": names.gather(other), ".estimate": value[one], ".estimate_other": value[other],
             ".difference": value[one] - value[other], ".lower": None, ".upper": None,
