@@ -22,7 +22,7 @@ from tidyfair.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.specs.columns import Column, are_columns
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.formulas import ROWS
-from tidyfair.specs.options import show_keywords
+from tidyfair.specs.options import refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
@@ -473,6 +473,7 @@ def influences_of(formula: Formula, cells: Array) -> Array:
     return np.stack(influences, axis=-1)
 
 
+@refuse_unknown_keywords
 def model_frontier(performance: Metric, disparity: GroupwiseMetric) -> ModelFrontier:
     """Compare hundreds of models on the same rows by performance and disparity, with limits that allow for the search.
 

@@ -24,7 +24,7 @@ from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, metric_set
 from tidyfair.specs.arguments import proper_share
 from tidyfair.specs.columns import Column
 from tidyfair.specs.contrasts import Contrast
-from tidyfair.specs.options import CallOptions, Options, ReadOptions, show_keywords
+from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH
 
@@ -536,6 +536,7 @@ def _probe(path: _Path, low: int, high: int, rounds: int) -> int:
     return (low + high) // 2
 
 
+@refuse_unknown_keywords
 def verdict_sensitivity(
     given: Gate | Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
     confidence: float | None = None,
