@@ -17,8 +17,8 @@ import polars as pl
 from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.statistics import CELLS
-from tidyfair.inference.frontier import influences_of, is_of_cells, values_of
 from tidyfair.inference.gates import FAIL, PASS, UNSURE, Gate, judged_metrics, limited
+from tidyfair.inference.joint_counts import influences_of, is_of_cells, values_of
 from tidyfair.inference.on_data import CalledOnData
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, metric_set
 from tidyfair.specs.arguments import proper_share
