@@ -215,6 +215,100 @@ def test_range_interval_of_equal_groups_covers_zero() -> None:
     assert (result[".lower"] == 0).sum() >= 0.9 * runs
 
 
+def selections(hits: np.ndarray[Any, Any], rows: int | Sequence[int]) -> pl.DataFrame:
+    """How many of each group are selected and how many are not, in runs by groups."""
+    runs, groups = hits.shape
+    counted = np.stack([hits, np.broadcast_to(rows, hits.shape) - hits], axis=-1)
+    return pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(runs), 2 * groups),
+            "g": np.tile(np.repeat(np.arange(groups), 2), runs),
+            "e": np.tile([1, 0], runs * groups),
+            "n": counted.ravel(),
+        }
+    )
+
+
+OF_COUNTS: dict[str, Any] = {"estimate": "e", "frequency_weights": "n", "group_by": "run", "interval": "auto"}
+
+
+@pytest.mark.parametrize("logarithm", [False, True])
+def test_upper_end_of_range_is_where_so_small_a_range_is_rare(*, logarithm: bool) -> None:
+    # large groups have normal errors that are nearly equal: two groups are so far apart, the others in the middle
+    groups, rows, draws, random = 12, 90_000, 400_000, np.random.default_rng(3)
+    shares = 0.4 + np.linspace(-0.003, 0.003, groups)
+    people = selections(np.round(shares * rows).astype(int)[None], rows)
+    aggregate = tf.log_ratio() if logarithm else tf.difference()
+    result = tf.demographic_parity("g", aggregate=aggregate)(people, **OF_COUNTS, times=100)
+    observed, upper = result[".estimate"].item(), result[".upper"].item()
+    error = math.sqrt(0.6 / (0.4 * rows)) if logarithm else math.sqrt(0.4 * 0.6 / rows)
+    middle = np.zeros(groups)
+    middle[:2] = upper / 2, -upper / 2
+    drawn = middle + error * random.standard_normal((draws, groups))
+    assert np.mean(np.ptp(drawn, axis=1) <= observed) == pytest.approx(0.025, abs=0.0025)
+    largest_of_pairs = observed + Z * math.sqrt(2) * error
+    assert upper < 0.93 * largest_of_pairs
+
+
+def test_upper_end_of_range_of_three_groups_is_between_that_of_two_and_of_all_pairs() -> None:
+    two, three = (
+        tf.demographic_parity("g")(selections(np.array([hits]), 200), **OF_COUNTS)[".upper"].item()
+        for hits in ([60, 80], [60, 70, 80])
+    )
+    # a third group in the middle hardly changes what is known of the other two
+    assert 0.9 * two < three < two
+
+
+@pytest.mark.parametrize(
+    ("shares", "rows"),
+    [
+        ([0.25, 0.35] + [0.3] * 18, 300),
+        ([0.05, 0.15] + [0.1] * 18, 100),
+        ([0.25, 0.35] + [0.3] * 3, 300),
+        ([0.4] + [0.5] * 5, 300),
+        ([0.9, 1.0] + [0.95] * 8, 60),
+        ([0.4, 0.5] + [0.45] * 8, [150, 200] + [800] * 8),
+    ],
+)
+def test_gates_of_ranges_at_the_limit_are_seldom_wrong(shares: list[float], rows: int | list[int]) -> None:
+    runs, random = 400, np.random.default_rng(21)
+    people = selections(random.binomial(rows, shares, (runs, len(shares))), rows)
+    options: dict[str, Any] = OF_COUNTS | {"times": 100, "conf_level": 0.9, "explain": True}
+    result = tf.demographic_parity("g")(people, **options)
+    limit = max(shares) - min(shares)
+    passed = (tf.check(result, below=limit)[".verdict"] == "pass").sum()
+    assert passed <= 0.05 * runs + 3 * math.sqrt(0.05 * 0.95 * runs)
+
+
+def test_gates_let_many_equal_groups_pass() -> None:
+    runs, groups, rows, random = 200, 20, 300, np.random.default_rng(22)
+    people = selections(random.binomial(rows, 0.3, (runs, groups)), rows)
+    options: dict[str, Any] = OF_COUNTS | {"times": 100, "explain": True}
+    verdicts = tf.check(tf.demographic_parity("g")(people, **options | {"conf_level": 0.9}), below=0.1)[".verdict"]
+    # the limits of pairs let none pass
+    assert (verdicts == "pass").mean() > 0.12
+    assert tf.demographic_parity("g")(people, **options)[".upper"].mean() < 0.15
+
+
+def test_range_of_groups_that_share_clusters_has_the_largest_limit_of_pairs() -> None:
+    clusters, random = 60, np.random.default_rng(23)
+    luck = random.standard_normal(clusters)
+    people = pl.DataFrame(
+        {
+            "c": np.repeat(np.arange(clusters), 40),
+            "g": np.tile(np.repeat(np.arange(4), 10), clusters),
+            "e": random.random(clusters * 40) < np.repeat(0.4 + 0.1 * luck, 40).clip(0, 1),
+        }
+    )
+    options: dict[str, Any] = {"estimate": "e", "cluster": "c", "interval": "auto"}
+    upper = tf.demographic_parity("g")(people, **options)[".upper"].item()
+    pairs = [
+        tf.demographic_parity("g")(people.filter(pl.col("g").is_in(pair)), **options)[".upper"].item()
+        for pair in itertools.combinations(range(4), 2)
+    ]
+    assert upper == pytest.approx(max(pairs))
+
+
 @pytest.mark.parametrize("groups", [201, 20_000])
 def test_range_of_many_groups_uses_simultaneous_bands(groups: int) -> None:
     rows, random = 12, np.random.default_rng(7)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tidyfair.intervals.least_favourable import errors_needed
 from tidyfair.intervals.proportions import difference_limits, z_value
 from tidyfair.intervals.quantities import Interval
 from tidyfair.specs.contrasts import Contrast
@@ -81,18 +82,35 @@ def _range(
     families: Sequence[Quantities], references: Sequence[int | None], pairs: Sequence[tuple[Floats, Floats]],
     aggregate: Contrast, level: float, times: int, random: np.random.Generator,
 ) -> Interval | None:  # fmt: skip
-    """The interval of the largest contrast of any pair: its lower end is simultaneous, its upper end pairwise."""
+    """The interval of the largest contrast of any pair, from limits of all pairs at once.
+
+    Its lower end is the largest limit that holds for all of them, its upper end that which holds where two groups are
+    so far apart. The worst of several families has the upper end of each by itself.
+    """
     z, logarithm = z_value(level), aggregate.is_relative
     q = _largest_deviation(families, references, (1 + level) / 2, times, random, logarithm=logarithm)
     lowest, highest = [0.0], [0.0]
-    for family, (one, other) in zip(families, pairs, strict=True):
+    for family, reference, (one, other) in zip(families, references, pairs, strict=True):
         for first, second in ((one, other), (other, one)):
             lowest.append(float(_at_once(family, first, second, q, logarithm=logarithm).max()))
-            highest.append(float(_ends(family, first, second, z, logarithm=logarithm)[1].max()))
+        highest.append(_upper_end(family, (one, other), z, is_range=reference is None, logarithm=logarithm))
     if any(map(math.isnan, (*lowest, *highest))):
         return None
     lower, upper = max(lowest), max(highest)
     return _of_range(families, aggregate, lower, upper, "pairwise")
+
+
+def _upper_end(family: Quantities, pair: tuple[Floats, Floats], z: float, *, is_range: bool, logarithm: bool) -> float:
+    """The upper end of the largest distance of any pair."""
+    one, other = pair
+
+    def largest(at: float) -> float:
+        sides = (_ends(family, *order, at, logarithm=logarithm)[1].max() for order in ((one, other), (other, one)))
+        return float(max(sides))
+
+    if not is_range or not family.is_independent:
+        return largest(z)
+    return largest(errors_needed(family.errors_of_limits(z, logarithm=logarithm), largest, z))
 
 
 def _bands(families: Sequence[Quantities], aggregate: Contrast, level: float) -> Interval:
