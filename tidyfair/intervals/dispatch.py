@@ -12,7 +12,7 @@ from tidyfair.errors import ArgumentError, listed
 from tidyfair.evaluation.results import tidy_groups
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
-from tidyfair.intervals.analytic import compared
+from tidyfair.intervals.analytic import compared, compared_with_rest
 from tidyfair.intervals.bootstrap import (
     ALIKE,
     INTERVAL,
@@ -29,8 +29,10 @@ from tidyfair.intervals.jackknife import is_smooth, with_deviations
 from tidyfair.intervals.kinds import Kind, quantities_of
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import generator
-from tidyfair.intervals.shares import share_of
+from tidyfair.intervals.rest import WithRest
+from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.intervals.simultaneous import band_limits, has_bands
+from tidyfair.specs.contrasts import Contrast
 from tidyfair.tallies.tally import BLOCK
 
 if TYPE_CHECKING:
@@ -60,6 +62,8 @@ _VALUE = ["name", "estimator", "min_n", "group_cell", LEVEL]
 _REACH: dict[str, Any] = {ALIKE: pl.Boolean, LOW: pl.Float64, HIGH: pl.Float64, "z": pl.Float64}
 _LEAST_BEYOND = 4
 """The fewest replicates beyond each end of an interval."""
+_EQUAL = 1e-9
+"""The relative difference of means that are the same is smaller."""
 _BY_REPLICATES = ("auto", "bootstrap")
 
 
@@ -441,12 +445,54 @@ def _closed_form(
             return None
         kinds[name] = kind
     level, aggregate = options.conf_level, spec.aggregate
+    if isinstance(aggregate, Contrast) and _is_beside_rest(tally, spec, aggregate, kinds, rows):
+        return _beside_rest(evaluated, spec, aggregate, kinds, options)
     if aggregate is None or not _is_of_limits(spec, rows):
         return None
 
     def interval(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
         of_groups, references = _families(evaluated, spec, part, kinds)
         return compared(of_groups, references, aggregate, level, times=options.times, random=random)
+
+    return interval
+
+
+def _is_beside_rest(
+    tally: Tally, spec: MetricSpec, aggregate: Contrast, kinds: Mapping[str, Kind], rows: pl.DataFrame
+) -> bool:
+    """Check whether groups are compared with the mean of all others, or of all rows, of which nothing is left out."""
+    several = len(spec.formulas) > 1 or (rows[LEVEL] != NO_LEVEL).any()
+    if not aggregate.contexts or aggregate.signed or (several and aggregate.across != "worst"):
+        return False
+    if any(key.column.name != BLOCK for key in tally.clusters):
+        return False
+    if not all(kinds[name] == "share" or is_mean(formula) for name, formula in spec.formulas):
+        return False
+    value, weight = pl.col("estimate"), pl.col("weight")
+    total = (value * weight).sum()
+    mean = total / weight.sum()
+    if aggregate.to == "rest":
+        mean = (total - value * weight) / (weight.sum() - weight)
+    context = pl.col(str(aggregate.to))
+    sums = rows.group_by("outer", "name", LEVEL).agg(
+        adds_up=((mean - context).abs() <= _EQUAL * value.abs().max()).all() & (weight > 0).all() & (weight.len() > 1)
+    )
+    return bool(len(sums)) and bool(sums["adds_up"].fill_null(value=False).all())
+
+
+def _beside_rest(
+    evaluated: Evaluated, spec: MetricSpec, aggregate: Contrast, kinds: Mapping[str, Kind], options: Options
+) -> _Form:
+    """The function for the interval of a comparison with all others, or with all rows."""
+
+    def interval(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
+        of_groups, _ = _families(evaluated, spec, part, kinds)
+        weights = [
+            of_family["weight"].to_numpy().astype(float)
+            for _, of_family in part.group_by("name", LEVEL, maintain_order=True)
+        ]
+        families = [WithRest.of(family, weight) for family, weight in zip(of_groups, weights, strict=True)]
+        return compared_with_rest(families, aggregate, options.conf_level, times=options.times, random=random)
 
     return interval
 

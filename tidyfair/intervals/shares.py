@@ -184,6 +184,26 @@ def _summed(formula: SumOfShares, table: dict[str, float]) -> float:
     return value
 
 
+@lru_cache(maxsize=1024)
+def is_mean(formula: Formula) -> bool:
+    """Tell whether a formula is the mean of a value over rows, by trying it on sums that add up."""
+    import numpy as np
+
+    reads_other = formula.statistics - {"instances"} or formula.parts or formula.beyond or not formula.all_terms
+    if formula.kind == "class" or formula.input != "sums" or reads_other or not formula.is_rate:
+        return False
+    names = [name for name, _ in formula.terms]
+
+    def value(of_terms: Sequence[float], rows: float) -> Any:
+        sums = {name: np.full((1, 2), number) for name, number in zip(names, of_terms, strict=True)}
+        return formula.on_sums(sums | {"instances": np.full((1, 2), rows)})[0]
+
+    one, other = [1.0 + index for index in range(len(names))], [3.0 + index**2 for index in range(len(names))]
+    both = [first + second for first, second in zip(one, other, strict=True)]
+    adds_up = np.allclose(value(both, 8), value(one, 8) + value(other, 8))
+    return adds_up and np.allclose(value(one, 16), value(one, 8) / 2)
+
+
 def _on_probes(formula: Formula) -> tuple[list[float | None], list[float | None]]:
     """The values and denominators of a formula on a table with each cell alone, and on the probes.
 
