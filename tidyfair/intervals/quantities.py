@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from tidyfair.intervals.jackknife import Correlations
     from tidyfair.intervals.proportions import Limits
     from tidyfair.intervals.scales import Scale
     from tidyfair.intervals.shares import Share
@@ -267,12 +268,12 @@ class Smooth(Quantities):
     """The standard error on the scale."""
     freedom: Floats
     scale: Scale
-    correlation: Floats | None = None
+    correlations: Correlations | None = None
     """The correlations of groups that share clusters."""
 
     def correlation_of(self, one: Any, other: Any) -> Floats | Literal[0]:
         """The correlation of the values of groups by chance."""
-        return 0 if self.correlation is None else self.correlation[one, other]
+        return 0 if self.correlations is None else self.correlations.between(one, other)
 
     @property
     def bounds(self) -> tuple[float, float]:
