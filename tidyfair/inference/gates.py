@@ -128,8 +128,7 @@ class Gate(CalledOnData):
         """The verdict on each result as if it were the only one, without Holm's adjustment of failures."""
         results, judged = self._with_limits(tally, options)
         may_fail = pl.Series([not _may_be_distance(metric) for metric in judged], dtype=pl.Boolean)
-        failed = (_fails() & may_fail) | _is_infinite()
-        return results.with_columns(_verdict(failed, _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
+        return results.with_columns(_verdict(_fails() & may_fail, _passes() & _is_complete(judged))).drop(_LOW, _HIGH)
 
     def _with_limits(self, tally: Tally, options: Options) -> tuple[pl.DataFrame, list[Metric | GroupwiseMetric]]:
         """The results with their limits and the ends of what is acceptable, and the metric of each."""
@@ -145,7 +144,7 @@ class Gate(CalledOnData):
         self, tally: Tally, results: pl.DataFrame, judged: Sequence[Metric | GroupwiseMetric], options: Options
     ) -> pl.Series:
         """A mask of the results that fail, after Holm."""
-        failed = results.select(_is_infinite().fill_null(value=False)).to_series()
+        failed = pl.Series([False] * len(results), dtype=pl.Boolean)
         # replicates of what may be a distance lie beyond equality even where groups are equal
         may_fail = pl.Series([not _may_be_distance(metric) for metric in judged], dtype=pl.Boolean)
         remaining = failed.not_() & results[".estimate"].is_not_null() & may_fail
@@ -228,12 +227,6 @@ def _passes() -> pl.Expr:
 def _fails() -> pl.Expr:
     """The results whose interval is not acceptable in any part; null where it has no such end."""
     return (pl.col(".lower") > pl.col(_HIGH)) | (pl.col(".upper") < pl.col(_LOW))
-
-
-def _is_infinite() -> pl.Expr:
-    """The results that are infinite on the wrong side and have no interval that says how surely."""
-    value = pl.col(".estimate")
-    return value.is_infinite() & pl.col(".lower").is_null() & ((value > pl.col(_HIGH)) | (value < pl.col(_LOW)))
 
 
 def _verdict(failed: pl.Expr, passed: pl.Expr) -> pl.Expr:
@@ -409,7 +402,7 @@ def _judged(result: Any, limit: float, side: str) -> Any:
         signed = pl.col(".upper").is_not_null() & pl.col(".by").is_not_null() & (limit < 1)
     frame = _with_ends(frame.with_columns(pl.lit(limit).alias(".limit")), pl.lit(side == "below"), signed)
     is_complete = (pl.col(".groups_left_out").list.len() == 0) & (pl.col(".metrics_left_out").list.len() == 0)
-    frame = frame.with_columns(_verdict(_fails() | _is_infinite(), _passes() & is_complete))
+    frame = frame.with_columns(_verdict(_fails(), _passes() & is_complete))
     return source.restore(frame.drop(_LOW, _HIGH))
 
 

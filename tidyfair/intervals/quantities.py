@@ -303,9 +303,22 @@ class Smooth(Quantities):
             half = factor * self.spread
             lower = np.where(inside, self.scale.inverse(middle - half), self.centre - factor * self.error)
             upper = np.where(inside, self.scale.inverse(middle + half), self.centre + factor * self.error)
+        lower, upper = self._with_infinite(lower, upper)
         if (self.value >= self.scale.low).all() and (self.value <= self.scale.high).all():
             lower, upper = np.maximum(lower, self.scale.low), np.minimum(upper, self.scale.high)
         return np.minimum(lower, self.value), np.maximum(upper, self.value)
+
+    def _with_infinite(self, lower: Floats, upper: Floats) -> Limits:
+        """The limits, with those of values that are infinite as soon as some row occurs.
+
+        If such a row has been seen, the true value is infinite for certain; else it may be anything.
+        """
+        import numpy as np
+
+        infinite = np.isinf(self.centre)
+        known = infinite & (self.value == self.centre)
+        lower = np.where(infinite, np.where(known, self.centre, self.scale.low), lower)
+        return lower, np.where(infinite, np.where(known, self.centre, self.scale.high), upper)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
