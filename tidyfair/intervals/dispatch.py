@@ -421,6 +421,15 @@ def _closed_form(
     return interval
 
 
+def _with_values(drawn: pl.DataFrame, value: pl.Series) -> pl.DataFrame:
+    """Intervals of which those of one end include their values, which quantiles of a low level need not."""
+    lower, upper = pl.col(".lower"), pl.col(".upper")
+    return drawn.with_columns(
+        pl.when(upper.is_null() & (lower > value)).then(value).otherwise(lower).alias(".lower"),
+        pl.when(lower.is_null() & (upper < value)).then(value).otherwise(upper).alias(".upper"),
+    )
+
+
 def _reaching(drawn: pl.DataFrame, value: pl.Series, reach: pl.DataFrame, z: float) -> pl.DataFrame:
     """Intervals by replicates that are no narrower than empty cells can make them."""
     lower, upper, low, high = (pl.col(name) for name in (".lower", ".upper", LOW, HIGH))
@@ -488,6 +497,7 @@ def _drawn_beside(
     drawn = by_replicates(tally, specs, options, tidy)
     keys = [name for name in drawn.columns if name not in INTERVAL]
     drawn = table.select(keys).join(drawn, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    drawn = _with_values(drawn, table[".estimate"])
     if options.interval == "bayes":
         return drawn
     # replicates of a single row or cluster are identical, so that there is no interval; a prior adds variance
