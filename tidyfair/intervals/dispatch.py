@@ -348,7 +348,7 @@ def _of_pairs(evaluated: Evaluated, spec: MetricSpec, options: Options) -> _Form
     def interval(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
         of_groups, references = _families(evaluated, spec, part, dict.fromkeys(part["name"], "estimated"))
         aggregate = spec.aggregate
-        if aggregate is None:
+        if aggregate is None or not of_groups:
             return None
         return compared(of_groups, references, aggregate, options.conf_level, times=options.times, random=random)
 
@@ -361,8 +361,12 @@ def _families(
     """The quantities of each rate and label of an outer group, and the group that others are compared with."""
     families: list[Quantities] = []
     references: list[int | None] = []
+    needed = spec.aggregate.groups_needed if spec.aggregate else 1
     for (name, _), of_family in part.group_by("name", LEVEL, maintain_order=True):
         reference = of_family["is_reference"].arg_true().to_list()
+        # labels that cannot be compared are left out of the value too
+        if len(of_family) < needed or (part["is_reference"].any() and not reference):
+            continue
         if spec.aggregate is not None and spec.aggregate.compares_with_majority:
             reference = [of_family["size"].arg_max()]
         families.append(quantities_of(kinds[str(name)], spec, dict(spec.formulas)[str(name)], of_family, evaluated))
@@ -416,6 +420,8 @@ def _closed_form(
 
     def interval(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
         of_groups, references = _families(evaluated, spec, part, kinds)
+        if not of_groups:
+            return None
         return compared(of_groups, references, aggregate, level, times=options.times, random=random)
 
     return interval
