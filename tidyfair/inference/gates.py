@@ -12,7 +12,7 @@ import polars as pl
 from tidyfair.calls import Evaluable
 from tidyfair.errors import ArgumentError, ColumnError, EvidenceWarning, TidyfairError, in_short, listed, warn
 from tidyfair.escapes import renamed, visible, visible_texts
-from tidyfair.inference.on_data import CalledOnData
+from tidyfair.inference.on_data import MetricSetOnData
 from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set, way_to_metrics
 from tidyfair.metrics.fairness import demographic_parity_ratio
 from tidyfair.specs.arguments import flag, number, proper_share, share_of_percent
@@ -21,8 +21,7 @@ from tidyfair.tallies.source import open_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from collections.abc import Set as AbstractSet
-    from typing import Self, Unpack
+    from typing import Unpack
 
     from tidyfair.runner import Run
     from tidyfair.specs.columns import ColumnLike
@@ -50,7 +49,7 @@ class UnfairError(TidyfairError, AssertionError):
 
 
 @dataclass(frozen=True, repr=False)
-class Gate(CalledOnData):
+class Gate(MetricSetOnData):
     """Metrics with a limit, as a callable on dataframes that gives verdicts; made by `check`.
 
     `pass` is the result of a test of equivalence, `fail` that of a test of excess; where neither rejects there is not
@@ -93,13 +92,6 @@ class Gate(CalledOnData):
         ]
         made_of = f"{', '.join(limits)}; {', '.join(settings)}"
         return visible(f"<Gate of {made_of}; call it with (data, truth, estimate, …)>")
-
-    @property
-    def _run(self) -> Run:
-        return self.metrics.run
-
-    def _reading(self, columns: AbstractSet[str]) -> Self:
-        return replace(self, metrics=self.metrics.reading(columns))
 
     def _options(
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
