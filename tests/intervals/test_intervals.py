@@ -886,3 +886,18 @@ def test_simultaneous_intervals_hold_for_all_groups_at_once() -> None:
         shares[simultaneous] = of_runs["held"].sum() / runs
     assert shares[False] < 0.85
     assert shares[True] == pytest.approx(0.95, abs=0.03)
+
+
+def test_label_that_one_group_lacks_does_not_take_the_limits_of_the_others() -> None:
+    rows = [("a", "a", 60), ("a", "b", 20), ("b", "b", 50), ("b", "a", 10)]
+    other = [("a", "a", 50), ("a", "b", 30), ("b", "b", 55), ("b", "a", 15)]
+    cells = [(*row, "one") for row in rows] + [(*row, "two") for row in other]
+    common = pl.DataFrame(cells, ["t", "e", "rows", "g"], orient="row")
+    rare = pl.DataFrame([("c", "c", 2, "two")], ["t", "e", "rows", "g"], orient="row")
+    metric = tf.sens.difference("g")
+    options: dict[str, Any] = {"estimator": "one_vs_rest", "frequency_weights": "rows", "on_undefined": "ignore"}
+    expected = metric(common, "t", "e", **options, labels=["a", "b", "c"], interval="auto")
+    result = metric(pl.concat([common, rare]), "t", "e", **options, interval="auto")
+    columns = (".estimate", ".lower", ".upper")
+    assert expected[".upper"].item() is not None
+    assert result.select(columns).row(0) == pytest.approx(expected.select(columns).row(0))

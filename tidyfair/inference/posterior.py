@@ -11,7 +11,7 @@ from tidyfair.errors import ArgumentError, Status, UndefinedWarning, warn
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.gates import judged_metrics, limited
-from tidyfair.inference.on_data import CalledOnData
+from tidyfair.inference.on_data import MetricSetOnData
 from tidyfair.inference.permutation_test import compared_draws, drawn_together
 from tidyfair.inference.pooling import check_pooling, pooled
 from tidyfair.inference.rate_tests import Case, OuterGroup, groupwise, rate_counts
@@ -23,8 +23,7 @@ from tidyfair.specs.result_columns import key_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from collections.abc import Set as AbstractSet
-    from typing import Self, TypeAlias, Unpack
+    from typing import TypeAlias, Unpack
 
     import numpy as np
 
@@ -54,7 +53,7 @@ _UNWEIGHTED: dict[str, str] = dict.fromkeys(
 
 
 @dataclass(frozen=True, repr=False)
-class ProbabilityOf(CalledOnData):
+class ProbabilityOf(MetricSetOnData):
     """Metrics with a limit, as a callable on dataframes; made by `probability`."""
 
     subject: ClassVar[str] = "A probability"
@@ -74,13 +73,6 @@ class ProbabilityOf(CalledOnData):
     ) -> Any:  # fmt: skip
         """Evaluate on a dataframe; it takes what a metric takes, without weights and clusters."""
         return self._on_data(data, truth, estimate, options)
-
-    @property
-    def _run(self) -> Run:
-        return self.metrics.run
-
-    def _reading(self, columns: AbstractSet[str]) -> Self:
-        return replace(self, metrics=self.metrics.reading(columns))
 
     def _options(
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None

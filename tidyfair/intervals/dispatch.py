@@ -382,7 +382,7 @@ def _of_pairs(evaluated: Evaluated, spec: MetricSpec, options: Options) -> _Form
     def interval(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
         of_groups, references = _families(evaluated, spec, part, dict.fromkeys(part["name"], "estimated"))
         aggregate = spec.aggregate
-        if aggregate is None:
+        if aggregate is None or not of_groups:
             return None
         return compared(of_groups, references, aggregate, options.conf_level, times=options.times, random=random)
 
@@ -395,8 +395,12 @@ def _families(
     """The quantities of each rate and label of an outer group, and the group that others are compared with."""
     families: list[Quantities] = []
     references: list[int | None] = []
+    needed = spec.aggregate.groups_needed if spec.aggregate else 1
     for (name, _), of_family in part.group_by("name", LEVEL, maintain_order=True):
         reference = of_family["is_reference"].arg_true().to_list()
+        # labels that cannot be compared are left out of the value too
+        if len(of_family) < needed or (part["is_reference"].any() and not reference):
+            continue
         if spec.aggregate is not None and spec.aggregate.compares_with_majority:
             reference = [of_family["size"].arg_max()]
         families.append(quantities_of(kinds[str(name)], spec, dict(spec.formulas)[str(name)], of_family, evaluated))
@@ -452,6 +456,8 @@ def _closed_form(
 
     def interval(part: pl.DataFrame, random: np.random.Generator) -> Interval | None:
         of_groups, references = _families(evaluated, spec, part, kinds)
+        if not of_groups:
+            return None
         return compared(of_groups, references, aggregate, level, times=options.times, random=random)
 
     return interval
@@ -495,6 +501,15 @@ def _beside_rest(
         return compared_with_rest(families, aggregate, options.conf_level, times=options.times, random=random)
 
     return interval
+
+
+def _with_values(drawn: pl.DataFrame, value: pl.Series) -> pl.DataFrame:
+    """Intervals of which those of one end include their values, which quantiles of a low level need not."""
+    lower, upper = pl.col(".lower"), pl.col(".upper")
+    return drawn.with_columns(
+        pl.when(upper.is_null() & (lower > value)).then(value).otherwise(lower).alias(".lower"),
+        pl.when(lower.is_null() & (upper < value)).then(value).otherwise(upper).alias(".upper"),
+    )
 
 
 def _reaching(drawn: pl.DataFrame, value: pl.Series, reach: pl.DataFrame, z: float) -> pl.DataFrame:
@@ -564,6 +579,7 @@ def _drawn_beside(
     drawn = by_replicates(tally, specs, options, tidy)
     keys = [name for name in drawn.columns if name not in INTERVAL]
     drawn = table.select(keys).join(drawn, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    drawn = _with_values(drawn, table[".estimate"])
     if options.interval == "bayes":
         return drawn
     # replicates of a single row or cluster are identical, so that there is no interval; a prior adds variance

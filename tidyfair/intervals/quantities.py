@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from tidyfair.intervals.jackknife import Correlations
     from tidyfair.intervals.proportions import Limits
     from tidyfair.intervals.scales import Scale
     from tidyfair.intervals.shares import Share
@@ -296,7 +297,7 @@ class Smooth(Quantities):
     """The standard error on the scale."""
     freedom: Floats
     scale: Scale
-    correlation: Floats | None = None
+    correlations: Correlations | None = None
     """The correlations of groups that share clusters."""
 
     @property
@@ -306,7 +307,7 @@ class Smooth(Quantities):
 
     def correlation_of(self, one: Any, other: Any) -> Floats | Literal[0]:
         """The correlation of the values of groups by chance."""
-        return 0 if self.correlation is None else self.correlation[one, other]
+        return 0 if self.correlations is None else self.correlations.between(one, other)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -336,9 +337,22 @@ class Smooth(Quantities):
             half = factor * self.spread
             lower = np.where(inside, self.scale.inverse(middle - half), self.centre - factor * self.error)
             upper = np.where(inside, self.scale.inverse(middle + half), self.centre + factor * self.error)
+        lower, upper = self._with_infinite(lower, upper)
         if (self.value >= self.scale.low).all() and (self.value <= self.scale.high).all():
             lower, upper = np.maximum(lower, self.scale.low), np.minimum(upper, self.scale.high)
         return np.minimum(lower, self.value), np.maximum(upper, self.value)
+
+    def _with_infinite(self, lower: Floats, upper: Floats) -> Limits:
+        """The limits, with those of values that are infinite as soon as some row occurs.
+
+        If such a row has been seen, the true value is infinite for certain; else it may be anything.
+        """
+        import numpy as np
+
+        infinite = np.isinf(self.centre)
+        known = infinite & (self.value == self.centre)
+        lower = np.where(infinite, np.where(known, self.centre, self.scale.low), lower)
+        return lower, np.where(infinite, np.where(known, self.centre, self.scale.high), upper)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -166,6 +166,8 @@ def _rises_with(formula: Formula, share: Share) -> bool:
                     table[name] *= factor
             tables.append(table)
     values = on_counts(formula, tables).reshape(len(_SHARES), _TABLES_OF_A_SHARE)
+    if not np.isfinite(values).all():
+        return False
     is_of_share = np.allclose(values, values[:, :1], rtol=_CLOSE, atol=_CLOSE)
     return bool(is_of_share and (np.diff(values[:, 0]) > 0).all())
 
