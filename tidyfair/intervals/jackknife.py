@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tidyfair.evaluation.array_metrics import influences_of
+from tidyfair.evaluation.group_cells import rows_of, slice_of
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.label_counts import LabelCounts
+from tidyfair.evaluation.ranked_rows import Level
 from tidyfair.evaluation.states import NO_LEVEL
-from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ROWS, Table, pooled, statistics_of, sums_of
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL, ROWS, Table, pooled, statistics_of, sums_of
 from tidyfair.evaluation.values import OfRows, evaluate
 from tidyfair.intervals.scales import Scale
 from tidyfair.specs.segments import Segments
@@ -71,8 +74,10 @@ class Deviations:
         return {**dict(own), **self.cells}
 
 
-def is_smooth(formula: Formula, tally: Tally) -> bool:
+def is_smooth(formula: Formula, estimator: str, tally: Tally) -> bool:
     """Check whether values of a formula have standard errors by leaving out rows of a tally."""
+    if formula.influence is not None:
+        return estimator in ONE_LABEL and tally.rows is not None
     if formula.input != "sums" or formula.given is not None or formula.beyond or HIDDEN in tally.cells.columns:
         return False
     counts_are_enough = formula.kind == "class" and not formula.all_terms
@@ -91,7 +96,7 @@ def with_deviations(evaluated: Evaluated) -> Evaluated:
     for (number, name, estimator), part in parts:
         spec = evaluated.specs[int(str(number))]
         formula = dict(spec.formulas)[str(name)]
-        if not is_smooth(formula, tally):
+        if not is_smooth(formula, str(estimator), tally):
             continue
         key = (formula, str(estimator), spec.by)
         if key not in computed:
@@ -112,6 +117,8 @@ def _deviations(
     evaluator: Evaluator, tally: Tally, formula: Formula, estimator: str, by: By | None, scale: Scale
 ) -> Deviations:
     """The deviations of the values of a formula in the groups of a `by`."""
+    if formula.influence is not None:
+        return _of_read_rows(evaluator, tally, formula, estimator, by, scale)
     table = Table.of(formula, estimator)
     clusters = [key.column for key in tally.clusters]
     if formula.kind == "class" and not formula.all_terms:
@@ -126,6 +133,28 @@ def _deviations(
         cluster = codes.index(tally.names(clusters)).of_cell[units.example]
         return replace(deviations, influence=_by_cluster(deviations, index.of_cell[units.example], cluster))
     return _of_label_rows(evaluator, table, formula, estimator, index, scale)
+
+
+def _of_read_rows(
+    evaluator: Evaluator, tally: Tally, formula: Formula, estimator: str, by: By | None, scale: Scale
+) -> Deviations:
+    """Deviations of a formula that reads rows, and knows the influence of rows and clusters."""
+    import numpy as np
+
+    labels = evaluator.labels
+    rows = rows_of(tally, labels, evaluator.group_cells, by, formula.reads)
+    requested = next(one for one in evaluator.tables if (one.formula, one.estimator) == (formula, estimator))
+    value = evaluator.values(requested).estimate[slice_of(evaluator.group_cells, by)]
+    error, freedom = np.full_like(value, np.nan), np.full_like(value, np.nan)
+    clusters = 0 if rows.cluster is None else int(rows.cluster.max(initial=-1)) + 1
+    of_clusters = np.zeros((*value.shape, clusters)) if 0 < value.size * clusters <= _MOST_NUMBERS else None
+    for number, level in enumerate(labels.levels):
+        for group, units, influence in influences_of(formula, rows, Level(level, evaluator.reading.scores[level])):
+            error[group, number], freedom[group, number] = influence.error, influence.freedom
+            if of_clusters is not None and units is not None and influence.error > 0:
+                of_clusters[group, number, units] = influence.of_unit / influence.error
+    shared = None if by is None else of_clusters
+    return Deviations(value, error, error * scale.slope(value), freedom, {}, shared)
 
 
 def _values(formula: Formula, estimator: str, table: Table, sums: Mapping[str, Array]) -> Values:

@@ -41,10 +41,28 @@ def quantities_of(
     if kind == "share":
         return Shares(value, column("effective" if "effective" in rows.columns else "denominator"))
     if kind == "area":
-        return Areas(value, column("variance") ** 0.5, column("events"), column("others"))
+        return _areas(spec, formula, rows, evaluated)
     if kind == "estimated":
         return Estimated(value, column("deviation"), column("below"), column("above"))
     return _smooth(spec, formula, rows, evaluated)
+
+
+def _areas(spec: MetricSpec, formula: Formula, rows: pl.DataFrame, evaluated: Evaluated) -> Areas:
+    """Areas, with as many rows of each class as clusters leave of them."""
+    import numpy as np
+
+    def column(name: str) -> Floats:
+        return rows[name].to_numpy().astype(float)
+
+    value, variance, events, others = map(column, ("estimate", "variance", "events", "others"))
+    if not evaluated.evaluator.tally.clusters:
+        return Areas(value, variance**0.5, events, others)
+    error, freedom = column("jackknife_error"), column("freedom")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # a share of the rows has the same variance without clusters; of areas of 0 and 1 one row of each cluster
+        share = np.where(variance > 0, variance / error**2, (freedom + 1) / np.minimum(events, others)).clip(0, 1)
+    correlation = _correlation(spec, formula, rows, evaluated)
+    return Areas(value, error, events * share, others * share, freedom, correlation)
 
 
 def _smooth(spec: MetricSpec, formula: Formula, rows: pl.DataFrame, evaluated: Evaluated) -> Smooth:

@@ -240,7 +240,8 @@ def student_limits(z: float, freedom: Floats) -> Floats:
 
     whole = np.where(np.isfinite(freedom), freedom, 0).astype(np.int64)
     distinct, index = np.unique(whole, return_inverse=True)
-    return np.array([_student(z, number) if number >= 1 else math.nan for number in distinct.tolist()])[index]
+    factors = np.array([_student(z, number) if number >= 1 else math.nan for number in distinct.tolist()])[index]
+    return np.where(np.isposinf(freedom), z, factors)
 
 
 @lru_cache(maxsize=4096)

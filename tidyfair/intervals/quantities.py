@@ -233,6 +233,14 @@ class Areas(Quantities):
     error: Floats
     events: Floats
     others: Floats
+    freedom: Floats | None = None
+    """The degrees of freedom of the error; None for so many that limits are normal."""
+    correlation: Floats | None = None
+    """The correlations of groups that share clusters."""
+
+    def correlation_of(self, one: Any, other: Any) -> Floats | Literal[0]:
+        """The correlation of the values of groups by chance."""
+        return 0 if self.correlation is None else self.correlation[one, other]
 
     @property
     def methods(self) -> list[str]:
@@ -243,7 +251,8 @@ class Areas(Quantities):
         """Limits of all areas."""
         import numpy as np
 
-        exact, normal = area(self.value, self.events, self.others, z), on_logits(self.value, self.error, z)
+        factor = z if self.freedom is None else student_limits(z, self.freedom)
+        exact, normal = area(self.value, self.events, self.others, factor), on_logits(self.value, self.error, factor)
         lower, upper = (np.where(self._normal(), one, other) for one, other in zip(normal, exact, strict=True))
         return lower, upper
 

@@ -192,6 +192,23 @@ def statistic(function: Callable[..., Expr] | None = None, *, cumulative: bool =
     return Statistic(function, cumulative, defaults)
 
 
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """How far a value varies by chance."""
+
+    of_unit: Number
+    """What the value loses when a unit, a row or a cluster, is left out: their squares add up to the variance."""
+    freedom: float
+    """The degrees of freedom of the variance; infinite for that of a model."""
+    of_model: float | None = None
+    """The standard error by the information of a fit, which counts instead."""
+
+    @property
+    def error(self) -> float:
+        """The standard error."""
+        return math.sqrt(float((self.of_unit**2).sum())) if self.of_model is None else self.of_model
+
+
 @dataclass(frozen=True)
 class Formula:
     """A function of statistics, with its options fixed."""
@@ -224,6 +241,8 @@ class Formula:
     """Of a formula over distinct scores: its largest error if they are bins in which scores differ."""
     deviations: tuple[Callable[..., Expr], ...] = ()
     """Of a formula over distinct scores: its variance, and the effective numbers with and without the event."""
+    influence: Callable[..., Influence] | None = None
+    """Of a formula that reads rows: how far its value varies, from the rows of a group as arrays, and their units."""
     in_order_unless: str | None = None
     """The option without which it reads the rows of a group in the order in which they stand."""
     squared_correlation: bool = False
