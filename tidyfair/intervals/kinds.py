@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.intervals.jackknife import CELLS
-from tidyfair.intervals.quantities import Areas, Estimated, MadeOfShares, OfShare, Shares, Smooth
+from tidyfair.intervals.quantities import Areas, Estimated, MadeOfShares, OfShare, Shares, Smooth, Weighted
 from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.shares import rising_share_of, sum_of_shares_of
+from tidyfair.tallies.tally import BLOCK
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.segments import Floats
+    from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
 
@@ -39,7 +41,9 @@ def quantities_of(
 
     value = column("estimate")
     if kind == "share":
-        return Shares(value, column("effective" if "effective" in rows.columns else "denominator"))
+        if "effective" not in rows.columns:
+            return Shares(value, column("denominator"))
+        return Shares(value, column("effective"), Weighted(column("denominator"), column("even")))
     if kind == "area":
         return _areas(spec, formula, rows, evaluated)
     if kind == "estimated":
@@ -55,7 +59,7 @@ def _areas(spec: MetricSpec, formula: Formula, rows: pl.DataFrame, evaluated: Ev
         return rows[name].to_numpy().astype(float)
 
     value, variance, events, others = map(column, ("estimate", "variance", "events", "others"))
-    if not evaluated.evaluator.tally.clusters:
+    if not _is_clustered(evaluated.evaluator.tally):
         return Areas(value, variance**0.5, events, others)
     error, freedom = column("jackknife_error"), column("freedom")
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -91,7 +95,15 @@ def _smooth(spec: MetricSpec, formula: Formula, rows: pl.DataFrame, evaluated: E
             factors = tuple(factor for factor, _ in made_of.shares)
             shares = tuple(_shares(share, counts) for _, share in made_of.shares)
             return MadeOfShares(**fields, factors=factors, shares=shares)
-    return Smooth(**fields, correlation=_correlation(spec, formula, rows, evaluated))
+    tally = evaluated.evaluator.tally
+    of_model = formula.influence is not None and tally.weights is None and not _is_clustered(tally)
+    method = "information" if of_model else "jackknife"
+    return Smooth(**fields, correlation=_correlation(spec, formula, rows, evaluated), method=method)
+
+
+def _is_clustered(tally: Tally) -> bool:
+    """Check whether rows have clusters of the user's own."""
+    return any(key.column.name != BLOCK for key in tally.clusters)
 
 
 def _correlation(spec: MetricSpec, formula: Formula, rows: pl.DataFrame, evaluated: Evaluated) -> Floats | None:

@@ -135,6 +135,25 @@ class Quantities(ABC):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Weighted:
+    """The rows of shares with weights, and how many of them count if weights tell nothing of hits (Kish, 1965)."""
+
+    rows: Floats
+    even: Floats
+
+    def left_of(self, effective: Floats, z: float) -> Floats:
+        """The effective rows for limits: as few as weights leave in either way, and fewer for unsure variances.
+
+        Korn and Graubard (1998), Confidence intervals for proportions with small expected number of positive counts.
+        """
+        import numpy as np
+
+        freedom = [np.maximum(rows - 1, 1) for rows in (self.rows, self.even)]
+        of_rows, of_even = (student_limits(z, own) for own in freedom)
+        return np.fmin(effective, self.even) * (of_rows / of_even) ** 2
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Shares(Quantities):
     """Shares of rows, with limits by Wilson."""
 
@@ -143,6 +162,8 @@ class Shares(Quantities):
     value: Floats
     rows: Floats
     """The effective number of rows that a share is of."""
+    weighted: Weighted | None = None
+    """What its weights say of how unsure that number is."""
 
     @classmethod
     def of_counts(cls, hits: Floats, rows: Floats) -> Shares:
@@ -164,11 +185,15 @@ class Shares(Quantities):
 
     def limits(self, z: float) -> Limits:
         """Limits of all shares."""
-        return wilson(self.value, self.rows, z)
+        return wilson(self.value, self._rows_at(z), z)
 
     def alone(self, z: float) -> Limits:
         """Limits of all shares, each by itself."""
-        return corrected_wilson(self.value, self.rows, z)
+        return corrected_wilson(self.value, self._rows_at(z), z)
+
+    def _rows_at(self, z: float) -> Floats:
+        """The effective rows for limits at so many standard errors."""
+        return self.rows if self.weighted is None else self.weighted.left_of(self.rows, z)
 
     def _limits_at(self, level: float, *, exact: bool) -> tuple[Limits, list[str]]:
         if exact:
@@ -180,7 +205,8 @@ class Shares(Quantities):
         import numpy as np
 
         lower, upper = self.limits(z)
-        value = (self.value * self.rows + 0.5) / (self.rows + 1)
+        rows = self._rows_at(z)
+        value = (self.value * rows + 0.5) / (rows + 1)
         with np.errstate(divide="ignore"):
             return np.log(value), (np.log(lower), np.log(np.maximum(upper, value)))
 
@@ -221,7 +247,8 @@ class Shares(Quantities):
 
     def ratio_limits(self, one: Any, other: Any, z: float) -> Limits:
         """Limits of the ratio of two shares by their score (Miettinen and Nurminen, 1985)."""
-        return score_ratio(self.value[one], self.rows[one], self.value[other], self.rows[other], z)
+        rows = self._rows_at(z)
+        return score_ratio(self.value[one], rows[one], self.value[other], rows[other], z)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -278,6 +305,7 @@ class Smooth(Quantities):
     scale: Scale
     correlation: Floats | None = None
     """The correlations of groups that share clusters."""
+    method: str = "jackknife"
 
     def correlation_of(self, one: Any, other: Any) -> Floats | Literal[0]:
         """The correlation of the values of groups by chance."""
@@ -298,7 +326,7 @@ class Smooth(Quantities):
     @property
     def methods(self) -> list[str]:
         """The names of the methods of `limits`."""
-        return ["jackknife"] * len(self)
+        return [self.method] * len(self)
 
     def limits(self, z: float) -> Limits:
         """Limits of all values, which include these."""

@@ -272,7 +272,7 @@ def _influence_on_area(sample: Sample, units: Array | None) -> Influence:
         variances[side], freedoms[side] = (own**2).sum(), count - 1
     if not variances.any():
         return Influence(of_unit, float(freedoms.min()))
-    # Satterthwaite (1946)
+    # by Satterthwaite, from those of either class
     return Influence(of_unit, float(variances.sum() ** 2 / (variances**2 / freedoms).sum()))
 
 

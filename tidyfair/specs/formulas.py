@@ -125,6 +125,8 @@ class Statistic:
     alias: str | None = None
     neighborhood: Neighborhood | None = None
     """The rows that it compares a row with; such a quantity is computed before rows are counted."""
+    tail: float = 0.0
+    """Of a square: how many times its mean it may be of a row that is rare."""
 
     @property
     def name(self) -> str:
@@ -164,7 +166,7 @@ class Statistic:
         named: object = getattr(module, self.function.__name__, None)
         if isinstance(named, Statistic) and named.function is self.function:
             return _named_statistic, (self.function.__module__, self.function.__name__, self.options, self.alias)
-        values = (self.function, self.cumulative, self.options, self.alias, self.neighborhood)
+        values = (self.function, self.cumulative, self.options, self.alias, self.neighborhood, self.tail)
         return Statistic, values
 
     def with_options(self, options: Mapping[str, object]) -> Statistic:
@@ -177,19 +179,20 @@ def _named_statistic(module: str, name: str, options: tuple[tuple[str, object], 
     return replace(getattr(importlib.import_module(module), name), options=options, alias=alias)
 
 
-def statistic(function: Callable[..., Expr] | None = None, *, cumulative: bool = False) -> Any:
+def statistic(function: Callable[..., Expr] | None = None, *, cumulative: bool = False, tail: float = 0.0) -> Any:
     """Turn a function of `truth` and `score` (of `truth` and `estimate` for numbers) into a statistic of formulas.
 
     The function returns an expression for a row; formulas that have a parameter of its name get its weighted sum. For
     scores, `truth` is 1 where the row has the label that `score` is the probability of, else 0; `cumulative` ones read
-    labels in order, up to and including each. Keyword-only parameters are options, shared with the metric.
+    labels in order, up to and including each. Keyword-only parameters are options, shared with the metric. A `tail` is
+    for squares: how many times the mean of a group that of a rare row may be, which intervals of few rows allow for.
     """
     if function is None:
-        return partial(statistic, cumulative=cumulative)
+        return partial(statistic, cumulative=cumulative, tail=tail)
     parameters = inspect.signature(function).parameters.values()
     options = [parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     defaults = tuple((option.name, option.default) for option in options)
-    return Statistic(function, cumulative, defaults)
+    return Statistic(function, cumulative, defaults, tail=tail)
 
 
 @dataclass(frozen=True, eq=False)
@@ -444,6 +447,16 @@ class Formula:
             variance = squares_of_weight * ((1 - value) ** 2 * squared + value**2 * (1 - squared)) / weight**2
             inside = (value > 0) & (value < 1)
             return np.where(inside, spread / variance, weight**2 / squares_of_weight)
+
+    def even(self, sums: Sums, squares: Sums) -> Number | None:
+        """Effective number of rows of a rate if its weights tell nothing of its hits (Kish, 1965); None of others."""
+        import numpy as np
+
+        weight, squares_of_weight = self.on_sums(sums)[1], self.on_sums(squares)[1]
+        if weight is None or squares_of_weight is None:
+            return None
+        with np.errstate(all="ignore"):
+            return weight**2 / squares_of_weight
 
     def denominator(self, rows: Sums) -> Number | None:
         """The denominator of a rate, from sums counted in rows; None where it is not a number of rows."""
