@@ -4,7 +4,7 @@ What a value loses when a row is left out is the influence of that row; the infl
 (Quenouille, 1956; Tukey, 1958; Efron, 1982). It needs no formula of its own, so that metrics of a user have it too.
 Rows of labels are known by the cell that they are in, with a quarter of a row more in each cell, so that a group
 without errors is not taken for one that cannot err. Rows of scores and numbers are left out in the random parts that a
-tally counts, and rows of a cluster together.
+tally counts, and rows of a cluster together. Formulas that read rows say themselves what a row or cluster adds.
 """
 
 from __future__ import annotations
