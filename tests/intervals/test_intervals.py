@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
+import scipy.stats
 from conftest import as_polars
 from inline_snapshot import snapshot
 from lending_rates import CALL, LOANS, SCORED, Z, counts, ends
@@ -550,7 +551,10 @@ def test_weighted_rate_has_the_error_of_a_weighted_mean() -> None:
     error = math.sqrt((weight**2 * (hit - share) ** 2).sum()) / weight.sum()
     result = tf.sens(LOANS, **CALL, case_weights="weight", interval="auto")
     assert result[".std_error"].item() == pytest.approx(error)
-    size = share * (1 - share) / error**2
+    even = weight.sum() ** 2 / (weight**2).sum()
+    freedom = [scipy.stats.t(rows - 1).ppf(0.975) for rows in (len(rows), even)]
+    # Korn and Graubard (1998), with the fewer of two effective numbers of rows
+    size = min(share * (1 - share) / error**2, even) * (freedom[0] / freedom[1]) ** 2
     assert ends(result) == pytest.approx(proportion_confint(share * size, size, method="wilson"))
 
 

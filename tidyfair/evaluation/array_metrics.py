@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.formulas import Formula, Influence
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -180,6 +180,27 @@ def _labels_of_rows(cells: pl.DataFrame, side: str, level: int, labels: Sequence
     else:
         of_cells = pl.Series(list(labels)).gather(cells[side].cast(pl.UInt32)).to_numpy()
     return of_cells if "w" in cells.columns else np.repeat(of_cells, cells["n"].to_numpy())
+
+
+def influences_of(formula: Formula, rows: Rows, level: Level) -> Iterator[tuple[int, Array | None, Influence]]:
+    """For group cells whose values vary: their index, the clusters that are its units if it has some, and how far."""
+    import numpy as np
+
+    if formula.influence is None:
+        return
+    for group_cell, chosen in _rows_by_group_cell(rows, "own"):
+        counted = chosen if rows.weight is None else chosen[rows.weight[chosen] > 0]
+        weight = None if rows.weight is None else rows.weight[counted].astype(float)
+        cluster, units = None, None
+        if rows.cluster is not None:
+            cluster, units = np.unique(rows.cluster[counted], return_inverse=True)
+        sample = Sample(rows.event(level.label)[counted], rows.score(level.score)[counted], weight)
+        try:
+            influence = formula.influence(sample, units, **dict[str, Any](formula.options)) if len(counted) else None
+        except Undefined:
+            influence = None
+        if influence is not None:
+            yield group_cell, cluster, influence
 
 
 def _call_on_rows(

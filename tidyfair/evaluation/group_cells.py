@@ -18,7 +18,7 @@ from tidyfair.specs.contrasts import REFERENCES_IN_WORDS
 from tidyfair.specs.segments import Segments
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, score_columns
 from tidyfair.tallies.source import SQUARED, WEIGHT
-from tidyfair.tallies.tally import LABELS, TRUTH
+from tidyfair.tallies.tally import BLOCK, LABELS, TRUTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,12 +160,14 @@ def rows_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None
         frame = frame.filter(pl.all_horizontal(pl.col(needed).is_not_null()))
     weights = [name for name in (WEIGHT, SQUARED) if name in frame.columns]
     span = slice_of(group_cells, by)
+    clusters = tally.names([key.column for key in tally.clusters if key.column.name != BLOCK])
     return Rows(
         frame=frame.select(*needed, *weights),
         labels=() if tally.needs.numbers else labels.values,
         group_cell=_group_cell_of_data(tally, frame, group_cells, by),
         outer_of_group_cell=group_cells.outer[span],
         excluded=group_cells.excluded[span],
+        clusters=frame.select(clusters) if clusters else None,
     )
 
 

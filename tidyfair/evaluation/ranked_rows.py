@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
+from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, REST
 from tidyfair.tallies.slices import MOST_PARTED, Parted
 from tidyfair.tallies.source import SQUARED, WEIGHT
@@ -69,6 +70,13 @@ class Rows:
     outer_of_group_cell: Array
     excluded: Array
     """The group cells that are left out of comparisons, as a mask."""
+    clusters: pl.DataFrame | None = None
+    """The keys of the cluster of each row, where rows have clusters."""
+
+    @cached_property
+    def cluster(self) -> Array | None:
+        """The number of the cluster of each row, where rows have clusters."""
+        return None if self.clusters is None else KeyCodes(self.clusters).index(self.clusters.columns).of_cell
 
     @cached_property
     def weight(self) -> Array | None:

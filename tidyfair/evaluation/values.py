@@ -118,9 +118,10 @@ def _of_sums(formula: Formula, estimator: str, statistics: Statistics) -> Values
         values = replace(values, estimate=value, denominator=denominator)
     if statistics.squares is not None:
         squares = _as_read(formula, estimator, statistics, "squares")
-        effective = formula.effective(sums, squares)
-        if effective is not None:
-            values = values.beside("effective", effective.reshape(values.estimate.shape))
+        for name, effective in (("effective", formula.effective), ("even", formula.even)):
+            rows = effective(sums, squares)
+            if rows is not None:
+                values = values.beside(name, rows.reshape(values.estimate.shape))
     return values
 
 

@@ -413,12 +413,13 @@ def _kind(tally: Tally, formula: Formula, estimator: str, options: Options) -> K
     clustered = any(key.column.name != BLOCK for key in tally.clusters)
     if options.interval in {"bootstrap", "bayes"}:
         return None
-    if not clustered:
-        if share_of(formula) is not None and (estimator in ONE_LABEL or formula.over_levels):
-            return "share"
-        if formula.deviations and estimator in ONE_LABEL:
-            return "area"
-    return "smooth" if options.interval != "exact" and is_smooth(formula, tally) else None
+    is_of_one = estimator in ONE_LABEL
+    if not clustered and share_of(formula) is not None and (is_of_one or formula.over_levels):
+        return "share"
+    known = is_smooth(formula, estimator, tally)
+    if formula.deviations and is_of_one and (known or not clustered):
+        return "area"
+    return "smooth" if options.interval != "exact" and known else None
 
 
 def _kind_alone(tally: Tally, spec: MetricSpec, rows: pl.DataFrame, options: Options) -> Kind | None:

@@ -4,7 +4,7 @@ What a value loses when a row is left out is the influence of that row; the infl
 (Quenouille, 1956; Tukey, 1958; Efron, 1982). It needs no formula of its own, so that metrics of a user have it too.
 Rows of labels are known by the cell that they are in, with a quarter of a row more in each cell, so that a group
 without errors is not taken for one that cannot err. Rows of scores and numbers are left out in the random parts that a
-tally counts, and rows of a cluster together.
+tally counts, and rows of a cluster together. Formulas that read rows say themselves what a row or cluster adds.
 """
 
 from __future__ import annotations
@@ -14,12 +14,23 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tidyfair.evaluation.array_metrics import influences_of
+from tidyfair.evaluation.group_cells import rows_of, slice_of
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.label_counts import LabelCounts
+from tidyfair.evaluation.ranked_rows import Level
 from tidyfair.evaluation.states import NO_LEVEL
-from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL, ROWS, Table, pooled, statistics_of, sums_of
-from tidyfair.evaluation.values import OfRows, evaluate
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL, ROWS, Table, pooled, sums_of
 from tidyfair.intervals.scales import Scale
+from tidyfair.intervals.unseen_rows import (
+    Unseen,
+    counts_all_events,
+    is_of_squares,
+    unseen_errors,
+    unseen_events,
+    values_of,
+    with_rows_added,
+)
 from tidyfair.specs.segments import Segments
 from tidyfair.tallies.tally import BLOCK, HIDDEN
 
@@ -29,7 +40,6 @@ if TYPE_CHECKING:
     from tidyfair.evaluation.evaluated import Evaluated
     from tidyfair.evaluation.evaluator import Evaluator
     from tidyfair.evaluation.group_index import GroupIndex
-    from tidyfair.evaluation.values import Values
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.groups import By
     from tidyfair.specs.segments import Array, Floats, Integers
@@ -131,8 +141,10 @@ class Deviations:
         return {**dict(own), **self.cells}
 
 
-def is_smooth(formula: Formula, tally: Tally) -> bool:
+def is_smooth(formula: Formula, estimator: str, tally: Tally) -> bool:
     """Check whether values of a formula have standard errors by leaving out rows of a tally."""
+    if formula.influence is not None:
+        return estimator in ONE_LABEL and tally.rows is not None
     if formula.input != "sums" or formula.given is not None or formula.beyond or HIDDEN in tally.cells.columns:
         return False
     counts_are_enough = formula.kind == "class" and not formula.all_terms
@@ -151,7 +163,7 @@ def with_deviations(evaluated: Evaluated) -> Evaluated:
     for (number, name, estimator), part in parts:
         spec = evaluated.specs[int(str(number))]
         formula = dict(spec.formulas)[str(name)]
-        if not is_smooth(formula, tally):
+        if not is_smooth(formula, str(estimator), tally):
             continue
         key = (formula, str(estimator), spec.by)
         if key not in computed:
@@ -172,6 +184,8 @@ def _deviations(
     evaluator: Evaluator, tally: Tally, formula: Formula, estimator: str, by: By | None, scale: Scale
 ) -> Deviations:
     """The deviations of the values of a formula in the groups of a `by`."""
+    if formula.influence is not None:
+        return _of_read_rows(evaluator, tally, formula, estimator, by, scale)
     table = Table.of(formula, estimator)
     clusters = [key.column for key in tally.clusters]
     if formula.kind == "class" and not formula.all_terms:
@@ -191,8 +205,39 @@ def _deviations(
     return _of_label_rows(evaluator, table, formula, estimator, index, scale)
 
 
-def _values(formula: Formula, estimator: str, table: Table, sums: Mapping[str, Array]) -> Values:
-    return evaluate(formula, estimator, statistics_of(table, sums), OfRows({}, {}))
+def _of_read_rows(
+    evaluator: Evaluator, tally: Tally, formula: Formula, estimator: str, by: By | None, scale: Scale
+) -> Deviations:
+    """Deviations of a formula that reads rows, and knows the influence of rows and clusters."""
+    import numpy as np
+
+    labels = evaluator.labels
+    rows = rows_of(tally, labels, evaluator.group_cells, by, formula.reads)
+    requested = next(one for one in evaluator.tables if (one.formula, one.estimator) == (formula, estimator))
+    value = evaluator.values(requested).estimate[slice_of(evaluator.group_cells, by)]
+    error, freedom = np.full_like(value, np.nan), np.full_like(value, np.nan)
+    of_clusters: dict[int, tuple[Integers, Floats]] = {}
+    for number, level in enumerate(labels.levels):
+        for group, units, influence in influences_of(formula, rows, Level(level, evaluator.reading.scores[level])):
+            error[group, number], freedom[group, number] = influence.error, influence.freedom
+            if by is not None and units is not None and influence.error > 0:
+                _, of_units = of_clusters.setdefault(group, (units, np.zeros((len(units), value.shape[1]))))
+                of_units[:, number] = influence.of_unit / influence.error
+    with np.errstate(invalid="ignore"):
+        spread = error * scale.slope(value)
+    return Deviations(value, error, spread, freedom, {}, shared=_shared(of_clusters))
+
+
+def _shared(of_clusters: Mapping[int, tuple[Integers, Floats]]) -> SharedClusters | None:
+    """The influences of the clusters of all groups, from the clusters of each and their influences."""
+    import numpy as np
+
+    if not of_clusters:
+        return None
+    groups = sorted(of_clusters)
+    clusters, influences = zip(*(of_clusters[group] for group in groups), strict=True)
+    group = np.repeat(groups, list(map(len, clusters)))
+    return SharedClusters(np.concatenate(influences), group, np.concatenate(clusters))
 
 
 # Parts and clusters
@@ -212,48 +257,111 @@ def _of_units(
     segments = Segments.of(group)
     nothing = np.zeros(len(group), dtype=bool)
     sums = sums_of(table, formula.all_terms, evaluator.cells, units, evaluator.reading)
-    own = _values(formula, estimator, table, sums)
+    own = values_of(formula, estimator, table, sums)
     everything = pooled(sums, segments, nothing, "overall")
     all_others = pooled(sums, segments, nothing, "rest")
-    of_added = np.zeros((len(segments.starts), 1))
-    if table.kind == "class":
-        added = _AddedRows.of(evaluator, formula, index, _mean_square(segments, own.weight[:, 0]))
-        of_added = added.variance(table, formula, estimator)
-        per_unit = {name: np.repeat(values, segments.sizes, axis=0) for name, values in added.sums.items()}
-        everything, all_others = _with_added(everything, per_unit), _with_added(all_others, per_unit)
-    value = _values(formula, estimator, table, everything).estimate
-    without = _values(formula, estimator, table, all_others).estimate
     weight = np.where(own.n[:, 0] > 0, own.weight[:, 0], 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        remaining = (1 - weight / segments.to_rows(segments.sum(weight)))[:, None]
-        effective = (segments.sum(weight) ** 2 / segments.sum(weight**2))[:, None]
-        change = remaining * (value - without)
-        change_on_scale = remaining * (scale.transform(value) - scale.transform(without))
-    present = (weight > 0)[:, None]
-    count = segments.sum(present.astype(float))
-    centre = value[segments.starts]
-    error = np.sqrt(_variance(segments, change, present, count) + of_added)
+    units_left_out = _LeftOut.of(segments, weight)
+
+    def influence_with(added: Mapping[str, Array]) -> tuple[Floats, Floats, Floats]:
+        """The values of groups with some rows more, and the influence of units on them, and on their scale."""
+        per_unit = {name: np.repeat(values, segments.sizes, axis=0) for name, values in added.items()}
+        value, without = (
+            values_of(formula, estimator, table, with_rows_added(own_sums, per_unit)).estimate
+            for own_sums in (everything, all_others)
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            change, on_scale = value - without, scale.transform(value) - scale.transform(without)
+            return value[segments.starts], units_left_out.influence(change), units_left_out.influence(on_scale)
+
+    added = _added(evaluator, table, formula, index, _mean_square(segments, own.weight[:, 0]))
+    # an error that is rare widens limits; it is no part of what has been seen to vary
+    is_of_limits = added is not None and table.kind == "numeric"
+    centre, influence, on_scale = influence_with({} if added is None or is_of_limits else added.sums)
+    of_added = 0.0 if added is None else added.variance(table, formula, estimator)
+    error = np.sqrt(units_left_out.variance(influence) + (0.0 if is_of_limits else of_added))
+    spread = np.sqrt(units_left_out.variance(on_scale)) if added is None else error * scale.slope(centre)
     # what has not been seen to vary says nothing about how far it varies
     error = np.where(error > _ROUNDED * np.abs(centre), error, np.nan)
-    on_scale = np.sqrt(_variance(segments, change_on_scale, present, count))
-    spread = np.where(np.isnan(error), np.nan, on_scale)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        in_errors = influence / np.repeat(error, segments.sizes, axis=0)
+    if added is not None and is_of_limits:
+        centre, influence, _ = influence_with(added.sums)
+        spread = np.sqrt(units_left_out.variance(influence) + of_added) * scale.slope(centre)
+    spread = np.where(np.isnan(error), np.nan, spread)
+    return Deviations(centre, error, spread, np.broadcast_to(units_left_out.freedom, centre.shape), {}, in_errors)
+
+
+def _added(
+    evaluator: Evaluator, table: Table, formula: Formula, index: GroupIndex, cluster: Floats
+) -> _AddedRows | Unseen | None:
+    """The parts of rows that are added to groups whose clusters have some weight; None for none."""
     if table.kind == "class":
-        spread = error * scale.slope(centre)
-    freedom = np.broadcast_to(effective - 1, centre.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        less_mean = np.where(present, change - np.repeat(segments.sum(change) / count, segments.sizes, axis=0), 0.0)
-        influence = less_mean * np.repeat(np.sqrt(count / (count - 1)) / error, segments.sizes, axis=0)
-    return Deviations(centre, error, spread, freedom, {}, influence)
+        return _AddedRows.of(evaluator, formula, index, cluster)
+    if table.kind == "prob":
+        return unseen_events(evaluator, table, formula, index) if counts_all_events(formula) else None
+    return unseen_errors(evaluator, table, formula, index) if is_of_squares(formula) else None
 
 
-def _variance(segments: Segments, change: Array, present: Array, count: Array) -> Floats:
-    """The variance of a sum of influences."""
-    import numpy as np
+@dataclass(frozen=True, eq=False)
+class _LeftOut:
+    """The parts or clusters of groups, which are left out one at a time, by their share of the weight of the group."""
 
-    own = np.where(present, change, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        about_mean = (segments.sum(own**2) - segments.sum(own) ** 2 / count).clip(0)
-        return np.where(count > 1, about_mean * count / (count - 1), np.nan)
+    segments: Segments
+    share: Floats
+    count: Floats
+
+    @classmethod
+    def of(cls, segments: Segments, weight: Floats) -> _LeftOut:
+        """Units with some weights."""
+        import numpy as np
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = (weight / segments.to_rows(segments.sum(weight)))[:, None]
+        return cls(segments, share, segments.sum((share > 0).astype(float)))
+
+    def influence(self, change: Array) -> Array:
+        """What units add to values, from what these lose without them; the squares add up to the variance."""
+        import numpy as np
+
+        present = self.share > 0
+        own = np.where(present, change, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean, factor = self.segments.sum(own) / self.count, np.sqrt((self.count - 1) / self.count)
+        return np.where(present, own - self._repeated(mean), 0.0) * self._repeated(factor)
+
+    def variance(self, influence: Array) -> Floats:
+        """The variance of values; nan where there is a single unit."""
+        import numpy as np
+
+        return np.where(self.count > 1, self.segments.sum(influence**2), np.nan)
+
+    @property
+    def freedom(self) -> Floats:
+        """The degrees of freedom of the variance: of units of equal weight, their number less one.
+
+        Of others the geometric mean of the effective number (Kish, 1965) less one, which is too large, and of what
+        normal values have by Satterthwaite (Bell and McCaffrey, 2002), which is too small.
+        """
+        import numpy as np
+
+        add, share = self.segments.sum, self.share
+        squares = add(share**2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # squares of normal values less their mean, over what is expected of them
+            own = share**2 / (1 - 2 * share + self._repeated(squares))
+            own = np.where(share > 0, own, 0.0)
+            # which covary, because the mean is of all of them
+            middle = share - self._repeated(squares) / 2
+            pairs = add(own) * add(own * middle**2) + add(own * middle) ** 2 - 2 * add((own * middle) ** 2)
+            of_normal = squares**2 / (add(share**4) + 2 * pairs)
+            return np.fmax(np.sqrt(of_normal * (1 / squares - 1)), 1)
+
+    def _repeated(self, values: Array) -> Array:
+        """Values of groups as those of their units."""
+        import numpy as np
+
+        return np.repeat(values, self.segments.sizes, axis=0)
 
 
 def _mean_square(segments: Segments, weight: Floats) -> Floats:
@@ -262,11 +370,6 @@ def _mean_square(segments: Segments, weight: Floats) -> Floats:
 
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.nan_to_num(segments.sum(weight**2) / segments.sum(weight))
-
-
-def _with_added(sums: Mapping[str, Array], added: Mapping[str, Array]) -> dict[str, Array]:
-    """The counts of labels with more rows."""
-    return {name: values + added.get(name.removesuffix(ROWS), 0.0) for name, values in sums.items()}
 
 
 # Rows of labels
@@ -406,13 +509,13 @@ def _changes(
     import numpy as np
 
     sums = {name: total @ counts for name, counts in pairs.counts.items()}
-    value = _values(formula, estimator, table, _as_rows(sums)).estimate
+    value = values_of(formula, estimator, table, _as_rows(sums)).estimate
     groups, count = total.shape
     without = {
         name: (sums[name][:, None, :] - left_out[:, :, None] * counts).reshape(groups * count, -1)
         for name, counts in pairs.counts.items()
     }
-    changed = _values(formula, estimator, table, _as_rows(without)).estimate
+    changed = values_of(formula, estimator, table, _as_rows(without)).estimate
     with np.errstate(invalid="ignore"):
         return value[:, None, :] - changed.reshape(groups, count, -1)
 
@@ -440,7 +543,7 @@ def _derivatives(
             shift = (step[:, :, None] * np.eye(labels)).reshape(groups * labels, labels)
             high, low = ({**repeated, name: repeated[name] + away} for away in (shift, -shift))
         above, below = (
-            _values(formula, estimator, table, _as_rows(moved)).estimate.reshape(groups, labels)
+            values_of(formula, estimator, table, _as_rows(moved)).estimate.reshape(groups, labels)
             for moved in (high, low)
         )
         derivative = np.where(sums[name] > 0, (above - below) / (2 * step), 0.0)
@@ -491,7 +594,7 @@ def _of_counts(
     squares = square + pairs.added * each**2
     left_out = np.minimum(of_pair, total / 2)
     sums = {name: total @ counts for name, counts in pairs.counts.items()}
-    value = _values(formula, estimator, table, _as_rows(sums)).estimate
+    value = values_of(formula, estimator, table, _as_rows(sums)).estimate
     with np.errstate(divide="ignore", invalid="ignore"):
         if pairs.are_many:
             influence = _derivatives(sums, value, pairs, table, formula, estimator)
@@ -501,6 +604,9 @@ def _of_counts(
         size = total.sum(axis=1) ** 2 / squares.sum(axis=1)
         mean = (total[:, :, None] * influence).sum(axis=1) / size[:, None]
         variance = (squares[:, :, None] * influence**2).sum(axis=1) - size[:, None] * mean**2
+        # few heavy rows may agree by luck: no less than if weights told nothing of what they are of
+        even = (total * (squares.sum(axis=1) / total.sum(axis=1))[:, None])[:, :, None]
+        variance = np.maximum(variance, (even * influence**2).sum(axis=1) - size[:, None] * mean**2)
         error = np.sqrt(variance.clip(0) * (size / (size - 1))[:, None])
         # a value that no row changes has not been seen to vary
         error = np.where(error > _ROUNDED * np.abs(value), error, np.nan)

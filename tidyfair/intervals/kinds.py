@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.intervals.jackknife import CELLS
-from tidyfair.intervals.quantities import Areas, Estimated, MadeOfShares, OfShare, Shares, Smooth
+from tidyfair.intervals.quantities import Areas, Estimated, MadeOfShares, OfShare, Shares, Smooth, Weighted
 from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.shares import rising_share_of, sum_of_shares_of
+from tidyfair.tallies.tally import BLOCK
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tidyfair.specs.formulas import Formula
     from tidyfair.specs.metric_specs import MetricSpec
     from tidyfair.specs.segments import Floats
+    from tidyfair.tallies.tally import Tally
 
 __all__: list[str] = []
 
@@ -38,12 +40,32 @@ def quantities_of(
 
     value = column("estimate")
     if kind == "share":
-        return Shares(value, column("effective" if "effective" in rows.columns else "denominator"))
+        if "effective" not in rows.columns:
+            return Shares(value, column("denominator"))
+        return Shares(value, column("effective"), Weighted(column("denominator"), column("even")))
     if kind == "area":
-        return Areas(value, column("variance") ** 0.5, column("events"), column("others"))
+        return _areas(spec, formula, rows, evaluated)
     if kind == "estimated":
         return Estimated(value, column("deviation"), column("below"), column("above"))
     return _smooth(spec, formula, rows, evaluated)
+
+
+def _areas(spec: MetricSpec, formula: Formula, rows: pl.DataFrame, evaluated: Evaluated) -> Areas:
+    """Areas, with as many rows of each class as clusters leave of them."""
+    import numpy as np
+
+    def column(name: str) -> Floats:
+        return rows[name].to_numpy().astype(float)
+
+    value, variance, events, others = map(column, ("estimate", "variance", "events", "others"))
+    if not _is_clustered(evaluated.evaluator.tally):
+        return Areas(value, variance**0.5, events, others)
+    error, freedom = column("jackknife_error"), column("freedom")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # a share of the rows has the same variance without clusters; of areas of 0 and 1 one row of each cluster
+        share = np.where(variance > 0, variance / error**2, (freedom + 1) / np.minimum(events, others)).clip(0, 1)
+    correlations = _correlations(spec, formula, rows, evaluated)
+    return Areas(value, error, events * share, others * share, freedom, correlations)
 
 
 def _smooth(spec: MetricSpec, formula: Formula, rows: pl.DataFrame, evaluated: Evaluated) -> Smooth:
@@ -72,7 +94,15 @@ def _smooth(spec: MetricSpec, formula: Formula, rows: pl.DataFrame, evaluated: E
             factors = tuple(factor for factor, _ in made_of.shares)
             shares = tuple(_shares(share, counts) for _, share in made_of.shares)
             return MadeOfShares(**fields, factors=factors, shares=shares)
-    return Smooth(**fields, correlations=_correlations(spec, formula, rows, evaluated))
+    tally = evaluated.evaluator.tally
+    of_model = formula.influence is not None and tally.weights is None and not _is_clustered(tally)
+    method = "information" if of_model else "jackknife"
+    return Smooth(**fields, correlations=_correlations(spec, formula, rows, evaluated), method=method)
+
+
+def _is_clustered(tally: Tally) -> bool:
+    """Check whether rows have clusters of the user's own."""
+    return any(key.column.name != BLOCK for key in tally.clusters)
 
 
 def _correlations(spec: MetricSpec, formula: Formula, rows: pl.DataFrame, evaluated: Evaluated) -> Correlations | None:

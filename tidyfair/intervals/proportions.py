@@ -26,6 +26,7 @@ _HALVINGS = 60
 _MOST_SUMMED = 30
 """Up to this many degrees of freedom the distribution of Student's t is summed exactly."""
 _WIDEST_STUDENT = 1e9
+_DIGITS_OF_FREEDOM = 6
 _HALVINGS_STUDENT = 200
 _WHOLE = 1e-6
 _WIDEST = 50.0
@@ -202,7 +203,7 @@ def _shares_apart(
     return (second + difference).clip(0, 1), second
 
 
-def _root(statistic: Callable[[Floats], Floats], inside: Floats, outside: Floats, z: float) -> Floats:
+def _root(statistic: Callable[[Floats], Floats], inside: Floats, outside: Floats, z: float | Floats) -> Floats:
     """The point at which a statistic that grows from the inside to the outside reaches z squared."""
     import numpy as np
 
@@ -213,7 +214,7 @@ def _root(statistic: Callable[[Floats], Floats], inside: Floats, outside: Floats
     return (inside + outside) / 2
 
 
-def area(value: Floats, events: Floats, others: Floats, z: float) -> Limits:
+def area(value: Floats, events: Floats, others: Floats, z: float | Floats) -> Limits:
     """The areas under a ROC curve that a score test does not reject (Newcombe, 2006, method 5)."""
     import numpy as np
 
@@ -226,7 +227,7 @@ def area(value: Floats, events: Floats, others: Floats, z: float) -> Limits:
     return _root(statistic, value, np.zeros_like(value), z), _root(statistic, value, np.ones_like(value), z)
 
 
-def on_logits(value: Floats, error: Floats, z: float) -> Limits:
+def on_logits(value: Floats, error: Floats, z: float | Floats) -> Limits:
     """Limits that are symmetric on the scale of logits, for quantities between 0 and 1."""
     import numpy as np
 
@@ -244,13 +245,19 @@ def student_limits(z: float, freedom: Floats) -> Floats:
     """The standard errors of Student's t that hold as much as `z` of a normal distribution; nan without freedom."""
     import numpy as np
 
-    whole = np.where(np.isfinite(freedom), freedom, 0).astype(np.int64)
-    distinct, index = np.unique(whole, return_inverse=True)
-    return np.array([_student(z, number) if number >= 1 else math.nan for number in distinct.tolist()])[index]
+    known = np.round(np.where(np.isfinite(freedom), freedom, 0), _DIGITS_OF_FREEDOM)
+    distinct, index = np.unique(known, return_inverse=True)
+    factors = np.array([_student(z, number) if number >= 1 else math.nan for number in distinct.tolist()])[index]
+    return np.where(np.isposinf(freedom), z, factors)
 
 
 @lru_cache(maxsize=4096)
-def _student(z: float, freedom: int) -> float:
+def _student(z: float, freedom: float) -> float:
+    whole = int(freedom)
+    if whole < freedom <= _MOST_SUMMED:
+        # between whole numbers it is nearly a line in one over the degrees of freedom
+        above = (1 / whole - 1 / freedom) / (1 / whole - 1 / (whole + 1))
+        return (1 - above) * _student(z, whole) + above * _student(z, whole + 1)
     if freedom > _MOST_SUMMED:
         # the expansion of Cornish and Fisher (1937)
         v = freedom
@@ -263,7 +270,7 @@ def _student(z: float, freedom: int) -> float:
     low, high = z, _WIDEST_STUDENT
     for _ in range(_HALVINGS_STUDENT):
         middle = (low + high) / 2
-        if _within(middle, freedom) < level:
+        if _within(middle, whole) < level:
             low = middle
         else:
             high = middle

@@ -152,6 +152,25 @@ class Quantities(ABC):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Weighted:
+    """The rows of shares with weights, and how many of them count if weights tell nothing of hits (Kish, 1965)."""
+
+    rows: Floats
+    even: Floats
+
+    def left_of(self, effective: Floats, z: float) -> Floats:
+        """The effective rows for limits: as few as weights leave in either way, and fewer for unsure variances.
+
+        Korn and Graubard (1998), Confidence intervals for proportions with small expected number of positive counts.
+        """
+        import numpy as np
+
+        freedom = [np.maximum(rows - 1, 1) for rows in (self.rows, self.even)]
+        of_rows, of_even = (student_limits(z, own) for own in freedom)
+        return np.fmin(effective, self.even) * (of_rows / of_even) ** 2
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Shares(Quantities):
     """Shares of rows, with limits by Wilson."""
 
@@ -160,6 +179,8 @@ class Shares(Quantities):
     value: Floats
     rows: Floats
     """The effective number of rows that a share is of."""
+    weighted: Weighted | None = None
+    """What its weights say of how unsure that number is."""
 
     @classmethod
     def of_counts(cls, hits: Floats, rows: Floats) -> Shares:
@@ -181,11 +202,15 @@ class Shares(Quantities):
 
     def limits(self, z: float) -> Limits:
         """Limits of all shares."""
-        return wilson(self.value, self.rows, z)
+        return wilson(self.value, self._rows_at(z), z)
 
     def alone(self, z: float) -> Limits:
         """Limits of all shares, each by itself."""
-        return corrected_wilson(self.value, self.rows, z)
+        return corrected_wilson(self.value, self._rows_at(z), z)
+
+    def _rows_at(self, z: float) -> Floats:
+        """The effective rows for limits at so many standard errors."""
+        return self.rows if self.weighted is None else self.weighted.left_of(self.rows, z)
 
     def _limits_at(self, level: float, *, exact: bool) -> tuple[Limits, list[str]]:
         if exact:
@@ -197,7 +222,8 @@ class Shares(Quantities):
         import numpy as np
 
         lower, upper = self.limits(z)
-        value = (self.value * self.rows + 0.5) / (self.rows + 1)
+        rows = self._rows_at(z)
+        value = (self.value * rows + 0.5) / (rows + 1)
         with np.errstate(divide="ignore"):
             return np.log(value), (np.log(lower), np.log(np.maximum(upper, value)))
 
@@ -251,7 +277,8 @@ class Shares(Quantities):
 
     def ratio_limits(self, one: Any, other: Any, z: float) -> Limits:
         """Limits of the ratio of two shares by their score (Miettinen and Nurminen, 1985)."""
-        return score_ratio(self.value[one], self.rows[one], self.value[other], self.rows[other], z)
+        rows = self._rows_at(z)
+        return score_ratio(self.value[one], rows[one], self.value[other], rows[other], z)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -263,6 +290,19 @@ class Areas(Quantities):
     error: Floats
     events: Floats
     others: Floats
+    freedom: Floats | None = None
+    """The degrees of freedom of the error; None for so many that limits are normal."""
+    correlations: Correlations | None = None
+    """The correlations of groups that share clusters."""
+
+    @property
+    def is_independent(self) -> bool:
+        """Whether chance moves groups independently of each other."""
+        return self.correlations is None
+
+    def correlation_of(self, one: Any, other: Any) -> Floats | Literal[0]:
+        """The correlation of the values of groups by chance."""
+        return 0 if self.correlations is None else self.correlations.between(one, other)
 
     @property
     def methods(self) -> list[str]:
@@ -273,7 +313,8 @@ class Areas(Quantities):
         """Limits of all areas."""
         import numpy as np
 
-        exact, normal = area(self.value, self.events, self.others, z), on_logits(self.value, self.error, z)
+        factor = z if self.freedom is None else student_limits(z, self.freedom)
+        exact, normal = area(self.value, self.events, self.others, factor), on_logits(self.value, self.error, factor)
         lower, upper = (np.where(self._normal(), one, other) for one, other in zip(normal, exact, strict=True))
         return lower, upper
 
@@ -299,11 +340,12 @@ class Smooth(Quantities):
     scale: Scale
     correlations: Correlations | None = None
     """The correlations of groups that share clusters."""
+    method: str = "jackknife"
 
     @property
     def is_independent(self) -> bool:
         """Whether chance moves groups independently of each other."""
-        return self.correlation is None
+        return self.correlations is None
 
     def correlation_of(self, one: Any, other: Any) -> Floats | Literal[0]:
         """The correlation of the values of groups by chance."""
@@ -324,7 +366,7 @@ class Smooth(Quantities):
     @property
     def methods(self) -> list[str]:
         """The names of the methods of `limits`."""
-        return ["jackknife"] * len(self)
+        return [self.method] * len(self)
 
     def limits(self, z: float) -> Limits:
         """Limits of all values, which include these."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from tidyfair.metric_sets import ConstantAverage
     from tidyfair.specs.aggregates import Direction
-    from tidyfair.specs.formulas import Expr, ExprRate, Number, Rate
+    from tidyfair.specs.formulas import Expr, ExprRate, Influence, Number, Rate
 
 __all__ = [
     "class_metric",
@@ -109,6 +109,7 @@ def prob_metric(
     counts: Counts = "instances",
     error_of_bins: Callable[..., ExprRate] | None = None,
     deviations: tuple[Callable[..., Expr], ...] = (),
+    influence: Callable[..., Influence] | None = None,
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a formula into a metric of scores.
 
@@ -131,6 +132,7 @@ def prob_metric(
         error_of_bins: A formula of `hits` and `false_alarms` for how far off the metric can be when these are those of
             bins in which scores differ; without it the metric cannot be had with `score_bins=`.
         deviations: Formulas of its variance, and of the effective numbers with and without the event.
+        influence: A function of a sample and the clusters of its rows for how far the value varies.
     """
     settings: dict[str, Any] = {
         "over_levels": over_levels,
@@ -141,6 +143,7 @@ def prob_metric(
         "counts": counts,
         "error_of_bins": error_of_bins,
         "deviations": deviations,
+        "influence": influence,
     }
 
     def define(function: Callable[..., Any]) -> Metric:
@@ -193,9 +196,15 @@ def array_metric(
     over_levels: bool = False,
     probabilities: bool = True,
     counts: Counts = "instances",
+    influence: Callable[..., Influence] | None = None,
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a function of two arrays, truth and scores, into a metric; it is called group by group."""
-    settings = {"over_levels": over_levels, "probabilities": probabilities, "counts": counts}
+    settings: dict[str, Any] = {
+        "over_levels": over_levels,
+        "probabilities": probabilities,
+        "counts": counts,
+        "influence": influence,
+    }
 
     def define(function: Callable[..., Any]) -> Metric:
         return _arrayed(function, function.__name__, "prob", direction, range, settings)

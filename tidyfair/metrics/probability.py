@@ -10,6 +10,7 @@ outer group at or below it.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -19,10 +20,12 @@ import polars as pl
 from tidyfair.errors import ArgumentError, Status, Undefined, in_short, listed
 from tidyfair.metrics.define import array_metric, prob_metric
 from tidyfair.specs.arguments import one_of, whole
-from tidyfair.specs.formulas import Expr, ExprRate, Number, Rate, statistic
+from tidyfair.specs.formulas import Expr, ExprRate, Influence, Number, Rate, statistic
 
 if TYPE_CHECKING:
     from typing import TypeAlias
+
+    from tidyfair.evaluation.array_metrics import Sample
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -63,6 +66,8 @@ _MOST_STEPS = 100
 _CONVERGED = 1e-12
 _NEAR = 1e-3
 _STEEPEST = 1e4
+_LEAST_KNOWN = 1e-3
+"""The share of the determinant of the information that others must have of what a unit is left out of."""
 
 
 # Quantities of a row
@@ -245,12 +250,39 @@ def _effective_others(false_alarms: Expr, false_alarm_squares: Expr) -> Expr:
     return false_alarms.sum() ** 2 / false_alarm_squares.sum()
 
 
+def _influence_on_area(sample: Sample, units: Array | None) -> Influence:
+    """How far the area under the ROC curve varies: sums of the ranks of the rows of a cluster (Obuchowski, 1997)."""
+    event = sample.truth.astype(bool)
+    weight = np.ones(len(event)) if sample.weight is None else sample.weight
+    units = np.arange(len(event)) if units is None else units
+    _, position = np.unique(sample.score, return_inverse=True)
+    hits, false_alarms = (np.bincount(position, weight * rows) for rows in (event, ~event))
+    events, others = hits.sum(), false_alarms.sum()
+    if events == 0 or others == 0:
+        raise Undefined(Status.ONE_CLASS)
+    below = (np.cumsum(false_alarms) - false_alarms / 2) / others
+    above = 1 - (np.cumsum(hits) - hits / 2) / events
+    area = float(hits @ below) / events
+    of_unit, variances, freedoms = np.zeros(int(units.max()) + 1), np.zeros(2), np.zeros(2)
+    for side, (rows, ranks, total) in enumerate(((event, below, events), (~event, above, others))):
+        count = len(np.unique(units[rows]))
+        own = np.bincount(units[rows], weight[rows] * (ranks[position[rows]] - area) / total, len(of_unit))
+        own = own * (math.sqrt(count / (count - 1)) if count > 1 else math.nan)
+        of_unit += own
+        variances[side], freedoms[side] = (own**2).sum(), count - 1
+    if not variances.any():
+        return Influence(of_unit, float(freedoms.min()))
+    # by Satterthwaite, from those of either class
+    return Influence(of_unit, float(variances.sum() ** 2 / (variances**2 / freedoms).sum()))
+
+
 # How well the order of scores tells labels apart
 
 
 @prob_metric(
     probabilities=False, undefined=Status.ONE_CLASS, average="hand_till", counts="smaller_class",
     error_of_bins=_half_undecided_pairs, deviations=(_delong, _effective_events, _effective_others),
+    influence=_influence_on_area,
 )  # fmt: skip
 def roc_auc(hits: Expr, false_alarms: Expr) -> ExprRate:
     """Probability that one with the event scores higher than one without, ties counting half (Hanley and McNeil, 1982).
@@ -587,33 +619,124 @@ def _fitted(design: Array, offset: Array, truth: Array, weight: Array) -> Array:
     return beta
 
 
-def _recalibrated(truth: Array, score: Array, weight: Array | None, *, slope: bool) -> tuple[float, float]:
-    """Intercept and slope of the logistic regression of the truth on the logit of the score, by Newton's method."""
-    weight = np.ones(len(score)) if weight is None else weight
-    kept = weight > 0
-    truth, score, weight = truth[kept], score[kept], weight[kept]
-    if ((score <= 0) | (score >= 1)).any():
-        raise Undefined(Status.SCORES_OF_0_OR_1)
-    logit = np.log(score) - np.log1p(-score)
-    ones, zeros = logit[truth == 1], logit[truth == 0]
-    if not len(ones) or not len(zeros):
-        raise Undefined(Status.ONE_CLASS)
-    if slope and logit.min() == logit.max():
-        raise Undefined(Status.CONSTANT)
-    if slope and (ones.min() >= zeros.max() or ones.max() <= zeros.min()):
-        raise Undefined(Status.SEPARATION)
-    centre, scale = np.average(logit, weights=weight), 1.0
-    if slope:
-        scale = np.sqrt(np.average((logit - centre) ** 2, weights=weight))
-    x = (logit - centre) / scale
-    design = np.stack([np.ones_like(x), x], axis=1) if slope else np.ones((len(x), 1))
-    beta = _fitted(design, np.zeros_like(x) if slope else logit, truth, weight)
-    if not slope:
-        return float(beta[0]), 1.0
-    return float(beta[0] - beta[1] * centre / scale), float(beta[1] / scale)
+@dataclass(frozen=True, eq=False, repr=False)
+class _Line:
+    """The logistic regression of the truth on the logit of the score."""
+
+    truth: Array
+    weight: Array | None
+    design: Array
+    """A column of ones and, unless the slope is held at 1, the logits less their mean, in standard deviations."""
+    offset: Array
+    beta: Array
+    centre: float
+    scale: float
+
+    @classmethod
+    def of(cls, truth: Array, score: Array, weight: Array | None, *, slope: bool) -> _Line:
+        """Fit the line; rows without weight do not count."""
+        if weight is not None:
+            kept = weight > 0
+            truth, score, weight = truth[kept], score[kept], weight[kept]
+        if ((score <= 0) | (score >= 1)).any():
+            raise Undefined(Status.SCORES_OF_0_OR_1)
+        logit = np.log(score) - np.log1p(-score)
+        ones, zeros = logit[truth == 1], logit[truth == 0]
+        if not len(ones) or not len(zeros):
+            raise Undefined(Status.ONE_CLASS)
+        if slope and logit.min() == logit.max():
+            raise Undefined(Status.CONSTANT)
+        if slope and (ones.min() >= zeros.max() or ones.max() <= zeros.min()):
+            raise Undefined(Status.SEPARATION)
+        centre, scale = float(np.average(logit, weights=weight)), 1.0
+        if slope:
+            scale = float(np.sqrt(np.average((logit - centre) ** 2, weights=weight)))
+        x = (logit - centre) / scale
+        design = np.stack([np.ones_like(x), x], axis=1) if slope else np.ones((len(x), 1))
+        offset = np.zeros_like(x) if slope else logit
+        counted = np.ones(len(x)) if weight is None else weight
+        return cls(truth, weight, design, offset, _fitted(design, offset, truth, counted), centre, scale)
+
+    @property
+    def slope(self) -> float:
+        """The slope of the logits themselves."""
+        return float(self.beta @ self.of_slope)
+
+    @property
+    def intercept(self) -> float:
+        """The intercept where the logits themselves are 0."""
+        return float(self.beta @ self.of_intercept)
+
+    @property
+    def of_slope(self) -> Array:
+        """The weights of the coefficients in the slope."""
+        return np.array([0.0, 1 / self.scale])
+
+    @property
+    def of_intercept(self) -> Array:
+        """The weights of the coefficients in the intercept."""
+        return np.array([1.0, -self.centre / self.scale][: len(self.beta)])
+
+    def influence(self, parts: Array, units: Array | None) -> Influence:
+        """How far a sum of the coefficients varies, by the information of the fit.
+
+        With weights or clusters it is what one step of Newton's method makes of the rest when a unit is left out.
+        """
+        weight = np.ones(len(self.truth)) if self.weight is None else self.weight
+        with np.errstate(over="ignore"):
+            expected = 1 / (1 + np.exp(-(self.offset + self.design @ self.beta)))
+        spread = weight * expected * (1 - expected)
+        information = (self.design * spread[:, None]).T @ self.design
+        if units is None and self.weight is None:
+            variance = float(parts @ np.linalg.solve(information, parts))
+            return Influence(np.zeros(0), math.inf, of_model=math.sqrt(variance))
+        units = np.arange(len(weight)) if units is None else units
+        count, size = int(units.max()) + 1, len(self.beta)
+        scores = self.design * (weight * (self.truth - expected))[:, None]
+        products = self.design[:, :, None] * self.design[:, None, :] * spread[:, None, None]
+        of_unit = _summed(scores, units, count)
+        rest = information - _summed(products.reshape(-1, size**2), units, count).reshape(-1, size, size)
+        # a unit that holds nearly all that is known cannot be left out
+        known = np.linalg.det(rest) / np.linalg.det(information)
+        rest = np.where((known > _LEAST_KNOWN)[:, None, None], rest, information * math.sqrt(_LEAST_KNOWN))
+        changes = np.linalg.solve(rest, of_unit[:, :, None])[:, :, 0] @ parts
+        return Influence(changes, _freedom(self.truth == 1, weight, units))
 
 
-@array_metric(direction="one", range=(-math.inf, math.inf), counts="smaller_class")
+def _summed(values: Array, units: Array, count: int) -> Array:
+    """The sums of columns over the rows of units."""
+    return np.stack([np.bincount(units, column, count) for column in values.T], axis=1)
+
+
+def _freedom(event: Array, weight: Array, units: Array) -> float:
+    """The degrees of freedom of a fit: two for each event or non-event, whichever are fewer, less one.
+
+    Weights and clusters make fewer of them.
+    """
+    classes = [_effective(np.bincount(units, weight * rows)) for rows in (event, ~event)]
+    return max(1.0, min(_effective(np.bincount(units, weight)) - 2, 2 * min(classes) - 1))
+
+
+def _effective(weight: Array) -> float:
+    """The effective number of units with some weights."""
+    return float(weight.sum() ** 2 / (weight**2).sum())
+
+
+def _influence_on_slope(sample: Sample, units: Array | None) -> Influence:
+    """How far the slope of the calibration line varies."""
+    line = _Line.of(sample.truth.astype(float), sample.score, sample.weight, slope=True)
+    return line.influence(line.of_slope, units)
+
+
+def _influence_on_intercept(sample: Sample, units: Array | None, *, slope: str) -> Influence:
+    """How far the intercept of the calibration line varies."""
+    line = _Line.of(sample.truth.astype(float), sample.score, sample.weight, slope=slope == "fitted")
+    return line.influence(line.of_intercept, units)
+
+
+@array_metric(
+    direction="one", range=(-math.inf, math.inf), counts="smaller_class", influence=_influence_on_slope,
+)  # fmt: skip
 def calibration_slope(truth: Array, score: Array, weight: Array | None = None) -> float:
     """Slope of the logistic regression of the truth on the logit of the score (Cox, 1958).
 
@@ -623,10 +746,12 @@ def calibration_slope(truth: Array, score: Array, weight: Array | None = None) -
     >>> calibration_slope.formula(truth=[1, 0, 0, 1, 1, 0], score=[0.8, 0.8, 0.2, 0.2, 0.8, 0.2])
     0.5
     """
-    return _recalibrated(truth, score, weight, slope=True)[1]
+    return _Line.of(truth, score, weight, slope=True).slope
 
 
-@array_metric(direction="zero", range=(-math.inf, math.inf), counts="smaller_class")
+@array_metric(
+    direction="zero", range=(-math.inf, math.inf), counts="smaller_class", influence=_influence_on_intercept,
+)  # fmt: skip
 def calibration_intercept(
     truth: Array,
     score: Array,
@@ -645,4 +770,4 @@ def calibration_intercept(
     """
     if slope not in ("fitted", "one"):
         raise ArgumentError.unknown("slope", slope, ["fitted", "one"])
-    return _recalibrated(truth, score, weight, slope=slope == "fitted")[0]
+    return _Line.of(truth, score, weight, slope=slope == "fitted").intercept

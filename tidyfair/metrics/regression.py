@@ -68,7 +68,7 @@ def absolute_error(truth: Expr, estimate: Expr) -> Expr:
     return (truth - estimate).abs()
 
 
-@statistic
+@statistic(tail=12)
 def square_error(truth: Expr, estimate: Expr) -> Expr:
     """Squared distance of truth and estimate."""
     return (truth - estimate) ** 2

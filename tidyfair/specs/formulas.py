@@ -125,6 +125,8 @@ class Statistic:
     alias: str | None = None
     neighborhood: Neighborhood | None = None
     """The rows that it compares a row with; such a quantity is computed before rows are counted."""
+    tail: float = 0.0
+    """Of a square: how many times its mean it may be of a row that is rare."""
 
     @property
     def name(self) -> str:
@@ -164,7 +166,7 @@ class Statistic:
         named: object = getattr(module, self.function.__name__, None)
         if isinstance(named, Statistic) and named.function is self.function:
             return _named_statistic, (self.function.__module__, self.function.__name__, self.options, self.alias)
-        values = (self.function, self.cumulative, self.options, self.alias, self.neighborhood)
+        values = (self.function, self.cumulative, self.options, self.alias, self.neighborhood, self.tail)
         return Statistic, values
 
     def with_options(self, options: Mapping[str, object]) -> Statistic:
@@ -177,19 +179,37 @@ def _named_statistic(module: str, name: str, options: tuple[tuple[str, object], 
     return replace(getattr(importlib.import_module(module), name), options=options, alias=alias)
 
 
-def statistic(function: Callable[..., Expr] | None = None, *, cumulative: bool = False) -> Any:
+def statistic(function: Callable[..., Expr] | None = None, *, cumulative: bool = False, tail: float = 0.0) -> Any:
     """Turn a function of `truth` and `score` (of `truth` and `estimate` for numbers) into a statistic of formulas.
 
     The function returns an expression for a row; formulas that have a parameter of its name get its weighted sum. For
     scores, `truth` is 1 where the row has the label that `score` is the probability of, else 0; `cumulative` ones read
-    labels in order, up to and including each. Keyword-only parameters are options, shared with the metric.
+    labels in order, up to and including each. Keyword-only parameters are options, shared with the metric. A `tail` is
+    for squares: how many times the mean of a group that of a rare row may be, which intervals of few rows allow for.
     """
     if function is None:
-        return partial(statistic, cumulative=cumulative)
+        return partial(statistic, cumulative=cumulative, tail=tail)
     parameters = inspect.signature(function).parameters.values()
     options = [parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     defaults = tuple((option.name, option.default) for option in options)
-    return Statistic(function, cumulative, defaults)
+    return Statistic(function, cumulative, defaults, tail=tail)
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """How far a value varies by chance."""
+
+    of_unit: Number
+    """What the value loses when a unit, a row or a cluster, is left out: their squares add up to the variance."""
+    freedom: float
+    """The degrees of freedom of the variance; infinite for that of a model."""
+    of_model: float | None = None
+    """The standard error by the information of a fit, which counts instead."""
+
+    @property
+    def error(self) -> float:
+        """The standard error."""
+        return math.sqrt(float((self.of_unit**2).sum())) if self.of_model is None else self.of_model
 
 
 @dataclass(frozen=True)
@@ -224,6 +244,8 @@ class Formula:
     """Of a formula over distinct scores: its largest error if they are bins in which scores differ."""
     deviations: tuple[Callable[..., Expr], ...] = ()
     """Of a formula over distinct scores: its variance, and the effective numbers with and without the event."""
+    influence: Callable[..., Influence] | None = None
+    """Of a formula that reads rows: how far its value varies, from the rows of a group as arrays, and their units."""
     in_order_unless: str | None = None
     """The option without which it reads the rows of a group in the order in which they stand."""
     squared_correlation: bool = False
@@ -425,6 +447,16 @@ class Formula:
             variance = squares_of_weight * ((1 - value) ** 2 * squared + value**2 * (1 - squared)) / weight**2
             inside = (value > 0) & (value < 1)
             return np.where(inside, spread / variance, weight**2 / squares_of_weight)
+
+    def even(self, sums: Sums, squares: Sums) -> Number | None:
+        """Effective number of rows of a rate if its weights tell nothing of its hits (Kish, 1965); None of others."""
+        import numpy as np
+
+        weight, squares_of_weight = self.on_sums(sums)[1], self.on_sums(squares)[1]
+        if weight is None or squares_of_weight is None:
+            return None
+        with np.errstate(all="ignore"):
+            return weight**2 / squares_of_weight
 
     def denominator(self, rows: Sums) -> Number | None:
         """The denominator of a rate, from sums counted in rows; None where it is not a number of rows."""

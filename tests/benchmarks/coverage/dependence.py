@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -102,13 +103,42 @@ def nested(runs: int, random: np.random.Generator) -> Table:
     return table.close()
 
 
+_EVENTS = 0.3
+
+
+def clustered_areas(runs: int, random: np.random.Generator) -> Table:
+    """Areas of scores that clusters shift, of two groups in each cluster; the second has scores that tell less."""
+    table = Table("Areas of clusters", "metric | areas | clusters of rows | correlation", INTERVAL)
+    metrics = _with_gaps(tdf.roc_auc)
+    sizes = ((10, 10), (30, 10), (200, 10), (30, 3), (100, 2))
+    for areas, (count, rows), correlation in itertools.product(((0.8, 0.7), (0.97, 0.9)), sizes, (0.1, 0.3)):
+        sampled = Clusters(count, rows, correlation)
+        luck, parts = sampled.luck(runs, random), list[pl.DataFrame]()
+        distances = [NormalDist().inv_cdf(area) * 2**0.5 for area in areas]
+        for distance in distances:
+            event = random.random((runs, count, rows)) < _EVENTS
+            own = random.standard_normal((runs, count, rows))
+            score = correlation**0.5 * luck[:, :, None] + (1 - correlation) ** 0.5 * own + distance * event
+            cluster = np.tile(np.repeat(np.arange(count), rows), runs)
+            parts.append(
+                with_runs(pl.DataFrame({"truth": event.ravel(), "score": score.ravel(), "cluster": cluster}), runs)
+            )
+        pairs = itertools.product(distances, [0.0, 0.0])
+        overall = float(np.mean([NormalDist().cdf(distance / 2**0.5) for distance, _ in pairs]))
+        gap = areas[1] - areas[0]
+        truths = {"roc_auc": overall, "roc_auc, signed": gap, "roc_auc, range": abs(gap)}
+        result = of_runs(metrics, grouped(parts), "truth", probs="score", cluster="cluster")
+        add_metrics(table, f"{areas[0]:g}, {areas[1]:g} | {sampled}", result, truths, runs)
+    return table.close()
+
+
 _QUADRATURE = 2_001
 
 
 def weights(runs: int, random: np.random.Generator) -> Table:
     """Lognormal weights, which outcomes depend on or not."""
     table = Table("Heavy weights", "metric | standard deviation of the logarithm | outcome | rows of a group", INTERVAL)
-    for spread, slope, rows in itertools.product((0.5, 1.0, 1.5), (0.0, 0.5), (25, 100, 500)):
+    for spread, slope, rows in itertools.product((0.5, 1.0, 1.5), (0.0, 0.5), (6, 25, 100, 500)):
         of_class, of_number = _with_gaps(tdf.selection_rate), _with_gaps(tdf.rmse)
         fewer = runs if rows < 500 else max(1, runs // 4)
         parts, truths = list[pl.DataFrame](), list[float]()
@@ -184,5 +214,6 @@ def _in_strata(hits: Array, rows: int) -> pl.DataFrame:
 
 
 TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
-    "clusters": clusters, "nested_clusters": nested, "weights": weights, "strata": strata,
+    "clusters": clusters, "nested_clusters": nested, "clustered_areas": clustered_areas, "weights": weights,
+    "strata": strata,
 }  # fmt: skip

@@ -109,16 +109,17 @@ def of_areas(runs: int, random: np.random.Generator) -> Table:
 
 
 def of_fits(runs: int, random: np.random.Generator) -> Table:
-    """Calibration lines, which are fitted; a twentieth of the runs."""
-    table = Table("Calibration lines", "metric | risks | rows", INTERVAL)
+    """Calibration lines, which are fitted; with lognormal weights, too."""
+    table = Table("Calibration lines", "metric | risks | standard deviation of the log weights | rows", INTERVAL)
     metrics = tdf.metric_set(tdf.calibration_slope, tdf.calibration_intercept)
-    fewer = max(1, runs // 20)
-    for risks, rows in itertools.product(RISKS, (40, 100, 300, 1_000)):
+    for spread, risks, rows in itertools.product((0.0, 0.5, 1.0, 1.5), RISKS, (15, 40, 100, 300)):
         # the logit of the risk is that of the score, less its shift
         truths = {"calibration_slope": 1.0, "calibration_intercept": -risks.shift}
-        data = with_runs(risks.drawn(fewer * rows, random), fewer)
-        result = of_runs(metrics, data, "truth", probs="score")
-        add_metrics(table, f"{risks.name} | {rows:,}", result, truths, fewer)
+        data = with_runs(risks.drawn(runs * rows, random), runs)
+        weights = pl.Series("weight", np.exp(spread * random.standard_normal(runs * rows)))
+        options = {"case_weights": "weight"} if spread else {}
+        result = of_runs(metrics, data.with_columns(weights), "truth", probs="score", **options)
+        add_metrics(table, f"{risks.name} | {spread:g} | {rows:,}", result, truths, runs)
     return table.close()
 
 

@@ -1,0 +1,139 @@
+"""Parts of rows that are added to small groups, because few rows do not show how far others may lie from them.
+
+A group of ten people without an event may have one among the next ten: a row with the mean score of the group, of which
+each label is an equal part, keeps limits of its Brier score honest, as half a hit and half a miss do those of a rate.
+Of squared errors a few rows seldom show the large ones, on which their mean depends: half a row has an error that is
+rare. What is added is a constant, so that large groups do not feel it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tidyfair.evaluation.statistics import ROWS, Cells, Table, statistics_of, sums_of
+from tidyfair.evaluation.values import OfRows, evaluate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tidyfair.evaluation.evaluator import Evaluator
+    from tidyfair.evaluation.group_index import GroupIndex
+    from tidyfair.evaluation.values import Values
+    from tidyfair.specs.formulas import Formula
+    from tidyfair.specs.segments import Array, Floats, Integers
+
+__all__: list[str] = []
+
+_PART_OF_A_ROW = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Unseen:
+    """Parts of rows that are added to groups, because few rows do not show how far others may lie from them."""
+
+    everything: Mapping[str, Array]
+    """The sums of all rows of groups."""
+    parts: Sequence[Mapping[str, Array]]
+    rows: float
+    """How much of a row each part is."""
+
+    @property
+    def sums(self) -> dict[str, Array]:
+        """The sums that they add."""
+        import numpy as np
+
+        return {name: np.sum([part[name] for part in self.parts], axis=0) for name in self.parts[0]}
+
+    def variance(self, table: Table, formula: Formula, estimator: str) -> Floats:
+        """The variance that they add: that of parts, left out one at a time."""
+        import numpy as np
+
+        total = with_rows_added(self.everything, self.sums)
+        value = values_of(formula, estimator, table, total).estimate
+        variance = np.zeros_like(value)
+        for part in self.parts:
+            without = with_rows_added(total, {name: -values for name, values in part.items()})
+            variance += (value - values_of(formula, estimator, table, without).estimate) ** 2 / self.rows
+        return variance
+
+
+def counts_all_events(formula: Formula) -> bool:
+    """Check whether a formula of scores reads how often labels are true in all rows."""
+    of_all = "instances" in formula.statistics or any(term.reads <= frozenset({"probs"}) for term in formula.all_terms)
+    return of_all and "truth" in formula.reads
+
+
+def unseen_events(evaluator: Evaluator, table: Table, formula: Formula, index: GroupIndex) -> Unseen:
+    """A row of each group with its mean score, of which each label is an equal part."""
+    cells, reading = evaluator.cells, evaluator.reading
+    terms = formula.all_terms
+    everything = sums_of(table, terms, cells, index, reading)
+    # of one label against the rest, the others are all alike
+    one = reading.levels[0] if len(reading.levels) == 1 else None
+    labels = range(reading.labels) if one is None else (one, one + 1)
+    share = _share_of_a_row(evaluator, table, index) / len(labels)
+    parts: list[dict[str, Array]] = []
+    for label in labels:
+        sums = sums_of(table, terms, _Labelled(cells.tally, cells.labels, label), index, reading)
+        parts.append({name: _scaled(values, share) for name, values in sums.items()})
+    return Unseen(everything, parts, 1 / len(labels))
+
+
+def is_of_squares(formula: Formula) -> bool:
+    """Check whether a formula is of squared errors and the number of rows, and of nothing else."""
+    squares = bool(formula.all_terms) and all(term.tail for term in formula.all_terms)
+    return squares and formula.statistics <= {"instances"} | {term.name for term in formula.all_terms}
+
+
+def unseen_errors(evaluator: Evaluator, table: Table, formula: Formula, index: GroupIndex) -> Unseen:
+    """Half a row of each group with an error that is rare."""
+    everything = sums_of(table, formula.all_terms, evaluator.cells, index, evaluator.reading)
+    share = _PART_OF_A_ROW * _share_of_a_row(evaluator, table, index)
+    part = {"instances": _scaled(everything["instances"], share)}
+    for term in formula.all_terms:
+        part[term.column] = _scaled(everything[term.column], share * term.tail)
+    return Unseen(everything, [part], _PART_OF_A_ROW)
+
+
+def _share_of_a_row(evaluator: Evaluator, table: Table, index: GroupIndex) -> Floats:
+    """The share of the weight of each group that one of its effective rows has."""
+    import numpy as np
+
+    cells = evaluator.cells
+    counted = cells.complete_in(table.reads)
+    weight, square = (
+        np.bincount(index.of_cell[counted], cells.measure(name)[counted], len(index)) for name in ("w", "w2")
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return square / weight**2
+
+
+def _scaled(values: Array, share: Floats) -> Floats:
+    """The sums of groups, times a number for each."""
+    return values * share.reshape(-1, *[1] * (values.ndim - 1))
+
+
+@dataclass(frozen=True, eq=False)
+class _Labelled(Cells):
+    """The cells of a tally as if one label were true of all rows."""
+
+    label: int
+
+    @cached_property
+    def truth(self) -> Integers:
+        """The index of that label."""
+        import numpy as np
+
+        return np.full(len(self.frame), self.label)
+
+
+def values_of(formula: Formula, estimator: str, table: Table, sums: Mapping[str, Array]) -> Values:
+    """The values of a formula from sums."""
+    return evaluate(formula, estimator, statistics_of(table, sums), OfRows({}, {}))
+
+
+def with_rows_added(sums: Mapping[str, Array], added: Mapping[str, Array]) -> dict[str, Array]:
+    """The sums of groups with more rows."""
+    return {name: values + added.get(name, added.get(name.removesuffix(ROWS), 0.0)) for name, values in sums.items()}
