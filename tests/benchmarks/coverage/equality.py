@@ -163,20 +163,22 @@ def _outcome(result: pl.DataFrame, setting: Setting) -> tuple[float, float]:
 
 
 def of_models(runs: int, random: np.random.Generator) -> Table:
-    """McNemar's test of `compare_models` beside its mid-p, of so many rows that change."""
-    table = Table("McNemar's tests", "models | rows that change | better by the other", ("rejects, %", "mid-p, %"))
-    for changed, gained in itertools.product((5, 10, 20, 50, 100), (0.5, 0.75)):
+    """McNemar's test of `compare_models`, mid-p and exact, of so many rows that change."""
+    table = Table("McNemar's tests", "models | rows that change | better by the other", ("mid-p, %", "exact, %"))
+    for changed, gained in itertools.product((5, 10, 16, 20, 50, 100), (0.5, 0.75)):
         gains = random.binomial(changed, gained, runs)
         counts = np.stack([gains, changed - gains, np.full(runs, 100)], axis=-1)
         cells = pl.DataFrame({"truth": [1, 1, 0], "one": [0, 1, 0], "other": [1, 0, 0]})
         data = with_runs(pl.concat([cells] * runs), runs).with_columns(rows=counts.ravel())
-        compare = tdf.compare_models(tdf.accuracy)
-        result = compare(
-            data, "truth", one="one", other="other", frequency_weights="rows", group_by="run", times=100,
-        )  # fmt: skip
+        shares: list[float] = []
+        for mid_p in (True, False):
+            compare = tdf.compare_models(tdf.accuracy, mid_p=mid_p)
+            result = compare(
+                data, "truth", one="one", other="other", frequency_weights="rows", group_by="run", times=100,
+            )  # fmt: skip
+            shares.append(rejected(result[".p_value"]))
         name = "equal" if gained == 0.5 else "different"
-        mid_p = rivals.mcnemar_mid_p(gains, changed - gains)
-        table.add(f"{name} | {changed} | {gained:g}", rejected(result[".p_value"]), rejected(mid_p))
+        table.add(f"{name} | {changed} | {gained:g}", *shares)
     return table.close()
 
 

@@ -179,12 +179,12 @@ def _of_models(rates: Array, rows: int, random: np.random.Generator) -> pl.DataF
 
 
 def frontiers(runs: int, random: np.random.Generator) -> Table:
-    """How often the limits of any of 12 models are wrong; an eighth of the runs."""
+    """How often the limits of any of 12 models are wrong; half of the runs."""
     names = ("performance", "performance_change", "disparity", "disparity_change")
     columns = tuple(f"{name} of all covered, %" for name in names)
     table = Table("Limits of many models", "models | rows", columns)
     frontier = tdf.inference.model_frontier(tdf.accuracy, tdf.demographic_parity("group"))
-    fewer = max(1, runs // 8)
+    fewer = max(1, runs // 2)
     for rows in (300, 900, 3_000):
         covered = np.zeros((fewer, len(names)), dtype=bool)
         for run in range(fewer):
@@ -206,7 +206,7 @@ def frontiers(runs: int, random: np.random.Generator) -> Table:
 
 
 def alternatives(runs: int, random: np.random.Generator) -> Table:
-    """Forty models as discriminatory as the baseline, and forty of which one has no disparity; an eighth of the runs."""
+    """Forty models as discriminatory as the baseline, and forty of which one is not; an eighth of the runs."""
     columns = ("some looks fairer by 0.03, %", "some is called less discriminatory, %")
     table = Table("Less discriminatory alternatives", "models | rows", columns)
     frontier = tdf.inference.model_frontier(tdf.accuracy, tdf.demographic_parity("group"))
