@@ -25,7 +25,7 @@ import numpy as np
 import polars as pl
 import searches
 import values
-from tables import LEVEL, Table
+from tables import LEVEL, Table, write_between
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,24 +58,13 @@ def main() -> None:
             seconds.append(time.process_time() - start)
             if options.page:
                 note = f"*{options.runs:,} runs or a part of them, seed {options.seed}.*"
-                _write(options.page, name, [note, "", *tables[-1].on_page()])
+                write_between(options.page, name, [note, "", *tables[-1].on_page()])
             if options.markdown:
                 lines = [about, *_summary(tables, seconds), *(line for table in tables for line in table.lines)]
                 options.markdown.write_text("\n".join(lines) + "\n", "utf-8")
     if options.page and len(tables) == len(TABLES):
-        _write(options.page, "all tables", [about, "", *_of_all(tables)])
+        write_between(options.page, "all tables", [about, "", *_of_all(tables)])
     print("\n".join(_summary(tables, seconds)))
-
-
-def _write(page: Path, name: str, lines: list[str]) -> None:
-    """Write what is between the marks of a table again."""
-    first, last = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    before, _, rest = page.read_text("utf-8").partition(first)
-    _, found, after = rest.partition(last)
-    if not found:
-        msg = f"{page} has no {first} with {last} after it."
-        raise ValueError(msg)
-    page.write_text("\n".join([before + first, "", *lines, "", last + after]), "utf-8")
 
 
 def _of_all(tables: list[Table]) -> list[str]:

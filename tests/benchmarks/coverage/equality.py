@@ -74,7 +74,7 @@ def of_rates(runs: int, random: np.random.Generator) -> Table:
 def of_metrics(runs: int, random: np.random.Generator) -> Table:
     """`disparity_test` of what is no rate: groups are equal in what is tested, or differ."""
     table = Table("Tests of other metrics", "groups | metric | rows", ("rejects, %",))
-    fewer, sizes = max(1, runs // 10), ((50, 50), (150, 450), (490, 490, 20))
+    fewer, sizes = max(1, runs // 3), ((50, 50), (150, 450), (490, 490, 20))
     good, worse, rare = Classifier(0.5, 0.8, 0.8), Classifier(0.5, 0.65, 0.7), Classifier(0.2, 0.8, 0.8)
     of_classes = [("equal", good, good), ("different", good, worse)]
     of_bases = [*of_classes, ("equal but for base rates", good, rare)]

@@ -93,8 +93,16 @@ _MAIN_EFFECTS = 0.5
 def pooling(runs: int, random: np.random.Generator) -> Table:
     """The errors of shrunken rates of crossed groups, and how often their limits hold; a quarter of the runs."""
     names = ("beta_binomial", "additive")
-    columns = ("raw error", *(f"{name} error" for name in names), *(f"{name} covers, %" for name in names))
-    note = "Errors are roots of mean squared errors of the rates of 24 groups; interactions have a standard deviation."
+    columns = (
+        "raw error",
+        *(f"{name} error" for name in names),
+        *(f"{name} covers, %" for name in names),
+        "interaction share",
+    )
+    note = (
+        "Errors are roots of mean squared errors of the rates of 24 groups; interactions are given by their standard "
+        "deviation, and the interaction share is the mean of its estimates by the additive model."
+    )
     table = Table("Partial pooling", "rows of a group | interactions", columns, note)
     fewer = max(1, runs // 4)
     spread_out = np.random.default_rng(0).permutation(np.geomspace(1, 200, 24).round().astype(int))
@@ -115,7 +123,8 @@ def pooling(runs: int, random: np.random.Generator) -> Table:
             )
             squares.append(float(((estimate - rates) ** 2).mean()))
             covered.append(float(((low <= rates) & (rates <= high)).mean()))
-        table.add(f"{name} | {interactions:g}", *np.sqrt(squares), *covered)
+            share = float(shown[".interaction_share"].mean()) if model == "additive" else np.nan
+        table.add(f"{name} | {interactions:g}", *np.sqrt(squares), *covered, share)
     return table.close()
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import polars as pl
 
     Array: TypeAlias = np.ndarray[Any, Any]
@@ -62,14 +64,7 @@ class Table:
             return self.lines[1:]
         widths = [name for name in _WIDTHS if name in self.columns]
         numbers = ["average, %", "smallest", "largest"]
-        headings = [
-            self.headings[0],
-            "share",
-            *numbers,
-            "worst setting",
-            _MISSING,
-            *(f"{name}, mean" for name in widths),
-        ]
+        headings = [self.headings[0], "share", *numbers, "worst setting", _MISSING, *widths]
         lines = [_row(headings), f"|{'---|' * len(headings)}"]
         for cells in self._cells_by_subject():
             own = [[value for setting, value in self._of_column(name) if setting[0] == cells[0]] for name in widths]
@@ -156,6 +151,17 @@ class Table:
     def _show(self, line: str) -> None:
         self.lines.append(line)
         print(line, flush=True)
+
+
+def write_between(page: Path, name: str, lines: list[str]) -> None:
+    """Write what is between the marks of a table on a page again."""
+    first, last = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    before, _, rest = page.read_text("utf-8").partition(first)
+    _, end, after = rest.partition(last)
+    if not end:
+        msg = f"{page} has no {first} with {last} after it."
+        raise ValueError(msg)
+    page.write_text("\n".join([before + first, "", *lines, "", last + after]), "utf-8")
 
 
 def _row(cells: list[str]) -> str:
