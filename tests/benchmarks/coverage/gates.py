@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _BOTH_SIDES = 2 * LEVEL - 1
 """The level of intervals whose ends are each as sure as a gate."""
-_COUNTS = {"frequency_weights": "rows"}
+_COUNTS: dict[str, Any] = {"frequency_weights": "rows"}
 _SCORES = (("probs", "score"),)
 _GOOD, _WORSE = Classifier(0.5, 0.9, 0.9), Classifier(0.5, 0.8, 0.85)
 
@@ -108,7 +108,8 @@ class Case:
 
     def result(self, runs: int, random: np.random.Generator, *levels: float) -> list[pl.DataFrame]:
         """The results of the same data with intervals of some levels."""
-        gap, options = _gap(self.metric), dict(self.options)
+        gap = _gap(self.metric)
+        options: dict[str, Any] = dict(self.options)
         parts = [self.drawn(part, random) for part in in_parts(runs, self.rows)]
         return [
             pl.concat(_judged(gap, part, *self.columns, conf_level=level, **options) for part in parts)

@@ -114,6 +114,7 @@ def pooling(runs: int, random: np.random.Generator) -> Table:
         data = _crossed(hits, rows)
         squares = [float(((hits / rows - rates) ** 2).mean())]
         covered: list[float] = []
+        share = np.nan
         for model in names:
             shown = tdf.inference.shrunken_rates(
                 metric, data, estimate="hired", pooling=model, group_by="run", times=1_000,
@@ -123,7 +124,8 @@ def pooling(runs: int, random: np.random.Generator) -> Table:
             )
             squares.append(float(((estimate - rates) ** 2).mean()))
             covered.append(float(((low <= rates) & (rates <= high)).mean()))
-            share = float(shown[".interaction_share"].mean()) if model == "additive" else np.nan
+            if model == "additive":
+                share = float(shown[".interaction_share"].to_numpy().mean())
         table.add(f"{name} | {interactions:g}", *np.sqrt(squares), *covered, share)
     return table.close()
 
