@@ -162,6 +162,22 @@ def test_guide_names_every_status() -> None:
     assert [status.value for status in Status if f"`{status.value}`" not in guide] == []
 
 
+def test_page_of_simulations_has_a_place_for_every_table() -> None:
+    simulated = ["all tables"]
+    for module in sorted((ROOT / "tests" / "benchmarks" / "coverage").glob("*.py")):
+        for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "TABLES":
+                keys = node.value.keys if isinstance(node.value, ast.Dict) else []
+                simulated += [str(key.value) for key in keys if isinstance(key, ast.Constant)]
+    page = committed("coverage.md")
+    marks = re.findall(r"^<!-- (?!end of )(.+) -->$", page, re.MULTILINE)
+    assert sorted(marks) == sorted(simulated)
+    # tables are written between a pair of marks, and there are no others
+    outside = re.sub(r"^<!-- (.+) -->$.*?^<!-- end of \1 -->$", "", page, flags=re.MULTILINE | re.DOTALL)
+    assert "<!--" not in outside
+    assert "\n|" not in outside
+
+
 def test_design_page_lists_the_modules_of_every_room() -> None:
     package = Path(tf.__file__).parent
     listed = {

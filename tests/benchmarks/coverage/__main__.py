@@ -2,7 +2,8 @@
 
 `python tests/benchmarks/coverage`. Data are drawn from populations that are known, so that everything can be checked
 against the truth. Options: `--runs` (in each cell; what is slow takes a part of them), `--seed`, `--only` (some of the
-tables), `--markdown` (a file to write them to).
+tables), `--markdown` (a file to write all settings to), `--page` (a page with a pair of marks for each table, such as
+`<!-- rates -->` and `<!-- end of rates -->`, between which it is written again).
 """
 
 from __future__ import annotations
@@ -19,18 +20,20 @@ import equality
 import gates
 import groups
 import models
+import monitors
 import numpy as np
 import polars as pl
+import searches
 import values
-from tables import LEVEL, Table
+from tables import LEVEL, Table, write_between
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
     **values.TABLES, **groups.TABLES, **gates.TABLES, **dependence.TABLES, **models.TABLES, **equality.TABLES,
+    **searches.TABLES, **monitors.TABLES,
 }  # fmt: skip
-_BY_SUBJECT = "| table | subject | column | average, % | smallest | largest | worst | no interval, % |"
 
 
 def main() -> None:
@@ -39,6 +42,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="+", choices=list(TABLES), default=list(TABLES))
     parser.add_argument("--markdown", type=Path, help="a file that the tables are written to")
+    parser.add_argument("--page", type=Path, help="a page whose tables are written again")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # of few clusters and of groups without a value, which are simulated on purpose
     about = (
@@ -52,10 +56,22 @@ def main() -> None:
             start = time.process_time()
             tables.append(measure(options.runs, np.random.default_rng([options.seed, zlib.crc32(name.encode())])))
             seconds.append(time.process_time() - start)
+            if options.page:
+                note = f"*{options.runs:,} runs or a part of them, seed {options.seed}.*"
+                write_between(options.page, name, [note, "", *tables[-1].on_page()])
             if options.markdown:
                 lines = [about, *_summary(tables, seconds), *(line for table in tables for line in table.lines)]
                 options.markdown.write_text("\n".join(lines) + "\n", "utf-8")
+    if options.page and len(tables) == len(TABLES):
+        write_between(options.page, "all tables", [about, "", *_of_all(tables)])
     print("\n".join(_summary(tables, seconds)))
+
+
+def _of_all(tables: list[Table]) -> list[str]:
+    """A line for each column of shares of all tables."""
+    headings = ["", "settings", "average, %", "smallest", "largest", "below 93 %", "above 97 %"]
+    heading = f"| {' | '.join(headings)} |"
+    return [heading, f"|{'---|' * len(headings)}", *(line for table in tables for line in table.summary())]
 
 
 def _summary(tables: list[Table], seconds: list[float]) -> list[str]:
@@ -69,11 +85,7 @@ def _summary(tables: list[Table], seconds: list[float]) -> list[str]:
         ]
         lines += [f"|{'---|' * 8}", *by_subject]
     lines += ["\n## All\n", "Cells outside of 93 to 97 % are counted of coverages.\n"]
-    lines += [
-        "| | cells | average, % | smallest | largest | below 93 % | above 97 % |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    return [*lines, *(line for table in tables for line in table.summary())]
+    return [*lines, *_of_all(tables)]
 
 
 if __name__ == "__main__":

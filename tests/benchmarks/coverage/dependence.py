@@ -183,7 +183,7 @@ def _others(base: Array, kind: str) -> Array:
 
 def strata(runs: int, random: np.random.Generator) -> Table:
     """The adjusted difference of `stratified`, its test, and its test of homogeneity."""
-    columns = ("covers, %", "mean width", "rejects, %", "homogeneity rejected, %")
+    columns = ("covers, %", "mean width", "rejects, %", "equal differences rejected, %", "equal odds rejected, %")
     table = Table("Strata", "difference | strata | rows of a group in each", columns)
     fewer = max(1, runs // 4)
     kinds = ("none", "0.1", "odds of 1.6", "0.15 and -0.15 in turn")
@@ -197,10 +197,11 @@ def strata(runs: int, random: np.random.Generator) -> Table:
         test = tdf.inference.stratified(metric, within="stratum", adjust="none", conf_level=LEVEL)
         result = test(data, estimate="hired", frequency_weights="rows", group_by="run")
         limits = Limits(result[".lower"].to_numpy(), result[".upper"].to_numpy(), 0.0)
-        rejected, heterogeneous = (
-            float((result[name].to_numpy() <= 1 - LEVEL).mean()) for name in (".p_value", ".p_homogeneity")
-        )
-        table.add(f"{kind} | {count} | {rows}", limits.covers(truth), limits.width(), rejected, heterogeneous)
+        rejected = [
+            float((result[name] <= 1 - LEVEL).fill_null(value=False).mean())
+            for name in (".p_value", ".p_homogeneity", ".p_equal_odds")
+        ]
+        table.add(f"{kind} | {count} | {rows}", limits.covers(truth), limits.width(), *rejected)
     return table.close()
 
 

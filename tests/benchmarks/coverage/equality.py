@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 import rivals
-from samples import Classifier, Setting, counted, even, grouped, scored, with_runs
+from samples import Classifier, Setting, counted, even, grouped, of_runs, scored, with_runs
 from tables import LEVEL, Table
 
 import tidyfair as tdf
@@ -39,23 +39,25 @@ def _rows(setting: Setting, hits: Array) -> pl.DataFrame:
 def _settings() -> list[tuple[str, Setting]]:
     equal = [
         even((0.05, 0.05), 200), even((0.4, 0.4), 200), even((0.05,) * 6, 200), even((0.4,) * 6, 1_000),
-        Setting((0.4,) * 3, _RARE), Setting((0.1,) * 3, _RARE), Setting((0.4,) * 6, (198,) * 5 + (6,)),
-        Setting((0.4,) * 20, (50,) * 20),
+        Setting((0.4,) * 3, _RARE), Setting((0.1,) * 3, _RARE), Setting((0.02,) * 3, _RARE),
+        Setting((0.4,) * 6, (198,) * 5 + (6,)), Setting((0.4,) * 20, (50,) * 20),
     ]  # fmt: skip
     different = [
         even((0.05, 0.15), 200), even((0.4, 0.6), 200), even((0.4,) * 5 + (0.55,), 1_000),
         Setting((0.4, 0.5, 0.45), _RARE), Setting((0.1, 0.17, 0.1), _RARE), Setting((0.4, 0.4, 0.7), _RARE),
-        Setting((0.4,) * 19 + (0.65,), (50,) * 20),
+        Setting((0.02, 0.06, 0.02), _RARE), Setting((0.4, 0.5, 0.4, 0.5, 0.45), (400, 300, 200, 80, 20)),
+        Setting((0.02, 0.05, 0.02, 0.02, 0.02), (400, 400, 100, 80, 20)),
+        Setting((0.4, 0.42, 0.45, 0.48, 0.5), (200,) * 5), Setting((0.4,) * 19 + (0.65,), (50,) * 20),
     ]  # fmt: skip
     return [("equal", setting) for setting in equal] + [("different", setting) for setting in different]
 
 
 def of_rates(runs: int, random: np.random.Generator) -> Table:
     """`disparity_test` of rates beside the chi-squared test."""
-    columns = ("rejects, %", "with mid-p, %", "studentized, %", "chi-squared, %")
+    columns = ("rejects, %", "with mid-p, %", "studentized=False, %", "chi-squared, %")
     table = Table("Tests of rates", "groups | rates | rows", columns)
     fewer = max(1, runs // 4)
-    asked: list[dict[str, Any]] = [{}, {"mid_p": True}, {"studentized": True}]
+    asked: list[dict[str, Any]] = [{}, {"mid_p": True}, {"studentized": False}]
     for name, setting in _settings():
         hits = setting.hits(fewer, random)
         data, shares = _rows(setting, hits), list[float]()
@@ -72,7 +74,7 @@ def of_rates(runs: int, random: np.random.Generator) -> Table:
 def of_metrics(runs: int, random: np.random.Generator) -> Table:
     """`disparity_test` of what is no rate: groups are equal in what is tested, or differ."""
     table = Table("Tests of other metrics", "groups | metric | rows", ("rejects, %",))
-    fewer, sizes = max(1, runs // 10), ((50, 50), (150, 450), (490, 490, 20))
+    fewer, sizes = max(1, runs // 3), ((50, 50), (150, 450), (490, 490, 20))
     good, worse, rare = Classifier(0.5, 0.8, 0.8), Classifier(0.5, 0.65, 0.7), Classifier(0.2, 0.8, 0.8)
     of_classes = [("equal", good, good), ("different", good, worse)]
     of_bases = [*of_classes, ("equal but for base rates", good, rare)]
@@ -85,6 +87,14 @@ def of_metrics(runs: int, random: np.random.Generator) -> Table:
         data = counts.select(pl.exclude("rows").repeat_by("rows").list.explode())
         result = _test_of(metric)(data, "truth", "estimate", group_by="run")
         table.add(f"{name} | {metric.name} | {counted(rows)}", rejected(result[".p_value"]))
+    for (name, first, second), rows in itertools.product(
+        (("equal", good, good), ("different", good, worse)), sizes[:2]
+    ):
+        parts = [of_group.counted(size, fewer, random) for of_group, size in zip((first, second), rows, strict=True)]
+        data = grouped(parts).select(pl.exclude("rows").repeat_by("rows").list.explode())
+        data = data.with_columns(weight=random.lognormal(0, 0.5, len(data)))
+        result = _test_of(tdf.sens)(data, "truth", "estimate", group_by="run", case_weights="weight")
+        table.add(f"{name} | sens, with weights | {counted(rows)}", rejected(result[".p_value"]))
     for (name, first, second), rows in itertools.product((("equal", 0.8, 0.8), ("different", 0.8, 0.65)), sizes[:2]):
         areas = (first,) + (second,) * (len(rows) - 1)
         data = grouped(
@@ -112,8 +122,8 @@ def _test_of(metric: tdf.Metric) -> tdf.inference.DisparityTest:
 def pairs(runs: int, random: np.random.Generator) -> Table:
     """How often `pairwise` calls any pair of equal groups unequal, and what share of the others it finds."""
     asked: dict[str, dict[str, Any]] = {
-        "holm": {"adjust": "holm"}, "max_t": {"adjust": "max_t"},
-        "chi_squared, max_t": {"adjust": "max_t", "test": "chi_squared"},
+        "holm": {"adjust": "holm"}, "holm, mid-p": {"adjust": "holm", "mid_p": True},
+        "max_t": {"adjust": "max_t"}, "max_t, mid-p": {"adjust": "max_t", "mid_p": True},
     }  # fmt: skip
     columns = [f"{name} {what}, %" for name in asked for what in ("calls equals unequal", "finds")]
     table = Table("Pairs of many groups", "groups | rates | rows", tuple(columns))
@@ -121,6 +131,7 @@ def pairs(runs: int, random: np.random.Generator) -> Table:
         even((0.4,) * 6, 600),
         even((0.4,) * 3 + (0.1,) * 3, 600),
         even((0.4,) * 5 + (0.6,), 600),
+        even((0.4, 0.4, 0.55), 450),
         Setting((0.3,) * 4, (10, 20, 500, 1_000)),
         Setting((0.5, 0.5, 0.02, 0.02), (10, 20, 500, 1_000)),
         Setting((0.05, 0.05, 0.5, 0.5), (10, 20, 500, 1_000)),
@@ -152,20 +163,22 @@ def _outcome(result: pl.DataFrame, setting: Setting) -> tuple[float, float]:
 
 
 def of_models(runs: int, random: np.random.Generator) -> Table:
-    """McNemar's test of `compare_models` beside its mid-p, of so many rows that change."""
-    table = Table("McNemar's tests", "models | rows that change | better by the other", ("rejects, %", "mid-p, %"))
-    for changed, gained in itertools.product((5, 10, 20, 50, 100), (0.5, 0.75)):
+    """McNemar's test of `compare_models`, mid-p and exact, of so many rows that change."""
+    table = Table("McNemar's tests", "models | rows that change | better by the other", ("mid-p, %", "exact, %"))
+    for changed, gained in itertools.product((5, 10, 16, 20, 50, 100), (0.5, 0.75)):
         gains = random.binomial(changed, gained, runs)
         counts = np.stack([gains, changed - gains, np.full(runs, 100)], axis=-1)
         cells = pl.DataFrame({"truth": [1, 1, 0], "one": [0, 1, 0], "other": [1, 0, 0]})
         data = with_runs(pl.concat([cells] * runs), runs).with_columns(rows=counts.ravel())
-        compare = tdf.compare_models(tdf.accuracy)
-        result = compare(
-            data, "truth", one="one", other="other", frequency_weights="rows", group_by="run", times=100,
-        )  # fmt: skip
+        shares: list[float] = []
+        for mid_p in (True, False):
+            compare = tdf.compare_models(tdf.accuracy, mid_p=mid_p)
+            result = compare(
+                data, "truth", one="one", other="other", frequency_weights="rows", group_by="run", times=100,
+            )  # fmt: skip
+            shares.append(rejected(result[".p_value"]))
         name = "equal" if gained == 0.5 else "different"
-        mid_p = rivals.mcnemar_mid_p(gains, changed - gains)
-        table.add(f"{name} | {changed} | {gained:g}", rejected(result[".p_value"]), rejected(mid_p))
+        table.add(f"{name} | {changed} | {gained:g}", *shares)
     return table.close()
 
 
@@ -203,6 +216,17 @@ def of_plans(runs: int, random: np.random.Generator) -> Table:
         result = test(_rows(setting, setting.hits(fewer, random)), estimate="hired", group_by="run")
         name = "mid-p" if mid_p else "exact"
         table.add(f"{name} | {difference:g} from {rate:g} | {rows}", rejected(result[".p_value"]))
+    for difference, rate in ((0.0, 0.7), (0.05, 0.7), (0.2, 0.7), (0.0, 0.2)):
+        rows = tdf.inference.rows_needed(difference, rate, below=0.1)
+        other = rate - difference if rate > 0.5 else rate + difference
+        setting = Setting((rate, other), (rows, rows))
+        result = of_runs(
+            tdf.demographic_parity("group"), setting.decisions(setting.hits(fewer, random)), estimate="hired",
+            frequency_weights="rows", conf_level=2 * LEVEL - 1, explain=True,
+        )  # fmt: skip
+        verdict = "pass" if difference < 0.1 else "fail"
+        given = float((tdf.check(result, below=0.1)[".verdict"] == verdict).mean())
+        table.add(f"gate at 0.1: {verdict} | {difference:g} from {rate:g} | {rows}", given)
     return table.close()
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _BOTH_SIDES = 2 * LEVEL - 1
 """The level of intervals whose ends are each as sure as a gate."""
-_COUNTS = {"frequency_weights": "rows"}
+_COUNTS: dict[str, Any] = {"frequency_weights": "rows"}
 _SCORES = (("probs", "score"),)
 _GOOD, _WORSE = Classifier(0.5, 0.9, 0.9), Classifier(0.5, 0.8, 0.85)
 
@@ -46,8 +46,11 @@ def verdicts(result: pl.DataFrame, **limit: float) -> tuple[float, float]:
     return float((judged == "pass").mean()), float((judged == "fail").mean())
 
 
-def _judged(metrics: Any, data: pl.DataFrame, *columns: str, **options: Any) -> pl.DataFrame:
-    return of_runs(metrics, data, *columns, conf_level=_BOTH_SIDES, explain=True, **options)
+def _judged(
+    metrics: Any, data: pl.DataFrame, *columns: str, conf_level: float = _BOTH_SIDES, **options: Any
+) -> pl.DataFrame:
+    """Results to be judged; where the limit is equality itself, a gate has the limits of a two-sided interval."""
+    return of_runs(metrics, data, *columns, conf_level=conf_level, explain=True, **options)
 
 
 def of_rates(runs: int, random: np.random.Generator) -> Table:
@@ -103,13 +106,15 @@ class Case:
     columns: tuple[str, ...] = ("truth", "estimate")
     options: tuple[tuple[str, str], ...] = ()
 
-    def result(self, runs: int, random: np.random.Generator) -> pl.DataFrame:
+    def result(self, runs: int, random: np.random.Generator, *levels: float) -> list[pl.DataFrame]:
+        """The results of the same data with intervals of some levels."""
         gap = _gap(self.metric)
-        results = [
-            _judged(gap, self.drawn(part, random), *self.columns, **dict(self.options))
-            for part in in_parts(runs, self.rows)
+        options: dict[str, Any] = dict(self.options)
+        parts = [self.drawn(part, random) for part in in_parts(runs, self.rows)]
+        return [
+            pl.concat(_judged(gap, part, *self.columns, conf_level=level, **options) for part in parts)
+            for level in levels
         ]
-        return pl.concat(results)
 
 
 def _gap(metric: tdf.Metric) -> tdf.GroupwiseMetric:
@@ -202,7 +207,7 @@ def of_metrics(runs: int, random: np.random.Generator) -> Table:
     table = Table("Gates of other metrics, the truth being the limit", "metric | rows", ("passes, %", "fails, %"))
     for kind in _KINDS:
         for case in kind(fair=False):
-            result = case.result(_fewer(runs, case), random)
+            (result,) = case.result(_fewer(runs, case), random, _BOTH_SIDES)
             table.add(f"{case.metric.name} | {case.setting}", *verdicts(result, below=case.truth))
     return table.close()
 
@@ -213,9 +218,9 @@ def of_fair_metrics(runs: int, random: np.random.Generator) -> Table:
     table = Table("Gates of other metrics, of equal groups", "metric | rows", columns)
     for kind in _KINDS:
         for case in kind(fair=True):
-            result = case.result(_fewer(runs, case), random)
+            result, two_sided = case.result(_fewer(runs, case), random, _BOTH_SIDES, LEVEL)
             passed, failed = verdicts(result, below=0.1)
-            table.add(f"{case.metric.name} | {case.setting}", passed, failed, verdicts(result, below=0.0)[1])
+            table.add(f"{case.metric.name} | {case.setting}", passed, failed, verdicts(two_sided, below=0.0)[1])
     return table.close()
 
 
@@ -247,12 +252,14 @@ def with_small_group(runs: int, random: np.random.Generator) -> Table:
         data = grouped([classifier.counted(rows, runs, random) for rows in sizes])
         wrong = pl.col("rows").filter((pl.col("group") == 0) & (pl.col("truth") != pl.col("estimate"))).sum()
         lucky = data.group_by("run").agg(wrong.alias("wrong")).sort("run")["wrong"] == 0
-        result = _judged(together, data, "truth", "estimate", **_COUNTS)
+        result, at_equality = (
+            _judged(together, data, "truth", "estimate", conf_level=level, **_COUNTS) for level in (_BOTH_SIDES, LEVEL)
+        )
         for name, (kind, _) in gaps.items():
             of_gap = result.filter(pl.col(".metric") == name).sort("run")
             of_lucky = of_gap.filter(lucky)
             _, failed = verdicts(of_gap, **_NEAR[kind])
-            _, failed_at_equality = verdicts(of_gap, **_EQUAL[kind])
+            _, failed_at_equality = verdicts(at_equality.filter(pl.col(".metric") == name), **_EQUAL[kind])
             failed_by_luck = verdicts(of_lucky, **_NEAR[kind])[1] if len(of_lucky) else np.nan
             shares = failed, failed_at_equality, float(lucky.to_numpy().mean()), failed_by_luck
             table.add(f"{name} | {right:g} | {counted(sizes)}", *shares)

@@ -6,7 +6,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.special
-import scipy.stats
 from tables import LEVEL
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -117,11 +116,3 @@ def chi_squared(hits: Array, rows: Array) -> Array:
         statistic = ((hits - expected) ** 2 / expected + (hits - expected) ** 2 / (rows - expected)).sum(axis=1)
     # without a hit, or a miss, no group differs
     return scipy.special.chdtrc(len(rows) - 1, np.nan_to_num(statistic))
-
-
-def mcnemar_mid_p(gained: Array, lost: Array) -> Array:
-    """P-values of changes of a rate of the same rows, ties counted half (Fagerland et al., 2013)."""
-    changed = gained + lost
-    fewer = np.minimum(gained, lost)
-    tail = scipy.stats.binom.cdf(fewer, changed, 0.5) - scipy.stats.binom.pmf(fewer, changed, 0.5) / 2
-    return np.minimum(2 * tail, 1)

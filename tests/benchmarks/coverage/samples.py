@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import itertools
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -92,8 +92,8 @@ class Setting:
 
 
 def counted(values: tuple[float, ...]) -> str:
-    """Values as text, equal ones by their number; of many different ones the ends."""
-    counts = Counter(values).items()
+    """Values as text, equal neighbours by their number; of many different ones the ends."""
+    counts = [(value, len(list(equal))) for value, equal in itertools.groupby(values)]
     if len(counts) > _MANY:
         return f"{len(values)} of {min(values):,.4g} to {max(values):,.4g}"
     return ", ".join(f"{value:,g}" if count == 1 else f"{count} of {value:,g}" for value, count in counts)

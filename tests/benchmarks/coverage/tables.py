@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import polars as pl
 
     Array: TypeAlias = np.ndarray[Any, Any]
@@ -21,6 +23,10 @@ INTERVAL = ("covers, %", "truth below, %", "truth above, %", _MISSING, "mean wid
 """The columns of `Limits.shares`."""
 _ROUNDING = 1e-12
 _FEW_SUBJECTS = 3
+_MOST_ON_PAGE = 40
+"""Of more settings than these, a page has a line for each subject."""
+_WIDTHS = ("mean width", "times as wide")
+"""The columns that are averaged beside shares."""
 
 
 class Table:
@@ -33,7 +39,7 @@ class Table:
         self.title, self.columns = title, columns
         self.lines, self.rows = list[str](), list[tuple[tuple[str, ...], tuple[float, ...]]]()
         headings = [name.strip() for name in about.split("|")]
-        self.blanks = len(headings) - 1
+        self.headings, self.blanks = headings, len(headings) - 1
         self._show(f"\n## {title}\n")
         if note:
             self._show(f"{note}\n")
@@ -51,6 +57,20 @@ class Table:
             numbers = [float(reduced(column)) if not np.isnan(column).all() else np.nan for column in values.T]
             self._show(_row([f"**{name}**", *[""] * self.blanks, *self._texts(numbers)]))
         return self
+
+    def on_page(self) -> list[str]:
+        """The table as a page has it: all settings where these are few, else a line for each subject."""
+        if len(self.rows) <= _MOST_ON_PAGE:
+            return self.lines[1:]
+        widths = [name for name in _WIDTHS if name in self.columns]
+        numbers = ["average, %", "smallest", "largest"]
+        headings = [self.headings[0], "share", *numbers, "worst setting", _MISSING, *widths]
+        lines = [_row(headings), f"|{'---|' * len(headings)}"]
+        for cells in self._cells_by_subject():
+            own = [[value for setting, value in self._of_column(name) if setting[0] == cells[0]] for name in widths]
+            lines.append(_row([*cells, *(f"{np.mean(values):.2f}" if values else "" for values in own)]))
+        settings = f"{len(self.rows):,} settings: {', '.join(self.headings)}."
+        return [settings, "", *lines]
 
     def in_one_line(self) -> str:
         """The mean and the worst coverage, or the mean and the ends of other shares, by subject where these are few."""
@@ -96,7 +116,11 @@ class Table:
 
         The worst coverage is the smallest, and the worst of any other share the largest.
         """
-        lines = list[str]()
+        return [_row([self.title, *cells]) for cells in self._cells_by_subject()]
+
+    def _cells_by_subject(self) -> list[list[str]]:
+        """The subject, the column, the average and the ends of it, the worst setting, and runs without an interval."""
+        lines: list[list[str]] = []
         for name, subject in itertools.product(self._summed_columns(), self._subjects()):
             column = [(cells, share) for cells, share in self._of_column(name) if cells[0] == subject]
             if not column:
@@ -106,7 +130,7 @@ class Table:
             missing = [share for cells, share in self._of_column(_MISSING) if cells[0] == subject]
             ends = [f"{100 * share:.1f}" for share in (np.mean(shares), min(shares), max(shares))]
             without = f"{100 * np.mean(missing):.1f}" if missing else ""
-            lines.append(_row([self.title, subject, name.removesuffix(", %"), *ends, "; ".join(worst[1:]), without]))
+            lines.append([subject, name.removesuffix(", %"), *ends, "; ".join(worst[1:]), without])
         return lines
 
     def _summed_columns(self) -> list[str]:
@@ -129,6 +153,17 @@ class Table:
         print(line, flush=True)
 
 
+def write_between(page: Path, name: str, lines: list[str]) -> None:
+    """Write what is between the marks of a table on a page again."""
+    first, last = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    before, _, rest = page.read_text("utf-8").partition(first)
+    _, end, after = rest.partition(last)
+    if not end:
+        msg = f"{page} has no {first} with {last} after it."
+        raise ValueError(msg)
+    page.write_text("\n".join([before + first, "", *lines, "", last + after]), "utf-8")
+
+
 def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
@@ -136,6 +171,8 @@ def _row(cells: list[str]) -> str:
 def _text(name: str, value: float) -> str:
     if np.isnan(value):
         return ""
+    if name.startswith("rows"):
+        return f"{value:,.0f}"
     return f"{100 * value:.1f}" if name.endswith("%") else f"{value:.3f}"
 
 

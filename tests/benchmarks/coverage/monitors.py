@@ -1,17 +1,13 @@
-"""How often monitors are ever wrong in 1,000 looks, how wide their intervals are, and when they give a verdict.
-
-`python tests/benchmarks/monitoring.py`. Rows are drawn from rates that are known. Options: `--streams` (of each
-setting), `--looks`, `--seed`.
-"""
+"""How often monitors are ever wrong in 1,000 looks, how wide their intervals are, and when they give a verdict."""
 
 from __future__ import annotations
 
-import argparse
 import math
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from tables import LEVEL, Table
 
 from tidyfair.inference.confidence_sequences import Pair, Totals
 from tidyfair.intervals.proportions import difference_limits, wilson
@@ -21,9 +17,10 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
-ERROR = 0.05
+ERROR = 1 - LEVEL
 Z = NormalDist().inv_cdf(1 - ERROR / 2)
 ROWS = (100, 1_000, 10_000, 100_000, 1_000_000)
+LOOKS = 1_000
 SIDES = 2
 CHUNK = 100
 """Streams that are drawn at once."""
@@ -128,42 +125,38 @@ def _log_beta(one: float, other: float) -> float:
     return math.lgamma(one) + math.lgamma(other) - math.lgamma(one + other)
 
 
-def table(title: str, columns: tuple[str, ...]) -> None:
-    print(f"\n## {title}\n\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
+def _chunks(runs: int) -> range:
+    """The parts in which streams are drawn: at least one."""
+    return range(max(1, runs // CHUNK))
 
 
-def row(*cells: object) -> None:
-    print(f"| {' | '.join(map(str, cells))} |", flush=True)
+def _shares(parts: list[tuple[Array, ...]]) -> list[float]:
+    """The shares of streams of which each of several events is true."""
+    return [float(np.concatenate(part).mean()) for part in zip(*parts, strict=True)]
 
 
-def percent(mask: Array) -> str:
-    return f"{100 * mask.mean():.1f}"
-
-
-def errors(streams: int, looks: int, random: np.random.Generator) -> None:
-    table(
-        f"Ever wrong in {looks:,} looks, % of {streams:,} streams",
-        ("of", "monitor", "wilson, each look", "wilson, last look"),
-    )
+def errors(runs: int, random: np.random.Generator) -> Table:
+    """How often a rate or a mean is ever outside of its interval; a run is a stream."""
+    columns = ("monitor ever wrong, %", "wilson ever wrong, %", "wilson wrong at the last look, %")
+    table = Table("Monitors of one value, in 1,000 looks", "stream", columns)
     settings = {
-        "a rate of 0.01, 100 rows a batch": one_rate(0.01, 100),
-        "a rate of 0.1, 10 rows a batch": one_rate(0.1, 10),
-        "a rate of 0.1, 1,000 rows a batch": one_rate(0.1, 1_000),
-        "a rate of 0.5, 1 row a batch": one_rate(0.5, 1),
-        "a rate of 0.5, 100 rows a batch": one_rate(0.5, 100),
-        "a rate that swings from 0.05 to 0.3, 100 rows a batch": drifting(0.05, 0.3, 100),
+        "rate of 0.01, 100 rows a batch": one_rate(0.01, 100),
+        "rate of 0.1, 10 rows a batch": one_rate(0.1, 10),
+        "rate of 0.1, 1,000 rows a batch": one_rate(0.1, 1_000),
+        "rate of 0.5, 1 row a batch": one_rate(0.5, 1),
+        "rate of 0.5, 100 rows a batch": one_rate(0.5, 100),
+        "rate that swings from 0.05 to 0.3, 100 rows a batch": drifting(0.05, 0.3, 100),
         "squared errors, 20 rows a batch": squared_errors(20),
     }
     for name, drawn in settings.items():
-        parts = [ever_wrong(*drawn(CHUNK, looks, random)) for _ in range(streams // CHUNK)]
-        row(name, *(percent(np.concatenate(part)) for part in zip(*parts, strict=True)))
+        table.add(name, *_shares([ever_wrong(*drawn(CHUNK, LOOKS, random)) for _ in _chunks(runs)]))
+    return table.close()
 
 
-def errors_of_groups(streams: int, looks: int, random: np.random.Generator) -> None:
-    table(
-        f"Any difference of groups ever wrong in {looks:,} looks, % of {streams:,} streams",
-        ("of", "`groups=`", "without"),
-    )
+def errors_of_groups(runs: int, random: np.random.Generator) -> Table:
+    """How often the difference of any two groups is ever outside of its interval."""
+    columns = ("ever wrong with groups=, %", "ever wrong without, %")
+    table = Table("Monitors of differences of groups, in 1,000 looks", "groups", columns)
     settings = {
         "two groups of 50 rows a batch, rates of 0.3": ([0.3, 0.3], [50, 50], [0, 0]),
         "two groups of 90 and 10 rows, 0.1 and 0.2": ([0.1, 0.2], [90, 10], [0, 0]),
@@ -172,84 +165,64 @@ def errors_of_groups(streams: int, looks: int, random: np.random.Generator) -> N
     }
     for name, numbers in settings.items():
         rates, batch, first = map(np.array, numbers)
-        shares = [
-            percent(
-                np.concatenate(
-                    [
-                        groups_ever_wrong(rates, batch, first, declared=declared, looks=looks, random=random)
-                        for _ in range(streams // CHUNK)
-                    ]
-                )
-            )
-            for declared in (True, False)
-        ]
-        row(name, *shares)
+        shares: list[float] = []
+        for declared in (True, False):
+            parts = [
+                (groups_ever_wrong(rates, batch, first, declared=declared, looks=LOOKS, random=random),)
+                for _ in _chunks(runs)
+            ]
+            shares += _shares(parts)
+        table.add(name, *shares)
+    return table.close()
 
 
-def widths() -> None:
-    table("Width of the interval of a rate", ("rate", "rows", "monitor", "beta-binomial mixture", "wilson, one look"))
+def widths(runs: int, random: np.random.Generator) -> Table:
+    """Widths beside those of one look, and of a mixture of Beta distributions; nothing is drawn."""
+    del runs, random
+    columns = ("width", "beta-binomial mixture", "one look", "times as wide")
+    table = Table("Widths of monitors", "value | rows of a group", columns, "One look is Wilson's or Newcombe's.")
+    threshold = np.array([math.log(SIDES / ERROR)])
     for rate in (0.01, 0.1, 0.5):
         for rows in ROWS:
             totals = Totals(np.array([rate * rows]), np.array([float(rows)]))
-            threshold = np.array([math.log(SIDES / ERROR)])
-            width = 1 - totals.reversed.lower_limit(threshold) - totals.lower_limit(threshold)
+            width = float((1 - totals.reversed.lower_limit(threshold) - totals.lower_limit(threshold))[0])
             low, high = wilson(np.array([rate]), np.array([float(rows)]), Z)
-            row(
-                rate, f"{rows:,}", f"{width[0]:.4f}", f"{beta_binomial_width(rows, rate):.4f}", f"{(high - low)[0]:.4f}"
-            )
-
-
-def widths_of_differences() -> None:
-    table(
-        "Width of the interval of a difference of two groups",
-        ("rates", "rows of each", "monitor, groups=2", "newcombe, one look"),
-    )
+            once = float((high - low)[0])
+            table.add(f"rate of {rate:g} | {rows:,}", width, beta_binomial_width(rows, rate), once, width / once)
     for one, other in ((0.1, 0.1), (0.3, 0.3), (0.3, 0.2)):
         for rows in ROWS:
             size = np.array([float(rows)])
             sums = [Totals(np.array([rate * rows]), size) for rate in (one, other)]
-            threshold = np.array([math.log(SIDES / ERROR)])
             limits = [Pair(*pair).lower_limit_of_difference(threshold)[0] for pair in (sums, sums[::-1])]
             means = [np.array([rate]) for rate in (one, other)]
             (low,), (high,) = difference_limits(
                 means[0], wilson(means[0], size, Z), means[1], wilson(means[1], size, Z)
             )
-            row(f"{one}, {other}", f"{rows:,}", f"{-limits[0] - limits[1]:.4f}", f"{high - low:.4f}")
+            width, once = float(-limits[0] - limits[1]), float(high - low)
+            table.add(f"difference of {one:g} and {other:g}, groups=2 | {rows:,}", width, np.nan, once, width / once)
+    return table.close()
 
 
-def delays(streams: int, looks: int, random: np.random.Generator) -> None:
-    table(
-        "Rows until half, and 90 %, of streams have a verdict on the limit 0.1",
-        ("rate", "half", "90 %", "half by one look"),
-    )
+def delays(runs: int, random: np.random.Generator) -> Table:
+    """The rows until streams have a verdict on the limit 0.1."""
+    columns = ("rows for half of the streams", "rows for 90 % of them", "rows for half, by one look")
+    table = Table("Rows until a monitor knows", "rate beside a limit of 0.1", columns)
     batch, threshold = 50, math.log(SIDES / ERROR)
     for rate in (0.05, 0.08, 0.12, 0.15, 0.2):
-        total, counted, _ = one_rate(rate, batch)(streams, looks, random)
+        total, counted, _ = one_rate(rate, batch)(max(CHUNK, runs), LOOKS, random)
         totals = Totals(total, counted)
         if rate > 0.1:
-            found = totals.log_e_value(np.full(total.shape, 0.1)) >= threshold
+            result = totals.log_e_value(np.full(total.shape, 0.1)) >= threshold
         else:
-            found = totals.reversed.log_e_value(np.full(total.shape, 0.9)) >= threshold
-        when = np.where(found.any(axis=1), found.argmax(axis=1) + 1, np.inf) * batch
+            result = totals.reversed.log_e_value(np.full(total.shape, 0.9)) >= threshold
+        when = np.where(result.any(axis=1), result.argmax(axis=1) + 1, np.inf) * batch
         low, high = wilson(total / counted, counted, Z)
         once = ((low > 0.1) if rate > 0.1 else (high < 0.1)).mean(axis=0) >= 1 / 2
         half, most = np.quantile(when, [0.5, 0.9], method="higher")
-        row(rate, f"{half:,.0f}", f"{most:,.0f}", f"{(once.argmax() + 1) * batch:,}")
+        table.add(f"{rate:g}", half, most, float(once.argmax() + 1) * batch)
+    return table.close()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--streams", type=int, default=2_000)
-    parser.add_argument("--looks", type=int, default=1_000)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    random = np.random.default_rng(options.seed)
-    errors(options.streams, options.looks, random)
-    errors_of_groups(options.streams, options.looks, random)
-    widths()
-    widths_of_differences()
-    delays(options.streams, options.looks, random)
-
-
-if __name__ == "__main__":
-    main()
+TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
+    "monitors": errors, "monitors_of_groups": errors_of_groups, "widths_of_monitors": widths, "delays": delays,
+}  # fmt: skip
