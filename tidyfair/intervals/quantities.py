@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from tidyfair.intervals.proportions import (
     area,
@@ -21,6 +21,7 @@ from tidyfair.intervals.shares import at_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Self
 
     import numpy as np
 
@@ -60,6 +61,13 @@ class Quantities(ABC):
 
     def __len__(self) -> int:
         return len(self.value)
+
+    def at(self, groups: Array) -> Self:
+        """The quantities of some groups, by their indices."""
+        chosen: dict[str, Any] = {}
+        for own in fields(cast("Any", self)):
+            chosen[own.name] = _of_groups(getattr(self, own.name), groups)
+        return replace(cast("Any", self), **chosen)
 
     @property
     @abstractmethod
@@ -132,6 +140,20 @@ class Quantities(ABC):
     def ratio_limits(self, one: Any, other: Any, z: float) -> Limits | None:  # noqa: ARG002 - shares have them
         """Limits of the ratio of two groups; None if they follow from those of the logarithms."""
         return None
+
+
+def _of_groups(value: object, groups: Array) -> Any:
+    """The part of a field of quantities that is about some groups."""
+    import numpy as np
+
+    if isinstance(value, Quantities):
+        return value.at(groups)
+    if isinstance(value, tuple):
+        return tuple(_of_groups(part, groups) for part in cast("tuple[object, ...]", value))
+    if not isinstance(value, np.ndarray):
+        return value
+    numbers = cast("Array", value)
+    return numbers[groups] if numbers.ndim == 1 else numbers[np.ix_(groups, groups)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

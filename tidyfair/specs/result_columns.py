@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from tidyfair.errors import ColumnError
@@ -49,5 +50,5 @@ def refuse_reserved(role: str, columns: Iterable[Column]) -> None:
 
 
 def key_columns(results: pl.DataFrame) -> list[str]:
-    """The columns of results that are keys of the data: those whose name does not begin with a dot."""
-    return [name for name in results.columns if not name.startswith(".")]
+    """The columns of results that name outer groups, which come before all others."""
+    return list(takewhile(lambda name: name not in RESERVED, results.columns))
