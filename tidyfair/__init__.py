@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tidyfair import datasets as datasets
     from tidyfair import inference as inference
+    from tidyfair.audits.reference_tables import *
     from tidyfair.errors import *
     from tidyfair.evaluation.array_metrics import *
     from tidyfair.inference.gates import UnfairError as UnfairError
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 # Every public name, by the module that defines it, which is read when the name is first asked for: so
 # `import tidyfair` costs nothing but this list.
 _NAMES = {
+    "audits.reference_tables": "compare_groups GroupComparison",
     "errors": """
         AggregateError ArgumentError ClusterWarning ColumnError ConstantWarning EvidenceWarning ForkError
         LabelError SelectionWarning TidyfairError Undefined UndefinedError UndefinedWarning WeightError

@@ -97,8 +97,10 @@ class Status(StrEnum):
     METRICS_LEFT_OUT = "metrics_left_out", "metrics left out"
     # there may be a number, which is not compared
     LEFT_OUT = "left_out", "left out"
+    UNKNOWN = "unknown", "unknown"
     MISSING_VALUES = "missing_values", "missing values"
     BELOW_MIN_N = "below_min_n", "below min n"
+    BELOW_MIN_SHARE = "below_min_share", "below min share"
     # the value of a group is undefined
     SUPPRESSED = "suppressed", "suppressed"
     ZERO_DENOMINATOR = "zero_denominator", "zero denominator"

@@ -18,18 +18,19 @@ from tidyfair.escapes import visible
 from tidyfair.other_keywords import belongs_to_calls, hint
 from tidyfair.specs import contrasts, spreads
 from tidyfair.specs.aggregates import as_aggregate
-from tidyfair.specs.arguments import text, whole
-from tidyfair.specs.groups import By, Privileged, privileged
-from tidyfair.specs.options import GroupCallOptions, refuse_unknown_keywords
+from tidyfair.specs.arguments import number, text, whole
+from tidyfair.specs.groups import By, Privileged, Unknown, privileged
+from tidyfair.specs.options import GroupCallOptions, GroupOptions, refuse_unknown_keywords, show_keywords
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
-    from typing import Self
+    from typing import Self, Unpack
 
     from tidyfair.specs.aggregates import Aggregate, Direction
     from tidyfair.specs.columns import ColumnLike
     from tidyfair.specs.formulas import Formula, Kind
+    from tidyfair.specs.groups import Treatment
     from tidyfair.specs.metric_specs import MetricSpec
 
 ConstantAverage: TypeAlias = 'bool | Literal["micro"]'
@@ -140,6 +141,11 @@ class Metric(Evaluable):
         return 0
 
     @property
+    def min_share(self) -> float:
+        """0: no group is left out."""
+        return 0.0
+
+    @property
     def label_by_label(self) -> bool:
         """False: labels are averaged."""
         return False
@@ -205,9 +211,10 @@ class Metric(Evaluable):
         return f"Call it as `{self.name}(data{''.join(given)})`."
 
     @refuse_unknown_keywords
+    @show_keywords(GroupOptions)
     def difference(
         self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, name: str | None = None,
-        min_n: int = 0,
+        **groups: Unpack[GroupOptions],
     ) -> GroupwiseMetric:  # fmt: skip
         """Compare groups by the difference of their values.
 
@@ -217,19 +224,21 @@ class Metric(Evaluable):
                 a group. Left out, the range for columns, the privileged side for `privileged(…)`.
             signed: Whether differences from a reference keep their sign.
             name: The name in `.metric`; that of the metric and `_difference` if left out.
-            min_n: Groups whose denominator has fewer rows are left out.
+            groups: Options that say which groups are compared, as those of a factory: `min_n`, `min_share`, `unknown`
+                and `unknown_values`.
 
         >>> from tidyfair import accuracy
         >>> accuracy.difference("sex")
         <groupwise metric accuracy_difference('sex'): difference(to='range') of accuracy, minimize>
         """
         _check_feature(f"{self.name}.difference", by)
-        return comparison(self, "difference", contrasts.difference(to, signed=signed))(*by, name=name, min_n=min_n)
+        return comparison(self, "difference", contrasts.difference(to, signed=signed))(*by, name=name, **groups)
 
     @refuse_unknown_keywords
+    @show_keywords(GroupOptions)
     def ratio(
         self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, name: str | None = None,
-        min_n: int = 0,
+        **groups: Unpack[GroupOptions],
     ) -> GroupwiseMetric:  # fmt: skip
         """Compare groups by the ratio of their values; arguments are those of `difference`.
 
@@ -238,10 +247,13 @@ class Metric(Evaluable):
         <groupwise metric roc_auc_ratio('race'): ratio(to='White') of roc_auc, maximize>
         """
         _check_feature(f"{self.name}.ratio", by)
-        return comparison(self, "ratio", contrasts.ratio(to, signed=signed))(*by, name=name, min_n=min_n)
+        return comparison(self, "ratio", contrasts.ratio(to, signed=signed))(*by, name=name, **groups)
 
     @refuse_unknown_keywords
-    def group_minimum(self, *by: ColumnLike | Privileged, name: str | None = None, min_n: int = 0) -> GroupwiseMetric:
+    @show_keywords(GroupOptions)
+    def group_minimum(
+        self, *by: ColumnLike | Privileged, name: str | None = None, **groups: Unpack[GroupOptions]
+    ) -> GroupwiseMetric:
         """The smallest value of a group; arguments are those of `difference`.
 
         >>> from tidyfair import sens
@@ -249,10 +261,13 @@ class Metric(Evaluable):
         <groupwise metric sens_group_minimum('race', 'sex'): group_minimum() of sens, maximize>
         """
         _check_feature(f"{self.name}.group_minimum", by)
-        return comparison(self, "group_minimum")(*by, name=name, min_n=min_n)
+        return comparison(self, "group_minimum")(*by, name=name, **groups)
 
     @refuse_unknown_keywords
-    def group_maximum(self, *by: ColumnLike | Privileged, name: str | None = None, min_n: int = 0) -> GroupwiseMetric:
+    @show_keywords(GroupOptions)
+    def group_maximum(
+        self, *by: ColumnLike | Privileged, name: str | None = None, **groups: Unpack[GroupOptions]
+    ) -> GroupwiseMetric:
         """The largest value of a group; arguments are those of `difference`.
 
         >>> from tidyfair import error_rate
@@ -260,7 +275,7 @@ class Metric(Evaluable):
         <groupwise metric error_rate_group_maximum('race'): group_maximum() of error_rate, minimize>
         """
         _check_feature(f"{self.name}.group_maximum", by)
-        return comparison(self, "group_maximum")(*by, name=name, min_n=min_n)
+        return comparison(self, "group_maximum")(*by, name=name, **groups)
 
     def alias(self, name: str) -> Self:
         """The same metric under another name."""
@@ -324,6 +339,7 @@ class GroupwiseMetric(Evaluable):
     """The paper or standard that defines it."""
     otherwise: tuple[Metric, ...] = field(default=(), repr=False)
     """Metrics that are compared where the columns of the others are not given."""
+    min_share: float = 0.0
     formulas: tuple[tuple[str, Formula], ...] = field(init=False, repr=False, compare=False)
     """Its formulas by the names of their metrics; those that are subtracted come last."""
 
@@ -409,7 +425,7 @@ class GroupwiseMetric(Evaluable):
     def _formula(self, metric: Metric) -> Formula:
         """The formula of a metric; one that compares groups itself leaves small ones out."""
         formula = metric.definition
-        return replace(formula, min_n=self.min_n) if formula.against else formula
+        return replace(formula, min_n=self.min_n, min_share=self.min_share) if formula.against else formula
 
     @property
     def subtracted(self) -> int:
@@ -478,6 +494,9 @@ class GroupwiseFactory:
         aggregate: Aggregate | pl.Expr | Callable[[pl.DataFrame], float] | None = None,
         name: str | None = None,
         min_n: int = 0,
+        min_share: float = 0.0,
+        unknown: Treatment = "group",
+        unknown_values: Iterable[object] | None = None,
         **options: object,
     ) -> GroupwiseMetric:
         """Compare the groups of one or more columns, or the two sides of `privileged(…)`.
@@ -486,7 +505,13 @@ class GroupwiseFactory:
             by: Columns (several make intersections), or one `privileged(…)`.
             aggregate: Another aggregate than the factory's.
             name: Another name for `.metric`.
-            min_n: Groups whose denominator has fewer rows are left out.
+            min_n: Groups whose denominator has fewer rows are not compared; `by_group` lists them as `below_min_n`.
+            min_share: Groups with a smaller share of the rows are not compared, and listed as `below_min_share`.
+            unknown: Rows whose group is missing or unknown are a `"group"` like all others; or they are counted
+                `"apart"`: listed as `unknown`, but never compared, nor part of the overall and the rest; or `"drop"`,
+                which does not list them either. A combination of features is unknown if one of them is.
+            unknown_values: The values that mean unknown beside null; left out, texts such as "Unknown" and "Decline to
+                answer" do.
             options: Options of its metrics or of its aggregate, such as `to="White"`, `beta=2` or `alpha=1`.
 
         Raises:
@@ -494,7 +519,7 @@ class GroupwiseFactory:
         """
         name = self.name if name is None else name
         _check_is_feature(by, options, name)
-        min_n = whole("min_n", min_n, 0, of=name)
+        min_n, min_share = whole("min_n", min_n, 0, of=name), number("min_share", min_share, 0, 1)
         direction, source = self.direction, self.source
         if aggregate is None:
             used = self.aggregate
@@ -511,14 +536,19 @@ class GroupwiseFactory:
                     msg = f"{_is_factory(name)} {hint(option, _OF_CALLS)}"
                     raise ArgumentError(msg)
                 kind = f"option of {name}"
-                raise ArgumentError.unknown_keyword(kind, option, [*accepted, "aggregate", "min_n", "name"])
+                raise ArgumentError.unknown_keyword(
+                    kind, option, [*accepted, "aggregate", *GroupOptions.__annotations__, "name"]
+                )
         of_aggregate = {option: value for option, value in options.items() if option in used.options}
         if of_aggregate:
             used = replace(used, **of_aggregate)
         metrics = tuple(_with(metric, options) for metric in self.metrics)
         less = tuple(_with(metric, options) for metric in self.less)
         otherwise = tuple(_with(metric, options) for metric in self.otherwise)
-        return GroupwiseMetric(name, metrics, By.of(by, name), used, direction, min_n, less, source, otherwise)
+        groups = By.of(by, name, Unknown.of(unknown, unknown_values, name))
+        return GroupwiseMetric(
+            name, metrics, groups, used, direction, min_n, less, source, otherwise, min_share=min_share
+        )
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in {"explained", "fixed", "signature", "typical"}]
@@ -654,9 +684,11 @@ class MetricSet(Evaluable):
         return any(len(metric.readings) > 1 for metric in self.metrics)
 
     @refuse_unknown_keywords
+    @show_keywords(GroupOptions)
     def difference(
-        self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, min_n: int = 0
-    ) -> MetricSet:
+        self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None,
+        **groups: Unpack[GroupOptions],
+    ) -> MetricSet:  # fmt: skip
         """Compare groups by the difference of each of its metrics; arguments are those of `Metric.difference`.
 
         >>> from tidyfair import accuracy, metric_set, sens
@@ -666,24 +698,28 @@ class MetricSet(Evaluable):
           <groupwise metric sens_difference('sex'): difference(to='range') of sens, minimize>
         >
         """
-        return self._each(lambda metric: metric.difference(*by, to=to, signed=signed, min_n=min_n))
+        return self._each(lambda metric: metric.difference(*by, to=to, signed=signed, **groups))
 
     @refuse_unknown_keywords
+    @show_keywords(GroupOptions)
     def ratio(
-        self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, min_n: int = 0
-    ) -> MetricSet:
+        self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None,
+        **groups: Unpack[GroupOptions],
+    ) -> MetricSet:  # fmt: skip
         """Compare groups by the ratio of each of its metrics; arguments are those of `Metric.difference`."""
-        return self._each(lambda metric: metric.ratio(*by, to=to, signed=signed, min_n=min_n))
+        return self._each(lambda metric: metric.ratio(*by, to=to, signed=signed, **groups))
 
     @refuse_unknown_keywords
-    def group_minimum(self, *by: ColumnLike | Privileged, min_n: int = 0) -> MetricSet:
+    @show_keywords(GroupOptions)
+    def group_minimum(self, *by: ColumnLike | Privileged, **groups: Unpack[GroupOptions]) -> MetricSet:
         """The smallest value of a group for each of its metrics."""
-        return self._each(lambda metric: metric.group_minimum(*by, min_n=min_n))
+        return self._each(lambda metric: metric.group_minimum(*by, **groups))
 
     @refuse_unknown_keywords
-    def group_maximum(self, *by: ColumnLike | Privileged, min_n: int = 0) -> MetricSet:
+    @show_keywords(GroupOptions)
+    def group_maximum(self, *by: ColumnLike | Privileged, **groups: Unpack[GroupOptions]) -> MetricSet:
         """The largest value of a group for each of its metrics."""
-        return self._each(lambda metric: metric.group_maximum(*by, min_n=min_n))
+        return self._each(lambda metric: metric.group_maximum(*by, **groups))
 
     def _each(self, compare: Callable[[Metric], GroupwiseMetric]) -> MetricSet:
         """The set of its metrics, each compared between groups."""

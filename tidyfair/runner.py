@@ -18,11 +18,11 @@ from tidyfair.errors import (
     warn,
 )
 from tidyfair.evaluation.evaluated import evaluate_specs, labels_with_scores
-from tidyfair.evaluation.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results
+from tidyfair.evaluation.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results, with_features
 from tidyfair.intervals.dispatch import group_intervals, result_intervals
 from tidyfair.requirements import Requirements, check_features, check_parts
-from tidyfair.specs.columns import Column, telling
-from tidyfair.specs.options import CallOptions, CountOptions, GroupCallOptions, Options
+from tidyfair.specs.columns import Column, names_of, telling
+from tidyfair.specs.options import CallOptions, CountOptions, GroupCallOptions, GroupOptions, Options
 from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.tallies.counting import count
 from tidyfair.tallies.plans import counted_together
@@ -43,7 +43,7 @@ __all__: list[str] = []
 _Counted: TypeAlias = "tuple[Tally, Sequence[MetricSpec]]"
 """A tally, and the metrics that are read from it."""
 _SHOWN = 10
-_OF_COMPARISONS = ("to", "signed", "aggregate", "min_n", "name")
+_OF_COMPARISONS = ("to", "signed", "aggregate", "name", *GroupOptions.__annotations__)
 """Options that are given with the feature."""
 
 
@@ -67,6 +67,7 @@ class Run:
 
     def groups(self, data: object, options: Options) -> Any:
         """The values of the groups, as a tidy frame of the caller's kind."""
+        self.check_features_of_groups()
         source = open_frame(data, options.group_by)
         return source.restore(self._groups(self._counted(source, options), options))
 
@@ -76,7 +77,14 @@ class Run:
 
     def groups_of(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The values of the groups of what was counted."""
+        self.check_features_of_groups()
         return self._groups([(tally, self.specs)], options)
+
+    def check_features_of_groups(self) -> None:
+        """Refuse features that results would show under the name of a column of their own."""
+        for spec in self.specs:
+            if spec.by is not None and not spec.by.sides:
+                refuse_reserved("by", spec.by.columns)
 
     # Options
 
@@ -191,8 +199,21 @@ class Run:
         for tally, specs in counted:
             for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
                 part = _with_intervals(tally, evaluated, tidy_groups(evaluated), options)
-                parts.append(part.drop(LOST, strict=False))
-        return pl.concat(parts, how="diagonal_relaxed") if len(parts) > 1 else parts[0]
+                parts.append(with_features(part.drop(LOST, strict=False), evaluated))
+        return pl.concat(parts, how="diagonal_relaxed").select(self._columns_of_groups(parts))
+
+    def _columns_of_groups(self, parts: Sequence[pl.DataFrame]) -> list[str]:
+        """The columns of the values of groups: those of all parts, features in the order of the metrics."""
+        features: dict[str, None] = {}
+        for spec in self.specs:
+            if spec.by is not None and not spec.by.sides:
+                features |= dict.fromkeys(names_of(spec.by.columns))
+        others: dict[str, None] = {}
+        for part in parts:
+            others |= dict.fromkeys(name for name in part.columns if name not in features)
+        names = list(others)
+        after = names.index(".by") + 1
+        return [*names[:after], *features, *names[after:]]
 
     def _results(self, counted: Sequence[_Counted], options: Options) -> pl.DataFrame:
         """The results as a frame, after warnings of values that are undefined."""

@@ -354,7 +354,9 @@ def _compare_group_cells(formula: Formula, rows: Rows, level: Level) -> tuple[Ar
     if rows.weight is not None:
         counted &= rows.weight > 0
     sizes = np.bincount(rows.group_cell, minlength=count)
-    large_enough = ~rows.excluded & (sizes >= formula.min_n)
+    outer_sizes = np.bincount(rows.outer_of_group_cell, sizes, outers)
+    least = np.maximum(formula.min_n, formula.min_share * outer_sizes[rows.outer_of_group_cell])
+    large_enough = ~rows.excluded & (sizes >= least)
     rows_of_outer = _split(rows.outer, np.flatnonzero(counted), outers)
     group_cells_of_outer = _split(rows.outer_of_group_cell, np.flatnonzero(large_enough), outers)
     samples = _Samples.of(formula, rows, level)

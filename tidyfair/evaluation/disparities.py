@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from tidyfair.errors import AggregateError, Status, listed
-from tidyfair.evaluation.states import LAST_DEFINED, NO_LEVEL, PART
+from tidyfair.evaluation.states import LAST_DEFINED, NO_LEVEL, NOT_PRESENT, PART
 from tidyfair.evaluation.statistics import LEVEL
 from tidyfair.evaluation.value_rows import STATE, ValueRows
 from tidyfair.specs.aggregates import CONTEXTS, NOT_ASKED, GroupValues, UserAggregate
@@ -218,7 +218,8 @@ def _of_metrics(
     values = groups.values
     segments, first = values.segments, values.segments.starts
     status = groups.status_code
-    present, known = segments.sum(status != Status.LEFT_OUT.code), segments.sum(values.known)
+    is_present = ~np.isin(status, [not_present.code for not_present in NOT_PRESENT])
+    present, known = segments.sum(is_present), segments.sum(values.known)
     reduced = aggregate.reduce(values)
     spec = groups.spec[first]
     of_sides = np.isin(spec, list(two_sided))

@@ -46,7 +46,11 @@ class GroupCells:
     outer: Integers
     """The index of the outer group of each group cell."""
     excluded: Booleans
-    """The group cells on neither side of a condition, which are not compared, as a mask."""
+    """The group cells on neither side of a condition, or of unknown groups, which are not compared, as a mask."""
+    unknown: Booleans
+    """Those of unknown groups, as a mask."""
+    unlisted: Booleans
+    """Those of unknown groups that results do not show, as a mask."""
     spans: dict[By | None, tuple[int, int]]
     """The first group cell of each `by`, and how many it has."""
     indices: dict[By | None, GroupIndex]
@@ -62,6 +66,18 @@ class GroupCells:
             if by is not None:
                 keys[by] = index.keys.rename({_SIDE: "side"}, strict=False)
         return keys
+
+    @cached_property
+    def features(self) -> pl.DataFrame:
+        """The features of each group cell under their own names; null where it is about others."""
+        tables: list[pl.DataFrame] = []
+        for by, (_, size) in self.spans.items():
+            if by is None or by.sides:
+                tables.append(pl.DataFrame(height=size))
+            else:
+                keys = self.keys[by]
+                tables.append(keys.rename(dict(zip(keys.columns, names_of(by.columns), strict=True))))
+        return pl.concat(tables, how="diagonal")
 
     @cached_property
     def text(self) -> pl.Series:
@@ -83,8 +99,11 @@ class GroupCells:
         number_of_by = np.repeat(np.arange(len(self.spans)), sizes)
         return Segments.of(number_of_by, self.outer)
 
-    def find(self, by: By, reference: object, name: str) -> list[int]:
-        """The group cells of the group that a user named by its value, its values or its text."""
+    def find(self, by: By, reference: object, name: str, others: str = REFERENCES_IN_WORDS) -> list[int]:
+        """The group cells of the group that a user named by its value, its values or its text.
+
+        `others` are the references that are no groups, for the message.
+        """
         first, size = self.spans[by]
         texts = self.text[first : first + size]
         groups = self.keys[by].with_columns(texts.alias("\0text")).unique(maintain_order=True)
@@ -104,7 +123,7 @@ class GroupCells:
             problem = "names several groups; give a tuple of values."
         msg = f"{name}: `to={shown!r}` {problem} The groups: {listed(distinct)}."
         if not named:
-            msg += f" Or {REFERENCES_IN_WORDS}."
+            msg += f" Or {others}."
         raise AggregateError(msg)
 
 
@@ -119,6 +138,8 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
     spans: dict[By | None, tuple[int, int]] = {}
     outers: list[Integers] = []
     excluded: list[Booleans] = []
+    unknown: list[Booleans] = []
+    unlisted: list[Booleans] = []
     first = 0
     for by in bys:
         names = tally.names(by.columns) if by else []
@@ -138,11 +159,20 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
         if len(outer.of_cell):
             outer_of_group_cell = outer.of_cell[index.example]
         outers.append(outer_of_group_cell)
-        neither = np.zeros(size, dtype=bool)
+        none = np.zeros(size, dtype=bool)
+        neither = is_unknown = is_unlisted = none
         if by and by.sides:
             neither = (index.keys[_SIDE] == "neither").to_numpy()
-        excluded.append(neither)
-    group_cells = GroupCells(np.concatenate(outers), np.concatenate(excluded), spans, indices, outer_keys)
+        if by and by.unknown:
+            is_unknown = by.unknown.mask(index.keys).to_numpy()
+            is_unlisted = none if by.unknown.is_listed else is_unknown
+        excluded.append(neither | is_unknown)
+        unknown.append(is_unknown)
+        unlisted.append(is_unlisted)
+    group_cells = GroupCells(
+        np.concatenate(outers), np.concatenate(excluded), np.concatenate(unknown), np.concatenate(unlisted),
+        spans, indices, outer_keys,
+    )  # fmt: skip
     return group_cells, Cells(tally, labels)
 
 

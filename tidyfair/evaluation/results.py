@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+VALUE = ["name", "estimator", "min_n", "min_share", GROUP_CELL, LEVEL]
+"""The columns that identify the value of a group, for all specs that need it."""
 _SHOWN = 10
 _NAMES = pl.List(pl.String)
 
@@ -235,7 +237,7 @@ EXPLANATION = (
 
 def tidy_groups(evaluated: Evaluated) -> pl.DataFrame:
     """The values that disparities are computed from, without duplicates, and those of ordinary metrics."""
-    rows = evaluated.rows.unique(["name", "estimator", "min_n", GROUP_CELL, LEVEL], keep="first", maintain_order=True)
+    rows = evaluated.rows.unique(VALUE, keep="first", maintain_order=True)
     columns = evaluated.key_columns(rows) | {".metric": rows["name"]}
     # these come after the group
     last = {name: columns.pop(name) for name in (".estimator", *evaluated.threshold(rows))}
@@ -245,6 +247,14 @@ def tidy_groups(evaluated: Evaluated) -> pl.DataFrame:
     if "effective" in rows.columns:
         columns[".effective_n"] = rows["effective"]
     return pl.DataFrame(columns | {".status": rows["status"]})
+
+
+def with_features(groups: pl.DataFrame, evaluated: Evaluated) -> pl.DataFrame:
+    """The values of groups as `tidy_groups` has them, and after `.by` the features that rows are about."""
+    rows = evaluated.rows.unique(VALUE, keep="first", maintain_order=True)
+    after = groups.columns.index(".by") + 1
+    features = evaluated.group_cells.features[rows[GROUP_CELL]]
+    return groups[:, :after].hstack(features).hstack(groups[:, after:])
 
 
 def frames_of(evaluated: Evaluated) -> Tidy:

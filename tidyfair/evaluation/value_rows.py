@@ -61,6 +61,12 @@ class ValueRows:
         """All columns as a frame."""
         return self._frame()
 
+    def without(self, unlisted: Booleans) -> ValueRows:
+        """The rows but those of a mask."""
+        kept = ~unlisted
+        arrays = {name: values[kept] for name, values in self._arrays.items()}
+        return ValueRows(arrays, lambda: self.frame.filter(pl.Series(kept)))
+
     def array(self, name: str) -> Array:
         """A column as an array; numbers that are null are nan."""
         if name not in self._arrays:
@@ -94,16 +100,25 @@ def value_rows(
     spec_of_metric: list[int] = []
     part_of_metric: list[int] = []
     min_n_of_metric: list[int] = []
+    min_share_of_metric: list[float] = []
     formula_of_metric: list[int] = []
     formula_index: dict[Formula, int] = {}
     for metric in requested:
         spec_of_metric.append(metric.spec)
         part_of_metric.append(metric.part)
         min_n_of_metric.append(specs[metric.spec].min_n)
+        min_share_of_metric.append(specs[metric.spec].min_share)
         formula_of_metric.append(formula_index.setdefault(metric.formula, len(formula_index)))
 
     spec, min_n = runs.to_rows(spec_of_metric), runs.to_rows(min_n_of_metric)
-    states = _States.of(columns, group_cells.excluded[runs.group_cell], min_n, na_rm=na_rm, unseen=labels.unseen)
+    min_share = runs.to_rows(min_share_of_metric)
+    share = _shares(columns["n"], runs, group_cells) if min_share.any() else None
+    states = _States.of(
+        columns, group_cells, runs.group_cell,
+        too_few=columns["denominator"] < min_n if min_n.any() else None,
+        too_rare=None if share is None else share < min_share,
+        na_rm=na_rm, unseen=labels.unseen,
+    )  # fmt: skip
     arrays = {
         "spec": spec,
         PART: runs.to_rows(part_of_metric),
@@ -128,6 +143,7 @@ def value_rows(
             {
                 **integers,
                 "min_n": min_n,
+                "min_share": min_share,
                 "name": runs.texts_to_rows(names),
                 "estimator": runs.texts_to_rows(estimators),
                 "text": group_cells.text[runs.group_cell],
@@ -147,7 +163,9 @@ def value_rows(
             }
         )
 
-    return ValueRows(arrays | extra | {"n": _without(columns["n"], states.suppressed)}, frame)
+    rows = ValueRows(arrays | extra | {"n": _without(columns["n"], states.suppressed)}, frame)
+    unlisted = group_cells.unlisted[runs.group_cell]
+    return rows.without(unlisted) if unlisted.any() else rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,15 +215,21 @@ class _Runs:
         sizes = list(map(len, group_cell))
         return cls(np.concatenate(group_cell), np.concatenate(source), np.concatenate(label), sizes)
 
-    def to_rows(self, numbers: Sequence[int]) -> Integers:
+    def to_rows(self, numbers: Sequence[float]) -> Array:
         """The numbers of the metrics of specs, repeated for each row."""
         import numpy as np
 
-        return np.repeat(np.array(numbers, dtype=np.int32), self.sizes)
+        is_whole = all(isinstance(number, int) for number in numbers)
+        return np.repeat(np.array(numbers, dtype=np.int32 if is_whole else float), self.sizes)
+
+    @property
+    def number(self) -> Integers:
+        """The number of the metric of a spec that each row belongs to."""
+        return self.to_rows(range(len(self.sizes)))
 
     def texts_to_rows(self, texts: Sequence[str]) -> pl.Series:
         """The texts of the metrics of specs, repeated for each row."""
-        return pl.Series(texts, dtype=pl.String)[self.to_rows(range(len(texts)))]
+        return pl.Series(texts, dtype=pl.String)[self.number]
 
 
 class _Columns:
@@ -259,6 +283,17 @@ class _Columns:
         return any(getattr(values, name).any() for values in self._values)
 
 
+def _shares(rows: Array, runs: _Runs, group_cells: GroupCells) -> Array:
+    """The share of each group in the rows of all groups that are compared, and of those that are unknown."""
+    import numpy as np
+
+    number, label, outer = runs.number, runs.label, group_cells.outer[runs.group_cell]
+    code = (number.astype(np.int64) * (label.max(initial=0) + 1) + label) * (outer.max(initial=0) + 1) + outer
+    _, run = np.unique(code, return_inverse=True)
+    with np.errstate(invalid="ignore"):
+        return rows / np.bincount(run, np.nan_to_num(rows))[run]
+
+
 def _levels(
     requested: Sequence[RequestedFormula],
     values: Mapping[tuple[Formula, str], Values],
@@ -299,10 +334,13 @@ class _States:
     excluded: Booleans
 
     @classmethod
-    def of(cls, columns: _Columns, excluded: Booleans, min_n: Integers, *, na_rm: bool, unseen: bool) -> _States:
+    def of(
+        cls, columns: _Columns, group_cells: GroupCells, group_cell: Integers, *,
+        too_few: Booleans | None, too_rare: Booleans | None, na_rm: bool, unseen: bool,
+    ) -> _States:  # fmt: skip
         import numpy as np
 
-        none = np.zeros(len(excluded), dtype=bool)
+        excluded, none = group_cells.excluded[group_cell], np.zeros(len(group_cell), dtype=bool)
         # an event that does not occur may be a slip, so that nothing has a value
         estimate = np.full(len(excluded), np.nan) if unseen else columns["estimate"]
         undefined = np.flatnonzero(np.isnan(estimate))
@@ -310,13 +348,14 @@ class _States:
         suppressed = np.zeros(len(excluded), dtype=bool)
         suppressed[undefined] = [reason == Status.SUPPRESSED.value for reason in reasons]
         incomplete = none if na_rm else columns["rows"] > columns["n"]
-        too_few = columns["denominator"] < min_n if min_n.any() else none
+        too_few, too_rare = (none if mask is None else mask for mask in (too_few, too_rare))
         codes = np.full(len(excluded), Status.OK.code, dtype=np.int8)
         # the last status that applies counts
         if columns.any("levels_left_out"):
             codes[columns["levels_left_out"]] = Status.LEVELS_LEFT_OUT.code
         codes[np.isinf(estimate)] = Status.INFINITE.code
         codes[undefined] = UNDEFINED
+        codes[too_rare] = Status.BELOW_MIN_SHARE.code
         codes[too_few] = Status.BELOW_MIN_N.code
         codes[suppressed] = Status.SUPPRESSED.code
         codes[incomplete] = Status.MISSING_VALUES.code
@@ -327,7 +366,8 @@ class _States:
             for index in np.flatnonzero(columns["n"][undefined] == 0):
                 reasons[index] = Status.ZERO_DENOMINATOR.value
         codes[excluded] = Status.LEFT_OUT.code
-        left_out = too_few | suppressed | incomplete | excluded
+        codes[group_cells.unknown[group_cell]] = Status.UNKNOWN.code
+        left_out = too_few | too_rare | suppressed | incomplete | excluded
         return cls(
             codes=codes,
             undefined=undefined,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.evaluation.results import tidy_groups
+from tidyfair.evaluation.results import VALUE, tidy_groups
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.intervals.analytic import compared, compared_with_rest
@@ -27,6 +27,7 @@ from tidyfair.intervals.bootstrap import (
 from tidyfair.intervals.empty_cells import HIGH, LOW, filled_groups, filled_result
 from tidyfair.intervals.jackknife import is_smooth, with_deviations
 from tidyfair.intervals.kinds import Kind, quantities_of
+from tidyfair.intervals.pairs import Family
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.rest import WithRest
@@ -57,8 +58,6 @@ _SCHEMA: dict[str, Any] = dict(zip(INTERVAL, (pl.Float64, pl.Float64, pl.Float64
 
 _TOGETHER = "\0together"
 """The number of values of groups that intervals hold for at once."""
-_VALUE = ["name", "estimator", "min_n", "group_cell", LEVEL]
-"""The columns that identify a value, for all specs that need it."""
 _REACH: dict[str, Any] = {ALIKE: pl.Boolean, LOW: pl.Float64, HIGH: pl.Float64, "z": pl.Float64}
 _LEAST_BEYOND = 4
 """The fewest replicates beyond each end of an interval."""
@@ -70,7 +69,7 @@ _BY_REPLICATES = ("auto", "bootstrap")
 def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, options: Options) -> pl.DataFrame:
     """The values of groups with their intervals."""
     evaluated = with_deviations(evaluated.with_rows(with_lone(tally, evaluated)))
-    rows = evaluated.rows.unique(_VALUE, keep="first", maintain_order=True)
+    rows = evaluated.rows.unique(VALUE, keep="first", maintain_order=True)
     intervals: list[Interval | None] = [None] * len(rows)
     without_form = set[int]()
     most_drawn = 1
@@ -96,7 +95,7 @@ def group_intervals(tally: Tally, evaluated: Evaluated, groups: pl.DataFrame, op
     if is_simultaneous:
         options = _at_level_of(options, most_drawn)
     rows = _with_reach(tally, evaluated, dict.fromkeys(without_form, z_value(options.conf_level)), options)
-    rows = rows.unique(_VALUE, keep="first", maintain_order=True)
+    rows = rows.unique(VALUE, keep="first", maintain_order=True)
     reach = rows.select(LOW, HIGH, pl.col("lone") | pl.col(ALIKE))
     table = _beside(groups, intervals, tally, specs, options, tidy_groups, reach)
     table = _without_ends_of_distances(table, evaluated.specs, options)
@@ -153,6 +152,26 @@ def result_intervals(tally: Tally, evaluated: Evaluated, results: pl.DataFrame, 
     table = _without_ends_of_distances(table, evaluated.specs, options)
     banded = rows.filter(pl.col("spec").is_in(methods.in_bands))
     return _with_bands(table, tally, evaluated, banded, options) if methods.in_bands else table
+
+
+def families(tally: Tally, evaluated: Evaluated, options: Options) -> list[Family]:
+    """The values of groups with how far they vary by chance, by spec, outer group and label."""
+    evaluated = with_deviations(evaluated)
+    kinds: dict[int, Kind] = {}
+    for number, spec in enumerate(evaluated.specs):
+        rows = evaluated.rows.filter(pl.col("estimate").is_not_null(), spec=number)
+        kinds[number] = _kind_of(tally, spec, rows, options)
+    estimated = [number for number, kind in kinds.items() if kind == "estimated"]
+    reach = _with_reach(tally, evaluated, dict.fromkeys(estimated, z_value(options.conf_level)), options)
+    valued = evaluated.with_rows(reach.filter(pl.col("estimate").is_not_null()))
+    rows = _with_deviations(tally, valued, estimated, options)
+    found: list[Family] = []
+    for (number, outer, level), part in rows.group_by("spec", "outer", LEVEL, maintain_order=True):
+        spec = evaluated.specs[int(str(number))]
+        ((_, formula),) = spec.formulas
+        quantities = quantities_of(kinds[int(str(number))], spec, formula, part, evaluated)
+        found.append(Family(int(str(number)), int(str(outer)), int(str(level)), part, quantities))
+    return found
 
 
 def _of_values_alone(
@@ -248,8 +267,8 @@ def _with_reach(tally: Tally, evaluated: Evaluated, levels: Mapping[int, float],
     if levels and options.interval in _BY_REPLICATES:
         reach = _reach_of(tally, evaluated, levels, options)
     else:
-        reach = pl.DataFrame(schema={"spec": pl.Int32, **evaluated.rows.select(_VALUE).schema, **_REACH})
-    rows = evaluated.rows.join(reach, on=["spec", *_VALUE], how="left", nulls_equal=True, maintain_order="left")
+        reach = pl.DataFrame(schema={"spec": pl.Int32, **evaluated.rows.select(VALUE).schema, **_REACH})
+    rows = evaluated.rows.join(reach, on=["spec", *VALUE], how="left", nulls_equal=True, maintain_order="left")
     near = ROUNDED * value.abs()
     return (
         rows.with_columns(
@@ -274,14 +293,14 @@ def _reach_of(tally: Tally, evaluated: Evaluated, levels: Mapping[int, float], o
         own = [number for number, level in levels.items() if level == z]
         filled = filled_groups(tally, [specs[number] for number in own], options, z)
         parts += [_of_values(evaluated, number, same, filled).with_columns(z=z) for number in own]
-    return pl.concat(parts).select("spec", *_VALUE, *_REACH)
+    return pl.concat(parts).select("spec", *VALUE, *_REACH)
 
 
 def _of_values(evaluated: Evaluated, number: int, *tables: pl.DataFrame) -> pl.DataFrame:
     """The values of a spec by the columns that identify them, with the columns that tables have of their groups."""
     rows = evaluated.rows.filter(spec=number)
     groups = tidy_groups(evaluated.with_rows(rows))
-    values = rows.unique(_VALUE, keep="first", maintain_order=True).select("spec", *_VALUE)
+    values = rows.unique(VALUE, keep="first", maintain_order=True).select("spec", *VALUE)
     for table in tables:
         keys = [name for name in groups.columns if name in table.columns]
         matched = groups.select(keys).join(table, on=keys, how="left", nulls_equal=True, maintain_order="left")
@@ -372,7 +391,7 @@ def _with_deviations(tally: Tally, evaluated: Evaluated, numbers: Sequence[int],
         drawn = by_replicates(tally, [evaluated.specs[number] for number in own], options, tidy_groups)
         drawn = drawn.select(pl.exclude(INTERVAL), pl.col(".std_error").alias("deviation"))
         parts += [_of_values(evaluated, number, drawn) for number in own]
-    keys = ["spec", *_VALUE]
+    keys = ["spec", *VALUE]
     return evaluated.rows.join(pl.concat(parts), on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from tidyfair.intervals.proportions import (
     area,
     clopper_pearson,
     corrected_wilson,
     on_logits,
+    score_of_equality,
     score_ratio,
     student_limits,
     wilson,
@@ -21,6 +22,7 @@ from tidyfair.intervals.shares import at_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Self
 
     import numpy as np
 
@@ -61,6 +63,13 @@ class Quantities(ABC):
 
     def __len__(self) -> int:
         return len(self.value)
+
+    def at(self, groups: Array) -> Self:
+        """The quantities of some groups, by their indices."""
+        chosen: dict[str, Any] = {}
+        for own in fields(cast("Any", self)):
+            chosen[own.name] = _of_groups(getattr(self, own.name), groups)
+        return replace(cast("Any", self), **chosen)
 
     @property
     @abstractmethod
@@ -149,6 +158,24 @@ class Quantities(ABC):
     def ratio_limits(self, one: Any, other: Any, z: float) -> Limits | None:  # noqa: ARG002 - shares have them
         """Limits of the ratio of two groups; None if they follow from those of the logarithms."""
         return None
+
+    def ratio_statistic(self, one: Any, other: Any) -> Floats | None:  # noqa: ARG002 - as above
+        """The standard errors at which limits of the ratio just hold equality; None if these have to be searched."""
+        return None
+
+
+def _of_groups(value: object, groups: Array) -> Any:
+    """The part of a field of quantities that is about some groups."""
+    import numpy as np
+
+    if isinstance(value, Quantities):
+        return value.at(groups)
+    if isinstance(value, tuple):
+        return tuple(_of_groups(part, groups) for part in cast("tuple[object, ...]", value))
+    if not isinstance(value, np.ndarray):
+        return value
+    numbers = cast("Array", value)
+    return numbers[groups] if numbers.ndim == 1 else numbers[np.ix_(groups, groups)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -279,6 +306,10 @@ class Shares(Quantities):
         """Limits of the ratio of two shares by their score (Miettinen and Nurminen, 1985)."""
         rows = self._rows_at(z)
         return score_ratio(self.value[one], rows[one], self.value[other], rows[other], z)
+
+    def ratio_statistic(self, one: Any, other: Any) -> Floats:
+        """The statistic of the score test of equal shares, which the limits of their ratio invert."""
+        return score_of_equality(self.value[one], self.rows[one], self.value[other], self.rows[other])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

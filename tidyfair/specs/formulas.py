@@ -240,6 +240,8 @@ class Formula:
     """Whether it compares the rows of a group with those of the others."""
     min_n: int = 0
     """The fewest rows of a group that others are compared with."""
+    min_share: float = 0.0
+    """The smallest share of the rows of such a group."""
     error_of_bins: Callable[..., ExprRate] | None = None
     """Of a formula over distinct scores: its largest error if they are bins in which scores differ."""
     deviations: tuple[Callable[..., Expr], ...] = ()
@@ -294,7 +296,7 @@ class Formula:
     @cached_property
     def _hash(self) -> int:
         # computed once, because formulas are keys of many mappings
-        return hash((self.function, self.kind, self.input, self.min_n, self.options))
+        return hash((self.function, self.kind, self.input, self.min_n, self.min_share, self.options))
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
@@ -577,7 +579,7 @@ class Formula:
     @cached_property
     def column(self) -> str:
         """Column of its values beside the sums of a group, if it is computed from rows."""
-        return f"{name_of(self.function)}({_text_of(self.options)}) {self.min_n} {id(self.function)}"
+        return f"{name_of(self.function)}({_text_of(self.options)}) {self.min_n} {self.min_share} {id(self.function)}"
 
     @cached_property
     def over_rows(self) -> Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
@@ -17,6 +17,17 @@ if TYPE_CHECKING:
     from tidyfair.specs.columns import ColumnLike
 
 __all__ = ["Privileged", "privileged"]
+
+WORDS_FOR_UNKNOWN = (
+    "", "?", "declined", "decline to answer", "decline to self-identify", "decline to state", "declined to answer",
+    "missing", "n/a", "nan", "not available", "not disclosed", "not known", "not provided", "not reported",
+    "not specified", "not stated", "null", "prefer not to answer", "prefer not to disclose", "prefer not to say",
+    "refused", "unavailable", "undisclosed", "unknown", "unspecified",
+)  # fmt: skip
+"""Texts that mean that a group is unknown, in small letters, unless other values are named."""
+Treatment: TypeAlias = Literal["group", "apart", "drop"]
+"""Ways to treat rows whose group is unknown."""
+
 
 SIDE = "side"
 """The column of outer groups that are the two sides of a condition."""
@@ -145,6 +156,43 @@ class Privileged:
         return visible(f"privileged({self.text})")
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OneAgainstRest(Privileged):
+    """Two sides that no conditions make: one group of some columns, and all other groups that are compared."""
+
+    conditions: tuple[_Condition, ...] = ()
+    group_columns: tuple[Column, ...]
+    keys: pl.DataFrame
+    """The keys of all groups."""
+    sides: pl.Series
+    """The side of each of them."""
+
+    # two of them have the same conditions, which are none
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the groups."""
+        return self.group_columns
+
+    @property
+    def text(self) -> str:
+        """The comparison in words."""
+        return "one group vs the rest"
+
+    def check(self, keys: pl.DataFrame) -> None:
+        """Accept all keys, which are those that groups were made of."""
+
+    def side(self, keys: pl.DataFrame) -> pl.Series:
+        """The side of each row of keys, under any name."""
+        names = self.keys.columns
+        named = keys.rename(dict(zip(keys.columns, names, strict=True)))
+        sided = self.keys.with_columns(self.sides.alias(SIDE))
+        joined = named.join(sided, on=names, how="left", nulls_equal=True, maintain_order="left")
+        return joined[SIDE].fill_null("neither")
+
+
 def _is_impossible(value: object, present: list[Any], declared: list[Any]) -> bool:
     """Check whether a value that does not occur cannot be one of the column: by its levels, its kind or its letters."""
     if declared:
@@ -229,14 +277,64 @@ def _text_of(condition: _Condition) -> str:
 
 
 @dataclass(frozen=True)
+class Unknown:
+    """The values that mean that a group is unknown, which is never compared; beside these, null always does."""
+
+    values: tuple[object, ...] | None = None
+    """None for the usual words, `WORDS_FOR_UNKNOWN`."""
+    is_listed: bool = True
+    """Whether values of unknown groups are shown."""
+
+    @classmethod
+    def of(cls, treatment: object, values: object, name: str) -> Unknown | None:
+        """Read the options of a factory; None where unknown groups are groups like all others."""
+        if treatment not in ("group", "apart", "drop"):
+            raise ArgumentError.unknown("unknown", treatment, ["group", "apart", "drop"])
+        if values is not None and not is_list(values):
+            msg = f"{name}: `unknown_values` is a list of values, not {in_short(values)}."
+            raise ArgumentError(msg)
+        listed_values = None if values is None else tuple(values)
+        if listed_values is not None and not all(map(is_value, listed_values)):
+            msg = f"{name}: `unknown_values` lists values of the feature, not {in_short(values)}."
+            raise ArgumentError(msg)
+        if treatment == "group":
+            if values is not None:
+                msg = f'{name}: `unknown_values` says which groups are unknown; say what they are, `unknown="apart"`.'
+                raise ArgumentError(msg)
+            return None
+        return cls(listed_values, treatment == "apart")
+
+    def mask(self, keys: pl.DataFrame) -> pl.Series:
+        """The rows of keys of which any is unknown."""
+        unknown = pl.Series([False]).new_from_index(0, len(keys))
+        for key in keys:
+            unknown |= key.is_null() | key.is_in(self._of(key))
+        return unknown
+
+    def _of(self, key: pl.Series) -> list[object]:
+        """The values of a key that mean unknown."""
+        present = key.unique().drop_nulls().to_list()
+        if self.values is not None:
+            return [value for value in present if value in self.values]
+        return [value for value in present if isinstance(value, str) and value.strip().lower() in WORDS_FOR_UNKNOWN]
+
+    def __repr__(self) -> str:
+        treatment = "apart" if self.is_listed else "drop"
+        values = "" if self.values is None else f", unknown_values={list(self.values)!r}"
+        return f"unknown={treatment!r}{values}"
+
+
+@dataclass(frozen=True)
 class By:
     """The groups that a groupwise metric compares: one or more columns, or the two sides of a condition."""
 
     columns: tuple[Column, ...]
     sides: Privileged | None = None
+    unknown: Unknown | None = None
+    """The groups that are unknown and not compared; None where all are groups like any other."""
 
     @classmethod
-    def of(cls, features: tuple[object, ...], name: str) -> By:
+    def of(cls, features: tuple[object, ...], name: str, unknown: Unknown | None = None) -> By:
         """Read the features that a factory was called with."""
         if not features:
             msg = f'{name}() needs the sensitive feature: {name}("column").'
@@ -246,12 +344,18 @@ class By:
                 if len(features) > 1:
                     msg = f"{name}: privileged(…) stands alone; add the other columns as conditions of it."
                     raise ArgumentError(msg)
+                if unknown is not None:
+                    msg = (
+                        f"{name}: `unknown` goes with columns; privileged(…) leaves out rows that are null in a "
+                        "condition, and those on neither side."
+                    )
+                    raise ArgumentError(msg)
                 return cls(feature.columns, feature)
         columns = tuple(Column.of(feature, "by") for feature in features)
         if len({column.name for column in columns}) < len(columns):
             msg = f"{name}: two columns of the same name."
             raise ArgumentError(msg)
-        return cls(columns)
+        return cls(columns, unknown=unknown)
 
     @property
     def text(self) -> str:
@@ -264,4 +368,6 @@ class By:
         return (self.sides,) if self.sides else tuple(column.source for column in self.columns)
 
     def __repr__(self) -> str:
-        return repr(self.sides) if self.sides else ", ".join(map(repr, self.columns))
+        if self.sides:
+            return repr(self.sides)
+        return ", ".join([*map(repr, self.columns), *([repr(self.unknown)] if self.unknown else [])])

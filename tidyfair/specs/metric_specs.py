@@ -68,6 +68,11 @@ class MetricSpec(Protocol):
         ...
 
     @property
+    def min_share(self) -> float:
+        """The share of the rows of all groups that a group needs to be compared."""
+        ...
+
+    @property
     def label_by_label(self) -> bool:
         """Whether more than two labels are compared one against the rest unless asked otherwise."""
         ...

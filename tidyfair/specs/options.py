@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tidyfair.specs.columns import ColumnLike
-    from tidyfair.specs.groups import Privileged
+    from tidyfair.specs.groups import Privileged, Treatment
 
 __all__: list[str] = []
 
@@ -94,6 +94,15 @@ class GroupCallOptions(CallOptions, total=False):
     simultaneous: bool
 
 
+class GroupOptions(TypedDict, total=False):
+    """The options that say which groups are compared, which are given with the feature."""
+
+    min_n: int
+    min_share: float
+    unknown: Treatment
+    unknown_values: Iterable[object] | None
+
+
 OptionsOf: TypeAlias = (
     type[CountOptions] | type[ReadOptions] | type[ComputeOptions] | type[CallOptions] | type[GroupReadOptions]
     | type[GroupCallOptions]
@@ -161,6 +170,7 @@ class Options:
 
 
 DEFAULTS: dict[str, object] = {option.name: option.default for option in fields(Options)}
+_OF_GROUPS = {"min_n": 0, "min_share": 0.0, "unknown": "group", "unknown_values": None}
 
 
 def show_keywords(options: type[Any], *, without: Iterable[str] = ()) -> Callable[[Function], Function]:
@@ -174,8 +184,9 @@ def show_keywords(options: type[Any], *, without: Iterable[str] = ()) -> Callabl
         named = [item.replace(default=item.empty) if item.name == "data" else item for item in named]
         explicit = {parameter.name for parameter in named}
         skipped = omitted | explicit
+        defaults = DEFAULTS | _OF_GROUPS
         keywords = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS[name], annotation=annotation)
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=annotation)
             for name, annotation in _annotations(options).items()
             if name not in skipped
         ]

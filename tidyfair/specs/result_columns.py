@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from tidyfair.errors import ColumnError
@@ -21,7 +22,7 @@ RESERVED = frozenset({
     ".period", ".before", ".look", ".subgroup", ".depth", ".error", ".to", ".moved", ".bin", ".truth", ".predicted",
     # values
     ".estimate", ".overall", ".rest", ".one", ".raw", ".mean", ".difference", ".change", ".probability",
-    ".estimate_other", ".estimate_before", ".crude", ".adjusted", ".violation", ".smallest", ".mean_score",
+    ".estimate_other", ".estimate_before", ".estimate_reference", ".reference", ".scale", ".disparity", ".crude", ".adjusted", ".violation", ".smallest", ".mean_score",
     ".event_rate", ".lift", ".percent_tested", ".percent_found", ".missing_if_positive", ".missing_if_negative",
     ".additive",
     ".epsilon", ".compared_with", ".becomes", ".lowest", ".highest",
@@ -30,8 +31,9 @@ RESERVED = frozenset({
     ".expected_lower", ".expected_upper", ".hypothesis", ".p_value", ".p_adjusted", ".p_homogeneity", ".p_worst",
     ".p_equal_odds",
     ".adjustment", ".power", ".confidence", ".limit", ".verdict",
+    ".test", ".deviations", ".flip_flop",
     # how many rows they are of
-    ".n", ".n_other", ".n_events", ".denominator", ".effective_n", ".rows", ".groups", ".strata", ".share",
+    ".shortfall", ".n", ".n_other", ".n_events", ".denominator", ".effective_n", ".rows", ".groups", ".strata", ".share",
     ".weight", ".vpc", ".interaction_share", ".searched", ".not_searched", ".min_n",
     # what explains them
     ".status", ".pattern", ".worst", ".group_min", ".group_max", ".base_metric", ".metrics_left_out",
@@ -49,5 +51,5 @@ def refuse_reserved(role: str, columns: Iterable[Column]) -> None:
 
 
 def key_columns(results: pl.DataFrame) -> list[str]:
-    """The columns of results that are keys of the data: those whose name does not begin with a dot."""
-    return [name for name in results.columns if not name.startswith(".")]
+    """The columns of results that name outer groups, which come before all others."""
+    return list(takewhile(lambda name: name not in RESERVED, results.columns))

@@ -1,0 +1,569 @@
+"""Reference tables: each group compared with a reference, one row for each group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+
+import polars as pl
+
+from tidyfair.audits.references import (
+    IN_WORDS,
+    AgainstRest,
+    against_rest,
+    check_best,
+    limits_to_overall,
+    reference_index,
+)
+from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
+from tidyfair.inference.contingency import fisher
+from tidyfair.inference.on_data import CalledOnData
+from tidyfair.intervals.dispatch import families
+from tidyfair.intervals.pairs import EQUALITY, Scale, compare_values, method_of, p_value, pair_limits
+from tidyfair.intervals.proportions import adjusted, z_value
+from tidyfair.intervals.shares import share_of
+from tidyfair.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
+from tidyfair.specs.aggregates import CONTEXTS
+from tidyfair.specs.arguments import is_value, one_of, proper_share, whole
+from tidyfair.specs.contrasts import Contrast, difference
+from tidyfair.specs.options import CallOptions, ComputeOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.tallies.tally import BLOCK, HIDDEN, check_tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from collections.abc import Set as AbstractSet
+    from typing import Self, Unpack
+
+    import numpy as np
+
+    from tidyfair.audits.usual_metrics import Feature
+    from tidyfair.evaluation.evaluated import Evaluated
+    from tidyfair.intervals.pairs import Family
+    from tidyfair.intervals.quantities import Quantities
+    from tidyfair.runner import Run
+    from tidyfair.specs.columns import ColumnLike
+    from tidyfair.specs.groups import Treatment
+    from tidyfair.specs.options import Options
+    from tidyfair.tallies.tally import Tally
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+__all__ = ["GroupComparison", "compare_groups"]
+
+Test: TypeAlias = Literal["interval", "fisher", "mid_p", "z"]
+_TESTS = ("interval", "fisher", "mid_p", "z")
+_SCALES = ("difference", "ratio", "odds_ratio")
+_ADJUSTMENTS = ("holm", "bh", "by", "none")
+_FAMILIES = ("all", "metric", "by")
+_REFUSED = {
+    **dict.fromkeys(("interval", "on_undefined", "parts", "keep_rows"), " of its own"),
+    **dict.fromkeys(("times", "seed", "conf_level"), " in the call; give it to compare_groups() itself"),
+}
+"""The options of metrics that it does not accept, and why."""
+_NUMBERS = (
+    ".estimate_reference", ".disparity", ".lower", ".upper", ".p_value", ".shortfall", ".deviations", ".flip_flop"
+)  # fmt: skip
+_TEXTS = (".reference", ".method", ".test")
+_DETAILS = (".shortfall", ".deviations", ".flip_flop")
+"""The columns that are shown when asked for."""
+
+
+@dataclass(frozen=True, repr=False)
+class GroupComparison(CalledOnData):
+    """Metrics whose groups are compared with a reference, as a callable on dataframes; made by `compare_groups`."""
+
+    subject: ClassVar[str] = "compare_groups()"
+    refused: ClassVar[Mapping[str, str]] = _REFUSED
+    _in_words: ClassVar[tuple[str, ...]] = ("metrics", "times", "seed")
+    metrics: tuple[GroupwiseMetric, ...]
+    to: tuple[object, ...]
+    """The reference of each metric."""
+    scale: tuple[Scale, ...]
+    test: Test
+    adjust: str
+    family: str
+    conf_level: float
+    times: int
+    seed: int
+
+    @show_keywords(CallOptions, without=_REFUSED)
+    def __call__(
+        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:  # fmt: skip
+        """Compare groups on a dataframe; it takes what a metric takes."""
+        return self._on_data(data, truth, estimate, options)
+
+    @show_keywords(ComputeOptions, without=_REFUSED)
+    def compute(self, tally: Tally, **options: Unpack[ComputeOptions]) -> pl.DataFrame:
+        """Compare groups on a tally that holds what the metrics count: what a call gives on data."""
+        check_tally(tally)
+        called = self._reading(tally.given)
+        return called._results(tally, called._options(called._run, options, ComputeOptions))  # noqa: SLF001 - of the same class
+
+    @property
+    def _run(self) -> Run:
+        numbered = (replace(metric, name=f"\0{index}") for index, metric in enumerate(self.metrics))
+        return metric_set(*numbered).run
+
+    def _reading(self, columns: AbstractSet[str]) -> Self:
+        return replace(self, metrics=tuple(metric.reading(columns) for metric in self.metrics))
+
+    def _counting_options(self, options: Options) -> Options:
+        # intervals need to see how much sums vary from part to part
+        return replace(options, parts=self.seed) if options.cluster is None else options
+
+    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
+        """The tables of all metrics, with p-values adjusted for their number."""
+        if HIDDEN in tally.cells.columns:
+            msg = "compare_groups() cannot compare groups that are suppressed: take the data, or a tally of all cells."
+            raise ArgumentError(msg)
+        options = replace(
+            options, interval="auto", on_undefined="ignore", conf_level=self.conf_level, times=self.times,
+            seed=self.seed,
+        )  # fmt: skip
+        run = self._run
+        run.check_features_of_groups()
+        evaluated = run.evaluate(tally, options)
+        plain = tally.weights is None and all(key.column.name == BLOCK for key in tally.clusters)
+        tables = [_Table(self, own, options, plain=plain).frame() for own in evaluated]
+        table = pl.concat(tables, how="diagonal_relaxed")
+        table = self._adjusted(table)
+        return table if options.explain else table.drop(_DETAILS)
+
+    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
+        """The table with p-values adjusted for all comparisons of a family."""
+        p_values = table[".p_value"]
+        family = pl.Series([0]).new_from_index(0, len(table))
+        if self.family != "all":
+            family = table.select(pl.col(f".{self.family}").rank("dense")).to_series()
+        values: list[float | None] = [None] * len(table)
+        for number in family.unique():
+            index = ((family == number) & p_values.is_not_null()).arg_true()
+            of_family = adjusted(p_values.gather(index).to_numpy(), self.adjust)
+            for row, value in zip(index, of_family, strict=True):
+                values[row] = float(value)
+        after = table.columns.index(".p_value") + 1
+        return table.insert_column(after, pl.Series(".p_adjusted", values, dtype=pl.Float64))
+
+
+@dataclass(frozen=True, eq=False)
+class _Sides:
+    """The groups of a family that are compared, and what each of them is compared with."""
+
+    group: Array
+    """The indices of the groups in their family."""
+    other: Array
+    """The values of the references."""
+    counts: tuple[Array, Array]
+    """The numerators and denominators of the references."""
+    names: list[str]
+    pairs: list[tuple[Quantities, int, int]]
+    """The quantities of which group and reference are two, and their indices."""
+    share: Array
+    """The share of each group in the rows of both; nan where the reference is a group."""
+
+
+class _Table:
+    """The comparisons of all groups, filled family by family."""
+
+    def __init__(self, settings: GroupComparison, evaluated: Evaluated, options: Options, *, plain: bool) -> None:
+        import numpy as np
+
+        self.settings, self.options, self.plain = settings, options, plain
+        self.evaluated = evaluated.with_rows(evaluated.rows.with_row_index("row"))
+        size = len(evaluated.rows)
+        self.numbers = {name: np.full(size, np.nan) for name in _NUMBERS}
+        self.texts: dict[str, list[str | None]] = {name: [None] * size for name in _TEXTS}
+        self.status: list[str] = evaluated.rows["status"].to_list()
+
+    def frame(self) -> pl.DataFrame:
+        """The tidy frame."""
+        evaluated, tally = self.evaluated, self.evaluated.evaluator.tally
+        in_contexts = [number for number in range(len(evaluated.specs)) if self._to(number) in CONTEXTS]
+        beside = against_rest(evaluated, self.options, in_contexts)
+        for family in families(tally, evaluated, self.options):
+            has_context = family.spec in in_contexts
+            sides = self._contexts(family, beside) if has_context else self._references(family)
+            if sides is not None:
+                self._compare(family, sides)
+        return self._assembled()
+
+    def _number(self, spec: int) -> int:
+        """The number of a metric among those of the call, of which some may be evaluated apart."""
+        return int(self.evaluated.specs[spec].name.removeprefix("\0"))
+
+    def _to(self, spec: int) -> object:
+        return self.settings.to[self._number(spec)]
+
+    def _scale(self, spec: int) -> Scale:
+        return self.settings.scale[self._number(spec)]
+
+    def _references(self, family: Family) -> _Sides | None:
+        """The group that all others of a family are compared with."""
+        import numpy as np
+
+        reference = reference_index(family, self.evaluated, self._to(family.spec))
+        rows, quantities = family.rows, family.quantities
+        if reference is None:
+            for row in rows["row"].to_list():
+                self.status[row] = Status.NO_REFERENCE.value
+            return None
+        count, name = len(rows), rows["text"][reference]
+        hits, denominator = _counts(rows)
+        self._show_reference(rows["row"][reference], name, float(quantities.value[reference]), family.spec)
+        return _Sides(
+            group=np.delete(np.arange(count), reference),
+            other=np.full(count - 1, quantities.value[reference]),
+            counts=(np.full(count - 1, hits[reference]), np.full(count - 1, denominator[reference])),
+            names=[name] * (count - 1),
+            pairs=[(quantities, group, reference) for group in range(count) if group != reference],
+            share=np.full(count - 1, np.nan),
+        )
+
+    def _show_reference(self, row: int, name: str, value: float, spec: int) -> None:
+        """The row of a reference, which equals itself."""
+        self.texts[".reference"][row] = name
+        self.numbers[".estimate_reference"][row] = value
+        self.numbers[".disparity"][row] = EQUALITY[self._scale(spec)]
+
+    def _contexts(self, family: Family, beside: Mapping[Any, AgainstRest]) -> _Sides | None:
+        """All rows, or all other groups, that each group of a family is compared with."""
+        import numpy as np
+
+        to, rows = str(self._to(family.spec)), family.rows
+        group: list[int] = []
+        found: list[AgainstRest] = []
+        for index, cell in enumerate(rows[GROUP_CELL].to_list()):
+            pair = beside.get((family.spec, family.outer, family.level, cell))
+            if pair is None:
+                self.status[rows["row"][index]] = Status.NO_REFERENCE.value
+            else:
+                group.append(index)
+                found.append(pair)
+        if not found:
+            return None
+        chosen = np.array(group)
+        counts = np.array([pair.numerator for pair in found]), np.array([pair.denominator for pair in found])
+        if to == "overall":
+            own = _counts(rows)
+            counts = counts[0] + own[0][chosen], counts[1] + own[1][chosen]
+        return _Sides(
+            group=chosen,
+            other=rows[to].to_numpy()[chosen],
+            counts=counts,
+            names=[to] * len(chosen),
+            pairs=[(pair.quantities, 0, 1) for pair in found],
+            share=np.array([pair.share for pair in found]),
+        )
+
+    def _compare(self, family: Family, sides: _Sides) -> None:
+        """Fill the rows of the groups of a family."""
+        import numpy as np
+
+        scale, rows = self._scale(family.spec), family.rows
+        value, z = family.quantities.value[sides.group], z_value(self.settings.conf_level)
+        _check_positive(rows["name"][0], family.quantities.value, rows["text"], scale)
+        limits = _limits(sides.pairs, z, scale)
+        if self._to(family.spec) == "overall":
+            limits = self._overall(family, sides, limits)
+        index = rows["row"].to_numpy()[sides.group]
+        columns: dict[str, Array] = {
+            ".estimate_reference": sides.other, ".disparity": compare_values(value, sides.other, scale),
+            ".lower": limits[0], ".upper": limits[1],
+        }  # fmt: skip
+        hits, denominator = (counts[sides.group] for counts in _counts(rows))
+        is_rate = self._is_rate(family)
+        test = self._test(is_rate=is_rate)
+        if is_rate:
+            columns |= _selections(value, denominator, hits, sides, scale)
+        if test in {"fisher", "mid_p"}:
+            tables = np.column_stack([hits, denominator, *self._others(family, sides)]).round().astype(np.int64)
+            columns[".p_value"] = np.array([fisher(*row, mid_p=test == "mid_p") for row in tables.tolist()])
+        elif test == "z":
+            columns[".p_value"] = np.array([math.erfc(abs(own) / math.sqrt(2)) for own in columns[".deviations"]])
+        else:
+            columns[".p_value"] = np.array([p_value(*pair, scale) for pair in sides.pairs])
+        for name, values in columns.items():
+            self.numbers[name][index] = values
+        method = method_of(family.quantities, scale)
+        for row, name, no_limit in zip(index.tolist(), sides.names, np.isnan(limits[0]).tolist(), strict=True):
+            self.texts[".reference"][row] = name
+            self.texts[".method"][row] = None if no_limit else method
+            self.texts[".test"][row] = test
+
+    def _others(self, family: Family, sides: _Sides) -> tuple[Array, Array]:
+        """The counts of the rows that are not of a group but of its reference."""
+        if self._to(family.spec) != "overall":
+            return sides.counts
+        own = _counts(family.rows)
+        return sides.counts[0] - own[0][sides.group], sides.counts[1] - own[1][sides.group]
+
+    def _overall(self, family: Family, sides: _Sides, limits: tuple[Array, Array]) -> tuple[Array, Array]:
+        """Limits of comparisons with all rows, from those of comparisons with the rest."""
+        import numpy as np
+
+        value = family.quantities.value[sides.group]
+        rest = np.array([float(quantities.value[1]) for quantities, _, _ in sides.pairs])
+        return limits_to_overall(limits, value, rest, sides.other, sides.share, self._scale(family.spec))
+
+    def _is_rate(self, family: Family) -> bool:
+        """Check whether values are shares of rows that count alike, and are independent."""
+        formula = dict(self.evaluated.specs[family.spec].formulas)[family.rows["name"][0]]
+        return self.plain and share_of(formula) is not None and family.rows["estimator"][0] in ONE_LABEL
+
+    def _test(self, *, is_rate: bool) -> str:
+        """The test of pairs, which is the one that agrees with the interval where there are no counts."""
+        return self.settings.test if is_rate else "interval"
+
+    def _assembled(self) -> pl.DataFrame:
+        """The columns of the table."""
+        evaluated = self.evaluated
+        rows = evaluated.rows
+        columns = evaluated.key_columns(rows) | {".metric": rows["name"]}
+        last = {name: columns.pop(name) for name in (".estimator", *evaluated.threshold(rows))}
+        share = rows.select(pl.col("n") / pl.col("n").sum().over("spec", "outer", LEVEL)).to_series()
+        columns |= evaluated.group_cells.features[rows[GROUP_CELL]].to_dict()
+        columns |= {".group": rows["text"], ".level": evaluated.level_text(rows), **last}
+        columns |= {".n": rows["n"], ".share": share, ".estimate": rows["rate"]}
+        scales = [self._scale(spec) for spec in range(len(evaluated.specs))]
+        shown = {name: pl.Series(values, nan_to_null=True) for name, values in self.numbers.items()}
+        shown |= {name: pl.Series(values, dtype=pl.String) for name, values in self.texts.items()}
+        shown[".scale"] = pl.Series(scales, dtype=pl.String)[rows["spec"]]
+        shown[".status"] = pl.Series(self.status, dtype=pl.String)
+        return pl.DataFrame(columns | {name: shown[name] for name in _SHOWN})
+
+
+_SHOWN = (
+    ".reference", ".estimate_reference", ".scale", ".disparity", ".lower", ".upper", ".method", ".p_value",
+    ".test", ".status", *_DETAILS,
+)  # fmt: skip
+
+
+def _counts(rows: pl.DataFrame) -> tuple[Array, Array]:
+    """The numerators and denominators of values, in rows."""
+    import numpy as np
+
+    denominator = rows["counted_rows"].to_numpy().astype(float)
+    return np.round(rows["estimate"].to_numpy() * denominator), denominator
+
+
+def _limits(pairs: Sequence[tuple[Quantities, int, int]], z: float, scale: Scale) -> tuple[Array, Array]:
+    """Limits of the comparisons of pairs, those of the same quantities at once."""
+    import numpy as np
+
+    quantities, groups, others = zip(*pairs, strict=True)
+    if all(own is quantities[0] for own in quantities):
+        return pair_limits(quantities[0], np.array(groups), np.array(others), z, scale)
+    ends = [pair_limits(own, np.array([one]), np.array([other]), z, scale) for own, one, other in pairs]
+    return np.array([float(low[0]) for low, _ in ends]), np.array([float(high[0]) for _, high in ends])
+
+
+def _selections(value: Array, denominator: Array, hits: Array, sides: _Sides, scale: Scale) -> dict[str, Array]:
+    """The shortfall of selections, the standard deviations between rates, and the disparity if one selection moved."""
+    import numpy as np
+
+    other_hits, other_rows = sides.counts
+    together = (hits + other_hits) / (denominator + other_rows)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = np.sqrt(together * (1 - together) * (1 / denominator + 1 / other_rows))
+        moved = compare_values((hits + 1) / denominator, (other_hits - 1) / other_rows, scale)
+        return {
+            ".shortfall": (sides.other - value) * denominator,
+            ".deviations": np.where(error > 0, (value - sides.other) / error, 0.0),
+            ".flip_flop": np.where((hits < denominator) & (other_hits > 0), moved, np.nan),
+        }
+
+
+def _check_positive(name: str, values: Array, texts: pl.Series, scale: Scale) -> None:
+    """Refuse ratios of values below 0."""
+    if scale == "difference" or not (values < 0).any():
+        return
+    index = int((values < 0).argmax())
+    msg = (
+        f"{name}: a ratio compares values above 0, and that of the group {texts[index]!r} is {values[index]:.4g}; "
+        'take differences, `scale="difference"`.'
+    )
+    raise ArgumentError(msg)
+
+
+@refuse_unknown_keywords
+def compare_groups(
+    *metrics: Metric | MetricSet | GroupwiseMetric,
+    by: Feature | list[Feature] | None = None,
+    to: object = None,
+    scale: Scale | None = None,
+    test: Test = "interval",
+    adjust: Literal["holm", "bh", "by", "none"] = "holm",
+    family: Literal["all", "metric", "by"] = "all",
+    min_n: int = 0,
+    min_share: float = 0.0,
+    unknown: Treatment = "apart",
+    unknown_values: Iterable[object] | None = None,
+    conf_level: float = 0.95,
+    times: int = 10_000,
+    seed: int = 0,
+) -> GroupComparison:
+    """Compare each group with a reference: the table that many have to file, one row for each group.
+
+    Args:
+        metrics: Metrics and sets of them, whose groups `by` names; or groupwise metrics, each by its own feature, with
+            the reference and the scale of its aggregate.
+        by: The feature, or a list of them: columns, or tuples of columns whose combinations are the groups.
+        to: The reference: `"best"`, the group with the best value; `"highest"` or `"lowest"`; `"majority"`, the largest
+            group; `"overall"`, all rows; `"rest"`, all other groups; or a group. A mapping gives each feature its own,
+            such as `{"race": "White", "sex": "male"}`. Left out, the best.
+        scale: `"difference"` (group less reference), `"ratio"` (group over reference) or, of rates, `"odds_ratio"`.
+            Left out, that of groupwise metrics, and differences.
+        test: The test of `.p_value`: `"interval"`, the level at which the interval just holds equality, so that both
+            agree; or of rates of rows that count alike, `"fisher"`, the exact test, its `"mid_p"`, or `"z"`, of the
+            standard deviations between two rates. `.test` says which it was.
+        adjust: The adjustment of p-values for their number.
+        family: The comparisons that are adjusted together: `"all"`, those of one `"metric"`, or of one feature, `"by"`.
+        min_n: Groups whose denominator has fewer rows are listed, but not compared, nor a reference.
+        min_share: The same for groups with a smaller share of the rows.
+        unknown: Rows whose group is missing or unknown are listed `"apart"`, never compared and part of no reference;
+            or they are a `"group"` like all others; or they are not listed, `"drop"`.
+        unknown_values: The values that mean unknown beside null; left out, texts such as "Unknown" do.
+        conf_level: Confidence level of each interval, which is not adjusted.
+        times: Number of replicates, for values whose interval has no closed form.
+        seed: Seed of the replicates.
+
+    Returns:
+        A callable that takes what a metric takes, and gives one row for each group: outer keys, `.metric`, `.by`, the
+        features, `.group`, `.level`, `.estimator`, `.n`, `.share` (of the rows), `.estimate`, `.reference`,
+        `.estimate_reference`, `.scale`, `.disparity` with `.lower`, `.upper` and `.method`, `.p_value`, `.p_adjusted`,
+        `.test` and `.status`, which says why a group is not compared (`unknown`, `below_min_n`, `below_min_share`,
+        `no_reference` …). Intervals and tests are those of a reference that is named beforehand; that of the best of
+        many groups looks better than it is. With `explain=True` there are, of rates: `.shortfall` (how many
+        more of the group would be selected at the rate of the reference), `.deviations` (the standard deviations
+        between the two rates, pooled), and `.flip_flop` (the disparity if one selection moved from the reference to the
+        group).
+
+    Raises:
+        ArgumentError: For metrics without a feature, an unknown reference, a ratio of values that are not positive, or
+            an odds ratio of what is no rate.
+
+    >>> from tidyfair import selection_rate
+    >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 1, 0, 0, 0], "sex": list("ffffmmmm")})
+    >>> table = compare_groups(selection_rate, by="sex", scale="ratio")(people, estimate="hired")
+    >>> table.select(".group", ".n", ".estimate", ".reference", pl.col(".disparity").round(3)).rows()
+    [('f', 4, 0.75, 'f', 1.0), ('m', 4, 0.25, 'f', 0.333)]
+    """
+    groups: dict[str, Any] = {
+        "min_n": min_n, "min_share": min_share, "unknown": unknown, "unknown_values": unknown_values,
+    }  # fmt: skip
+    members = _members(metrics, _features(by), groups)
+    references = _references(to, members)
+    scales: tuple[Scale, ...] = tuple(_scale_of(metric, scale) for metric in members)
+    compared: list[GroupwiseMetric] = []
+    for metric, reference, own_scale in zip(members, references, scales, strict=True):
+        _check(metric, reference, own_scale)
+        compared.append(replace(metric, aggregate=difference(reference if reference in CONTEXTS else None)))
+    return GroupComparison(
+        tuple(compared), references, scales, cast("Any", one_of("test", test, _TESTS)),
+        one_of("adjust", adjust, _ADJUSTMENTS), one_of("family", family, _FAMILIES),
+        proper_share("conf_level", conf_level), whole("times", times, 2), whole("seed", seed, 0),
+    )  # fmt: skip
+
+
+def _features(by: Any) -> list[tuple[Any, ...]]:
+    """The features, each as the arguments of a factory."""
+    if by is None:
+        return []
+    features = cast("list[Any]", by if isinstance(by, list) else [by])
+    return [feature if isinstance(feature, tuple) else (feature,) for feature in features]
+
+
+def _members(
+    given: Sequence[object], features: Sequence[tuple[Any, ...]], groups: Mapping[str, Any]
+) -> list[GroupwiseMetric]:
+    """The metrics by the features that are compared."""
+    members: list[GroupwiseMetric] = []
+    for metric in given:
+        parts: Sequence[object] = tuple(metric) if isinstance(metric, MetricSet) else (metric,)
+        for part in parts:
+            if isinstance(part, Metric):
+                members += _by_features(part, features, groups)
+            elif isinstance(part, GroupwiseMetric):
+                members += [replace(part, metrics=(base,), less=(), otherwise=()) for base in part.metrics]
+            else:
+                raise ArgumentError(_no_metric(part))
+    if not members:
+        msg = 'compare_groups() needs a metric and a feature: `compare_groups(selection_rate, by="sex")`.'
+        raise ArgumentError(msg)
+    return members
+
+
+def _by_features(
+    metric: Metric, features: Sequence[tuple[Any, ...]], groups: Mapping[str, Any]
+) -> list[GroupwiseMetric]:
+    """A metric compared by each feature."""
+    if not features:
+        msg = f'compare_groups(): name the feature whose groups {metric.name} compares: `by="column"`.'
+        raise ArgumentError(msg)
+    return [comparison(metric, "difference")(*feature, **groups) for feature in features]
+
+
+def _no_metric(given: object) -> str:
+    """The message for something that is no metric."""
+    if isinstance(given, GroupwiseFactory):
+        return f'{given.name} compares the groups of a column: did you mean `{given.name}("col")`?'
+    call = '`compare_groups(selection_rate, by="sex")(data, …)`'
+    return f"compare_groups() takes metrics, and then data, as in {call}; not {in_short(given)}."
+
+
+def _references(to: object, metrics: Sequence[GroupwiseMetric]) -> tuple[object, ...]:
+    """The reference of each metric."""
+    if not isinstance(to, Mapping):
+        return tuple(_reference_of(metric) if to is None else to for metric in metrics)
+    by_feature = cast("Mapping[Any, object]", to)
+    texts = list(dict.fromkeys(metric.by.text for metric in metrics))
+    named: dict[object, object] = {}
+    for key, value in by_feature.items():
+        named[":".join(map(str, cast("Any", key))) if isinstance(key, tuple) else key] = value
+    for key in named:
+        if key not in texts:
+            msg = f"compare_groups(): `to` names the feature {key!r}, which is not compared.{nearest(key, texts)}"
+            msg += f" The features: {listed(texts)}."
+            raise ArgumentError(msg)
+    return tuple(named.get(metric.by.text, _reference_of(metric)) for metric in metrics)
+
+
+def _reference_of(metric: GroupwiseMetric) -> object:
+    """The reference of the aggregate of a metric, or else the best group."""
+    aggregate = metric.aggregate
+    if isinstance(aggregate, Contrast) and aggregate.to not in (None, "range"):
+        return aggregate.to
+    return "best"
+
+
+def _scale_of(metric: GroupwiseMetric, scale: object) -> Scale:
+    """The scale that is asked for, or that of the aggregate of a metric."""
+    if scale is not None:
+        return cast("Scale", one_of("scale", scale, _SCALES))
+    aggregate = metric.aggregate
+    return "ratio" if isinstance(aggregate, Contrast) and aggregate.is_relative else "difference"
+
+
+def _check(metric: GroupwiseMetric, reference: object, scale: Scale) -> None:
+    """Refuse a reference that is none, and scales that a metric does not have."""
+    (base,) = metric.metrics
+    if not is_value(reference) or callable(reference):
+        msg = f"compare_groups(): `to` is a group, or {IN_WORDS}, not {in_short(reference)}."
+        raise ArgumentError(msg)
+    if base.definition.compares:
+        msg = f"{base.name} compares each group with others already; its values are those of `by_group`."
+        raise ArgumentError(msg)
+    if reference == "best":
+        check_best(metric)
+    low, _ = base.range
+    if scale == "ratio" and -math.inf < low < 0:
+        msg = f'{base.name} can be negative, so that its ratios mean nothing; take `scale="difference"`.'
+        raise ArgumentError(msg)
+    if scale == "odds_ratio" and share_of(base.definition) is None:
+        msg = f'{base.name} is no rate, so that it has no odds; take `scale="ratio"` or `"difference"`.'
+        raise ArgumentError(msg)

@@ -1,0 +1,144 @@
+"""Limits of the differences and ratios of pairs of groups, and the p-values that go with them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from tidyfair.intervals.proportions import difference_limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    import polars as pl
+
+    from tidyfair.intervals.proportions import Limits
+    from tidyfair.intervals.quantities import Quantities
+
+    Floats: TypeAlias = np.ndarray[Any, Any]
+
+__all__: list[str] = []
+
+Scale: TypeAlias = Literal["difference", "ratio", "odds_ratio"]
+"""Ways to compare two values."""
+EQUALITY = {"difference": 0.0, "ratio": 1.0, "odds_ratio": 1.0}
+"""The value of equal groups."""
+_FARTHEST = 40.0
+"""Standard errors of a normal distribution beyond which no probability is left."""
+_NEAREST = 1e-6
+"""Standard errors that are next to none; without any, the odds of a rate of 0 have no limits."""
+_PRECISION = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """The values of a metric in the groups of an outer group, for one label, and how far they vary by chance."""
+
+    spec: int
+    outer: int
+    level: int
+    rows: pl.DataFrame
+    quantities: Quantities
+
+
+def compare_values(value: Floats, other: Floats, scale: Scale) -> Floats:
+    """Values compared with others; nan where there is no number."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if scale == "difference":
+            return value - other
+        if scale == "odds_ratio":
+            value, other = value / (1 - value), other / (1 - other)
+        return value / other
+
+
+def pair_limits(family: Quantities, one: Any, other: Any, z: float, scale: Scale) -> Limits:
+    """Limits of the comparisons of pairs of groups, which are given by their indices."""
+    import numpy as np
+
+    if scale == "ratio":
+        ends = family.ratio_limits(one, other, z)
+        if ends is not None:
+            return ends
+    value, (low, high) = _on_scale(family, z, scale)
+    correlation = family.correlation_of(one, other)
+    ends = difference_limits(value[one], (low[one], high[one]), value[other], (low[other], high[other]), correlation)
+    with np.errstate(over="ignore"):
+        return ends if scale == "difference" else (np.exp(ends[0]), np.exp(ends[1]))
+
+
+def _on_scale(family: Quantities, z: float, scale: Scale) -> tuple[Floats, Limits]:
+    """The values on the scale on which differences are taken, and their limits."""
+    import numpy as np
+
+    if scale == "difference":
+        return family.value, family.limits(z)
+    if scale == "odds_ratio":
+        return _logits(family, z)
+    value, (low, high) = family.logarithms(z)
+    # a limit below 0 is one of 0: the quotient has no bound on its side
+    return value, (np.where(np.isnan(low), -np.inf, low), high)
+
+
+def _logits(family: Quantities, z: float) -> tuple[Floats, Limits]:
+    """The logits of shares and their limits; a share of 0 or 1 counts as half of the way to its other limit."""
+    import numpy as np
+
+    low, high = family.limits(z)
+    share = np.where(family.value <= 0, high / 2, np.where(family.value >= 1, (1 + low) / 2, family.value))
+    with np.errstate(divide="ignore"):
+        value, lower, upper = (np.log(end / (1 - end)) for end in (share, low, high))
+    return value, (np.minimum(lower, value), np.maximum(upper, value))
+
+
+def p_value(family: Quantities, one: int, other: int, scale: Scale) -> float:
+    """The probability at which the interval of a pair just holds equality: the p-value that agrees with its limits."""
+    import numpy as np
+
+    pair, equality = family.at(np.array([one, other])), EQUALITY[scale]
+    first, second = np.array([0]), np.array([1])
+    known = pair.ratio_statistic(first, second) if scale == "ratio" else None
+    if known is not None:
+        return math.erfc(float(known[0]) / math.sqrt(2))
+
+    def distance(z: float) -> float:
+        """The distance of the nearer limit from equality, which is above 0 while the interval excludes equality."""
+        low, high = pair_limits(pair, first, second, z, scale)
+        return max(float(low[0]) - equality, equality - float(high[0]))
+
+    return math.erfc(_root(distance) / math.sqrt(2))
+
+
+def _root(distance: Callable[[float], float]) -> float:
+    """The standard errors at which a falling distance is 0, by false position (Illinois); nan where it is none."""
+    inside, outside = _NEAREST, _FARTHEST
+    above, below = distance(inside), distance(outside)
+    if math.isnan(above) or above <= 0:
+        return above if math.isnan(above) else 0.0
+    if below > 0:
+        return math.inf
+    moved = 0
+    while outside - inside > _PRECISION:
+        is_finite = math.isfinite(below)
+        middle = (inside * below - outside * above) / (below - above) if is_finite else (inside + outside) / 2
+        value = distance(middle)
+        if abs(value) <= _PRECISION * abs(above):
+            return middle
+        # the end that stays a second time counts half, so that it moves, too
+        if value > 0:
+            inside, above, below = middle, value, below / 2 if moved > 0 and is_finite else below
+            moved = 1
+        else:
+            outside, below, above = middle, value, above / 2 if moved < 0 else above
+            moved = -1
+    return (inside + outside) / 2
+
+
+def method_of(family: Quantities, scale: Scale) -> str:
+    """The name of the method of the limits of pairs."""
+    if scale == "odds_ratio":
+        return "mover"
+    return family.difference_method if scale == "difference" else family.ratio_method
