@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from polars import selectors
 
-from tidyfair.audits.usual_metrics import Audit, kind_of
+from tidyfair.audits.usual_metrics import Audit, Groups, kind_of
 from tidyfair.cli.fail_if import columns_of, comparison_of, gate_of
 from tidyfair.cli.terminal import note, show, watched
 from tidyfair.datasets import lending
@@ -25,7 +25,6 @@ from tidyfair.metrics.classification import base_rate
 from tidyfair.reports.page import report
 from tidyfair.reports.sections import how_to_repeat, missing_of, percent
 from tidyfair.reports.tables import NOTHING, groups_side_by_side, one_below_the_other, too_few
-from tidyfair.specs.arguments import whole
 from tidyfair.specs.columns import telling
 from tidyfair.specs.options import Options
 from tidyfair.tallies.files import PAGES, check_outputs, scan, write
@@ -67,7 +66,7 @@ def audit(options: Namespace) -> int:
     inputs = _inputs(options, quiet=bool(files))
     more = [comparison_of(name, "metric") for name in options.metric or ()]
     _check_kind("metric", [factory.typical for factory in more], inputs.kind)
-    audited = Audit.of(inputs.features, inputs.kind, min_n=options.min_n, more=more)
+    audited = Audit.of(inputs.features, inputs.kind, groups=_groups(options), more=more)
     gate = _gate(options, inputs, [by.text for by in audited.bys])
     call: dict[str, Any] = {"data": inputs.data, "truth": inputs.truth, "estimate": inputs.estimate, **inputs.counting}
     judged = gate.metrics if gate else ()
@@ -75,7 +74,8 @@ def audit(options: Namespace) -> int:
     audited.results.run.check_occurs(tally, Options(**inputs.reading))
     verdicts = gate.compute(tally, on_undefined="ignore", **inputs.reading) if gate else None
     if pages:
-        settings: Any = {"by": inputs.features, "metrics": audited.results, "gate": gate, "min_n": options.min_n}
+        settings: Any = {"by": inputs.features, "metrics": audited.results, "gate": gate}
+        settings |= {name: getattr(options, name) for name in ("min_n", "min_share", "unknown", "unknown_values")}
         _write_pages(pages, report(**call, **inputs.reading, **settings), options.line)
     if len(files) > len(pages) or not pages:
         _output_results(audited, tally, inputs.reading, files, options.min_n)
@@ -117,7 +117,7 @@ def _gate(options: Namespace, inputs: _Inputs, features: Sequence[str]) -> Gate 
             raise ArgumentError(msg)
         return None
     confidence = _CONFIDENCE if options.confidence is None else options.confidence
-    gate = gate_of(options.fail_if, confidence, inputs.schema.names(), features, options.min_n)
+    gate = gate_of(options.fail_if, confidence, inputs.schema.names(), features, _groups(options))
     _check_kind("fail_if", gate.metrics, inputs.kind)
     return gate
 
@@ -221,7 +221,7 @@ def compare(options: Namespace) -> int:
         call[name] = inputs.counting[name]
     if inputs.kind == "numbers":
         call["times"] = _DRAWS
-    comparison = compare_models(*_of_models(inputs, one, options.min_n))
+    comparison = compare_models(*_of_models(inputs, one, _groups(options)))
     result: pl.DataFrame = comparison(data, inputs.truth, one=one, other=other, **call, on_undefined="ignore")
     if files:
         write(result, files["output"])
@@ -245,10 +245,10 @@ def _check_models(one: str, other: str, truth: str | None) -> None:
         raise ArgumentError(msg)
 
 
-def _of_models(inputs: _Inputs, one: str, min_n: int) -> list[Metric | GroupwiseMetric]:
+def _of_models(inputs: _Inputs, one: str, groups: Groups) -> list[Metric | GroupwiseMetric]:
     """The metrics that can differ between models, which are those that read predictions."""
     # an audit needs a feature; without one, only its metrics of all rows are used
-    results = Audit.of(inputs.features or [one], inputs.kind, min_n=min_n).results
+    results = Audit.of(inputs.features or [one], inputs.kind, groups=groups).results
     of_models: list[Metric | GroupwiseMetric] = []
     for metric in results:
         _, formula = metric.formulas[0]
@@ -326,9 +326,14 @@ class _Inputs:
     reading: dict[str, Any]
 
 
+def _groups(options: Namespace) -> Groups:
+    """The groups that are compared."""
+    return Groups.read("audit", options.min_n, options.min_share, options.unknown, options.unknown_values)
+
+
 def _inputs(options: Namespace, *, quiet: bool) -> _Inputs:
     """The file, or the example if there is none, with its columns and options checked."""
-    whole("min_n", options.min_n, 0)
+    _groups(options)
     given: dict[str, Any] = {flag: value for flag, value in vars(options).items() if value is not None}
     if options.file is None:
         given = _example_for(given) | given

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 import polars as pl
 
+from tidyfair.audits.usual_metrics import LEAST_ROWS
 from tidyfair.cli import commands
 from tidyfair.cli.terminal import complain, unwatch
 from tidyfair.errors import TidyfairError
@@ -192,7 +193,14 @@ def _add_data(parser: argparse.ArgumentParser, *, example: bool = True) -> None:
     parser.add_argument("--threshold", type=float, metavar="NUMBER", help="scores at or above it select the event")
     parser.add_argument("--weights", metavar="COLUMN", help="column of case weights")
     few = "values of groups of fewer rows are neither shown nor written, and disparities not taken over them"
-    parser.add_argument("--min-n", type=int, default=0, metavar="ROWS", help=few)
+    parser.add_argument("--min-n", type=int, default=LEAST_ROWS, metavar="ROWS", help=f"{few} (default: %(default)s)")
+    rare = "disparities are not taken over groups with a smaller share of the rows, such as 0.02"
+    parser.add_argument("--min-share", type=float, default=0.0, metavar="SHARE", help=rare)
+    unknown = "rows whose group is missing or unknown: counted apart, a group like all others, or dropped"
+    choices = ["apart", "group", "drop"]
+    parser.add_argument("--unknown", choices=choices, default="apart", help=f"{unknown} (default: %(default)s)")
+    values = "a value that means unknown, beside missing ones; repeat for more"
+    parser.add_argument("--unknown-value", action="append", dest="unknown_values", metavar="VALUE", help=values)
     whole = "what whole numbers are, where columns leave it open"
     parser.add_argument("--read-as", choices=["labels", "numbers"], help=whole)
 
