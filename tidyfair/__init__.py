@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "errors": """
         AggregateError ArgumentError ClusterWarning ColumnError ConstantWarning EvidenceWarning ForkError
-        LabelError SelectionWarning TidyfairError Undefined UndefinedError UndefinedWarning WeightError
+        LabelError ProxyWarning SelectionWarning TidyfairError Undefined UndefinedError UndefinedWarning WeightError
     """,
     "metric_sets": "GroupwiseFactory GroupwiseMetric Metric metric_set metric_tweak MetricSet",
     "streaming": "Accumulator load_state save_state",
