@@ -394,7 +394,7 @@ class _ByValue:
             bound = most_hits / (most_hits + fewest_misses)
         elif np.minimum(members, self.weights[miss]).sum() > 0:
             bound = 0.0
-        share = np.divide(members, self.total, out=np.zeros_like(members), where=self.total > 0)
+        share = _divided(members, self.total).clip(0, 1)
         return _End.of(bound, *self._judged_by_others(share, hit, miss), self.weights, self.squares)
 
     def _judged_by_others(self, share: Array, hit: int, miss: int) -> tuple[Array, Array]:
@@ -408,23 +408,30 @@ class _ByValue:
         import numpy as np
 
         kinds, rows = np.arange(len(self.weights))[:, None], self.rows.sum(axis=0)
-        own = np.divide(self.weights, self.rows, out=np.zeros(self.rows.shape), where=self.rows > 0)
+        own = _divided(self.weights, self.rows)
         others = self.total - own
         error = np.sqrt(share * (1 - share) / np.maximum(rows - 1, 1))
 
         def judged_fewer(other_rows: Array) -> Array:
             """The degree to which members seem to be fewer than some of the other rows: 1 if they do for sure."""
-            other_share = np.divide(other_rows, others, out=np.ones(others.shape), where=(rows > 1) & (others > 0))
-            distance = other_share - share
             with np.errstate(divide="ignore", invalid="ignore"):
+                distance = other_rows / others - share
                 degree = (0.5 + distance / (2 * _UNSURE * error)).clip(0, 1)
-            return np.where(error > 0, degree, distance >= 0)
+            return np.where((rows > 1) & (others > 0), np.where(error > 0, degree, distance >= 0), 1.0)
 
         fewer_than_hits = judged_fewer(self.weights[hit] - own * (kinds == hit))
         fewer_than_others = judged_fewer(others - (self.weights[miss] - own * (kinds == miss)))
         hits = fewer_than_hits * share + (1 - fewer_than_hits) * (kinds == hit)
         misses = (1 - fewer_than_others) * (share - 1 + (kinds == miss))
         return hits, misses
+
+
+def _divided(numerator: Array, denominator: Array) -> Array:
+    """Quotients, 0 where there is nothing to divide by."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(denominator > 0, numerator / denominator, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -576,7 +583,7 @@ def probabilistic_groups(
     named = _named(groups)
     one_of("reference", to, [*named, *_REFERENCES])
     listed_proxy = tuple(proxy) if are_columns(proxy) else (proxy,)
-    columns = tuple(Column.of(column, "proxy") for column in listed_proxy)
+    columns = tuple(dict.fromkeys(Column.of(column, "proxy") for column in listed_proxy))
     return ProbabilisticGroups(rate, tuple(named), tuple(named.values()), to, columns)
 
 

@@ -24,15 +24,17 @@ RESERVED = frozenset({
     ".estimate_other", ".estimate_before", ".crude", ".adjusted", ".violation", ".smallest", ".mean_score",
     ".event_rate", ".lift", ".percent_tested", ".percent_found", ".missing_if_positive", ".missing_if_negative",
     ".additive",
-    ".epsilon", ".compared_with", ".becomes", ".lowest", ".highest",
+    ".epsilon", ".compared_with", ".becomes", ".lowest", ".highest", ".reference", ".disparity",
     # how sure they are
-    ".lower", ".upper", ".std_error", ".method", ".replicates_lost", ".error_bound", ".e_value", ".expected",
+    ".lower", ".upper", ".lower_bound", ".upper_bound", ".disparity_lower_bound", ".disparity_upper_bound",
+    ".disparity_lower", ".disparity_upper", ".std_error", ".method", ".replicates_lost", ".error_bound", ".e_value",
+    ".expected",
     ".expected_lower", ".expected_upper", ".hypothesis", ".p_value", ".p_adjusted", ".p_homogeneity", ".p_worst",
     ".p_equal_odds",
     ".adjustment", ".power", ".confidence", ".limit", ".verdict",
     # how many rows they are of
-    ".n", ".n_other", ".n_events", ".denominator", ".effective_n", ".rows", ".groups", ".strata", ".share",
-    ".weight", ".vpc", ".interaction_share", ".searched", ".not_searched", ".min_n",
+    ".n", ".n_other", ".n_events", ".n_expected", ".denominator", ".effective_n", ".rows", ".groups", ".strata",
+    ".share", ".weight", ".vpc", ".interaction_share", ".searched", ".not_searched", ".min_n",
     # what explains them
     ".status", ".pattern", ".worst", ".group_min", ".group_max", ".base_metric", ".metrics_left_out",
     ".groups_left_out",
