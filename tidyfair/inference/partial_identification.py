@@ -241,18 +241,20 @@ class ProbabilisticGroups(CalledOnData):
     def _table(self, outcomes: _Outcomes, z: float) -> pl.DataFrame:
         """The row of each group."""
         expected = outcomes.rows.sum(axis=0) @ outcomes.probabilities
-        references: dict[str, Array] = {_OVERALL: outcomes.everybody}
-        references |= {name: outcomes.probabilities[:, index] for index, name in enumerate(self.groups)}
+        members = outcomes.probabilities.T
+        rates = {group: outcomes.rate(own) for group, own in zip(self.groups, members, strict=True)}
         reference = self.groups[int(expected.argmax())] if self.to == _MAJORITY else self.to
+        others = [rates.get(reference)] * len(members)
+        if reference == _OVERALL:
+            others = [outcomes.rate(outcomes.everybody)] * len(members)
+        elif reference == _REST:
+            others = [outcomes.rate(outcomes.everybody - own) for own in members]
         rows: list[dict[str, Any]] = []
-        for index, group in enumerate(self.groups):
-            members = references[group]
-            rate = outcomes.rate(members)
-            others = outcomes.everybody - members if reference == _REST else references[reference]
-            row: dict[str, Any] = {".metric": self.metric.name, ".group": group, ".n_expected": expected[index]}
+        for (group, rate), other, size in zip(rates.items(), others, expected, strict=True):
+            row: dict[str, Any] = {".metric": self.metric.name, ".group": group, ".n_expected": size}
             row |= rate.row(z) | {".reference": reference}
-            if group != reference:
-                row |= rate.row_of_difference(outcomes.rate(others), z)
+            if other is not None and group != reference:
+                row |= rate.row_of_difference(other, z)
             rows.append(row)
         return pl.DataFrame(rows, schema=_SHOWN).with_columns(pl.col(pl.Float64).fill_nan(None))
 
@@ -299,7 +301,7 @@ def _check_range(values: pl.Series, name: str) -> None:
 
 
 def _ends(probabilities: pl.Series) -> tuple[float, float]:
-    """The least and the largest probability; without any that of what is certain."""
+    """The least and the largest probability, 1 without rows."""
     if probabilities.is_empty():
         return 1.0, 1.0
     numbers = probabilities.to_numpy()
@@ -371,6 +373,18 @@ class _ByValue:
         """The weight of all rows at each value."""
         return self.weights.sum(axis=0)
 
+    @cached_property
+    def share_of_others(self) -> Array:
+        """The share of each kind among the rows other than one of a kind: kinds by kinds of that row by values."""
+        import numpy as np
+
+        own = _divided(self.weights, self.rows)
+        # the row is missing among those of its own kind
+        others = self.weights[:, None] - own * np.eye(len(own))[:, :, None]
+        known = (self.rows.sum(axis=0) > 1) & (self.total > own)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(known, others / (self.total - own), np.nan)
+
     def lowest(self, members: Array) -> _End:
         """The lowest rate that a group may have, which leaves the highest rate of misses."""
         return self.highest(members, hit=_MISS, miss=_HIT).complement()
@@ -407,22 +421,21 @@ class _ByValue:
         """
         import numpy as np
 
-        kinds, rows = np.arange(len(self.weights))[:, None], self.rows.sum(axis=0)
-        own = _divided(self.weights, self.rows)
-        others = self.total - own
-        error = np.sqrt(share * (1 - share) / np.maximum(rows - 1, 1))
+        is_hit, is_miss = (np.arange(len(self.weights))[:, None] == kind for kind in (hit, miss))
+        error = np.sqrt(share * (1 - share) / np.maximum(self.rows.sum(axis=0) - 1, 1))
 
-        def judged_fewer(other_rows: Array) -> Array:
+        def judged_fewer(other_share: Array) -> Array:
             """The degree to which members seem to be fewer than some of the other rows: 1 if they do for sure."""
+            distance = other_share - share
             with np.errstate(divide="ignore", invalid="ignore"):
-                distance = other_rows / others - share
                 degree = (0.5 + distance / (2 * _UNSURE * error)).clip(0, 1)
-            return np.where((rows > 1) & (others > 0), np.where(error > 0, degree, distance >= 0), 1.0)
+            # of no other rows there is no share
+            return np.where(np.isnan(distance), 1.0, np.where(error > 0, degree, distance >= 0))
 
-        fewer_than_hits = judged_fewer(self.weights[hit] - own * (kinds == hit))
-        fewer_than_others = judged_fewer(others - (self.weights[miss] - own * (kinds == miss)))
-        hits = fewer_than_hits * share + (1 - fewer_than_hits) * (kinds == hit)
-        misses = (1 - fewer_than_others) * (share - 1 + (kinds == miss))
+        fewer_than_hits = judged_fewer(self.share_of_others[hit])
+        fewer_than_others = judged_fewer(1 - self.share_of_others[miss])
+        hits = fewer_than_hits * share + (1 - fewer_than_hits) * is_hit
+        misses = (1 - fewer_than_others) * (share - 1 + is_miss)
         return hits, misses
 
 
@@ -450,14 +463,16 @@ class _End:
 
     @classmethod
     def of(cls, bound: float, hits: Array, misses: Array, weights: Array, squares: Array) -> _End:
-        """An end of which rows add to the hits and the misses."""
+        """The highest rate, to whose hits and misses the rows of each kind and value add something."""
         import numpy as np
 
-        with np.errstate(divide="ignore", invalid="ignore"):
-            size = (weights * (hits + misses)).sum()
-            center = (weights * hits).sum() / size
-            influence = ((1 - center) * hits - center * misses) / size
-            effective_rows = size**2 / (squares * (hits + misses) ** 2).sum()
+        size = (weights * (hits + misses)).sum()
+        if not size > 0:
+            # nothing speaks against the highest rate that there is
+            return cls(bound, 1.0, np.zeros(hits.shape), squares, 1.0)
+        center = (weights * hits).sum() / size
+        influence = ((1 - center) * hits - center * misses) / size
+        effective_rows = size**2 / (squares * (hits + misses) ** 2).sum()
         return cls(bound, float(center), influence, squares, float(effective_rows))
 
     def complement(self) -> _End:
@@ -548,9 +563,10 @@ def probabilistic_groups(
 
     Where nobody was asked for their race, it is guessed from surname and address. That says how many members there are,
     but not whether the outcomes are theirs, so that a rate is known up to a range (partial identification; Kallus, Mao
-    and Zhou, 2022). The bounds are sharp: some assignment of members to the rows gives each of them, and so it does of
-    the disparity of a group and its reference. They hold if the probabilities are right, the shares of groups among all
-    people with the same value of the proxy.
+    and Zhou, 2022). The bounds are sharp: some assignment of members to the rows comes as near to each of them as one
+    likes. So are those of a disparity, because one end of a group and the other end of the reference are possible at
+    once. They hold if the probabilities are right, the shares of groups among all people with the same value of the
+    proxy.
 
     The proxy is what the probabilities were made of. The more it says of the outcome, the narrower the bounds, but each
     value needs many rows: the bounds take how often these have the outcome for how often it occurs. `.lower` and
