@@ -243,6 +243,33 @@ def test_known_membership_gives_the_rates_of_groups_and_no_range() -> None:
         assert table[".upper"].to_list() == pytest.approx(np.maximum(rates[".upper"].to_numpy(), rate + reach).tolist())
 
 
+@pytest.mark.parametrize("to", ["rest", "overall", "majority", "g0"])
+def test_estimates_lie_within_bounds_and_bounds_within_limits_of_few_odd_rows(to: str) -> None:
+    random = np.random.default_rng(len(to))
+    for step in range(60):
+        rows, values, groups = (int(random.integers(low, high)) for low, high in ((1, 30), (1, 6), (2, 5)))
+        shares = random.dirichlet([0.3] * groups, values)
+        if step % 3 == 0:
+            shares = np.eye(groups)[random.integers(0, groups, values)]
+        z = random.integers(0, values, rows)
+        columns = {f"p{group}": shares[z, group] for group in range(groups)}
+        # weights may be zero, or nearly
+        weight = random.gamma(0.3, 1, rows) * (random.random(rows) < 0.8) + 1e-12
+        labels = {name: random.integers(0, 2, rows) for name in ("y", "e")}
+        metric, _, _ = list(RATES.values())[step % len(RATES)]
+        table = probabilistic_groups(metric, {f"g{group}": f"p{group}" for group in range(groups)}, to=to)(
+            pl.DataFrame(columns | labels | {"w": weight}), "y", "e", case_weights="w", labels=[0, 1], pos_label=1
+        )
+        columns_in_order = (".lower", ".lower_bound", ".estimate", ".upper_bound", ".upper")
+        disparities = (
+            ".disparity_lower", ".disparity_lower_bound", ".disparity", ".disparity_upper_bound", ".disparity_upper"
+        )  # fmt: skip
+        for names in (columns_in_order, disparities):
+            numbers = table.select(names).drop_nulls().to_numpy()
+            assert len(numbers) == len(table) - table[names[2]].null_count()
+            assert (np.diff(numbers) >= -1e-9).all()
+
+
 # The weighted estimator
 
 
